@@ -11,8 +11,8 @@
 #include "core/base/text.h"
 #include "core/ops/all.h"
 #include "core/ops/list.h"
-#include "core/train/setup.h"
-#include "core/train/values.h"
+#include "core/setup/setup.h"
+#include "core/setup/values.h"
 
 namespace pmaptrain::app {
 namespace {

@@ -13,13 +13,13 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
-#include "core/data/csv_reader.h"
-#include "core/data/inspect.h"
-#include "core/data/open.h"
+#include "core/data/sources/inspect.h"
+#include "core/data/sources/open.h"
+#include "core/data/tables/csv_reader.h"
+#include "core/setup/advice.h"
+#include "core/setup/setup.h"
 #include "core/spec/load.h"
 #include "core/spec/print.h"
-#include "core/train/advice.h"
-#include "core/train/setup.h"
 
 namespace pmaptrain::app {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/data/array.h"
+#include "core/data/arrays/array.h"
 
 namespace pmaptrain::app {
 namespace {

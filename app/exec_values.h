@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/graph/type.h"
-#include "core/train/safetensors.h"
+#include "core/run/files/safetensors.h"
 
 namespace pmaptrain::app {
 

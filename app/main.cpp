@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "app/commands.h"
+#include "app/commands/commands.h"
 #include "app/display/terminal.h"
 #include "core/base/error.h"
 

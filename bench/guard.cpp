@@ -23,12 +23,12 @@
 #include "core/graph/text.h"
 #include "core/ops/all.h"
 #include "core/ops/list.h"
+#include "core/run/records/lines.h"
+#include "core/run/records/records.h"
 #include "core/runtime/cpu/module.h"
+#include "core/setup/setup.h"
+#include "core/setup/start.h"
 #include "core/spec/load.h"
-#include "core/train/record_events.h"
-#include "core/train/record_lines.h"
-#include "core/train/setup.h"
-#include "core/train/start.h"
 
 namespace pmaptrain::guard {
 namespace {

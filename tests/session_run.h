@@ -7,8 +7,8 @@
 #include <variant>
 #include <vector>
 
-#include "core/train/evaluator.h"
-#include "core/train/safetensors.h"
+#include "core/evaluate/evaluator.h"
+#include "core/run/files/safetensors.h"
 #include "core/train/session.h"
 #include "tests/files.h"
 

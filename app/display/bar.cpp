@@ -13,7 +13,7 @@
 #include "app/display/style.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
-#include "core/train/record_lines.h"
+#include "core/run/records/lines.h"
 
 namespace pmaptrain::display {
 namespace {

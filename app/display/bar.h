@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "core/train/events.h"
-#include "core/train/spread.h"
+#include "core/run/records/events.h"
+#include "core/run/records/spread.h"
 
 namespace pmaptrain::display {
 

@@ -14,7 +14,7 @@
 #include "app/display/progress.h"
 #include "app/display/style.h"
 #include "core/base/text.h"
-#include "core/train/record_lines.h"
+#include "core/run/records/lines.h"
 
 namespace pmaptrain::display {
 namespace {

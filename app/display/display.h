@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "app/display/terminal.h"
-#include "core/train/events.h"
+#include "core/run/records/events.h"
 
 namespace pmaptrain::display {
 

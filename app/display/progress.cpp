@@ -5,7 +5,7 @@
 #include <variant>
 #include <vector>
 
-#include "core/train/spread.h"
+#include "core/run/records/spread.h"
 
 namespace pmaptrain::display {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "app/display/bar.h"
-#include "core/train/events.h"
+#include "core/run/records/events.h"
 
 namespace pmaptrain::display {
 

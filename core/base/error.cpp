@@ -120,6 +120,10 @@ std::string labelled(std::string_view label, const std::string& text, const Pain
 Error::Error(ExitStatus status, std::vector<Diagnostic> diagnostics)
     : std::runtime_error(render(diagnostics)), status_(status), diagnostics_(std::move(diagnostics)) {}
 
+void fail_usage(std::string message, std::string help) {
+  fail(ExitStatus::usage, "usage", std::move(message), std::move(help));
+}
+
 void fail_data(std::string message, std::string help) {
   fail(ExitStatus::data, "data", std::move(message), std::move(help));
 }

@@ -56,6 +56,7 @@ class Error : public std::runtime_error {
 };
 
 // Throw Error without a place. `help` may be empty.
+[[noreturn]] void fail_usage(std::string message, std::string help = {});
 [[noreturn]] void fail_data(std::string message, std::string help = {});
 [[noreturn]] void fail_resource(std::string message, std::string help = {});
 [[noreturn]] void fail_running(std::string message, std::string help = {});

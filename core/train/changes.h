@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "core/run/run_state.h"
+#include "core/setup/setup.h"
 #include "core/spec/load.h"
-#include "core/train/run_state.h"
-#include "core/train/setup.h"
 
 namespace pmaptrain::train {
 

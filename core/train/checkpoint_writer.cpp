@@ -7,7 +7,7 @@
 #include "core/base/error.h"
 #include "core/base/saturate.h"
 #include "core/base/signals.h"
-#include "core/train/start.h"
+#include "core/setup/start.h"
 
 namespace pmaptrain::train {
 namespace {

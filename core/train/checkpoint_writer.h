@@ -11,7 +11,8 @@
 #include <vector>
 
 #include "core/base/span_log.h"
-#include "core/train/checkpoint.h"
+#include "core/run/checkpoint.h"
+#include "core/train/write_checkpoint.h"
 
 namespace pmaptrain::train {
 

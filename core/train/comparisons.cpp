@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "core/train/initialize.h"
-#include "core/train/values.h"
+#include "core/setup/initialize.h"
+#include "core/setup/values.h"
 
 namespace pmaptrain::train {
 namespace {

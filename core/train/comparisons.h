@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/run/records/events.h"
 #include "core/runtime/backend.h"
-#include "core/train/events.h"
-#include "core/train/setup.h"
+#include "core/setup/setup.h"
 
 namespace pmaptrain::train {
 

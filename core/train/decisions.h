@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <optional>
 
-#include "core/train/events.h"
-#include "core/train/run_state.h"
+#include "core/run/records/events.h"
+#include "core/run/run_state.h"
+#include "core/setup/setup.h"
 #include "core/train/selection.h"
-#include "core/train/setup.h"
 
 namespace pmaptrain::train {
 

@@ -4,8 +4,9 @@
 #include <optional>
 
 #include "core/base/error.h"
-#include "core/train/checkpoint.h"
-#include "core/train/start.h"
+#include "core/run/checkpoint.h"
+#include "core/setup/restore.h"
+#include "core/setup/start.h"
 
 namespace pmaptrain::train {
 

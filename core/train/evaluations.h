@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/train/evaluator.h"
+#include "core/evaluate/evaluator.h"
 #include "core/train/members.h"
 #include "core/train/run_report.h"
 

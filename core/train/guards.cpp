@@ -4,9 +4,9 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/setup/start.h"
 #include "core/train/replay.h"
 #include "core/train/replicas.h"
-#include "core/train/start.h"
 
 namespace pmaptrain::train {
 namespace {

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "core/train/setup.h"
-#include "core/train/values.h"
+#include "core/setup/setup.h"
+#include "core/setup/values.h"
 
 namespace pmaptrain::train {
 

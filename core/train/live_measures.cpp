@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "core/train/spread.h"
-#include "core/train/start.h"
-#include "core/train/values.h"
+#include "core/run/records/spread.h"
+#include "core/setup/start.h"
+#include "core/setup/values.h"
 
 namespace pmaptrain::train {
 namespace {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "core/base/clock.h"
+#include "core/run/records/events.h"
 #include "core/runtime/backend.h"
-#include "core/train/events.h"
-#include "core/train/setup.h"
+#include "core/setup/setup.h"
 
 namespace pmaptrain::train {
 

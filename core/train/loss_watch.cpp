@@ -1,7 +1,7 @@
 #include "core/train/loss_watch.h"
 
-#include "core/train/start.h"
-#include "core/train/values.h"
+#include "core/setup/start.h"
+#include "core/setup/values.h"
 
 namespace pmaptrain::train {
 

@@ -5,10 +5,10 @@
 #include <optional>
 #include <string>
 
+#include "core/run/loss_spike.h"
+#include "core/run/run_state.h"
 #include "core/runtime/backend.h"
-#include "core/train/loss_spike.h"
-#include "core/train/run_state.h"
-#include "core/train/setup.h"
+#include "core/setup/setup.h"
 
 namespace pmaptrain::train {
 

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "core/base/text.h"
+#include "core/run/records/lines.h"
 #include "core/train/comparisons.h"
-#include "core/train/record_lines.h"
 #include "core/train/resume.h"
 
 namespace pmaptrain::train {
@@ -58,14 +58,6 @@ MemberEnded MemberRun::ended(std::int64_t step) const {
   ended.reason = finished;
   ended.comparisons = comparisons;
   return ended;
-}
-
-std::string names_of(const std::vector<std::int64_t>& members) {
-  constexpr std::size_t most = 8;
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i < std::min(members.size(), most); ++i) names.push_back(std::to_string(members[i]));
-  const std::string text = (members.size() == 1 ? "member " : "members ") + join(names, ", ");
-  return members.size() <= most ? text : text + " and " + std::to_string(members.size() - most) + " more";
 }
 
 void MemberTexts::add(std::int64_t member, const std::string& text, bool stops) {

@@ -8,13 +8,13 @@
 #include <utility>
 #include <vector>
 
+#include "core/run/records/events.h"
+#include "core/run/run_state.h"
+#include "core/setup/setup.h"
+#include "core/setup/values.h"
 #include "core/train/decisions.h"
-#include "core/train/events.h"
 #include "core/train/guards.h"
 #include "core/train/loss_watch.h"
-#include "core/train/run_state.h"
-#include "core/train/setup.h"
-#include "core/train/values.h"
 
 namespace pmaptrain::train {
 
@@ -48,9 +48,6 @@ struct MemberRun {
   MemberState state(std::int64_t step) const;
   MemberEnded ended(std::int64_t step) const;
 };
-
-// "member 3", "members 0, 1, 2, 3, 4, 5, 6, 7 and 12 more"
-std::string names_of(const std::vector<std::int64_t>& members);
 
 // Texts about members: what is told of many at once is one text, which names them.
 class MemberTexts {

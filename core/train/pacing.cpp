@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/train/start.h"
+#include "core/setup/start.h"
 
 namespace pmaptrain::train {
 

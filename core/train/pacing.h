@@ -8,9 +8,9 @@
 #include <span>
 #include <vector>
 
-#include "core/data/loader.h"
+#include "core/data/batches/loader.h"
 #include "core/runtime/backend.h"
-#include "core/train/setup.h"
+#include "core/setup/setup.h"
 #include "core/train/tracer.h"
 
 namespace pmaptrain::train {

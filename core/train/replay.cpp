@@ -11,13 +11,13 @@
 #include "core/base/clock.h"
 #include "core/base/machine.h"
 #include "core/base/text.h"
-#include "core/data/open.h"
+#include "core/data/sources/open.h"
 #include "core/graph/text.h"
 #include "core/ops/all.h"
 #include "core/passes/widen.h"
 #include "core/runtime/interpreter.h"
-#include "core/train/start.h"
-#include "core/train/values.h"
+#include "core/setup/start.h"
+#include "core/setup/values.h"
 
 namespace pmaptrain::train {
 namespace {

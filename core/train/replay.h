@@ -6,7 +6,7 @@
 #include <string>
 
 #include "core/runtime/backend.h"
-#include "core/train/setup.h"
+#include "core/setup/setup.h"
 
 namespace pmaptrain::train {
 

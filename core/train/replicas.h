@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/train/values.h"
+#include "core/setup/values.h"
 
 namespace pmaptrain::train {
 

@@ -10,13 +10,13 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/run/records/lines.h"
+#include "core/run/records/records.h"
 #include "core/spec/change.h"
 #include "core/spec/compare.h"
 #include "core/spec/keys.h"
 #include "core/train/decisions.h"
 #include "core/train/members.h"
-#include "core/train/record_events.h"
-#include "core/train/record_lines.h"
 
 namespace pmaptrain::train {
 namespace {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "core/run/checkpoint.h"
+#include "core/run/records/events.h"
 #include "core/spec/load.h"
-#include "core/train/checkpoint.h"
-#include "core/train/events.h"
 
 namespace pmaptrain::train {
 

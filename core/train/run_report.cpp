@@ -6,11 +6,11 @@
 
 #include "core/base/text.h"
 #include "core/base/version.h"
-#include "core/train/evaluator.h"
+#include "core/evaluate/evaluator.h"
+#include "core/run/records/tensorboard.h"
+#include "core/setup/start.h"
+#include "core/setup/values.h"
 #include "core/train/resume.h"
-#include "core/train/start.h"
-#include "core/train/tensorboard.h"
-#include "core/train/values.h"
 
 namespace pmaptrain::train {
 

@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "core/base/clock.h"
+#include "core/run/records/events.h"
+#include "core/run/records/records.h"
+#include "core/run/run_folder.h"
+#include "core/run/run_state.h"
 #include "core/runtime/backend.h"
-#include "core/train/events.h"
-#include "core/train/record_events.h"
-#include "core/train/run_folder.h"
-#include "core/train/run_state.h"
-#include "core/train/setup.h"
+#include "core/setup/setup.h"
 #include "core/train/worth.h"
 
 namespace pmaptrain::train {

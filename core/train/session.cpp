@@ -4,19 +4,21 @@
 
 #include "core/base/clock.h"
 #include "core/base/machine.h"
-#include "core/data/open.h"
+#include "core/data/sources/open.h"
+#include "core/run/records/lines.h"
+#include "core/setup/resident.h"
+#include "core/setup/start.h"
+#include "core/setup/values.h"
 #include "core/train/checkpoint_writer.h"
 #include "core/train/comparisons.h"
 #include "core/train/evaluations.h"
 #include "core/train/live_measures.h"
 #include "core/train/members.h"
 #include "core/train/pacing.h"
-#include "core/train/record_lines.h"
-#include "core/train/resident.h"
+#include "core/train/resources.h"
 #include "core/train/run_report.h"
-#include "core/train/start.h"
-#include "core/train/values.h"
 #include "core/train/worth.h"
+#include "core/train/write_checkpoint.h"
 
 namespace pmaptrain::train {
 

@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "core/ops/all.h"
+#include "core/run/records/events.h"
+#include "core/run/run_folder.h"
 #include "core/runtime/backend.h"
-#include "core/train/events.h"
+#include "core/setup/setup.h"
 #include "core/train/resume.h"
-#include "core/train/run_folder.h"
-#include "core/train/setup.h"
 #include "core/train/tracer.h"
 
 namespace pmaptrain::train {

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "core/base/error.h"
-#include "core/train/file_writer.h"
-#include "core/train/start.h"
+#include "core/run/files/file_writer.h"
+#include "core/setup/start.h"
 
 namespace pmaptrain::train {
 namespace {
@@ -24,12 +24,8 @@ StepRange range_of(const std::optional<TraceOptions>& options, std::int64_t step
   if (range.first > step && range.last <= steps) return range;
   const std::string taken =
       step < steps ? fmt::format("the run takes steps {} to {}", step + 1, steps) : "the run takes no more steps";
-  throw Error(ExitStatus::usage, Diagnostic{"usage",
-                                            {},
-                                            fmt::format("--trace-steps {}..{} has steps that the run does not take",
-                                                        range.first, range.last),
-                                            taken + "; without --trace-steps a few of them are traced",
-                                            {}});
+  fail_usage(fmt::format("--trace-steps {}..{} has steps that the run does not take", range.first, range.last),
+             taken + "; without --trace-steps a few of them are traced");
 }
 
 }  // namespace

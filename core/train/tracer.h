@@ -12,8 +12,8 @@
 
 #include "core/base/span_log.h"
 #include "core/runtime/backend.h"
+#include "core/setup/setup.h"
 #include "core/train/run_report.h"
-#include "core/train/setup.h"
 #include "core/train/trace_report.h"
 
 namespace pmaptrain::train {

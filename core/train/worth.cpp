@@ -13,8 +13,8 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
+#include "core/run/records/lines.h"
 #include "core/train/members.h"
-#include "core/train/record_lines.h"
 
 namespace pmaptrain::train {
 namespace {

@@ -6,8 +6,8 @@
 #include <optional>
 #include <vector>
 
-#include "core/train/events.h"
-#include "core/train/setup.h"
+#include "core/run/records/events.h"
+#include "core/setup/setup.h"
 
 namespace pmaptrain::train {
 

@@ -7,7 +7,7 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "app/commands.h"
+#include "app/commands/commands.h"
 #include "core/base/descriptor.h"
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/common_interface_defs.h>

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "app/mesh_option.h"
+#include "app/options/mesh_option.h"
 #include "core/ops/all.h"
 #include "tests/app/call.h"
 #include "tests/catch.h"

@@ -1,5 +1,5 @@
 // The command line in-process: what it accepts, what it prints, and the words of its refusals.
-#include "app/commands.h"
+#include "app/commands/commands.h"
 
 #include <filesystem>
 #include <fstream>

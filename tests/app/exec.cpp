@@ -3,7 +3,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "core/train/npy.h"
+#include "core/run/files/npy.h"
 #include "tests/app/call.h"
 #include "tests/app/process.h"
 #include "tests/catch.h"

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "core/data/array.h"
-#include "core/train/npy.h"
+#include "core/data/arrays/array.h"
+#include "core/run/files/npy.h"
 #include "tests/app/call.h"
 #include "tests/catch.h"
 

@@ -1,9 +1,8 @@
 // explain --kernels: the command, and what stands out in its table.
-#include "app/explain_kernels.h"
-
 #include <sstream>
 
 #include "core/base/text.h"
+#include "core/report/kernels.h"
 #include "tests/app/call.h"
 #include "tests/catch.h"
 #include "tests/train/steps.h"
@@ -100,15 +99,15 @@ TEST_CASE("explain --kernels --measure adds times, shares and the roof", "[app]"
 TEST_CASE("plain loops that take more than a few percent stand out, and so do large changes of layout", "[app]") {
   const train::Setup setup = testing::small_cnn();
   const CpuBackend backend({.workers = 1});
-  train::KernelReport report = train::kernel_report(backend, train::step_source(setup));
-  for (train::KernelLine& line : report.lines) {
+  report::KernelReport report = report::kernel_report(backend, train::step_source(setup));
+  for (report::KernelLine& line : report.lines) {
     line.layout_changes.clear();
     line.layout_bytes = 0;
     if (line.implementation == "reference") line.implementation = "vectors";
   }
-  const auto text = [&] { return app::kernels_text(report); };
-  const auto line_of = [&](std::string_view op) -> train::KernelLine& {
-    for (train::KernelLine& line : report.lines) {
+  const auto text = [&] { return report::kernels_text(report); };
+  const auto line_of = [&](std::string_view op) -> report::KernelLine& {
+    for (report::KernelLine& line : report.lines) {
       if (line.name == op) return line;
     }
     throw std::runtime_error("no such line");
@@ -122,7 +121,7 @@ TEST_CASE("plain loops that take more than a few percent stand out, and so do la
   CHECK(count(text(), "<==") == 1);
 
   report.times = {0.010, {100e9, 10e9}};
-  for (train::KernelLine& line : report.lines) line.seconds = 1e-6;
+  for (report::KernelLine& line : report.lines) line.seconds = 1e-6;
   CHECK_FALSE(contains(text(), "<=="));
   line_of("reduce_max").seconds = 0.001;
   CHECK(contains(line_with(text(), "<=="), "reference  <== plain loops: 10.0 % of the step"));
@@ -131,7 +130,7 @@ TEST_CASE("plain loops that take more than a few percent stand out, and so do la
   CHECK(contains(line_with(text(), "<=="), "reference, stacked  <== plain loops: 10.0 % of the step"));
 
   line_of("reduce_max").seconds = 1e-6;
-  train::KernelLine& pool = line_of("max_pool");
+  report::KernelLine& pool = line_of("max_pool");
   pool.layout_changes = {"operand 0"};
   pool.layout_bytes = 0.05 * pool.bytes;
   CHECK(contains(text(), "\n      changes the layout of operand 0\n"));

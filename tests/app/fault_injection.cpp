@@ -11,7 +11,7 @@
 #include <sstream>
 #include <thread>
 
-#include "core/train/checkpoint.h"
+#include "core/run/checkpoint.h"
 #include "tests/app/call.h"
 #include "tests/app/process.h"
 #include "tests/catch.h"

@@ -6,7 +6,7 @@
 //   PMAPTRAIN_FAULT_COUNTS=FILE       how often each kind was called, written when the process ends
 //
 // It is for what a test cannot let fail in its own process: threads, and the calls that read and map data. The calls
-// that change a run folder fail there, at core/train/file_system.h; write is one of them, in a process for once.
+// that change a run folder fail there, at core/run/files/file_system.h; write is one of them, in a process for once.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>

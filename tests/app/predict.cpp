@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "core/base/descriptor.h"
-#include "core/data/array.h"
-#include "core/train/file_writer.h"
-#include "core/train/npy.h"
+#include "core/data/arrays/array.h"
+#include "core/run/files/file_writer.h"
+#include "core/run/files/npy.h"
 #include "tests/app/call.h"
 #include "tests/catch.h"
 #include "tests/data/files.h"

@@ -7,8 +7,8 @@
 
 #include "core/base/error.h"
 #include "core/passes/fuse.h"
+#include "core/report/peaks.h"
 #include "core/runtime/gpu/module.h"
-#include "core/train/peaks.h"
 #include "tests/catch.h"
 #include "tests/cuda/emulated.h"
 #include "tests/cuda/gpus.h"
@@ -80,7 +80,7 @@ TEST_CASE("peak rates of GPUs are those of programs on them", "[cuda][gpu]") {
   const auto platform = test::open_gpus(2);
   const gpu::GpuBackend backend([&]() -> gpu::Platform& { return *platform; }, {2, {}, {}});
   for (const DType products : {DType::f32, DType::bf16}) {
-    const train::Peaks peaks = train::measure_gpus(backend, 2, products, {16, 4096});
+    const report::Peaks peaks = report::measure_gpus(backend, 2, products, {16, 4096});
     CHECK(peaks.gemm_flops_per_second > 0);
     CHECK(peaks.copy_bytes_per_second > 0);
   }

@@ -9,8 +9,8 @@
 
 #include "core/runtime/gpu/module.h"
 #include "core/runtime/gpu/plans.h"
+#include "core/setup/start.h"
 #include "core/train/resume.h"
-#include "core/train/start.h"
 #include "tests/catch.h"
 #include "tests/cuda/counted.h"
 #include "tests/cuda/emulated.h"

@@ -5,8 +5,8 @@
 #include <regex>
 #include <string>
 
+#include "core/setup/start.h"
 #include "core/train/checkpoint_writer.h"
-#include "core/train/start.h"
 #include "tests/app/call.h"
 #include "tests/catch.h"
 #include "tests/cuda/counted.h"

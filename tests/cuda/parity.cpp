@@ -10,9 +10,9 @@
 
 #include "core/graph/program.h"
 #include "core/graph/text.h"
+#include "core/setup/start.h"
 #include "core/spec/keys.h"
 #include "core/spec/load.h"
-#include "core/train/start.h"
 #include "tests/catch.h"
 #include "tests/cuda/emulated.h"
 #include "tests/cuda/gpus.h"

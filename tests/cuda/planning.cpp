@@ -19,7 +19,7 @@
 #include "core/runtime/gpu/executor.h"
 #include "core/runtime/gpu/generate.h"
 #include "core/runtime/gpu/load_platform.h"
-#include "core/train/start.h"
+#include "core/setup/start.h"
 #include "tests/app/process.h"
 #include "tests/catch.h"
 #include "tests/cuda/module.h"

@@ -1,15 +1,15 @@
 // Data sets that stay on the GPUs: the bits of a run are those of copied batches, and what is copied is little.
-#include "core/train/resident.h"
+#include "core/setup/resident.h"
 
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "app/validate_report.h"
 #include "core/graph/text.h"
-#include "core/train/start.h"
-#include "core/train/values.h"
+#include "core/report/plan_report.h"
+#include "core/setup/start.h"
+#include "core/setup/values.h"
 #include "tests/catch.h"
 #include "tests/cuda/emulated.h"
 #include "tests/cuda/gpus.h"
@@ -167,9 +167,9 @@ TEST_CASE("data stays on the GPUs where it fits, and why not is said", "[cuda]")
 TEST_CASE("validate counts the data that stays on GPUs, and explain shows what gathers it", "[cuda]") {
   const test::WithGpus gpus(gpus_with(2, plenty));
   const train::Setup setup = resident({});
-  const app::ValidateReport report = app::make_validate_report(setup);
+  const report::ValidateReport report = report::make_validate_report(setup);
   CHECK(report.memory.data == (48 + 21) * 40);
-  const std::string text = app::validate_text(setup, report);
+  const std::string text = report::validate_text(setup, report);
   INFO(text);
   CHECK(text.find("note: data: 1.9 KiB of train and 840 B of test stay on each GPU\n") != std::string::npos);
   CHECK(text.find("data that stays") != std::string::npos);

@@ -8,8 +8,8 @@
 
 #include "core/base/error.h"
 #include "core/runtime/gpu/division.h"
+#include "core/setup/start.h"
 #include "core/train/resume.h"
-#include "core/train/start.h"
 #include "tests/catch.h"
 #include "tests/cuda/counted.h"
 #include "tests/cuda/emulated.h"

@@ -1,5 +1,5 @@
 // Random changes of training images: what they do, and what they depend on.
-#include "core/data/augment.h"
+#include "core/data/images/augment.h"
 
 #include <algorithm>
 #include <cstring>
@@ -7,9 +7,9 @@
 #include <set>
 #include <string>
 
-#include "core/data/batch.h"
-#include "core/data/open.h"
-#include "core/data/synthetic.h"
+#include "core/data/batches/batch.h"
+#include "core/data/sources/open.h"
+#include "core/data/sources/synthetic.h"
 #include "tests/catch.h"
 #include "tests/data/files.h"
 #include "tests/session_run.h"

@@ -1,5 +1,5 @@
 // How often random changes draw what, and that an image becomes what was drawn for its place in the sample stream.
-#include "core/data/augment_draws.h"
+#include "core/data/images/augment_draws.h"
 
 #include <algorithm>
 #include <array>
@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "core/data/augment.h"
-#include "core/data/image_color.h"
-#include "core/data/image_rotate.h"
+#include "core/data/images/augment.h"
+#include "core/data/images/color.h"
+#include "core/data/images/rotate.h"
 #include "tests/catch.h"
 
 using namespace pmaptrain;

@@ -4,10 +4,10 @@
 #include <utility>
 #include <vector>
 
-#include "core/data/array.h"
-#include "core/data/image_color.h"
-#include "core/data/image_resize.h"
-#include "core/data/image_rotate.h"
+#include "core/data/arrays/array.h"
+#include "core/data/images/color.h"
+#include "core/data/images/resize.h"
+#include "core/data/images/rotate.h"
 #include "tests/catch.h"
 
 using namespace pmaptrain;

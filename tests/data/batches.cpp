@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/data/array_dataset.h"
-#include "core/data/batch.h"
-#include "core/data/open.h"
+#include "core/data/arrays/array_dataset.h"
+#include "core/data/batches/batch.h"
 #include "core/data/sampler.h"
+#include "core/data/sources/open.h"
 #include "tests/catch.h"
 
 using namespace pmaptrain;

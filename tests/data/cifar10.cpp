@@ -1,5 +1,5 @@
 // CIFAR-10's binary files. They are large, so most of what the tests write are holes.
-#include "core/data/cifar10.h"
+#include "core/data/arrays/cifar10.h"
 
 #include <cstring>
 #include <filesystem>

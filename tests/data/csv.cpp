@@ -1,8 +1,8 @@
 // Tables of text: their cells, columns and encoding, and what is said about those that are wrong.
-#include "core/data/csv.h"
+#include "core/data/tables/csv.h"
 
-#include "core/data/csv_reader.h"
-#include "core/data/open.h"
+#include "core/data/sources/open.h"
+#include "core/data/tables/csv_reader.h"
 #include "tests/catch.h"
 #include "tests/data/files.h"
 #include "tests/data/tables.h"

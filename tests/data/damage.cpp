@@ -10,12 +10,12 @@
 #include <cstring>
 #include <thread>
 
-#include "core/data/array_dataset.h"
-#include "core/data/csv_reader.h"
-#include "core/data/image_files.h"
-#include "core/data/inspect.h"
-#include "core/data/loader.h"
-#include "core/data/open.h"
+#include "core/data/arrays/array_dataset.h"
+#include "core/data/batches/loader.h"
+#include "core/data/images/files.h"
+#include "core/data/sources/inspect.h"
+#include "core/data/sources/open.h"
+#include "core/data/tables/csv_reader.h"
 #include "tests/catch.h"
 #include "tests/data/files.h"
 

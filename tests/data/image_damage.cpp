@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "core/data/image.h"
-#include "core/data/image_folder.h"
-#include "core/data/open.h"
+#include "core/data/images/folder.h"
+#include "core/data/images/image.h"
+#include "core/data/sources/open.h"
 #include "tests/catch.h"
 #include "tests/data/image_files.h"
 

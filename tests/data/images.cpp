@@ -4,11 +4,11 @@
 #include <cstring>
 #include <set>
 
-#include "core/data/array.h"
-#include "core/data/image.h"
-#include "core/data/image_folder.h"
-#include "core/data/image_resize.h"
-#include "core/data/open.h"
+#include "core/data/arrays/array.h"
+#include "core/data/images/folder.h"
+#include "core/data/images/image.h"
+#include "core/data/images/resize.h"
+#include "core/data/sources/open.h"
 #include "tests/catch.h"
 #include "tests/data/image_files.h"
 #include "tests/session_run.h"

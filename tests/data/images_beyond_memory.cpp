@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/data/batch.h"
-#include "core/data/image_folder.h"
-#include "core/data/stream.h"
+#include "core/data/batches/batch.h"
+#include "core/data/batches/stream.h"
+#include "core/data/images/folder.h"
 #include "core/data/subset.h"
 #include "tests/catch.h"
 #include "tests/data/image_files.h"

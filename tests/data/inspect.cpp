@@ -1,10 +1,10 @@
 // What init finds in tables: the same cells as a run.
-#include "core/data/inspect.h"
+#include "core/data/sources/inspect.h"
 
 #include <random>
 #include <set>
 
-#include "core/data/open.h"
+#include "core/data/sources/open.h"
 #include "tests/catch.h"
 #include "tests/data/files.h"
 

@@ -1,4 +1,4 @@
-#include "core/data/loader.h"
+#include "core/data/batches/loader.h"
 
 #include <atomic>
 #include <chrono>

@@ -1,5 +1,5 @@
 // Cells of tables that say nothing: empty ones, and categories that the training split does not have.
-#include "core/data/csv.h"
+#include "core/data/tables/csv.h"
 #include "tests/catch.h"
 #include "tests/data/tables.h"
 

@@ -2,9 +2,9 @@
 #include <cstring>
 
 #include "core/base/machine.h"
-#include "core/data/array_dataset.h"
-#include "core/data/open.h"
-#include "core/data/zip.h"
+#include "core/data/arrays/array_dataset.h"
+#include "core/data/arrays/zip.h"
+#include "core/data/sources/open.h"
 #include "tests/catch.h"
 #include "tests/data/files.h"
 

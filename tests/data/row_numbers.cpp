@@ -1,9 +1,9 @@
-#include "core/data/row_numbers.h"
+#include "core/data/batches/row_numbers.h"
 
 #include <cstring>
 
-#include "core/data/batch.h"
-#include "core/data/open.h"
+#include "core/data/batches/batch.h"
+#include "core/data/sources/open.h"
 #include "tests/data/files.h"
 
 using namespace pmaptrain;

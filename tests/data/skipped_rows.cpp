@@ -3,9 +3,9 @@
 
 #include <filesystem>
 
-#include "core/data/csv.h"
-#include "core/data/csv_reader.h"
-#include "core/data/image_folder.h"
+#include "core/data/images/folder.h"
+#include "core/data/tables/csv.h"
+#include "core/data/tables/csv_reader.h"
 #include "tests/catch.h"
 #include "tests/data/image_files.h"
 #include "tests/data/tables.h"

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <set>
 
-#include "core/data/open.h"
+#include "core/data/sources/open.h"
 #include "core/data/subset.h"
 #include "tests/data/files.h"
 

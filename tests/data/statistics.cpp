@@ -5,9 +5,9 @@
 
 #include <cmath>
 
-#include "core/data/array_dataset.h"
-#include "core/data/open.h"
-#include "core/data/text.h"
+#include "core/data/arrays/array_dataset.h"
+#include "core/data/sources/open.h"
+#include "core/data/sources/text.h"
 #include "tests/catch.h"
 #include "tests/data/files.h"
 

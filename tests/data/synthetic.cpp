@@ -1,4 +1,4 @@
-#include "core/data/synthetic.h"
+#include "core/data/sources/synthetic.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/data/open.h"
+#include "core/data/sources/open.h"
 #include "tests/catch.h"
 
 using namespace pmaptrain;

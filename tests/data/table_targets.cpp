@@ -1,8 +1,8 @@
 // The targets of tables: several columns, and what is no target.
 #include <cstring>
 
-#include "core/data/csv_reader.h"
-#include "core/data/inspect.h"
+#include "core/data/sources/inspect.h"
+#include "core/data/tables/csv_reader.h"
 #include "tests/catch.h"
 #include "tests/data/tables.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/data/open.h"
+#include "core/data/sources/open.h"
 #include "tests/data/files.h"
 
 namespace pmaptrain::testing {

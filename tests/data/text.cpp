@@ -1,10 +1,10 @@
 // Text as windows of tokens, their offsets, and how a text is divided.
-#include "core/data/text.h"
+#include "core/data/sources/text.h"
 
 #include <cstring>
 #include <set>
 
-#include "core/data/open.h"
+#include "core/data/sources/open.h"
 #include "tests/catch.h"
 #include "tests/data/files.h"
 #include "tests/session_run.h"

@@ -1,10 +1,10 @@
 // Tables in text files, plain and compressed, as inputs and as targets.
-#include "core/data/csv.h"
+#include "core/data/tables/csv.h"
 
 #include <cmath>
 
 #include "core/base/error.h"
-#include "core/data/table.h"
+#include "core/data/tables/table.h"
 #include "tests/fuzz/target.h"
 
 namespace pmaptrain::fuzz {

@@ -1,6 +1,6 @@
 // IDX files, plain and compressed, as inputs and as targets.
 #include "core/base/error.h"
-#include "core/data/array_dataset.h"
+#include "core/data/arrays/array_dataset.h"
 #include "tests/fuzz/target.h"
 
 namespace pmaptrain::fuzz {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/data/image.h"
+#include "core/data/images/image.h"
 #include "tests/fuzz/target.h"
 
 namespace pmaptrain::fuzz {

@@ -3,8 +3,8 @@
 #include <cstdint>
 
 #include "core/base/error.h"
-#include "core/data/array.h"
-#include "core/data/zip.h"
+#include "core/data/arrays/array.h"
+#include "core/data/arrays/zip.h"
 #include "tests/fuzz/target.h"
 
 namespace pmaptrain::fuzz {

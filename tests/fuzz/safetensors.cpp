@@ -1,5 +1,5 @@
 // Files of tensors.
-#include "core/train/safetensors.h"
+#include "core/run/files/safetensors.h"
 
 #include "core/base/error.h"
 #include "tests/fuzz/target.h"

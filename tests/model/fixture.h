@@ -12,7 +12,7 @@
 #include "core/model/model.h"
 #include "core/ops/all.h"
 #include "core/runtime/interpreter.h"
-#include "core/train/step_program.h"
+#include "core/step/step_program.h"
 
 namespace pmaptrain::testing {
 

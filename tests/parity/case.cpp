@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "core/setup/start.h"
+#include "core/setup/values.h"
 #include "core/spec/load.h"
-#include "core/train/start.h"
-#include "core/train/values.h"
 #include "tests/session_run.h"
 
 namespace pmaptrain::parity {

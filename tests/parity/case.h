@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/train/safetensors.h"
+#include "core/run/files/safetensors.h"
 
 namespace pmaptrain::parity {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/graph/program.h"
+#include "core/run/files/safetensors.h"
 #include "core/runtime/backend.h"
-#include "core/train/safetensors.h"
 
 namespace pmaptrain::parity {
 

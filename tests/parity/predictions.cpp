@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "core/data/array.h"
-#include "core/train/predictor.h"
-#include "core/train/safetensors.h"
+#include "core/data/arrays/array.h"
+#include "core/evaluate/predictor.h"
+#include "core/run/files/safetensors.h"
 #include "tests/catch.h"
 #include "tests/session_run.h"
 #include "tests/words.h"

@@ -2,8 +2,8 @@
 // may, so it also shows that training reads nothing too early and keeps what it has given away.
 #include <filesystem>
 
-#include "core/train/start.h"
-#include "core/train/values.h"
+#include "core/setup/start.h"
+#include "core/setup/values.h"
 #include "tests/catch.h"
 #include "tests/session_run.h"
 

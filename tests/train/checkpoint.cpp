@@ -1,5 +1,5 @@
 // What a run leaves can be read back, evaluates to the same, and is not believed when it is damaged.
-#include "core/train/checkpoint.h"
+#include "core/run/checkpoint.h"
 
 #include <algorithm>
 #include <atomic>

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <filesystem>
 
-#include "core/train/checkpoint.h"
+#include "core/run/checkpoint.h"
 #include "tests/catch.h"
 #include "tests/session_run.h"
 #include "tests/words.h"

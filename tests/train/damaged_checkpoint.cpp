@@ -4,8 +4,8 @@
 #include <functional>
 
 #include "core/base/error.h"
-#include "core/train/npy.h"
-#include "core/train/predictor.h"
+#include "core/evaluate/predictor.h"
+#include "core/run/files/npy.h"
 #include "core/train/resume.h"
 #include "tests/catch.h"
 #include "tests/session_run.h"

@@ -1,8 +1,8 @@
 // The moving average of the parameters: how a step keeps it, and an evaluation with it.
 #include <cmath>
 
-#include "core/train/setup.h"
-#include "core/train/values.h"
+#include "core/setup/setup.h"
+#include "core/setup/values.h"
 #include "tests/catch.h"
 #include "tests/model/fixture.h"
 #include "tests/session_run.h"

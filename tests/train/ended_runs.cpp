@@ -6,7 +6,7 @@
 #include <optional>
 #include <thread>
 
-#include "core/train/checkpoint.h"
+#include "core/run/checkpoint.h"
 #include "tests/catch.h"
 #include "tests/session_run.h"
 #include "tests/train/file_size_limit.h"

@@ -2,11 +2,11 @@
 #include <map>
 #include <memory>
 
-#include "core/data/loader.h"
+#include "core/data/batches/loader.h"
 #include "core/graph/text.h"
+#include "core/setup/start.h"
+#include "core/setup/values.h"
 #include "core/spec/keys.h"
-#include "core/train/start.h"
-#include "core/train/values.h"
 #include "tests/catch.h"
 #include "tests/data/files.h"
 #include "tests/session_run.h"

@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "core/train/checkpoint.h"
-#include "core/train/npy.h"
+#include "core/run/checkpoint.h"
+#include "core/run/files/npy.h"
 #include "tests/app/call.h"
 #include "tests/catch.h"
 #include "tests/session_run.h"

@@ -1,5 +1,5 @@
 // The seam between a run and the file system: no call goes past it, and what is recorded at it is what happens.
-#include "core/train/file_system.h"
+#include "core/run/files/file_system.h"
 
 #include <filesystem>
 

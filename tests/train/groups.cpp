@@ -1,9 +1,9 @@
 // Groups of parameters: which settings a parameter gets, and what freezing leaves out of the step.
 #include <algorithm>
 
-#include "core/train/optimizer.h"
-#include "core/train/setup.h"
-#include "core/train/values.h"
+#include "core/setup/setup.h"
+#include "core/setup/values.h"
+#include "core/step/optimizer.h"
 #include "tests/catch.h"
 #include "tests/model/fixture.h"
 #include "tests/session_run.h"

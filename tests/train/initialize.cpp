@@ -1,8 +1,8 @@
-#include "core/train/initialize.h"
+#include "core/setup/initialize.h"
 
 #include <cmath>
 
-#include "core/train/safetensors.h"
+#include "core/run/files/safetensors.h"
 #include "tests/catch.h"
 #include "tests/files.h"
 #include "tests/model/fixture.h"

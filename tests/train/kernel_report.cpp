@@ -1,8 +1,8 @@
-#include "core/train/kernel_report.h"
+#include "core/report/kernel_report.h"
 
 #include "core/ops/collective/collective.h"
 #include "core/runtime/cpu/report.h"
-#include "core/train/values.h"
+#include "core/setup/values.h"
 #include "tests/catch.h"
 #include "tests/session_run.h"
 #include "tests/train/steps.h"
@@ -50,9 +50,9 @@ TEST_CASE("the operations of a report's kernels are those of the step but for it
     }
     reductions *= static_cast<double>(program.mesh.devices());
     const CpuBackend backend({.workers = 2});
-    const train::KernelReport report = train::kernel_report(backend, train::step_source(setup));
+    const report::KernelReport report = report::kernel_report(backend, train::step_source(setup));
     double kernels = 0;
-    for (const train::KernelLine& line : report.lines) {
+    for (const report::KernelLine& line : report.lines) {
       if (line.kernel) kernels += line.flops;
     }
     CHECK(kernels + reductions == Approx(train::cost_of(program).flops).epsilon(1e-12));
@@ -91,19 +91,19 @@ TEST_CASE("a profiled step computes what a step does, and times all that it does
 TEST_CASE("a measured report has times, peaks and shares of the roofline", "[train]") {
   const train::Setup setup = small_cnn();
   const CpuBackendOptions options{.workers = 1};
-  const train::KernelReport report = train::measured_kernel_report(CpuBackend(options), *load_step(setup, options));
+  const report::KernelReport report = report::measured_kernel_report(CpuBackend(options), *load_step(setup, options));
   REQUIRE(report.times);
   CHECK(report.times->step_seconds > 0);
   CHECK(report.seconds() > 0);
-  for (const train::KernelLine& line : report.lines) {
+  for (const report::KernelLine& line : report.lines) {
     INFO(line.implementation);
     if (line.flops > 1e6) CHECK(line.share_of_roofline(report.times->peaks) > 0);
   }
 }
 
 TEST_CASE("the roofline is the lower of what can be computed and what can be moved", "[train]") {
-  const train::Peaks peaks{100e9, 10e9};
-  train::KernelLine line;
+  const report::Peaks peaks{100e9, 10e9};
+  report::KernelLine line;
   line.flops = 1e9;   // 10 ms
   line.bytes = 50e6;  // 5 ms
   line.seconds = 0.02;

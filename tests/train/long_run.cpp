@@ -5,7 +5,7 @@
 #include <span>
 #include <sstream>
 
-#include "core/train/npy.h"
+#include "core/run/files/npy.h"
 #include "tests/catch.h"
 
 namespace pmaptrain::testing {

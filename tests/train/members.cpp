@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "core/train/checkpoint.h"
-#include "core/train/evaluator.h"
-#include "core/train/initialize.h"
+#include "core/evaluate/evaluator.h"
+#include "core/run/checkpoint.h"
+#include "core/setup/initialize.h"
 #include "core/train/resume.h"
 #include "tests/catch.h"
 #include "tests/session_run.h"

@@ -1,5 +1,5 @@
 // What may change when an ensemble is continued, and what is told of its members.
-#include "core/train/checkpoint.h"
+#include "core/run/checkpoint.h"
 #include "core/train/resume.h"
 #include "tests/catch.h"
 #include "tests/session_run.h"

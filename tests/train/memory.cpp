@@ -2,8 +2,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "core/train/checkpoint.h"
-#include "core/train/initialize.h"
+#include "core/run/checkpoint.h"
+#include "core/setup/initialize.h"
 #include "tests/catch.h"
 #include "tests/runtime/allocations.h"
 #include "tests/session_run.h"

@@ -4,8 +4,8 @@
 #include <sstream>
 
 #include "core/graph/text.h"
+#include "core/report/peaks.h"
 #include "core/runtime/cpu/module.h"
-#include "core/train/peaks.h"
 #include "tests/catch.h"
 #include "tests/session_run.h"
 
@@ -108,7 +108,7 @@ TEST_CASE("what one layer hands to the next is bf16, whatever the next computes 
 }
 
 TEST_CASE("a step of mixed precision is held against the machine's products of bf16", "[train]") {
-  CHECK(train::products_of(*setup_of_text(small_images).training) == DType::f32);
-  CHECK(train::products_of(*setup_of_text(small_images, {mixed}).training) == DType::bf16);
-  CHECK(train::measure_peaks(CpuBackend({.workers = 1}), 1, DType::bf16).gemm_flops_per_second > 1e6);
+  CHECK(report::products_of(*setup_of_text(small_images).training) == DType::f32);
+  CHECK(report::products_of(*setup_of_text(small_images, {mixed}).training) == DType::bf16);
+  CHECK(report::measure_peaks(CpuBackend({.workers = 1}), 1, DType::bf16).gemm_flops_per_second > 1e6);
 }

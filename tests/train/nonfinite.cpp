@@ -4,10 +4,10 @@
 #include <filesystem>
 
 #include "core/base/error.h"
-#include "core/data/array.h"
-#include "core/data/open.h"
+#include "core/data/arrays/array.h"
+#include "core/data/sources/open.h"
+#include "core/setup/start.h"
 #include "core/train/replay.h"
-#include "core/train/start.h"
 #include "tests/catch.h"
 #include "tests/session_run.h"
 #include "tests/words.h"

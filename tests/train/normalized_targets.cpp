@@ -4,9 +4,9 @@
 #include <filesystem>
 
 #include "core/base/text.h"
-#include "core/train/checkpoint.h"
-#include "core/train/predictor.h"
-#include "core/train/record_report.h"
+#include "core/evaluate/predictor.h"
+#include "core/run/checkpoint.h"
+#include "core/run/records/final_report.h"
 #include "core/train/resume.h"
 #include "tests/catch.h"
 #include "tests/data/files.h"

@@ -1,5 +1,5 @@
 // Optimizers against sequences worked out by hand from Optax's definitions.
-#include "core/train/optimizer.h"
+#include "core/step/optimizer.h"
 
 #include <cmath>
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/train/start.h"
+#include "core/setup/start.h"
 #include "tests/catch.h"
 #include "tests/session_run.h"
 

@@ -1,5 +1,5 @@
 // reduce_on_plateau against the sequences that optax.contrib.reduce_on_plateau gives for the same values.
-#include "core/train/plateau.h"
+#include "core/run/plateau.h"
 
 #include <limits>
 

@@ -5,11 +5,11 @@
 #include <filesystem>
 
 #include "core/base/error.h"
-#include "core/data/array.h"
-#include "core/train/checkpoint.h"
-#include "core/train/npy.h"
-#include "core/train/prediction_file.h"
-#include "core/train/predictor.h"
+#include "core/data/arrays/array.h"
+#include "core/evaluate/prediction_file.h"
+#include "core/evaluate/predictor.h"
+#include "core/run/checkpoint.h"
+#include "core/run/files/npy.h"
 #include "tests/catch.h"
 #include "tests/data/files.h"
 #include "tests/session_run.h"

@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "core/graph/text.h"
-#include "core/train/setup.h"
+#include "core/setup/setup.h"
 #include "tests/catch.h"
 #include "tests/golden.h"
 #include "tests/session_run.h"

@@ -1,6 +1,4 @@
 // What the recorders write: metrics.jsonl, log.txt, summary.json and the final report.
-#include "core/train/record_events.h"
-
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -10,7 +8,8 @@
 #include <sstream>
 #include <vector>
 
-#include "core/train/record_report.h"
+#include "core/run/records/final_report.h"
+#include "core/run/records/records.h"
 #include "tests/catch.h"
 #include "tests/files.h"
 #include "tests/golden.h"

@@ -1,6 +1,4 @@
 // The files of the recorders where a disk is full, a file is gone, or what there is is no file.
-#include "core/train/record_file.h"
-
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,7 +8,8 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/train/file_writer.h"
+#include "core/run/files/append_file.h"
+#include "core/run/files/file_writer.h"
 #include "tests/catch.h"
 #include "tests/files.h"
 #include "tests/train/file_size_limit.h"

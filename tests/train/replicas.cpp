@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "core/base/philox.h"
-#include "core/train/start.h"
+#include "core/setup/start.h"
 #include "tests/catch.h"
 #include "tests/session_run.h"
 #include "tests/slice.h"

@@ -1,5 +1,5 @@
 // Who may write into a run folder, and that checkpoints get there whole.
-#include "core/train/run_folder.h"
+#include "core/run/run_folder.h"
 
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,12 +1,12 @@
 // The document state.json.
-#include "core/train/run_state.h"
+#include "core/run/run_state.h"
 
 #include <cmath>
 #include <limits>
 #include <span>
 
 #include "core/base/error.h"
-#include "core/train/file_writer.h"
+#include "core/run/files/file_writer.h"
 #include "tests/catch.h"
 
 using namespace pmaptrain;

@@ -1,12 +1,12 @@
 // Files of tensors: round trips, exact bytes, and damage that is refused.
-#include "core/train/safetensors.h"
+#include "core/run/files/safetensors.h"
 
 #include <cstring>
 #include <span>
 
 #include "core/base/error.h"
-#include "core/data/array.h"
-#include "core/train/npy.h"
+#include "core/data/arrays/array.h"
+#include "core/run/files/npy.h"
 #include "tests/catch.h"
 #include "tests/files.h"
 #include "tests/train/tensors.h"

@@ -1,12 +1,12 @@
 // Schedules of the learning rate: against Optax's rates, and what a config may not say of them.
-#include "core/train/schedule.h"
+#include "core/step/schedule.h"
 
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "core/setup/values.h"
 #include "core/spec/keys.h"
-#include "core/train/values.h"
 #include "tests/catch.h"
 #include "tests/files.h"
 #include "tests/model/fixture.h"

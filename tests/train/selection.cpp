@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "core/train/loss_spike.h"
+#include "core/run/loss_spike.h"
 #include "tests/catch.h"
 
 using namespace pmaptrain;

@@ -8,8 +8,8 @@
 #include "core/graph/text.h"
 #include "core/runtime/cpu/plan.h"
 #include "core/runtime/interpreter.h"
-#include "core/train/start.h"
-#include "core/train/values.h"
+#include "core/setup/start.h"
+#include "core/setup/values.h"
 #include "tests/catch.h"
 #include "tests/session_run.h"
 

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "core/train/optimizer.h"
+#include "core/step/optimizer.h"
 #include "core/train/resume.h"
 #include "tests/catch.h"
 #include "tests/session_run.h"

@@ -1,5 +1,5 @@
 // Durations, workers, memory and costs: what is known before the first step.
-#include "core/train/setup.h"
+#include "core/setup/setup.h"
 
 #include <algorithm>
 #include <fstream>
@@ -9,7 +9,7 @@
 #include "core/graph/text.h"
 #include "core/ops/all.h"
 #include "core/runtime/cpu/module.h"
-#include "core/train/start.h"
+#include "core/setup/start.h"
 #include "tests/catch.h"
 #include "tests/session_run.h"
 #include "tests/words.h"

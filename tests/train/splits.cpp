@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
-#include "core/train/start.h"
+#include "core/setup/start.h"
 #include "tests/catch.h"
 #include "tests/session_run.h"
 #include "tests/words.h"

@@ -1,5 +1,5 @@
 // The step against finite differences, against itself on other meshes, and its guards.
-#include "core/train/step_program.h"
+#include "core/step/step_program.h"
 
 #include <cmath>
 #include <limits>
@@ -9,7 +9,7 @@
 #include "core/graph/passes.h"
 #include "core/graph/text.h"
 #include "core/model/arithmetic.h"
-#include "core/train/initialize.h"
+#include "core/setup/initialize.h"
 #include "tests/catch.h"
 #include "tests/model/fixture.h"
 

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "core/runtime/cpu/module.h"
-#include "core/train/start.h"
+#include "core/setup/start.h"
 
 namespace pmaptrain::testing {
 

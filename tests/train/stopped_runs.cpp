@@ -9,8 +9,8 @@
 #include <thread>
 
 #include "core/base/clock.h"
+#include "core/run/files/file_system.h"
 #include "core/spec/load.h"
-#include "core/train/file_system.h"
 #include "core/train/session.h"
 #include "tests/catch.h"
 #include "tests/train/long_run.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/train/safetensors.h"
+#include "core/run/files/safetensors.h"
 
 namespace pmaptrain::testing {
 

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/train/file_system.h"
+#include "core/run/files/file_system.h"
 
 namespace pmaptrain::testing {
 

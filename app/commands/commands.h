@@ -1,0 +1,39 @@
+// The commands of the program. Each parses its own arguments, does its work, and returns the exit status; what goes
+// wrong comes out as an exception, which run_program() renders.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "app/options/streams.h"
+
+namespace pmaptrain::app {
+
+int command_run(CommandArguments arguments, const Streams& streams);
+int command_validate(CommandArguments arguments, const Streams& streams);
+int command_explain(CommandArguments arguments, const Streams& streams);
+int command_eval(CommandArguments arguments, const Streams& streams);
+int command_predict(CommandArguments arguments, const Streams& streams);
+int command_collectives(CommandArguments arguments, const Streams& streams);
+int command_exec(CommandArguments arguments, const Streams& streams);
+int command_bench(CommandArguments arguments, const Streams& streams);
+int command_devices(CommandArguments arguments, const Streams& streams);
+int command_init(CommandArguments arguments, const Streams& streams);
+int command_schema(CommandArguments arguments, const Streams& streams);
+int command_help(CommandArguments arguments, const Streams& streams);
+
+struct Command {
+  std::string_view name, usage, summary;
+  int (*call)(CommandArguments arguments, const Streams& streams);
+};
+std::span<const Command> commands();
+
+// What `pmaptrain` alone prints.
+std::string overview();
+
+// The whole program but its handling of standard streams: `arguments` without the program's name. Prints errors, as a
+// JSON document on `out` where --json is among the arguments, and returns the exit status.
+int run_program(CommandArguments arguments, const Streams& streams);
+
+}  // namespace pmaptrain::app

@@ -1,0 +1,170 @@
+// eval: a run's checkpoint on a split of its data.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "app/commands/commands.h"
+#include "app/options/arguments.h"
+#include "app/options/config_options.h"
+#include "core/base/text.h"
+#include "core/base/utf8.h"
+#include "core/evaluate/evaluator.h"
+#include "core/report/json.h"
+#include "core/run/checkpoint.h"
+#include "core/run/records/final_report.h"
+#include "core/run/records/lines.h"
+#include "core/run/records/matrix_json.h"
+
+namespace pmaptrain::app {
+namespace {
+
+report::Json document_of(const train::Evaluation& result, const std::string& run, train::MemberNumber member) {
+  report::Json document{{"run", run}, {"checkpoint", result.checkpoint}};
+  if (member) document["member"] = *member;
+  document["split"] = result.split;
+  document["examples"] = result.examples;
+  bool finite = true;
+  for (const auto& [name, value] : result.measures) {
+    document[name] = value;  // null where it is not finite
+    finite = finite && (std::isfinite(value) || train::may_be_undefined(name));
+  }
+  if (!result.classes.empty()) document["classes"] = result.classes;
+  if (result.confusion) document["confusion_matrix"] = train::matrix_json(*result.confusion);
+  document["seconds"] = result.seconds;
+  if (!finite) document["finite"] = false;
+  return document;
+}
+
+std::string line_of(const train::Evaluation& result, const std::string& run, const std::string& chosen,
+                    train::MemberNumber member) {
+  std::string line = member            ? fmt::format("member {}  ", *member) + result.split
+                     : result.together ? "together  " + result.split
+                                       : result.split;
+  for (const auto& [name, value] : result.measures) {
+    line += fmt::format("  {} {}", train::with_class(name, result.classes), train::compact(value));
+  }
+  return line + fmt::format("  ({} examples in {}, {} of {})\n", with_commas(result.examples),
+                            train::duration(result.seconds), shown_checkpoint(chosen, result.checkpoint),
+                            printable(run));
+}
+
+// "--set data.source.csv.test=FILE", which takes a split from elsewhere; empty for a source that reads no files.
+std::string option_of(const spec::DataSpec& spec, const std::optional<std::string>& asked) {
+  std::string split = asked.value_or(spec::has_own_test(spec.source) ? "test" : "validation");
+  if (split == "validation" && !spec::has_own_validation(spec.source)) split = "train";
+  const std::string source = spec::to_string(spec.source), key = "--set data.source." + source + ".";
+  if (const auto* npz = std::get_if<spec::Npz>(&spec.source)) return key + (npz->file ? "file" : split) + "=FILE";
+  if (source == "idx") return key + split + "='[INPUTS, TARGETS]'";
+  if (source == "csv" || source == "text") return key + split + "=FILE";
+  if (source == "image_folder") return key + split + "=DIR";
+  return source == "fashion_mnist" || source == "cifar10" ? key + "dir=DIR" : "";
+}
+
+// Of an ensemble its members, and what they say together where more than one is meant.
+struct Evaluations {
+  std::vector<train::Evaluation> members;
+  std::optional<train::Evaluation> together;
+  std::vector<std::string> notes;
+  std::vector<std::int64_t> left_out;  // members without a best checkpoint
+};
+
+// An error in the data also tells how the command line names other data.
+Evaluations evaluate(const spec::Loaded& loaded, const std::string& run, const std::string& checkpoint,
+                     const std::optional<std::string>& split, spec::Weights weights, train::MemberNumber member,
+                     bool is_own_data) {
+  try {
+    const train::CheckpointEvaluation evaluation(loaded, run, checkpoint, split, weights, member, is_own_data);
+    Evaluations found{evaluation.of_members(), std::nullopt, evaluation.notes(), evaluation.left_out()};
+    if (loaded.spec.ensemble && !member) found.together = evaluation.of_average();
+    return found;
+  } catch (const Error& error) {
+    std::vector<Diagnostic> diagnostics = error.diagnostics();
+    const bool is_of_data =
+        error.status() == ExitStatus::data && diagnostics.back().place == loaded.spec.data.source_place;
+    const std::string option = is_of_data ? option_of(loaded.spec.data, split) : "";
+    if (!option.empty())
+      diagnostics.back().notes.push_back("the run's config says where its data is; to evaluate on other data: " +
+                                         option);
+    throw Error(error.status(), std::move(diagnostics));
+  }
+}
+
+}  // namespace
+
+int command_eval(CommandArguments arguments, const Streams& streams) {
+  ConfigOptions config;
+  std::optional<std::string> split, checkpoint;
+  spec::Weights weights = spec::Weights::ema;
+  train::MemberNumber member;
+  bool json = false;
+  Arguments a("eval", "Evaluates a run's checkpoint on all logical devices; every example is counted once.");
+  a.positional("RUN", config.config, "a run folder, such as runs/cnn", "runs/fashion_mnist");
+  config.add_options_to(a);
+  a.text("--split", "NAME", split, "test, validation or train; default: test where there is one, else validation");
+  ConfigOptions::add_checkpoint_to(a, checkpoint);
+  a.word(
+      "--weights", {"ema", "raw"}, [&](std::size_t i) { weights = i == 0 ? spec::Weights::ema : spec::Weights::raw; },
+      "the averaged weights of train.ema where the checkpoint has them (the default), or those that were trained");
+  a.integer("--member", "N", 0, member, "of an ensemble, this member alone; members count from 0");
+  a.flag("--json", json, "print the measures as a JSON document");
+  a.footer(
+      "Of an ensemble without --member, each member is evaluated, and then what they say together: the mean of their\n"
+      "probabilities, or of their values. With the checkpoint best each has its own best parameters.\n");
+  if (!a.parse(arguments, streams.out)) return 0;
+  check_run_folder("eval", config.config);
+
+  const spec::Loaded loaded = spec::load(config.config, config.overrides);
+  if (!json) print_notes(loaded.notes, streams);
+  const std::string chosen = checkpoint ? *checkpoint : train::default_checkpoint(loaded.spec, config.config, member);
+  const auto& set = config.overrides.set;
+  const bool is_own_data = std::none_of(set.begin(), set.end(), [](const std::string& setting) {
+    return setting.starts_with("data.source") || setting.starts_with("data.validation") ||
+           setting.starts_with("data.limit");
+  });
+  const auto [results, together, notes, left_out] =
+      evaluate(loaded, config.config, chosen, split, weights, member, is_own_data);
+  if (!json) print_notes(notes, streams);
+  const auto varies_loss = [](const spec::Varied& key) { return key.path.starts_with("loss."); };
+  if (together && !json &&
+      std::any_of(loaded.spec.ensemble->vary.begin(), loaded.spec.ensemble->vary.end(), varies_loss)) {
+    print_notes(
+        {"members differ in the loss; the one together is that of member " + std::to_string(results.front().member)},
+        streams);
+  }
+  if (!json && loaded.spec.data.normalize_targets) {
+    print_notes({"the loss is of normalised targets, in units of their standard deviation"}, streams);
+  }
+  if (!checkpoint) {
+    std::vector<std::string> names;
+    names.reserve(results.size());
+    for (const train::Evaluation& result : results) names.push_back(result.checkpoint);
+    print_notes(notes_of_default(config.config, chosen, names), streams);
+  }
+  if (!left_out.empty()) print_warnings({left_out_text(left_out)}, streams);
+  const auto number = [&](const train::Evaluation& result) {
+    return loaded.spec.ensemble ? train::MemberNumber(result.member) : std::nullopt;
+  };
+  if (json) {
+    report::Json documents = report::Json::array();
+    for (const train::Evaluation& result : results) {
+      documents.push_back(document_of(result, config.config, number(result)));
+    }
+    report::Json document = documents.front();
+    if (together) {
+      document = document_of(*together, config.config, std::nullopt);
+      document["members"] = documents;
+    }
+    streams.out << report::to_text(document);
+    return 0;
+  }
+  for (const train::Evaluation& result : results) {
+    streams.out << line_of(result, config.config, chosen, number(result));
+  }
+  if (together) streams.out << line_of(*together, config.config, chosen, std::nullopt);
+  const train::Evaluation& last = together ? *together : results.front();
+  if (last.confusion) streams.out << train::confusion_text(*last.confusion, last.split, last.classes);
+  return 0;
+}
+
+}  // namespace pmaptrain::app

@@ -1,0 +1,102 @@
+// explain: the program that a config becomes, its kernels and its memory.
+#include <fmt/format.h>
+
+#include "app/commands/commands.h"
+#include "app/options/arguments.h"
+#include "app/options/config_options.h"
+#include "core/base/saturate.h"
+#include "core/base/text.h"
+#include "core/graph/text.h"
+#include "core/report/kernel_report.h"
+#include "core/report/kernels.h"
+#include "core/report/parallelism.h"
+#include "core/report/plan_report.h"
+#include "core/setup/start.h"
+#include "core/train/resources.h"
+
+namespace pmaptrain::app {
+namespace {
+
+std::string explain_kernels(const train::Setup& setup, const Backend& backend, bool measure) {
+  Source source = train::step_source(setup);
+  source.members = 1;  // each has the same plan
+  if (!measure) return report::kernels_text(report::kernel_report(backend, source));
+  const std::unique_ptr<Module> module = backend.load(std::move(source));
+  train::set_initial_values(*module, setup);
+  train::fill_first_batch(*module, setup);
+  return report::kernels_text(report::measured_kernel_report(backend, *module));
+}
+
+std::string program_text(const train::Setup& setup, train::Stage stage) {
+  std::string text;
+  if (const auto& ensemble = setup.spec().ensemble) {
+    text = fmt::format("# {} along axis '{}': each runs this program, that of one member, on {} of its own\n",
+                       counted(std::ssize(setup.members), "member"), ensemble->axis,
+                       counted(setup.training->mesh.devices(), "logical device"));
+  }
+  const bool what_runs = stage == train::Stage::final;
+  return text + to_text(what_runs ? *setup.training : train::program_at(setup, stage), {.origins = true});
+}
+
+std::string pools_text(const Needs& needs, int workers) {
+  const auto bytes = [](std::size_t count) { return human_bytes(static_cast<double>(count)); };
+  std::vector<std::vector<std::string>> rows{{"pool", "size", "copies", "bytes", ""}};
+  for (const PoolReport& pool : needs.pools) {
+    rows.push_back({pool.name, bytes(pool.bytes), std::to_string(pool.copies),
+                    bytes(product_of(pool.bytes, pool.copies)), pool.meaning});
+  }
+  return fmt::format("pools, with {}:\n", counted(workers, "worker")) +
+         report::columns(rows, {false, true, true, true, false}) + "\n";
+}
+
+}  // namespace
+
+int command_explain(CommandArguments arguments, const Streams& streams) {
+  ConfigOptions config;
+  bool kernels = false, measure = false, memory = false, parallelism = false;
+  std::optional<train::Stage> stage;
+  Arguments a("explain",
+              "Prints the program that a config becomes: one logical device's training step, each value with its type "
+              "and, in braces, the axes over which it varies.");
+  config.add_to(a);
+  a.word(
+      "--stage", {"model", "grad", "synchronised", "final"},
+      [&stage](std::size_t i) { stage = static_cast<train::Stage>(i); },
+      "model: one microbatch forward; grad: with its derivative; synchronised: summed over the devices and divided by "
+      "the count, the easiest to read; final: with the update, optimised: what runs (the default)");
+  a.flag("--kernels", kernels, "list the kernel behind each step of the plan, and what the step costs, instead");
+  a.flag("--measure", measure, "with --kernels: run some steps, and show how long each kernel takes");
+  a.flag("--parallelism", parallelism,
+         "show how the work between two meetings of the workers is cut, and what more workers gain, instead");
+  a.flag("--memory", memory, "show the plan's memory instead");
+  if (!a.parse(arguments, streams.out)) return 0;
+  if (stage.value_or(train::Stage::final) != train::Stage::final && (kernels || memory || parallelism)) {
+    fail_usage("--kernels, --memory and --parallelism show the plan, which only the final stage has",
+               "leave out --stage");
+  }
+  if (measure && !kernels) fail_usage("--measure is about kernels", "say --kernels --measure");
+
+  const train::Setup setup = train::make_setup(spec::load(config.config, config.overrides));
+  if (!kernels && !memory && !parallelism) {
+    streams.out << program_text(setup, stage.value_or(train::Stage::final));
+    return 0;
+  }
+  const Source source = train::run_source(setup);
+  const auto [backend, because] = train::choose_backend(setup.spec().mesh, source);
+  const Needs needs = backend->needs(source);
+  const train::MemoryEstimate estimate = train::estimate_memory(setup, needs);
+  train::check_memory(estimate, setup, *backend, source);
+  if (!because.empty()) streams.out << "carried by " << train::workers_text(*backend, source, because) << "\n\n";
+  if (memory) {
+    streams.out << pools_text(needs, backend->workers(source)) << "by what they hold:\n"
+                << report::memory_text(estimate);
+  }
+  if (parallelism) {
+    streams.out << (memory ? "\n" : "")
+                << report::parallelism_text(backend->report(train::step_source(setup), 0).stages);
+  }
+  if (kernels) streams.out << (memory || parallelism ? "\n" : "") << explain_kernels(setup, *backend, measure);
+  return 0;
+}
+
+}  // namespace pmaptrain::app

@@ -1,0 +1,154 @@
+// init: a commented example config to begin from, with its schema for editors beside it.
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <sstream>
+
+#include "app/commands/commands.h"
+#include "app/data_config.h"
+#include "app/examples.h"
+#include "app/options/arguments.h"
+#include "app/options/config_options.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/report/plan_report.h"
+#include "core/spec/load.h"
+
+namespace pmaptrain::app {
+namespace {
+
+// The first sentence of the comment that the file begins with.
+std::string summary(std::string_view text) {
+  std::string out;
+  while (text.starts_with("#")) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(1, end - 1);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    while (line.starts_with(' ')) line.remove_prefix(1);
+    if (line.empty()) break;
+    out += (out.empty() ? "" : " ") + std::string(line);
+    const std::size_t stop = out.find(". ");
+    if (stop != std::string::npos || out.ends_with('.'))
+      return out.substr(0, stop == std::string::npos ? out.size() - 1 : stop);
+  }
+  return out;
+}
+
+std::string list() {
+  std::vector<std::vector<std::string>> rows;
+  for (const Example& example : examples()) rows.push_back({std::string(example.name), summary(example.text)});
+  return "The example configs; `pmaptrain init NAME` writes NAME.yaml:\n\n" + report::columns(rows, {});
+}
+
+constexpr std::string_view schema_name = "pmaptrain.schema.json";
+
+// The schema's text in `folder` where it has to be written: an older one is brought up to date. Throws Error (usage)
+// where a file that is none of ours has its name.
+std::optional<std::string> schema_for(const std::filesystem::path& file) {
+  std::string schema = spec::json_schema();
+  std::error_code ignored;
+  if (!std::filesystem::exists(std::filesystem::symlink_status(file, ignored))) return schema;
+  std::ostringstream present;
+  present << std::ifstream(file, std::ios::binary).rdbuf();
+  if (present.view() == schema) return std::nullopt;
+  if (present.view().find("\"title\": \"" + std::string(spec::schema_title) + "\"") == std::string_view::npos) {
+    fail_usage("'" + file.string() + "' is not a schema of pmaptrain, and init does not replace other files",
+               "init writes the schema for editors to this path; write the config to another folder");
+  }
+  return schema;
+}
+
+[[noreturn]] void fail_existing(const std::string& path) {
+  fail_usage("'" + path + "' exists, and init does not replace files", "name another file, or remove this one");
+}
+
+void refuse_existing(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::exists(std::filesystem::symlink_status(path, ignored))) fail_existing(path);
+}
+
+void write_new(const std::string& path, std::string_view text) {
+  const auto close = [](std::FILE* file) { std::fclose(file); };
+  const std::unique_ptr<std::FILE, decltype(close)> file(std::fopen(path.c_str(), "wxe"), close);  // x: only a new file
+  if (!file && errno == EEXIST) fail_existing(path);
+  if (!file || std::fwrite(text.data(), 1, text.size(), file.get()) != text.size() || std::fflush(file.get()) != 0) {
+    fail_running("'" + path + "' cannot be written: " + std::strerror(errno));
+  }
+}
+
+// Writes a config, and the schema beside it, and says what to do with it.
+void write_config(const std::string& path, std::string_view text, const Streams& streams) {
+  const std::filesystem::path beside = std::filesystem::path(path).parent_path() / schema_name;
+  const std::optional<std::string> schema = schema_for(beside);
+  write_new(path, "# yaml-language-server: $schema=" + std::string(schema_name) + "\n" + std::string(text));
+  if (schema) {
+    std::error_code ignored;
+    std::filesystem::remove(beside, ignored);
+    write_new(beside.string(), *schema);
+  }
+  const std::string shown = shell_quoted(path);
+  streams.out << "wrote " << path << (schema ? " and " + beside.string() : "") << "\n\n  pmaptrain validate " << shown
+              << "   # what a run would do\n  pmaptrain run " << shown << "        # train\n";
+}
+
+// Of `init csv data/houses.csv`: houses.yaml, in the current directory.
+std::string default_file(const std::string& path) {
+  const std::filesystem::path whole = std::filesystem::absolute(path).lexically_normal();
+  const std::filesystem::path name = whole.has_filename() ? whole.filename() : whole.parent_path().filename();
+  return (name.extension() == ".gz" ? name.stem().stem() : name.stem()).string() + ".yaml";
+}
+
+}  // namespace
+
+int command_init(CommandArguments arguments, const Streams& streams) {
+  std::optional<std::string> name, first, second;
+  Arguments a(
+      "init",
+      "Writes a commented config to begin from and, beside it, pmaptrain.schema.json, with which an editor "
+      "completes and checks it: an example, or a config for data of your own; without NAME, lists the examples.");
+  a.optional_positional("NAME", name, "an example, such as linear_regression; or npz, csv or images");
+  a.optional_positional("PATH", first, "with npz, csv and images, the archive, the table, or the folder of images");
+  a.optional_positional("FILE", second,
+                        "the path of the config; default NAME.yaml, or for data STEM.yaml, named after it. An existing "
+                        "config is not replaced");
+  a.footer("  pmaptrain init cnn my_cnn.yaml\n  pmaptrain init csv data/houses.csv     # writes houses.yaml\n");
+  if (!a.parse(arguments, streams.out)) return 0;
+  if (!name) {
+    streams.out << list();
+    return 0;
+  }
+  if (const std::optional<DataKind> kind = data_kind(*name)) {
+    if (!first) {
+      fail_usage("pmaptrain init " + *name + " needs PATH, the data to write a config for",
+                 "pmaptrain init " + *name + (*name == "images" ? " photos" : " data." + *name));
+    }
+    const std::string file = second.value_or(default_file(*first));
+    refuse_existing(file);  // before the data is read
+    std::error_code ignored;
+    if (!std::filesystem::exists(*first, ignored)) {
+      fail_data("there is no '" + *first + "'", "PATH is relative to the current directory");
+    }
+    const DataConfig config = config_for(*kind, *first, file);
+    write_config(file, config.text, streams);
+    print_notes(config.notes, streams);
+    return 0;
+  }
+  std::vector<std::string> names;
+  for (const Example& example : examples()) {
+    names.emplace_back(example.name);
+    if (example.name != *name) continue;
+    if (second) fail_usage("unexpected argument '" + *second + "'", "pmaptrain init " + *name + " takes FILE alone");
+    write_config(first.value_or(*name + ".yaml"), example.text, streams);
+    return 0;
+  }
+  const std::string near = nearest(*name, names);
+  fail_usage("there is no example '" + *name + "'",
+             near.empty() ? "the examples are " + join(names, ", ") + "; for data of your own: npz, csv, images"
+                          : "did you mean '" + near + "'?");
+}
+
+}  // namespace pmaptrain::app

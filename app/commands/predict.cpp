@@ -1,0 +1,161 @@
+// predict: what a run's model says about the inputs in a file.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <system_error>
+
+#include "app/commands/commands.h"
+#include "app/options/arguments.h"
+#include "app/options/config_options.h"
+#include "app/signals.h"
+#include "core/base/text.h"
+#include "core/base/utf8.h"
+#include "core/evaluate/prediction_file.h"
+#include "core/evaluate/predictor.h"
+#include "core/run/checkpoint.h"
+
+namespace pmaptrain::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string required(const std::optional<std::string>& given, const std::string& option, const std::string& help) {
+  if (!given) fail_usage("predict needs " + option, help);
+  return *given;
+}
+
+// What can be said of the output before anything is computed.
+void check_output(const std::string& output, const std::string& input, bool overwrite) {
+  const auto refuse = [&output](std::string message, std::string help) {
+    fail_option("--output", output, std::move(message), std::move(help));
+  };
+  if (!train::is_prediction_file(output)) {
+    refuse("the ending of '" + output + "' does not say what to write", "it is one of .csv, .npy and .npz");
+  }
+  std::error_code ignored;
+  if (fs::equivalent(output, input, ignored)) refuse("--output is the file that --input reads", "name another file");
+  const fs::path folder = fs::path(output).parent_path();
+  if (!folder.empty() && !fs::is_directory(folder, ignored)) {
+    refuse("there is no folder '" + folder.string() + "'", "mkdir -p " + shell_quoted(folder.string()));
+  }
+  if (!fs::exists(output, ignored)) return;
+  if (!fs::is_regular_file(output, ignored)) refuse("'" + output + "' is no regular file", "name another file");
+  if (!overwrite) refuse("'" + output + "' exists", "--overwrite replaces it");
+}
+
+// An error in a table names keys of a config: for predictions they are set on the command line.
+[[noreturn]] void throw_with_option(const Error& error) {
+  std::vector<Diagnostic> diagnostics = error.diagnostics();
+  for (Diagnostic& diagnostic : diagnostics) {
+    for (const std::string key : {"delimiter", "header", "unknown"}) {
+      if (diagnostic.help.find(key + ": ") == std::string::npos) continue;
+      diagnostic.notes.push_back("it is a key of data.source.csv; here: --set data.source.csv." + key + "=VALUE");
+    }
+  }
+  throw Error(error.status(), std::move(diagnostics));
+}
+
+Place place_of(const std::string& input) {
+  return {"--input", 1, count_characters("--input ") + 1, std::max(1, count_characters(input)), "--input " + input};
+}
+
+}  // namespace
+
+int command_predict(CommandArguments arguments, const Streams& streams) {
+  ConfigOptions config;
+  train::PredictionRequest request;
+  std::optional<std::string> input, output, checkpoint;
+  bool overwrite = false;
+  std::vector<std::string> kinds;
+  for (const model::PredictionKind kind : train::all_prediction_kinds) kinds.emplace_back(train::name_of(kind));
+  Arguments a("predict", "Writes what a run's model predicts for the inputs in a file, in their order.");
+  a.positional("RUN", config.config, "a run folder, such as runs/cnn",
+               "runs/fashion_mnist --input images.npy --output predictions.csv");
+  a.text("--input", "FILE", input,
+         "the inputs: an NPZ, NPY, IDX or CSV file, an image, or a folder of images; no targets are needed");
+  a.text("--output", "FILE", output,
+         "what to write: a .csv, .npy or .npz file (array 'predictions'), or - for CSV on standard output");
+  a.list("--id", "COLUMN", request.input.ids,
+         "a column of a CSV input that is written in front of the predictions; may be repeated");
+  a.word(
+      "--as", kinds, [&](std::size_t i) { request.kind = train::all_prediction_kinds[i]; },
+      "what to predict; default: classes, or values for regression");
+  a.text("--array", "NAME", request.input.array,
+         "the array of an NPZ file; default: the one that the config's npz source names, or the only one");
+  ConfigOptions::add_checkpoint_to(a, checkpoint);
+  a.word(
+      "--weights", {"ema", "raw"},
+      [&](std::size_t i) { request.weights = i == 0 ? spec::Weights::ema : spec::Weights::raw; },
+      "the averaged weights of train.ema where the checkpoint has them (the default), or those that were trained");
+  a.integer("--member", "N", 0, request.member,
+            "of an ensemble, the member that predicts; default: all of them together; members count from 0");
+  a.flag("--overwrite", overwrite, "replace the output if it exists");
+  config.add_options_to(a);
+  a.footer(
+      "A CSV file begins with a header. The columns of a CSV input are found by name; its target may be missing, and\n"
+      "other columns are ignored. In .npy and .npz files classes are numbers. The members of an ensemble predict\n"
+      "together: the mean of their probabilities, or of their values, and the standard deviation of these.\n");
+  if (!a.parse(arguments, streams.out)) return 0;
+  check_run_folder("predict", config.config);
+  request.input.path = required(input, "--input FILE", "the inputs, such as --input images.npy");
+  const std::string to = required(output, "--output FILE", "what to write, such as --output predictions.csv");
+  const bool to_stream = to == "-";
+  if (!to_stream) check_output(to, request.input.path, overwrite);
+  if (!request.input.ids.empty() && !to_stream && fs::path(to).extension() != ".csv") {
+    fail_option("--id", request.input.ids.front(), "arrays have no columns for texts", "write a .csv file");
+  }
+  std::set<std::string> ids;
+  for (const std::string& id : request.input.ids) {
+    if (!ids.insert(id).second)
+      fail_option("--id", id, "column '" + id + "' is asked for twice", "leave one of them out");
+  }
+  request.input.place = place_of(request.input.path);
+
+  const spec::Loaded loaded = spec::load(config.config, config.overrides);
+  request.checkpoint = checkpoint ? *checkpoint : train::default_checkpoint(loaded.spec, config.config, request.member);
+  print_notes(loaded.notes, streams);
+  train::Predictor predictor = [&] {
+    try {
+      return train::Predictor(loaded, config.config, request);
+    } catch (const Error& error) {
+      throw_with_option(error);
+    }
+  }();
+  print_notes(predictor.notes(), streams);
+  const train::Predictions& predictions = predictor.predictions();
+  if (!predictions.skipped.empty() && !to_stream && fs::path(to).extension() != ".csv") {
+    fail_data(fmt::format("{} cannot be read, and an array has no place to say so: {}",
+                          counted(std::ssize(predictions.skipped), "input"), predictions.skipped.front().reason),
+              "write a .csv file");
+  }
+  if (!checkpoint && predictions.checkpoint != "best") {
+    print_notes(notes_of_default(config.config, request.checkpoint, {predictions.checkpoint}), streams);
+  }
+  if (!predictions.skipped.empty()) {
+    print_warnings({counted(std::ssize(predictions.skipped), "input") + " cannot be read and " +
+                    (predictions.skipped.size() == 1 ? "has" : "have") + " no prediction: column error says why"},
+                   streams);
+  }
+  if (!predictions.left_out.empty()) print_warnings({left_out_text(predictions.left_out)}, streams);
+  int signal = 0;
+  {
+    // A signal removes the unfinished file.
+    const StopSignals signals;
+    const std::unique_ptr<train::PredictionFile> file = to_stream
+                                                            ? train::open_prediction_stream(streams.out, predictions)
+                                                            : train::open_prediction_file(to, predictions);
+    predictor.run([&](std::int64_t, std::span<const std::byte> rows) { file->write(rows); }, StopSignals::flag());
+    signal = *StopSignals::flag();
+    if (signal == 0) file->finish();
+  }
+  if (signal != 0) raise_by_default(signal);
+  if (to_stream) return 0;
+  streams.out << fmt::format("{}: {} of {} ({} of {})\n", printable(to), train::name_of(predictions.kind),
+                             counted(predictions.inputs->size(), "example"),
+                             shown_checkpoint(request.checkpoint, predictions.checkpoint), printable(config.config));
+  return 0;
+}
+
+}  // namespace pmaptrain::app

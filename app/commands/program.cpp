@@ -1,0 +1,145 @@
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/commands/commands.h"
+#include "app/deliver.h"
+#include "app/display/terminal.h"
+#include "app/failure.h"
+#include "app/options/arguments.h"
+#include "core/base/error.h"
+#include "core/base/hints.h"
+#include "core/base/text.h"
+#include "core/base/version.h"
+
+namespace pmaptrain::app {
+namespace {
+
+constexpr std::array<Command, 12> all_commands = {{
+    {"run", "run CONFIG", "train what a config describes", command_run},
+    {"validate", "validate CONFIG", "check a config and show its plan; nothing is run", command_validate},
+    {"explain", "explain CONFIG", "print the program that a config becomes", command_explain},
+    {"eval", "eval RUN", "evaluate a run's checkpoint", command_eval},
+    {"predict", "predict RUN", "write what a run's model predicts for the inputs in a file", command_predict},
+    {"collectives", "collectives [CONFIG]", "show what each collective over each axis gives every device",
+     command_collectives},
+    {"exec", "exec PROGRAM.pmt", "run a program that is written by hand", command_exec},
+    {"bench", "bench CONFIG", "time a config's steps beside what the machine can do", command_bench},
+    {"devices", "devices", "list the hardware there is", command_devices},
+    {"init", "init [NAME] [FILE]", "write a commented example config; without NAME list them", command_init},
+    {"schema", "schema", "print the JSON Schema of a config, for editors", command_schema},
+    {"help", "help [KEY]", "what a config key takes: help optimizer.adam", command_help},
+}};
+
+// --json stands for itself unless it is an option's value, which no sensible value is.
+bool wants_json(CommandArguments arguments) {
+  const auto end = std::find(arguments.begin(), arguments.end(), "--");
+  return std::find(arguments.begin(), end, "--json") != end;
+}
+
+// Errors of the command line itself must know --color before it is parsed.
+display::Color color_of(CommandArguments arguments) {
+  display::Color color = display::Color::automatic;
+  for (std::size_t i = 0; i < arguments.size() && arguments[i] != "--"; ++i) {
+    std::string_view word;
+    if (arguments[i] == "--color" && i + 1 < arguments.size()) word = arguments[i + 1];
+    if (arguments[i].starts_with("--color=")) word = std::string_view(arguments[i]).substr(std::strlen("--color="));
+    if (word == "always") color = display::Color::always;
+    if (word == "never") color = display::Color::never;
+    if (word == "auto") color = display::Color::automatic;
+  }
+  return color;
+}
+
+std::string version_text() {
+  const std::string of_commit = commit.empty() ? "" : " (commit " + std::string(commit) + ")";
+  return "pmaptrain " + std::string(version) + of_commit + "\ncompiler: " + std::string(compiler) + ", " +
+         std::string(build_type) + " build\nbackends: cpu (" + std::string(kernel_library) +
+         "), cuda (GPUs, by libpmaptrain_cuda.so), reference (the interpreter)\n";
+}
+
+int dispatch_command(CommandArguments arguments, const Streams& streams) {
+  const std::string first = arguments.empty() ? "--help" : arguments.front();
+  if (first == "--help" || first == "-h") {
+    streams.out << overview();
+    return 0;
+  }
+  if (first == "--version") {
+    streams.out << version_text();
+    return 0;
+  }
+  for (const Command& command : all_commands) {
+    if (command.name == first) return command.call(arguments.subspan(1), streams);
+  }
+  std::vector<std::string> names{"--help", "--version"};
+  for (const Command& command : all_commands) names.emplace_back(command.name);
+  const std::string near = nearest(first, names);
+  const std::string kind = first.starts_with("-") ? "option" : "command";
+  if (first.ends_with(".yaml") || first.ends_with(".yml")) {
+    fail_usage("pmaptrain needs a command before '" + first + "'", "pmaptrain run " + shell_quoted(first));
+  }
+  if (first.starts_with("-") && nearest(first, {"--help", "--version"}).empty()) {
+    fail_usage("pmaptrain has no option '" + first + "'",
+               "options follow the command: pmaptrain run CONFIG " + shell_quoted(first) + " ...");
+  }
+  const std::optional<Hint> hint = same_letters(first, names) ? std::nullopt : hint_for("command", first);
+  fail_usage("pmaptrain has no " + kind + " '" + first + "'",
+             hint           ? hint->help
+             : near.empty() ? "the commands are " + join({names.begin() + 2, names.end()}, ", ")
+                            : "did you mean '" + near + "'?");
+}
+
+}  // namespace
+
+std::span<const Command> commands() { return all_commands; }
+
+std::string overview() {
+  std::string out =
+      "pmaptrain trains a model that a YAML file describes, on any number of logical devices along named axes.\n\n"
+      "usage: pmaptrain COMMAND ...\n\n";
+  std::size_t width = 0;
+  for (const Command& command : all_commands) width = std::max(width, command.usage.size());
+  for (const Command& command : all_commands) {
+    out += "  " + std::string(command.usage) + std::string(width + 2 - command.usage.size(), ' ') +
+           std::string(command.summary) + "\n";
+  }
+  return out +
+         "\nA first run:\n\n"
+         "  pmaptrain init linear_regression\n"
+         "  pmaptrain validate linear_regression.yaml\n"
+         "  pmaptrain run linear_regression.yaml\n\n"
+         "`pmaptrain COMMAND --help` lists a command's options, `pmaptrain --version` what this build has.\n";
+}
+
+int run_program(CommandArguments arguments, const Streams& streams) {
+  const auto tell = [&](const std::vector<Diagnostic>& diagnostics, ExitStatus status) {
+    const int number = static_cast<int>(status);
+    bool delivered = true;
+    if (wants_json(arguments)) {
+      delivered = deliver(streams.out,
+                          failure_json(diagnostics, number, !arguments.empty() && arguments.front() == "validate"));
+    } else {
+      streams.out.flush();
+      delivered = deliver(streams.err, render(diagnostics, display::use_color(color_of(arguments), streams.err_fd)));
+    }
+    if (!delivered) std::_Exit(number);
+    return number;
+  };
+  try {
+    return dispatch_command(arguments, streams);
+  } catch (const Error& error) {
+    return tell(error.diagnostics(), error.status());
+  } catch (const std::bad_alloc&) {
+    return tell({{"resource", {}, "memory ran out", "pmaptrain validate CONFIG shows what a config needs", {}}},
+                ExitStatus::resource);
+  } catch (const std::exception& error) {
+    return tell({{"internal", {}, std::string("unexpected: ") + error.what(), "", {}}}, ExitStatus::failed);
+  }
+}
+
+}  // namespace pmaptrain::app

@@ -1,0 +1,300 @@
+// run: train what a config describes.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/commands/commands.h"
+#include "app/deliver.h"
+#include "app/display/display.h"
+#include "app/options/arguments.h"
+#include "app/options/config_options.h"
+#include "app/options/trace_option.h"
+#include "app/signals.h"
+#include "core/base/text.h"
+#include "core/base/utf8.h"
+#include "core/base/version.h"
+#include "core/report/json.h"
+#include "core/report/plan_report.h"
+#include "core/run/records/final_report.h"
+#include "core/run/records/records.h"
+#include "core/train/changes.h"
+#include "core/train/session.h"
+
+namespace pmaptrain::app {
+namespace {
+
+struct RunOptions {
+  ConfigOptions config;
+  std::optional<std::string> run_dir;
+  std::optional<std::int64_t> max_steps;
+  std::vector<std::string> changes;
+  bool overwrite = false, resume = false, dry_run = false, json = false, verify_replicas = false;
+  TraceOption trace;
+  display::DisplayOptions display;
+};
+
+void add_arguments(Arguments& a, RunOptions& options) {
+  options.config.add_to(a);
+  a.text("--name", "NAME", options.config.overrides.name, "the run's name; its folder is runs/NAME");
+  a.text("--run-dir", "DIR", options.run_dir, "the run folder itself, instead of runs/NAME");
+  a.flag("--overwrite", options.overwrite, "replace the run folder, if pmaptrain wrote it");
+  a.flag("--resume", options.resume,
+         "continue the run in the run folder from its last checkpoint, or begin it if there is none");
+  a.list(
+      "--change", "KEY=VALUE", options.changes,
+      "with --resume: a number, such as optimizer.learning_rate, has this value from the resumed step on; may repeat");
+  a.integer("--max-steps", "N", 1, options.max_steps,
+            "stop after step N of the run, with a checkpoint; steps before --resume count");
+  a.text("--max-time", "TIME", options.config.overrides.max_time,
+         "stop after this time, such as '30 minutes', with a checkpoint (train.max_time)");
+  a.flag("--dry-run", options.dry_run, "as `pmaptrain validate`: show the plan without running it");
+  a.flag("--json", options.json, "print the summary as a JSON document, and nothing else, on standard output");
+  a.word(
+      "--progress", {"auto", "bar", "plain", "none"},
+      [&options](std::size_t i) { options.display.progress = static_cast<display::Progress>(i); },
+      "output on standard error: a progress bar, plain lines, or warnings and errors only");
+  a.word(
+      "--color", {"auto", "always", "never"},
+      [&options](std::size_t i) { options.display.color = static_cast<display::Color>(i); },
+      "auto uses colour on a terminal, unless NO_COLOR is set");
+  a.flag("-q,--quiet", options.display.quiet, "as --progress none");
+  a.flag("-v,--verbose", options.display.verbose, "step lines also show the time since the start");
+  options.trace.add_to(a);
+  a.flag("--verify-replicas", options.verify_replicas,
+         "every device stores its own copy of all replicated parameters and state, and the copies are compared at the "
+         "log interval (or train.verify_replicas); same bits, more time and memory");
+}
+
+// The command as it would be typed again, without what a refused run folder's hints choose.
+std::string command_line(CommandArguments arguments) {
+  std::string out = "pmaptrain run";
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& argument = arguments[i];
+    if (argument == "--overwrite" || argument == "--resume" || argument.starts_with("--name=") ||
+        argument.starts_with("--run-dir="))
+      continue;
+    if (argument == "--name" || argument == "--run-dir") {
+      ++i;
+      continue;
+    }
+    out += " " + shell_quoted(argument);
+  }
+  return out;
+}
+
+// A run folder that is resumed by its own config is that folder, wherever it is.
+std::filesystem::path run_folder(const RunOptions& options, const spec::Spec& spec) {
+  if (options.run_dir) return *options.run_dir;
+  std::error_code ignored;
+  const bool itself =
+      options.resume && !options.config.overrides.name && std::filesystem::is_directory(options.config.config, ignored);
+  return itself ? std::filesystem::path(options.config.config) : std::filesystem::path("runs") / spec.name;
+}
+
+// Remembers why guards stopped the run: the members of an ensemble may be stopped one after another.
+class GuardMessages : public train::Consumer {
+ public:
+  void on(const train::Event& event) override {
+    const auto* warned = std::get_if<train::Warned>(&event);
+    if (warned != nullptr && warned->stops) texts.push_back(warned->text);
+  }
+  std::vector<std::string> texts;
+};
+
+// Why a run that was trained ends with another status than 0.
+std::vector<Diagnostic> errors_of(const train::Ended& ended, const std::vector<std::string>& guards) {
+  std::vector<Diagnostic> errors;
+  if (ended.reason == "guard") {
+    for (const std::string& guard : guards) errors.push_back({"guard", {}, guard});
+    if (guards.empty()) errors.push_back({"guard", {}, "a guard stopped the training"});
+  }
+  for (const std::string& missing : ended.missing) {
+    errors.push_back(
+        {"resource",
+         {},
+         missing,
+         "the last checkpoint is complete: pmaptrain eval " + shell_quoted(ended.run_dir) + " --checkpoint last"});
+  }
+  return errors;
+}
+
+// The summary document; where the run failed, with its errors, as every failure has them.
+std::string summary(const train::Ended& ended, const std::vector<Diagnostic>& errors) {
+  std::string text = train::summary_json(ended, std::string(version));
+  if (errors.empty()) return text;
+  report::Json document = report::Json::parse(text);
+  document["errors"] = report::errors_json(errors);
+  return report::to_text(document);
+}
+
+std::string report(const train::Ended& ended, const RunOptions& options, const Streams& streams) {
+  const bool color = display::use_color(options.display.color, streams.out_fd);
+  return train::final_report(ended, color, display::columns_of(streams.out_fd));
+}
+
+// The same values for a run that begins: " --set KEY=VALUE" for each.
+std::string as_settings(const std::vector<std::string>& changes) {
+  std::string text;
+  for (const std::string& change : changes) text += " --set " + shell_quoted(change);
+  return text;
+}
+
+// --change belongs to --resume.
+void check_changes(const RunOptions& options) {
+  if (options.changes.empty() || (options.resume && !options.dry_run)) return;
+  fail_usage("--change changes a run that --resume continues" +
+                 std::string(options.resume ? ", and --dry-run continues none" : ""),
+             options.resume ? "omit --dry-run, or --change"
+                            : "--resume --change goes on with a run that there is; a new one begins with the value:" +
+                                  as_settings(options.changes));
+}
+
+// There is no checkpoint yet, so the run begins anew.
+[[noreturn]] void refuse_first_changes(const RunOptions& options, const std::filesystem::path& run) {
+  fail_usage("--change has nothing to change: '" + run.string() + "' has no checkpoint to resume from",
+             "the run begins with the value:" + as_settings(options.changes));
+}
+
+// A run that --resume finds finished, with its status.
+int tell_finished(const train::Finished& finished, const train::RunState& state, const RunOptions& options,
+                  const Streams& streams) {
+  std::string text = "'" + printable(finished.ended.run_dir) + "' is finished";
+  const std::vector<std::string> why = train::why_finished(state);
+  if (!why.empty()) text += ": " + printable(join(why, "; "));
+  if (!options.display.quiet) streams.err << text << "; " << finished.advice << "\n";
+  deliver(streams.out, options.json ? summary(finished.ended, errors_of(finished.ended, why))
+                                    : report(finished.ended, options, streams));
+  return finished.ended.exit_status;
+}
+
+}  // namespace
+
+int command_run(CommandArguments arguments, const Streams& streams) {
+  RunOptions options;
+  Arguments a("run", "Trains a model, and writes metrics, a checkpoint and a summary to a run folder.");
+  add_arguments(a, options);
+  if (!a.parse(arguments, streams.out)) return 0;
+  if (options.overwrite && options.resume) {
+    fail_usage("--overwrite and --resume were both given", "--resume continues the run, --overwrite replaces it");
+  }
+  check_changes(options);
+  spec::Loaded loaded = spec::load(options.config.config, options.config.overrides);
+
+  const std::optional<train::TraceOptions> trace = options.trace.accepted(options.overwrite);
+  if (options.dry_run) {
+    const train::Setup setup = train::make_setup(std::move(loaded));
+    const report::ValidateReport report = report::make_validate_report(setup, options.verify_replicas);
+    if (!options.json) print_warnings(report.warnings, streams);
+    streams.out << (options.json ? report::validate_json(setup, report) : report::validate_text(setup, report));
+    return 0;
+  }
+
+  train::SessionOptions session;
+  session.run_dir = run_folder(options, loaded.spec);
+  session.folder.overwrite = options.overwrite;
+  session.folder.resume = options.resume;
+  session.folder.command = command_line(arguments);
+  session.folder.explicit_name = options.config.overrides.name.has_value();
+  session.folder.explicit_dir = options.run_dir.has_value();
+  session.max_steps = options.max_steps;
+  session.max_time = loaded.max_time;
+  session.verify_replicas = options.verify_replicas;
+  session.trace = trace;
+  std::optional<train::ResumePoint> resume;
+  if (options.resume) {
+    try {
+      resume = train::find_resume_point(session.run_dir);
+    } catch (const Error&) {
+      // What another process is replacing is not whole, and not damaged: then this throws and says so.
+      train::RunFolder::check(session.run_dir, session.folder);
+      throw;
+    }
+    session.resume = resume ? &*resume : nullptr;
+  }
+  if (!resume) {
+    if (!options.changes.empty()) refuse_first_changes(options, session.run_dir);
+    if (std::string text = train::unrepeated_changes(loaded); !text.empty()) loaded.notes.push_back(std::move(text));
+  } else {
+    const std::vector<std::string> lengths = train::kept_lengths(session.run_dir, loaded);
+    if (!lengths.empty()) {
+      std::vector<std::string>& set = options.config.overrides.set;
+      set.insert(set.end(), lengths.begin(), lengths.end());
+      loaded = spec::load(options.config.config, options.config.overrides);
+    }
+    for (std::string& note : train::check_continues(session.run_dir, loaded)) loaded.notes.push_back(std::move(note));
+    loaded.notes.insert(loaded.notes.end(), resume->warnings.begin(), resume->warnings.end());
+    for (std::string& warning : train::change_run(session.run_dir, options.changes, loaded, resume->checkpoint.state)) {
+      loaded.notes.push_back(std::move(warning));
+    }
+    loaded.spec.model.initial_from.reset();  // it may be gone by now
+    if (auto& ensemble = loaded.spec.ensemble) {
+      for (spec::Spec& member : ensemble->alone) member.model.initial_from.reset();
+    }
+    const train::RunState& state = resume->checkpoint.state;
+    session.folder.resumed = {state.step, train::best_folder(state), state.metrics_bytes};
+  }
+  if (const auto& from = loaded.spec.model.initial_from) session.folder.reads.emplace_back(from->path);
+  // Told before the data is read; the session looks again when everything else is accepted.
+  train::RunFolder::check(session.run_dir, session.folder);
+
+  session.stop = options.display.stop = StopSignals::flag();
+
+  train::Ended ended;
+  std::optional<train::TraceSummary> traced;
+  GuardMessages guards;
+  std::optional<StopSignals> signals;
+  {
+    auto display = display::make_display(options.display);
+    display->on(train::Working{"opening the data"});
+    train::Setup setup = resume ? train::make_setup(std::move(loaded), train::schedule_origin(resume->checkpoint.state),
+                                                    resume->checkpoint.state.encoding.skipped)
+                                : train::make_setup(std::move(loaded));
+    if (resume) {
+      for (std::string& note : train::check_continues(resume->checkpoint.state, setup)) {
+        setup.loaded.notes.push_back(std::move(note));
+      }
+      const auto finished = train::find_finished(session.run_dir, resume->checkpoint.state, setup, options.max_steps);
+      if (finished && !options.changes.empty()) {
+        train::refuse_without_steps(options.changes.front(), "the run is finished", finished->advice);
+      }
+      if (finished) {
+        display.reset();  // its last line is gone then
+        return tell_finished(*finished, resume->checkpoint.state, options, streams);
+      }
+      const std::int64_t step = resume->checkpoint.state.step;
+      if (options.max_steps && step >= *options.max_steps && !options.changes.empty()) {
+        train::refuse_without_steps(options.changes.front(), "the run is at step " + with_commas(step) + " already",
+                                    "a larger --max-steps goes on");
+      }
+      if (step > options.max_steps.value_or(step)) {
+        setup.loaded.notes.push_back(fmt::format("the run is at step {} already, past --max-steps {}: no step is taken",
+                                                 with_commas(step), with_commas(*options.max_steps)));
+        session.max_steps = step;
+      }
+    }
+    train::Consumer* const consumers[] = {display.get(), &guards};
+    display->on(train::Working{"preparing memory and kernels"});
+    session.working = [&display](const train::Working& working) { display->on(working); };
+    train::Session run(setup, std::move(session));
+    signals.emplace();  // until here a signal simply ends the process: nothing has been written
+    ended = run.run(consumers);
+    traced = run.trace_summary();
+  }
+  if (ended.run_dir.empty()) raise_by_default(*StopSignals::flag());  // it came before the first step
+  const std::vector<Diagnostic> errors = errors_of(ended, guards.texts);
+  deliver(streams.out, options.json ? summary(ended, errors) : report(ended, options, streams));
+  deliver(streams.err, train::how_to_continue(ended));
+  if (trace && !options.display.quiet && (traced || ended.missing.empty())) deliver(streams.err, trace_text(traced));
+  // A guard's error has been shown as a line of the log.
+  if (!options.json && !ended.missing.empty()) {
+    deliver(streams.err, render(errors, display::use_color(options.display.color, streams.err_fd)));
+  }
+  const int signal = *StopSignals::flag();
+  if (signal != 0 && ended.reason != "guard") raise_by_default(signal);
+  return ended.exit_status;
+}
+
+}  // namespace pmaptrain::app

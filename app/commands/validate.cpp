@@ -1,0 +1,32 @@
+// validate: check a config, its data and its plan; run nothing.
+#include "app/commands/commands.h"
+#include "app/options/arguments.h"
+#include "app/options/config_options.h"
+#include "core/report/json.h"
+#include "core/report/plan_report.h"
+
+namespace pmaptrain::app {
+
+int command_validate(CommandArguments arguments, const Streams& streams) {
+  ConfigOptions config;
+  bool json = false, print_config = false;
+  Arguments a("validate",
+              "Checks a config, the headers of its data and its plan, and shows what a run would do: layers, sharding, "
+              "communication, memory, steps. Runs no step.");
+  config.add_to(a);
+  a.flag("--json", json, "print the plan as a JSON document");
+  a.flag("--print-config", print_config, "print the resolved config instead, with all defaults");
+  if (!a.parse(arguments, streams.out)) return 0;
+
+  const train::Setup setup = train::make_setup(spec::load(config.config, config.overrides));
+  const report::ValidateReport report = report::make_validate_report(setup);
+  if (!json) print_warnings(report.warnings, streams);
+  if (json) {
+    streams.out << report::validate_json(setup, report, print_config);
+  } else {
+    streams.out << (print_config ? setup.loaded.resolved : report::validate_text(setup, report));
+  }
+  return 0;
+}
+
+}  // namespace pmaptrain::app

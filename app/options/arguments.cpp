@@ -1,0 +1,316 @@
+#include "app/options/arguments.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+
+#include "core/base/hints.h"
+#include "core/base/text.h"
+
+namespace pmaptrain::app {
+namespace {
+
+constexpr std::size_t text_width = 100;
+constexpr std::size_t widest_name = 28;
+
+// `text` in lines of at most text_width columns, each after the first indented.
+std::string wrap(std::string_view text, std::size_t indent) {
+  std::string out;
+  std::size_t column = indent;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    const std::string_view word = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (column > indent && column + 1 + word.size() > text_width) {
+      out += "\n" + std::string(indent, ' ');
+      column = indent;
+    } else if (column > indent) {
+      out += ' ';
+      ++column;
+    }
+    out += word;
+    column += word.size();
+  }
+  return out;
+}
+
+struct Row {
+  std::string shown;  // "--set KEY=VALUE"
+  std::string meaning;
+};
+
+std::string table(const std::vector<Row>& entries) {
+  std::size_t width = 0;
+  for (const Row& entry : entries) width = std::max(width, std::min(entry.shown.size(), widest_name));
+  std::string out;
+  for (const Row& entry : entries) {
+    std::string line = "  " + entry.shown;
+    if (entry.shown.size() > width) {
+      line += "\n" + std::string(width + 4, ' ');
+    } else {
+      line.append(width + 4 - line.size(), ' ');
+    }
+    out += line + wrap(entry.meaning, width + 4) + "\n";
+  }
+  return out;
+}
+
+template <class T>
+std::optional<T> parse_whole(std::string_view text) {
+  T value{};
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc{} || stop != end) return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+struct Arguments::Impl {
+  CLI::App cli;
+  std::string command, summary, footer;
+  std::string usage;  // "CONFIG"
+  std::vector<Row> positionals, options;
+  std::vector<std::string> names;                                // "--set", "-q", ...: for the nearest spelling
+  std::vector<std::pair<std::string, std::string>> takes_value;  // "--set", "KEY=VALUE"
+  struct Required {
+    std::string name, example;
+    std::string* target;
+  };
+  std::vector<Required> required;
+  bool wants_help = false;
+
+  std::string hint() const { return "pmaptrain " + command + " --help lists its options"; }
+
+  void describe(const std::string& name_list, const std::string& value, const std::string& meaning) {
+    std::string shown;
+    for (const std::string& name : CLI::detail::split(name_list, ',')) {
+      if (!shown.empty()) shown += ", ";
+      shown += name;
+      names.push_back(name);
+      if (!value.empty()) takes_value.emplace_back(name, value);
+    }
+    options.push_back({value.empty() ? shown : shown + " " + value, meaning});
+  }
+
+  // One value, the last one where it is given again.
+  void single(const std::string& name, const std::string& value, const std::string& meaning,
+              const std::function<void(const std::string&)>& set) {
+    cli.add_option_function<std::string>(name, set)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+    describe(name, value, meaning);
+  }
+
+  // What CLI11 says in words of its own, or misreads: an option without its value, and "--name=".
+  void check_values(std::span<const std::string> arguments) const {
+    for (std::size_t i = 0; i < arguments.size() && arguments[i] != "--"; ++i) {
+      for (const auto& [name, value] : takes_value) {
+        const bool bare = arguments[i] == name;
+        const bool empty =
+            arguments[i].size() == name.size() + 1 && arguments[i].starts_with(name) && arguments[i].back() == '=';
+        if (empty || (bare && (i + 1 == arguments.size() || arguments[i + 1].empty()))) {
+          fail_usage(name + " needs a value", join({name, value}, " "));
+        }
+        if (bare) {
+          ++i;
+          break;
+        }
+      }
+    }
+  }
+
+  bool has_option(std::string_view name) const { return std::find(names.begin(), names.end(), name) != names.end(); }
+
+  // What was written with an option that there is not: "--epochs=3", "--epochs 3".
+  static std::string value_of(const std::string& option, std::span<const std::string> arguments) {
+    if (const std::size_t equals = option.find('='); equals != std::string::npos) return option.substr(equals + 1);
+    const auto at = std::find(arguments.begin(), arguments.end(), option);
+    const bool has_value = at != arguments.end() && at + 1 != arguments.end() && !(at + 1)->starts_with("-");
+    return has_value ? *(at + 1) : "";
+  }
+
+  [[noreturn]] void refuse_option(const std::string& option, std::span<const std::string> arguments) const {
+    const std::string name = option.substr(0, option.find('='));
+    const std::optional<Hint> known = hint_for("option", name, value_of(option, arguments));
+    const std::string near = name.size() > 2 ? nearest(name, names) : "";  // "-o" is as near to any other letter
+    const bool helps = known && !same_letters(name, names) && (!known->is_supported() || has_option(known->meant));
+    fail_usage("pmaptrain " + command + " has no option '" + name + "'", helps ? known->help
+                                                                         : near.empty()
+                                                                             ? hint()
+                                                                             : "did you mean '" + near + "'?");
+  }
+
+  // "key=value" without --set, or with a space in place of '='.
+  void check_settings(const std::string& argument, std::span<const std::string> arguments) const {
+    if (!has_option("--set")) return;
+    const auto at =
+        static_cast<std::size_t>(std::find(arguments.begin(), arguments.end(), argument) - arguments.begin());
+    const bool lacks_value = at >= 2 && at < arguments.size() && arguments[at - 2] == "--set" &&
+                             arguments[at - 1].find('=') == std::string::npos;
+    if (lacks_value) {
+      fail_usage("--set " + arguments[at - 1] + " has no value",
+                 "write --set " + shell_quoted(arguments[at - 1] + "=" + argument));
+    }
+    const std::size_t equals = argument.find('=');
+    if (argument.size() > 1 && argument.starts_with('~')) {  // as Hydra removes keys
+      fail_usage("unexpected argument '" + argument + "'",
+                 "--set restores the default of a key: write --set " +
+                     shell_quoted(argument.substr(1, equals == std::string::npos ? equals : equals - 1) + "=null"));
+    }
+    if (equals == std::string::npos || equals == 0) return;
+    std::string key = argument.substr(0, equals);
+    key.erase(0, key.find_first_not_of('+'));  // as Hydra adds keys
+    const std::size_t dot = key.rfind('.');
+    const std::string map = dot == std::string::npos ? "" : key.substr(0, dot);
+    const std::optional<Hint> known = hint_for_key(map, key.substr(dot == std::string::npos ? 0 : dot + 1));
+    const std::string meant = known && known->is_supported() ? known->path : key;
+    fail_usage("unexpected argument '" + argument + "'",
+               "a key of the config is set by --set: write --set " + shell_quoted(meant + argument.substr(equals)));
+  }
+
+  void check_remaining(std::span<const std::string> arguments) const {
+    const std::vector<std::string> remaining = cli.remaining();
+    const auto end = std::find(remaining.begin(), remaining.end(), "--");  // of the options
+    for (const std::string& argument : std::span(remaining.begin(), end)) {
+      if (argument.starts_with("-") && argument != "-") refuse_option(argument, arguments);
+    }
+    for (const std::string& argument : std::span(remaining.begin(), end)) check_settings(argument, arguments);
+    for (const std::string& argument : std::span(end, remaining.end())) {
+      if (!argument.starts_with("-") || argument == "-" || argument == "--") continue;
+      fail_usage("unexpected argument '" + argument + "' after '--', which ends the options",
+                 "write options before '--', or omit it; " + hint());
+    }
+    for (const std::string& argument : remaining) {
+      if (argument == "--") continue;
+      fail_usage("unexpected argument '" + argument + "'",
+                 usage.empty() ? "pmaptrain " + command + " takes only options; " + hint()
+                               : "pmaptrain " + command + " takes " + usage + "; " + hint());
+    }
+  }
+};
+
+Arguments::Arguments(std::string command, std::string summary) : impl_(std::make_unique<Impl>()) {
+  impl_->command = std::move(command);
+  impl_->summary = std::move(summary);
+  impl_->cli.set_help_flag();  // ours prints help
+  impl_->cli.add_flag("--help,-h", impl_->wants_help);
+  impl_->names = {"--help", "-h"};
+  impl_->cli.allow_extras();
+}
+
+Arguments::~Arguments() = default;
+
+void Arguments::positional(const std::string& name, std::string& target, const std::string& meaning,
+                           const std::string& example) {
+  impl_->cli.add_option(name, target);
+  impl_->usage += (impl_->usage.empty() ? "" : " ") + name;
+  impl_->positionals.push_back({name, meaning});
+  impl_->required.push_back({name, example, &target});
+}
+
+void Arguments::optional_positional(const std::string& name, std::optional<std::string>& target,
+                                    const std::string& meaning) {
+  impl_->cli.add_option_function<std::string>(name, [&target](const std::string& value) { target = value; });
+  impl_->usage += (impl_->usage.empty() ? "[" : " [") + name + "]";
+  impl_->positionals.push_back({name, meaning});
+}
+
+void Arguments::flag(const std::string& names, bool& target, const std::string& meaning) {
+  impl_->cli.add_flag(names, target);
+  impl_->describe(names, "", meaning);
+}
+
+void Arguments::text(const std::string& name, const std::string& value, std::optional<std::string>& target,
+                     const std::string& meaning) {
+  impl_->single(name, value, meaning, [&target](const std::string& given) { target = given; });
+}
+
+void Arguments::list(const std::string& name, const std::string& value, std::vector<std::string>& target,
+                     const std::string& meaning) {
+  // One value each time, so that `--set a=1 CONFIG` leaves CONFIG alone.
+  impl_->cli.add_option(name, target)->allow_extra_args(false);
+  impl_->describe(name, value, meaning);
+}
+
+void Arguments::integer(const std::string& name, const std::string& value, std::int64_t low,
+                        std::optional<std::int64_t>& target, const std::string& meaning) {
+  impl_->single(name, value, meaning, [name, low, &target](const std::string& given) {
+    const auto number = parse_whole<std::int64_t>(given);
+    if (!number || *number < low) {
+      fail_option(name, given, name + " takes an integer of at least " + std::to_string(low) + ", not '" + given + "'");
+    }
+    target = number;
+  });
+}
+
+void Arguments::seed(const std::string& name, std::optional<std::uint64_t>& target, const std::string& meaning) {
+  impl_->single(name, "N", meaning, [name, &target](const std::string& given) {
+    const auto number = parse_whole<std::uint64_t>(given);
+    if (!number) {
+      fail_option(name, given, name + " takes an integer from 0 to 2^64 - 1, not '" + given + "'");
+    }
+    target = number;
+  });
+}
+
+void Arguments::word(const std::string& name, const std::vector<std::string>& words,
+                     std::function<void(std::size_t)> set, const std::string& meaning) {
+  impl_->single(name, join(words, "|"), meaning, [name, words, set = std::move(set)](const std::string& given) {
+    const auto found = std::find(words.begin(), words.end(), given);
+    if (found == words.end()) {
+      const std::string near = nearest(given, words);
+      fail_option(name, given, name + " takes one of " + join(words, ", ") + ", not '" + given + "'",
+                  near.empty() ? "" : "did you mean '" + near + "'?");
+    }
+    set(static_cast<std::size_t>(found - words.begin()));
+  });
+}
+
+void Arguments::footer(std::string text) { impl_->footer = std::move(text); }
+
+bool Arguments::parse(std::span<const std::string> arguments, std::ostream& out) {
+  Impl& impl = *impl_;
+  const auto end = std::find(arguments.begin(), arguments.end(), "--");  // of the options
+  if (std::find_if(arguments.begin(), end,
+                   [](const std::string& argument) { return argument == "--help" || argument == "-h"; }) != end) {
+    out << help();
+    return false;
+  }
+  impl.check_values(arguments);
+  try {
+    impl.cli.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));  // it takes them from the back
+  } catch (const CLI::ParseError& error) {
+    fail_usage(error.what(), impl.hint());
+  }
+  impl.check_remaining(arguments);
+  for (const Impl::Required& required : impl.required) {
+    if (required.target->empty()) {
+      fail_usage("pmaptrain " + impl.command + " needs " + required.name,
+                 "pmaptrain " + impl.command + " " + required.example);
+    }
+  }
+  return true;
+}
+
+std::string Arguments::help() const {
+  const Impl& impl = *impl_;
+  std::string out = wrap(impl.summary, 0) + "\n\nusage: pmaptrain " + impl.command;
+  if (!impl.usage.empty()) out += " " + impl.usage;
+  out += " [OPTION]...\n";
+  if (!impl.positionals.empty()) out += "\n" + table(impl.positionals);
+  std::vector<Row> options = impl.options;
+  options.push_back({"-h, --help", "print this help"});
+  out += "\noptions:\n" + table(options);
+  if (impl.has_option("--json")) {
+    out += "\nWith --json an error is a JSON document on standard output too; standard error does not repeat it.\n";
+  }
+  if (!impl.footer.empty()) out += "\n" + impl.footer;
+  return out;
+}
+
+void fail_option(const std::string& option, const std::string& value, std::string message, std::string help) {
+  const Place place{option, 1, count_characters(option) + 2, std::max(1, count_characters(value)),
+                    option + " " + value};
+  throw Error(ExitStatus::usage, Diagnostic{"usage", place, std::move(message), std::move(help), {}});
+}
+
+}  // namespace pmaptrain::app

@@ -1,0 +1,116 @@
+#include "app/options/config_options.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "app/display/terminal.h"
+#include "core/base/text.h"
+#include "core/run/checkpoint.h"
+#include "core/run/records/lines.h"
+#include "core/train/members.h"
+
+namespace pmaptrain::app {
+
+void ConfigOptions::add_to(Arguments& arguments) {
+  arguments.positional("CONFIG", config, "a YAML file, or a run folder (its config.yaml)",
+                       "configs/fashion_mnist.yaml");
+  add_options_to(arguments);
+}
+
+void ConfigOptions::add_options_to(Arguments& arguments) {
+  arguments.list("--set", "KEY=VALUE", overrides.set,
+                 "set a config key, such as --set data.batch_size=64; may repeat, later ones override earlier ones; "
+                 "null restores the default");
+  arguments.integer("--devices", "N", 1, overrides.devices,
+                    "number of logical devices: the size of the only mesh axis");
+  arguments.integer("--workers", "N", 1, overrides.workers,
+                    "number of threads, or of GPUs (mesh.backend: cuda), that run the devices");
+  arguments.seed("--seed", overrides.seed, "the seed of all random numbers");
+  arguments.footer(
+      "--devices sets the number of logical devices, of which one core can run many; --workers sets the number "
+      "of\nthreads, or GPUs, that run them; `pmaptrain devices` lists the hardware. `pmaptrain help KEY` describes a "
+      "config "
+      "key.\n");
+}
+
+void ConfigOptions::add_checkpoint_to(Arguments& arguments, std::optional<std::string>& checkpoint) {
+  arguments.text(
+      "--checkpoint", "last|best|STEP", checkpoint,
+      "the last checkpoint, the best one, or that of a step; default: the best one where train.checkpoint.best "
+      "keeps it, else the last one");
+}
+
+namespace {
+
+// `inside`: what `run` leads to in the folder of checkpoints; empty where it is that folder.
+[[noreturn]] void refuse_inside(const std::string& command, const std::string& run, const std::string& folder,
+                                const std::string& inside) {
+  std::string option;
+  if (inside == "last" || inside == "best") option = " --checkpoint " + inside;
+  const std::size_t digit = inside.starts_with("step-") ? inside.find_first_of("123456789") : std::string::npos;
+  if (digit != std::string::npos) option = " --checkpoint " + inside.substr(digit);
+  fail_usage("'" + run + "' is in the run folder '" + folder + "'; " + command + " takes the run folder",
+             "pmaptrain " + command + " " + shell_quoted(folder) + option);
+}
+
+}  // namespace
+
+void check_run_folder(const std::string& command, const std::string& run) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  if (!fs::exists(run, ignored)) {
+    fail_usage("'" + run + "' is not a run folder: there is no such folder",
+               command + " takes a folder that pmaptrain run wrote: runs/NAME");
+  }
+  if (fs::exists(fs::path(run) / "config.yaml", ignored)) return;
+  // "runs/cnn/checkpoints/best", or a file in it
+  std::string inside;
+  for (fs::path at = run; at.has_relative_path(); at = at.parent_path()) {
+    const fs::path folder = at.has_parent_path() ? at.parent_path() : ".";
+    if (at.filename() == "checkpoints" && fs::exists(folder / "config.yaml", ignored)) {
+      refuse_inside(command, run, folder.string(), inside);
+    }
+    inside = at.filename().string();
+  }
+  if (fs::is_regular_file(run, ignored)) {
+    fail_usage("'" + run + "' is a file; " + command + " takes a run folder",
+               "pmaptrain run " + shell_quoted(run) + " makes one: runs/NAME");
+  }
+}
+
+std::string shown_checkpoint(const std::string& chosen, const std::string& name) {
+  if (name == "best") return "each member's best checkpoint";
+  const bool is_word = chosen == "last" || chosen == "best";
+  return (is_word ? chosen + " checkpoint " : "checkpoint ") + name;
+}
+
+std::string left_out_text(const std::vector<std::int64_t>& members) {
+  const bool one = members.size() == 1;
+  return train::names_of(members) + (one ? " has" : " have") + " no best checkpoint and " + (one ? "is" : "are") +
+         " left out: no evaluation gave " + (one ? "it" : "them") +
+         " a best value; --checkpoint last has the parameters after the last step";
+}
+
+std::vector<std::string> notes_of_default(const std::string& run, const std::string& chosen,
+                                          const std::vector<std::string>& names) {
+  if (chosen != "best" || names.empty()) return {};
+  const std::optional<std::string> last = train::last_checkpoint(run);
+  if (!last || std::all_of(names.begin(), names.end(), [&](const std::string& name) { return name == *last; }))
+    return {};
+  const std::string best = names.size() == 1 ? names.front() : "of each member its own";
+  return {"this is the best checkpoint, " + best + "; --checkpoint last takes the last one, " + *last};
+}
+
+void print_notes(const std::vector<std::string>& notes, const Streams& streams) {
+  for (const std::string& note : notes) streams.err << "note: " << note << "\n";
+}
+
+void print_warnings(const std::vector<std::string>& warnings, const Streams& streams) {
+  const bool color = display::use_color(display::Color::automatic, streams.err_fd);
+  for (const std::string& warning : warnings) {
+    streams.err << (color ? "\x1b[1;33mwarning:\x1b[0m " : "warning: ") << warning << "\n";
+  }
+}
+
+}  // namespace pmaptrain::app

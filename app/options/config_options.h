@@ -1,0 +1,47 @@
+// The options of every command that takes a config.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/options/arguments.h"
+#include "app/options/streams.h"
+#include "core/spec/load.h"
+
+namespace pmaptrain::app {
+
+struct ConfigOptions {
+  std::string config;
+  spec::Overrides overrides;
+
+  // CONFIG, --set, --devices, --workers and --seed.
+  void add_to(Arguments& arguments);
+  // --set, --devices, --workers and --seed.
+  void add_options_to(Arguments& arguments);
+  // --checkpoint, of the commands that take a run.
+  static void add_checkpoint_to(Arguments& arguments, std::optional<std::string>& checkpoint);
+};
+
+// Throws Error (usage) where `run`, the argument of a command, is no folder of a run. Of a checkpoint in one it says
+// how to name it.
+void check_run_folder(const std::string& command, const std::string& run);
+
+// "best checkpoint step-00000100", for what --checkpoint, or its default, has chosen. The name "best" is that of
+// several members that have each its own.
+std::string shown_checkpoint(const std::string& chosen, const std::string& name);
+
+// What is told of members that have no best checkpoint.
+std::string left_out_text(const std::vector<std::int64_t>& members);
+
+// What is told where the best checkpoint was taken by default, of each member that of this name, and the run's last one
+// is another.
+std::vector<std::string> notes_of_default(const std::string& run, const std::string& chosen,
+                                          const std::vector<std::string>& names);
+
+// "note: optimizer.sgd replaces optimizer.adam"
+void print_notes(const std::vector<std::string>& notes, const Streams& streams);
+void print_warnings(const std::vector<std::string>& warnings, const Streams& streams);
+
+}  // namespace pmaptrain::app

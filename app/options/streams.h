@@ -1,0 +1,19 @@
+// What every command is given: its arguments, and where it writes.
+#pragma once
+
+#include <ostream>
+#include <span>
+#include <string>
+
+namespace pmaptrain::app {
+
+// Where a command writes. A descriptor is asked whether it is a terminal that shows colours; -1: none.
+struct Streams {
+  std::ostream& out;
+  std::ostream& err;
+  int out_fd = -1, err_fd = -1;
+};
+
+using CommandArguments = std::span<const std::string>;
+
+}  // namespace pmaptrain::app

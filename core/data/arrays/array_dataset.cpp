@@ -1,0 +1,250 @@
+#include "core/data/arrays/array_dataset.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/data/parallel.h"
+
+namespace pmaptrain::data {
+namespace {
+
+void note(std::vector<std::string>& notes, std::string text) {
+  if (std::find(notes.begin(), notes.end(), text) == notes.end()) notes.push_back(std::move(text));
+}
+
+// The shape of one example, of at least rank 1.
+Shape example_shape(const Array& array) {
+  Shape shape(array.shape.begin() + 1, array.shape.end());
+  if (shape.empty()) shape.push_back(1);
+  return shape;
+}
+
+void check_not_empty(const Array& array) {
+  if (array.shape.empty()) fail_data(fmt::format("{} is a single number, expected one row per example", array.name));
+  if (array.shape[0] == 0)
+    fail_data(fmt::format("{} has no examples: its shape is {}", array.name, to_string(array.shape)));
+  if (std::find(array.shape.begin(), array.shape.end(), 0) != array.shape.end()) {
+    fail_data(fmt::format("{} is empty: a dimension of its shape {} is 0", array.name, to_string(array.shape)));
+  }
+}
+
+void check_fits_float(const Array& array) {
+  const std::optional<Found> found = find_beyond_float(array);
+  if (!found) return;
+  fail_data(fmt::format("{} has {} at {}, which overflows float32", array.name, exact(found->value),
+                        pmaptrain::to_string(found->index)),
+            "the largest float32 is about 3.4e38: scale the values before saving them");
+}
+
+// Refuses the first number of `values` that is NaN or infinite; they are the elements of `array` from `first` on.
+void check_finite(const Array& array, std::int64_t first, std::span<const float> values) {
+  const std::optional<std::size_t> found = find_nonfinite(values);
+  if (!found) return;
+  const Shape index = index_of(first + static_cast<std::int64_t>(*found), array.shape);
+  const float value = values[*found];
+  fail_data(fmt::format("example {} of {} has {} at {}", index.front(), array.name,
+                        std::isnan(value) ? "NaN"
+                        : value > 0       ? "infinity"
+                                          : "-infinity",
+                        pmaptrain::to_string(index)),
+            "remove the example, or replace the value");
+}
+
+// All of it, in parts that stay in a cache: read again with each batch, it would be found in the middle of a run.
+void check_finite(const Array& array) {
+  if (!is_floating(array.element)) return;
+  constexpr std::int64_t part = std::int64_t{1} << 16;
+  const std::int64_t count = numel(array.shape);
+  for_each_item((count + part - 1) / part, [&](std::int64_t i) {
+    std::vector<float> values(static_cast<std::size_t>(std::min(part, count - i * part)));
+    read_floats(array, i * part, values);
+    check_finite(array, i * part, values);
+  });
+}
+
+// Inputs without targets.
+class InputArray : public Dataset {
+ public:
+  InputArray(Array inputs, std::vector<std::string>& notes, Place place)
+      : inputs_(std::move(inputs)), place_(std::move(place)) {
+    check_not_empty(inputs_);
+    input_.origin = inputs_.name;
+    input_.shape = example_shape(inputs_);
+    if (input_.shape.size() == 2) input_.shape.push_back(1);  // images without a channel dimension
+    input_.dtype = inputs_.element == Element::u8 ? DType::u8 : DType::f32;
+    if (inputs_.element != Element::u8 && inputs_.element != Element::f32) {
+      note(notes, fmt::format("inputs are {} and become f32", name_of(inputs_.element)));
+    }
+    check_fits_float(inputs_);
+    check_finite(inputs_);
+    input_bytes_ = input_.bytes();
+    inputs_.bytes.check_intact();
+  }
+
+  std::int64_t size() const override { return inputs_.shape[0]; }
+  Field input() const override { return input_; }
+  Field target() const override { return no_target(); }
+
+  void read(std::int64_t index, std::byte* input, std::byte*) const override {
+    if (input == nullptr) return;
+    if (input_.dtype == DType::u8) {
+      std::memcpy(input, inputs_.bytes.data() + static_cast<std::size_t>(index) * input_bytes_, input_bytes_);
+    } else {
+      const std::size_t count = input_bytes_ / sizeof(float);
+      const std::int64_t first = index * static_cast<std::int64_t>(count);
+      const std::span<float> values{reinterpret_cast<float*>(input), count};
+      read_floats(inputs_, first, values);
+      try {
+        check_finite(inputs_, first, values);
+      } catch (const Error& error) {
+        throw_at(place_, error);
+      }
+    }
+  }
+
+  void check_intact() const override {
+    try {
+      inputs_.bytes.check_intact();
+    } catch (const Error& error) {
+      throw_at(place_, error);
+    }
+  }
+
+  void check_unchanged() const override {
+    try {
+      inputs_.bytes.check_unchanged();
+    } catch (const Error& error) {
+      throw_at(place_, error);
+    }
+  }
+
+  const Array& inputs() const { return inputs_; }
+
+ private:
+  Array inputs_;
+  Place place_;
+  Field input_;
+  std::size_t input_bytes_ = 0;
+};
+
+class ArrayDataset : public InputArray {
+ public:
+  ArrayDataset(Array inputs, const Array& targets, std::vector<std::string>& notes, Place place, bool numeric)
+      : InputArray(std::move(inputs), notes, std::move(place)) {
+    check_not_empty(targets);
+    if (this->inputs().shape[0] != targets.shape[0]) {
+      fail_data(fmt::format("{} holds {} examples, but {} holds {} targets", this->inputs().name,
+                            this->inputs().shape[0], targets.name, targets.shape[0]),
+                "inputs and targets must be of the same split, in the same order");
+    }
+    read_targets(targets, notes, numeric);
+    target_bytes_ = target_.bytes();
+    targets.bytes.check_intact();
+  }
+
+  Field target() const override { return target_; }
+
+  void read(std::int64_t index, std::byte* input, std::byte* target) const override {
+    InputArray::read(index, input, target);
+    const auto* const from =
+        reinterpret_cast<const std::byte*>(target_.dtype == DType::i32 ? static_cast<const void*>(labels_.data())
+                                                                       : static_cast<const void*>(values_.data()));
+    std::memcpy(target, from + static_cast<std::size_t>(index) * target_bytes_, target_bytes_);
+  }
+
+  std::optional<std::pair<std::int64_t, std::int64_t>> label_range() const override { return range_; }
+
+ private:
+  // Targets are small, so they are converted and checked at opening.
+  void read_targets(const Array& targets, std::vector<std::string>& notes, bool numeric) {
+    const Shape shape = example_shape(targets);
+    const bool labels = !numeric && !is_floating(targets.element) && shape.size() == 1 && shape[0] == 1;
+    if (labels) {
+      target_ = {DType::i32, {}, targets.name};
+      read_labels(targets);
+      return;
+    }
+    if (targets.element != Element::f32) {
+      note(notes, fmt::format("targets are {} and become f32", name_of(targets.element)));
+    }
+    check_fits_float(targets);
+    target_ = {DType::f32, shape, targets.name};
+    values_.resize(static_cast<std::size_t>(numel(targets.shape)));
+    read_floats(targets, 0, values_);
+    check_finite(targets, 0, values_);
+  }
+
+  void read_labels(const Array& targets) {
+    constexpr std::int64_t lowest = std::numeric_limits<std::int32_t>::min();
+    constexpr std::int64_t highest = std::numeric_limits<std::int32_t>::max();
+    const std::int64_t count = targets.shape[0];
+    labels_.resize(static_cast<std::size_t>(count));
+    std::pair<std::int64_t, std::int64_t> range{highest, lowest};
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::optional<std::int64_t> label = read_integer(targets, i);
+      if (!label || *label < lowest || *label > highest) {
+        fail_data(fmt::format("the label of example {} in {} is {}, which does not fit 32 bits", i, targets.name,
+                              label ? std::to_string(*label) : "2^63 or more"));
+      }
+      range = {std::min(range.first, *label), std::max(range.second, *label)};
+      labels_[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(*label);
+    }
+    range_ = range;
+  }
+
+  Field target_;
+  std::size_t target_bytes_ = 0;
+  std::vector<std::int32_t> labels_;
+  std::vector<float> values_;
+  std::optional<std::pair<std::int64_t, std::int64_t>> range_;
+};
+
+Array to_array(const std::vector<std::vector<double>>& rows, std::string name) {
+  if (rows.empty()) fail_data(fmt::format("{} has no rows, expected one an example", name));
+  const std::size_t width = rows[0].size();
+  if (width == 0) fail_data(fmt::format("row 0 of {} is empty, expected numbers", name));
+  const Memory memory = allocate(rows.size() * width * sizeof(float), name);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i].size() != width) {
+      fail_data(fmt::format("row {} of {} has length {}, but row 0 has length {}", i, name, rows[i].size(), width),
+                "all rows must be of the same length");
+    }
+    for (std::size_t j = 0; j < width; ++j) {
+      const auto value = static_cast<float>(rows[i][j]);
+      std::memcpy(memory.view.data() + (i * width + j) * sizeof(float), &value, sizeof(float));
+    }
+  }
+  return {std::move(name),
+          Element::f32,
+          false,
+          {static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(width)},
+          Bytes(memory.owner, memory.view)};
+}
+
+}  // namespace
+
+std::shared_ptr<const Dataset> make_dataset(Array inputs, const Array& targets, std::vector<std::string>& notes,
+                                            const Place& place, bool numeric) {
+  return std::make_shared<ArrayDataset>(std::move(inputs), targets, notes, place, numeric);
+}
+
+std::shared_ptr<const Dataset> make_inputs(Array inputs, std::vector<std::string>& notes, const Place& place) {
+  return std::make_shared<InputArray>(std::move(inputs), notes, place);
+}
+
+std::shared_ptr<const Dataset> make_dataset(const std::vector<std::vector<double>>& inputs,
+                                            const std::vector<std::vector<double>>& targets) {
+  std::vector<std::string> notes;  // stays empty: both are f32 already
+  Array first = to_array(inputs, "values.inputs");
+  return std::make_shared<ArrayDataset>(std::move(first), to_array(targets, "values.targets"), notes, Place{}, false);
+}
+
+}  // namespace pmaptrain::data

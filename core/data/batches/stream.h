@@ -1,0 +1,56 @@
+// The sample stream of training: the examples in their order, epoch after epoch, with their random changes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "core/base/philox.h"
+#include "core/data/dataset.h"
+#include "core/data/images/augment.h"
+#include "core/data/sampler.h"
+
+namespace pmaptrain::data {
+
+class Stream {
+ public:
+  // Implicit: an order without changes.
+  Stream(Sampler order, Augmenter augmenter = {}) : order_(order), augmenter_(std::move(augmenter)) {}
+
+  const Sampler& order() const { return order_; }
+  // Windows begin at one of so many offsets (Dataset::offsets), drawn for each epoch.
+  void draw_offsets(std::int64_t offsets, std::uint64_t seed) {
+    offsets_ = offsets;
+    offset_key_ = stream_key(seed, "data/offset");
+  }
+
+  // Whether epochs differ.
+  bool is_random() const { return order_.shuffles() || augmenter_.changes() || offsets_ > 1; }
+
+  std::int64_t offset(std::int64_t epoch) const {
+    const auto at = static_cast<std::uint64_t>(epoch);
+    const std::uint32_t word =
+        philox4x32(offset_key_, {0, 0, static_cast<std::uint32_t>(at), static_cast<std::uint32_t>(at >> 32)})[0];
+    return uniform_below(word, static_cast<std::uint32_t>(offsets_));
+  }
+
+  // Reads the example at `position` of an epoch; both count from 0. See Dataset::read.
+  void read(const Dataset& dataset, std::int64_t epoch, std::int64_t position, std::byte* input,
+            std::byte* target) const {
+    const std::int64_t index = order_.index(epoch, position);
+    if (offsets_ > 1) {
+      dataset.read_at(offset(epoch), index, input, target);
+    } else {
+      dataset.read(index, input, target);
+    }
+    augmenter_.apply(epoch * order_.examples() + position, input);
+  }
+
+ private:
+  Sampler order_;
+  Augmenter augmenter_;
+  std::int64_t offsets_ = 1;
+  PhiloxKey offset_key_ = {};
+};
+
+}  // namespace pmaptrain::data

@@ -1,0 +1,192 @@
+#include "core/data/images/folder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <tuple>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/data/file.h"
+#include "core/data/images/dataset.h"
+#include "core/data/images/files.h"
+#include "core/data/images/resize.h"
+
+namespace pmaptrain::data {
+namespace {
+
+std::string to_text(const ImageSize& size) { return fmt::format("{}x{}", size.height, size.width); }
+
+// Without `size`, all images must have that of the first.
+ImageSize common_size(const ImageFiles& files) {
+  const ImageFile& first = files.files.front();
+  for (const ImageFile& file : files.files) {
+    if (seen_size(file.head) == seen_size(first.head)) continue;
+    fail_data(fmt::format("the images differ in size: '{}' has {}x{} pixels (height x width), '{}' has {}x{}",
+                          files.path_of(first), first.head.seen_height(), first.head.seen_width(), files.path_of(file),
+                          file.head.seen_height(), file.head.seen_width()),
+              "choose the size that all are resized to, for example size: [32, 32] in image_folder");
+  }
+  return seen_size(first.head);
+}
+
+ImageForm form_of(const spec::ImageFolder& folder, const ImageFiles& train) {
+  const bool grey =
+      std::all_of(train.files.begin(), train.files.end(), [](const auto& file) { return file.head.grey; });
+  ImageForm form{{}, grey ? 1 : 3};
+  form.size = folder.size ? ImageSize{(*folder.size)[0], (*folder.size)[1]} : common_size(train);
+  return form;
+}
+
+void check_classes(const ImageFiles& files, Split split, const std::vector<std::string>& classes) {
+  const auto missing = [](const std::vector<std::string>& all, const std::vector<std::string>& some) {
+    std::vector<std::string> found;
+    std::set_difference(all.begin(), all.end(), some.begin(), some.end(), std::back_inserter(found));
+    return found;
+  };
+  if (const auto found = missing(files.classes, classes); !found.empty()) {
+    fail_data(fmt::format("the class '{}' of the {} split, in '{}', is no class of the training split", found.front(),
+                          name_of(split), files.folder),
+              fmt::format("the classes are the folders of the training split: {}", join(classes, ", ")));
+  }
+  if (const auto found = missing(classes, files.classes); !found.empty()) {
+    fail_data(fmt::format("the {} split has no folder for the class '{}': '{}/{}'", name_of(split), found.front(),
+                          files.folder, found.front()),
+              "all splits have the same classes; add the folder, empty if the split has no image of the class");
+  }
+}
+
+bool has_form(const ImageFile& file, const ImageForm& form, bool resize) {
+  return (form.channels == 3 || file.head.grey) && (resize || seen_size(file.head) == form.size);
+}
+
+// Checks that the images of a split can become what those of the training split are.
+void check_form(const ImageFiles& files, const ImageForm& form, bool resize) {
+  for (const ImageFile& file : files.files) {
+    if (has_form(file, form, resize)) continue;
+    if (form.channels == 1 && !file.head.grey) {
+      fail_data(fmt::format("'{}' is in colour, but all training images are grey", files.path_of(file)),
+                "convert it to grey, or make the training images colour");
+    }
+    fail_data(
+        fmt::format("'{}' has {}x{} pixels (height x width), but the training images have {}x{}", files.path_of(file),
+                    file.head.seen_height(), file.head.seen_width(), form.size.height, form.size.width),
+        fmt::format("resize all images: size: [{}, {}] in image_folder", form.size.height, form.size.width));
+  }
+}
+
+// "test images: 3 of 20 are resized to 32x32"
+void note_changes(const ImageFiles& files, const std::string& which, const ImageForm& form,
+                  std::vector<std::string>& notes) {
+  const auto count = [&](auto condition) {
+    return std::count_if(files.files.begin(), files.files.end(),
+                         [&](const auto& file) { return condition(file.head); });
+  };
+  const auto note = [&](std::int64_t changed, const std::string& what) {
+    if (changed > 0) notes.push_back(fmt::format("{}: {} of {} {}", which, changed, files.files.size(), what));
+  };
+  note(count([&](const ImageHead& head) { return seen_size(head) != form.size; }),
+       "are resized to " + to_text(form.size));
+  note(count([](const ImageHead& head) { return head.orientation != 1; }), "are turned as their EXIF data says");
+  if (form.channels == 3) note(count([](const ImageHead& head) { return head.grey; }), "are grey and become colour");
+}
+
+std::shared_ptr<const Dataset> decode_and_note(ImageFiles files, const std::string& which, const ImageForm& form,
+                                               std::size_t room, std::vector<SkippedRow>* skipped,
+                                               std::vector<std::string>& notes) {
+  note_changes(files, which, form, notes);
+  if (std::string note = note_of_room(files, which, form, room); !note.empty()) notes.push_back(std::move(note));
+  return decode_images(std::move(files), form, room, skipped);
+}
+
+}  // namespace
+
+Source open_image_folder(const spec::ImageFolder& folder, const std::function<bool(Split)>& wants,
+                         const Encoding* known, const Skipped& left_out, std::optional<std::size_t> room) {
+  std::map<Split, std::string> folders{{Split::train, folder.train}};
+  if (folder.validation) folders.emplace(Split::validation, *folder.validation);
+  if (folder.test) folders.emplace(Split::test, *folder.test);
+
+  Source source;
+  std::map<Split, ImageFiles> splits;
+  const bool by_train = known == nullptr || known->image.empty();  // else by the checkpoint
+  for (const auto& [split, path] : folders) {
+    if (!wants(split) && !(by_train && split == Split::train)) continue;
+    ImageFiles& files = splits[split] = list_image_files(path);
+    if (files.files.empty()) fail_data(fmt::format("'{}' has no images in the folders of its classes", path));
+    if (!by_train || split != Split::train) continue;
+    source.encoding.classes = files.classes;
+    for (std::size_t label = 0; label < files.classes.size(); ++label) {
+      const auto is_of_it = [&](const ImageFile& file) { return file.label == static_cast<std::int32_t>(label); };
+      if (std::none_of(files.files.begin(), files.files.end(), is_of_it)) {
+        source.notes.push_back(
+            fmt::format("the class '{}' has no images: '{}/{}'", files.classes[label], path, files.classes[label]));
+      }
+    }
+  }
+  if (!by_train) source.encoding.classes = known->classes;
+  for (const auto& [split, files] : splits) check_classes(files, split, source.encoding.classes);
+  const bool skips = folder.on_error == spec::OnError::skip, resize = folder.size.has_value();
+  std::map<Split, std::int64_t> listed;
+  std::map<Split, std::vector<SkippedRow>> skipped;
+  for (auto& [split, files] : splits) {
+    if (skips) leave_out(files, of_split(left_out, split), skipped[split]);
+    listed[split] = std::ssize(files.files) + std::ssize(skipped[split]);
+    read_heads(files, skips ? &skipped[split] : nullptr);
+    if (skips && by_train && split == Split::train) remove_damaged_few(files, resize, skipped[split]);
+    if (files.files.empty()) fail_data(fmt::format("no image of '{}' can be read", files.folder));
+  }
+
+  ImageForm form;
+  if (by_train) {
+    form = form_of(folder, splits.at(Split::train));
+    source.encoding.image = form.shape();
+  } else {
+    source.encoding.image = known->image;
+    form = {{known->image[0], known->image[1]}, known->image[2]};
+  }
+  for (auto& [split, files] : splits) {
+    if (!wants(split)) continue;
+    if (skips) {
+      remove_damaged(
+          files, [&](const ImageFile& file) { return !has_form(file, form, resize); }, skipped[split]);
+    }
+    check_form(files, form, resize);
+    source.of(split) =
+        decode_and_note(std::move(files), fmt::format("{} images", name_of(split)), form,
+                        room.value_or(room_for_images()), skips ? &skipped[split] : nullptr, source.notes);
+    take_skipped(skipped[split], listed[split], "files", split, source.encoding, source.notes);
+    if (source.of(split)->size() == 0) fail_data(fmt::format("no image of '{}' can be read", folders.at(split)));
+  }
+  return source;
+}
+
+std::shared_ptr<const Dataset> open_unclassed_images(const std::string& path, const Shape& shape, bool resize,
+                                                     std::vector<std::string>& notes,
+                                                     std::vector<SkippedRow>* skipped) {
+  ImageFiles files = list_unclassed_images(path);
+  read_heads(files, skipped);
+  const ImageForm form{{shape.at(0), shape.at(1)}, shape.at(2)};
+  if (skipped != nullptr) {
+    remove_damaged(
+        files, [&](const ImageFile& file) { return !has_form(file, form, resize); }, *skipped);
+  }
+  for (const ImageFile& file : files.files) {
+    if (form.channels == 1 && !file.head.grey) {
+      fail_data(fmt::format("'{}' is in colour, but the model was trained on grey images", files.path_of(file)),
+                "convert it to grey");
+    }
+    if (!resize && seen_size(file.head) != form.size) {
+      fail_data(fmt::format("'{}' has {} pixels (height x width), but the model takes {}", files.path_of(file),
+                            to_text(seen_size(file.head)), to_text(form.size)),
+                fmt::format("resize it; a run that is trained with size: [{}, {}] in image_folder resizes its images",
+                            form.size.height, form.size.width));
+    }
+  }
+  return decode_and_note(std::move(files), "images", form, room_for_images(), skipped, notes);
+}
+
+}  // namespace pmaptrain::data

@@ -1,0 +1,437 @@
+#include "core/data/sources/open.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <exception>
+#include <functional>
+#include <map>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/base/machine.h"
+#include "core/base/signals.h"
+#include "core/base/text.h"
+#include "core/base/utf8.h"
+#include "core/data/arrays/array_dataset.h"
+#include "core/data/arrays/cifar10.h"
+#include "core/data/file.h"
+#include "core/data/images/folder.h"
+#include "core/data/sources/synthetic.h"
+#include "core/data/sources/text.h"
+#include "core/data/statistics.h"
+#include "core/data/subset.h"
+#include "core/data/tables/csv.h"
+
+namespace pmaptrain::data {
+namespace {
+
+// The arguments for opening a source, besides its options.
+struct Opening {
+  std::uint64_t seed = 0;
+  std::int64_t devices = 1;
+  Place place;                                                       // of the source in the config
+  std::optional<Split> only;                                         // none: all splits
+  const Encoding* known;                                             // null: that of the training split
+  const Skipped& left_out;                                           // by the run that is continued
+  bool numeric = false;                                              // integers of a file are numbers, not labels
+  bool needs_train = false;                                          // to learn from it
+  std::map<Split, std::shared_ptr<TableDataset>>* tables = nullptr;  // of a source of tables
+  bool wants(Split split) const { return !only || *only == split || (needs_train && split == Split::train); }
+};
+
+using Notes = std::vector<std::string>;
+
+std::shared_ptr<const Dataset> open_idx(const spec::FilePair& pair, Notes& notes, const Opening& opening) {
+  Array inputs = read_idx(pair.inputs);  // first, so that its errors are reported first
+  return make_dataset(std::move(inputs), read_idx(pair.targets), notes, opening.place, opening.numeric);
+}
+
+std::shared_ptr<const Dataset> open_npz(const spec::Npz::Split& split, Notes& notes, const Opening& opening) {
+  Array inputs = read_npz(split.file, split.inputs);
+  return make_dataset(std::move(inputs), read_npz(split.file, split.targets), notes, opening.place, opening.numeric);
+}
+
+void check_equal(std::string_view what, Split first, const Field& a, Split second, const Field& b) {
+  if (a.dtype == b.dtype && a.shape == b.shape) return;
+  fail_data(
+      fmt::format("the {} split's {} are {}{}, but the {} split's are {}{}", name_of(first), what, to_string(a.dtype),
+                  to_string(a.shape), name_of(second), to_string(b.dtype), to_string(b.shape)),
+      "the examples of all splits must have the same type and shape");
+}
+
+// Calls all functions: the first on this thread, each of the others on one of its own, or on this one where none can be
+// had. Rethrows the exception of the first function that throws one.
+void call_all(const std::vector<std::function<void()>>& functions) {
+  std::vector<std::exception_ptr> errors(functions.size());
+  const auto call = [&](std::size_t i) {
+    try {
+      functions[i]();
+    } catch (...) {
+      errors[i] = std::current_exception();
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    std::size_t started = 1;
+    try {
+      const BlockSignals blocked;
+      for (; started < functions.size(); ++started) threads.emplace_back([&call, i = started] { call(i); });
+    } catch (const std::system_error&) {
+      for (std::size_t i = started; i < functions.size(); ++i) call(i);
+    }
+    if (!functions.empty()) call(0);
+  }
+  for (const std::exception_ptr& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
+}
+
+// Reads the splits that are wanted by `read`, at once, and checks that their fields are equal.
+template <class Files, class Read>
+Source open_splits(const std::map<Split, Files>& splits, const Opening& opening, Read read) {
+  Source source;
+  std::map<Split, Notes> notes;
+  std::vector<std::function<void()>> reads;
+  for (const auto& [split, files] : splits) {
+    if (!opening.wants(split)) continue;
+    reads.emplace_back([&into = source.of(split), &files = files, &own = notes[split], &opening, &read] {
+      into = read(files, own, opening);
+    });
+  }
+  call_all(reads);
+  std::optional<Split> first;
+  for (const auto& [split, own] : notes) {
+    for (const std::string& note : own) {
+      if (std::find(source.notes.begin(), source.notes.end(), note) == source.notes.end()) source.notes.push_back(note);
+    }
+    if (!first) first = split;
+    check_equal("inputs", *first, source.of(*first)->input(), split, source.of(split)->input());
+    check_equal("targets", *first, source.of(*first)->target(), split, source.of(split)->target());
+  }
+  return source;
+}
+
+// "fashion_mnist: 60000 train, 10000 test examples of u8[28,28,1]"
+std::string describe(const Source& source, std::string_view name, bool has_test) {
+  std::string text = fmt::format("{}:", name);
+  std::optional<Field> input;
+  for (const Split split : all_splits) {
+    if (!source.of(split)) continue;
+    text += fmt::format("{} {} {}", input ? "," : "", source.of(split)->size(), name_of(split));
+    input = source.of(split)->input();
+  }
+  text += fmt::format(" examples of {}{}", to_string(input->dtype), to_string(input->shape));
+  if (const auto& classes = source.encoding.classes; !classes.empty()) {
+    constexpr std::size_t most = 12;  // that are listed
+    text += fmt::format(" in {} {}", classes.size(), classes.size() == 1 ? "class" : "classes");
+    if (classes.size() <= most) text += fmt::format(" ({})", printable(join(classes, ", ")));
+  }
+  return has_test ? text : text + "; there is no test split";
+}
+
+Source open_source(const spec::FashionMnist& s, const Opening& opening) {
+  const auto pair = [&](std::string_view prefix) {
+    return spec::FilePair{fmt::format("{}/{}-images-idx3-ubyte.gz", s.dir, prefix),
+                          fmt::format("{}/{}-labels-idx1-ubyte.gz", s.dir, prefix)};
+  };
+  try {
+    return open_splits<spec::FilePair>({{Split::train, pair("train")}, {Split::test, pair("t10k")}}, opening, open_idx);
+  } catch (const Error& error) {
+    if (s.dir != spec::FashionMnist{}.dir) throw;  // the user chose this folder
+    std::vector<Diagnostic> diagnostics = error.diagnostics();
+    for (Diagnostic& d : diagnostics) {
+      d.help =
+          "Debian's package dataset-fashion-mnist has these files (apt-get install dataset-fashion-mnist); "
+          "data.source.fashion_mnist.dir sets another folder";
+    }
+    throw Error(error.status(), std::move(diagnostics));
+  }
+}
+
+// The splits that are configured.
+template <class Files>
+std::map<Split, Files> given(const Files& train, const std::optional<Files>& validation,
+                             const std::optional<Files>& test) {
+  std::map<Split, Files> splits{{Split::train, train}};
+  if (validation) splits.emplace(Split::validation, *validation);
+  if (test) splits.emplace(Split::test, *test);
+  return splits;
+}
+
+Source open_source(const spec::Idx& s, const Opening& opening) {
+  return open_splits(given(s.train, s.validation, s.test), opening, open_idx);
+}
+
+Source open_source(const spec::Npz& s, const Opening& opening) {
+  return open_splits(given(s.train, s.validation, s.test), opening,
+                     [&](const spec::Npz::Split& split, Notes& notes, const Opening& own) {
+                       return open_npz(s.complete(split), notes, own);
+                     });
+}
+
+Source open_source(const spec::Csv& s, const Opening& opening) {
+  CsvSource csv = open_csv(
+      s, [&](Split split) { return opening.wants(split); }, opening.known, opening.numeric, opening.left_out);
+  Source source;
+  std::optional<Split> first;
+  for (const auto& [split, table] : csv.splits) {
+    source.of(split) = table;
+    if (!first) first = split;
+    check_equal("targets", *first, source.of(*first)->target(), split, table->target());
+  }
+  source.encoding = std::move(csv.encoding);
+  source.notes = std::move(csv.notes);
+  *opening.tables = std::move(csv.splits);
+  return source;
+}
+
+Source open_source(const spec::ImageFolder& s, const Opening& opening) {
+  return open_image_folder(
+      s, [&](Split split) { return opening.wants(split); }, opening.known, opening.left_out);
+}
+
+Source open_source(const spec::Cifar10& s, const Opening& opening) {
+  return open_cifar10(s, [&](Split split) { return opening.wants(split); });
+}
+
+Source open_source(const spec::TextFiles& s, const Opening& opening) {
+  return open_splits(given(s.train, s.validation, s.test), opening,
+                     [&](const spec::TextFiles::Files& files, Notes&, const Opening& at) {
+                       return make_text(files, s.tokens, s.length, at.place);
+                     });
+}
+
+Source open_source(const spec::SyntheticLinear& s, const Opening& opening) {
+  LinearSource linear = make_linear(s, opening.seed, opening.devices);
+  Source source;
+  source.train = std::move(linear.dataset);
+  source.truths = {{"dense_0.kernel", std::move(linear.w)}, {"dense_0.bias", {linear.b}}};
+  return source;
+}
+
+Source open_source(const spec::SyntheticImages& s, const Opening& opening) {
+  Source source;
+  if (opening.wants(Split::train)) source.train = make_images(s, opening.seed, Split::train);
+  if (s.test > 0 && opening.wants(Split::test)) source.test = make_images(s, opening.seed, Split::test);
+  return source;
+}
+
+Source open_source(const spec::Values& s, const Opening&) {
+  Source source;
+  source.train = make_dataset(s.inputs, s.targets);
+  return source;
+}
+
+[[noreturn]] void refuse(const Place& place, std::string message, std::string help) {
+  throw Error(ExitStatus::usage, Diagnostic{"config", place, std::move(message), std::move(help), {}});
+}
+
+std::int64_t share_of(double share, std::int64_t examples) {
+  return std::max<std::int64_t>(1, std::llround(share * static_cast<double>(examples)));
+}
+
+// The label of each example.
+std::vector<std::int32_t> labels_of(const Dataset& dataset, const Place& place) {
+  const Field target = dataset.target();
+  if (target.dtype != DType::i32 || !target.shape.empty()) {
+    refuse(place,
+           fmt::format("stratify takes a class label for each example; the targets are {}{}", to_string(target.dtype),
+                       to_string(target.shape)),
+           "remove it");
+  }
+  std::vector<std::int32_t> labels(static_cast<std::size_t>(dataset.size()));
+  for (std::int64_t i = 0; i < dataset.size(); ++i) {
+    dataset.read(i, nullptr, reinterpret_cast<std::byte*>(&labels[static_cast<std::size_t>(i)]));
+  }
+  return labels;
+}
+
+// Takes data.validation out of the training split.
+void divide(Source& source, const spec::DataSpec& spec) {
+  const spec::ValidationShare& validation = *spec.validation;
+  const std::int64_t examples = source.train->size();
+  std::int64_t count = share_of(validation.share, examples);
+  std::vector<std::int32_t> labels;
+  std::map<std::int32_t, std::int64_t> of_classes;
+  if (validation.stratify) {
+    labels = labels_of(*source.train, spec.validation_place);
+    of_classes = count_labels(*source.train);
+    count = 0;
+    for (auto& entry : of_classes) count += entry.second = share_of(validation.share, entry.second);
+  }
+  if (count >= examples) {
+    refuse(spec.validation_place,
+           fmt::format("validation: a share of {} is {} of the {} training {}, so none is left to train on",
+                       exact(validation.share), count, examples, examples == 1 ? "example" : "examples"),
+           examples == 1 ? "remove it"
+           : validation.stratify
+               ? "stratify takes at least one example of each class: leave it out, or add examples"
+               : fmt::format("at most {} can be kept aside: use a smaller share", counted(examples - 1, "example")));
+  }
+  // Of windows, only a contiguous part has nothing in common with the others.
+  const bool shuffle = validation.shuffle && !std::holds_alternative<spec::TextFiles>(spec.source);
+  if (shuffle) demand_memory(static_cast<std::size_t>(count) * sizeof(std::int64_t), "data.validation");
+  Division parts = validation.stratify ? divide_by_class(source.train, of_classes, labels, validation.seed)
+                   : shuffle           ? divide_shuffled(source.train, count, validation.seed)
+                                       : divide_in_order(source.train, count);
+  source.train = std::move(parts.rest);
+  source.validation = std::move(parts.taken);
+}
+
+// The examples of a full training batch, as far as the config says it.
+std::optional<std::int64_t> batch_examples(const spec::DataSpec& spec, std::int64_t devices) {
+  if (const auto* each = std::get_if<spec::BatchPerDevice>(&spec.batch_size)) return each->examples * devices;
+  if (const auto* whole = std::get_if<std::int64_t>(&spec.batch_size)) return *whole;
+  return std::nullopt;
+}
+
+void limit(std::shared_ptr<const Dataset>& dataset, const std::optional<spec::Amount>& amount,
+           std::optional<std::int64_t> batch) {
+  if (!amount || !dataset) return;
+  if (amount->batches && !batch) {
+    refuse(amount->place, "limit counts batches, but batch_size is all",
+           "count examples, such as 1000 examples, or set batch_size to a number");
+  }
+  const std::int64_t unit = amount->batches ? *batch : 1;
+  if (amount->count <= (dataset->size() - 1) / unit) {
+    dataset = first_examples(dataset, amount->count * unit);
+  }
+}
+
+// A mean over examples needs one that counts, in every split that is left.
+void check_weights(const Source& source, const Place& place) {
+  for (const Split split : all_splits) {
+    const std::shared_ptr<const Dataset>& dataset = source.of(split);
+    if (!dataset || !dataset->is_weighted()) continue;
+    std::int64_t first = 0;
+    while (first < dataset->size() && !(dataset->weight(first) > 0)) ++first;
+    if (first < dataset->size()) continue;
+    throw Error(ExitStatus::data, Diagnostic{"data",
+                                             place,
+                                             fmt::format("all weights of the {} split are 0", name_of(split)),
+                                             "an example of weight 0 does not count",
+                                             {}});
+  }
+}
+
+// Completes the encoding by what the training split says after data.validation and data.limit, or by what is known.
+void learn(Source& source, const spec::DataSpec& spec, const std::map<Split, std::shared_ptr<TableDataset>>& tables,
+           const Encoding* known) {
+  if (known != nullptr) {
+    const std::vector<std::string>& classes = source.encoding.classes;
+    if (!classes.empty() && !known->classes.empty() && classes != known->classes) {
+      throw Error(ExitStatus::data,
+                  Diagnostic{"data",
+                             spec.source_place,
+                             fmt::format("the classes of the data, {}, are not those of the checkpoint, {}",
+                                         join(classes, ", "), join(known->classes, ", ")),
+                             "use data with the classes that the run was trained on, in their order",
+                             {}});
+    }
+    source.encoding = *known;
+    return;
+  }
+  try {
+    const auto* const csv = std::get_if<spec::Csv>(&spec.source);
+    if (csv != nullptr) {
+      const std::vector<std::optional<double>> means =
+          tables.at(Split::train)->means_of(*source.train, source.encoding, csv->missing);
+      for (std::size_t i = 0; i < means.size(); ++i) source.encoding.columns[i].missing = means[i];
+      for (const auto& entry : tables) entry.second->fill_missing(source.encoding);
+    }
+    if (spec.normalize && spec.normalize->automatic) {
+      source.encoding.statistics = measure(*source.train, source.encoding.columns);
+    }
+    if (spec.balances_classes && source.train->target().dtype == DType::i32) {
+      source.encoding.class_weights = balanced_weights(count_labels(*source.train));
+    }
+    // Other targets are refused by the model.
+    if (spec.normalize_targets && source.train->target().dtype == DType::f32) {
+      source.encoding.targets = measure_targets(*source.train);
+    }
+  } catch (const Error& error) {
+    throw_at(spec.source_place, error);
+  }
+}
+
+}  // namespace
+
+std::string_view name_of(Split split) {
+  switch (split) {
+    case Split::train: return "train";
+    case Split::validation: return "validation";
+    case Split::test: break;
+  }
+  return "test";
+}
+
+std::optional<Split> split_named(std::string_view name) {
+  for (const Split split : all_splits) {
+    if (name_of(split) == name) return split;
+  }
+  return std::nullopt;
+}
+
+std::shared_ptr<const Dataset>& Source::of(Split split) {
+  return split == Split::train ? train : split == Split::validation ? validation : test;
+}
+const std::shared_ptr<const Dataset>& Source::of(Split split) const {
+  return split == Split::train ? train : split == Split::validation ? validation : test;
+}
+
+bool has_split(const spec::DataSpec& spec, Split split) {
+  if (split == Split::validation) return spec.validation || spec::has_own_validation(spec.source);
+  return split == Split::train || spec::has_own_test(spec.source);
+}
+
+std::uint64_t seed_of(const spec::DataSpec& spec, std::uint64_t seed) { return spec.seed.value_or(seed); }
+
+Source open(const spec::DataSpec& spec, std::uint64_t seed, std::int64_t devices, std::optional<Split> only,
+            const Encoding* known, const Skipped& left_out) {
+  const bool from_train = only == Split::validation && spec.validation;
+  const auto* const csv = std::get_if<spec::Csv>(&spec.source);
+  const bool measures =
+      (spec.normalize && spec.normalize->automatic) || spec.normalize_targets || spec.balances_classes;
+  std::map<Split, std::shared_ptr<TableDataset>> tables;
+  Opening opening{seed_of(spec, seed), devices, spec.source_place, from_train ? Split::train : only, known, left_out};
+  opening.numeric = spec.numeric_targets;
+  opening.needs_train = known == nullptr && (csv != nullptr || measures);
+  opening.tables = &tables;
+  Source source;
+  try {
+    source = std::visit([&](const auto& s) { return open_source(s, opening); }, spec.source);
+  } catch (const Error& error) {
+    throw_at(spec.source_place, error);
+  }
+  if (source.train) check_augment(spec.augment, source.train->input());
+  if (spec.validation && source.train) divide(source, spec);
+  const std::optional<std::int64_t> batch = batch_examples(spec, devices);
+  limit(source.train, spec.limit.train, batch);
+  limit(source.validation, spec.limit.validation, batch);
+  limit(source.test, spec.limit.test, batch);
+  check_weights(source, spec.source_place);
+  learn(source, spec, tables, known);
+  for (const Split split : all_splits) {
+    if (only && split != *only && opening.needs_train) source.of(split).reset();
+  }
+  source.description = describe(source, spec::to_string(spec.source), has_split(spec, Split::test));
+  return source;
+}
+
+Sampler training_sampler(const spec::DataSpec& spec, std::uint64_t seed, std::int64_t examples) {
+  const bool shuffle = spec.shuffle && !std::holds_alternative<spec::BatchAll>(spec.batch_size);
+  return shuffle ? Sampler::shuffled(examples, seed_of(spec, seed)) : Sampler::in_order(examples);
+}
+
+Stream training_stream(const spec::DataSpec& spec, std::uint64_t seed, const Dataset& train) {
+  const std::uint64_t own = seed_of(spec, seed);
+  Stream stream(training_sampler(spec, seed, train.size()), Augmenter(spec.augment, train.input(), own));
+  if (spec.shuffle && train.offsets() > 1) stream.draw_offsets(train.offsets(), own);
+  return stream;
+}
+
+}  // namespace pmaptrain::data

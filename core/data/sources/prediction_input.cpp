@@ -1,0 +1,195 @@
+#include "core/data/sources/prediction_input.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <span>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <variant>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/data/arrays/array_dataset.h"
+#include "core/data/arrays/zip.h"
+#include "core/data/images/folder.h"
+#include "core/data/tables/csv.h"
+
+namespace pmaptrain::data {
+namespace {
+
+enum class Format { npz, npy, idx, image, other };
+
+bool begins_with(std::span<const std::byte> bytes, std::string_view magic) {
+  return bytes.size() >= magic.size() && std::equal(magic.begin(), magic.end(), bytes.begin(), [](char c, std::byte b) {
+           return static_cast<unsigned char>(c) == std::to_integer<unsigned char>(b);
+         });
+}
+
+// No text begins with a zero byte.
+bool is_idx(std::span<const std::byte> bytes) { return begins_with(bytes, std::string_view("\0\0", 2)); }
+
+Format format_of(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) return Format::image;
+  const Bytes file = map_file(path);
+  const std::span<const std::byte> bytes = file.view();
+  if (begins_with(bytes, "PK\3\4") || begins_with(bytes, "PK\5\6")) return Format::npz;
+  if (begins_with(bytes, "\x93NUMPY")) return Format::npy;
+  if (begins_with(bytes, "\x89PNG") || begins_with(bytes, "\xff\xd8\xff")) return Format::image;
+  if (is_idx(bytes)) return Format::idx;
+  if (!is_gzip(bytes)) return Format::other;
+  std::array<std::byte, 2> head = {};
+  Inflater inflater(bytes, Compression::gzip, fmt::format("'{}'", path));
+  return inflater.read(head) == head.size() && is_idx(head) ? Format::idx : Format::other;
+}
+
+std::vector<std::string> arrays_of(const std::string& path) {
+  constexpr std::string_view ending = ".npy";
+  std::vector<std::string> names;
+  const ZipArchive archive(path);
+  for (const ZipArchive::Entry& entry : archive.entries()) {
+    if (entry.name.ends_with(ending)) names.push_back(entry.name.substr(0, entry.name.size() - ending.size()));
+  }
+  return names;
+}
+
+// What the run's own archives call their inputs.
+std::vector<std::string> configured_arrays(const spec::DataSpec& spec) {
+  const auto* const npz = std::get_if<spec::Npz>(&spec.source);
+  if (npz == nullptr) return {};
+  if (npz->inputs) return {*npz->inputs};
+  std::vector<std::string> names{npz->train.inputs};
+  if (npz->validation) names.push_back(npz->validation->inputs);
+  if (npz->test) names.push_back(npz->test->inputs);
+  return names;
+}
+
+std::string chosen_array(const PredictionFile& file, const spec::DataSpec& spec) {
+  if (file.array) return *file.array;
+  const std::vector<std::string> there = arrays_of(file.path);
+  std::vector<std::string> candidates;
+  for (const std::string& name : configured_arrays(spec)) {
+    if (std::find(there.begin(), there.end(), name) != there.end()) candidates.push_back(name);
+  }
+  if (candidates.size() == 1) return candidates.front();
+  if (there.size() == 1) return there.front();
+  if (there.empty()) fail_data(fmt::format("'{}' has no arrays", file.path), "write it with numpy.savez");
+  fail_data(fmt::format("'{}' has several arrays: {}", file.path, join(there, ", ")),
+            fmt::format("choose the inputs: --array {}", (candidates.empty() ? there : candidates).front()));
+}
+
+std::string shown(DType dtype, const Shape& shape) {
+  return fmt::format("{}{}", to_string(dtype), pmaptrain::to_string(shape));
+}
+
+// `found` is of the file, before it is converted.
+void check_type(const Array& array, const Field& trained) {
+  const bool bytes = array.element == Element::u8;
+  if (bytes == (trained.dtype == DType::u8)) return;
+  if (!bytes) {
+    fail_data(fmt::format("{} is {}{}, but the model was trained on bytes, {}", array.name, name_of(array.element),
+                          pmaptrain::to_string(array.shape), shown(trained.dtype, trained.shape)),
+              is_floating(array.element)
+                  ? "save bytes: x.astype(np.uint8) if they are 0 to 255, (x * 255).round().astype(np.uint8) if they "
+                    "were divided by 255"
+                  : "save bytes: x.astype(np.uint8)");
+  }
+  fail_data(fmt::format("{} is u8{}, but the model was trained on numbers, {}", array.name,
+                        pmaptrain::to_string(array.shape), shown(trained.dtype, trained.shape)),
+            "convert them as the training inputs were: x.astype(np.float32), or divided by 255 as well");
+}
+
+// An array of one example has no dimension for examples.
+bool is_one_example(const Shape& shape, const Shape& trained) {
+  const auto without_ones = [](Shape sizes) {
+    std::erase(sizes, 1);
+    return sizes;
+  };
+  return shape.size() <= trained.size() && without_ones(shape) == without_ones(trained);
+}
+
+std::shared_ptr<const Dataset> open_array(Array array, const Field& trained, std::vector<std::string>& notes,
+                                          const Place& place) {
+  if (trained.dtype == DType::i32) {
+    fail_data(fmt::format("the model was trained on tokens of a text, {}, and predictions of texts are not supported",
+                          shown(trained.dtype, trained.shape)),
+              "pmaptrain eval measures it");
+  }
+  check_type(array, trained);
+  const std::string name = array.name;
+  const Shape whole = array.shape;
+  auto dataset = make_inputs(std::move(array), notes, place);
+  if (dataset->input().shape == trained.shape) return dataset;
+  fail_data(
+      fmt::format("{} has the shape {}: examples of {}, but the model takes {}", name, pmaptrain::to_string(whole),
+                  pmaptrain::to_string(dataset->input().shape), pmaptrain::to_string(trained.shape)),
+      is_one_example(whole, trained.shape) ? "an array has a dimension for examples, also of one: x[None]" : "");
+}
+
+std::shared_ptr<const Dataset> open_images(const std::string& path, const spec::DataSpec& spec, const Field& trained,
+                                           PredictionInput& input) {
+  const Shape& shape = trained.shape;
+  if (trained.dtype != DType::u8 || shape.size() != 3 || (shape[2] != 1 && shape[2] != 3)) {
+    fail_data(fmt::format("'{}' has images, but the model takes {}", path, shown(trained.dtype, shape)),
+              "images are u8[height,width,channels] with 1 or 3 channels; give the inputs as an array (.npy)");
+  }
+  const auto* const folder = std::get_if<spec::ImageFolder>(&spec.source);
+  const bool skips = folder != nullptr && folder->on_error == spec::OnError::skip;
+  return open_unclassed_images(path, shape, folder != nullptr && folder->size, input.notes,
+                               skips ? &input.skipped : nullptr);
+}
+
+InputTable open_table_or_refuse(const std::string& path, const spec::DataSpec& spec, const Encoding& known,
+                                const Field& trained) {
+  if (const auto* const csv = std::get_if<spec::Csv>(&spec.source)) return open_inputs(*csv, path, known);
+  fail_data(fmt::format("'{}' is no NPZ, NPY or IDX file and no PNG or JPEG image", path),
+            fmt::format("the run was trained on {}, {}: only a run that was trained on a CSV file reads one, because "
+                        "its columns have names",
+                        spec::to_string(spec.source), shown(trained.dtype, trained.shape)));
+}
+
+std::shared_ptr<const Dataset> open_dataset(const PredictionFile& file, const spec::DataSpec& spec,
+                                            const Field& trained, const Encoding& known, PredictionInput& input) {
+  std::vector<std::string>& notes = input.notes;
+  const Format format = format_of(file.path);
+  if (!file.ids.empty() && format != Format::other) {
+    fail_data(fmt::format("'{}' is no table, so it has no column '{}'", file.path, file.ids.front()), "leave --id out");
+  }
+  if (file.array && format != Format::npz) {
+    fail_data(fmt::format("'{}' is no NPZ archive, so it has no array '{}'", file.path, *file.array),
+              "leave --array out");
+  }
+  switch (format) {
+    case Format::npz: return open_array(read_npz(file.path, chosen_array(file, spec)), trained, notes, file.place);
+    case Format::npy: return open_array(read_npy(file.path), trained, notes, file.place);
+    case Format::idx: return open_array(read_idx(file.path), trained, notes, file.place);
+    case Format::image: return open_images(file.path, spec, trained, input);
+    case Format::other: break;
+  }
+  InputTable table = open_table_or_refuse(file.path, spec, known, trained);
+  notes = std::move(table.notes);
+  input.skipped = std::move(table.skipped);
+  return table.dataset;
+}
+
+}  // namespace
+
+PredictionInput open_prediction_input(const PredictionFile& file, const spec::DataSpec& spec, const Field& trained,
+                                      const Encoding& known) {
+  PredictionInput input;
+  try {
+    input.dataset = open_dataset(file, spec, trained, known, input);
+    const auto* const csv = std::get_if<spec::Csv>(&spec.source);
+    if (csv != nullptr && !file.ids.empty())
+      input.ids = read_texts(*csv, open_table(file.path), file.ids, input.skipped);
+  } catch (const Error& error) {
+    throw_at(file.place, error);
+  }
+  return input;
+}
+
+}  // namespace pmaptrain::data

@@ -1,0 +1,38 @@
+// Inputs for a model that has been trained: examples without targets, in a file of any format.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/data/dataset.h"
+#include "core/data/tables/table.h"
+#include "core/spec/spec.h"
+
+namespace pmaptrain::data {
+
+struct PredictionFile {
+  std::string path;
+  std::optional<std::string> array;  // of an archive with several
+  std::vector<std::string> ids;      // of a table, the columns whose texts are passed through
+  Place place = {};                  // of the option that names the file, for errors
+};
+
+struct PredictionInput {
+  std::shared_ptr<const Dataset> dataset;  // in the order of the file; file_of() names images
+  std::vector<std::string> notes;          // "inputs are f64 and become f32"
+  std::vector<TextColumn> ids;             // one for each of PredictionFile::ids, of all rows
+  std::vector<SkippedRow> skipped;         // with `on_error: skip`, rows and files that are not in the dataset
+};
+
+// Opens an NPZ, NPY, IDX (plain or gzip) or CSV file, an image, or a folder of images, whichever its content says it
+// is, and checks that the examples are such as the model takes: `trained` is the input that it was trained on, `known`
+// the encoding of its checkpoint, `spec` the data of its run. Throws Error (data), placed at the option.
+//
+// Of an archive with several arrays, the one is read that `array` names, or that the run's npz source names.
+// Bytes and floats are never converted into each other: whether 255 means 255 or 1 cannot be known.
+PredictionInput open_prediction_input(const PredictionFile& file, const spec::DataSpec& spec, const Field& trained,
+                                      const Encoding& known);
+
+}  // namespace pmaptrain::data

@@ -1,0 +1,329 @@
+#include "core/data/tables/csv.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/data/parallel.h"
+
+namespace pmaptrain::data {
+namespace {
+
+// What state.json holds of a table.
+constexpr std::int64_t most_names = std::int64_t{1} << 21, most_name_bytes = std::int64_t{16} << 20;
+
+std::vector<std::string> sorted_texts(const Dictionary& dictionary) {
+  std::vector<std::string> texts;
+  for (const Dictionary::Entry& entry : dictionary.entries()) texts.push_back(entry.text);
+  std::sort(texts.begin(), texts.end());
+  return texts;
+}
+
+// Of a category that the training split does not have, and that counts as none.
+constexpr std::uint32_t no_category = std::numeric_limits<std::uint32_t>::max();
+
+enum class TextKind { category, category_or_none, class_name };
+
+[[noreturn]] void fail_unknown(const Dictionary::Entry& entry, std::vector<std::string> names,
+                               const std::string& column, TextKind kind) {
+  const bool is_class = kind == TextKind::class_name;
+  std::string help = "remove the row, or add one like it to the training split";
+  std::replace(names.begin(), names.end(), std::string(), std::string("empty cells"));
+  if (names.size() <= 12) help = fmt::format("it has {}", join(names, ", "));
+  if (!is_class) help += "; unknown: ignore takes it as none of them";
+  const std::string found = entry.text.empty() ? "an empty cell" : shown_cell(entry.text);
+  fail_data(fmt::format("{}, column '{}': {} is a {} that the training split does not have", entry.origin, column,
+                        found, is_class ? "class" : "category"),
+            std::move(help));
+}
+
+// The position in `names`, which are sorted, of each text of the dictionary. Throws Error (data) for one that is not
+// among them, unless it may be none.
+std::vector<std::uint32_t> positions_of(const Dictionary& dictionary, const std::vector<std::string>& names,
+                                        const std::string& column, TextKind kind) {
+  std::vector<std::uint32_t> positions;
+  for (const Dictionary::Entry& entry : dictionary.entries()) {
+    const auto at = std::lower_bound(names.begin(), names.end(), entry.text);
+    const bool found = at != names.end() && *at == entry.text;
+    if (!found && kind != TextKind::category_or_none) fail_unknown(entry, names, column, kind);
+    positions.push_back(found ? static_cast<std::uint32_t>(at - names.begin()) : no_category);
+  }
+  return positions;
+}
+
+void note_unknown(const TableDataset& table, std::string_view where, std::vector<std::string>& notes) {
+  const std::int64_t cells = table.unknown_cells();
+  if (cells == 0) return;
+  notes.push_back(fmt::format("{}: {} {} a category that the training split does not have, and {} as none of them",
+                              where, counted(cells, "cell"), cells == 1 ? "has" : "have",
+                              cells == 1 ? "counts" : "count"));
+}
+
+TableColumns columns_of(const spec::Csv& csv, const Encoding& known) {
+  if (known.columns.empty()) {
+    fail_data("the checkpoint is of a run whose data was no table, so it does not say which columns are inputs",
+              "evaluate it on data like its own");
+  }
+  TableColumns columns = target_columns(csv);
+  for (const Encoding::Column& column : known.columns) {
+    const bool is_categorical = !column.categories.empty();
+    if (!is_categorical && !column.missing && csv.missing.of(column.name, false) == spec::Missing::mean) {
+      fail_data(fmt::format("missing asks for the mean of column '{}', which the checkpoint does not have: the run was "
+                            "trained without missing numbers in it",
+                            column.name),
+                "fill the cells, or train a run with missing: fill");
+    }
+    columns.inputs.push_back({column.name, is_categorical, {}, csv.missing.of(column.name, is_categorical)});
+  }
+  return columns;
+}
+
+const spec::Csv::Files& files_of(const spec::Csv& csv, Split split) {
+  return split == Split::train ? csv.train : split == Split::validation ? *csv.validation : *csv.test;
+}
+
+bool has(const spec::Csv& csv, Split split) {
+  return split == Split::train || (split == Split::validation ? csv.validation.has_value() : csv.test.has_value());
+}
+
+// `first`: the first training file where it is open already, for its header.
+Table read_split(const spec::Csv& csv, Split split, const TableColumns& columns, TargetKind kind,
+                 const Skipped& left_out, std::optional<TableText> first = std::nullopt) {
+  std::vector<TableText> files;
+  for (const std::string& path : files_of(csv, split)) {
+    const bool is_open = split == Split::train && files.empty() && first;
+    files.push_back(is_open ? std::move(*first) : open_table(path));
+  }
+  return read_table(csv, files, columns, kind, of_split(left_out, split));
+}
+
+// A split whose targets would all be numbers, beside a training split with classes of text.
+void read_as_classes(const spec::Csv& csv, const TableColumns& columns, Split split, const Skipped& left_out,
+                     Table& table) {
+  if (table.target != Table::Target::texts) table = read_split(csv, split, columns, TargetKind::texts, left_out);
+}
+
+void check_targets_are_numbers(const Table& table, const std::string& column) {
+  if (table.target != Table::Target::texts) return;
+  const auto& entries = table.texts.entries();
+  const auto text = std::find_if(entries.begin(), entries.end(), [](const Dictionary::Entry& entry) {
+    return to_number(entry.text).kind != CellNumber::Kind::number;
+  });
+  fail_data(fmt::format("{}, column '{}': {} is a class, but the targets of the training split are numbers",
+                        text->origin, column, shown_cell(text->text)),
+            "the targets of all splits must be of one kind");
+}
+
+}  // namespace
+
+Encoding learn(const TableColumns& columns, const Table& table) {
+  Encoding encoding;
+  std::int64_t names = 0, bytes = 0;
+  const auto count = [&](const std::string& name) {
+    ++names;
+    bytes += std::ssize(name);
+  };
+  for (std::size_t i = 0; i < columns.inputs.size(); ++i) {
+    encoding.columns.push_back({columns.inputs[i].name, sorted_texts(table.categories[i]), {}});
+  }
+  if (table.target == Table::Target::texts) encoding.classes = sorted_texts(table.texts);
+  for (const Encoding::Column& column : encoding.columns) {
+    count(column.name);
+    std::for_each(column.categories.begin(), column.categories.end(), count);
+  }
+  std::for_each(encoding.classes.begin(), encoding.classes.end(), count);
+  if (names > most_names || bytes > most_name_bytes) {
+    fail_data(
+        fmt::format("columns, categories and classes have {} names of {} bytes; a checkpoint holds at most {} of "
+                    "{} bytes",
+                    with_commas(names), with_commas(bytes), with_commas(most_names), with_commas(most_name_bytes)),
+        "inputs: [...] names the columns to use");
+  }
+  return encoding;
+}
+
+TableDataset::TableDataset(Table table, const Encoding& encoding, const std::vector<spec::ColumnName>& targets,
+                           const std::string& path, bool numeric, spec::Unknown unknown)
+    : table_(std::move(table)) {
+  plain_ = !table_.has_missing;
+  encode(encoding, unknown);
+  encode_targets(encoding, targets, numeric || targets.size() > 1);
+  target_.origin = fmt::format("{} {} of '{}'", targets.size() > 1 ? "columns" : "column", shown_names(targets), path);
+  fill_missing(encoding);
+}
+
+void TableDataset::encode(const Encoding& encoding, spec::Unknown unknown) {
+  const TextKind kind = unknown == spec::Unknown::ignore ? TextKind::category_or_none : TextKind::category;
+  std::size_t width = 0;
+  for (const Encoding::Column& column : encoding.columns) {
+    columns_.push_back({width, static_cast<std::uint32_t>(column.categories.size()), 0});
+    width += std::max<std::size_t>(1, column.categories.size());
+  }
+  input_ = {DType::f32, {static_cast<std::int64_t>(width)}};
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    if (columns_[i].categories == 0) continue;
+    plain_ = false;
+    const std::vector<std::uint32_t> positions =
+        positions_of(table_.categories[i], encoding.columns[i].categories, encoding.columns[i].name, kind);
+    for (std::int64_t r = 0; r < table_.rows; ++r) {
+      std::byte* const cell =
+          table_.cells.view.data() + (static_cast<std::size_t>(r) * columns_.size() + i) * sizeof(float);
+      std::uint32_t code = 0;
+      std::memcpy(&code, cell, sizeof(code));
+      std::memcpy(cell, &positions[code], sizeof(code));
+      if (positions[code] == no_category) ++unknown_cells_;
+    }
+  }
+  table_.categories.clear();
+}
+
+void TableDataset::encode_targets(const Encoding& encoding, const std::vector<spec::ColumnName>& targets,
+                                  bool numeric) {
+  if (table_.target == Table::Target::texts) {
+    const std::vector<std::uint32_t> positions =
+        positions_of(table_.texts, encoding.classes, targets.front().text, TextKind::class_name);
+    for (const std::uint32_t code : table_.codes) labels_.push_back(static_cast<std::int32_t>(positions[code]));
+  } else if (table_.target == Table::Target::integers && !numeric) {
+    for (const double number : table_.numbers) labels_.push_back(static_cast<std::int32_t>(number));
+  } else {
+    for (const double number : table_.numbers) values_.push_back(static_cast<float>(number));
+  }
+  if (table_.target == Table::Target::none) {
+    target_ = no_target();
+  } else {
+    target_.dtype = values_.empty() ? DType::i32 : DType::f32;
+    target_.shape = values_.empty() ? Shape{} : Shape{std::ssize(targets)};
+  }
+  if (!labels_.empty()) {
+    const auto [low, high] = std::minmax_element(labels_.begin(), labels_.end());
+    range_ = {*low, *high};
+  }
+  table_.codes = {};
+  table_.numbers = {};
+}
+
+const std::byte* TableDataset::row(std::int64_t index) const {
+  return table_.cells.view.data() + static_cast<std::size_t>(index) * columns_.size() * sizeof(float);
+}
+
+void TableDataset::read(std::int64_t index, std::byte* input, std::byte* target) const {
+  const auto i = static_cast<std::size_t>(index);
+  if (!labels_.empty()) std::memcpy(target, &labels_[i], sizeof(labels_[i]));
+  if (!values_.empty()) std::memcpy(target, values_.data() + i * target_.bytes() / sizeof(float), target_.bytes());
+  if (input == nullptr) return;
+  const std::byte* cell = row(index);
+  if (plain_) {
+    std::memcpy(input, cell, columns_.size() * sizeof(float));
+    return;
+  }
+  for (const Column& column : columns_) {
+    std::byte* const to = input + column.first * sizeof(float);
+    if (column.categories == 0) {
+      float value = 0;
+      std::memcpy(&value, cell, sizeof(value));
+      if (std::isnan(value)) value = column.missing;
+      std::memcpy(to, &value, sizeof(value));
+    } else {
+      std::uint32_t category = 0;
+      std::memcpy(&category, cell, sizeof(category));
+      constexpr float one = 1;
+      std::memset(to, 0, column.categories * sizeof(float));
+      if (category != no_category) std::memcpy(to + category * sizeof(float), &one, sizeof(one));
+    }
+    cell += sizeof(float);
+  }
+}
+
+std::vector<std::optional<double>> TableDataset::means_of(const Dataset& rows, const Encoding& encoding,
+                                                          const spec::MissingCells& missing) const {
+  std::vector<std::size_t> asked;
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    const bool is_number = columns_[i].categories == 0;
+    if (is_number && missing.of(encoding.columns[i].name, false) == spec::Missing::mean) asked.push_back(i);
+  }
+  std::vector<std::optional<double>> means(columns_.size());
+  if (asked.empty()) return means;
+  std::vector<double> sums(columns_.size());
+  std::vector<std::int64_t> counts(columns_.size());
+  for (std::int64_t r = 0; r < rows.size(); ++r) {
+    const std::byte* const cells = row(rows.index_in_source(r));
+    for (const std::size_t i : asked) {
+      float value = 0;
+      std::memcpy(&value, cells + i * sizeof(float), sizeof(value));
+      if (std::isnan(value)) continue;
+      sums[i] += static_cast<double>(value);
+      ++counts[i];
+    }
+  }
+  for (const std::size_t i : asked) {
+    if (counts[i] == 0) {
+      fail_data(
+          fmt::format("column '{}' of the training split has no value, so it has no mean", encoding.columns[i].name),
+          "leave it out: inputs: [...] names the columns to use");
+    }
+    means[i] = sums[i] / static_cast<double>(counts[i]);
+  }
+  return means;
+}
+
+void TableDataset::fill_missing(const Encoding& encoding) {
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    columns_[i].missing = static_cast<float>(encoding.columns[i].missing.value_or(0));
+  }
+}
+
+CsvSource open_csv(const spec::Csv& csv, const std::function<bool(Split)>& wants, const Encoding* known, bool numeric,
+                   const Skipped& left_out) {
+  std::optional<TableText> first;
+  if (known == nullptr) first = open_table(csv.train.front());
+  const TableColumns columns = first ? columns_of(csv, header_of(csv, *first), first->path) : columns_of(csv, *known);
+  TargetKind kind = numeric ? TargetKind::numbers : TargetKind::either;
+  if (known != nullptr && !known->classes.empty()) kind = TargetKind::texts;
+  std::map<Split, Table> tables;
+  std::vector<Split> wanted;
+  for (const Split split : all_splits) {
+    if (!has(csv, split) || !wants(split)) continue;
+    wanted.push_back(split);
+    tables[split] = {};
+  }
+  for_each_item(std::ssize(wanted), [&](std::int64_t i) {
+    const Split split = wanted[static_cast<std::size_t>(i)];
+    tables.at(split) = read_split(csv, split, columns, kind, left_out,
+                                  split == Split::train ? std::exchange(first, std::nullopt) : std::nullopt);
+  });
+  CsvSource source;
+  source.encoding = known != nullptr ? *known : learn(columns, tables.at(Split::train));
+  for (auto& [split, table] : tables) {
+    if (source.encoding.classes.empty()) {
+      check_targets_are_numbers(table, columns.targets.front().text);
+    } else {
+      read_as_classes(csv, columns, split, left_out, table);
+    }
+    take_skipped(table.skipped, table.rows + std::ssize(table.skipped), "rows", split, source.encoding, source.notes);
+    source.splits[split] = std::make_shared<TableDataset>(std::move(table), source.encoding, columns.targets,
+                                                          files_of(csv, split).front(), numeric, csv.unknown);
+    note_unknown(*source.splits[split], name_of(split), source.notes);
+  }
+  return source;
+}
+
+InputTable open_inputs(const spec::Csv& csv, const std::string& path, const Encoding& known) {
+  TableColumns columns = columns_of(csv, known);
+  columns.targets.clear();
+  columns.weight.clear();
+  Table table = read_table(csv, {open_table(path)}, columns, TargetKind::numbers);
+  InputTable inputs{nullptr, {}, std::move(table.skipped)};
+  const auto dataset = std::make_shared<TableDataset>(std::move(table), known, std::vector<spec::ColumnName>{}, path,
+                                                      false, csv.unknown);
+  note_unknown(*dataset, "inputs", inputs.notes);
+  inputs.dataset = dataset;
+  return inputs;
+}
+
+}  // namespace pmaptrain::data

@@ -1,0 +1,91 @@
+// Datasets of tables in text files, and what their encoding is.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/data/dataset.h"
+#include "core/data/tables/table.h"
+
+namespace pmaptrain::data {
+
+// The encoding that a training split has, but for what stands for missing values.
+Encoding learn(const TableColumns& columns, const Table& table);
+
+// The rows of one split. Inputs are f32[width]: a number for each column of numbers, one for each category of the
+// others. Targets are labels (i32) or numbers (f32[targets]).
+class TableDataset : public Dataset {
+ public:
+  // `encoding` has the columns of the inputs, and the names of the classes where targets are texts. Throws Error (data)
+  // for a class that it does not have, and unless they are ignored for a category.
+  // `targets` are the names of their columns, `path` that of a file of the split. Several targets are numbers, whether
+  // integers are or not.
+  TableDataset(Table table, const Encoding& encoding, const std::vector<spec::ColumnName>& targets,
+               const std::string& path, bool numeric, spec::Unknown unknown);
+
+  std::int64_t size() const override { return table_.rows; }
+  Field input() const override { return input_; }
+  Field target() const override { return target_; }
+  void read(std::int64_t index, std::byte* input, std::byte* target) const override;
+  std::optional<std::pair<std::int64_t, std::int64_t>> label_range() const override { return range_; }
+  bool is_weighted() const override { return !table_.weights.empty(); }
+  float weight(std::int64_t index) const override {
+    return is_weighted() ? table_.weights[static_cast<std::size_t>(index)] : 1.0F;
+  }
+
+  // How many cells have a category that the encoding does not have.
+  std::int64_t unknown_cells() const { return unknown_cells_; }
+  // The mean of each column whose missing numbers it stands for, over `rows`, a part of this dataset, without the
+  // values that are missing; none for others. Throws Error (data) for a column that has none.
+  std::vector<std::optional<double>> means_of(const Dataset& rows, const Encoding& encoding,
+                                              const spec::MissingCells& missing) const;
+  // What stands for missing values from here on.
+  void fill_missing(const Encoding& encoding);
+
+ private:
+  // The numbers of an input that a column has: one, or one for each category.
+  struct Column {
+    std::size_t first = 0;
+    std::uint32_t categories = 0;  // 0: a number
+    float missing = 0;
+  };
+  const std::byte* row(std::int64_t index) const;
+  void encode(const Encoding& encoding, spec::Unknown unknown);
+  void encode_targets(const Encoding& encoding, const std::vector<spec::ColumnName>& targets, bool numeric);
+
+  Table table_;
+  Field input_, target_;
+  std::vector<Column> columns_;
+  std::int64_t unknown_cells_ = 0;
+  bool plain_ = true;  // an input is a row of cells as it is
+  std::vector<std::int32_t> labels_;
+  std::vector<float> values_;
+  std::optional<std::pair<std::int64_t, std::int64_t>> range_;
+};
+
+// The tables of the splits.
+struct CsvSource {
+  std::map<Split, std::shared_ptr<TableDataset>> splits;
+  Encoding encoding;
+  std::vector<std::string> notes;
+};
+
+// Opens the splits that `wants` names. Without `known` the encoding is learned from the training split, which is then
+// among them. With `numeric` targets are numbers. Rows that a run has left out are left out again.
+CsvSource open_csv(const spec::Csv& csv, const std::function<bool(Split)>& wants, const Encoding* known, bool numeric,
+                   const Skipped& left_out);
+
+// The rows of another file, by the columns that `known`, the encoding of a checkpoint, has as inputs: without targets,
+// so read() leaves its `target` as it is, and whatever other columns there are.
+struct InputTable {
+  std::shared_ptr<const Dataset> dataset;
+  std::vector<std::string> notes;
+  std::vector<SkippedRow> skipped;  // any number of them
+};
+InputTable open_inputs(const spec::Csv& csv, const std::string& path, const Encoding& known);
+
+}  // namespace pmaptrain::data

@@ -1,0 +1,423 @@
+#include "core/data/tables/table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+
+namespace pmaptrain::data {
+namespace {
+
+// A column with more categories is an identifier or a number rather than a category, and a checkpoint holds them all.
+constexpr std::size_t most_categories = std::size_t{1} << 16;
+constexpr std::size_t longest_category = 1024;
+
+constexpr const char* skip_help = "on_error: skip leaves out a few rows that cannot be read";
+
+// Reads one table, file after file.
+class TableReader {
+ public:
+  TableReader(const spec::Csv& csv, const TableColumns& columns, TargetKind kind, std::vector<SkippedRow> left_out)
+      : csv_(csv), columns_(columns), kind_(kind), left_out_(std::move(left_out)) {}
+
+  Table read(const std::vector<TableText>& files) {
+    table_.categories.resize(columns_.inputs.size());
+    allocate_rows(files);
+    for (const TableText& file : files) {
+      try {
+        read_file(file);
+      } catch (const Error&) {
+        file.text.check_intact();  // why what is read is wrong
+        throw;
+      }
+      file.text.check_intact();
+    }
+    if (table_.rows == 0 && !table_.skipped.empty() && !columns_.targets.empty()) {
+      fail_data(fmt::format("no row of '{}' can be read: {}", files.front().path, table_.skipped.front().reason));
+    }
+    if (table_.rows == 0 && table_.skipped.empty()) {
+      fail_data(fmt::format("'{}' has no rows{}", files.front().path, csv_.header ? " but its header" : ""));
+    }
+    if (table_.target == Table::Target::texts) {
+      table_.numbers = {};
+      record_ = 0;
+      for (const TableText& file : files) read_text_targets(file);
+      check_text_targets();
+    }
+    return std::move(table_);
+  }
+
+ private:
+  // Takes the memory that the rows need at most: a row is at least as long as its cells are many.
+  void allocate_rows(const std::vector<TableText>& files) {
+    std::uint64_t rows = 0;
+    for (const TableText& file : files) {
+      const std::string_view text = as_text(file.text);
+      const std::vector<std::string> names = header_of(csv_, file);
+      parts_of(names, file.path);  // all inputs are there
+      const std::size_t width = names.size();
+      rows += std::min<std::uint64_t>(static_cast<std::uint64_t>(count_lines(text)), text.size() / width + 1);
+    }
+    table_.cells = allocate(rows * columns_.inputs.size() * sizeof(float), fmt::format("'{}'", files.front().path));
+    if (!columns_.targets.empty()) {
+      table_.target = kind_ == TargetKind::texts ? Table::Target::texts : Table::Target::integers;
+      table_.numbers.reserve(kind_ == TargetKind::texts ? 0 : rows * columns_.targets.size());
+    }
+  }
+
+  // What each column of a file is: an input by its number, a target by its number after the first, or one of these.
+  static constexpr std::size_t skipped = std::numeric_limits<std::size_t>::max(), weight = skipped - 1,
+                               first_target = skipped / 2;
+  static bool is_target(std::size_t part) { return part >= first_target && part < weight; }
+
+  std::vector<std::size_t> parts_of(const std::vector<std::string>& names, const std::string& path) const {
+    std::vector<std::size_t> parts(names.size(), skipped);
+    const auto take = [&](const std::string& name, const Place& place, std::size_t part) {
+      parts[find_column(names, name, place, path, csv_.header)] = part;
+    };
+    if (columns_.inputs.size() > 64) {
+      // By name at once: looking for each would take the square of so many.
+      std::map<std::string_view, std::size_t> at;
+      for (std::size_t i = 0; i < names.size(); ++i) at.emplace(names[i], i);
+      for (std::size_t i = 0; i < columns_.inputs.size(); ++i) {
+        const auto found = at.find(columns_.inputs[i].name);
+        if (found == at.end()) take(columns_.inputs[i].name, columns_.inputs[i].place, i);  // which fails
+        parts[found->second] = i;
+      }
+    } else {
+      for (std::size_t i = 0; i < columns_.inputs.size(); ++i)
+        take(columns_.inputs[i].name, columns_.inputs[i].place, i);
+    }
+    for (std::size_t t = 0; t < columns_.targets.size(); ++t) {
+      take(columns_.targets[t].text, columns_.targets[t].place, first_target + t);
+    }
+    if (!columns_.weight.empty()) take(columns_.weight, columns_.weight_place, weight);
+    for (std::size_t i = 0; columns_.only_these && i < names.size(); ++i) {
+      if (parts[i] != skipped) continue;
+      fail_data(
+          fmt::format("'{}' has a column {}, which the first training file does not have", path, shown_cell(names[i])),
+          "inputs: [...] names the columns to use");
+    }
+    return parts;
+  }
+
+  [[noreturn]] void fail(const std::string& what, std::string help) const {
+    fail_data(fmt::format("'{}', line {}, column '{}': {}", *path_, reader_->line(), (*names_)[column_], what),
+              std::move(help));
+  }
+
+  // Calls `take(part, cell)` for each cell of each row, and checks that rows have a cell for each column.
+  template <class Take>
+  void for_each_row(const TableText& file, Take&& take) {
+    CsvReader reader(as_text(file.text), csv_.delimiter.front(), file.path);
+    const std::vector<std::string> names = header_of(csv_, file);
+    const std::vector<std::size_t> parts = parts_of(names, file.path);
+    path_ = &file.path;
+    names_ = &names;
+    reader_ = &reader;
+    if (csv_.header) reader.next_record();
+    for (; reader.next_record(); ++record_) take.row([&] { take_row(reader, parts, take); });
+  }
+
+  template <class Take>
+  void take_row(CsvReader& reader, const std::vector<std::size_t>& parts, Take&& take) {
+    column_ = 0;
+    while (const std::optional<std::string_view> cell = reader.next_cell()) {
+      if (column_ == parts.size()) fail_ragged(parts.size() + 1 + remaining(reader), parts.size());
+      if (parts[column_] != skipped) take(parts[column_], *cell);
+      ++column_;
+    }
+    if (column_ < parts.size()) fail_ragged(column_, parts.size());
+  }
+
+  static std::size_t remaining(CsvReader& reader) {
+    std::size_t cells = 0;
+    while (reader.next_cell()) ++cells;
+    return cells;
+  }
+
+  [[noreturn]] void fail_ragged(std::size_t cells, std::size_t columns) const {
+    fail_data(fmt::format("'{}', line {} has {}, but {} {}", *path_, reader_->line(),
+                          counted(static_cast<std::int64_t>(cells), "cell"),
+                          csv_.header ? "the header has" : "the first line has", columns),
+              cells > columns ? "a cell that holds the delimiter must be in double quotes"
+                              : "a row has a cell for each column, an empty one where there is nothing");
+  }
+
+  struct TakeRow {
+    TableReader& table;
+    void operator()(std::size_t part, std::string_view cell) const {
+      if (is_target(part)) {
+        table.take_target(part - first_target, cell);
+      } else if (part == weight) {
+        table.take_weight(cell);
+      } else {
+        table.take_input(part, cell);
+      }
+    }
+    template <class Read>
+    void row(Read&& read) const {
+      table.read_row(read);
+    }
+  };
+  void read_file(const TableText& file) { for_each_row(file, TakeRow{*this}); }
+
+  struct TakeTarget {
+    TableReader& table;
+    void operator()(std::size_t part, std::string_view cell) const {
+      if (is_target(part)) table.take_text_target(cell);
+    }
+    template <class Read>
+    void row(Read&& read) const {
+      table.is_skipped() ? table.reader_->leave_record() : read();
+    }
+  };
+  void read_text_targets(const TableText& file) { for_each_row(file, TakeTarget{*this}); }
+
+  // Reads a row, or with `on_error: skip` takes back what was read of one that is wrong.
+  template <class Read>
+  void read_row(Read&& read) {
+    if (csv_.on_error == spec::OnError::error) {
+      read();
+      check_categories();
+      ++table_.rows;
+      return;
+    }
+    const Table::Target target = table_.target;
+    std::vector<std::size_t> categories;
+    for (const Dictionary& dictionary : table_.categories) categories.push_back(dictionary.entries().size());
+    const SkippedRow* const listed = listed_row();
+    try {
+      if (listed != nullptr) fail_data(listed->reason);
+      read();
+      ++table_.rows;
+    } catch (const Error& error) {
+      if (error.status() != ExitStatus::data) throw;
+      table_.skipped.push_back({record_, error.diagnostics().front().message, {}, listed != nullptr});
+      table_.target = target;
+      const auto rows = static_cast<std::size_t>(table_.rows);
+      table_.numbers.resize(std::min(table_.numbers.size(), rows * columns_.targets.size()));
+      table_.weights.resize(std::min(table_.weights.size(), rows));
+      for (std::size_t i = 0; i < categories.size(); ++i) table_.categories[i].keep(categories[i]);
+      reader_->leave_record();
+    }
+    check_categories();
+  }
+
+  // The record among the rows that are to be left out; records come in order.
+  const SkippedRow* listed_row() {
+    if (next_left_out_ == left_out_.size() || left_out_[next_left_out_].row != record_) return nullptr;
+    return &left_out_[next_left_out_++];
+  }
+
+  // Whether the record is among the rows that were left out.
+  bool is_skipped() {
+    if (record_ == 0) next_skipped_ = 0;
+    if (next_skipped_ == table_.skipped.size() || table_.skipped[next_skipped_].row != record_) return false;
+    ++next_skipped_;
+    return true;
+  }
+
+  void take_input(std::size_t input, std::string_view cell) {
+    std::byte* const to = table_.cells.view.data() +
+                          (static_cast<std::size_t>(table_.rows) * columns_.inputs.size() + input) * sizeof(float);
+    if (columns_.inputs[input].categorical) {
+      const bool may_be_empty = columns_.inputs[input].missing == spec::Missing::category;
+      const std::uint32_t code = category(table_.categories[input], cell, may_be_empty);
+      std::memcpy(to, &code, sizeof(code));
+      return;
+    }
+    const CellNumber number = to_number(cell);
+    auto value = static_cast<float>(number.value);
+    if (number.kind == CellNumber::Kind::missing && columns_.inputs[input].missing == spec::Missing::mean) {
+      value = std::numeric_limits<float>::quiet_NaN();
+      table_.has_missing = true;
+    } else if (number.kind != CellNumber::Kind::number) {
+      fail_input(number.kind, cell);
+    }
+    std::memcpy(to, &value, sizeof(value));
+  }
+
+  // Empty cells that are a category are one without a text.
+  std::uint32_t category(Dictionary& dictionary, std::string_view cell, bool may_be_empty) {
+    if (cell.empty() && !may_be_empty) {
+      fail("the cell is empty, expected a category",
+           "missing: fill makes a category of empty cells; or write one, such as unknown");
+    }
+    const std::uint32_t code = dictionary.code_of(cell, [&] { return check_new_text(cell); });
+    if (dictionary.entries().size() > most_categories) overflowing_ = column_;
+    return code;
+  }
+
+  // A matter of the column, and not of the row.
+  void check_categories() {
+    if (!overflowing_) return;
+    column_ = *overflowing_;
+    fail(fmt::format("there are more than {} categories", with_commas(most_categories)),
+         "a column with a text of its own in each row cannot be learned from: leave it out with inputs: [...]");
+  }
+
+  // A text that becomes a name.
+  void check_text(std::string_view cell) const {
+    if (!is_utf8(cell)) fail("it is not UTF-8", "save the file as UTF-8");
+    if (cell.size() > longest_category) {
+      fail(fmt::format("a text of {} bytes, {}, cannot be a category or a class", cell.size(), shown_cell(cell)),
+           fmt::format("the longest has {} bytes", longest_category));
+    }
+  }
+
+  // The same of one that is new. Returns where it is.
+  std::string check_new_text(std::string_view cell) const {
+    check_text(cell);
+    return fmt::format("'{}', line {}", *path_, reader_->line());
+  }
+
+  [[noreturn]] void fail_input(CellNumber::Kind kind, std::string_view cell) const {
+    const std::string& name = (*names_)[column_];
+    switch (kind) {
+      case CellNumber::Kind::missing:
+        fail(cell.empty() ? "the cell is empty, expected a number"
+                          : fmt::format("{} says that a number is missing", shown_cell(cell)),
+             "missing: mean takes the mean of the column; or remove the row");
+      case CellNumber::Kind::infinite:
+      case CellNumber::Kind::beyond_float: fail_large(cell);
+      default: break;
+    }
+    std::string help =
+        fmt::format("if '{0}' has categories, list it: categorical: ['{0}']; inputs: [...] leaves columns out; {1}",
+                    name, skip_help);
+    if (is_decimal_comma(cell)) {
+      help = "numbers have a decimal point: write them so, without separators of thousands";
+    } else if (plain_number(cell)) {
+      fail_formatted(cell);
+    }
+    if (!csv_.header && table_.rows == 0) help = "if the first line has the names of the columns, set header: true";
+    fail(fmt::format("{} is no number", shown_cell(cell)), std::move(help));
+  }
+
+  [[noreturn]] void fail_formatted(std::string_view cell) const { fail(signs_of(cell), without_signs(cell)); }
+  static std::string signs_of(std::string_view cell) {
+    return fmt::format("{} is a number with signs that are no part of it", shown_cell(cell));
+  }
+  static std::string without_signs(std::string_view cell) {
+    return fmt::format("write {}, and the other numbers of the column so: digits and a decimal point alone",
+                       plain_number(cell).value_or(""));
+  }
+
+  [[noreturn]] void fail_large(std::string_view cell) const {
+    const bool is_infinite = to_number(cell).kind == CellNumber::Kind::infinite;
+    fail(fmt::format("{} {}", shown_cell(cell), is_infinite ? "is infinite" : "overflows float32"),
+         "the largest float32 is about 3.4e38; " + std::string(skip_help));
+  }
+
+  static bool is_decimal_comma(std::string_view cell) {
+    std::string with_point(cell);
+    std::erase(with_point, '.');
+    std::replace(with_point.begin(), with_point.end(), ',', '.');
+    return cell.find(',') != std::string_view::npos && to_number(with_point).kind == CellNumber::Kind::number;
+  }
+
+  // Targets are read as numbers until one is none; then as texts, all of them.
+  void take_target(std::size_t target, std::string_view cell) {
+    if (cell.empty()) fail("the cell is empty, expected a target", "remove the row");
+    if (table_.target == Table::Target::texts) {
+      check_text(cell);
+      return;
+    }
+    const CellNumber number = to_number(cell);
+    if (number.kind == CellNumber::Kind::number) {
+      const bool fits = std::abs(number.value) <= static_cast<double>(std::numeric_limits<std::int32_t>::max());
+      if (!number.integer || !fits) table_.target = Table::Target::numbers;
+      const std::size_t row = static_cast<std::size_t>(table_.rows) * columns_.targets.size();
+      table_.numbers.resize(row + columns_.targets.size());
+      table_.numbers[row + target] = number.value;
+      return;
+    }
+    if (number.kind == CellNumber::Kind::infinite || number.kind == CellNumber::Kind::beyond_float) fail_large(cell);
+    if (kind_ == TargetKind::numbers) {
+      if (plain_number(cell)) fail_formatted(cell);
+      fail(fmt::format("{} is no number, and the loss takes numbers", shown_cell(cell)),
+           number.kind == CellNumber::Kind::missing ? "remove the row" : "for classes use softmax_cross_entropy");
+    }
+    // Left out, it does not make classes of numbers.
+    if (number.kind == CellNumber::Kind::missing && csv_.on_error == spec::OnError::skip) {
+      fail(fmt::format("{} says that the target is missing", shown_cell(cell)), "remove the row");
+    }
+    check_text(cell);
+    table_.target = Table::Target::texts;
+  }
+
+  void take_text_target(std::string_view cell) {
+    table_.codes.push_back(table_.texts.code_of(cell, [&] { return check_new_text(cell); }));
+    if (table_.texts.entries().size() <= most_categories) return;
+    if (plain_number(cell)) fail_formatted(cell);
+    fail(fmt::format("there are more than {} classes", with_commas(most_categories)),
+         "a target of numbers has numbers alone");
+  }
+
+  // Among numbers, NA is no class, and neither is a number with signs.
+  void check_text_targets() const {
+    const Dictionary::Entry *missing = nullptr, *formatted = nullptr;
+    for (const Dictionary::Entry& entry : table_.texts.entries()) {
+      const CellNumber::Kind kind = to_number(entry.text).kind;
+      const bool has_signs = kind == CellNumber::Kind::text && plain_number(entry.text);
+      if (kind == CellNumber::Kind::text && !has_signs) return;
+      if (has_signs && formatted == nullptr) formatted = &entry;
+      if (kind == CellNumber::Kind::missing && missing == nullptr) missing = &entry;
+    }
+    if (formatted != nullptr) {
+      fail_data(fmt::format("{}, column '{}': {}", formatted->origin, columns_.targets.front().text,
+                            signs_of(formatted->text)),
+                without_signs(formatted->text));
+    }
+    if (missing == nullptr) return;
+    fail_data(fmt::format("{}, column '{}': {} says that the target is missing", missing->origin,
+                          columns_.targets.front().text, shown_cell(missing->text)),
+              "remove the row");
+  }
+
+  void take_weight(std::string_view cell) {
+    const CellNumber number = to_number(cell);
+    if (number.kind != CellNumber::Kind::number || number.value < 0) {
+      fail(cell.empty() ? "the cell is empty, expected a weight"
+                        : fmt::format("{} is no weight: weights are numbers of at least 0", shown_cell(cell)),
+           "1 is the weight of an example without one");
+    }
+    table_.weights.push_back(static_cast<float>(number.value));
+  }
+
+  const spec::Csv& csv_;
+  const TableColumns& columns_;
+  TargetKind kind_;
+  Table table_;
+  // Where it is, for messages.
+  const std::string* path_ = nullptr;
+  const std::vector<std::string>* names_ = nullptr;
+  CsvReader* reader_ = nullptr;
+  std::size_t column_ = 0;
+  std::int64_t record_ = 0;
+  const std::vector<SkippedRow> left_out_;
+  std::size_t next_left_out_ = 0, next_skipped_ = 0;
+  std::optional<std::size_t> overflowing_;  // a column of too many categories
+};
+
+}  // namespace
+
+TableText open_table(const std::string& path) { return {path, read_text(path)}; }
+
+Table read_table(const spec::Csv& csv, const std::vector<TableText>& files, const TableColumns& columns,
+                 TargetKind kind, std::vector<SkippedRow> left_out) {
+  if (columns.targets.size() > 1) kind = TargetKind::numbers;
+  return TableReader(csv, columns, kind, std::move(left_out)).read(files);
+}
+
+}  // namespace pmaptrain::data

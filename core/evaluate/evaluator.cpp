@@ -1,0 +1,266 @@
+#include "core/evaluate/evaluator.h"
+
+#include <cstring>
+#include <numeric>
+#include <utility>
+
+#include "core/base/clock.h"
+#include "core/base/error.h"
+#include "core/base/machine.h"
+#include "core/base/saturate.h"
+#include "core/base/text.h"
+#include "core/evaluate/member_outputs.h"
+#include "core/model/batch.h"
+#include "core/ops/all.h"
+#include "core/run/checkpoint.h"
+#include "core/run/run_folder.h"
+#include "core/setup/memory.h"
+#include "core/setup/restore.h"
+#include "core/setup/start.h"
+#include "core/setup/values.h"
+
+namespace pmaptrain::train {
+namespace {
+
+data::Split chosen_split(const spec::DataSpec& spec, const std::optional<std::string>& name) {
+  std::vector<std::string> names;
+  for (const data::Split split : data::all_splits) {
+    if (data::has_split(spec, split)) names.emplace_back(data::name_of(split));
+  }
+  if (!name) {
+    for (const data::Split split : {data::Split::test, data::Split::validation}) {
+      if (data::has_split(spec, split)) return split;
+    }
+    fail_usage("the data has neither a test nor a validation split", "there is train: add --split train");
+  }
+  const std::optional<data::Split> split = data::split_named(*name);
+  if (!split || !data::has_split(spec, *split)) {
+    fail_usage("the data has no split '" + *name + "'",
+               names.size() == 1 ? "there is train: add --split train" : "there are " + join(names, ", "));
+  }
+  return *split;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> chosen_members(const spec::Spec& spec, MemberNumber member) {
+  std::vector<std::int64_t> all(static_cast<std::size_t>(spec::members(spec)));
+  std::iota(all.begin(), all.end(), 0);
+  if (!member) return all;
+  const std::string given = "member " + std::to_string(*member);
+  if (!spec.ensemble) {
+    fail_usage(given + " is asked for, but the run is no ensemble", "leave --member out");
+  }
+  if (*member < 0 || *member >= std::ssize(all)) {
+    fail_usage("the ensemble has no " + given, "its members are 0 to " + std::to_string(all.size() - 1));
+  }
+  return {*member};
+}
+
+void check_same_members(const spec::Spec& spec, const RunState& state) {
+  const auto shown = [](bool is_ensemble, std::int64_t members) {
+    return is_ensemble ? counted(members, "member") : std::string("no ensemble");
+  };
+  const bool is_ensemble = spec.ensemble.has_value();
+  if (is_ensemble == state.is_ensemble && spec::members(spec) == std::ssize(state.members)) return;
+  fail_usage("the config has " + shown(is_ensemble, spec::members(spec)) + ", the checkpoint " +
+                 shown(state.is_ensemble, std::ssize(state.members)),
+             "use it with the run's own ensemble; --member N chooses one member");
+}
+
+// The rows, and what orders them by a probability.
+std::size_t gathered_bytes(const EvaluationPlan& plan, const model::Model& model) {
+  const auto columns = static_cast<std::size_t>(model::row_size(model));
+  const auto rows = static_cast<std::size_t>(plan.batch.rows() * plan.batch.steps_per_epoch);
+  constexpr std::size_t order = 48;
+  return columns == 0 ? 0 : product_of(rows, columns * sizeof(float) + order);
+}
+
+Evaluator::Evaluator(Module& module, std::size_t entry, const EvaluationPlan& plan, const model::Model& model)
+    : module_(module),
+      entry_(entry),
+      batch_(plan.batch),
+      model_(model),
+      split_(plan.split),
+      loader_(plan.dataset, data::Sampler::in_order(plan.batch.dataset), plan.batch,
+              batch_slots(module, entry, *plan.dataset, plan.batch), {0, 0}) {
+  const std::size_t bytes = product_of(static_cast<std::size_t>(module.source().members), gathered_bytes(plan, model));
+  if (bytes > 0) demand_memory(bytes, "what metrics gather of " + split_, "leave out roc_auc and confusion_matrix");
+}
+
+void Evaluator::add_step(Sums& sums, std::int64_t member) {
+  // The outputs are the parts in their order, then the count.
+  const auto output = [&](std::size_t i) {
+    return numbers(module_, module_.output(entry_, i), {0, member});  // waits for the step
+  };
+  for (std::size_t i = 0; i < sums.parts.size(); ++i) {
+    const std::vector<double> found = output(i);
+    for (std::size_t j = 0; j < found.size(); ++j) sums.parts[i][j] += found[j];
+  }
+  sums.count += output(sums.parts.size()).front();
+  if (model::row_size(model_) == 0) return;
+  const Handle rows = module_.output(entry_, "rows");
+  const std::size_t slice = module_.slice_bytes(rows) / sizeof(float);
+  Ticket last;
+  const std::size_t begin = sums.rows.size();
+  sums.rows.resize(begin + slice * static_cast<std::size_t>(batch_.devices));
+  for (std::int64_t device = 0; device < batch_.devices; ++device) {
+    const std::size_t at = begin + static_cast<std::size_t>(device) * slice;
+    last = module_.read(rows, {device, member}, std::as_writable_bytes(std::span(sums.rows).subspan(at, slice)));
+  }
+  module_.wait(last);
+}
+
+Evaluation Evaluator::finish(Sums sums, std::int64_t member) const {
+  for (std::vector<double>& part : sums.parts) {
+    for (double& sum : part) sum /= sums.count;
+  }
+  Evaluation evaluation{split_, model::finish_measures(model_, sums.parts), static_cast<std::int64_t>(sums.count), 0,
+                        member};
+  if (model::row_size(model_) == 0) return evaluation;
+  model::RowMeasures gathered = model::finish_rows(model_, sums.rows);
+  for (auto& measure : gathered.values) evaluation.measures.push_back(std::move(measure));
+  evaluation.confusion = std::move(gathered.confusion);
+  return evaluation;
+}
+
+std::vector<Evaluation> Evaluator::run(std::span<const std::int64_t> members, const std::atomic<int>* stop,
+                                       const Progress& progress, const Fill& fill) {
+  const Clock::time_point begin = Clock::now();
+  loader_.restart(0, batch_.steps_per_epoch);
+  Sums none;
+  for (const model::MeasurePart& part : model::measure_parts(model_))
+    none.parts.emplace_back(static_cast<std::size_t>(numel(part.shape)));
+  std::vector<Sums> sums(members.size(), none);
+  const std::int64_t gathered = model::row_size(model_) * batch_.rows() * batch_.steps_per_epoch;
+  for (Sums& of_member : sums) of_member.rows.reserve(static_cast<std::size_t>(gathered));
+  for (std::int64_t step = 0; step < batch_.steps_per_epoch; ++step) {
+    if (stop != nullptr && *stop != 0) return {};
+    if (progress) progress(step, batch_.steps_per_epoch);
+    const int slot = loader_.next().slot;
+    if (fill) fill(slot);
+    module_.submit(entry_, slot, 1, members);
+    for (std::size_t m = 0; m < members.size(); ++m) add_step(sums[m], members[m]);
+  }
+  std::vector<Evaluation> evaluations;
+  for (std::size_t m = 0; m < members.size(); ++m) evaluations.push_back(finish(std::move(sums[m]), members[m]));
+  for (Evaluation& evaluation : evaluations) evaluation.seconds = seconds_since(begin);
+  return evaluations;
+}
+
+std::vector<std::int64_t> leave_out_without_best(std::vector<std::int64_t>& members, const RunState& state) {
+  std::vector<std::int64_t> without;
+  for (const std::int64_t member : members) {
+    if (!has_best(state, member)) without.push_back(member);
+  }
+  if (without.size() == members.size()) check_has_best(state, members.front(), "--checkpoint last");
+  std::erase_if(members, [&](std::int64_t member) { return !has_best(state, member); });
+  return without;
+}
+
+CheckpointEvaluation::CheckpointEvaluation(const spec::Loaded& loaded, const std::filesystem::path& run_dir,
+                                           const std::string& checkpoint, const std::optional<std::string>& split,
+                                           spec::Weights weights, MemberNumber member, bool is_own_data)
+    : loaded_(loaded),
+      checkpoint_(checkpoint),
+      members_(chosen_members(loaded.spec, member)),
+      trained_(load_weights(run_dir, checkpoint, weights)),
+      split_(chosen_split(spec::member_spec(loaded.spec, members_.front()).data, split)) {
+  const RunState& state = trained_.state;
+  check_same_members(loaded.spec, state);
+  if (checkpoint == "best" && state.is_ensemble) {
+    if (member) check_has_best(state, *member, "--checkpoint last");
+    left_out_ = leave_out_without_best(members_, state);
+  }
+  const spec::Spec& spec = spec::member_spec(loaded.spec, members_.front());
+  data_ = data::open(spec.data, spec.seed, spec.mesh.mesh.devices(), split_, &state.encoding,
+                     is_own_data ? state.encoding.skipped : data::Skipped());
+  const bool is_divided = split_ == data::Split::validation && spec.data.validation;
+  if (is_own_data && is_divided && data_.train->size() != state.train_examples) {
+    data_.notes.push_back("the data has changed: the run trained on " + counted(state.train_examples, "example") +
+                          ", and now " + with_commas(data_.train->size()) +
+                          " are left to train on, so validation has other examples than in the run");
+  }
+  model::check_targets(model_for(members_.front()), *data_.of(split_), spec.data.source_place);
+}
+
+model::Model CheckpointEvaluation::model_for(std::int64_t member) const {
+  return model_of(spec::member_spec(loaded_.spec, member), data_, *data_.of(split_));
+}
+
+std::vector<Evaluation> CheckpointEvaluation::of_members() const {
+  const spec::Spec& spec = spec::member_spec(loaded_.spec, members_.front());
+  const RunState& state = trained_.state;
+  const model::Model model = model_for(members_.front());
+  // In the batches of the run, whose sums are rounded alike; batch_size: all is its training split.
+  const EvaluationPlan plan = plan_evaluation(model, spec, split_, data_.of(split_),
+                                              data::rows_at_once(spec.data, spec.mesh.mesh, state.train_examples));
+  Source source{
+      {{"evaluate", plan.program, data::batches_in_memory(data::Sampler::in_order(plan.batch.dataset), plan.batch)}}};
+  source.members = std::ssize(members_);
+  const std::unique_ptr<Backend> backend = choose_backend(spec.mesh, source).backend;
+  check_memory(estimate_evaluation(backend->needs(source)), plan.batch,
+               members_.size() > 1 ? "--member N evaluates one member alone" : "");
+  const std::unique_ptr<Module> module = backend->load(source);
+  std::vector<std::int64_t> there;
+  for (const std::int64_t member : members_) {
+    there.push_back(std::ssize(there));
+    write_group(*module, there.back(), 0, Group::params, trained_.parameters.of_member(member),
+                trained_.parameters.path);
+    set_loss_numbers(*module, model_for(member), there.back());
+  }
+  std::vector<Evaluation> results = Evaluator(*module, 0, plan, model).run(there);
+  const bool best = checkpoint_ == "best" && state.is_ensemble;
+  for (std::size_t m = 0; m < members_.size(); ++m) {
+    results[m].member = members_[m];
+    results[m].classes = state.encoding.classes;
+    results[m].checkpoint = best ? best_checkpoint(state, members_[m]) : checkpoint_name(state.step);
+  }
+  trained_.parameters.file.check_intact();
+  return results;
+}
+
+// The members' outputs are computed by one module, and the measures of their means by another.
+Evaluation CheckpointEvaluation::of_average() const {
+  const spec::Spec& spec = spec::member_spec(loaded_.spec, members_.front());
+  const model::Model model = model_for(members_.front());
+  const std::shared_ptr<const data::Dataset> dataset = data_.of(split_);
+  const Mesh& mesh = spec.mesh.mesh;
+  const data::BatchPlan batch = data::plan_evaluation(
+      dataset->size(), data::rows_at_once(spec.data, mesh, trained_.state.train_examples), mesh.devices());
+  Program program = model::averaged_evaluation_program(model, mesh, spec.data.axes, batch.rows_per_device, all_ops());
+  const EvaluationPlan plan{std::string(data::name_of(split_)), dataset, batch,
+                            std::make_shared<const Program>(optimize(std::move(program)))};
+  const Source source{
+      {{"evaluate", plan.program, data::batches_in_memory(data::Sampler::in_order(plan.batch.dataset), plan.batch)}}};
+  MemberOutputs outputs(spec, model, model::PredictionKind::logits, dataset, plan.batch, members_, trained_.parameters);
+  const std::unique_ptr<Backend> backend = choose_backend(spec.mesh, source).backend;
+  check_memory(estimate_evaluation(backend->needs(source)), plan.batch, "--member N evaluates one member alone");
+  const std::unique_ptr<Module> module = backend->load(source);
+  set_loss_numbers(*module, model, 0);
+  outputs.restart();
+  const auto fill = [&](int slot) {
+    outputs.next();
+    const Together found = together(outputs, model::output_kind(model), model.output.empty() ? 1 : model.output.back());
+    const auto put = [&](const char* input, const std::vector<float>& numbers) {
+      const std::span<std::byte> memory = module->batch(0, slot, input);
+      if (!memory.empty()) std::memcpy(memory.data(), numbers.data(), memory.size());
+    };
+    put("outputs", found.outputs);
+    put("probabilities", found.probabilities);
+  };
+  Evaluation result = Evaluator(*module, 0, plan, model).run(std::vector<std::int64_t>{0}, nullptr, {}, fill).front();
+  result.classes = trained_.state.encoding.classes;
+  result.together = true;
+  result.checkpoint = checkpoint_ == "best" ? checkpoint_ : checkpoint_name(trained_.state.step);
+  trained_.parameters.file.check_intact();
+  return result;
+}
+
+std::vector<Evaluation> evaluate_checkpoint(const spec::Loaded& loaded, const std::filesystem::path& run_dir,
+                                            const std::string& checkpoint, const std::optional<std::string>& split,
+                                            spec::Weights weights, MemberNumber member) {
+  return CheckpointEvaluation(loaded, run_dir, checkpoint, split, weights, member).of_members();
+}
+
+}  // namespace pmaptrain::train

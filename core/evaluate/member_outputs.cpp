@@ -1,0 +1,154 @@
+#include "core/evaluate/member_outputs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "core/ops/all.h"
+#include "core/setup/memory.h"
+#include "core/setup/restore.h"
+#include "core/setup/start.h"
+
+namespace pmaptrain::train {
+namespace {
+
+double number_at(std::span<const std::byte> rows, std::size_t index) {
+  float value = 0;
+  std::memcpy(&value, rows.data() + index * sizeof value, sizeof value);
+  return static_cast<double>(value);
+}
+
+std::vector<double> means_of(const MemberOutputs& outputs) {
+  std::vector<double> means(outputs.rows(0).size() / sizeof(float));
+  for (std::int64_t m = 0; m < outputs.members(); ++m) {
+    for (std::size_t i = 0; i < means.size(); ++i) means[i] += number_at(outputs.rows(m), i);
+  }
+  for (double& mean : means) mean /= static_cast<double>(outputs.members());
+  return means;
+}
+
+}  // namespace
+
+MemberOutputs::MemberOutputs(const spec::Spec& spec, const model::Model& model, model::PredictionKind kind,
+                             std::shared_ptr<const data::Dataset> inputs, const data::BatchPlan& batch,
+                             std::span<const std::int64_t> members, const CheckpointFile& parameters)
+    : inputs_(std::move(inputs)), batch_(batch), members_(std::ssize(members)) {
+  const auto program = std::make_shared<const Program>(optimize(
+      model::prediction_program(model, spec.mesh.mesh, spec.data.axes, batch_.rows_per_device, all_ops(), kind)));
+  Source source{{{"predict", program, data::batches_in_memory(data::Sampler::in_order(batch_.dataset), batch_)}}};
+  source.members = members_;
+  const std::unique_ptr<Backend> backend = choose_backend(spec.mesh, source).backend;
+  check_memory(estimate_evaluation(backend->needs(source)), batch_,
+               members_ > 1 ? "--member N takes one member alone" : "");
+  module_ = backend->load(source);
+  for (std::int64_t m = 0; m < members_; ++m) {
+    write_group(*module_, m, 0, Group::params, parameters.of_member(members[static_cast<std::size_t>(m)]),
+                parameters.path);
+  }
+  const std::size_t bytes = module_->slice_bytes(module_->output(0, "predictions"));
+  targets_.resize(inputs_->target().bytes() * static_cast<std::size_t>(batch_.rows()));
+  rows_.assign(members.size(), std::vector<std::byte>(bytes * static_cast<std::size_t>(batch_.devices)));
+}
+
+void MemberOutputs::restart() {
+  if (inputs_->size() == 0) return;
+  if (loader_) return loader_->restart(0, batches());
+  std::vector<data::BatchBuffers> slots = batch_slots(*module_, 0, *inputs_, batch_);
+  for (data::BatchBuffers& slot : slots) slot.targets = targets_.data();
+  loader_.emplace(inputs_, data::Sampler::in_order(batch_.dataset), batch_, std::move(slots),
+                  data::LoaderOptions{0, batches()});
+}
+
+std::int64_t MemberOutputs::next() {
+  const Handle output = module_->output(0, "predictions");
+  const std::size_t slice = module_->slice_bytes(output);
+  const data::Batch batch = loader_->next();
+  module_->submit(0, batch.slot);
+  Ticket last;
+  for (std::int64_t m = 0; m < members_; ++m) {
+    const std::span<std::byte> rows = rows_[static_cast<std::size_t>(m)];
+    for (std::int64_t device = 0; device < batch_.devices; ++device) {
+      last = module_->read(output, {device, m}, rows.subspan(static_cast<std::size_t>(device) * slice, slice));
+    }
+  }
+  module_->wait(last);
+  return batch.examples;
+}
+
+std::vector<float> mean_over_members(const MemberOutputs& outputs) {
+  const std::vector<double> means = means_of(outputs);
+  return {means.begin(), means.end()};
+}
+
+std::vector<float> deviation_over_members(const MemberOutputs& outputs) {
+  const std::vector<double> means = means_of(outputs);
+  std::vector<float> deviations;
+  deviations.reserve(means.size());
+  for (std::size_t i = 0; i < means.size(); ++i) {
+    double squares = 0;
+    for (std::int64_t m = 0; m < outputs.members(); ++m) {
+      const double distance = number_at(outputs.rows(m), i) - means[i];
+      squares += distance * distance;
+    }
+    deviations.push_back(static_cast<float>(std::sqrt(squares / static_cast<double>(outputs.members()))));
+  }
+  return deviations;
+}
+
+namespace {
+
+// log(exp(a) + exp(b)) of numbers that may be -infinity.
+double log_sum(double a, double b) {
+  const double larger = std::max(a, b);
+  return std::isinf(larger) ? larger : larger + std::log1p(std::exp(std::min(a, b) - larger));
+}
+
+// log(1 / (1 + exp(-x)))
+double log_sigmoid(double x) { return -log_sum(0, -x); }
+
+// The logarithms of softmax, of the numbers of one label.
+void log_softmax(std::span<double> numbers) {
+  const double largest = *std::max_element(numbers.begin(), numbers.end());
+  double sum = 0;
+  for (const double number : numbers) sum += std::exp(number - largest);
+  for (double& number : numbers) number -= largest + std::log(sum);
+}
+
+constexpr double never = -std::numeric_limits<double>::infinity();
+
+}  // namespace
+
+Together together(const MemberOutputs& outputs, model::OutputKind kind, std::int64_t classes) {
+  if (kind == model::OutputKind::itself) {
+    const std::vector<float> means = mean_over_members(outputs);
+    return {means, means};
+  }
+  const std::size_t count = outputs.rows(0).size() / sizeof(float);
+  // Logarithms of sums over the members: of the probability, and of a sigmoid's complement.
+  std::vector<double> for_it(count, never), against(count, never), of_member(count);
+  for (std::int64_t m = 0; m < outputs.members(); ++m) {
+    for (std::size_t i = 0; i < count; ++i) of_member[i] = number_at(outputs.rows(m), i);
+    if (kind == model::OutputKind::softmax_logits) {
+      const auto size = static_cast<std::size_t>(classes);
+      for (std::size_t at = 0; at < count; at += size) log_softmax(std::span(of_member).subspan(at, size));
+      for (std::size_t i = 0; i < count; ++i) for_it[i] = log_sum(for_it[i], of_member[i]);
+      continue;
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      for_it[i] = log_sum(for_it[i], log_sigmoid(of_member[i]));
+      against[i] = log_sum(against[i], log_sigmoid(-of_member[i]));
+    }
+  }
+  Together found;
+  const double all = std::log(static_cast<double>(outputs.members()));
+  for (std::size_t i = 0; i < count; ++i) {
+    found.probabilities.push_back(static_cast<float>(std::exp(for_it[i] - all)));
+    const double output = kind == model::OutputKind::softmax_logits ? for_it[i] - all : for_it[i] - against[i];
+    found.outputs.push_back(static_cast<float>(output));
+  }
+  return found;
+}
+
+}  // namespace pmaptrain::train

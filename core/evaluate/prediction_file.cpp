@@ -1,0 +1,289 @@
+#include "core/evaluate/prediction_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <iterator>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/base/machine.h"
+#include "core/run/files/file_writer.h"
+#include "core/run/files/npy.h"
+
+namespace pmaptrain::train {
+namespace {
+
+std::string extension_of(const std::string& path) { return std::filesystem::path(path).extension().string(); }
+
+template <class T>
+T element(std::span<const std::byte> bytes, std::size_t index) {
+  T value;
+  std::memcpy(&value, bytes.data() + index * sizeof(T), sizeof(T));
+  return value;
+}
+
+// A cell of text, in quotes where it needs them.
+std::string cell_of(std::string_view text) {
+  const bool blank_ends = !text.empty() && (text.front() == ' ' || text.back() == ' ');
+  if (!blank_ends && text.find_first_of(",\"\r\n\t") == std::string_view::npos) return std::string(text);
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + "\"";
+}
+
+// The lines of CSV, which `put` takes in slices.
+class CsvLines : public PredictionFile {
+ public:
+  explicit CsvLines(const Predictions& predictions) : predictions_(predictions) {
+    has_files_ = predictions.inputs->size() > 0 ? !predictions.inputs->file_of(0).empty()
+                                                : !predictions.skipped.empty() && !predictions.skipped[0].file.empty();
+    for (const data::TextColumn& id : predictions.ids) text_ += cell_of(id.name) + ",";
+    if (has_files_) text_ += "file,";
+    const auto columns = static_cast<std::size_t>(numel(predictions.shape));
+    for (std::size_t i = 0; i < columns; ++i) {
+      text_ += (i > 0 ? "," : "") + cell_of(column_name(static_cast<std::int64_t>(i)));
+    }
+    for (std::size_t i = 0; predictions.has_deviations && i < columns; ++i) {
+      text_ += ",std" + index_of(static_cast<std::int64_t>(i));
+    }
+    if (predictions.tells_errors) text_ += ",error";
+    text_ += '\n';
+  }
+
+  void write(std::span<const std::byte> rows) override {
+    const std::size_t row_bytes = predictions_.row_bytes();
+    for (std::size_t at = 0; at < rows.size(); at += row_bytes) {
+      append_skipped();
+      for (const data::TextColumn& id : predictions_.ids)
+        text_ += cell_of(id.cells[static_cast<std::size_t>(next_)]) + ",";
+      if (has_files_) text_ += cell_of(predictions_.inputs->file_of(example_)) + ",";
+      append_row(rows.subspan(at, row_bytes));
+      if (predictions_.tells_errors) text_ += ',';
+      text_ += '\n';
+      ++next_;
+      ++example_;
+      if (text_.size() >= slice) flush();
+    }
+  }
+
+  void finish() override {
+    append_skipped();
+    flush();
+  }
+
+ private:
+  static constexpr std::size_t slice = std::size_t{1} << 20;
+
+  virtual void put(const std::string& text) = 0;
+
+  void flush() {
+    put(text_);
+    text_.clear();
+  }
+
+  // "prediction"; "probability_cat", "logit_2"; of a vector "prediction_0", of an image "prediction_0_0".
+  std::string column_name(std::int64_t column) const {
+    using model::PredictionKind;
+    const PredictionKind kind = predictions_.kind;
+    std::string name = kind == PredictionKind::probabilities ? "probability"
+                       : kind == PredictionKind::logits      ? "logit"
+                                                             : "prediction";
+    if (numel(predictions_.shape) == 1) {
+      // Of two classes that share one output it is that of the second.
+      return kind == PredictionKind::probabilities && predictions_.by_class ? name + "_" + class_name(1) : name;
+    }
+    if (predictions_.by_class) return name + "_" + class_name(column);
+    return name + index_of(column);
+  }
+
+  // "_2", of an image "_0_2"; nothing of the only one.
+  std::string index_of(std::int64_t column) const {
+    if (numel(predictions_.shape) == 1) return "";
+    std::string index;
+    for (std::size_t d = predictions_.shape.size(); d-- > 0; column /= predictions_.shape[d]) {
+      index.insert(0, "_" + std::to_string(column % predictions_.shape[d]));
+    }
+    return index;
+  }
+
+  std::string class_name(std::int64_t index) const {
+    const auto& names = predictions_.classes;
+    return index >= 0 && index < std::ssize(names) ? names[static_cast<std::size_t>(index)] : std::to_string(index);
+  }
+
+  std::size_t row_columns() const {
+    return static_cast<std::size_t>(numel(predictions_.shape)) * (predictions_.has_deviations ? 2 : 1);
+  }
+
+  void append_row(std::span<const std::byte> row) {
+    const std::size_t columns = row_columns();
+    for (std::size_t i = 0; i < columns; ++i) {
+      if (i > 0) text_ += ',';
+      if (predictions_.dtype == DType::f32) {
+        fmt::format_to(std::back_inserter(text_), "{}", element<float>(row, i));
+      } else if (predictions_.by_class) {
+        text_ += cell_of(class_name(element<std::int32_t>(row, i)));
+      } else {
+        fmt::format_to(std::back_inserter(text_), "{}", element<std::int32_t>(row, i));
+      }
+    }
+  }
+
+  // The rows here that cannot be read: no prediction, and why.
+  void append_skipped() {
+    const std::vector<data::SkippedRow>& skipped = predictions_.skipped;
+    for (; next_skipped_ < skipped.size() && skipped[next_skipped_].row == next_; ++next_, ++next_skipped_) {
+      for (const data::TextColumn& id : predictions_.ids)
+        text_ += cell_of(id.cells[static_cast<std::size_t>(next_)]) + ",";
+      if (has_files_) text_ += cell_of(skipped[next_skipped_].file) + ",";
+      text_ += std::string(row_columns(), ',');
+      text_ += cell_of(skipped[next_skipped_].reason) + "\n";
+    }
+  }
+
+  const Predictions& predictions_;
+  bool has_files_ = false;
+  std::int64_t next_ = 0, example_ = 0;  // of all rows, and of those that can be read
+  std::size_t next_skipped_ = 0;
+  std::string text_;
+};
+
+class CsvFile : public CsvLines {
+ public:
+  CsvFile(const std::string& path, const Predictions& predictions) : CsvLines(predictions), file_(path) {}
+  void finish() override {
+    CsvLines::finish();
+    file_.close();
+    file_.take_place();
+  }
+
+ private:
+  void put(const std::string& text) override { file_.write(std::as_bytes(std::span(text))); }
+
+  Replacement file_;
+};
+
+class CsvStream : public CsvLines {
+ public:
+  CsvStream(std::ostream& stream, const Predictions& predictions) : CsvLines(predictions), stream_(stream) {}
+
+ private:
+  void put(const std::string& text) override {
+    if (!(stream_ << text << std::flush)) fail_running("standard output takes no more");
+  }
+
+  std::ostream& stream_;
+};
+
+// The type and shape of all predictions as an array.
+std::pair<DType, Shape> array_of(const Predictions& predictions) {
+  Shape shape{predictions.inputs->size()};
+  shape.insert(shape.end(), predictions.shape.begin(), predictions.shape.end());
+  return {predictions.dtype == DType::i32 ? DType::i64 : predictions.dtype, std::move(shape)};
+}
+
+// The values of each row, or the standard deviations behind them.
+std::vector<std::byte> halves_of(std::span<const std::byte> rows, std::size_t row_bytes, bool second) {
+  std::vector<std::byte> halves;
+  halves.reserve(rows.size() / 2);
+  for (std::size_t at = second ? row_bytes / 2 : 0; at < rows.size(); at += row_bytes) {
+    const std::span<const std::byte> half = rows.subspan(at, row_bytes / 2);
+    halves.insert(halves.end(), half.begin(), half.end());
+  }
+  return halves;
+}
+
+// Rows as an array has them: classes become i64, and values have no deviations between them. `wide` is memory for that.
+std::span<const std::byte> elements_of(std::span<const std::byte> rows, const Predictions& predictions,
+                                       std::vector<std::byte>& wide) {
+  if (predictions.has_deviations) return wide = halves_of(rows, predictions.row_bytes(), false);
+  if (predictions.dtype != DType::i32) return rows;
+  const std::size_t count = rows.size() / sizeof(std::int32_t);
+  wide.resize(count * sizeof(std::int64_t));
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::int64_t number = element<std::int32_t>(rows, i);
+    std::memcpy(wide.data() + i * sizeof(number), &number, sizeof(number));
+  }
+  return wide;
+}
+
+class NpyFile : public PredictionFile {
+ public:
+  NpyFile(const std::string& path, const Predictions& predictions) : predictions_(predictions), file_(path) {
+    const auto [dtype, shape] = array_of(predictions);
+    const std::string header = npy_header(dtype, shape);
+    file_.write(std::as_bytes(std::span(header)));
+  }
+  void write(std::span<const std::byte> rows) override { file_.write(elements_of(rows, predictions_, wide_)); }
+  void finish() override {
+    file_.close();
+    file_.take_place();
+  }
+
+ private:
+  const Predictions& predictions_;
+  Replacement file_;
+  std::vector<std::byte> wide_;
+};
+
+// Its checksum comes before its elements.
+class NpzFile : public PredictionFile {
+ public:
+  NpzFile(std::string path, const Predictions& predictions) : path_(std::move(path)), predictions_(predictions) {
+    std::tie(tensor_.dtype, tensor_.shape) = array_of(predictions);
+    const std::size_t bytes = size_of(tensor_.dtype) * static_cast<std::size_t>(numel(tensor_.shape));
+    demand_memory(bytes * (predictions.has_deviations ? 2 : 1), "'" + path_ + "'",
+                  "an .npy or .csv file is written without being held in memory");
+    tensor_.bytes.reserve(bytes);
+    deviations_.dtype = tensor_.dtype;
+    deviations_.shape = tensor_.shape;
+    if (predictions.has_deviations) deviations_.bytes.reserve(bytes);
+  }
+  void write(std::span<const std::byte> rows) override {
+    const std::span<const std::byte> elements = elements_of(rows, predictions_, wide_);
+    tensor_.bytes.insert(tensor_.bytes.end(), elements.begin(), elements.end());
+    if (!predictions_.has_deviations) return;
+    const std::vector<std::byte> deviations = halves_of(rows, predictions_.row_bytes(), true);
+    deviations_.bytes.insert(deviations_.bytes.end(), deviations.begin(), deviations.end());
+  }
+  void finish() override {
+    Tensors tensors;
+    tensors.emplace("predictions", std::move(tensor_));
+    if (predictions_.has_deviations) tensors.emplace("standard_deviations", std::move(deviations_));
+    write_npz(path_, tensors);
+  }
+
+ private:
+  std::string path_;
+  const Predictions& predictions_;
+  Tensor tensor_, deviations_;
+  std::vector<std::byte> wide_;
+};
+
+}  // namespace
+
+bool is_prediction_file(const std::string& path) {
+  const std::string extension = extension_of(path);
+  return extension == ".csv" || extension == ".npy" || extension == ".npz";
+}
+
+std::unique_ptr<PredictionFile> open_prediction_file(const std::string& path, const Predictions& predictions) {
+  remove_abandoned(path);
+  const std::string extension = extension_of(path);
+  if (extension == ".csv") return std::make_unique<CsvFile>(path, predictions);
+  if (extension == ".npy") return std::make_unique<NpyFile>(path, predictions);
+  return std::make_unique<NpzFile>(path, predictions);
+}
+
+std::unique_ptr<PredictionFile> open_prediction_stream(std::ostream& stream, const Predictions& predictions) {
+  return std::make_unique<CsvStream>(stream, predictions);
+}
+
+}  // namespace pmaptrain::train

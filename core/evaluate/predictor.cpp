@@ -1,0 +1,143 @@
+#include "core/evaluate/predictor.h"
+
+#include <algorithm>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/run/checkpoint.h"
+#include "core/run/run_folder.h"
+#include "core/setup/start.h"
+
+namespace pmaptrain::train {
+namespace {
+
+using model::PredictionKind;
+
+PredictionKind chosen_kind(const model::Model& model, const std::optional<PredictionKind>& asked) {
+  const bool classifier = model::is_classifier(model);
+  if (!asked) return classifier ? PredictionKind::classes : PredictionKind::values;
+  if (classifier == (*asked != PredictionKind::values)) return *asked;
+  fail_usage("--as " + std::string(name_of(*asked)) + " does not fit the model: its loss, " +
+                 spec::to_string(model.loss) + ", is one of " + (classifier ? "classes" : "numbers"),
+             classifier ? "there are --as classes, --as probabilities and --as logits" : "there is --as values");
+}
+
+// What each member of several computes for a prediction of this kind: of classifiers the outputs of the last layer.
+PredictionKind kind_of_members(PredictionKind kind, const spec::Spec& spec) {
+  if (kind == PredictionKind::logits) {
+    fail_usage("--as logits does not fit an ensemble: probabilities are averaged over its members, logits are not",
+               "choose a member, --member 0 to --member " + std::to_string(spec::members(spec) - 1) +
+                   ", or --as probabilities");
+  }
+  return kind == PredictionKind::values ? kind : PredictionKind::logits;
+}
+
+template <class T>
+void put(std::vector<std::byte>& bytes, T value) {
+  const auto* const begin = reinterpret_cast<const std::byte*>(&value);
+  bytes.insert(bytes.end(), begin, begin + sizeof value);
+}
+
+// The class that the outputs of one label say: the largest, the first of equals; of a single one whether it is above
+// `threshold`.
+std::int32_t class_of(std::span<const float> outputs, float threshold) {
+  if (outputs.size() == 1) return static_cast<std::int32_t>(outputs.front() > threshold);
+  return static_cast<std::int32_t>(std::max_element(outputs.begin(), outputs.end()) - outputs.begin());
+}
+
+}  // namespace
+
+std::string_view name_of(PredictionKind kind) {
+  switch (kind) {
+    case PredictionKind::classes: return "classes";
+    case PredictionKind::probabilities: return "probabilities";
+    case PredictionKind::logits: return "logits";
+    case PredictionKind::values: break;
+  }
+  return "values";
+}
+
+Predictor::Predictor(const spec::Loaded& loaded, const std::filesystem::path& run_dir,
+                     const PredictionRequest& request) {
+  std::vector<std::int64_t> members = chosen_members(loaded.spec, request.member);
+  const CheckpointWeights trained = load_weights(run_dir, request.checkpoint, request.weights);
+  const RunState& state = trained.state;
+  const CheckpointFile& parameters = trained.parameters;
+  check_same_members(loaded.spec, state);
+  const bool best = request.checkpoint == "best" && state.is_ensemble;
+  if (best && request.member) check_has_best(state, *request.member, "--checkpoint last");
+  if (best) predictions_.left_out = leave_out_without_best(members, state);
+  const spec::Spec& spec = spec::member_spec(loaded.spec, members.front());
+  const model::Model model = model::make_model(spec, state.input, state.target, DType::f32, state.encoding);
+  predictions_.kind = chosen_kind(model, request.kind);
+  const bool all_together = loaded.spec.ensemble && !request.member;
+  const PredictionKind computed = all_together ? kind_of_members(predictions_.kind, loaded.spec) : predictions_.kind;
+  data::PredictionInput input = data::open_prediction_input(request.input, spec.data, state.input, state.encoding);
+  notes_ = std::move(input.notes);
+  predictions_.inputs = std::move(input.dataset);
+  predictions_.ids = std::move(input.ids);
+  predictions_.skipped = std::move(input.skipped);
+  predictions_.tells_errors = spec::skips_errors(spec.data.source);
+  predictions_.shape = model::prediction_shape(model, predictions_.kind);
+  predictions_.dtype = predictions_.kind == PredictionKind::classes ? DType::i32 : DType::f32;
+  predictions_.by_class = model.classes() > 0;
+  predictions_.has_deviations = all_together && predictions_.kind == PredictionKind::values;
+  predictions_.classes = state.encoding.classes;
+  const bool each_its_own = best && members.size() > 1;
+  predictions_.checkpoint = each_its_own ? "best"
+                            : best       ? best_checkpoint(state, members.front())
+                                         : checkpoint_name(state.step);
+
+  const std::int64_t rows = data::rows_at_once(spec.data, spec.mesh.mesh, std::max<std::int64_t>(1, state.batch_size));
+  // Where no row can be read, nothing is run.
+  const std::int64_t examples = std::max<std::int64_t>(1, predictions_.inputs->size());
+  const data::BatchPlan batch = data::plan_evaluation(examples, rows, spec.mesh.mesh.devices());
+  batch_size_ = batch.global;
+  is_together_ = all_together;
+  output_kind_ = model::output_kind(model);
+  classes_ = model.output.empty() ? 1 : model.output.back();
+  outputs_per_example_ = numel(model.output);
+  outputs_ = std::make_unique<MemberOutputs>(spec, model, computed, predictions_.inputs, batch, members, parameters);
+  parameters.file.check_intact();
+}
+
+// Of an ensemble that predicts together; of one member its outputs are the predictions.
+std::span<const std::byte> Predictor::combined() {
+  if (!is_together_) return outputs_->rows(0);
+  combined_.clear();
+  if (predictions_.kind != PredictionKind::values) {
+    const Together found = together(*outputs_, output_kind_, classes_);
+    if (predictions_.kind == PredictionKind::probabilities) {
+      for (const float chance : found.probabilities) put(combined_, chance);
+      return combined_;
+    }
+    // Each label has the same number of outputs; an example that is a sequence has several labels.
+    const auto size = static_cast<std::size_t>(outputs_per_example_ / numel(predictions_.shape));
+    const float threshold = output_kind_ == model::OutputKind::itself ? 0.5F : 0.0F;
+    for (std::size_t at = 0; at < found.outputs.size(); at += size) {
+      put(combined_, class_of(std::span(found.outputs).subspan(at, size), threshold));
+    }
+    return combined_;
+  }
+  const std::vector<float> means = mean_over_members(*outputs_);
+  const std::vector<float> deviations = deviation_over_members(*outputs_);
+  const auto values = static_cast<std::size_t>(outputs_per_example_);
+  for (std::size_t at = 0; at < means.size(); at += values) {
+    for (std::size_t i = 0; i < values; ++i) put(combined_, means[at + i]);
+    for (std::size_t i = 0; i < values; ++i) put(combined_, deviations[at + i]);
+  }
+  return combined_;
+}
+
+void Predictor::run(const Take& take, const std::atomic<int>* stop) {
+  if (predictions_.inputs->size() == 0) return;
+  outputs_->restart();
+  for (std::int64_t step = 0; step < outputs_->batches(); ++step) {
+    if (stop != nullptr && *stop != 0) return;
+    const auto examples = static_cast<std::size_t>(outputs_->next());
+    take(step * batch_size_, combined().first(examples * predictions_.row_bytes()));
+  }
+  predictions_.inputs->check_unchanged();
+}
+
+}  // namespace pmaptrain::train

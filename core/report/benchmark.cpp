@@ -1,0 +1,68 @@
+#include "core/report/benchmark.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/clock.h"
+#include "core/setup/start.h"
+#include "core/train/resources.h"
+
+namespace pmaptrain::report {
+
+double estimate_step(Module& module, std::size_t entry, double seconds) {
+  double least = std::numeric_limits<double>::infinity();
+  for (std::int64_t count = 1;; count *= 2) {
+    const Clock::time_point begin = Clock::now();
+    module.wait(module.submit(entry, 0, count));
+    least = std::min(least, seconds_since(begin) / static_cast<double>(count));
+    if (least * static_cast<double>(count) >= seconds) return least;
+  }
+}
+
+Benchmark benchmark(const train::Setup& setup, std::optional<std::int64_t> steps) {
+  const Source source = train::step_source(setup);
+  const std::unique_ptr<Backend> backend = train::choose_backend(setup.spec().mesh, source).backend;
+  Benchmark result;
+  result.workers = backend->workers(source);
+  result.on_gpus = backend->name() == "cuda";
+  train::check_memory(train::estimate_memory(setup, backend->needs(source)), setup, *backend, source);
+  std::unique_ptr<Module> module = backend->load(source);
+  train::set_initial_values(*module, setup);
+  train::fill_first_batch(*module, setup);
+  module->wait(module->submit(train::train_entry, 0));
+  result.first_step_seconds = seconds_since_process_began();
+
+  // Between two groups a GPU has nothing to do until its thread has seen the end of the first.
+  const double worth_a_clock_reading = result.on_gpus ? 0.05 : 0.005;
+  const double estimate = estimate_step(*module, train::train_entry, worth_a_clock_reading);
+  result.steps = steps ? *steps : std::max<std::int64_t>(200, static_cast<std::int64_t>(0.2 / estimate));
+  const auto groups = std::clamp<std::int64_t>(
+      static_cast<std::int64_t>(static_cast<double>(result.steps) * estimate / worth_a_clock_reading), 1, result.steps);
+  std::vector<double> seconds;
+  for (std::int64_t i = 0; i < groups; ++i) {
+    const std::int64_t count = result.steps * (i + 1) / groups - result.steps * i / groups;
+    const Clock::time_point begin = Clock::now();
+    module->wait(module->submit(train::train_entry, 0, count));
+    seconds.push_back(seconds_since(begin) / static_cast<double>(count));
+  }
+  std::sort(seconds.begin(), seconds.end());
+  const std::size_t middle = seconds.size() / 2;
+  result.median_step_seconds = seconds.size() % 2 == 1 ? seconds[middle] : (seconds[middle - 1] + seconds[middle]) / 2;
+  result.min_step_seconds = seconds.front();
+  result.examples_per_second =
+      static_cast<double>(setup.batch.global * std::ssize(setup.members)) / result.median_step_seconds;
+  result.flops_per_step = train::cost_of(setup).flops;
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  result.peak_rss_bytes = static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
+  module.reset();  // its memory is needed
+  result.peaks = measure_peaks(*backend, result.workers, products_of(*setup.training));
+  return result;
+}
+
+}  // namespace pmaptrain::report

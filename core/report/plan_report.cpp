@@ -1,0 +1,454 @@
+#include "core/report/plan_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "core/base/saturate.h"
+#include "core/base/text.h"
+#include "core/base/utf8.h"
+#include "core/report/json.h"
+#include "core/run/records/lines.h"
+#include "core/setup/start.h"
+#include "core/step/optimizer.h"
+#include "core/train/resources.h"
+
+namespace pmaptrain::report {
+namespace {
+
+std::string tuple(const Shape& shape) {
+  std::string out = "(";
+  for (std::size_t i = 0; i < shape.size(); ++i) out += (i > 0 ? ", " : "") + std::to_string(shape[i]);
+  return out + (shape.size() == 1 ? ",)" : ")");
+}
+
+std::string plural(std::int64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", with_commas(count), noun, count == 1 ? "" : "s");
+}
+
+std::string bytes_text(std::size_t bytes) { return human_bytes(static_cast<double>(bytes)); }
+
+std::int64_t parameters_of(const model::PlannedLayer& layer) {
+  std::int64_t count = 0;
+  for (const model::Parameter& parameter : layer.parameters) count += numel(parameter.shape);
+  return count;
+}
+
+// "8 logical devices along axis 'devices'", "8 logical devices: axes replicas 2 x shards 4"
+std::string mesh_text(const Mesh& mesh) {
+  std::string out = plural(mesh.devices(), "logical device");
+  if (mesh.axes().size() == 1) return out + " along axis '" + mesh.name(0) + "'";
+  for (std::size_t i = 0; i < mesh.axes().size(); ++i) {
+    out += fmt::format("{}{} {}", i == 0 ? ": axes " : " x ", mesh.axes()[i].name, mesh.axes()[i].size);
+  }
+  return out;
+}
+
+// The first of some values by member, "0.1, 0.02, 0.3", and how many more there are.
+std::string some_values(const std::vector<std::string>& values) {
+  constexpr std::size_t most = 8;
+  const auto shown = static_cast<std::ptrdiff_t>(std::min(values.size(), most));
+  const std::string text = join({values.begin(), values.begin() + shown}, ", ");
+  return values.size() > most ? text + fmt::format(" and {} more", values.size() - most) : text;
+}
+
+std::string ensemble_text(const train::Setup& setup) {
+  const auto& ensemble = setup.spec().ensemble;
+  if (!ensemble) return "";
+  const std::int64_t devices = setup.training->mesh.devices();
+  std::vector<std::vector<std::string>> rows;
+  for (const spec::Varied& varied : ensemble->vary) rows.push_back({varied.path, some_values(varied.values)});
+  return fmt::format("ensemble: {} along axis '{}', each on {}; each has the batch and the layers below\n",
+                     plural(std::ssize(setup.members), "member"), ensemble->axis, plural(devices, "logical device")) +
+         columns(rows, {false, false}) + "\n";
+}
+
+// A batch as it lies on the mesh: a dimension for each axis over which it differs, the rows of one device, the rest of
+// the example.
+struct Layout {
+  Shape shape;
+  std::string names;
+};
+
+Layout layout(const train::Setup& setup, const data::Field& field, bool images) {
+  Layout result;
+  const bool shared = train::training_streams(setup).size() == 1;
+  for (const Axis& axis : setup.mesh().axes()) {
+    if (shared && setup.spec().ensemble && axis.name == setup.spec().ensemble->axis) continue;
+    result.shape.push_back(axis.size);
+    result.names += axis.name + ", ";
+  }
+  result.shape.push_back(setup.batch.rows_per_device);
+  result.names += "per device";
+  result.shape.insert(result.shape.end(), field.shape.begin(), field.shape.end());
+  if (images && field.shape.size() == 3) result.names += ", height, width, channels";
+  if (field.shape.size() == 1) result.names += ", features";
+  return result;
+}
+
+// What happens to training images; empty where nothing does.
+std::string augment_text(const spec::DataSpec& data) {
+  std::vector<std::string> names;
+  for (const spec::Augmentation& one : data.augment) names.push_back(spec::to_string(one.kind));
+  return names.empty() ? "" : fmt::format("augment: {}\n", join(names, ", "));
+}
+
+bool is_mixed(const train::Setup& setup) { return setup.spec().precision == spec::PrecisionPolicy::mixed_bfloat16; }
+
+// The names of the parameters that optimizer.groups freeze.
+std::set<std::string> frozen_parameters(const train::Setup& setup) {
+  std::set<std::string> names;
+  for (const model::Parameter& parameter : setup.model.parameters) names.insert(parameter.name);
+  for (const std::size_t trained : setup.optimizer().trained()) names.erase(setup.model.parameters[trained].name);
+  return names;
+}
+
+// "frozen", "frozen: bias", or nothing.
+std::string frozen_text(const model::PlannedLayer& layer, const std::set<std::string>& frozen) {
+  std::vector<std::string> names;
+  for (const model::Parameter& parameter : layer.parameters) {
+    if (frozen.contains(parameter.name)) names.push_back(parameter.name.substr(parameter.name.rfind('.') + 1));
+  }
+  if (names.empty()) return "";
+  return names.size() == layer.parameters.size() ? "frozen" : "frozen: " + join(names, ", ");
+}
+
+// The element type is shown where it is not the same for all layers, what is frozen where something is.
+std::string layers_text(const train::Setup& setup) {
+  const std::set<std::string> frozen = frozen_parameters(setup);
+  std::vector<std::vector<std::string>> rows{{"layer", "kind", "output", "parameters"}};
+  rows.push_back({"inputs", std::string(to_string(setup.model.input.dtype)), tuple(setup.model.input.shape), ""});
+  for (const model::PlannedLayer* layer : setup.model.leaves()) {
+    const std::int64_t count = parameters_of(*layer);
+    const std::string dtype = is_mixed(setup) ? std::string(to_string(layer->compute)) + " " : "";
+    rows.push_back({layer->name, layer->kind, dtype + tuple(layer->output), count == 0 ? "-" : with_commas(count),
+                    frozen_text(*layer, frozen)});
+  }
+  rows.push_back({"total", "", "", with_commas(setup.model.parameter_count())});
+  std::int64_t count = 0;
+  for (const model::Parameter& parameter : setup.model.parameters) {
+    if (frozen.contains(parameter.name)) count += numel(parameter.shape);
+  }
+  if (count > 0) rows.back().push_back(with_commas(count) + " of them frozen");
+  return columns(rows, {false, false, false, true});
+}
+
+std::string precision_text(const train::Setup& setup) {
+  if (!is_mixed(setup)) return "";
+  return "precision: mixed_bfloat16: products and activations are bf16 but where a layer says float32; parameters, "
+         "gradients, optimizer, loss and metrics are f32\n";
+}
+
+std::string batch_text(const train::Setup& setup) {
+  const data::BatchPlan& batch = setup.batch;
+  const Layout inputs = layout(setup, setup.model.input, true);
+  const Layout targets = layout(setup, setup.model.target, false);
+  std::vector<std::vector<std::string>> rows{
+      {"inputs", fmt::format("{} {}", to_string(setup.model.input.dtype), tuple(inputs.shape)), inputs.names},
+      {"targets", fmt::format("{} {}", to_string(setup.model.target.dtype), tuple(targets.shape)), targets.names}};
+  std::string out = fmt::format("batch: {} a step, {} on each of {}", plural(batch.global, "example"),
+                                plural(batch.rows_per_device, "row"), plural(batch.devices, "logical device"));
+  if (batch.microbatches > 1) {
+    out += fmt::format(", in {} microbatches of {}", batch.microbatches, batch.rows_per_device / batch.microbatches);
+  }
+  return out + "\n" + columns(rows, {false, false, false});
+}
+
+std::string checkpoints_text(const train::Setup& setup) {
+  const spec::CheckpointSpec& spec = setup.spec().train.checkpoint;
+  if (!setup.timetable.saves_during_run) return "  one checkpoint, at the end\n";
+  std::string every;
+  if (setup.timetable.save_every > 0) every = plural(setup.timetable.save_every, "step");
+  if (setup.timetable.save_seconds > 0) every = train::duration(setup.timetable.save_seconds);
+  std::string out = every.empty() ? "  a checkpoint at the end" : "  a checkpoint every " + every + " and at the end";
+  out += fmt::format("; the {} newest are kept", with_commas(spec.keep));
+  if (spec.best) {
+    const bool max = mode_of(*spec.best) == spec::Mode::max;
+    out += fmt::format(", and the one with the {} {} {}", max ? "highest" : "lowest", setup.evaluations.front().split,
+                       spec.best->metric);
+  }
+  return out + "\n";
+}
+
+std::string steps_text(const train::Setup& setup) {
+  const data::BatchPlan& batch = setup.batch;
+  const train::Timetable& timetable = setup.timetable;
+  std::string out = fmt::format("steps: {} in {} of {}", with_commas(timetable.steps),
+                                plural((timetable.steps + batch.steps_per_epoch - 1) / batch.steps_per_epoch, "epoch"),
+                                plural(batch.steps_per_epoch, "step"));
+  if (timetable.log_every > 0) out += fmt::format("; logged every {}", with_commas(timetable.log_every));
+  if (timetable.eval_every > 0) {
+    const auto examples = [](const train::EvaluationPlan& plan) {
+      return with_commas(plan.batch.dataset) + " " + plan.split + " examples";
+    };
+    out += fmt::format("; evaluated every {} on {}", with_commas(timetable.eval_every),
+                       examples(setup.evaluations.front()));
+    if (setup.evaluations.size() > 1) out += ", and at the end on " + examples(setup.evaluations.back());
+  }
+  out += "\n" + checkpoints_text(setup);
+  if (batch.skipped_per_epoch > 0) {
+    out += fmt::format("  each epoch skips {}: they do not fill a batch of {} (data.remainder: drop)\n",
+                       plural(batch.skipped_per_epoch, "example"), with_commas(batch.global));
+  }
+  if (batch.padded_per_epoch > 0) {
+    out += fmt::format("  each epoch pads {}, which count for nothing (data.remainder: mask)\n",
+                       plural(batch.padded_per_epoch, "row"));
+  }
+  if (batch.skipped_per_epoch == 0 && batch.padded_per_epoch == 0) {
+    out += fmt::format("  every one of the {} examples is used in each epoch; nothing is skipped or padded\n",
+                       with_commas(batch.dataset));
+  }
+  return out;
+}
+
+// Some of the updates of a schedule, counted from 1: the first, those at which a part of it begins, the middle one and
+// the last.
+std::vector<std::int64_t> told_updates(const train::Setup& setup, const train::Schedule& schedule) {
+  const std::int64_t last = setup.timetable.steps;
+  std::set<std::int64_t> updates{1, (last + 1) / 2, last};
+  for (const train::Segment& segment : schedule.segments) updates.insert(std::min(segment.start + 1, last));
+  return {updates.begin(), updates.end()};
+}
+
+// "a learning rate of 0.001", "a learning rate by warmup_cosine_decay"
+std::string rate_text(const train::Setup& setup) {
+  const train::Optimizer& optimizer = setup.optimizer();
+  std::vector<std::string> rates;
+  for (const train::Member& member : setup.members) rates.push_back(exact(member.optimizer.learning_rate));
+  const bool equal = std::all_of(rates.begin(), rates.end(), [&](const auto& rate) { return rate == rates.front(); });
+  if (!optimizer.schedule && !equal) return "learning rates of " + some_values(rates);
+  if (!optimizer.schedule) return "a learning rate of " + exact(optimizer.learning_rate);
+  return "a learning rate by " + optimizer.schedule->name;
+}
+
+std::string schedule_text(const train::Setup& setup) {
+  if (!setup.optimizer().schedule) return "";
+  std::vector<std::vector<std::string>> rows{
+      {"step", "learning rate" + std::string(setup.spec().ensemble ? " by member" : "")}};
+  for (const std::int64_t update : told_updates(setup, *setup.optimizer().schedule)) {
+    std::vector<std::string> rates;
+    for (const train::Member& member : setup.members) {
+      rates.push_back(fmt::format("{:.6g}", train::learning_rate_at(member.optimizer, update)));
+    }
+    rows.push_back({with_commas(update), some_values(rates)});
+  }
+  return columns(rows, {true, false}) + "\n";
+}
+
+std::string wire_text(const ValidateReport& report) {
+  std::string out;
+  for (const auto& [axis, bytes] : report.cost.wire_bytes) {
+    out += fmt::format("  each device sends {} over axis '{}'\n", human_bytes(bytes), axis);
+  }
+  if (report.cost.wire_bytes.size() > 1) out += "  what goes over several axes at once counts for the outermost\n";
+  return out.empty() ? "  nothing: the mesh has no axes\n" : out;
+}
+
+// "1.23 GFLOP"
+std::string flops_text(double flops) {
+  const char* const units[] = {"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP"};
+  std::size_t unit = 0;
+  for (; flops >= 1000 && unit + 1 < std::size(units); ++unit) flops /= 1000;
+  return fmt::format("{:.3g} {}", flops, units[unit]);
+}
+
+}  // namespace
+
+std::string memory_text(const train::MemoryEstimate& m) {
+  std::vector<std::vector<std::string>> rows{{"parameters", bytes_text(m.parameters)},
+                                             {"optimizer state", bytes_text(m.optimizer)},
+                                             {"gradients", bytes_text(m.gradients)},
+                                             {"activations and other values on the way", bytes_text(m.activations)},
+                                             {"batches", bytes_text(m.batch)}};
+  if (m.data > 0) rows.push_back({"data that stays", bytes_text(m.data)});
+  if (m.gpus > 0) {
+    rows.push_back({"scratch of kernels", bytes_text(m.kernels)});
+    rows.push_back({m.workspace_planned_for.empty()
+                        ? "workspace of libraries: the most that they may take (they are not here to plan it)"
+                        : "workspace of libraries, planned for " + printable(m.workspace_planned_for),
+                    bytes_text(m.workspace)});
+  } else {
+    rows.push_back({"the kernel library's code and scratch", bytes_text(m.kernels)});
+    rows.push_back({"programs and plans", bytes_text(m.programs)});
+    rows.push_back({"snapshot for checkpoints", bytes_text(m.snapshot)});
+  }
+  rows.push_back({"total", bytes_text(m.total)});
+  if (m.available) rows.push_back({"available", bytes_text(*m.available)});
+  std::string out = columns(rows, {false, true});
+  if (m.gpus > 0 && !m.available) {
+    out += "  whether it fits is not known: no GPU was found; --set mesh.gpu_memory=80GiB plans for one with 80 GiB\n";
+  } else if (m.gpus > 0 && m.total <= *m.available) {
+    out += "  it fits: " + bytes_text(*m.available - m.total) + " stay free\n";
+  }
+  if (m.gpus == 0) return out;
+  rows = {{"pinned memory for batches and copies", bytes_text(m.host.pinned)},
+          {"snapshot for checkpoints", bytes_text(m.host.snapshot)},
+          {"values that are read or made before the first step", bytes_text(m.host.passing)},
+          {"total", bytes_text(m.host.total)}};
+  if (m.host.available) rows.push_back({"available", bytes_text(*m.host.available)});
+  return out + "memory of this process beside it:\n" + columns(rows, {false, true});
+}
+
+std::string columns(const std::vector<std::vector<std::string>>& rows, const std::vector<bool>& right) {
+  std::vector<int> widths;
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()), 0);
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], display_width(row[i]));
+  }
+  std::string out;
+  for (const auto& row : rows) {
+    std::string line = "  ";
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const std::string gap(static_cast<std::size_t>(widths[i] - display_width(row[i])), ' ');
+      line += (i > 0 ? "  " : "") + (i < right.size() && right[i] ? gap + row[i] : row[i] + gap);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    out += line + "\n";
+  }
+  return out;
+}
+
+namespace {
+
+// What options replace, and how the data is converted.
+std::vector<std::string> notes_of(const train::Setup& setup) {
+  std::vector<std::string> notes = setup.loaded.notes;
+  notes.insert(notes.end(), setup.source.notes.begin(), setup.source.notes.end());
+  return notes;
+}
+
+}  // namespace
+
+ValidateReport make_validate_report(const train::Setup& setup, bool private_copies) {
+  ValidateReport report;
+  const Source source = train::run_source(setup, private_copies);
+  const auto [backend, because] = train::choose_backend(setup.spec().mesh, source);
+  report.backend = backend->name();
+  report.backend_because = because;
+  report.workers = backend->workers(source);
+  report.memory = train::estimate_memory(setup, backend->needs(source));
+  train::check_memory(report.memory, setup, *backend, source);
+  report.cost = train::cost_of(setup);
+  for (const std::string& warning : setup.warnings) report.warnings.push_back(warning);
+  return report;
+}
+
+std::string validate_text(const train::Setup& setup, const ValidateReport& report) {
+  const spec::Spec& spec = setup.spec();
+  std::string metrics;
+  for (const spec::Metric& metric : spec.metrics) metrics += ", " + to_string(metric);
+  std::string out = fmt::format("{}: valid\n\n", printable(spec.name));
+  out += fmt::format("mesh: {}, carried by {} (backend {}{})\n", mesh_text(setup.mesh()),
+                     plural(report.workers, report.memory.gpus > 0 ? "GPU" : "worker"), report.backend,
+                     report.backend_because.empty() ? "" : ", taken by auto: " + printable(report.backend_because));
+  out += fmt::format("data: {}\n{}\n", setup.source.description, augment_text(spec.data));
+  out += ensemble_text(setup);
+  out += fmt::format("model: {}{}; {} at {}\n", to_string(spec.loss), metrics, train::rule_name(spec.optimizer),
+                     rate_text(setup));
+  out += schedule_text(setup);
+  out += precision_text(setup);
+  out += layers_text(setup) + "\n";
+  out += batch_text(setup) + "\n";
+  out += steps_text(setup) + "\n";
+  out += "each step: " + flops_text(report.cost.flops) + " over the whole mesh\n" + wire_text(report) + "\n";
+  const int gpus = report.memory.gpus;
+  const std::string whose = gpus == 0 ? "this process" : gpus == 1 ? "the GPU" : "each of " + counted(gpus, "GPU");
+  out += "memory of " + whose + ":\n" + memory_text(report.memory);
+  const std::vector<std::string> notes = notes_of(setup);
+  if (!notes.empty()) out += "\n";
+  for (const std::string& note : notes) out += "note: " + note + "\n";
+  return out;
+}
+
+std::string validate_json(const train::Setup& setup, const ValidateReport& report, bool with_config) {
+  const data::BatchPlan& batch = setup.batch;
+  const train::MemoryEstimate& m = report.memory;
+  Json json;
+  json["valid"] = true;
+  json["name"] = setup.spec().name;
+  json["mesh"] = Json::object();
+  for (const Axis& axis : setup.mesh().axes()) json["mesh"][axis.name] = axis.size;
+  json["logical_devices"] = setup.mesh().devices();
+  if (const auto& ensemble = setup.spec().ensemble) {
+    Json vary = Json::object();
+    for (const spec::Varied& varied : ensemble->vary) {
+      for (const std::string& value : varied.values) vary[varied.path].push_back(Json::parse(value));
+    }
+    json["ensemble"] = {{"axis", ensemble->axis}, {"members", setup.members.size()}, {"vary", vary}};
+  }
+  json["workers"] = report.workers;
+  json["backend"] = report.backend;
+  if (!report.backend_because.empty()) json["backend_because"] = report.backend_because;
+  json["precision"] = spec::to_string(setup.spec().precision);
+  json["parameters"] = setup.model.parameter_count();
+  json["batch"] = {{"global", batch.global},
+                   {"per_device", batch.rows_per_device},
+                   {"microbatch", batch.rows_per_device / batch.microbatches}};
+  for (const data::Split split : data::all_splits) {
+    if (setup.source.of(split)) json["splits"][data::name_of(split)] = setup.source.of(split)->size();
+  }
+  json["inputs"] = {{"dtype", to_string(setup.model.input.dtype)},
+                    {"shape", layout(setup, setup.model.input, true).shape}};
+  json["targets"] = {{"dtype", to_string(setup.model.target.dtype)},
+                     {"shape", layout(setup, setup.model.target, false).shape}};
+  json["steps"] = setup.timetable.steps;
+  json["steps_per_epoch"] = batch.steps_per_epoch;
+  json["examples_skipped_per_epoch"] = batch.skipped_per_epoch;
+  json["examples_padded_per_epoch"] = batch.padded_per_epoch;
+  json["memory_bytes"] = {{"parameters", m.parameters},
+                          {"optimizer", m.optimizer},
+                          {"gradients", m.gradients},
+                          {"activations", m.activations},
+                          {"batch", m.batch},
+                          {"kernels", m.kernels},
+                          {"programs", m.programs},
+                          {"snapshot", m.snapshot},
+                          {"total_per_process", product_of(static_cast<std::size_t>(std::max(m.gpus, 1)), m.total)},
+                          {"available", m.available ? Json(*m.available) : Json(nullptr)}};
+  if (m.gpus > 0) {
+    const bool is_planned = !m.workspace_planned_for.empty();
+    json["memory_bytes"]["workspace"] = m.workspace;
+    json["memory_bytes"]["total_per_gpu"] = m.total;
+    json["memory_bytes"]["host"] = {{"pinned", m.host.pinned},
+                                    {"snapshot", m.host.snapshot},
+                                    {"passing", m.host.passing},
+                                    {"total", m.host.total},
+                                    {"available", m.host.available ? Json(*m.host.available) : Json(nullptr)}};
+    json["workspace_planned_for"] = is_planned ? Json(m.workspace_planned_for) : Json(nullptr);
+    json["gpus"] = m.gpus;
+    json["fits"] = m.available ? Json(m.total <= *m.available) : Json(nullptr);
+  }
+  if (m.data > 0) json["memory_bytes"]["data"] = m.data;
+  json["flops_per_step"] = std::llround(report.cost.flops);
+  json["collective_bytes_per_step"] = Json::object();
+  for (const auto& [axis, bytes] : report.cost.wire_bytes) {
+    json["collective_bytes_per_step"][axis] = std::llround(bytes);
+  }
+  if (setup.optimizer().schedule) {
+    json["learning_rates"] = Json::array();
+    for (const std::int64_t update : told_updates(setup, *setup.optimizer().schedule)) {
+      Json rates = Json::array();
+      for (const train::Member& member : setup.members) {
+        rates.push_back(train::learning_rate_at(member.optimizer, update));
+      }
+      const bool alone = !setup.spec().ensemble;
+      json["learning_rates"].push_back({{"step", update}, {"learning_rate", alone ? rates.front() : rates}});
+    }
+  }
+  json["layers"] = Json::array();
+  for (const model::PlannedLayer* layer : setup.model.leaves()) {
+    json["layers"].push_back({{"name", layer->name},
+                              {"kind", layer->kind},
+                              {"output_shape", layer->output},
+                              {"parameters", parameters_of(*layer)}});
+    if (is_mixed(setup)) json["layers"].back()["dtype"] = to_string(layer->compute);
+  }
+  json["warnings"] = report.warnings;
+  json["notes"] = notes_of(setup);
+  if (with_config) json["config"] = setup.loaded.resolved;
+  return to_text(json);
+}
+
+}  // namespace pmaptrain::report

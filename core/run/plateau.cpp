@@ -1,0 +1,34 @@
+#include "core/run/plateau.h"
+
+#include <cmath>
+
+namespace pmaptrain::train {
+namespace {
+
+bool improves(const spec::ReduceOnPlateau& spec, const std::optional<double>& best, double value) {
+  if (!std::isfinite(value)) return false;
+  if (!best) return true;
+  constexpr double rtol = 1e-4;
+  const double least = rtol * std::abs(*best);
+  return mode_of(spec) == spec::Mode::min ? value < *best - least : value > *best + least;
+}
+
+}  // namespace
+
+PlateauState observe(const spec::ReduceOnPlateau& spec, PlateauState state, double value) {
+  const bool improved = improves(spec, state.best, value);
+  if (improved) state.best = value;
+  if (state.cooldown > 0) {
+    --state.cooldown;
+    state.bad_evaluations = 0;
+    return state;
+  }
+  state.bad_evaluations = improved ? 0 : state.bad_evaluations + 1;
+  if (state.bad_evaluations < spec.patience) return state;
+  state.bad_evaluations = 0;
+  state.cooldown = spec.cooldown;
+  state.scale *= spec.factor;
+  return state;
+}
+
+}  // namespace pmaptrain::train

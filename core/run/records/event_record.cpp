@@ -1,0 +1,187 @@
+#include "core/run/records/event_record.h"
+
+#include <bit>
+#include <cstring>
+
+#include "core/base/crc32c.h"
+
+namespace pmaptrain::train {
+namespace {
+
+// The frame of a TFRecord: the length of the data, a checksum of the length, the data, a checksum of the data.
+constexpr std::size_t length_bytes = 8, checksum_bytes = 4, frame_bytes = length_bytes + 2 * checksum_bytes;
+
+// Rotated and shifted, so that the checksum of data that has checksums in it stays meaningful.
+std::uint32_t masked(std::uint32_t crc) { return std::rotr(crc, 15) + 0xa282ead8U; }
+
+// Little-endian, as both formats have all numbers.
+template <class T>
+void append(std::string& to, T value) {
+  static_assert(std::endian::native == std::endian::little);
+  char bytes[sizeof value];
+  std::memcpy(bytes, &value, sizeof value);
+  to.append(bytes, sizeof value);
+}
+
+template <class T>
+T number_at(std::string_view bytes) {
+  T value;
+  std::memcpy(&value, bytes.data(), sizeof value);
+  return value;
+}
+
+std::string framed(std::string_view data) {
+  std::string record;
+  record.reserve(data.size() + frame_bytes);
+  append(record, std::uint64_t{data.size()});
+  append(record, masked(crc32c(record)));
+  record += data;
+  append(record, masked(crc32c(data)));
+  return record;
+}
+
+// ---- protocol buffers: a field is its number and its wire type, then its value
+
+enum Wire : std::uint8_t { varint = 0, eight_bytes = 1, counted_bytes = 2, four_bytes = 5 };
+
+void append_varint(std::string& to, std::uint64_t value) {
+  for (; value >= 0x80; value >>= 7) to += static_cast<char>(value | 0x80);
+  to += static_cast<char>(value);
+}
+
+void append_key(std::string& to, std::uint32_t field, Wire wire) { append_varint(to, field << 3 | wire); }
+
+void append_bytes(std::string& to, std::uint32_t field, std::string_view bytes) {
+  append_key(to, field, counted_bytes);
+  append_varint(to, bytes.size());
+  to += bytes;
+}
+
+// Event { double wall_time = 1; int64 step = 2; string file_version = 3; Summary summary = 5; SessionLog session_log =
+// 7; }
+constexpr std::uint32_t wall_time_field = 1, step_number_field = 2, file_version_field = 3, summary_field = 5,
+                        session_log_field = 7;
+// Summary { message Value { string tag = 1; float simple_value = 2; } repeated Value value = 1; }
+constexpr std::uint32_t value_field = 1, tag_field = 1, simple_value_field = 2;
+// SessionLog { enum SessionStatus { START = 1; } SessionStatus status = 1; }
+constexpr std::uint32_t status_field = 1, status_start = 1;
+
+std::string event_at(double wall_time, std::int64_t step) {
+  std::string event;
+  append_key(event, wall_time_field, eight_bytes);
+  append(event, wall_time);
+  append_key(event, step_number_field, varint);
+  append_varint(event, static_cast<std::uint64_t>(step));
+  return event;
+}
+
+// Takes a varint from the front of `bytes`.
+std::optional<std::uint64_t> take_varint(std::string_view& bytes) {
+  std::uint64_t value = 0;
+  for (int shift = 0; shift < 64 && !bytes.empty(); shift += 7) {
+    const auto byte = static_cast<unsigned char>(bytes.front());
+    bytes.remove_prefix(1);
+    value |= std::uint64_t{byte & 0x7fU} << shift;
+    if (byte < 0x80) return value;
+  }
+  return std::nullopt;
+}
+
+struct WireField {
+  std::uint64_t number = 0;
+  std::uint64_t value = 0;  // of a varint
+  std::string_view bytes;   // of anything else
+};
+
+// Takes a field from the front of a message; none where that is damaged.
+std::optional<WireField> take_field(std::string_view& message) {
+  const auto key = take_varint(message);
+  if (!key) return std::nullopt;
+  WireField field{*key >> 3, 0, {}};
+  const std::uint64_t wire = *key & 7;
+  std::uint64_t size = wire == eight_bytes ? 8 : wire == four_bytes ? 4 : 0;
+  if (wire == varint || wire == counted_bytes) {
+    const auto value = take_varint(message);
+    if (!value) return std::nullopt;
+    (wire == varint ? field.value : size) = *value;
+  } else if (size == 0) {
+    return std::nullopt;
+  }
+  if (size > message.size()) return std::nullopt;
+  field.bytes = message.substr(0, size);
+  message.remove_prefix(size);
+  return field;
+}
+
+// The first field of this number; none where there is none.
+std::optional<WireField> find_field(std::string_view message, std::uint32_t number) {
+  while (!message.empty()) {
+    const auto field = take_field(message);
+    if (!field || field->number == number) return field;
+  }
+  return std::nullopt;
+}
+
+bool is_message(std::string_view bytes) {
+  while (!bytes.empty()) {
+    if (!take_field(bytes)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::string version_record(double wall_time) {
+  std::string event = event_at(wall_time, 0);
+  append_bytes(event, file_version_field, "brain.Event:2");
+  return framed(event);
+}
+
+std::string restart_record(double wall_time, std::int64_t step) {
+  std::string session_log;
+  append_key(session_log, status_field, varint);
+  append_varint(session_log, status_start);
+  std::string event = event_at(wall_time, step);
+  append_bytes(event, session_log_field, session_log);
+  return framed(event);
+}
+
+std::string scalars_record(double wall_time, std::int64_t step, std::span<const Scalar> scalars) {
+  std::string summary;
+  for (const auto& [tag, number] : scalars) {
+    std::string value;
+    append_bytes(value, tag_field, tag);
+    append_key(value, simple_value_field, four_bytes);
+    append(value, static_cast<float>(number));
+    append_bytes(summary, value_field, value);
+  }
+  std::string event = event_at(wall_time, step);
+  append_bytes(event, summary_field, summary);
+  return framed(event);
+}
+
+std::size_t record_bytes(std::string_view bytes) {
+  if (bytes.size() < frame_bytes) return bytes.size();
+  const auto data = number_at<std::uint64_t>(bytes);
+  return data > bytes.size() - frame_bytes ? bytes.size() : data + frame_bytes;
+}
+
+std::optional<RecordAt> read_record(std::string_view bytes) {
+  const std::size_t size = record_bytes(bytes);
+  if (size < frame_bytes || number_at<std::uint64_t>(bytes) != size - frame_bytes) return std::nullopt;
+  const std::string_view length = bytes.substr(0, length_bytes);
+  const std::string_view data = bytes.substr(length_bytes + checksum_bytes, size - frame_bytes);
+  if (number_at<std::uint32_t>(bytes.substr(length_bytes)) != masked(crc32c(length))) return std::nullopt;
+  if (number_at<std::uint32_t>(bytes.substr(size - checksum_bytes)) != masked(crc32c(data))) return std::nullopt;
+  if (!is_message(data)) return std::nullopt;
+  RecordAt record{0, "", size};
+  if (const auto step = find_field(data, step_number_field)) record.step = static_cast<std::int64_t>(step->value);
+  if (const auto summary = find_field(data, summary_field)) {
+    const auto value = find_field(summary->bytes, value_field);
+    const auto tag = value ? find_field(value->bytes, tag_field) : std::nullopt;
+    if (tag) record.tag = tag->bytes;
+  }
+  return record;
+}
+
+}  // namespace pmaptrain::train

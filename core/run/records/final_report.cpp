@@ -1,0 +1,462 @@
+#include "core/run/records/final_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <string_view>
+
+#include "core/base/text.h"
+#include "core/base/utf8.h"
+#include "core/run/records/lines.h"
+#include "core/run/records/spread.h"
+
+namespace pmaptrain::train {
+namespace {
+
+constexpr std::string_view bold = "\x1b[1m", green = "\x1b[1;32m", yellow = "\x1b[1;33m", red = "\x1b[1;31m",
+                           plain = "\x1b[0m";
+constexpr std::size_t shown_values = 8;    // of one parameter
+constexpr std::size_t shown_members = 16;  // one by one
+constexpr std::size_t most_columns = 8;    // of members
+
+using Row = std::vector<std::string>;
+
+std::string pad(const std::string& text, int width, bool left) {
+  const auto gap = static_cast<std::size_t>(std::max(0, width - display_width(text)));
+  return left ? text + std::string(gap, ' ') : std::string(gap, ' ') + text;
+}
+
+// Of the columns of a table.
+std::vector<int> widths_of(const std::vector<Row>& rows) {
+  std::vector<int> widths;
+  for (const Row& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()), 0);
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], display_width(row[i]));
+  }
+  return widths;
+}
+
+// Whether the table's lines, with two spaces before every column, are no wider than so many columns of a terminal.
+bool fits(const std::vector<Row>& rows, int columns) {
+  int width = 0;
+  for (const int column : widths_of(rows)) width += 2 + column;
+  return columns <= 0 || width <= columns;
+}
+
+// Left-aligned names, right-aligned numbers; the first rows are the heading.
+std::string table(const std::vector<Row>& rows, bool color, std::size_t headings = 1) {
+  const std::vector<int> widths = widths_of(rows);
+  std::string text;
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    std::string line = "  ";
+    for (std::size_t i = 0; i < rows[r].size(); ++i) line += (i > 0 ? "  " : "") + pad(rows[r][i], widths[i], i == 0);
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += color && r < headings ? std::string(bold) + line + std::string(plain) + "\n" : line + "\n";
+  }
+  return text;
+}
+
+std::string plural(std::int64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", with_commas(count), noun, count == 1 ? "" : "s");
+}
+
+std::string outcome(const Ended& ended) {
+  if (ended.reason == "max_steps") return "stopped at --max-steps";
+  if (ended.reason == "max_time") return "stopped at train.max_time";
+  if (ended.reason == "early_stopping") return "stopped early";
+  if (ended.reason == "signal") return "stopped by a signal";
+  if (ended.reason == "guard") return "stopped by a guard";
+  return printable(ended.status);
+}
+
+// Lines of whole words, where the words allow it no wider than so many columns.
+std::string wrapped(const std::string& text, int columns) {
+  std::string out;
+  int column = 0;
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    const int width = display_width(word);
+    const bool fits = columns <= 0 || column + 1 + width <= columns;
+    if (column > 0) out += fits ? " " : "\n  ";
+    column = column == 0 ? width : fits ? column + 1 + width : 2 + width;
+    out += word;
+  }
+  return out + "\n";
+}
+
+std::string headline(const Ended& ended, bool color, int columns) {
+  std::string text = fmt::format("{} after {}", outcome(ended), plural(ended.steps, "step"));
+  if (const std::int64_t skipped = ended.steps_skipped(); skipped > 0) {
+    text += ended.members.size() == 1 ? fmt::format(", {} of them skipped", with_commas(skipped))
+                                      : fmt::format(", {} skipped by members", with_commas(skipped));
+  }
+  text += fmt::format(" ({}, {}", plural(ended.epochs, "epoch"), plural(ended.examples_seen, "example"));
+  if (ended.examples_skipped > 0) text += fmt::format(", {} skipped", with_commas(ended.examples_skipped));
+  text = wrapped(text + ") in " + duration(ended.seconds), columns);
+  if (!color) return text;
+  const std::string_view style = ended.status == "done" ? green : ended.exit_status == 0 ? yellow : red;
+  const std::size_t end = text.find_last_not_of(" \n", text.find("after") - 1) + 1;
+  return std::string(style) + text.substr(0, end) + std::string(plain) + text.substr(end);
+}
+
+std::string split_name(const Ended& ended, const std::string& split) {
+  const bool best = split == "test" && ended.test_parameters == "best";
+  return printable(split) + (best ? " (best)" : "");
+}
+
+// Rows become columns.
+std::vector<Row> transposed(const std::vector<Row>& rows) {
+  std::vector<Row> turned(rows.front().size());
+  for (const Row& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) turned[i].push_back(row[i]);
+  }
+  return turned;
+}
+
+// A row for each split, or where that is too wide one for each measure.
+std::string measures_table(const Ended& ended, const MemberEnded& member, bool color, int columns) {
+  Row heading{""};
+  std::set<std::string> known;
+  for (const auto& [split, measures] : member.final_measures) {
+    for (const auto& [name, value] : measures) {
+      if (known.insert(name).second) heading.push_back(name);
+    }
+  }
+  if (heading.size() == 1) return "";
+  Row shown = heading;
+  for (std::string& name : shown) name = with_class(name, ended.classes);
+  std::vector<Row> rows{shown};
+  for (const auto& [split, measures] : member.final_measures) {
+    Row row{split_name(ended, split)};
+    const std::map<std::string, double> values(measures.begin(), measures.end());
+    for (std::size_t i = 1; i < heading.size(); ++i) {
+      const auto found = values.find(heading[i]);
+      row.push_back(found == values.end() ? "-" : compact(found->second));
+    }
+    rows.push_back(std::move(row));
+  }
+  return "\n" + table(fits(rows, columns) ? rows : transposed(rows), color);
+}
+
+// Of few enough classes, the matrix of the last split that has one.
+std::string confusion_table(const Ended& ended, const MemberEnded& member, bool color, int columns) {
+  for (auto last = member.final_measures.rbegin(); last != member.final_measures.rend(); ++last) {
+    const auto found = member.confusions.find(last->first);
+    if (found != member.confusions.end()) {
+      return confusion_text(found->second, split_name(ended, last->first), ended.classes, color, columns);
+    }
+  }
+  return "";
+}
+
+std::string value_at(const std::vector<double>& values, std::size_t i) {
+  return i < values.size() ? compact(values[i]) : "-";
+}
+
+// |a - b|; none where one of them is missing.
+std::optional<double> distance(const std::vector<double>& a, const std::vector<double>& b, std::size_t i) {
+  if (i >= a.size() || i >= b.size()) return std::nullopt;
+  return std::abs(a[i] - b[i]);
+}
+
+std::string comparison_table(const std::vector<Comparison>& comparisons, bool with_truth, bool color) {
+  std::vector<Row> rows{with_truth ? Row{"", "initial", "learned", "true", "error"}
+                                   : Row{"", "initial", "learned", "change"}};
+  std::string below;
+  for (const Comparison& c : comparisons) {
+    if (c.truth.empty() == with_truth) continue;
+    const std::vector<double>& reference = with_truth ? c.truth : c.initial;
+    const std::size_t count = std::max({c.initial.size(), c.learned.size(), c.truth.size()});
+    // One more row costs no more than the line that would stand for it.
+    const std::size_t shown = count <= shown_values + 1 ? count : shown_values;
+    for (std::size_t i = 0; i < shown; ++i) {
+      const std::string index = count == 1 ? "" : "[" + std::to_string(i) + "]";
+      Row row{printable(c.parameter) + index, value_at(c.initial, i), value_at(c.learned, i)};
+      if (with_truth) row.push_back(value_at(c.truth, i));
+      const std::optional<double> d = distance(c.learned, reference, i);
+      row.push_back(d ? compact(*d) : "-");
+      rows.push_back(std::move(row));
+    }
+    if (shown < count) {
+      double largest = 0;
+      for (std::size_t i = 0; i < count; ++i) {
+        const double d = distance(c.learned, reference, i).value_or(0);
+        if (!(d <= largest)) largest = d;  // NaN wins
+        if (std::isnan(largest)) break;
+      }
+      below += fmt::format("  {}: {} more values; largest {} {}\n", printable(c.parameter),
+                           with_commas(static_cast<std::int64_t>(count - shown)), with_truth ? "error" : "change",
+                           compact(largest));
+    }
+  }
+  if (rows.size() == 1) return "";
+  return "\n" + table(rows, color) + below;
+}
+
+// One measure of every member that has it.
+struct Column {
+  std::string group, name;  // the split, or what the best checkpoint is selected by
+  std::vector<std::optional<double>> values;
+};
+
+std::vector<Column> columns_of(const Ended& ended) {
+  std::vector<Column> columns;
+  const auto set = [&](const std::string& group, const std::string& name, std::size_t member, double value) {
+    auto found = std::find_if(columns.begin(), columns.end(),
+                              [&](const Column& column) { return column.group == group && column.name == name; });
+    if (found == columns.end()) found = columns.insert(columns.end(), {group, name, {}});
+    found->values.resize(ended.members.size());
+    found->values[member] = value;
+  };
+  for (const char* const split : {"train", "validation", "test"}) {
+    for (std::size_t m = 0; m < ended.members.size(); ++m) {
+      for (const auto& [name, measures] : ended.members[m].final_measures) {
+        if (name != split) continue;
+        for (const auto& [measure, value] : measures) set(split_name(ended, split), measure, m, value);
+      }
+    }
+  }
+  for (std::size_t m = 0; m < ended.members.size(); ++m) {
+    if (const auto& best = ended.members[m].best) set("best", best->metric, m, best->value);
+  }
+  return columns;
+}
+
+// "learning_rate" of "optimizer.learning_rate".
+std::string last_key(const std::string& path) { return printable(path.substr(path.rfind('.') + 1)); }
+
+// A row for each member, and a column for each key that they differ in and for each measure.
+std::vector<Row> rows_by_member(const Ended& ended, const std::vector<Column>& columns) {
+  Row groups{""}, names{""};
+  const auto& varied = ended.members.front().varied;
+  for (std::size_t i = 0; i < varied.size(); ++i) {
+    groups.emplace_back("");
+    names.push_back(last_key(varied[i].first));
+  }
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    groups.push_back(i > 0 && columns[i - 1].group == columns[i].group ? "" : columns[i].group);
+    names.push_back(with_class(columns[i].name, ended.classes));
+  }
+  std::vector<Row> rows{groups, names};
+  for (std::size_t m = 0; m < ended.members.size(); ++m) {
+    Row& row = rows.emplace_back(Row{fmt::format("member {}", m)});
+    for (const auto& [path, value] : ended.members[m].varied) row.push_back(printable(value));
+    for (const Column& column : columns) row.push_back(column.values[m] ? compact(*column.values[m]) : "-");
+  }
+  return rows;
+}
+
+// What the members differ in, of these: "member 3: learning_rate 0.001".
+std::string differences(const Ended& ended, const std::set<std::int64_t>& members) {
+  std::string text;
+  for (const std::int64_t member : members) {
+    std::string values;
+    for (const auto& [path, value] : ended.members[static_cast<std::size_t>(member)].varied) {
+      values += (values.empty() ? "" : ", ") + last_key(path) + " " + printable(value);
+    }
+    if (!values.empty()) text += fmt::format("  member {}: {}\n", member, values);
+  }
+  return text;
+}
+
+// A row for each measure, with the best and the worst of many members, which are added to `shown`.
+std::vector<Row> rows_by_measure(const std::vector<Column>& columns, const std::vector<std::string>& classes,
+                                 std::set<std::int64_t>& shown) {
+  std::vector<Row> rows{{"", "best", "median", "worst"}};
+  for (const Column& column : columns) {
+    std::vector<double> values;
+    std::vector<std::int64_t> members;
+    for (std::size_t m = 0; m < column.values.size(); ++m) {
+      if (!column.values[m]) continue;
+      values.push_back(*column.values[m]);
+      members.push_back(static_cast<std::int64_t>(m));
+    }
+    const Spread spread = spread_of(column.name, values, members);
+    shown.insert({spread.best_member, spread.worst_member});
+    rows.push_back({column.group + " " + with_class(column.name, classes),
+                    fmt::format("{} ({})", compact(spread.best), spread.best_member), compact(spread.median),
+                    fmt::format("{} ({})", compact(spread.worst), spread.worst_member)});
+  }
+  return rows;
+}
+
+std::string members_table(const Ended& ended, bool color, int terminal_columns) {
+  const std::vector<Column> columns = columns_of(ended);
+  if (columns.empty()) return "";
+  if (ended.members.size() <= shown_members) {
+    const std::vector<Row> rows = rows_by_member(ended, columns);
+    if (fits(rows, terminal_columns)) return "\n" + table(rows, color, 2);
+  }
+  std::set<std::int64_t> shown;
+  const std::vector<Row> rows = rows_by_measure(columns, ended.classes, shown);
+  return "\n" + table(rows, color) + differences(ended, shown);
+}
+
+// A value of a parameter that is compared, of every member.
+struct Learned {
+  std::string name;
+  std::string initial, truth;  // empty where the members do not have it in common, or it is not known
+  std::vector<double> members;
+};
+
+// Of up to shown_values of each parameter; how many more there are is told `below`.
+std::vector<Learned> learned_values(const Ended& ended, std::string& below) {
+  std::vector<Learned> all;
+  const std::vector<Comparison>& first = ended.members.front().comparisons;
+  for (std::size_t c = 0; c < first.size(); ++c) {
+    const std::size_t count = first[c].learned.size();  // 0 where the last step failed
+    const std::size_t shown = count <= shown_values + 1 ? count : shown_values;
+    const auto same = [&](const MemberEnded& member) { return member.comparisons[c].initial == first[c].initial; };
+    const bool common = std::all_of(ended.members.begin(), ended.members.end(), same);
+    for (std::size_t i = 0; i < shown; ++i) {
+      Learned& value = all.emplace_back();
+      value.name = printable(first[c].parameter) + (count == 1 ? "" : "[" + std::to_string(i) + "]");
+      if (common) value.initial = value_at(first[c].initial, i);
+      if (!first[c].truth.empty()) value.truth = value_at(first[c].truth, i);
+      for (const MemberEnded& member : ended.members) value.members.push_back(member.comparisons[c].learned.at(i));
+    }
+    if (shown < count) {
+      below += fmt::format("  {}: {} more values\n", printable(first[c].parameter),
+                           with_commas(static_cast<std::int64_t>(count - shown)));
+    }
+  }
+  return all;
+}
+
+// What every member learned, or of many members the least, the median and the largest.
+std::vector<Row> rows_of(const std::vector<Learned>& values, bool by_member) {
+  const auto any = [&](auto part) {
+    return std::any_of(values.begin(), values.end(), [&](const Learned& value) { return !(value.*part).empty(); });
+  };
+  const bool initial = any(&Learned::initial), truth = any(&Learned::truth);
+  Row heading{"learned"};
+  if (initial) heading.emplace_back("initial");
+  if (by_member) {
+    for (std::size_t m = 0; m < values.front().members.size(); ++m) heading.push_back(fmt::format("member {}", m));
+  } else {
+    heading.insert(heading.end(), {"least", "median", "largest"});
+  }
+  if (truth) heading.emplace_back("true");
+  std::vector<Row> rows{heading};
+  for (const Learned& value : values) {
+    Row& row = rows.emplace_back(Row{value.name});
+    const auto known = [](const std::string& text) { return text.empty() ? "-" : text; };
+    if (initial) row.push_back(known(value.initial));
+    if (by_member) {
+      for (const double of_member : value.members) row.push_back(compact(of_member));
+    } else {
+      // As of a loss, of which less is better.
+      const Spread spread = spread_of("loss", value.members, std::vector<std::int64_t>(value.members.size()));
+      for (const double one : {spread.best, spread.median, spread.worst}) row.push_back(compact(one));
+    }
+    if (truth) row.push_back(known(value.truth));
+  }
+  return rows;
+}
+
+std::string learned_table(const Ended& ended, bool color, int columns) {
+  std::string below;
+  const std::vector<Learned> values = learned_values(ended, below);
+  if (values.empty()) return "";
+  const std::vector<Row> rows = rows_of(values, true);
+  const bool by_member = ended.members.size() <= most_columns && fits(rows, columns);
+  return "\n" + table(by_member ? rows : rows_of(values, false), color) + below;
+}
+
+// The members that ended before the run did: "1 member ended by early stopping: 3 (step 12)".
+std::string finished_members(const Ended& ended) {
+  constexpr std::size_t most = 8;
+  std::map<std::string, std::vector<std::size_t>> by_reason;
+  for (std::size_t m = 0; m < ended.members.size(); ++m) {
+    if (!ended.members[m].reason.empty()) by_reason[ended.members[m].reason].push_back(m);
+  }
+  std::string text;
+  for (const auto& [reason, members] : by_reason) {
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < std::min(members.size(), most); ++i) {
+      names.push_back(fmt::format("{} (step {})", members[i], with_commas(ended.members[members[i]].steps)));
+    }
+    text += fmt::format("\n{} ended by {}:\n", counted(static_cast<std::int64_t>(members.size()), "member"),
+                        reason_text(reason));
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      text += (i == 0 ? "  " : i % 4 == 0 ? ",\n  " : ", ") + names[i];
+    }
+    text += "\n";
+    if (members.size() > most) text += fmt::format("  and {} more: summary.json has them\n", members.size() - most);
+  }
+  return text;
+}
+
+std::string member_report(const Ended& ended, const MemberEnded& member, bool color, int columns) {
+  std::string text = measures_table(ended, member, color, columns);
+  text += confusion_table(ended, member, color, columns);
+  text += comparison_table(member.comparisons, true, color);
+  text += comparison_table(member.comparisons, false, color);
+  if (member.best) {
+    text += fmt::format("\nbest {}: {} after step {}\n", printable(member.best->metric), compact(member.best->value),
+                        with_commas(member.best->step));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string with_class(const std::string& measure, const std::vector<std::string>& classes) {
+  const std::size_t at = measure.find_last_not_of("0123456789");
+  if (at == std::string::npos || measure[at] != '_' || measure.size() - at - 1 > 9 || at + 1 == measure.size()) {
+    return printable(measure);
+  }
+  const auto number = static_cast<std::size_t>(std::stoul(measure.substr(at + 1)));
+  return number < classes.size() ? measure + " (" + printable(classes[number]) + ")" : measure;
+}
+
+std::string confusion_text(const std::vector<std::vector<double>>& matrix, const std::string& split,
+                           const std::vector<std::string>& classes, bool color, int columns) {
+  constexpr std::size_t most_classes = 12;
+  if (matrix.size() > most_classes) return "";
+  const auto name = [&](std::size_t c) { return c < classes.size() ? printable(classes[c]) : std::to_string(c); };
+  std::vector<Row> rows{Row{split + ": true \\ predicted"}};
+  for (std::size_t c = 0; c < matrix.size(); ++c) {
+    rows.front().push_back(name(c));
+    Row& row = rows.emplace_back(Row{name(c)});
+    for (const double value : matrix[c]) {
+      row.push_back(value == std::floor(value) ? with_commas(std::llround(value)) : compact(value));
+    }
+  }
+  if (fits(rows, columns)) return "\n" + table(rows, color);
+  // Columns by their numbers, which stand before the names of the rows.
+  for (std::size_t c = 0; c < matrix.size(); ++c) {
+    rows[0][c + 1] = std::to_string(c);
+    rows[c + 1][0] = std::to_string(c) + (c < classes.size() ? " " + name(c) : "");
+  }
+  return "\n" + table(rows, color);
+}
+
+std::string final_report(const Ended& ended, bool color, int columns) {
+  std::string text = headline(ended, color, columns);
+  text += ended.members.size() == 1
+              ? member_report(ended, ended.members.front(), color, columns)
+              : members_table(ended, color, columns) + learned_table(ended, color, columns) + finished_members(ended);
+  if (ended.normalised_targets) {
+    text += "\n" + wrapped(
+                       "the loss is of normalised targets, in units of their standard deviation; metrics are in the "
+                       "targets' own units",
+                       columns);
+  }
+  if (!ended.run_dir.empty()) text += "\nrun folder: " + printable(ended.run_dir) + "\n";
+  return text;
+}
+
+std::string how_to_continue(const Ended& ended) {
+  if (ended.run_dir.empty() || !ended.continues) return "";
+  return fmt::format("saved after step {}; to go on: pmaptrain run {} --resume\n", with_commas(ended.steps),
+                     printable(shell_quoted(ended.run_dir)));
+}
+
+}  // namespace pmaptrain::train

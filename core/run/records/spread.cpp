@@ -1,0 +1,30 @@
+#include "core/run/records/spread.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "core/spec/spec.h"
+
+namespace pmaptrain::train {
+
+Spread spread_of(const std::string& measure, const std::vector<double>& values,
+                 const std::vector<std::int64_t>& members) {
+  const bool larger = spec::mode_of(measure) == spec::Mode::max;
+  const auto is_better = [&](double a, double b) {
+    if (std::isnan(a) || std::isnan(b)) return !std::isnan(a) && std::isnan(b);
+    return larger ? a > b : a < b;
+  };
+  std::vector<std::size_t> order(values.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return is_better(values[a], values[b]); });
+  const auto worst = std::find_if(order.begin(), order.end(),
+                                  [&](std::size_t i) { return !is_better(values[i], values[order.back()]); });
+  const std::size_t middle = order.size() / 2;
+  const double median =
+      order.size() % 2 == 1 ? values[order[middle]] : values[order[middle - 1]] / 2 + values[order[middle]] / 2;
+  return {values[order.front()], median, values[*worst], members[order.front()], members[*worst]};
+}
+
+}  // namespace pmaptrain::train

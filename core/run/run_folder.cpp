@@ -1,0 +1,436 @@
+#include "core/run/run_folder.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <functional>
+#include <span>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/run/files/append_file.h"
+#include "core/run/files/file_system.h"
+#include "core/run/old_run.h"
+#include "core/run/run_folder_errors.h"
+
+namespace pmaptrain::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string marker_name = ".pmaptrain";
+constexpr std::string_view marker_line = "pmaptrain run folder\n";
+constexpr std::string_view marker_text =
+    "pmaptrain run folder\n"
+    "pmaptrain wrote this folder. While it does, it holds a lock on this file.\n"
+    "Without this file, --overwrite leaves the folder alone.\n";
+
+enum class Lock : std::uint8_t { held, taken, unsupported };
+
+Lock lock(const Descriptor& file, int how) {
+  while (file_system().flock(file.get(), how | LOCK_NB) != 0) {
+    if (errno == EINTR) continue;
+    if (errno == EWOULDBLOCK) return Lock::taken;
+    return Lock::unsupported;
+  }
+  return Lock::held;
+}
+
+// Whether a process writes there. Lookers are not in each other's way.
+bool is_taken(const Descriptor& marker) {
+  const Lock found = lock(marker, LOCK_SH);
+  if (found == Lock::held) file_system().flock(marker.get(), LOCK_UN);
+  return found == Lock::taken;
+}
+
+// For writing. A looker may be in the way for a moment.
+Lock lock_for_writing(const Descriptor& marker) {
+  constexpr int tries = 20;
+  constexpr std::chrono::milliseconds pause{5};
+  for (int i = 1; i < tries; ++i) {
+    if (const Lock found = lock(marker, LOCK_EX); found != Lock::taken) return found;
+    std::this_thread::sleep_for(pause);
+  }
+  return lock(marker, LOCK_EX);
+}
+
+// Whether the marker still has its name: a process that makes a folder and fails removes it.
+bool has_its_name(const Descriptor& marker, const Directory& directory) {
+  struct stat open = {}, named = {};
+  return ::fstat(marker.get(), &open) == 0 &&
+         ::fstatat(directory.fd(), marker_name.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+         open.st_dev == named.st_dev && open.st_ino == named.st_ino;
+}
+
+// A folder that exists, before anything is done to it.
+struct Found {
+  bool there = false;
+  Directory directory;  // where it is one that may be opened
+  Descriptor marker;    // open where there is one that may be read
+  bool ours = false;    // the marker says so
+  // What a process leaves that is killed while it begins: nothing but a marker without its whole text.
+  bool unwritten = false;
+  int problem = 0;  // why it may not be read or written; 0: it may
+};
+
+// The first bytes of the marker, at most as many as a whole one has.
+std::string text_of(const Descriptor& marker) {
+  std::string text(marker_text.size() + 1, '\0');
+  const ssize_t count = ::pread(marker.get(), text.data(), text.size(), 0);
+  text.resize(count > 0 ? static_cast<std::size_t>(count) : 0);
+  return text;
+}
+
+Found find(const fs::path& dir) {
+  Found found;
+  struct stat status = {};
+  if (::lstat(dir.c_str(), &status) != 0) {
+    if (errno == ENOENT) return found;
+    fail_run_folder(dir, "made", errno);
+  }
+  found.there = true;
+  Descriptor fd(file_system().open_at(AT_FDCWD, dir.string(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) {
+    if (errno != ENOTDIR && errno != ENOENT) found.problem = errno;
+    return found;
+  }
+  found.directory = Directory(std::move(fd), dir);
+  // Before the marker is read: a process that begins a run here meanwhile writes nothing else until its marker is
+  // complete, so what is listed without one is no run's.
+  const std::vector<std::string> names = found.directory.names();
+  const auto open_marker = [&](int how) {
+    const int flags = how | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+    found.marker = Descriptor(file_system().open_at(found.directory.fd(), marker_name, flags));
+    return static_cast<bool>(found.marker);
+  };
+  bool removed = false;  // or never there
+  // On some network file systems only a file that is open for writing can be locked.
+  if (!open_marker(O_RDWR)) {
+    removed = errno == ENOENT;
+    if (!removed && errno != ELOOP && errno != EISDIR) {
+      found.problem = errno;
+      open_marker(O_RDONLY);
+    }
+  }
+  if (found.problem == 0 && ::faccessat(found.directory.fd(), ".", W_OK | X_OK, AT_EACCESS) != 0) found.problem = errno;
+  const std::string text = found.marker ? text_of(found.marker) : "";
+  found.ours = text.starts_with(marker_line);
+  if (found.ours) return found;
+  const bool nothing_else = std::all_of(names.begin(), names.end(), [&](const std::string& name) {
+    return is_left_behind(name) || (name == marker_name && (found.marker || removed));
+  });
+  found.unwritten = nothing_else && marker_text.starts_with(text);
+  return found;
+}
+
+// Whether replacing the folder's run would take `file` away.
+bool is_replaced(const fs::path& dir, const fs::path& file) {
+  std::error_code error;
+  const fs::path inside = fs::weakly_canonical(file, error).lexically_relative(fs::weakly_canonical(dir, error));
+  if (inside.empty()) return false;
+  const std::string first = inside.begin()->string();
+  return first == "config.yaml" || is_written_by_a_run(first);
+}
+
+// What a run goes on writing must be files: to open a pipe would wait for its reader.
+void check_files(const fs::path& dir, const Directory& directory) {
+  for (const std::string name : {"metrics.jsonl", "log.txt"}) {
+    struct stat status = {};
+    const bool there = ::fstatat(directory.fd(), name.c_str(), &status, 0) == 0 || directory.has(name);
+    if (there && !S_ISREG(status.st_mode)) fail_not_a_file(dir, name);
+  }
+}
+
+// Throws what the options do not allow.
+void judge(const fs::path& dir, const Found& found, const RunFolderOptions& options) {
+  if (!found.there) return;
+  if (found.marker && is_taken(found.marker)) fail_taken(dir);
+  const bool replaceable = (found.ours || found.unwritten) && found.problem == 0;
+  if (!options.overwrite && !options.resume) {
+    fail_exists(dir, options, replaceable,
+                found.problem != 0 ? fmt::format("it may not be written ({})", system_words(found.problem))
+                                   : "pmaptrain did not write it");
+  }
+  if (found.problem != 0) fail_run_folder(dir, options.resume ? "continued" : "replaced", found.problem);
+  if (found.directory.fd() < 0) fail_not_a_folder(dir, options);
+  if (!replaceable) fail_not_ours(dir, options);
+  if (options.resumed) return check_files(dir, found.directory);
+  for (const fs::path& file : options.reads) {
+    if (is_replaced(dir, file)) fail_would_remove(file);
+  }
+}
+
+fs::path normal(const fs::path& dir) {
+  fs::path path = dir;  // with its "..": a link may stand before them
+  while (!path.has_filename() && path.has_relative_path()) path = path.parent_path();  // no slash at its end
+  return path;
+}
+
+// The same error as one of a resource, of the folder and before anything is done in it.
+[[noreturn]] void throw_of(const fs::path& dir, std::string_view done, const Error& error) {
+  if (error.status() != ExitStatus::failed) throw error;
+  std::vector<Diagnostic> diagnostics = error.diagnostics();
+  std::string& message = diagnostics.front().message;
+  message = fmt::format("the run folder '{}' cannot be {}: {}", dir.string(), done, message);
+  throw Error(ExitStatus::resource, std::move(diagnostics));
+}
+
+}  // namespace
+
+void RunFolder::check(const fs::path& dir, const RunFolderOptions& options) {
+  const fs::path path = normal(dir);
+  try {
+    judge(path, find(path), options);
+  } catch (const Error& error) {
+    throw_of(path, "read", error);
+  }
+}
+
+RunFolder RunFolder::claim(const fs::path& dir, const RunFolderOptions& options) {
+  RunFolder folder(normal(dir), options);
+  try {
+    folder.adopt();
+  } catch (const Error& error) {
+    throw_of(folder.path_, "claimed", error);
+  }
+  return folder;
+}
+
+// Takes the folder that is there, if one is, and locks its marker, if it has one.
+void RunFolder::adopt() {
+  Found found = find(path_);
+  judge(path_, found, options_);
+  directory_ = std::move(found.directory);
+  replaces_ = found.ours;
+  if (found.marker) take_marker();
+}
+
+void RunFolder::begin(std::string_view config) {
+  bool made_folder = false, made_marker = false;
+  try {
+    if (directory_.fd() >= 0) check_in_place();
+    if (directory_.fd() < 0) made_folder = make_folder();
+    if (made_folder) open_folder();
+    if (!marker_) made_marker = take_marker();
+    complete_marker();
+    if (options_.resumed) {
+      continue_old(config);
+    } else {
+      replace_old(config);
+    }
+  } catch (const Error& error) {
+    if (made_marker) file_system().unlink_at(directory_.fd(), marker_name);  // while its lock is held
+    marker_.reset();
+    if (made_folder) file_system().unlink_at(AT_FDCWD, path_.string(), AT_REMOVEDIR);
+    throw_of(path_, options_.resumed ? "continued" : replaces_ ? "replaced" : "made", error);
+  }
+}
+
+// Whether this process made the folder. One that another process made meanwhile is treated like one found before.
+bool RunFolder::make_folder() {
+  const fs::path above = path_.has_parent_path() ? path_.parent_path() : fs::path(".");
+  if (const int error = make_directories(above); error != 0) fail_run_folder(above, "made", error);
+  if (file_system().mkdir_at(AT_FDCWD, path_.string()) == 0) return true;
+  if (errno != EEXIST) fail_run_folder(path_, "made", errno);
+  adopt();
+  if (directory_.fd() < 0) fail_run_folder(path_, "made", EEXIST);
+  return false;
+}
+
+// The folder that this has made, whose own entry goes to the disk.
+void RunFolder::open_folder() {
+  constexpr int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+  directory_ = Directory(Descriptor(file_system().open_at(AT_FDCWD, path_.string(), flags)), path_);
+  if (directory_.fd() < 0) fail_file(path_, "opened", errno);
+  const Descriptor above(file_system().open_at(directory_.fd(), "..", flags));
+  if (above) flush_to_disk(above.get(), path_.parent_path());
+}
+
+// Opens the marker, or makes one without its text, and locks it. Of several processes that come at once one gets the
+// lock. Returns whether this one made it.
+bool RunFolder::take_marker() {
+  constexpr int tries = 100;  // the marker of a process that failed goes with it
+  constexpr int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW;
+  for (int i = 0; i < tries; ++i) {
+    Descriptor marker(file_system().open_at(directory_.fd(), marker_name, flags | O_CREAT | O_EXCL));
+    const bool made = static_cast<bool>(marker);
+    if (!made && errno == EEXIST) marker = Descriptor(file_system().open_at(directory_.fd(), marker_name, flags));
+    if (!marker && errno == ENOENT) continue;
+    if (!marker) fail_file(path_ / marker_name, "written", errno);
+    const Lock found = lock_for_writing(marker);
+    if (found == Lock::taken) fail_taken(path_);
+    if (!has_its_name(marker, directory_)) continue;
+    if (found == Lock::unsupported) {
+      warnings_.push_back(fmt::format(
+          "the file system of '{}' has no locks: nothing keeps a second pmaptrain from writing there", path_.string()));
+    }
+    marker_ = std::move(marker);
+    const bool ours = text_of(marker_).starts_with(marker_line);
+    if (ours && !options_.overwrite && !options_.resume)
+      fail_exists(path_, options_, true, "");  // a run that has come and gone
+    replaces_ = ours;
+    return made;
+  }
+  fail_taken(path_);
+}
+
+void RunFolder::complete_marker() {
+  if (replaces_) return;
+  const auto bytes = std::as_bytes(std::span(marker_text));
+  if (write_all(marker_.get(), bytes) < bytes.size()) fail_file(path_ / marker_name, "written", errno);
+  flush_to_disk(marker_.get(), path_ / marker_name);
+}
+
+// The new config.yaml takes the old one's place when everything else is ready; until then all can be undone.
+void RunFolder::replace_old(std::string_view config) {
+  const std::array parts{std::as_bytes(std::span(config))};
+  Replacement new_config(place("config.yaml"), parts);
+  OldRun old(directory_);
+  directory_.flush();
+  new_config.take_place();
+  for (const std::string& left : old.remove()) {
+    warnings_.push_back(fmt::format("'{}' of an old run could not be removed", (path_ / left).string()));
+  }
+}
+
+void RunFolder::continue_old(std::string_view config) {
+  for (const std::string& name : directory_.names()) {
+    if (is_left_behind(name)) directory_.remove_quietly(name);
+  }
+  tidy_checkpoints(*options_.resumed);
+  cut_metrics(options_.resumed->metrics_bytes);
+  write_whole(place("config.yaml"), config);
+  directory_.remove("summary.json");  // of the process that stopped
+  directory_.flush();
+}
+
+// A process may have been killed between the commit of a checkpoint, its links, and the removal of others.
+void RunFolder::tidy_checkpoints(const RunFolderOptions::Resumed& resumed) const {
+  const Directory checkpoints = directory_.enter("checkpoints", false);
+  for (const std::string& name : checkpoints.names()) {
+    if (name.starts_with(".tmp-") || name.starts_with(".old-")) checkpoints.remove_quietly(name);
+  }
+  // Passed over because they could not be read whole. Perhaps they can be another time, until the run has them again.
+  for (const std::string& name : checkpoints.names()) {
+    if (checkpoint_step(name).value_or(0) <= resumed.step) continue;
+    checkpoints.remove_quietly("damaged-" + name);
+    checkpoints.rename(name, "damaged-" + name);
+  }
+  const auto lead = [&](const std::string& link, const std::string& name) {
+    if (checkpoints.target(link) != name && checkpoints.has(name)) link_checkpoint(link, name);
+  };
+  lead("last", checkpoint_name(resumed.step));
+  const std::string best = checkpoints.target("best");
+  if (!resumed.best.empty()) {
+    lead("best", resumed.best);
+  } else if (is_best_name(best) || checkpoint_step(best).value_or(0) > resumed.step) {
+    checkpoints.remove("best");  // of a course that the run does not take
+  }
+  for (const std::string& name : checkpoints.names()) {
+    if (is_best_name(name) && name != checkpoints.target("best")) checkpoints.remove_quietly(name);
+  }
+}
+
+void RunFolder::cut_metrics(std::uint64_t bytes) {
+  const fs::path shown = path_ / "metrics.jsonl";
+  const Descriptor file(
+      file_system().open_at(directory_.fd(), "metrics.jsonl", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW));
+  if (!file) fail_file(shown, "written", errno);
+  struct stat status = {};
+  if (::fstat(file.get(), &status) != 0) fail_file(shown, "read", errno);
+  const auto size = static_cast<std::uint64_t>(status.st_size);
+  if (size < bytes) {
+    warnings_.push_back(
+        fmt::format("'{}' has {} bytes, but had {} at the checkpoint: lines are missing", shown.string(), size, bytes));
+  }
+  // Of a file that became shorter, half a line may be left, to which the next one would be appended.
+  const std::uint64_t kept = whole_lines(file.get(), std::min(size, bytes), shown);
+  if (kept < size && file_system().ftruncate(file.get(), static_cast<off_t>(kept)) != 0) fail_file(shown, "cut", errno);
+}
+
+void RunFolder::flush_file(const std::string& name) const {
+  const Descriptor file(file_system().open_at(directory_.fd(), name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (file) flush_to_disk(file.get(), path_ / name);
+}
+
+void RunFolder::check_in_place() const {
+  const Directory::Whereabouts found = directory_.whereabouts();
+  if (!found.in_place) fail_moved(path_, found);
+}
+
+fs::path RunFolder::present_path() const {
+  const Directory::Whereabouts found = directory_.whereabouts();
+  return found.now.empty() ? path_ : found.now;
+}
+
+bool RunFolder::is_removed() const { return directory_.whereabouts().removed; }
+
+void RunFolder::commit_checkpoint(std::int64_t step, const std::function<void(const Directory&)>& fill) const {
+  commit(checkpoint_name(step), fill);
+}
+
+void RunFolder::commit_best(std::int64_t step, const std::function<void(const Directory&)>& fill) const {
+  commit(best_name(step), fill);
+}
+
+void RunFolder::commit(const std::string& name, const std::function<void(const Directory&)>& fill) const {
+  const std::string temporary = ".tmp-" + name, replaced = ".old-" + name;
+  const Directory checkpoints = directory_.enter("checkpoints", true);
+  checkpoints.remove(temporary);  // of a process that died
+  try {
+    const Directory unfinished = checkpoints.enter(temporary, true);
+    fill(unfinished);
+    unfinished.flush();
+    directory_.flush();  // a checkpoint is never there without the files that its state tells of
+    if (!checkpoints.has(name)) {
+      checkpoints.rename(temporary, name);
+    } else if (!checkpoints.exchange(temporary, name)) {
+      checkpoints.remove(replaced);
+      checkpoints.rename(name, replaced);
+      checkpoints.rename(temporary, name);
+    }
+    checkpoints.flush();
+  } catch (...) {
+    checkpoints.remove_quietly(temporary);
+    throw;
+  }
+  if (checkpoint_step(name)) link_checkpoint("last", name);
+  for (const std::string& old : {temporary, replaced, "damaged-" + name}) checkpoints.remove_quietly(old);
+}
+
+void RunFolder::link_checkpoint(const std::string& name, const std::string& checkpoint) const {
+  const Directory checkpoints = directory_.enter("checkpoints", false);
+  checkpoints.link(checkpoint, name);
+  checkpoints.flush();
+}
+
+void RunFolder::prune_checkpoints(std::int64_t keep) const {
+  const Directory checkpoints = directory_.enter("checkpoints", false);
+  const std::string best = checkpoints.target("best");
+  const auto remove = [&](const std::string& name) {  // never half of one under its name
+    if (name == best) return;
+    const std::string aside = ".old-" + name;
+    if (checkpoints.remove_quietly(aside)) checkpoints.rename(name, aside);
+    checkpoints.remove_quietly(aside);
+  };
+  std::vector<std::int64_t> steps;
+  for (const std::string& name : checkpoints.names()) {
+    if (const auto found = checkpoint_step(name)) steps.push_back(*found);
+    if (is_best_name(name)) remove(name);
+  }
+  std::sort(steps.begin(), steps.end());
+  for (std::int64_t i = 0; i < std::ssize(steps) - keep; ++i) {
+    remove(checkpoint_name(steps[static_cast<std::size_t>(i)]));
+  }
+}
+
+}  // namespace pmaptrain::train

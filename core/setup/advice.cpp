@@ -1,0 +1,234 @@
+#include "core/setup/advice.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+#include "core/base/text.h"
+#include "core/base/utf8.h"
+#include "core/data/tables/csv_reader.h"
+#include "core/run/records/lines.h"
+
+namespace pmaptrain::train {
+namespace {
+
+// The text of the config at a place.
+std::string written_at(const Place& place) {
+  std::size_t begin = 0;
+  for (int column = 1; column < place.column && begin < place.excerpt.size(); ++column) {
+    begin += utf8_at(place.excerpt, begin).bytes;
+  }
+  std::size_t end = begin;
+  for (int i = 0; i < place.length && end < place.excerpt.size(); ++i) end += utf8_at(place.excerpt, end).bytes;
+  return place.excerpt.substr(begin, end - begin);
+}
+
+bool is_bare_number(const Place& place) {
+  const std::string text = written_at(place);
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+}
+
+// A loss that takes logits, behind a layer that is no logits: the function that the loss applies itself, or one that
+// allows only some.
+void function_before_loss(const Setup& setup, std::vector<std::string>& out) {
+  const model::PlannedLayer& last = *setup.model.leaves().back();
+  const spec::Loss& loss = setup.model.loss;
+  const bool softmax = std::holds_alternative<spec::SoftmaxCrossEntropy>(loss);
+  const bool sigmoid = std::holds_alternative<spec::SigmoidCrossEntropy>(loss);
+  const std::string layer = "the last layer, " + last.name + in_parentheses(last.place) + ", is a " + last.kind +
+                            ", and the loss " + to_string(loss);
+  if ((last.kind == "softmax" && softmax) || (last.kind == "sigmoid" && sigmoid)) {
+    out.push_back(layer + " applies one itself: gradients are then small, and training is slow; remove the layer");
+  } else if (last.kind == "relu" && (softmax || sigmoid)) {
+    out.push_back(layer +
+                  " takes logits, which may be negative: classes whose logits are all cut to 0 do not train; remove "
+                  "the layer");
+  }
+}
+
+// Bytes are scaled to 0..1 before they are normalised.
+void unscaled_normalize(const Setup& setup, std::vector<std::string>& out) {
+  const auto& normalize = setup.model.normalize;
+  if (!normalize || setup.model.input.dtype != DType::u8) return;
+  const auto most = [](const std::vector<double>& values) {
+    return values.empty() ? 0.0 : *std::max_element(values.begin(), values.end());
+  };
+  const double largest = std::max(most(normalize->mean), most(normalize->std));
+  if (largest <= 1) return;
+  out.push_back("data.normalize" + in_parentheses(setup.model.normalize_place) + " has " + exact(largest) +
+                ", but inputs are bytes, which are scaled to 0..1 first: divide mean and std by 255, or write "
+                "normalize: auto");
+}
+
+// A column of numbers with fractions, each of which becomes an input of its own.
+void measured_categories(const Setup& setup, std::vector<std::string>& out) {
+  constexpr std::size_t most = 20;
+  for (const data::Encoding::Column& column : setup.source.encoding.columns) {
+    const std::vector<std::string>& names = column.categories;
+    if (names.size() <= most) continue;
+    const auto is_number = [](const std::string& name) {
+      return data::to_number(name).kind == data::CellNumber::Kind::number;
+    };
+    const bool measured =
+        std::all_of(names.begin(), names.end(), is_number) &&
+        std::any_of(names.begin(), names.end(), [](const std::string& name) { return !data::to_number(name).integer; });
+    if (!measured) continue;
+    out.push_back("column '" + printable(column.name) + "'" + in_parentheses(setup.spec().data.source_place) +
+                  " is categorical and has " + with_commas(std::ssize(names)) +
+                  " different numbers, each of which becomes an input: without its name in categorical it is one "
+                  "number");
+  }
+}
+
+void images_channels_first(const Setup& setup, std::vector<std::string>& out) {
+  std::string text = channels_first(setup.model.input.shape);
+  if (text.empty()) return;
+  const std::vector<const model::PlannedLayer*> layers = setup.model.leaves();
+  const bool has_images = std::any_of(layers.begin(), layers.end(), [](const model::PlannedLayer* layer) {
+    return layer->kind == "conv" || layer->kind.ends_with("_pool");
+  });
+  if (has_images) out.push_back(std::move(text));
+}
+
+void short_duration(const Setup& setup, std::vector<std::string>& out) {
+  const spec::Duration& duration = setup.spec().train.duration;
+  if (setup.timetable.steps >= setup.timetable.steps_per_epoch || !is_bare_number(duration.place)) return;
+  const std::string count = std::to_string(duration.count);
+  out.push_back("train.duration" + in_parentheses(duration.place) + " is " + counted(duration.count, "step") +
+                ", less than an epoch of " + std::to_string(setup.timetable.steps_per_epoch) +
+                ": a number alone counts steps; '" + count + (duration.count == 1 ? " epoch" : " epochs") +
+                "' counts epochs");
+}
+
+void large_batch(const Setup& setup, std::vector<std::string>& out) {
+  const data::BatchPlan& batch = setup.batch;
+  if (std::holds_alternative<spec::BatchAll>(setup.spec().data.batch_size) || 2 * batch.global <= batch.dataset) return;
+  out.push_back("a batch of " + with_commas(batch.global) + in_parentheses(setup.spec().data.batch_size_place) +
+                " is more than half of the " + with_commas(batch.dataset) + " training examples, so an epoch has " +
+                counted(batch.steps_per_epoch, "step") + "; batch_size: all says that this is meant");
+}
+
+// "column 'age'", or of inputs without names "channel 3 of the inputs", counted from 0.
+std::string name_of_input(const data::Encoding& encoding, std::size_t channel) {
+  std::size_t at = 0;
+  for (const data::Encoding::Column& column : encoding.columns) {
+    at += std::max<std::size_t>(1, column.categories.size());
+    if (channel < at) return "column '" + printable(column.name) + "'";
+  }
+  return "channel " + std::to_string(channel) + " of the inputs";
+}
+
+// Adam and its relatives change a parameter by about the learning rate in a step, and outputs begin near 0. The factor
+// is what two hidden layers of 64 were seen to reach.
+void distant_targets(const Setup& setup, std::vector<std::string>& out) {
+  constexpr double reach = 2e4;
+  const model::Model& model = setup.model;
+  const spec::OptimizerSpec& optimizer = setup.member_spec().optimizer;
+  const double rate = optimizer.learning_rate.value;
+  const bool is_sgd = std::holds_alternative<spec::Sgd>(optimizer.rule);
+  const bool numbers = spec::takes_numbers(model.loss) && !model.target_statistics;
+  if (!numbers || optimizer.learning_rate.schedule || is_sgd) return;
+  const double scale = target_scale(*setup.source.train);
+  if (scale <= reach * rate * static_cast<double>(setup.timetable.steps)) return;
+  out.push_back("targets are about " + compact(scale) + ", and outputs begin near 0: at a learning rate of " +
+                compact(rate) + ", " + counted(setup.timetable.steps, "step") +
+                " will hardly reach them; data.normalize_targets: auto trains in units of their standard deviation");
+}
+
+// Numbers that a model multiplies as they are. Of much data examples at even distances tell enough.
+void distant_inputs(const Setup& setup, std::vector<std::string>& out) {
+  constexpr double far = 10;
+  constexpr std::int64_t most_numbers = 10'000'000;
+  const data::Dataset& train = *setup.source.train;
+  const data::Field input = train.input();
+  if (setup.model.normalize || input.dtype != DType::f32 || numel(input.shape) == 0) return;
+  const auto numbers = static_cast<std::size_t>(numel(input.shape));
+  const std::size_t channels = input.shape.empty() ? 1 : static_cast<std::size_t>(input.shape.back());
+  const std::int64_t examples = std::clamp<std::int64_t>(most_numbers / numel(input.shape), 1, train.size());
+  std::vector<float> row(numbers), first;
+  std::vector<std::byte> target(train.target().bytes());
+  std::vector<double> sums(channels), squares(channels);  // of distances from the first example's: they may be far off
+  for (std::int64_t i = 0; i < examples; ++i) {
+    train.read(i * train.size() / examples, reinterpret_cast<std::byte*>(row.data()), target.data());
+    if (first.empty()) first = row;
+    for (std::size_t j = 0; j < numbers; ++j) {
+      const double distance = static_cast<double>(row[j]) - static_cast<double>(first[j % channels]);
+      sums[j % channels] += distance;
+      squares[j % channels] += distance * distance;
+    }
+  }
+  const double count = static_cast<double>(examples) * static_cast<double>(numbers / channels);
+  std::size_t worst = 0;
+  double worst_mean = 0, worst_deviation = 0, distance = far;
+  for (std::size_t c = 0; c < channels; ++c) {
+    const double from_first = sums[c] / count, mean = static_cast<double>(first[c]) + from_first;
+    const double deviation = std::sqrt(std::max(0.0, squares[c] / count - from_first * from_first));
+    if (std::max(std::abs(mean), deviation) <= distance) continue;
+    distance = std::max(std::abs(mean), deviation);
+    worst = c;
+    worst_mean = mean;
+    worst_deviation = deviation;
+  }
+  if (distance <= far) return;
+  const std::string which = channels == 1 ? "inputs have" : name_of_input(setup.source.encoding, worst) + " has";
+  out.push_back(which + " the mean " + compact(worst_mean) + " and the standard deviation " + compact(worst_deviation) +
+                ", and nothing brings inputs near 0 and 1" + in_parentheses(setup.spec().data.source_place) +
+                ": such numbers train slowly, or not at all; data.normalize: auto scales them");
+}
+
+void single_device(const Setup& setup, std::vector<std::string>& out) {
+  if (setup.mesh().devices() > 1) return;
+  out.emplace_back("the mesh has fewer than 2 logical devices: there is nothing to synchronise (mesh.axes, --devices)");
+}
+
+}  // namespace
+
+std::string in_parentheses(const Place& place) {
+  if (place.line == 0) return "";
+  return " (" + place.file + ":" + std::to_string(place.line) + ":" + std::to_string(place.column) + ")";
+}
+
+double target_scale(const data::Dataset& dataset) {
+  const bool labels = dataset.target().dtype == DType::i32;
+  const auto width = static_cast<std::size_t>(numel(dataset.target().shape));
+  std::vector<float> row(width);  // or as many labels
+  const std::int64_t examples = std::min<std::int64_t>(dataset.size(), 10000);
+  double sum = 0, squares = 0;
+  for (std::int64_t i = 0; i < examples; ++i) {
+    dataset.read(i, nullptr, reinterpret_cast<std::byte*>(row.data()));
+    for (const float number : row) {
+      const double value = labels ? std::bit_cast<std::int32_t>(number) : static_cast<double>(number);
+      sum += value;
+      squares += value * value;
+    }
+  }
+  const double count = static_cast<double>(examples) * static_cast<double>(width), mean = sum / count;
+  return std::max(std::abs(mean), std::sqrt(std::max(0.0, squares / count - mean * mean)));
+}
+
+std::string channels_first(const Shape& input) {
+  const auto are_channels = [](std::int64_t size) { return size == 1 || size == 3 || size == 4; };
+  if (input.size() != 3 || !are_channels(input[0]) || are_channels(input[2])) return "";
+  if (std::min(input[1], input[2]) < 2 * input[0]) return "";
+  return "inputs of shape " + to_string(input) +
+         " look like images whose channels come first; they are read as (height, width, channels): in NumPy, "
+         "x.transpose(0, 2, 3, 1) moves the channels";
+}
+
+std::vector<std::string> likely_mistakes(const Setup& setup) {
+  std::vector<std::string> found;
+  single_device(setup, found);
+  function_before_loss(setup, found);
+  unscaled_normalize(setup, found);
+  measured_categories(setup, found);
+  images_channels_first(setup, found);
+  short_duration(setup, found);
+  large_batch(setup, found);
+  distant_targets(setup, found);
+  distant_inputs(setup, found);
+  return found;
+}
+
+}  // namespace pmaptrain::train

@@ -1,0 +1,315 @@
+#include "core/setup/initialize.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <future>
+
+#include "core/base/machine.h"
+#include "core/base/philox.h"
+#include "core/base/signals.h"
+#include "core/base/text.h"
+#include "core/data/arrays/array.h"
+#include "core/run/files/safetensors.h"
+
+namespace pmaptrain::train {
+namespace {
+
+// The standard deviation of a standard normal cut at two.
+constexpr double cut_deviation = 0.87962566103423978;
+
+// A standard normal cut at two, for element `index` of a stream: the first of the element's own sequence of normals
+// that lies inside (95 % do), so no element's value depends on how often another was drawn again.
+double truncated_normal(PhiloxKey key, std::uint64_t index) {
+  for (std::uint32_t attempt = 0;; ++attempt) {
+    const auto words =
+        philox4x32(key, {attempt, 0, static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32)});
+    for (std::size_t pair = 0; pair < 4; pair += 2) {
+      for (double normal : normal_pair(words[pair], words[pair + 1])) {
+        if (std::abs(normal) <= 2.0) return normal;
+      }
+    }
+  }
+}
+
+// Calls f(begin, end) for ranges that make up 0 to `count`, on a thread each where there are many elements.
+template <class F>
+void for_ranges(std::size_t count, const F& f) {
+  constexpr std::size_t least = 1 << 14;  // takes many times as long as to start a thread
+  static const auto cores = static_cast<std::size_t>(allowed_cores());
+  const std::size_t ranges = std::clamp<std::size_t>(count / least, 1, cores);
+  std::vector<std::future<void>> others;
+  const BlockSignals blocked;
+  for (std::size_t i = 1; i < ranges; ++i) {
+    // Where no thread can be started, it runs on this one.
+    others.push_back(std::async(std::launch::async | std::launch::deferred,
+                                [&f, i, count, ranges] { f(i * count / ranges, (i + 1) * count / ranges); }));
+  }
+  f(0, count / ranges);
+  for (std::future<void>& other : others) other.get();
+}
+
+template <class Get>
+std::vector<std::byte> fill(std::int64_t elements, DType dtype, Get get) {
+  const auto count = static_cast<std::size_t>(elements);
+  std::vector<std::byte> bytes(count * size_of(dtype));
+  dispatch_floating(dtype, [&]<class T>() {
+    for_ranges(count, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t i = begin; i < end; ++i) {
+        const T value = static_cast<T>(get(i));
+        std::memcpy(bytes.data() + i * sizeof(T), &value, sizeof(T));
+      }
+    });
+  });
+  return bytes;
+}
+
+bool is_taken(const spec::InitialFrom& from, std::string_view name) {
+  const auto any = [&](const std::vector<spec::Pattern>& patterns) {
+    return std::any_of(patterns.begin(), patterns.end(),
+                       [&](const spec::Pattern& pattern) { return matches(pattern.text, name); });
+  };
+  return any(from.include) && !any(from.exclude);
+}
+
+std::string shown(DType dtype, const Shape& shape) { return std::string(to_string(dtype)) + to_string(shape); }
+
+// "'a', 'b', 'c' and 7 more"
+std::string some_of(const std::vector<std::string>& names) {
+  constexpr std::size_t most = 8;
+  if (names.size() <= most) return join(names, ", ");
+  return join({names.begin(), names.begin() + most}, ", ") + " and " + std::to_string(names.size() - most) + " more";
+}
+
+// What the tensors have before the dimensions of the parameters: the members, where the file is of an ensemble.
+std::optional<std::int64_t> leading_dimension(const model::Model& model, const std::vector<TensorView>& tensors) {
+  std::optional<std::int64_t> members;
+  for (const TensorView& tensor : tensors) {
+    const auto found = std::find_if(model.parameters.begin(), model.parameters.end(),
+                                    [&](const model::Parameter& parameter) { return parameter.name == tensor.name; });
+    if (found == model.parameters.end()) continue;
+    const Shape& shape = tensor.shape;
+    const bool leads = shape.size() == found->shape.size() + 1 && shape.front() > 0 &&
+                       std::equal(found->shape.begin(), found->shape.end(), shape.begin() + 1);
+    if (!leads || (members && *members != shape.front())) return std::nullopt;
+    members = shape.front();
+  }
+  return members;
+}
+
+}  // namespace
+
+std::vector<std::byte> draw(const model::Parameter& parameter, std::uint64_t seed, DType dtype) {
+  if (parameter.initializer.kind == model::InitializerKind::zeros) {
+    return fill(numel(parameter.shape), dtype, [](std::size_t) { return 0.0; });
+  }
+  const PhiloxKey key = stream_key(seed, "init/" + parameter.name);
+  const double scale = std::sqrt(1.0 / static_cast<double>(parameter.initializer.fan_in)) / cut_deviation;
+  return fill(numel(parameter.shape), dtype, [&](std::size_t i) { return scale * truncated_normal(key, i); });
+}
+
+InitialValues::InitialValues(const model::Model& model, const spec::ModelSpec& spec, std::uint64_t seed,
+                             Membership membership)
+    : model_(model), spec_(spec), seed_(seed) {
+  if (!spec.initial_from) return;
+  try {
+    open();
+    choose_member(membership);
+    file_.file.check_intact();
+  } catch (const Error& error) {
+    data::throw_at(spec.init_place, error);
+  }
+  check_patterns();
+  for (const TensorView& tensor : file_.tensors) {
+    if (is_taken(*spec.initial_from, tensor.name)) in_file_.emplace(tensor.name, tensor);
+  }
+  check_tensors();
+}
+
+void InitialValues::open() {
+  const spec::InitialFrom& from = *spec_.initial_from;
+  std::error_code ignored;
+  if (std::filesystem::is_directory(from.path, ignored)) {
+    CheckpointWeights trained = load_weights(from.path, from.checkpoint, from.weights);
+    file_ = std::move(trained.parameters);
+    if (from.checkpoint == "best") best_ = std::move(trained.state);
+  } else {
+    file_.path = from.path;
+    file_.file = data::map_file(from.path);
+    file_.tensors = view_safetensors(file_.file, from.path);
+    file_.members = leading_dimension(model_, file_.tensors);
+  }
+}
+
+// From here on the file has the tensors of one member.
+void InitialValues::choose_member(Membership membership) {
+  const std::optional<std::int64_t>& asked = spec_.initial_from->member;
+  const auto refuse_member = [&](std::string message, std::string help) {
+    throw Error(ExitStatus::usage, Diagnostic{"config", spec_.init_place, std::move(message), std::move(help), {}});
+  };
+  if (!file_.members) {
+    if (asked)
+      refuse_member(file_.path + " is not of an ensemble, and has no members", "leave out model.init.from.member");
+    return;
+  }
+  const std::string all = "the " + counted(*file_.members, "member") + " of an ensemble";
+  const std::string choice = "model.init.from.member: 0" +
+                             (*file_.members > 1 ? " to " + std::to_string(*file_.members - 1) : std::string()) +
+                             " chooses one";
+  if (asked && *asked >= *file_.members) {
+    refuse_member(fmt::format("{} has {}, and no member {}", file_.path, all, *asked),
+                  "members count from 0: " + choice);
+  }
+  if (!asked && !membership.of) refuse_member(fmt::format("{} has {}", file_.path, all), choice);
+  if (!asked && *membership.of != *file_.members) {
+    refuse_member(fmt::format("{} has {}, and this ensemble has {}", file_.path, all, *membership.of),
+                  choice + ", from which every member starts");
+  }
+  const std::int64_t chosen = asked.value_or(membership.member);
+  if (best_) {
+    check_has_best(*best_, chosen,
+                   "model.init.from.member chooses a member that has one; model.init.from.checkpoint: last");
+  }
+  whose_ = asked ? ", member " + std::to_string(*asked) : ", each member its own";
+  file_.tensors = file_.of_member(chosen);
+}
+
+void InitialValues::refuse(std::string message, std::string help) const {
+  throw Error(ExitStatus::data,
+              Diagnostic{"data", spec_.init_place, file_.path + " " + std::move(message), std::move(help), {}});
+}
+
+void InitialValues::check_patterns() const {
+  std::vector<std::string> names;
+  for (const model::Parameter& parameter : model_.parameters) names.push_back(parameter.name);
+  for (const TensorView& tensor : file_.tensors) {
+    if (std::find(names.begin(), names.end(), tensor.name) == names.end()) names.push_back(tensor.name);
+  }
+  for (const auto* patterns : {&spec_.initial_from->include, &spec_.initial_from->exclude}) {
+    for (const spec::Pattern& pattern : *patterns) {
+      if (std::any_of(names.begin(), names.end(), [&](const auto& name) { return matches(pattern.text, name); })) {
+        continue;
+      }
+      const std::string near = nearest(pattern.text, names);
+      throw Error(ExitStatus::usage,
+                  Diagnostic{"config",
+                             pattern.place,
+                             "the pattern '" + pattern.text + "' matches no parameter of the model or of " + file_.path,
+                             near.empty() ? "the parameters are " + some_of(names) : "did you mean '" + near + "'?",
+                             {}});
+    }
+  }
+}
+
+// Whether the tensors that are taken are the model's parameters that are to be taken, in their shapes.
+void InitialValues::check_tensors() const {
+  std::map<std::string, const model::Parameter*> parameters;
+  std::vector<std::string> names;
+  for (const model::Parameter& parameter : model_.parameters) {
+    if (!is_taken(*spec_.initial_from, parameter.name)) continue;
+    parameters[parameter.name] = &parameter;
+    names.push_back(parameter.name);
+  }
+  const auto leaving_out = [](const std::string& name) {
+    return "leave it out: init: {from: {path: ..., exclude: [\"" + name + "\"]}}";
+  };
+  for (const auto& [name, tensor] : in_file_) {
+    const std::string found = shown(tensor.dtype, tensor.shape);
+    const auto entry = parameters.find(name);
+    if (entry == parameters.end()) {
+      const std::string near = nearest(name, names);
+      refuse(
+          fmt::format("has a tensor '{}' {}, which is no parameter of this model", name, found),
+          (near.empty() ? "its parameters are " + some_of(names) : fmt::format("the nearest parameter is '{}'", near)) +
+              "; or " + leaving_out(name));
+    }
+    const Shape& shape = entry->second->shape;
+    if (tensor.shape != shape || !is_floating(tensor.dtype)) {
+      refuse(fmt::format("has '{}' as {}; the parameter is {}", name, found, shown(model_.dtype, shape)),
+             "change the layer's sizes, or " + leaving_out(name));
+    }
+    parameters.erase(entry);
+  }
+  if (parameters.empty()) return;
+  std::vector<std::string> missing;
+  missing.reserve(parameters.size());
+  for (const auto& [name, parameter] : parameters) {
+    missing.push_back("'" + name + "' " + shown(model_.dtype, parameter->shape));
+  }
+  refuse("lacks " + some_of(missing) + (missing.size() == 1 ? ", a parameter" : ", parameters") + " of this model",
+         "write every parameter, or name those that are to be drawn in init.from.exclude");
+}
+
+// A file's tensor as the parameter's values, which must be finite there.
+std::vector<std::byte> InitialValues::convert(const model::Parameter& parameter, const TensorView& tensor) const {
+  return dispatch_floating(tensor.dtype, [&]<class T>() {
+    return fill(numel(tensor.shape), model_.dtype, [&](std::size_t i) {
+      T value;
+      std::memcpy(&value, tensor.bytes.data() + i * sizeof(T), sizeof(T));
+      const bool fits = model_.dtype != DType::f32 || std::isfinite(static_cast<float>(value));
+      if (std::isfinite(value) && fits) return value;
+      const Shape index = data::index_of(static_cast<std::int64_t>(i), tensor.shape);
+      refuse("has " + exact(value) + " in '" + parameter.name + "' at " + to_string(index) +
+                 (std::isfinite(value) ? ", which float32 cannot hold" : ", where a run cannot begin"),
+             "give every parameter finite numbers of at most about 3.4e38");
+    });
+  });
+}
+
+std::vector<std::byte> InitialValues::of(const model::Parameter& parameter) const {
+  // make_model has checked names and shapes.
+  if (const auto given = spec_.initial_values.find(parameter.name); given != spec_.initial_values.end()) {
+    const auto& tensor = given->second;
+    return fill(numel(tensor.shape), model_.dtype, [&](std::size_t i) { return tensor.values[i]; });
+  }
+  const auto found = in_file_.find(parameter.name);
+  if (found == in_file_.end()) return draw(parameter, seed_, model_.dtype);
+  std::vector<std::byte> values = convert(parameter, found->second);
+  try {
+    file_.file.check_intact();
+  } catch (const Error& error) {
+    data::throw_at(spec_.init_place, error);
+  }
+  return values;
+}
+
+bool InitialValues::draws() const {
+  return std::any_of(model_.parameters.begin(), model_.parameters.end(), [&](const model::Parameter& parameter) {
+    return parameter.initializer.kind != model::InitializerKind::zeros &&
+           !spec_.initial_values.contains(parameter.name) && !in_file_.contains(parameter.name);
+  });
+}
+
+std::string InitialValues::note() const {
+  if (!spec_.initial_from) return {};
+  std::vector<std::string> drawn, ignored;
+  for (const model::Parameter& parameter : model_.parameters) {
+    if (!in_file_.contains(parameter.name)) drawn.push_back(parameter.name);
+  }
+  const std::size_t all = model_.parameters.size();
+  std::string text = fmt::format("model.init.from took {} of the {} parameters from {}{}", all - drawn.size(), all,
+                                 file_.path, whose_);
+  if (!drawn.empty()) text += "; drawn: " + some_of(drawn);
+  for (const TensorView& tensor : file_.tensors) {
+    if (!in_file_.contains(tensor.name)) ignored.push_back(tensor.name);
+  }
+  if (!ignored.empty()) text += "; left in the file: " + some_of(ignored);
+  return text;
+}
+
+std::string check_initial_file(const model::Model& model, const spec::ModelSpec& spec,
+                               std::optional<std::int64_t> members) {
+  if (!spec.initial_from) return {};
+  std::string note;
+  for (std::int64_t member = 0; member < members.value_or(1); ++member) {
+    const InitialValues values(model, spec, 0, {member, members});
+    for (const model::Parameter& parameter : model.parameters) values.of(parameter);
+    note = values.note();
+  }
+  return note;
+}
+
+}  // namespace pmaptrain::train

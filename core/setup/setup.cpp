@@ -1,0 +1,323 @@
+#include "core/setup/setup.h"
+
+#include <algorithm>
+#include <cmath>
+#include <compare>
+#include <limits>
+#include <map>
+#include <span>
+#include <utility>
+
+#include "core/analysis/cost.h"
+#include "core/base/text.h"
+#include "core/data/sources/open.h"
+#include "core/graph/passes.h"
+#include "core/kernel/in_f32.h"
+#include "core/ops/all.h"
+#include "core/passes/fuse.h"
+#include "core/passes/fuse_epilogues.h"
+#include "core/passes/hoist.h"
+#include "core/passes/remove_identities.h"
+#include "core/passes/sink_pvary.h"
+#include "core/passes/widen.h"
+#include "core/run/records/lines.h"
+#include "core/runtime/backends.h"
+#include "core/setup/advice.h"
+#include "core/setup/initialize.h"
+#include "core/setup/resident.h"
+
+namespace pmaptrain::train {
+namespace {
+
+Timetable make_timetable(const spec::Spec& spec, const data::BatchPlan& batch, bool evaluates) {
+  Timetable timetable;
+  timetable.steps_per_epoch = batch.steps_per_epoch;
+  timetable.steps = to_steps(spec.train.duration, batch, "train.duration");
+  const auto interval = [&](const spec::Interval& given, const std::string& key) {
+    return given ? to_steps(*given, batch, key) : 0;
+  };
+  timetable.log_every = interval(spec.train.log_every, "train.log_every");
+  timetable.eval_every = evaluates ? interval(spec.train.eval_every, "train.eval_every") : 0;
+  timetable.verify_every = interval(spec.train.verify_replicas, "train.verify_replicas");
+  if (const spec::Interval& every = spec.train.checkpoint.every) {
+    if (spec::is_time(*every)) {
+      timetable.save_seconds = spec::seconds_of(*every);
+    } else {
+      timetable.save_every = to_steps(*every, batch, "train.checkpoint.every");
+    }
+  }
+  timetable.saves_during_run = timetable.save_every > 0 || timetable.save_seconds > 0 || spec.train.checkpoint.best;
+  if (spec.train.loss_spike) {
+    timetable.spike_window = to_steps(spec.train.loss_spike->window, batch, "train.loss_spike.window");
+  }
+  return timetable;
+}
+
+// What the config sets for an evaluation split, of which there is none.
+std::vector<std::string> unused_keys(const data::Source& source, const spec::TrainSpec& train) {
+  if (source.validation || source.test || !train.eval_every || train.eval_every_is_default) return {};
+  return {"train.eval_every" + in_parentheses(train.eval_every->place) +
+          " does nothing: the data has no test split; data.validation would make one to evaluate on"};
+}
+
+// Whether there is something to select on, for each key that does; one warning where that is the test split.
+void check_selection(Setup& setup) {
+  const spec::TrainSpec& train = setup.spec().train;
+  std::vector<SelectionSplit> found;
+  const auto check = [&](const char* key, const auto& given) {
+    if (given) found.push_back(selects_on(setup, key, given->place));
+  };
+  check("train.checkpoint.best", train.checkpoint.best);
+  check("train.early_stopping", train.early_stopping);
+  check("optimizer.reduce_on_plateau", setup.spec().optimizer.reduce_on_plateau);
+  if (!found.empty() && !found.front().warning.empty()) setup.warnings.push_back(found.front().warning);
+}
+
+// What mixed precision costs on a CPU that has no instructions for it; empty where it has them or need not.
+std::string missing_instructions(const spec::MeshSpec& mesh, const model::Model& model) {
+  const std::vector<const model::PlannedLayer*> layers = model.leaves();
+  const bool mixed = std::any_of(layers.begin(), layers.end(),
+                                 [](const model::PlannedLayer* layer) { return layer->compute == DType::bf16; });
+  const bool is_automatic = mesh.backend == spec::Backend::automatic;
+  const bool on_cpu = mesh.backend == spec::Backend::cpu || (is_automatic && find_gpus().all.empty());
+  if (!mixed || !on_cpu || has_bf16_instructions()) return "";
+  return "precision: mixed_bfloat16 is slower than float32 here: this CPU has no instructions for bfloat16 "
+         "(AVX512_BF16 or AMX), or ONEDNN_MAX_CPU_ISA hides them, so convolutions and matrix products convert their "
+         "operands to float32 and compute in that; precision: float32 avoids it, and results differ by roundings alone";
+}
+
+}  // namespace
+
+model::Model model_of(const spec::Spec& spec, const data::Source& source, const data::Dataset& split) {
+  return model::make_model(spec, split.input(), split.target(), DType::f32, source.encoding);
+}
+
+namespace {
+
+std::vector<Member> make_members(const Setup& setup, std::span<const std::int64_t> schedule_began) {
+  std::vector<Member> made;
+  const data::Dataset& train = *setup.source.train;
+  bool overflows = false;
+  for (std::int64_t m = 0; m < spec::members(setup.spec()); ++m) {
+    const spec::Spec& spec = setup.member_spec(m);
+    const auto began =
+        schedule_began.empty() ? std::nullopt : std::optional(schedule_began[static_cast<std::size_t>(m)]);
+    Member member{make_optimizer(spec.optimizer, setup.model, setup.batch, setup.timetable.schedule_steps, began), {}};
+    member.numbers = step_numbers(model_of(spec, setup.source, train), spec, member.optimizer);
+    overflows = overflows || member.optimizer.overflows;
+    made.push_back(std::move(member));
+  }
+  for (Member& member : made) member.optimizer.overflows = overflows;
+  return made;
+}
+
+// All in which the course of a member may differ from that of another.
+struct Course {
+  std::vector<double> numbers;
+  double plateau_factor = 1;
+  std::optional<std::int64_t> initial_member;
+  std::optional<std::uint64_t> seed, data_seed;  // where something is drawn by them
+  friend auto operator<=>(const Course&, const Course&) = default;
+};
+
+Course course_of(const Setup& setup, std::int64_t member, const InitialValues& initial) {
+  const spec::Spec& spec = setup.member_spec(member);
+  Course course;
+  for (const model::Number& number : setup.members[static_cast<std::size_t>(member)].numbers) {
+    course.numbers.push_back(number.value);
+  }
+  if (const auto& plateau = spec.optimizer.reduce_on_plateau) course.plateau_factor = plateau->factor;
+  if (initial.is_of_member()) course.initial_member = member;
+  if (initial.draws() || !setup.model.drawing_layers().empty()) course.seed = spec.seed;
+  if (data::training_stream(spec.data, spec.seed, *setup.source.train).is_random()) {
+    course.data_seed = data::seed_of(spec.data, spec.seed);
+  }
+  return course;
+}
+
+// Of members whose parameters will be equal.
+std::vector<std::string> equal_members(const Setup& setup) {
+  if (!setup.spec().ensemble) return {};
+  const InitialValues initial(setup.model, setup.member_spec().model, 0, setup.membership(0));
+  std::map<Course, std::vector<std::int64_t>> by_course;
+  for (std::int64_t m = 0; m < spec::members(setup.spec()); ++m) by_course[course_of(setup, m, initial)].push_back(m);
+  std::vector<std::string> warnings;
+  for (const auto& entry : by_course) {
+    const std::vector<std::int64_t>& members = entry.second;
+    if (members.size() == 1) continue;
+    const bool seeds = std::any_of(members.begin(), members.end(), [&](std::int64_t m) {
+      const spec::Spec &one = setup.member_spec(m), &first = setup.member_spec(members.front());
+      return one.seed != first.seed || one.data.seed != first.data.seed;
+    });
+    warnings.push_back(names_of(members) + " will have equal parameters: " +
+                       (seeds ? "nothing is drawn by the seeds in which they differ, neither initial values nor "
+                                "dropout nor the order of the data"
+                              : "their values in ensemble.vary are equal"));
+  }
+  std::sort(warnings.begin(), warnings.end());
+  return warnings;
+}
+
+EpochOf epoch_of(const data::BatchPlan& batch) {
+  return batch.steps_per_epoch == 1 ? EpochOf::one_step : EpochOf::steps;
+}
+
+// What runs with the batches of the setup.
+void make_programs(Setup& setup) {
+  const spec::Spec& spec = setup.member_spec();
+  StepProgram step =
+      step_program(setup.model, spec, setup.optimizer(), {setup.batch.rows_per_device, setup.batch.microbatches},
+                   all_ops(), epoch_of(setup.batch));
+  setup.training = std::make_shared<const Program>(optimize(std::move(step.program)));
+  setup.roles = std::move(step.roles);
+  setup.evaluations.clear();
+  if (setup.timetable.eval_every == 0) return;
+  const model::Weights weights = model::weights_of(spec.train.ema);
+  for (const data::Split split : {data::Split::validation, data::Split::test}) {
+    const auto& dataset = setup.source.of(split);
+    if (!dataset) continue;
+    setup.evaluations.push_back(
+        plan_evaluation(setup.model, spec, split, dataset, setup.batch.rows_at_once(), weights));
+  }
+}
+
+// Keys for GPUs where none is used; empty where one is.
+std::vector<std::string> unused_gpu_keys(const spec::MeshSpec& mesh) {
+  if (!mesh.gpu_memory && !mesh.tf32) return {};
+  const bool is_automatic = mesh.backend == spec::Backend::automatic;
+  if (mesh.backend == spec::Backend::cuda || (is_automatic && !find_gpus().all.empty())) return {};
+  const std::string backend = mesh.backend == spec::Backend::reference ? "reference" : "cpu";
+  const std::string why =
+      " does nothing: mesh.backend is " + (is_automatic ? "auto, and no GPU was found" : backend) + "; with cuda it ";
+  std::vector<std::string> warnings;
+  if (mesh.gpu_memory) warnings.push_back("mesh.gpu_memory" + why + "limits the plan");
+  if (mesh.tf32) warnings.push_back("mesh.tf32" + why + "lets tensor cores round the operands of products");
+  return warnings;
+}
+
+}  // namespace
+
+Program optimize(Program program) {
+  program = widen(std::move(program));
+  program = remove_identities(std::move(program));
+  program = hoist(std::move(program));
+  program = sink_pvary(std::move(program));
+  program = fuse_epilogues(std::move(program));
+  program = fuse(std::move(program));
+  shrink(program);
+  return program;
+}
+
+Setup make_setup(spec::Loaded loaded, std::optional<ScheduleOrigin> schedule, const data::Skipped& left_out) {
+  Setup setup;
+  setup.loaded = std::move(loaded);
+  const spec::Spec& spec = setup.member_spec();
+  const Mesh& mesh = spec.mesh.mesh;
+  setup.source = data::open(spec.data, spec.seed, mesh.devices(), std::nullopt, nullptr, left_out);
+  const data::Dataset& train = *setup.source.train;
+  setup.batch = data::plan_training(spec.data, mesh, train.size());
+  setup.model = model_of(spec, setup.source, train);
+  model::check_targets(setup.model, train, spec.data.source_place);
+  for (const data::Split split : {data::Split::validation, data::Split::test}) {
+    if (const auto& dataset = setup.source.of(split)) {
+      model::check_targets(setup.model, *dataset, spec.data.source_place);
+    }
+  }
+  if (std::string note = check_initial_file(setup.model, spec.model, setup.membership(0).of); !note.empty()) {
+    setup.source.notes.push_back(std::move(note));
+  }
+  setup.warnings = unused_keys(setup.source, spec.train);
+  if (std::string warning = model::unused_class(setup.model, train); !warning.empty()) {
+    setup.warnings.push_back(std::move(warning));
+  }
+  setup.timetable = make_timetable(spec, setup.batch, setup.source.validation || setup.source.test);
+  const bool resumed = schedule.has_value();  // then its parameters come from the checkpoint
+  const ScheduleOrigin origin = resumed ? std::move(*schedule) : ScheduleOrigin(setup.timetable.steps);
+  setup.timetable.schedule_steps = origin.steps;
+  setup.members = make_members(setup, origin.began);
+  make_programs(setup);
+  check_selection(setup);
+  if (std::string warning = missing_instructions(spec.mesh, setup.model); !warning.empty()) {
+    setup.warnings.push_back(std::move(warning));
+  }
+  for (std::string& warning : unused_gpu_keys(spec.mesh)) setup.warnings.push_back(std::move(warning));
+  if (!resumed) {
+    for (std::string& mistake : likely_mistakes(setup)) setup.warnings.push_back(std::move(mistake));
+    for (std::string& warning : equal_members(setup)) setup.warnings.push_back(std::move(warning));
+  }
+  keep_data_on_devices(setup);
+  return setup;
+}
+
+Setup with_batches(Setup setup, std::int64_t batch_size, std::int64_t microbatches) {
+  // A batch is of all members, so the first one's config has it too.
+  spec::DataSpec data = setup.member_spec().data;
+  data.batch_size = batch_size;
+  data.microbatches = microbatches;
+  setup.batch = data::plan_training(data, setup.member_spec().mesh.mesh, setup.source.train->size());
+  make_programs(setup);
+  return setup;
+}
+
+Program program_at(const Setup& setup, Stage stage) {
+  return train_program(setup.model, setup.member_spec(), setup.optimizer(),
+                       {setup.batch.rows_per_device, setup.batch.microbatches}, all_ops(), stage,
+                       epoch_of(setup.batch));
+}
+
+EvaluationPlan plan_evaluation(const model::Model& model, const spec::Spec& spec, data::Split split,
+                               std::shared_ptr<const data::Dataset> dataset, std::int64_t rows,
+                               model::Weights weights) {
+  const data::BatchPlan batch = data::plan_evaluation(dataset->size(), rows, spec.mesh.mesh.devices());
+  Program program =
+      model::evaluation_program(model, spec.mesh.mesh, spec.data.axes, batch.rows_per_device, all_ops(), weights);
+  return {std::string(data::name_of(split)), std::move(dataset), batch,
+          std::make_shared<const Program>(optimize(std::move(program)))};
+}
+
+SelectionSplit selects_on(const Setup& setup, const std::string& key, const Place& place) {
+  const auto refuse = [&](std::string why, std::string help) {
+    throw Error(ExitStatus::usage,
+                Diagnostic{"config", place, key + " has nothing to select on: " + std::move(why), std::move(help), {}});
+  };
+  if (!setup.spec().train.eval_every) refuse("train.eval_every is never", "evaluate, for example every epoch");
+  if (setup.evaluations.empty()) {
+    refuse("the data has neither a validation nor a test split",
+           "data.validation: 0.1 would keep a tenth of the training examples aside");
+  }
+  if (setup.timetable.eval_every > setup.timetable.steps) {
+    refuse("no evaluation is due during the run", "a train.eval_every of at most train.duration");
+  }
+  const std::string& split = setup.evaluations.front().split;
+  if (split != "test") return {split, ""};
+  return {split, key +
+                     " selects on the test split, so the test measures of the run are no longer an unbiased estimate; "
+                     "data.validation: 0.1 would keep a tenth of the training examples aside to select on"};
+}
+
+StepCost cost_of(const Program& program) {
+  const Cost cost = pmaptrain::cost_of(program);
+  StepCost total{cost.flops, {}};
+  for (const Axis& axis : program.mesh.axes()) total.wire_bytes.emplace_back(axis.name, 0.0);
+  for (const auto& [axes, bytes] : cost.wire) {
+    std::size_t outermost = 0;
+    while (!axes.contains(static_cast<int>(outermost))) ++outermost;
+    total.wire_bytes[outermost].second += bytes;
+  }
+  return total;
+}
+
+StepCost cost_of(const Setup& setup) {
+  StepCost cost = train::cost_of(*setup.training);
+  if (!setup.spec().ensemble) return cost;
+  cost.flops *= static_cast<double>(setup.members.size());
+  StepCost whole{cost.flops, {}};
+  for (const Axis& axis : setup.mesh().axes()) {
+    const auto sent = std::find_if(cost.wire_bytes.begin(), cost.wire_bytes.end(),
+                                   [&](const auto& entry) { return entry.first == axis.name; });
+    whole.wire_bytes.emplace_back(axis.name, sent != cost.wire_bytes.end() ? sent->second : 0.0);
+  }
+  return whole;
+}
+
+}  // namespace pmaptrain::train

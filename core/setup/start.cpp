@@ -1,0 +1,214 @@
+#include "core/setup/start.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "core/base/error.h"
+#include "core/base/philox.h"
+#include "core/base/text.h"
+#include "core/data/batches/loader.h"
+#include "core/data/sources/open.h"
+#include "core/passes/gather_batch.h"
+#include "core/run/checkpoint.h"
+#include "core/setup/initialize.h"
+#include "core/setup/resident.h"
+#include "core/setup/restore.h"
+#include "core/setup/values.h"
+
+namespace pmaptrain::train {
+namespace {
+
+void write_now(Module& module, std::size_t input, std::span<const std::byte> value, std::int64_t member) {
+  module.wait(module.write(module.input(train_entry, input), {every_device, member}, value));
+}
+
+void write_number(Module& module, Handle input, double number, std::int64_t member) {
+  dispatch_floating(module.type(input).dtype, [&]<class T>() {
+    const T value = static_cast<T>(number);
+    module.wait(module.write(input, {every_device, member}, std::as_bytes(std::span(&value, 1))));
+  });
+}
+
+// The hyper inputs of a member: numbers of its config, and the keys of its dropout.
+void set_hyper_inputs(Module& module, const Setup& setup, std::int64_t member) {
+  const std::vector<model::Number>& numbers = setup.members[static_cast<std::size_t>(member)].numbers;
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    write_number(module, module.input(train_entry, setup.roles.numbers[i]), numbers[i].value, member);
+  }
+  const std::vector<std::string> layers = setup.model.drawing_layers();
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    const PhiloxKey key = stream_key(setup.member_spec(member).seed, "dropout/" + layers[i]);
+    write_now(module, setup.roles.dropout_keys[i], std::as_bytes(std::span(key)), member);
+  }
+}
+
+std::unique_ptr<Backend> make_backend(BackendKind kind, const spec::MeshSpec& mesh, KernelChoice kernels) {
+  const auto memory = mesh.gpu_memory ? std::optional(mesh.gpu_memory->bytes) : std::nullopt;
+  return pmaptrain::make_backend(kind, {mesh.workers, kernels, mesh.deterministic, mesh.tf32, memory});
+}
+
+BackendKind kind_of(const spec::MeshSpec& mesh) {
+  switch (mesh.backend) {
+    case spec::Backend::reference: return BackendKind::reference;
+    case spec::Backend::cuda: return BackendKind::cuda;
+    case spec::Backend::automatic: return find_gpus().all.empty() ? BackendKind::cpu : BackendKind::cuda;
+    case spec::Backend::cpu: break;
+  }
+  return BackendKind::cpu;
+}
+
+// Why GPUs cannot run it; empty where they can.
+std::string no_gpu_because(const spec::MeshSpec& mesh, const Source& source) {
+  const Gpus gpus = find_gpus();
+  if (gpus.all.empty()) return gpus.none_because;
+  if (mesh.workers && *mesh.workers > std::ssize(gpus.all)) {
+    return "mesh.workers is " + std::to_string(*mesh.workers) + ", and there " +
+           (gpus.all.size() == 1 ? "is " : "are ") + counted(std::ssize(gpus.all), "GPU");
+  }
+  try {
+    make_backend(BackendKind::cuda, mesh, KernelChoice::best)->needs(source);
+  } catch (const Error& error) {
+    if (error.status() != ExitStatus::usage) throw;
+    return error.diagnostics().front().message;
+  }
+  return "";
+}
+
+}  // namespace
+
+std::unique_ptr<Backend> backend_of(const spec::MeshSpec& mesh, KernelChoice kernels) {
+  return make_backend(kind_of(mesh), mesh, kernels);
+}
+
+ChosenBackend choose_backend(const spec::MeshSpec& mesh, const Source& source, KernelChoice kernels) {
+  if (mesh.backend != spec::Backend::automatic) return {backend_of(mesh, kernels), ""};
+  const std::string because = no_gpu_because(mesh, source);
+  if (!because.empty()) return {make_backend(BackendKind::cpu, mesh, kernels), because};
+  const Gpus gpus = find_gpus();
+  return {make_backend(BackendKind::cuda, mesh, kernels),
+          counted(std::ssize(gpus.all), "GPU") + " found, the first is " + gpus.all.front().name};
+}
+
+std::string workers_text(const Backend& backend, const Source& source, const std::string& because) {
+  std::string workers = counted(backend.workers(source), backend.name() == "cuda" ? "GPU" : "worker");
+  if (because.empty()) return workers;
+  return workers + " (backend " + std::string(backend.name()) + ", taken by auto: " + because + ")";
+}
+
+Source run_source(const Setup& setup, bool private_copies) {
+  Source source;
+  source.private_copies = private_copies || setup.timetable.verify_every > 0;
+  source.members = spec::members(setup.spec());
+  const std::vector<data::Stream> streams = training_streams(setup);
+  source.entries.push_back(
+      {"train", setup.training, data::batches_in_memory(streams.front(), setup.batch), streams.size() > 1, true});
+  for (const EvaluationPlan& plan : setup.evaluations) {
+    source.entries.push_back({source.entries.size() == evaluate_entry ? "evaluate" : "evaluate_test", plan.program,
+                              data::batches_in_memory(data::Sampler::in_order(plan.batch.dataset), plan.batch)});
+  }
+  return source;
+}
+
+Source step_source(const Setup& setup) {
+  return {{{"train", setup.training, 1}}, setup.timetable.verify_every > 0, spec::members(setup.spec())};
+}
+
+std::vector<data::Stream> training_streams(const Setup& setup) {
+  std::vector<data::Stream> streams;
+  std::set<std::uint64_t> seeds;
+  for (std::int64_t m = 0; m < spec::members(setup.spec()); ++m) {
+    const spec::Spec& spec = setup.member_spec(m);
+    seeds.insert(data::seed_of(spec.data, spec.seed));
+    streams.push_back(data::training_stream(spec.data, spec.seed, *setup.source.train));
+  }
+  if (seeds.size() == 1 || !streams.front().is_random()) streams.resize(1, streams.front());
+  return streams;
+}
+
+std::vector<data::BatchBuffers> batch_slots(Module& module, std::size_t entry, const data::Dataset& dataset,
+                                            const data::BatchPlan& batch) {
+  std::vector<data::BatchBuffers> slots;
+  const auto rows = static_cast<std::size_t>(batch.rows());
+  const std::int64_t own = module.source().entries[entry].batch_by_member ? module.source().members : 1;
+  for (std::int64_t i = 0; i < module.slots(entry) * own; ++i) {
+    const auto memory = [&](std::string_view input, std::size_t row_bytes) -> std::byte* {
+      const std::span<std::byte> found = module.batch(entry, static_cast<int>(i / own), input, i % own);
+      if (!found.empty() && found.size() != rows * row_bytes) {
+        fail_running("a batch has " + std::to_string(rows * row_bytes) + " bytes of " + std::string(input) +
+                     "; the program has " + std::to_string(found.size()));
+      }
+      return found.data();
+    };
+    const std::size_t input = dataset.input().bytes(), target = dataset.target().bytes();
+    // A program that gathers its batch takes the numbers of the rows.
+    std::byte* const inputs = memory("inputs", input);
+    slots.push_back({inputs != nullptr ? inputs : memory(gathered_rows, input), memory("targets", target),
+                     reinterpret_cast<float*>(memory("mask", sizeof(float))),
+                     reinterpret_cast<std::int64_t*>(memory("rows", sizeof(std::int64_t))), input, target});
+  }
+  return slots;
+}
+
+void set_initial_values(Module& module, const Setup& setup, const Checkpoint* checkpoint) {
+  const Program& program = *setup.training;
+  for (std::size_t i = 0; i < program.inputs.size(); ++i) {
+    if (program.inputs[i].group == Group::state)
+      write_now(module, i, initial_state(program, setup.roles, i), every_member);
+  }
+  for (std::int64_t m = 0; m < module.source().members; ++m) {
+    set_hyper_inputs(module, setup, m);
+    if (checkpoint != nullptr) {
+      restore(module, setup, *checkpoint, m);
+      const std::int64_t skipped = checkpoint->state.members[static_cast<std::size_t>(m)].steps_skipped;
+      if (setup.roles.skipped) write_now(module, *setup.roles.skipped, std::as_bytes(std::span(&skipped, 1)), m);
+      continue;
+    }
+    const spec::Spec& spec = setup.member_spec(m);
+    const InitialValues values(setup.model, spec.model, spec.seed, setup.membership(m));
+    for (std::size_t i = 0; i < setup.model.parameters.size(); ++i) {
+      write_now(module, setup.roles.parameters[i], values.of(setup.model.parameters[i]), m);
+    }
+  }
+  set_learning_rate_scale(module, setup, 1.0, every_member);
+}
+
+double ema_correction(const spec::EmaSpec& ema, std::int64_t updates) {
+  return ema.debias && updates > 0 ? 1.0 - std::pow(ema.decay, static_cast<double>(updates)) : 1.0;
+}
+
+void set_ema_correction(Module& module, const Setup& setup, std::int64_t updates, std::int64_t member) {
+  const auto& ema = setup.member_spec(member).train.ema;
+  if (!ema || !ema->debias || setup.evaluations.empty()) return;
+  write_number(module, module.input("ema/correction"), ema_correction(*ema, updates), member);
+}
+
+void begin_averages(Module& module, const Setup& setup, bool as_parameters, std::int64_t member) {
+  for (std::size_t i = 0; i < setup.roles.ema.size(); ++i) {
+    std::vector<std::byte> value = bytes_of(module, module.input(train_entry, setup.roles.parameters[i]), {0, member});
+    if (!as_parameters) std::fill(value.begin(), value.end(), std::byte{0});
+    write_now(module, setup.roles.ema[i], value, member);
+  }
+}
+
+void set_learning_rate_scale(Module& module, const Setup& setup, double scale, std::int64_t member) {
+  if (const auto input = setup.roles.learning_rate_scale) {
+    write_number(module, module.input(train_entry, *input), scale, member);
+  }
+}
+
+void set_loss_numbers(Module& module, const model::Model& model, std::int64_t member) {
+  for (const model::Number& number : model::loss_numbers(model)) {
+    write_number(module, module.input(number.name), number.value, member);
+  }
+}
+
+void fill_first_batch(Module& module, const Setup& setup) {
+  load_data(module, setup);
+  const data::Dataset& dataset = *setup.fed();
+  for (const data::BatchBuffers& slot : batch_slots(module, train_entry, dataset, setup.batch)) {
+    data::fill(dataset, data::Sampler::in_order(setup.batch.dataset), setup.batch, 0, slot);
+  }
+}
+
+}  // namespace pmaptrain::train

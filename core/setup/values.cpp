@@ -1,0 +1,60 @@
+#include "core/setup/values.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace pmaptrain::train {
+namespace {
+
+// The largest parameter or piece of state, at most `most`.
+std::size_t slice_size(const Module& module, std::size_t most) {
+  std::size_t largest = 0;
+  for (std::size_t entry = 0; entry < module.source().entries.size(); ++entry) {
+    const Program& program = module.program(entry);
+    for (const Input& input : program.inputs) {
+      if (input.group == Group::params || input.group == Group::state) {
+        largest = std::max(largest, bytes(program.type(input.value)));
+      }
+    }
+  }
+  return std::min(largest, most);
+}
+
+}  // namespace
+
+std::vector<std::byte> bytes_of(Module& module, Handle value, Instance instance) {
+  std::vector<std::byte> bytes(module.slice_bytes(value));
+  module.wait(module.read(value, instance, bytes));
+  return bytes;
+}
+
+std::vector<double> numbers(std::span<const std::byte> bytes, DType dtype) {
+  return dispatch(dtype, [&]<class T>() {
+    std::vector<double> elements(bytes.size() / sizeof(T));
+    for (std::size_t i = 0; i < elements.size(); ++i) {
+      T number{};
+      std::memcpy(&number, bytes.data() + i * sizeof(T), sizeof number);
+      elements[i] = static_cast<double>(number);
+    }
+    return elements;
+  });
+}
+
+std::vector<double> numbers(Module& module, Handle value, Instance instance) {
+  return numbers(bytes_of(module, value, instance), module.type(value).dtype);
+}
+
+double scalar(Module& module, Handle value, Instance instance) { return numbers(module, value, instance).front(); }
+
+SlicedReader::SlicedReader(Module& module) : module_(module), slice_(slice_size(module, most_bytes)) {}
+
+void SlicedReader::read(Handle value, Instance instance, const std::function<void(std::span<const std::byte>)>& use) {
+  const std::size_t size = module_.slice_bytes(value);
+  for (std::size_t offset = 0; offset < size; offset += slice_.size()) {
+    const std::span<std::byte> slice(slice_.data(), std::min(slice_.size(), size - offset));
+    module_.wait(module_.read(value, instance, slice, offset));
+    use(slice);
+  }
+}
+
+}  // namespace pmaptrain::train

@@ -1,0 +1,210 @@
+#include "core/step/optimizer.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+
+#include "core/base/text.h"
+#include "core/model/arithmetic.h"
+#include "core/step/clipping.h"
+#include "core/step/timetable.h"
+
+namespace pmaptrain::train {
+namespace {
+
+[[noreturn]] void refuse(const Place& place, std::string message, std::string help) {
+  throw Error(ExitStatus::usage, Diagnostic{"config", place, std::move(message), std::move(help), {}});
+}
+
+// A rate that the model's element type cannot hold would train nothing, or break everything, without a word.
+void check_scaled_rate(const spec::OptimizerSpec& optimizer, double rate, double factor, std::int64_t global_batch) {
+  if (!optimizer.base_batch_size) return;  // then it is the config's own, which has been checked
+  const bool vanishes = rate != 0 && std::abs(rate) < std::numeric_limits<float>::denorm_min();
+  if (!vanishes && !(std::abs(rate) > std::numeric_limits<float>::max())) return;
+  const std::string base = std::to_string(*optimizer.base_batch_size);
+  refuse(optimizer.base_batch_size_place,
+         "base_batch_size " + base + " makes the learning rate " + exact(rate / factor) + " × " +
+             std::to_string(global_batch) + " / " + base + " = " + exact(rate) +
+             (vanishes ? ", which is 0 in f32" : ", which is infinite in f32"),
+         "the batch size that the learning rate was chosen for");
+}
+
+bool matches_any(const std::vector<spec::Pattern>& patterns, const std::string& name) {
+  return std::any_of(patterns.begin(), patterns.end(),
+                     [&](const spec::Pattern& pattern) { return matches(pattern.text, name); });
+}
+
+// The parameters whose names are most like a pattern: those of the nearest name, else all, of which some are shown.
+std::string parameters_like(const spec::Pattern& pattern, const std::vector<std::string>& names) {
+  std::string plain = pattern.text;
+  std::erase(plain, '*');
+  if (const std::string near = nearest(plain, names); !near.empty()) return "did you mean '" + near + "'?";
+  constexpr std::size_t most = 8;
+  const std::size_t shown = std::min(most, names.size());
+  const std::vector<std::string> some(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown));
+  const std::string more = names.size() > most ? " and " + std::to_string(names.size() - most) + " more" : "";
+  return "the parameters are " + join(some, ", ") + more;
+}
+
+// A list for several models may have patterns without a match, but not all of them.
+void check_exclude(const spec::OptimizerSpec& optimizer, const std::vector<std::string>& names) {
+  const std::vector<spec::Pattern>& exclude = optimizer.weight_decay_exclude;
+  if (exclude.empty() ||
+      std::any_of(names.begin(), names.end(), [&](const std::string& name) { return matches_any(exclude, name); })) {
+    return;
+  }
+  refuse(exclude.front().place, "no parameter of this model matches weight_decay_exclude",
+         parameters_like(exclude.front(), names));
+}
+
+std::vector<Tuning> make_tuning(const spec::OptimizerSpec& optimizer, const model::Model& model) {
+  std::vector<std::string> names;
+  for (const model::Parameter& parameter : model.parameters) names.push_back(parameter.name);
+  for (const spec::ParameterGroup& group : optimizer.groups) {
+    for (const spec::Pattern& pattern : group.parameters) {
+      const bool found =
+          std::any_of(names.begin(), names.end(), [&](const std::string& name) { return matches(pattern.text, name); });
+      if (!found) {
+        refuse(pattern.place, "no parameter of this model matches '" + pattern.text + "'",
+               parameters_like(pattern, names));
+      }
+    }
+  }
+  check_exclude(optimizer, names);
+  std::vector<Tuning> tuning;
+  std::vector<bool> applies(optimizer.groups.size(), false);
+  for (const std::string& name : names) {
+    Tuning& own = tuning.emplace_back();
+    own.weight_decay = {"weight_decay", weight_decay_of(optimizer.rule).value_or(0.0), model.dtype};
+    const auto group =
+        std::find_if(optimizer.groups.begin(), optimizer.groups.end(),
+                     [&](const spec::ParameterGroup& candidate) { return matches_any(candidate.parameters, name); });
+    if (group != optimizer.groups.end()) {
+      applies[static_cast<std::size_t>(group - optimizer.groups.begin())] = true;
+      const std::string at = "groups/" + std::to_string(group - optimizer.groups.begin()) + "/";
+      if (group->learning_rate_scale) {
+        own.learning_rate_scale = {at + "learning_rate_scale", *group->learning_rate_scale, model.dtype};
+      }
+      if (group->weight_decay) own.weight_decay = {at + "weight_decay", *group->weight_decay, model.dtype};
+      own.trained = !group->freeze;
+    }
+    if (own.weight_decay.value == 0.0 || matches_any(optimizer.weight_decay_exclude, name))
+      own.weight_decay = {"", 0.0};
+  }
+  for (std::size_t i = 0; i < applies.size(); ++i) {
+    if (applies[i]) continue;
+    refuse(optimizer.groups[i].parameters.front().place,
+           "this group applies to no parameter: groups before it match all that its patterns match",
+           "the first group that matches a parameter applies to it: move this group up, or remove it");
+  }
+  const bool any = std::any_of(tuning.begin(), tuning.end(), [](const Tuning& own) { return own.trained; });
+  if (!any && !tuning.empty()) {
+    refuse(optimizer.groups.front().parameters.front().place, "groups freeze every parameter of the model",
+           "leave at least one parameter to train");
+  }
+  return tuning;
+}
+
+// The largest magnitude of an element of the gradient, after clipping.
+double largest_gradient(const spec::OptimizerSpec& optimizer) {
+  const double most = static_cast<double>(std::numeric_limits<float>::max());
+  const double norm = optimizer.clip_by_global_norm.value_or(most) * (1.0 + 1e-5);  // by rounding
+  return std::min({most, optimizer.clip.value_or(most), norm});
+}
+
+}  // namespace
+
+std::vector<std::size_t> Optimizer::trained() const {
+  std::vector<std::size_t> indices;
+  for (std::size_t i = 0; i < tuning.size(); ++i) {
+    if (tuning[i].trained) indices.push_back(i);
+  }
+  return indices;
+}
+
+Optimizer make_optimizer(const spec::OptimizerSpec& spec, const model::Model& model, const data::BatchPlan& batch,
+                         std::int64_t schedule_steps, std::optional<std::int64_t> schedule_began) {
+  Optimizer optimizer{spec, 0.0, {}, make_tuning(spec, model), true};
+  const double factor =
+      spec.base_batch_size ? static_cast<double>(batch.global) / static_cast<double>(*spec.base_batch_size) : 1.0;
+  optimizer.learning_rate = spec.base_batch_size ? spec.learning_rate.value * static_cast<double>(batch.global) /
+                                                       static_cast<double>(*spec.base_batch_size)
+                                                 : spec.learning_rate.value;
+  if (spec.learning_rate.schedule) {
+    const auto steps_of = [&](const spec::Duration& duration, const std::string& key) {
+      return to_steps(duration, batch, key);
+    };
+    optimizer.schedule = make_schedule(spec.learning_rate, steps_of, schedule_steps, factor);
+    optimizer.schedule->began = schedule_began;
+    optimizer.learning_rate = largest_rate(*optimizer.schedule);
+  }
+  check_scaled_rate(spec, optimizer.learning_rate, factor, batch.global);
+  optimizer.overflows = may_overflow(optimizer);
+  return optimizer;
+}
+
+double learning_rate_at(const Optimizer& optimizer, std::int64_t update) {
+  return optimizer.schedule ? rate_after(*optimizer.schedule, update - 1) : optimizer.learning_rate;
+}
+
+std::string rule_name(const spec::OptimizerSpec& optimizer) { return spec::to_string(optimizer.rule); }
+
+std::vector<model::Number> optimizer_numbers(const Optimizer& optimizer, DType dtype) {
+  std::vector<model::Number> all;
+  const auto append = [&](const std::vector<model::Number>& more) { all.insert(all.end(), more.begin(), more.end()); };
+  if (optimizer.schedule) {
+    append(schedule_numbers(*optimizer.schedule));
+  } else {
+    all.push_back({"learning_rate", optimizer.learning_rate, dtype});
+  }
+  append(clipping_numbers(optimizer.spec, dtype));
+  append(rule_numbers(optimizer.spec.rule, dtype));
+  std::set<std::string> known{""};
+  for (const std::size_t i : optimizer.trained()) {
+    for (const model::Number& number : {optimizer.tuning[i].learning_rate_scale, optimizer.tuning[i].weight_decay}) {
+      if (known.insert(number.name).second) all.push_back(number);
+    }
+  }
+  return all;
+}
+
+Update optimizer_update(Builder& b, const Optimizer& optimizer, const model::Numbers& numbers,
+                        std::span<const Value> parameters, std::span<const Value> gradients,
+                        const std::vector<std::vector<Value>>& slots, Value step, Value learning_rate) {
+  const std::vector<std::size_t> trained = optimizer.trained();
+  assert(parameters.size() == trained.size() && gradients.size() == trained.size());
+  assert(slots.size() == slot_kinds(optimizer.spec.rule).size());
+  Update update{{}, slots};
+  if (parameters.empty()) return update;
+  const Corrections shared = corrections(b, optimizer.spec.rule, numbers, step, b.type(parameters.front()).dtype);
+  std::map<std::string, Value> rates{{"", learning_rate}};  // by the name of the scale
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const Tuning& tuning = optimizer.tuning[trained[i]];
+    const std::string& scale = tuning.learning_rate_scale.name;
+    if (!rates.contains(scale)) rates[scale] = model::mul(b, learning_rate, numbers[scale]);
+    std::optional<Value> decay;
+    if (!tuning.weight_decay.name.empty()) decay = numbers[tuning.weight_decay.name];
+    std::vector<Value> own;
+    own.reserve(slots.size());
+    for (const std::vector<Value>& kind : slots) own.push_back(kind[i]);
+    RuleCall call{b, parameters[i], gradients[i], own, rates[scale], decay, shared, numbers};
+    update.parameters.push_back(updated_parameter(optimizer.spec.rule, call));
+    for (std::size_t k = 0; k < own.size(); ++k) update.slots[k][i] = own[k];
+  }
+  return update;
+}
+
+bool may_overflow(const Optimizer& optimizer) {
+  const double gradient = largest_gradient(optimizer.spec);
+  return std::any_of(optimizer.tuning.begin(), optimizer.tuning.end(), [&](const Tuning& tuning) {
+    if (!tuning.trained) return false;
+    const double rate = optimizer.learning_rate * tuning.learning_rate_scale.value;
+    return !(largest_change(optimizer.spec.rule, {rate, tuning.weight_decay.value, gradient}) <=
+             1e30);  // also of no number
+  });
+}
+
+}  // namespace pmaptrain::train

@@ -1,0 +1,520 @@
+#include "core/step/step_program.h"
+
+#include <cassert>
+#include <cstring>
+
+#include "core/graph/check.h"
+#include "core/graph/differentiate.h"
+#include "core/graph/passes.h"
+#include "core/model/arithmetic.h"
+#include "core/ops/support/rules.h"
+#include "core/step/clipping.h"
+
+namespace pmaptrain::train {
+namespace {
+
+using model::add;
+using model::cast;
+using model::div;
+using model::select;
+
+// Values that are used together, in the order in which loops and collectives carry them.
+struct Sums {
+  std::vector<Value> gradients;  // of the unnormalised sum of losses, by trained parameter
+  std::vector<Value> measures;   // in the order of measure_parts
+  Value count;
+
+  std::vector<Value> flat() const {
+    std::vector<Value> values = gradients;
+    values.insert(values.end(), measures.begin(), measures.end());
+    values.push_back(count);
+    return values;
+  }
+  Sums like(std::span<const Value> values) const {
+    const auto split = values.begin() + static_cast<std::ptrdiff_t>(gradients.size());
+    return {{values.begin(), split}, {split, values.end() - 1}, values.back()};
+  }
+};
+
+class StepBuilder {
+ public:
+  StepBuilder(const model::Model& model, const spec::Spec& spec, const Optimizer& optimizer,
+              const model::BatchShape& batch, const OpSet& ops, EpochOf epoch)
+      : model_(model),
+        spec_(spec),
+        optimizer_(optimizer),
+        batch_(batch),
+        epoch_of_(epoch),
+        axes_(spec.data.axes),
+        trained_(optimizer.trained()),
+        b_(program_, ops) {
+    assert(batch.rows_per_device % batch.microbatches == 0);
+    program_.mesh = spec.mesh.mesh;
+  }
+
+  Program model_stage() {
+    program_.name = "model";
+    declare_model(batch_.rows_per_device / batch_.microbatches);
+    const model::LocalSums sums = forward(parameters_, batch_values_, dropout_keys_, model_values_);
+    output_measures(sums.measures, sums.count);
+    return finish("building the model");
+  }
+
+  Program grad_stage() {
+    program_.name = "grad";
+    declare_model(batch_.rows_per_device);
+    const Sums sums = device_sums();
+    output_measures(sums.measures, sums.count);
+    output_gradients(sums.gradients);
+    return finish("differentiating the model");
+  }
+
+  Program synchronised_stage() {
+    program_.name = "synchronised";
+    declare_model(batch_.rows_per_device);
+    Sums global = synchronised(device_sums());
+    const Value divisor = divisor_of(global);
+    output_measures(measure_means(global, divisor), global.count);
+    const Builder::Scope scope(b_, {"normalise", {}});
+    for (Value& gradient : global.gradients) gradient = div(b_, gradient, divisor);
+    output_gradients(global.gradients);
+    return finish("synchronising the gradients");
+  }
+
+  StepProgram final_stage() {
+    program_.name = "train_step";
+    declare_parameters();
+    declare_state();
+    declare_batch(batch_.rows_per_device);
+    declare_numbers(step_numbers(model_, spec_, optimizer_));
+    declare_learning_rate_scale();
+    declare_dropout();
+    name_inputs();
+
+    const Sums global = synchronised(device_sums());
+    const Value divisor = divisor_of(global);
+    const std::vector<Value> means = measure_means(global, divisor);
+    const Norms norms = gradient_norms(global.gradients, divisor);
+    const Clipping clipping = clipping_of(b_, optimizer_.spec, numbers_, global.gradients, divisor, norms);
+    const Value next_step = following(step_);
+    const Value learning_rate = learning_rate_now();
+    const Value good = guard(global, means.front(), norms, clipping, divisor, next_step, learning_rate);
+    // A divisor that waits for the verdict keeps the update's arithmetic with the selects that commit it: one pass over
+    // memory, which stores nothing in between.
+    const Value known_good = select(b_, good, divisor, b_.constant(model_.dtype, 1.0));
+    const std::vector<Value> gradients =
+        clipped_means(b_, optimizer_.spec, numbers_, global.gradients, known_good, clipping);
+    const Update update = updated(trained_parameters(), gradients, slots_, next_step, learning_rate);
+    commit(update, next_step, good);
+    average(update, good);
+    accumulate(global, good);
+
+    output_measures(means, global.count);
+    roles_.grad_norm = output("grad_norm", norms.global);
+    roles_.used_learning_rate = output("learning_rate", learning_rate);
+    return {finish("building the training step"), std::move(roles_)};
+  }
+
+ private:
+  // ---- inputs ----
+  // Those of a stage without an update.
+  void declare_model(std::int64_t rows) {
+    declare_parameters();
+    declare_batch(rows);
+    declare_numbers(model_.numbers());
+    declare_dropout();
+  }
+
+  void declare_parameters() {
+    for (const model::Parameter& parameter : model_.parameters) {
+      parameters_.push_back(b_.input(Group::params, parameter.name, {model_.dtype, parameter.shape, {}}));
+    }
+  }
+
+  void declare_state() {
+    for (const SlotKind& kind : slot_kinds(optimizer_.spec.rule)) {
+      std::vector<Value>& slots = slots_.emplace_back();
+      for (const std::size_t i : trained_) slots.push_back(of_parameter(kind.name, i, kind.initial));
+    }
+    if (spec_.train.ema) {
+      for (std::size_t i = 0; i < parameters_.size(); ++i) ema_.push_back(of_parameter("ema", i, 0.0));
+    }
+    step_ = b_.input(Group::state, "step", {DType::i64, {}, {}});
+    guard_ = halts() ? b_.input(Group::state, "finite", {DType::boolean, {}, {}})
+                     : b_.input(Group::state, "skipped", {DType::i64, {}, {}});
+    for (const model::MeasurePart& part : model::measure_parts(model_)) {
+      epoch_.push_back(b_.input(Group::state, "epoch/" + part.name, {DType::f64, part.shape, {}}));
+    }
+    epoch_.push_back(b_.input(Group::state, "epoch/examples", {DType::f64, {}, {}}));
+  }
+
+  // A piece of state that belongs to a parameter, and what its elements begin with.
+  Value of_parameter(const std::string& kind, std::size_t parameter, double initial) {
+    const auto& [name, shape] = std::pair(model_.parameters[parameter].name, model_.parameters[parameter].shape);
+    const Value state = b_.input(Group::state, kind + "/" + name, {model_.dtype, shape, {}});
+    if (initial != 0.0) roles_.initial[index_of(state)] = initial;
+    return state;
+  }
+
+  // The model's come first: step_numbers().
+  void declare_numbers(const std::vector<model::Number>& numbers) {
+    const std::vector<Value> values = model::declare_numbers(b_, numbers);
+    numbers_ = {numbers, values};
+    model_values_.assign(values.begin(), values.begin() + std::ssize(model_.numbers()));
+    roles_.numbers = indices_of(values);
+  }
+
+  void declare_learning_rate_scale() {
+    if (!spec_.optimizer.reduce_on_plateau) return;
+    learning_rate_scale_ = b_.input(Group::hyper, "learning_rate_scale", {model_.dtype, {}, {}});
+  }
+
+  void declare_batch(std::int64_t rows) {
+    const model::BatchInputs batch = model::declare_batch(b_, model_, axes_, rows, true);
+    batch_values_ = {batch.inputs, batch.targets, batch.mask, batch.rows};
+  }
+
+  void declare_dropout() {
+    for (const std::string& layer : model_.drawing_layers()) {
+      dropout_keys_.push_back(b_.input(Group::hyper, "dropout/" + layer, {DType::u32, {2}, {}}));
+    }
+  }
+
+  // All inputs are declared before the first equation, so that an input's value is its place.
+  static std::size_t index_of(Value input) { return static_cast<std::size_t>(input.id); }
+  static std::vector<std::size_t> indices_of(std::span<const Value> inputs) {
+    std::vector<std::size_t> indices;
+    for (Value input : inputs) indices.push_back(index_of(input));
+    return indices;
+  }
+
+  void name_inputs() {
+    roles_.parameters = indices_of(parameters_);
+    roles_.ema = indices_of(ema_);
+    roles_.step = index_of(step_);
+    (halts() ? roles_.finite : roles_.skipped) = index_of(guard_);
+    roles_.epoch_sums = indices_of(std::span(epoch_).first(epoch_.size() - 1));
+    roles_.epoch_examples = index_of(epoch_.back());
+    if (learning_rate_scale_) roles_.learning_rate_scale = index_of(*learning_rate_scale_);
+    if (halts()) roles_.initial[*roles_.finite] = 1.0;
+    roles_.dropout_keys = indices_of(dropout_keys_);
+  }
+
+  bool halts() const { return spec_.train.on_nonfinite == spec::OnNonfinite::halt; }
+
+  // ---- one device ----
+  // `batch` is inputs, targets, mask, rows; `values` are those of the model's numbers.
+  model::LocalSums forward(std::span<const Value> parameters, std::span<const Value> batch, std::span<const Value> keys,
+                           std::span<const Value> values) {
+    const model::Numbers numbers(model_.numbers(), values);
+    const Value output = model::apply(b_, model_, {batch[0], parameters, true, keys, batch[3], numbers});
+    return model::local_sums(b_, model_, output, batch[1], batch[2], numbers);
+  }
+
+  // Sums and gradients of one microbatch, for parameters that already vary over the data axes: so their cotangents
+  // vary too, and no reduction arises inside the loop.
+  Sums microbatch_sums(std::span<const Value> parameters, std::span<const Value> batch, std::span<const Value> keys,
+                       std::span<const Value> values) {
+    const model::LocalSums sums = forward(parameters, batch, keys, values);
+    const Value loss = sums.measures.front();
+    const Value seed = b_.vary(b_.constant(model_.dtype, 1.0), b_.type(loss).varying);
+    return {differentiate(b_, loss, seed, trained_of(parameters)), sums.measures, sums.count};
+  }
+
+  // The sums over all microbatches.
+  Sums device_sums() {
+    std::vector<Value> varying;
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      const Builder::Scope scope(b_, {model_.parameters[i].name, model_.parameters[i].place});
+      varying.push_back(b_.vary(parameters_[i], axes_));
+    }
+    if (batch_.microbatches == 1) return microbatch_sums(varying, batch_values_, dropout_keys_, model_values_);
+
+    const Builder::Scope scope(b_, {"microbatches", spec_.data.microbatches_place});
+    Sums zeros;
+    for (const std::size_t i : trained_) {
+      zeros.gradients.push_back(zero(model_.parameters[i].shape, model_.dtype));
+    }
+    for (const model::MeasurePart& part : model::measure_parts(model_)) {
+      zeros.measures.push_back(zero(part.shape, part.wide ? DType::f64 : model_.dtype));
+    }
+    zeros.count = zero({}, model_.dtype);
+
+    std::vector<Value> constants = varying;
+    constants.insert(constants.end(), dropout_keys_.begin(), dropout_keys_.end());
+    constants.insert(constants.end(), model_values_.begin(), model_values_.end());
+    const auto body = [&](std::span<const Value> consts, std::span<const Value> carries,
+                          std::span<const Value> slices) {
+      const Sums sums =
+          microbatch_sums(consts.first(varying.size()), slices, consts.subspan(varying.size(), dropout_keys_.size()),
+                          consts.last(model_values_.size()));
+      std::vector<Value> next = sums.flat();
+      for (std::size_t i = 0; i < next.size(); ++i) next[i] = add(b_, carries[i], next[i]);
+      return next;
+    };
+    return zeros.like(ops::loop(b_, batch_.microbatches, constants, zeros.flat(), batch_values_, body));
+  }
+
+  std::vector<Value> trained_of(std::span<const Value> parameters) const {
+    std::vector<Value> trained;
+    trained.reserve(trained_.size());
+    for (const std::size_t i : trained_) trained.push_back(parameters[i]);
+    return trained;
+  }
+  std::vector<Value> trained_parameters() const { return trained_of(parameters_); }
+
+  Value zero(const Shape& shape, DType dtype) { return b_.vary(b_.constant(dtype, 0.0, shape), axes_); }
+
+  // ---- all devices ----
+  Sums synchronised(const Sums& local) {
+    const Builder::Scope scope(b_, {"synchronise", {}});
+    std::vector<Synchronised> values;
+    for (Value value : local.flat()) values.push_back({value, {}});
+    return local.like(synchronise(b_, values));
+  }
+
+  // Sums over examples become means over the global count, so uneven shards weigh right; or over the sum of the
+  // weights. A count of zero divides by one: then every mean is zero, and guard() refuses the update.
+  Value divisor_of(const Sums& global) {
+    const Builder::Scope scope(b_, {"normalise", {}});
+    const Value one = b_.constant(model_.dtype, 1.0);
+    if (!model_.weighted) return b_.emit(ops::Max{}, {global.count, one});
+    const Value weight = global.measures.back();
+    return select(b_, b_.emit(ops::Gt{}, {weight, b_.constant(model_.dtype, 0.0)}), weight, one);
+  }
+
+  std::vector<Value> measure_means(const Sums& global, Value divisor) {
+    const Builder::Scope scope(b_, {"normalise", {}});
+    std::vector<Value> means;
+    for (Value sum : global.measures) {
+      const Value count = cast(b_, divisor, b_.type(sum).dtype);
+      means.push_back(div(b_, sum, count));
+    }
+    return means;
+  }
+
+  // From the sums, so that the mean is never stored: its norm is theirs by the count.
+  Norms gradient_norms(const std::vector<Value>& sums, Value divisor) {
+    const Builder::Scope scope(b_, {"grad_norm", {}});
+    const Norms norms = norms_of(b_, sums, model_.dtype);
+    if (sums.empty()) return norms;
+    const Value count = cast(b_, divisor, DType::f64);
+    return {div(b_, norms.global, count), div(b_, norms.largest, divisor)};
+  }
+
+  // bool[]: whether this step counts. What is not finite is one element's doing, never that of a norm which overflows.
+  Value guard(const Sums& global, Value loss, const Norms& norms, const Clipping& clipping, Value divisor,
+              Value next_step, Value learning_rate) {
+    const Builder::Scope scope(b_, {"guard", {}});
+    const Value no = b_.constant(DType::boolean, 0.0);
+    Value good = b_.emit(ops::Gt{}, {global.count, b_.constant(model_.dtype, 0.0)});
+    const auto demand = [&](Value also) { good = select(b_, also, good, no); };
+    demand(b_.emit(ops::IsFinite{}, {loss}));
+    demand(b_.emit(ops::IsFinite{}, {norms.largest}));
+    if (optimizer_.overflows) {
+      for (Value finite : finite_updates(global, divisor, clipping, next_step, learning_rate)) demand(finite);
+    } else {
+      demand(b_.emit(ops::IsFinite{}, {squares_bound(b_, optimizer_.spec.rule, clipping.largest)}));
+    }
+    if (halts()) {
+      demand(guard_);
+      replace(guard_, good);
+    } else {
+      replace(guard_, select(b_, good, guard_, add(b_, guard_, 1.0)));
+    }
+    return good;
+  }
+
+  // bool[] by parameter: whether all elements of its update are finite, slots included. The barriers keep this
+  // arithmetic apart from that of the update which is committed: to compute it twice costs less than to keep the new
+  // values until they are judged.
+  std::vector<Value> finite_updates(const Sums& global, Value divisor, const Clipping& clipping, Value next_step,
+                                    Value learning_rate) {
+    const auto apart = [&](const std::vector<Value>& values) {
+      std::vector<Value> copies;
+      copies.reserve(values.size());
+      for (Value value : values) copies.push_back(b_.emit(ops::OptimizationBarrier{}, {value}));
+      return copies;
+    };
+    const std::vector<Value> parameters = apart(trained_parameters());
+    const std::vector<Value> gradients =
+        clipped_means(b_, optimizer_.spec, numbers_, global.gradients, divisor, clipping);
+    std::vector<std::vector<Value>> slots;
+    for (const std::vector<Value>& kind : slots_) slots.push_back(apart(kind));
+    const Update update = updated(parameters, gradients, slots, next_step, learning_rate);
+    const Value yes = b_.constant(DType::u8, 0.0), no = b_.constant(DType::u8, 1.0);
+    std::vector<Value> found;
+    for (std::size_t i = 0; i < update.parameters.size(); ++i) {
+      Value bad = select(b_, b_.emit(ops::IsFinite{}, {update.parameters[i]}), yes, no);
+      for (const std::vector<Value>& kind : update.slots) {
+        bad = select(b_, b_.emit(ops::IsFinite{}, {kind[i]}), bad, no);
+      }
+      const Value any = b_.emit(ops::ReduceMax{ops::all_dims(b_.type(bad).shape)}, {bad});
+      found.push_back(b_.emit(ops::Eq{}, {any, yes}));
+    }
+    return found;
+  }
+
+  // What the optimizer appends is said to come from its place.
+  Builder::Scope in_optimizer() { return {b_, {rule_name(optimizer_.spec), optimizer_.spec.place}}; }
+
+  // The rate of this step, of the model's dtype. A schedule is computed in f64.
+  Value learning_rate_now() {
+    const Builder::Scope scope(b_, {"learning_rate", optimizer_.spec.learning_rate.place});
+    const Value rate = optimizer_.schedule
+                           ? cast(b_, rate_after(b_, *optimizer_.schedule, numbers_, step_), model_.dtype)
+                           : numbers_["learning_rate"];
+    return learning_rate_scale_ ? model::mul(b_, rate, *learning_rate_scale_) : rate;
+  }
+
+  Value following(Value step) {
+    const Builder::Scope scope = in_optimizer();
+    return add(b_, step, 1.0);
+  }
+
+  Update updated(const std::vector<Value>& parameters, const std::vector<Value>& gradients,
+                 const std::vector<std::vector<Value>>& slots, Value next_step, Value learning_rate) {
+    const Builder::Scope scope = in_optimizer();
+    return optimizer_update(b_, optimizer_, numbers_, parameters, gradients, slots, next_step, learning_rate);
+  }
+
+  void commit(const Update& update, Value next_step, Value good) {
+    const Builder::Scope scope = in_optimizer();
+    replace(step_, select(b_, good, next_step, step_));
+    const std::vector<Value> parameters = trained_parameters();
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      replace(parameters[i], select(b_, good, update.parameters[i], parameters[i]));
+      for (std::size_t k = 0; k < slots_.size(); ++k) {
+        replace(slots_[k][i], select(b_, good, update.slots[k][i], slots_[k][i]));
+      }
+    }
+  }
+
+  // optax.ema of the new parameters: finite where these are.
+  void average(const Update& update, Value good) {
+    if (!spec_.train.ema) return;
+    const Builder::Scope scope(b_, {"ema", {}});
+    std::vector<Value> parameters = parameters_;
+    for (std::size_t i = 0; i < trained_.size(); ++i) parameters[trained_[i]] = update.parameters[i];
+    for (std::size_t i = 0; i < ema_.size(); ++i) {
+      const Value past = model::mul(b_, ema_[i], numbers_["ema/decay"]);
+      const Value next = add(b_, past, model::mul(b_, parameters[i], numbers_["ema/decay/rest"]));
+      replace(ema_[i], select(b_, good, next, ema_[i]));
+    }
+  }
+
+  // The epoch's sums, in double because they run over many batches. A step that does not count is left out.
+  void accumulate(const Sums& global, Value good) {
+    const Builder::Scope scope(b_, {"epoch", {}});
+    std::vector<Value> sums = global.measures;
+    sums.push_back(global.count);
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      const Value sum = cast(b_, sums[i], DType::f64);
+      if (epoch_of_ == EpochOf::one_step) {
+        replace(epoch_[i], select(b_, good, sum, b_.constant(DType::f64, 0.0, b_.type(sum).shape)));
+      } else {
+        replace(epoch_[i], select(b_, good, add(b_, epoch_[i], sum), epoch_[i]));
+      }
+    }
+  }
+
+  void replace(Value input, Value next) {
+    Input& replaced = program_.inputs.at(index_of(input));
+    assert(replaced.value == input);
+    replaced.next = next;
+  }
+
+  void output_measures(const std::vector<Value>& measures, Value count) {
+    const std::vector<model::MeasurePart> parts = model::measure_parts(model_);
+    for (std::size_t i = 0; i < parts.size(); ++i) roles_.means.push_back(output(parts[i].name, measures[i]));
+    roles_.count = output("count", count);
+  }
+
+  void output_gradients(const std::vector<Value>& gradients) {
+    for (std::size_t i = 0; i < trained_.size(); ++i) {
+      b_.output("grad." + model_.parameters[trained_[i]].name, gradients[i]);
+    }
+  }
+
+  // Returns its index.
+  std::size_t output(const std::string& name, Value value) {
+    b_.output(name, value);
+    return program_.outputs.size() - 1;
+  }
+
+  Program finish(std::string_view what) {
+    check(program_, what);
+    return std::move(program_);
+  }
+
+  const model::Model& model_;
+  const spec::Spec& spec_;
+  const Optimizer& optimizer_;
+  const model::BatchShape batch_;
+  const EpochOf epoch_of_;
+  const AxisSet axes_;
+  const std::vector<std::size_t> trained_;  // indices of parameters
+  Program program_;
+  Builder b_;
+
+  std::vector<Value> parameters_, batch_values_, dropout_keys_, epoch_;
+  std::vector<std::vector<Value>> slots_;  // by kind, then by trained parameter
+  std::vector<Value> ema_;                 // by parameter, or none
+  Value step_, guard_;
+  model::Numbers numbers_;
+  std::vector<Value> model_values_;  // of the model's numbers
+  std::optional<Value> learning_rate_scale_;
+  StepRoles roles_;
+};
+
+}  // namespace
+
+std::vector<model::Number> step_numbers(const model::Model& model, const spec::Spec& spec, const Optimizer& optimizer) {
+  std::vector<model::Number> all = model.numbers();
+  const std::vector<model::Number> of_optimizer = optimizer_numbers(optimizer, model.dtype);
+  all.insert(all.end(), of_optimizer.begin(), of_optimizer.end());
+  if (const auto& ema = spec.train.ema) {
+    all.push_back({"ema/decay", ema->decay, model.dtype});
+    all.push_back({"ema/decay/rest", 1.0 - ema->decay, model.dtype});
+  }
+  return all;
+}
+
+Program train_program(const model::Model& model, const spec::Spec& spec, const Optimizer& optimizer,
+                      const model::BatchShape& batch, const OpSet& ops, Stage stage, EpochOf epoch) {
+  StepBuilder builder(model, spec, optimizer, batch, ops, epoch);
+  switch (stage) {
+    case Stage::model: return builder.model_stage();
+    case Stage::grad: return builder.grad_stage();
+    case Stage::synchronised: return builder.synchronised_stage();
+    case Stage::final: break;
+  }
+  return builder.final_stage().program;
+}
+
+StepProgram step_program(const model::Model& model, const spec::Spec& spec, const Optimizer& optimizer,
+                         const model::BatchShape& batch, const OpSet& ops, EpochOf epoch) {
+  return StepBuilder(model, spec, optimizer, batch, ops, epoch).final_stage();
+}
+
+std::vector<std::byte> initial_state(const Program& program, const StepRoles& roles, std::size_t input) {
+  const Type& type = program.type(program.inputs[input].value);
+  std::vector<std::byte> bytes(pmaptrain::bytes(type));
+  const auto initial = roles.initial.find(input);
+  if (initial == roles.initial.end()) return bytes;
+  dispatch(type.dtype, [&]<class T>() {
+    const T value = static_cast<T>(initial->second);
+    for (std::size_t i = 0; i < bytes.size(); i += sizeof value) std::memcpy(bytes.data() + i, &value, sizeof value);
+  });
+  return bytes;
+}
+
+std::vector<std::size_t> StepRoles::guard() const {
+  std::vector<std::size_t> inputs;
+  for (const std::optional<std::size_t>& input : {finite, skipped}) {
+    if (input) inputs.push_back(*input);
+  }
+  return inputs;
+}
+
+}  // namespace pmaptrain::train

@@ -1,0 +1,158 @@
+#include "core/train/write_checkpoint.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <map>
+#include <string_view>
+
+#include "core/base/text.h"
+#include "core/data/sources/open.h"
+#include "core/setup/start.h"
+
+namespace pmaptrain::train {
+namespace {
+
+std::string list_of(const std::vector<double>& numbers) {
+  std::vector<std::string> items;
+  for (const double number : numbers) items.push_back(exact(number));
+  return "[" + join(items, ", ") + "]";
+}
+
+// What a program that reads the parameters alone must know of them: outputs become targets by these numbers.
+std::map<std::string, std::string> metadata_of(const RunState& state) {
+  const auto& targets = state.encoding.targets;
+  if (!targets) return {};
+  return {{"target_mean", list_of(targets->mean)}, {"target_std", list_of(targets->std)}};
+}
+
+// Writes a file of inputs, by the names of their tensors, into a checkpoint, and its checksum into the state.
+void write_file(const Directory& into, const std::string& name, const Program& program,
+                const std::map<std::string_view, std::size_t>& inputs, const Slices& slices, RunState& state,
+                const std::map<std::string, std::string>& metadata = {}) {
+  std::vector<TensorView> tensors;
+  for (const auto& [tensor, input] : inputs) {
+    const Type& type = program.type(program.inputs[input].value);
+    Shape shape = type.shape;
+    if (state.is_ensemble) shape.insert(shape.begin(), std::ssize(state.members));
+    tensors.push_back({std::string(tensor), type.dtype, std::move(shape), {}});
+  }
+  FileWriter file(into.place(name));
+  const auto write_elements = [&](const TensorView& tensor) {
+    for (std::int64_t member = 0; member < std::ssize(state.members); ++member) {
+      slices(inputs.at(tensor.name), member, [&](std::span<const std::byte> slice) { file.write(slice); });
+    }
+  };
+  write_safetensors(file, tensors, write_elements, metadata);
+  file.close();
+  state.checksums[name] = "xxh3:" + file.checksum();
+}
+
+// The elements divided by a number, as the evaluation divides them.
+template <class T>
+void use_divided(std::span<const std::byte> slice, T by, const UseSlice& use) {
+  std::array<T, 4096> quotients;
+  while (!slice.empty()) {
+    const std::size_t count = std::min(quotients.size(), slice.size() / sizeof(T));
+    std::memcpy(quotients.data(), slice.data(), count * sizeof(T));
+    for (std::size_t i = 0; i < count; ++i) quotients[i] /= by;
+    use(std::as_bytes(std::span(quotients).first(count)));
+    slice = slice.subspan(count * sizeof(T));
+  }
+}
+
+// Of the parameters, the debiased averages. Before its first update a member has none, and the parameters stand in.
+Slices averages(const Setup& setup, const RunState& state, const Slices& slices) {
+  return [&](std::size_t parameter, std::int64_t member, const UseSlice& use) {
+    const std::int64_t updates = state.members[static_cast<std::size_t>(member)].updates;
+    const std::vector<std::size_t>& parameters = setup.roles.parameters;
+    const auto at = std::find(parameters.begin(), parameters.end(), parameter) - parameters.begin();
+    const std::size_t input = updates > 0 ? setup.roles.ema[static_cast<std::size_t>(at)] : parameter;
+    const double by = ema_correction(*setup.member_spec(member).train.ema, updates);
+    slices(input, member, [&](std::span<const std::byte> slice) {
+      dispatch_floating_arithmetic(setup.model.dtype, [&]<class T>() { use_divided(slice, static_cast<T>(by), use); });
+    });
+  };
+}
+
+}  // namespace
+
+Slices slices_of(SlicedReader& reader) {
+  return [&reader](std::size_t input, std::int64_t member, const UseSlice& use) {
+    reader.read(reader.module().input(train_entry, input), {0, member}, use);
+  };
+}
+
+std::vector<std::size_t> checkpoint_inputs(const Setup& setup) {
+  const std::vector<std::size_t> left_out = setup.roles.guard();
+  std::vector<std::size_t> inputs;
+  for (std::size_t i = 0; i < setup.training->inputs.size(); ++i) {
+    const Group group = setup.training->inputs[i].group;
+    if ((group == Group::params || group == Group::state) &&
+        std::find(left_out.begin(), left_out.end(), i) == left_out.end())
+      inputs.push_back(i);
+  }
+  return inputs;
+}
+
+std::string config_hash(const Setup& setup) { return hash_hex(std::as_bytes(std::span(setup.loaded.resolved))); }
+
+void write_files(const Directory& into, const Setup& setup, RunState state, const Slices& slices) {
+  for (std::size_t m = 0; m < state.members.size(); ++m) {
+    const spec::Spec& spec = setup.member_spec(static_cast<std::int64_t>(m));
+    state.members[m].seed = spec.seed;
+    state.members[m].data_seed = data::seed_of(spec.data, spec.seed);
+    const auto& schedule = setup.members[m].optimizer.schedule;
+    state.members[m].schedule_began = schedule ? schedule->began : std::nullopt;
+  }
+  state.input = {setup.model.input.dtype, setup.model.input.shape};
+  state.target = {setup.model.target.dtype, setup.model.target.shape};
+  state.batch_size = setup.batch.global;
+  state.train_examples = setup.batch.dataset;
+  state.config_hash = config_hash(setup);
+  state.changes = setup.loaded.changes;
+  state.checksums.clear();
+  std::map<std::string_view, std::size_t> parameters, optimizer;
+  for (const std::size_t input : checkpoint_inputs(setup)) {
+    const Input& found = setup.training->inputs[input];
+    (found.group == Group::params ? parameters : optimizer).emplace(found.name, input);
+  }
+  write_file(into, "params.safetensors", *setup.training, parameters, slices, state, metadata_of(state));
+  write_file(into, "optimizer.safetensors", *setup.training, optimizer, slices, state);
+  if (setup.spec().train.ema) {
+    write_file(into, "ema.safetensors", *setup.training, parameters, averages(setup, state, slices), state,
+               metadata_of(state));
+  }
+  const std::string text = to_json(state);
+  FileWriter file(into.place("state.json"));
+  file.write(std::as_bytes(std::span(text)));
+  file.close();
+}
+
+void write_checkpoint(const RunFolder& folder, const Setup& setup, const RunState& state, const Slices& slices) {
+  folder.commit_checkpoint(state.step, [&](const Directory& into) { write_files(into, setup, state, slices); });
+}
+
+void write_best(const RunFolder& folder, const Setup& setup, RunState state, const Slices& slices) {
+  const Checkpoint before = load_checkpoint(folder.present_path() / "checkpoints/best");
+  std::vector<std::map<std::string, std::span<const std::byte>>> kept(state.members.size());  // tensors by member
+  for (std::size_t m = 0; m < kept.size(); ++m) {
+    MemberState& member = state.members[m];
+    if (!member.best || member.best->step == state.step) continue;
+    member = before.state.members.at(m);
+    for (const CheckpointFile* file : {&before.parameters, &before.optimizer}) {
+      for (const TensorView& tensor : file->of_member(static_cast<std::int64_t>(m)))
+        kept[m][tensor.name] = tensor.bytes;
+    }
+  }
+  const Slices composed = [&](std::size_t input, std::int64_t member, const UseSlice& use) {
+    const auto& tensors = kept[static_cast<std::size_t>(member)];
+    if (tensors.empty()) return slices(input, member, use);
+    use(tensors.at(setup.training->inputs[input].name));
+  };
+  folder.commit_best(state.step, [&](const Directory& into) { write_files(into, setup, state, composed); });
+  before.parameters.file.check_intact();
+  before.optimizer.file.check_intact();
+}
+
+}  // namespace pmaptrain::train
