@@ -159,7 +159,7 @@ void check_changes(const RunOptions& options) {
 }
 
 // A run that --resume finds finished, with its status.
-int tell_finished(const train::Finished& finished, const train::RunState& state, const RunOptions& options,
+int tell_finished(const train::FinishedRun& finished, const train::RunState& state, const RunOptions& options,
                   const Streams& streams) {
   std::string text = "'" + printable(finished.ended.run_dir) + "' is finished";
   const std::vector<std::string> why = train::why_finished(state);

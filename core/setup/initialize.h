@@ -11,6 +11,7 @@
 #include "core/model/model.h"
 #include "core/run/checkpoint.h"
 #include "core/run/files/safetensors.h"
+#include "core/setup/setup.h"
 
 namespace pmaptrain::train {
 

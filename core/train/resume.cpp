@@ -411,7 +411,7 @@ std::string advice(const RunState& state, const Setup& setup) {
 
 }  // namespace
 
-std::optional<Finished> find_finished(const fs::path& run, const RunState& state, const Setup& setup,
+std::optional<FinishedRun> find_finished(const fs::path& run, const RunState& state, const Setup& setup,
                                       std::optional<std::int64_t> max_steps) {
   const std::int64_t steps = std::min(setup.timetable.steps, max_steps.value_or(setup.timetable.steps));
   const bool finished = stays_finished(state, setup.spec().train);
@@ -424,7 +424,7 @@ std::optional<Finished> find_finished(const fs::path& run, const RunState& state
   const bool guarded = finished && ended->exit_status == static_cast<int>(ExitStatus::guard);
   if (ended->exit_status != 0 && !guarded) return std::nullopt;  // it failed, or a signal left something undone
   ended->run_dir = run.string();
-  return Finished{*ended, advice(state, setup)};
+  return FinishedRun{*ended, advice(state, setup)};
 }
 
 }  // namespace pmaptrain::train

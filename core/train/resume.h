@@ -8,6 +8,7 @@
 
 #include "core/run/checkpoint.h"
 #include "core/run/records/events.h"
+#include "core/setup/setup.h"
 #include "core/spec/load.h"
 
 namespace pmaptrain::train {
@@ -36,11 +37,11 @@ std::vector<std::string> check_continues(const std::filesystem::path& run, const
 std::vector<std::string> check_continues(const RunState& state, const Setup& setup);
 
 // A run that has ended, and that this config does not continue: as its summary.json says, with what would continue it.
-struct Finished {
+struct FinishedRun {
   Ended ended;
   std::string advice;
 };
-std::optional<Finished> find_finished(const std::filesystem::path& run, const RunState& state, const Setup& setup,
+std::optional<FinishedRun> find_finished(const std::filesystem::path& run, const RunState& state, const Setup& setup,
                                       std::optional<std::int64_t> max_steps);
 
 // Whether the run does not continue what this member was doing: the config still has what finished it

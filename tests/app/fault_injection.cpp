@@ -1,5 +1,5 @@
 // Threads that cannot be started, data that cannot be opened or mapped, and a full disk, each in a process of the
-// program (tests/app/faults.cpp). The calls that change a run folder fail in tests/train/failing_calls.cpp.
+// program (tests/app/faults.cpp). The calls that change a run folder fail in tests/run/failing_calls.cpp.
 #include <algorithm>
 #include <cerrno>
 #include <chrono>

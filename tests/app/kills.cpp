@@ -1,4 +1,4 @@
-// Processes that are killed or stopped by signals continue as tests/train/kills.cpp shows of recorded changes.
+// Processes that are killed or stopped by signals continue as tests/run/kills.cpp shows of recorded changes.
 #include <chrono>
 #include <csignal>
 #include <filesystem>

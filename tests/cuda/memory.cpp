@@ -7,6 +7,7 @@
 
 #include "core/setup/start.h"
 #include "core/train/checkpoint_writer.h"
+#include "core/train/resources.h"
 #include "tests/app/call.h"
 #include "tests/catch.h"
 #include "tests/cuda/counted.h"

@@ -13,7 +13,7 @@ cases/NAME what one case needs:
     expected.json           loss, metrics and norm of the gradient for each of 20 steps
     ema.safetensors         the averaged parameters after the last, where the case has them
 
-schedules.json holds the rates of schedules, which tests/train/schedule.cpp reads. cases.txt lists the cases. JAX sees a whole batch at a time, by plain functions: no rows of padding, no devices, no
+schedules.json holds the rates of schedules, which tests/step/schedule.cpp reads. cases.txt lists the cases. JAX sees a whole batch at a time, by plain functions: no rows of padding, no devices, no
 microbatches. Two cases are trained by pmap and by shard_map as well, which must agree. Each case is also trained in
 64 bits, and one whose results in 32 bits are not close to those is refused: a comparison with it would say nothing.
 """

@@ -4,8 +4,8 @@
 #include <filesystem>
 
 #include "tests/catch.h"
+#include "tests/run/file_size_limit.h"
 #include "tests/session_run.h"
-#include "tests/train/file_size_limit.h"
 #include "tests/train/steps.h"
 
 namespace pmaptrain::testing {

@@ -8,8 +8,8 @@
 
 #include "core/run/checkpoint.h"
 #include "tests/catch.h"
+#include "tests/run/file_size_limit.h"
 #include "tests/session_run.h"
-#include "tests/train/file_size_limit.h"
 
 namespace pmaptrain::testing {
 namespace {

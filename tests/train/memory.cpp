@@ -4,6 +4,8 @@
 
 #include "core/run/checkpoint.h"
 #include "core/setup/initialize.h"
+#include "core/train/resources.h"
+#include "core/train/write_checkpoint.h"
 #include "tests/catch.h"
 #include "tests/runtime/allocations.h"
 #include "tests/session_run.h"

@@ -11,8 +11,8 @@
 #include "core/base/error.h"
 #include "core/spec/load.h"
 #include "tests/catch.h"
+#include "tests/run/file_size_limit.h"
 #include "tests/session_run.h"
-#include "tests/train/file_size_limit.h"
 
 using namespace pmaptrain;
 using namespace pmaptrain::testing;

@@ -25,11 +25,11 @@ void check_stages(const std::string& file, const train::Setup& setup) {
 
 }  // namespace
 
-TEST_CASE("the programs of linear_regression.yaml are what the golden text says", "[train]") {
+TEST_CASE("the programs of linear_regression.yaml are what the golden text says", "[step]") {
   check_stages("linear_regression.txt", setup_of_config("linear_regression.yaml"));
 }
 
-TEST_CASE("the programs of a masked, microbatched convolutional network are what the golden text says", "[train]") {
+TEST_CASE("the programs of a masked, microbatched convolutional network are what the golden text says", "[step]") {
   check_stages("conv.txt", setup_of_text(small_images, {"data.batch_size=10", "data.remainder=mask",
                                                         "data.microbatches=2", "mesh.axes=[{a: 2}, {b: 3}]"}));
 }

@@ -40,7 +40,7 @@ void flip_byte(const fs::path& path, std::streamoff at) {
 
 }  // namespace
 
-TEST_CASE("the last checkpoint evaluates to exactly the run's final test measures", "[train]") {
+TEST_CASE("the last checkpoint evaluates to exactly the run's final test measures", "[run]") {
   const TemporaryFolder root;
   const train::Setup setup = setup_of_text(small_images, {"mesh.axes={a: 5}", "data.remainder=mask"});
   const Trained trained = train_setup_in(root / "run", setup);
@@ -56,7 +56,7 @@ TEST_CASE("the last checkpoint evaluates to exactly the run's final test measure
   CHECK(on_train.split == "train");
 }
 
-TEST_CASE("a checkpoint holds every parameter and slot, and says where training stands", "[train]") {
+TEST_CASE("a checkpoint holds every parameter and slot, and says where training stands", "[run]") {
   const TemporaryFolder root;
   const train::Setup setup = setup_of_text(small_images);
   const Trained trained = train_setup_in(root / "run", setup);
@@ -75,7 +75,7 @@ TEST_CASE("a checkpoint holds every parameter and slot, and says where training 
   CHECK(state.find("\"steps_skipped\": 0") != std::string::npos);
 }
 
-TEST_CASE("a damaged checkpoint is refused with the file's name", "[train]") {
+TEST_CASE("a damaged checkpoint is refused with the file's name", "[run]") {
   const TemporaryFolder root;
   const train::Setup setup = setup_of_text(small_images);
   train_setup_in(root / "run", setup);
@@ -110,7 +110,7 @@ TEST_CASE("a damaged checkpoint is refused with the file's name", "[train]") {
   CHECK(diagnostic.help == "the checkpoint is not complete: use another one of the run");
 }
 
-TEST_CASE("a checkpoint or split that is not there is refused with those there are", "[train]") {
+TEST_CASE("a checkpoint or split that is not there is refused with those there are", "[run]") {
   const TemporaryFolder root;
   const train::Setup setup = setup_of_text(small_images);
   train_setup_in(root / "run", setup);
@@ -123,7 +123,7 @@ TEST_CASE("a checkpoint or split that is not there is refused with those there a
   CHECK(error_of(without_test, root / "run").second.help == "there is train: add --split train");
 }
 
-TEST_CASE("a checkpoint of another model is refused with the tensor that does not fit", "[train]") {
+TEST_CASE("a checkpoint of another model is refused with the tensor that does not fit", "[run]") {
   const TemporaryFolder root;
   train_setup_in(root / "run", setup_of_text(small_images));
   const auto refusal = [&](const std::string& set) {
@@ -141,7 +141,7 @@ TEST_CASE("a checkpoint of another model is refused with the tensor that does no
         "params.safetensors' has no tensor 'dense_1.kernel'");
 }
 
-TEST_CASE("weights are of one checkpoint, whatever a run under way writes and removes meanwhile", "[train]") {
+TEST_CASE("weights are of one checkpoint, whatever a run under way writes and removes meanwhile", "[run]") {
   const TemporaryFolder root;
   const fs::path run = root / "run";
   train_setup_in(run, setup_of_text(small_images, {"train.ema={decay: 0.9}", "train.checkpoint.every=2 steps"}));

@@ -1,4 +1,4 @@
-#include "tests/train/disk.h"
+#include "tests/run/disk.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // A power loss at any moment: what runs changed is recorded and replayed up to each of the changes, and of what was not
-// flushed to the disk by then a part is lost (tests/train/disk.h). Whatever is left, a checkpoint that had been
+// flushed to the disk by then a part is lost (tests/run/disk.h). Whatever is left, a checkpoint that had been
 // committed is found, no damaged one is believed, and the run continues to the same end.
 #include <fcntl.h>
 
@@ -15,8 +15,8 @@
 #include "core/base/error.h"
 #include "core/train/resume.h"
 #include "tests/catch.h"
+#include "tests/run/disk.h"
 #include "tests/slice.h"
-#include "tests/train/disk.h"
 #include "tests/train/long_run.h"
 
 using namespace pmaptrain;
@@ -80,7 +80,7 @@ std::optional<std::int64_t> check_left(const fs::path& folder, const Tree& left,
 
 }  // namespace
 
-TEST_CASE("whatever a power loss leaves, a committed checkpoint is found and continues to the same bits", "[train]") {
+TEST_CASE("whatever a power loss leaves, a committed checkpoint is found and continues to the same bits", "[run]") {
   const LongRun place(45);
   place.complete("whole");
   const Kept whole = place.kept("whole");

@@ -11,10 +11,10 @@
 #include "core/run/files/npy.h"
 #include "tests/app/call.h"
 #include "tests/catch.h"
+#include "tests/run/test_file_systems.h"
 #include "tests/session_run.h"
 #include "tests/slice.h"
 #include "tests/train/long_run.h"
-#include "tests/train/test_file_systems.h"
 
 using namespace pmaptrain;
 using namespace pmaptrain::testing;
@@ -237,19 +237,19 @@ void check_every_fault(Begins begins) {
 
 }  // namespace
 
-TEST_CASE("whichever call fails as a run begins, it ends as it says and loses nothing that was there", "[train]") {
+TEST_CASE("whichever call fails as a run begins, it ends as it says and loses nothing that was there", "[run]") {
   check_every_fault(Begins::anew);
 }
 
-TEST_CASE("whichever call fails as a run takes the place of an old one, that is as it was or replaced", "[train]") {
+TEST_CASE("whichever call fails as a run takes the place of an old one, that is as it was or replaced", "[run]") {
   check_every_fault(Begins::overwriting);
 }
 
-TEST_CASE("whichever call fails as a run is resumed, it goes on to the same end", "[train]") {
+TEST_CASE("whichever call fails as a run is resumed, it goes on to the same end", "[run]") {
   check_every_fault(Begins::resuming);
 }
 
-TEST_CASE("a run does without locks, and without flushing where a file system cannot", "[train]") {
+TEST_CASE("a run does without locks, and without flushing where a file system cannot", "[run]") {
   const Begins begins = GENERATE(Begins::anew, Begins::overwriting, Begins::resuming);
   RepeatedRun run(begins);
   for (const Fault& fault : {Fault{Call::lock, 1, ENOLCK, true}, Fault{Call::flush, 1, EINVAL, true}}) {

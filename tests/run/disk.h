@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/train/test_file_systems.h"
+#include "tests/run/test_file_systems.h"
 
 namespace pmaptrain::testing {
 

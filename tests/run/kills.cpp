@@ -9,8 +9,8 @@
 
 #include "core/train/resume.h"
 #include "tests/catch.h"
+#include "tests/run/disk.h"
 #include "tests/slice.h"
-#include "tests/train/disk.h"
 #include "tests/train/long_run.h"
 
 using namespace pmaptrain;
@@ -177,15 +177,15 @@ void check_kills(bool ensemble) {
 
 }  // namespace
 
-TEST_CASE("a run that is killed between any two of its changes continues to the same bits", "[train]") {
+TEST_CASE("a run that is killed between any two of its changes continues to the same bits", "[run]") {
   check_kills(false);
 }
 
-TEST_CASE("an ensemble that is killed between any two of its changes continues to the same bits", "[train]") {
+TEST_CASE("an ensemble that is killed between any two of its changes continues to the same bits", "[run]") {
   check_kills(true);
 }
 
-TEST_CASE("a run that is killed while it begins to change, or after, goes on with the change", "[train]") {
+TEST_CASE("a run that is killed while it begins to change, or after, goes on with the change", "[run]") {
   const LongRun place(45);
   const std::vector<std::string> change = {"--change", "optimizer.learning_rate={linear: {init_value: 0.01}}",
                                            "--change", "optimizer.clip_by_global_norm=0.5"};
@@ -200,7 +200,7 @@ TEST_CASE("a run that is killed while it begins to change, or after, goes on wit
 }
 
 // PMAPTRAIN_KILLS says how often it is killed; 20 without it.
-TEST_CASE("a run that is killed again and again continues to the same bits", "[train]") {
+TEST_CASE("a run that is killed again and again continues to the same bits", "[run]") {
   const LongRun place(103);
   place.complete("whole");
   const Kept whole = place.kept("whole");

@@ -71,7 +71,7 @@ bool is_refused(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("state.json reads back as what was written, also what is not finite", "[train]") {
+TEST_CASE("state.json reads back as what was written, also what is not finite", "[run]") {
   for (const RunState& state : {RunState{}, state_with_everything()}) {
     const std::string text = train::to_json(state);
     const RunState found = train::parse_run_state(text, "state.json");
@@ -95,7 +95,7 @@ TEST_CASE("state.json reads back as what was written, also what is not finite", 
   CHECK(found.members[0].last_epoch->examples == 100);
 }
 
-TEST_CASE("a state that no run can have left is refused, though its checksum is right", "[train]") {
+TEST_CASE("a state that no run can have left is refused, though its checksum is right", "[run]") {
   const auto with = [](auto change) {
     RunState state = state_with_everything();
     change(state);
@@ -115,7 +115,7 @@ TEST_CASE("a state that no run can have left is refused, though its checksum is 
   CHECK(is_refused("{\"a\": " + std::string(200'000, '[')));
 }
 
-TEST_CASE("a state without an encoding, from before there was one, has an empty one", "[train]") {
+TEST_CASE("a state without an encoding, from before there was one, has an empty one", "[run]") {
   std::string text = train::to_json(state_with_everything());
   const std::size_t encoding = text.find("  \"encoding\": {"), next = text.find("  \"input\"");
   REQUIRE(encoding < next);
@@ -127,7 +127,7 @@ TEST_CASE("a state without an encoding, from before there was one, has an empty 
   CHECK(found.step == 17);
 }
 
-TEST_CASE("a state from before targets were normalised and classes balanced says nothing of either", "[train]") {
+TEST_CASE("a state from before targets were normalised and classes balanced says nothing of either", "[run]") {
   RunState state;
   state.encoding.classes = {"a"};
   std::string text = train::to_json(state);
@@ -142,7 +142,7 @@ TEST_CASE("a state from before targets were normalised and classes balanced says
   CHECK(found.encoding == state.encoding);
 }
 
-TEST_CASE("a state from before there were changes has none", "[train]") {
+TEST_CASE("a state from before there were changes has none", "[run]") {
   std::string text = train::to_json(RunState{});
   for (const std::string part : {"\n  \"schedule_began\": null,", "\n  \"changes\": [],"}) {
     REQUIRE(text.find(part) != std::string::npos);
@@ -155,14 +155,14 @@ TEST_CASE("a state from before there were changes has none", "[train]") {
   CHECK_FALSE(found.members[0].schedule_began);
 }
 
-TEST_CASE("a state of many columns is read in one pass", "[train]") {
+TEST_CASE("a state of many columns is read in one pass", "[run]") {
   // Looking through the columns for each of them would take long.
   RunState state;
   for (int i = 0; i < 10'000; ++i) state.encoding.columns.push_back({std::to_string(i), {}, 0});
   CHECK(train::parse_run_state(train::to_json(state), "state.json").encoding == state.encoding);
 }
 
-TEST_CASE("each flipped bit and each truncation of state.json is found", "[train]") {
+TEST_CASE("each flipped bit and each truncation of state.json is found", "[run]") {
   const std::string text = train::to_json(state_with_everything());
   for (std::size_t i = 0; i < text.size(); ++i) {
     std::string damaged = text;

@@ -61,7 +61,7 @@ std::string error_for(const std::string& bytes) {
 
 }  // namespace
 
-TEST_CASE("tensors come back from a safetensors file as they were", "[train]") {
+TEST_CASE("tensors come back from a safetensors file as they were", "[run]") {
   const TemporaryFolder folder;
   const std::string file = folder / "file";
   testing::write_tensors(file, sample());
@@ -70,7 +70,7 @@ TEST_CASE("tensors come back from a safetensors file as they were", "[train]") {
   CHECK(read_safetensors(file).empty());
 }
 
-TEST_CASE("a safetensors file has an aligned header and the widest elements first", "[train]") {
+TEST_CASE("a safetensors file has an aligned header and the widest elements first", "[run]") {
   const TemporaryFolder folder;
   const std::string file = folder / "file";
   testing::write_tensors(file, {{"a", tensor<std::uint8_t>(DType::u8, {1}, {65})},
@@ -81,7 +81,7 @@ TEST_CASE("a safetensors file has an aligned header and the widest elements firs
   CHECK(read_text(file) == with_header(padded, 0) + "ABCDA");
 }
 
-TEST_CASE("damaged safetensors files are refused with what is wrong", "[train]") {
+TEST_CASE("damaged safetensors files are refused with what is wrong", "[run]") {
   const auto entry = [](const std::string& shape, const std::string& offsets) {
     return R"({"dtype":"F32","shape":)" + shape + R"(,"data_offsets":)" + offsets + "}";
   };
@@ -137,7 +137,7 @@ TEST_CASE("damaged safetensors files are refused with what is wrong", "[train]")
   CHECK_THROWS_AS(read_safetensors("/nonexistent"), Error);
 }
 
-TEST_CASE("arrays come back from NPY and NPZ files as they were", "[train]") {
+TEST_CASE("arrays come back from NPY and NPZ files as they were", "[run]") {
   const TemporaryFolder folder;
   const std::string file = folder / "file";
   const auto check = [](const data::Array& array, const Tensor& expected) {

@@ -6,6 +6,7 @@
 #include "core/ops/collective/collective.h"
 #include "core/ops/conv/conv.h"
 #include "core/ops/matmul/matmul.h"
+#include "core/train/resources.h"
 #include "tests/catch.h"
 #include "tests/runtime/allocations.h"
 #include "tests/session_run.h"
@@ -112,7 +113,7 @@ double reduction_flops(const Program& program) {
   return flops * static_cast<double>(program.mesh.devices());
 }
 
-TEST_CASE("the operations of a step are those that its kernels carry out, however it is cut", "[train]") {
+TEST_CASE("the operations of a step are those that its kernels carry out, however it is cut", "[setup]") {
   for (const bool images : {false, true}) {
     const std::string axis = images ? "mesh.axes.devices=" : "mesh.axes.batch=";
     for (const std::string& option :
@@ -162,7 +163,7 @@ double given_by_a_device(const cpu::Plan& plan) {
   return bytes;
 }
 
-TEST_CASE("what a device sends is what the plan takes from it", "[train]") {
+TEST_CASE("what a device sends is what the plan takes from it", "[setup]") {
   for (const train::Setup& setup :
        {setup_of_config("linear_regression.yaml"), setup_of_config("linear_regression.yaml", {"data.microbatches=4"}),
         small_cnn(), small_cnn({"data.microbatches=2"}), small_cnn({"mesh.axes.devices=2"})}) {
@@ -172,7 +173,7 @@ TEST_CASE("what a device sends is what the plan takes from it", "[train]") {
   }
 }
 
-TEST_CASE("a run holds the memory that was estimated, and little more", "[train]") {
+TEST_CASE("a run holds the memory that was estimated, and little more", "[setup]") {
   for (const char* const devices : {"2", "8"}) {
     for (const char* const batch : {"16", "64"}) {
       INFO(devices << " devices, batches of " << batch);

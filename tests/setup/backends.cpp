@@ -31,7 +31,7 @@ void check_same_training(train::Setup setup) {
 
 }  // namespace
 
-TEST_CASE("every shipped config trains on the reference backend as on the CPU", "[train]") {
+TEST_CASE("every shipped config trains on the reference backend as on the CPU", "[setup]") {
   for (const std::string& config : shipped_configs()) {
     INFO(config);
     check_same_training(shortened(config, KernelChoice::reference));
@@ -39,7 +39,7 @@ TEST_CASE("every shipped config trains on the reference backend as on the CPU", 
 }
 
 TEST_CASE("masks, microbatches, dropout, optimizers and meshes train on the reference backend as on the CPU",
-          "[train]") {
+          "[setup]") {
   const std::string mlp = "model.layers=[flatten, {dense: 8}, {dropout: 0.4}, gelu, {dense: 3}]";
   const std::vector<std::vector<std::string>> variations = {
       {"data.microbatches=2"},
@@ -66,7 +66,7 @@ TEST_CASE("masks, microbatches, dropout, optimizers and meshes train on the refe
   }
 }
 
-TEST_CASE("what every backend needs is what it allocates, on every shipped config", "[train]") {
+TEST_CASE("what every backend needs is what it allocates, on every shipped config", "[setup]") {
   for (const std::string& config : shipped_configs()) {
     const train::Setup setup = shortened(config, KernelChoice::reference);
     for (const BackendKind kind : host_backends) {

@@ -12,8 +12,8 @@
 #include "core/base/error.h"
 #include "tests/catch.h"
 #include "tests/files.h"
+#include "tests/run/file_size_limit.h"
 #include "tests/slice.h"
-#include "tests/train/file_size_limit.h"
 
 using namespace pmaptrain;
 using namespace pmaptrain::train;
@@ -53,7 +53,7 @@ RunFolder make_folder(const fs::path& dir, const RunFolderOptions& options, std:
 
 }  // namespace
 
-TEST_CASE("an existing run folder is refused with the ready commands", "[train]") {
+TEST_CASE("an existing run folder is refused with the ready commands", "[run]") {
   const TemporaryFolder root;
   const fs::path dir = root / "runs/cnn";
   make_folder(dir, {});
@@ -76,7 +76,7 @@ TEST_CASE("an existing run folder is refused with the ready commands", "[train]"
   CHECK(read_text(dir / "config.yaml") == "name: cnn\n");
 }
 
-TEST_CASE("the ready commands are quoted as a shell reads them", "[train]") {
+TEST_CASE("the ready commands are quoted as a shell reads them", "[run]") {
   const TemporaryFolder root;
   const fs::path dir = root / "runs/it's mine";
   make_folder(dir, {});
@@ -86,7 +86,7 @@ TEST_CASE("the ready commands are quoted as a shell reads them", "[train]") {
   CHECK(help.find("--name 'it'\\''s mine-2'") != std::string::npos);
 }
 
-TEST_CASE("no run folder is suggested beside what is no folder, nor beside one that no name leads to", "[train]") {
+TEST_CASE("no run folder is suggested beside what is no folder, nor beside one that no name leads to", "[run]") {
   const TemporaryFolder root;
   RunFolderOptions options;
   options.command = "pmaptrain run a.yaml";
@@ -109,7 +109,7 @@ TEST_CASE("no run folder is suggested beside what is no folder, nor beside one t
   CHECK(refusal(".").find(".-2") == std::string::npos);
 }
 
-TEST_CASE("overwriting replaces what pmaptrain wrote and nothing else", "[train]") {
+TEST_CASE("overwriting replaces what pmaptrain wrote and nothing else", "[run]") {
   const TemporaryFolder root;
   RunFolderOptions overwrite;
   overwrite.overwrite = true;
@@ -139,7 +139,7 @@ TEST_CASE("overwriting replaces what pmaptrain wrote and nothing else", "[train]
   CHECK(folder_error([&] { make_folder(root / "empty", overwrite); }).first == ExitStatus::done);
 }
 
-TEST_CASE("a second writer in a run folder is refused as long as the first lives", "[train]") {
+TEST_CASE("a second writer in a run folder is refused as long as the first lives", "[run]") {
   const TemporaryFolder root;
   const fs::path dir = root / "run";
   RunFolderOptions overwrite;
@@ -166,7 +166,7 @@ TEST_CASE("a second writer in a run folder is refused as long as the first lives
   for (const int fd : {ready[0], ready[1], go[0], go[1]}) ::close(fd);
 }
 
-TEST_CASE("a checkpoint is there whole or not at all, and the last one is linked", "[train]") {
+TEST_CASE("a checkpoint is there whole or not at all, and the last one is linked", "[run]") {
   const TemporaryFolder root;
   const RunFolder folder = make_folder(root / "run", {});
   const fs::path checkpoints = folder.path() / "checkpoints";
@@ -202,7 +202,7 @@ TEST_CASE("a checkpoint is there whole or not at all, and the last one is linked
   CHECK(folder_error([&] { find_checkpoint(root / "none", "last"); }).first == ExitStatus::usage);
 }
 
-TEST_CASE("a checkpoint that cannot be written is an error with the path and the system's reason", "[train]") {
+TEST_CASE("a checkpoint that cannot be written is an error with the path and the system's reason", "[run]") {
   const TemporaryFolder root;
   const RunFolder folder = make_folder(root / "run", {});
   write_text(folder.path() / "checkpoints", "in the way");
@@ -215,7 +215,7 @@ TEST_CASE("a checkpoint that cannot be written is an error with the path and the
   CHECK(full.help == "free some space, or write to another disk");
 }
 
-TEST_CASE("a run folder that cannot be begun is not left behind", "[train]") {
+TEST_CASE("a run folder that cannot be begun is not left behind", "[run]") {
   const TemporaryFolder root;
   const fs::path dir = root / "run";
   RunFolderOptions overwrite;
@@ -236,7 +236,7 @@ TEST_CASE("a run folder that cannot be begun is not left behind", "[train]") {
   CHECK(entries_in(dir) == 0);
 }
 
-TEST_CASE("a run folder's path means what the system takes it for", "[train]") {
+TEST_CASE("a run folder's path means what the system takes it for", "[run]") {
   const TemporaryFolder root;
   fs::create_directories(root / "far/deep");
   fs::create_directory_symlink(root / "far/deep", root / "link");
@@ -245,7 +245,7 @@ TEST_CASE("a run folder's path means what the system takes it for", "[train]") {
   CHECK_FALSE(fs::exists(root / "run"));
 }
 
-TEST_CASE("a folder that pmaptrain did not write is not offered for replacement", "[train]") {
+TEST_CASE("a folder that pmaptrain did not write is not offered for replacement", "[run]") {
   const TemporaryFolder root;
   const fs::path dir = root / "foreign";
   fs::create_directories(dir);
@@ -258,7 +258,7 @@ TEST_CASE("a folder that pmaptrain did not write is not offered for replacement"
                           "-2   # keep it, write another");
 }
 
-TEST_CASE("what a killed run left half-written goes with --overwrite, and what looks like it stays", "[train]") {
+TEST_CASE("what a killed run left half-written goes with --overwrite, and what looks like it stays", "[run]") {
   const TemporaryFolder root;
   const fs::path dir = root / "run";
   make_folder(dir, {});
@@ -274,7 +274,7 @@ TEST_CASE("what a killed run left half-written goes with --overwrite, and what l
   CHECK(read_text(dir / ".tmp-config.yaml-mine") == "mine");
 }
 
-TEST_CASE("a folder whose making was killed is taken as a new one", "[train]") {
+TEST_CASE("a folder whose making was killed is taken as a new one", "[run]") {
   RunFolderOptions overwrite;
   overwrite.overwrite = true;
   for (const std::string& marker : {std::string(), std::string("pmaptrain run fol")}) {
@@ -293,7 +293,7 @@ TEST_CASE("a folder whose making was killed is taken as a new one", "[train]") {
   }
 }
 
-TEST_CASE("claiming a run folder touches nothing in it, and makes none", "[train]") {
+TEST_CASE("claiming a run folder touches nothing in it, and makes none", "[run]") {
   const TemporaryFolder root;
   RunFolderOptions overwrite;
   overwrite.overwrite = true;
@@ -308,7 +308,7 @@ TEST_CASE("claiming a run folder touches nothing in it, and makes none", "[train
   CHECK_FALSE(fs::exists(root / "new"));
 }
 
-TEST_CASE("of two that claim a folder that is not there, the second to begin is refused", "[train]") {
+TEST_CASE("of two that claim a folder that is not there, the second to begin is refused", "[run]") {
   const TemporaryFolder root;
   for (const bool overwrite : {false, true}) {
     INFO(overwrite);
@@ -324,7 +324,7 @@ TEST_CASE("of two that claim a folder that is not there, the second to begin is 
   }
 }
 
-TEST_CASE("a checkpoint goes into the folder that was opened, wherever that is moved", "[train]") {
+TEST_CASE("a checkpoint goes into the folder that was opened, wherever that is moved", "[run]") {
   const TemporaryFolder root;
   const RunFolder folder = make_folder(root / "run", {});
   CHECK_NOTHROW(folder.check_in_place());
@@ -345,7 +345,7 @@ TEST_CASE("a checkpoint goes into the folder that was opened, wherever that is m
         "the run folder '" + (root / "run") + "' was removed while the run went on");
 }
 
-TEST_CASE("checkpoints that may not be read are said to be so", "[train]") {
+TEST_CASE("checkpoints that may not be read are said to be so", "[run]") {
   const TemporaryFolder root;
   fs::create_directory(root / "run");
   fs::create_symlink("checkpoints", root / "run/checkpoints");  // nobody can, and root neither
@@ -355,7 +355,7 @@ TEST_CASE("checkpoints that may not be read are said to be so", "[train]") {
   CHECK(error.help == "check the permissions of the run folder");
 }
 
-TEST_CASE("of many processes that begin a run in one empty folder at once, one writes at a time", "[train]") {
+TEST_CASE("of many processes that begin a run in one empty folder at once, one writes at a time", "[run]") {
   for (const std::uint32_t round : test::some_seeds(2, 20, 4)) {
     INFO("round " << round);
     const TemporaryFolder root;
@@ -400,7 +400,7 @@ TEST_CASE("of many processes that begin a run in one empty folder at once, one w
   }
 }
 
-TEST_CASE("an old run that cannot be put aside stays as it was, and what is beside its checkpoints stays", "[train]") {
+TEST_CASE("an old run that cannot be put aside stays as it was, and what is beside its checkpoints stays", "[run]") {
   const TemporaryFolder root;
   const fs::path dir = root / "run";
   RunFolderOptions overwrite;

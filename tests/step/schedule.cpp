@@ -49,7 +49,7 @@ std::string refused(const std::string& rate) {
 
 }  // namespace
 
-TEST_CASE("every schedule gives Optax's rate at each update, and beyond the end of the run", "[train]") {
+TEST_CASE("every schedule gives Optax's rate at each update, and beyond the end of the run", "[step]") {
   const auto cases = nlohmann::json::parse(read_text("tests/parity/schedules.json"));
   std::set<std::string> kinds;
   for (const auto& one : cases) {
@@ -73,7 +73,7 @@ TEST_CASE("every schedule gives Optax's rate at each update, and beyond the end 
   CHECK(kinds == all);
 }
 
-TEST_CASE("the step that runs uses the schedule's rate of the updates done, on every backend", "[train]") {
+TEST_CASE("the step that runs uses the schedule's rate of the updates done, on every backend", "[step]") {
   const std::string schedule = "{warmup_cosine_decay: {init_value: 0.01, peak_value: 0.1, warmup: 4, decay: 10}}";
   for (const char* backend : {"cpu", "reference"}) {
     train::Setup setup = with_rate(schedule);
@@ -94,7 +94,7 @@ TEST_CASE("the step that runs uses the schedule's rate of the updates done, on e
   }
 }
 
-TEST_CASE("a step that is skipped does not advance the schedule", "[train]") {
+TEST_CASE("a step that is skipped does not advance the schedule", "[step]") {
   const train::Setup setup = with_rate("{linear: {init_value: 0.1, end_value: 0.0, transition: 10}}");
   const std::unique_ptr<Module> module = load_step(setup);
   const auto rate = [&] {
@@ -115,7 +115,7 @@ TEST_CASE("a step that is skipped does not advance the schedule", "[train]") {
   CHECK(rate() == Approx(0.07));
 }
 
-TEST_CASE("durations of schedules are steps, epochs or examples; base_batch_size scales the rates", "[train]") {
+TEST_CASE("durations of schedules are steps, epochs or examples; base_batch_size scales the rates", "[step]") {
   const auto peak = [](const std::string& warmup) {
     const train::Setup setup =
         with_rate("{warmup_cosine_decay: {peak_value: 0.5, warmup: " + warmup + ", decay: 3 epochs}}");
@@ -131,7 +131,7 @@ TEST_CASE("durations of schedules are steps, epochs or examples; base_batch_size
   CHECK(scaled.optimizer().learning_rate == 1.0);  // the largest
 }
 
-TEST_CASE("a schedule keeps the length that it began with", "[train]") {
+TEST_CASE("a schedule keeps the length that it began with", "[step]") {
   const std::string cosine = "{cosine_decay: {init_value: 0.5}}";
   CHECK(train::learning_rate_at(with_rate(cosine).optimizer(), 31) == Approx(0.25));
   const train::Setup resumed = with_rate(cosine, 30);
@@ -143,7 +143,7 @@ TEST_CASE("a schedule keeps the length that it began with", "[train]") {
   CHECK(train::learning_rate_at(joined.optimizer(), 41) == Approx(0.5));
 }
 
-TEST_CASE("a schedule ends where its rate no longer changes", "[train]") {
+TEST_CASE("a schedule ends where its rate no longer changes", "[step]") {
   const auto end = [](const std::string& rate) { return train::end_of(*with_rate(rate).optimizer().schedule); };
   CHECK(end("{cosine_decay: {init_value: 0.5}}") == 60);
   CHECK(end("{linear: {init_value: 0.5, transition: 7 epochs}}") == 84);
@@ -155,7 +155,7 @@ TEST_CASE("a schedule ends where its rate no longer changes", "[train]") {
   CHECK_FALSE(end("{exponential_decay: {init_value: 0.5, transition: 5, decay_rate: 0.9}}"));
 }
 
-TEST_CASE("the largest rate of a schedule bounds the guard's estimate", "[train]") {
+TEST_CASE("the largest rate of a schedule bounds the guard's estimate", "[step]") {
   const auto looks = [](const std::string& rate) {
     spec::Overrides overrides;
     overrides.set = {"optimizer={adam: {}, learning_rate: " + rate + "}"};
@@ -171,7 +171,7 @@ TEST_CASE("the largest rate of a schedule bounds the guard's estimate", "[train]
   CHECK(looks("{exponential_decay: {init_value: 0.5, transition: 5, decay_rate: 1.1}}"));  // without bound
 }
 
-TEST_CASE("mistakes in the durations of schedules are shown at their place", "[train]") {
+TEST_CASE("mistakes in the durations of schedules are shown at their place", "[step]") {
   CHECK(refused("{warmup_cosine_decay: {peak_value: 0.1, warmup: 1 epoch, decay: 12 steps}}") ==
         R"(c.yaml:7:66: error: warmup is 12 steps, but decay, which counts the warm-up, is 12 steps
     7 |   learning_rate: {warmup_cosine_decay: {peak_value: 0.1, warmup: 1 epoch, decay: 12 steps}}

@@ -10,7 +10,7 @@
 namespace pmaptrain::testing {
 namespace {
 
-TEST_CASE("the lines of a report follow the plan, loops before what they repeat", "[train]") {
+TEST_CASE("the lines of a report follow the plan, loops before what they repeat", "[report]") {
   const train::Setup setup = small_cnn({"data.microbatches=2"});
   const cpu::Plan plan = cpu::make_plan(setup.training);
   const cpu::Bound bound(plan, {});
@@ -39,7 +39,7 @@ TEST_CASE("the lines of a report follow the plan, loops before what they repeat"
   CHECK(inside);
 }
 
-TEST_CASE("the operations of a report's kernels are those of the step but for its reductions", "[train]") {
+TEST_CASE("the operations of a report's kernels are those of the step but for its reductions", "[report]") {
   for (const train::Setup& setup : {small_cnn(), small_cnn({"data.microbatches=2"}), small_cnn({"mesh.axes.devices=2"}),
                                     setup_of_config("linear_regression.yaml")}) {
     const Program& program = *setup.training;
@@ -62,7 +62,7 @@ TEST_CASE("the operations of a report's kernels are those of the step but for it
   }
 }
 
-TEST_CASE("a profiled step computes what a step does, and times all that it does", "[train]") {
+TEST_CASE("a profiled step computes what a step does, and times all that it does", "[report]") {
   const train::Setup setup = small_cnn({"data.microbatches=2"});
   for (const int workers : {1, 3}) {
     const std::unique_ptr<Module> plain = load_step(setup, {.workers = workers}),
@@ -88,7 +88,7 @@ TEST_CASE("a profiled step computes what a step does, and times all that it does
   }
 }
 
-TEST_CASE("a measured report has times, peaks and shares of the roofline", "[train]") {
+TEST_CASE("a measured report has times, peaks and shares of the roofline", "[report]") {
   const train::Setup setup = small_cnn();
   const CpuBackendOptions options{.workers = 1};
   const report::KernelReport report = report::measured_kernel_report(CpuBackend(options), *load_step(setup, options));
@@ -101,7 +101,7 @@ TEST_CASE("a measured report has times, peaks and shares of the roofline", "[tra
   }
 }
 
-TEST_CASE("the roofline is the lower of what can be computed and what can be moved", "[train]") {
+TEST_CASE("the roofline is the lower of what can be computed and what can be moved", "[report]") {
   const report::Peaks peaks{100e9, 10e9};
   report::KernelLine line;
   line.flops = 1e9;   // 10 ms
@@ -116,7 +116,7 @@ TEST_CASE("the roofline is the lower of what can be computed and what can be mov
 
 #ifndef PMAPTRAIN_REFERENCE_KERNELS
 
-TEST_CASE("what the library changes the layout of is told, and how much that moves", "[train]") {
+TEST_CASE("what the library changes the layout of is told, and how much that moves", "[report]") {
   // Two devices with a kernel of their own each: the weights' gradient, where the library likes blocks of channels.
   const train::Setup setup = small_cnn();
   const std::unique_ptr<Module> module = load_step(setup, {.workers = 2});

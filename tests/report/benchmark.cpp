@@ -7,7 +7,7 @@
 namespace pmaptrain::testing {
 namespace {
 
-TEST_CASE("as many steps are timed as asked for, whatever the groups", "[train]") {
+TEST_CASE("as many steps are timed as asked for, whatever the groups", "[report]") {
   const train::Setup setup = setup_of_config("linear_regression.yaml", {"mesh.workers=1"});
   std::vector<std::int64_t> numbers{4001};
   test::Turns turns;
@@ -21,12 +21,12 @@ TEST_CASE("as many steps are timed as asked for, whatever the groups", "[train]"
   }
 }
 
-TEST_CASE("without a number at least two hundred steps are timed", "[train]") {
+TEST_CASE("without a number at least two hundred steps are timed", "[report]") {
   const report::Benchmark found = report::benchmark(setup_of_config("linear_regression.yaml", {"mesh.workers=1"}));
   CHECK(found.steps >= 200);
 }
 
-TEST_CASE("a step's share of the products that the machine can do follows from the figures beside it", "[train]") {
+TEST_CASE("a step's share of the products that the machine can do follows from the figures beside it", "[report]") {
   report::Benchmark figures;
   figures.flops_per_step = 3e9;
   figures.median_step_seconds = 0.02;

@@ -99,7 +99,7 @@ constexpr double nan_loss = std::numeric_limits<double>::quiet_NaN();
 
 }  // namespace
 
-TEST_CASE("an unevenly masked step on a 2x3 mesh with 2 microbatches matches finite differences", "[train]") {
+TEST_CASE("an unevenly masked step on a 2x3 mesh with 2 microbatches matches finite differences", "[step]") {
   const BatchRows rows;
   const Feed parameters = initial_parameters();
   const Program program = step_of(classifier(six), {2, 2});
@@ -124,7 +124,7 @@ TEST_CASE("an unevenly masked step on a 2x3 mesh with 2 microbatches matches fin
   CHECK(result.at("grad_norm").front() == Approx(std::sqrt(squares)).epsilon(1e-12));
 }
 
-TEST_CASE("the gradients of a convolutional step match finite differences of its loss", "[train]") {
+TEST_CASE("the gradients of a convolutional step match finite differences of its loss", "[step]") {
   spec::Spec spec = classifier(Mesh({{"devices", 2}}));
   const spec::Padding same{spec::PaddingKind::same, {}}, valid{spec::PaddingKind::valid, {}};
   spec.model.layers = {layer("conv_0", spec::Conv{2, {3, 2}, {1, 1}, same, true}),
@@ -158,7 +158,7 @@ TEST_CASE("the gradients of a convolutional step match finite differences of its
 }
 
 TEST_CASE("the gradient of every loss matches finite differences, and every metric is the same in microbatches",
-          "[train]") {
+          "[step]") {
   const std::vector<spec::Metric> of_classes = {spec::Metric{metric::F1{}}, spec::Metric{metric::Precision{each}}};
   const std::vector<spec::Metric> of_numbers = {spec::Metric{metric::R2{}}};
   for (const spec::Loss& loss :
@@ -204,7 +204,7 @@ TEST_CASE("the gradient of every loss matches finite differences, and every metr
   }
 }
 
-TEST_CASE("simplifying a step removes equations and changes no bit of what it gives", "[train]") {
+TEST_CASE("simplifying a step removes equations and changes no bit of what it gives", "[step]") {
   const Program program = step_of(classifier(six), {2, 2}, DType::f32);
   const Program simple = simplify(program);
   const auto equations = [](const Program& of) {
@@ -218,7 +218,7 @@ TEST_CASE("simplifying a step removes equations and changes no bit of what it gi
   CHECK(run(simple, feed) == run(program, feed));
 }
 
-TEST_CASE("a step reduces once, whatever the number of microbatches, and not inside their loop", "[train]") {
+TEST_CASE("a step reduces once, whatever the number of microbatches, and not inside their loop", "[step]") {
   for (std::int64_t microbatches : {1, 2, 4}) {
     const Program program = step_of(classifier(six), {4, microbatches});
     const std::string text = to_text(program);
@@ -231,7 +231,7 @@ TEST_CASE("a step reduces once, whatever the number of microbatches, and not ins
   }
 }
 
-TEST_CASE("a masked, microbatched step with dropout equals the unsplit one to rounding", "[train]") {
+TEST_CASE("a masked, microbatched step with dropout equals the unsplit one to rounding", "[step]") {
   spec::Spec split = classifier(six);
   split.model.layers.insert(split.model.layers.begin() + 2, layer("dropout_0", spec::Dropout{0.4}));
   split.optimizer.rule = spec::Adam{};
@@ -269,7 +269,7 @@ TEST_CASE("a masked, microbatched step with dropout equals the unsplit one to ro
   }
 }
 
-TEST_CASE("the mean over examples is not the mean of the devices' means", "[train]") {
+TEST_CASE("the mean over examples is not the mean of the devices' means", "[step]") {
   const BatchRows rows;
   const Feed parameters = initial_parameters();
   const Feed result = run(step_of(classifier(six), {2, 1}), with_batch(parameters, rows));
@@ -288,7 +288,7 @@ TEST_CASE("the mean over examples is not the mean of the devices' means", "[trai
   CHECK(std::abs(means / devices - exact) > 1e-3);
 }
 
-TEST_CASE("leaving the synchronisation out is refused with parameter and axis", "[train]") {
+TEST_CASE("leaving the synchronisation out is refused with parameter and axis", "[step]") {
   Program program;
   program.mesh = six;
   Builder b(program, all_ops());
@@ -310,7 +310,7 @@ TEST_CASE("leaving the synchronisation out is refused with parameter and axis", 
   }
 }
 
-TEST_CASE("halt keeps everything as it was before the first step that is not finite, and stays halted", "[train]") {
+TEST_CASE("halt keeps everything as it was before the first step that is not finite, and stays halted", "[step]") {
   const Program program = step_of(classifier(six), {2, 2});
   const BatchRows rows;
   BatchRows broken = rows;
@@ -330,7 +330,7 @@ TEST_CASE("halt keeps everything as it was before the first step that is not fin
   for (const auto& [name, values] : before) CHECK(still.at(name) == values);
 }
 
-TEST_CASE("skip leaves out the step that is not finite, counts it and goes on", "[train]") {
+TEST_CASE("skip leaves out the step that is not finite, counts it and goes on", "[step]") {
   spec::Spec spec = classifier(six);
   spec.train.on_nonfinite = spec::OnNonfinite::skip;
   const Program program = step_of(spec, {2, 1});
@@ -350,7 +350,7 @@ TEST_CASE("skip leaves out the step that is not finite, counts it and goes on", 
   CHECK(good.at("head.bias") != before.at("head.bias"));
 }
 
-TEST_CASE("a batch without an example changes nothing and says so in its count", "[train]") {
+TEST_CASE("a batch without an example changes nothing and says so in its count", "[step]") {
   BatchRows empty;
   empty.mask.assign(12, 0);
   const Feed before = initial_parameters();
@@ -360,7 +360,7 @@ TEST_CASE("a batch without an example changes nothing and says so in its count",
   for (const auto& [name, values] : before) CHECK(result.at(name) == values);
 }
 
-TEST_CASE("epoch sums add up over steps in double", "[train]") {
+TEST_CASE("epoch sums add up over steps in double", "[step]") {
   const Program program = step_of(classifier(six), {2, 1}, DType::f32);
   Feed feed = with_batch(initial_parameters(), BatchRows());
   feed["learning_rate"] = {0.0};
@@ -372,7 +372,7 @@ TEST_CASE("epoch sums add up over steps in double", "[train]") {
   CHECK(second.at("epoch/accuracy").front() == Approx(16 * first.at("accuracy").front()).epsilon(1e-6));
 }
 
-TEST_CASE("the stages show the forward pass, then this device's gradients, then the whole step", "[train]") {
+TEST_CASE("the stages show the forward pass, then this device's gradients, then the whole step", "[step]") {
   const Program forward = step_of(classifier(six), {4, 2}, DType::f32, train::Stage::model);
   CHECK(forward.type(forward.find_input("inputs")->value).shape == Shape{2, 3});  // one microbatch
   CHECK(to_string(forward.type(forward.find_output("loss")->value), six) == "f32[]{replicas, shards}");

@@ -49,7 +49,7 @@ train: {duration: 3 epochs}
 
 }  // namespace
 
-TEST_CASE("balanced class weights train and evaluate as the list that they are", "[train]") {
+TEST_CASE("balanced class weights train and evaluate as the list that they are", "[setup]") {
   const Examples examples;
   for (const auto& [loss, outputs] : {std::pair{"softmax_cross_entropy", 2}, {"sigmoid_cross_entropy", 1}}) {
     INFO(loss);
@@ -71,7 +71,7 @@ TEST_CASE("balanced class weights train and evaluate as the list that they are",
   }
 }
 
-TEST_CASE("class weights of sigmoid_cross_entropy are for labels 0 and 1", "[train]") {
+TEST_CASE("class weights of sigmoid_cross_entropy are for labels 0 and 1", "[setup]") {
   const std::string config = R"(
 data: {source: {values: {inputs: [[0], [1]], targets: [[0, 1], [1, 0]]}}, batch_size: all}
 model: {layers: [{dense: 2}]}

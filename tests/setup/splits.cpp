@@ -25,7 +25,7 @@ std::vector<std::string> entries_of(const train::Setup& setup) {
 
 }  // namespace
 
-TEST_CASE("intervals evaluate validation where there is one, else test", "[train]") {
+TEST_CASE("intervals evaluate validation where there is one, else test", "[setup]") {
   const train::Setup both = setup_of_text(small_images, {"data.validation=0.25"});
   REQUIRE(both.evaluations.size() == 2);
   CHECK(both.evaluations[0].split == "validation");
@@ -51,7 +51,7 @@ TEST_CASE("intervals evaluate validation where there is one, else test", "[train
         std::vector<std::string>{"train"});
 }
 
-TEST_CASE("a batch of the whole split is what validation leaves", "[train]") {
+TEST_CASE("a batch of the whole split is what validation leaves", "[setup]") {
   const train::Setup setup = setup_of_text(small_images, {"data.validation=0.25", "data.batch_size=all"});
   CHECK(setup.batch.global == 36);
   const train::Setup limited =
@@ -60,7 +60,7 @@ TEST_CASE("a batch of the whole split is what validation leaves", "[train]") {
   CHECK(limited.evaluations[0].dataset->size() == 12);
 }
 
-TEST_CASE("the seed of the run does not change the validation split", "[train]") {
+TEST_CASE("the seed of the run does not change the validation split", "[setup]") {
   const auto measured = [](const std::string& seed) {
     const train::Setup setup = setup_of_text(small_images, {"data.validation=0.25", seed, "data.seed=5"});
     const data::Dataset& dataset = *setup.evaluations.front().dataset;
@@ -75,7 +75,7 @@ TEST_CASE("the seed of the run does not change the validation split", "[train]")
   CHECK(measured("seed=0") == measured("seed=9"));
 }
 
-TEST_CASE("a run selects on validation, else on test with a warning, else not at all", "[train]") {
+TEST_CASE("a run selects on validation, else on test with a warning, else not at all", "[setup]") {
   const train::SelectionSplit validation =
       train::selects_on(setup_of_text(small_images, {"data.validation=0.25"}), "train.checkpoint.best", {});
   CHECK(validation.split == "validation");
@@ -93,7 +93,7 @@ TEST_CASE("a run selects on validation, else on test with a warning, else not at
         "epoch");
 }
 
-TEST_CASE("eval takes test, then validation, and any split by its name", "[train]") {
+TEST_CASE("eval takes test, then validation, and any split by its name", "[setup]") {
   const TemporaryFolder root;
   const train::Setup setup = setup_of_text(small_images, {"data.validation=0.25"});
   const Trained trained = train_setup_in(root / "run", setup);
@@ -113,7 +113,7 @@ TEST_CASE("eval takes test, then validation, and any split by its name", "[train
 }
 
 TEST_CASE("eval takes the batches of the run, and so its sums, where the batch is the whole training split",
-          "[train]") {
+          "[setup]") {
   for (const std::vector<std::string>& set : std::vector<std::vector<std::string>>{
            {"data.microbatches=3", "data.remainder=mask"},
            {"data.microbatches=2", "data.remainder=mask", "data.validation=0.3"},
@@ -130,7 +130,7 @@ TEST_CASE("eval takes the batches of the run, and so its sums, where the batch i
   }
 }
 
-TEST_CASE("eval on test needs no training data", "[train]") {
+TEST_CASE("eval on test needs no training data", "[setup]") {
   const TemporaryFolder root;
   const auto write = [&](const char* name, std::vector<unsigned char> header, const std::string& content) {
     return root.write(name, std::string(header.begin(), header.end()) + content);

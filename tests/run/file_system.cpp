@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "tests/catch.h"
-#include "tests/train/disk.h"
+#include "tests/run/disk.h"
 #include "tests/train/long_run.h"
 #include "tests/words.h"
 
@@ -12,7 +12,7 @@ using namespace pmaptrain;
 using namespace pmaptrain::testing;
 namespace fs = std::filesystem;
 
-TEST_CASE("no source of core/train changes a file but by the calls of file_system.cpp", "[train]") {
+TEST_CASE("no source of a run changes a file but by the calls of file_system.cpp", "[run]") {
   const std::vector<std::string> calls = {
       "open",      "openat", "creat",   "write",     "pwrite",   "writev",    "ftruncate", "truncate",  "fsync",
       "fdatasync", "close",  "flock",   "rename",    "renameat", "renameat2", "mkdir",     "mkdirat",   "rmdir",
@@ -25,19 +25,22 @@ TEST_CASE("no source of core/train changes a file but by the calls of file_syste
     for (const char before : std::string(" (!=")) past.push_back(before + ("::" + call + "("));
   }
   int sources = 0;
-  for (const fs::directory_entry& entry : fs::directory_iterator("core/train")) {
-    const std::string name = entry.path().filename().string(), text = test::read_text(entry.path());
-    if (name == "file_system.cpp") continue;
-    ++sources;
-    for (const std::string& words : past) {
-      INFO(name << " has '" << words << "'");
-      CHECK(!test::contains(text, words));
+  for (const char* const folder : {"core/run", "core/setup", "core/evaluate", "core/train"}) {
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
+      const std::string name = entry.path().filename().string();
+      if (!entry.is_regular_file() || name == "file_system.cpp") continue;
+      ++sources;
+      const std::string text = test::read_text(entry.path());
+      for (const std::string& words : past) {
+        INFO(name << " has '" << words << "'");
+        CHECK(!test::contains(text, words));
+      }
     }
   }
   CHECK(sources > 50);
 }
 
-TEST_CASE("the recorded changes of a run give what is on the disk after each of them", "[train]") {
+TEST_CASE("the recorded changes of a run give what is on the disk after each of them", "[run]") {
   class Comparing : public RecordingFileSystem {
    public:
     explicit Comparing(const fs::path& directory) : RecordingFileSystem(directory), directory_(directory) {}
@@ -68,7 +71,7 @@ TEST_CASE("the recorded changes of a run give what is on the disk after each of 
   }
 }
 
-TEST_CASE("directories are made with those above them, and an error says what is in the way", "[train]") {
+TEST_CASE("directories are made with those above them, and an error says what is in the way", "[run]") {
   const test::TemporaryFolder folder;
   CHECK(train::make_directories(folder / "a/b/c") == 0);
   CHECK(fs::is_directory(folder / "a/b/c"));

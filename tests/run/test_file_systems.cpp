@@ -1,4 +1,4 @@
-#include "tests/train/test_file_systems.h"
+#include "tests/run/test_file_systems.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

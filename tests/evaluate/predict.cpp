@@ -107,7 +107,7 @@ double accuracy_of(const std::vector<std::int32_t>& classes, const std::vector<s
 
 }  // namespace
 
-TEST_CASE("the accuracy of predicted classes is what eval measures, without any file of the run's data", "[train]") {
+TEST_CASE("the accuracy of predicted classes is what eval measures, without any file of the run's data", "[evaluate]") {
   const Arrays arrays;
   const std::string backend = any_backend();
   const train::Setup setup = setup_of_text(arrays.config, {backend});
@@ -148,7 +148,7 @@ TEST_CASE("the accuracy of predicted classes is what eval measures, without any 
   CHECK(std::abs(loss - evaluated.measures.front().second) < 1e-6);
 }
 
-TEST_CASE("any number of examples is predicted, also fewer than devices, and each as in any other company", "[train]") {
+TEST_CASE("any number of examples is predicted, also fewer than devices, and each as in any other company", "[evaluate]") {
   const Arrays arrays;
   const train::Setup setup = setup_of_text(arrays.config);
   const fs::path run = arrays.folder / "run";
@@ -167,7 +167,7 @@ TEST_CASE("any number of examples is predicted, also fewer than devices, and eac
   }
 }
 
-TEST_CASE("a run whose batch is all of its training split predicts in batches of its rows", "[train]") {
+TEST_CASE("a run whose batch is all of its training split predicts in batches of its rows", "[evaluate]") {
   const Arrays arrays;
   const train::Setup setup = setup_of_text(arrays.config, {"data.batch_size=all", "data.remainder=mask"});
   const fs::path run = arrays.folder / "run";
@@ -177,7 +177,7 @@ TEST_CASE("a run whose batch is all of its training split predicts in batches of
   CHECK(predict(setup.loaded, run, arrays.write("many.idx", many)).firsts == std::vector<std::int64_t>{0, 52, 104});
 }
 
-TEST_CASE("a model that ends in the function of its loss is not given it twice", "[train]") {
+TEST_CASE("a model that ends in the function of its loss is not given it twice", "[evaluate]") {
   const Arrays arrays;
   const std::string layers = "model.layers=[{dense: 3}, softmax]";
   const train::Setup setup = setup_of_text(arrays.config, {layers});
@@ -191,7 +191,7 @@ TEST_CASE("a model that ends in the function of its loss is not given it twice",
   }
 }
 
-TEST_CASE("labels 0 and 1 of one output are predicted as classes, with the probability of the second", "[train]") {
+TEST_CASE("labels 0 and 1 of one output are predicted as classes, with the probability of the second", "[evaluate]") {
   Arrays arrays;
   for (std::int64_t& label : arrays.labels) label = std::min<std::int64_t>(label, 1);
   arrays.folder.write("y.idx", arrays.label_file());
@@ -213,7 +213,7 @@ TEST_CASE("labels 0 and 1 of one output are predicted as classes, with the proba
   CHECK(evaluated.measures.at(1).second == accuracy_of(classes.as<std::int32_t>(), arrays.labels));
 }
 
-TEST_CASE("regression predicts values, and neither has what the other has", "[train]") {
+TEST_CASE("regression predicts values, and neither has what the other has", "[evaluate]") {
   const Arrays arrays;
   const train::Setup setup = setup_of_text(
       arrays.config, {"model.layers=[{dense: 1}]", "loss=mean_squared_error", "metrics=[mean_absolute_error]"});
@@ -242,7 +242,7 @@ TEST_CASE("regression predicts values, and neither has what the other has", "[tr
         "classes, --as probabilities and --as logits");
 }
 
-TEST_CASE("of an ensemble one member predicts, as it would alone", "[train]") {
+TEST_CASE("of an ensemble one member predicts, as it would alone", "[evaluate]") {
   const Arrays arrays;
   const std::string ensemble = "ensemble={axis: models, vary: {seed: [0, 5]}}";
   const train::Setup both = setup_of_text(arrays.config, {"mesh.axes=[{models: 2}, {devices: 4}]", ensemble});
@@ -262,7 +262,7 @@ TEST_CASE("of an ensemble one member predicts, as it would alone", "[train]") {
                       ExitStatus::usage) == "member 0 is asked for, but the run is no ensemble | leave --member out");
 }
 
-TEST_CASE("the members of an ensemble together say the mean of their probabilities, as eval measures it", "[train]") {
+TEST_CASE("the members of an ensemble together say the mean of their probabilities, as eval measures it", "[evaluate]") {
   const Arrays arrays;
   const bool one_output = GENERATE(false, true);
   std::vector<std::string> set{"mesh.axes=[{models: 3}, {devices: 4}]",
@@ -312,7 +312,7 @@ TEST_CASE("the members of an ensemble together say the mean of their probabiliti
   CHECK(average.measures[2].first == "roc_auc");
 }
 
-TEST_CASE("members that say the same have together the loss of each, however sure they are", "[train]") {
+TEST_CASE("members that say the same have together the loss of each, however sure they are", "[evaluate]") {
   const Arrays arrays;
   const bool one_output = GENERATE(false, true);
   // Logits beyond 17, where the nearest f32 to a probability is 1.
@@ -340,7 +340,7 @@ TEST_CASE("members that say the same have together the loss of each, however sur
   CHECK(evaluation.of_average().measures.front().second == Approx(each).epsilon(1e-5));
 }
 
-TEST_CASE("values of an ensemble are means with the standard deviation over its members, in every format", "[train]") {
+TEST_CASE("values of an ensemble are means with the standard deviation over its members, in every format", "[evaluate]") {
   const TemporaryFolder folder;
   std::string table = "x,y,z\n", rows = "x\n";
   for (int i = 0; i < 24; ++i) {
@@ -394,7 +394,7 @@ train: {duration: 4 epochs}
   CHECK(data::read_npy(folder / "out.npy").shape == Shape{7, 2});
 }
 
-TEST_CASE("eval reads the test split alone, by the checkpoint, where the training files are gone", "[train]") {
+TEST_CASE("eval reads the test split alone, by the checkpoint, where the training files are gone", "[evaluate]") {
   const Arrays arrays;
   const auto archive = [&](const std::string& name) {
     train::write_npz(arrays.folder / name, {{"x", {DType::f32, {50, 3}, bytes_of(arrays.inputs)}},

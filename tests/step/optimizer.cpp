@@ -60,7 +60,7 @@ void check_path(const Numbers& path, const Numbers& expected) {
 
 }  // namespace
 
-TEST_CASE("sgd descends; momentum keeps a trace; nesterov looks ahead by it", "[train]") {
+TEST_CASE("sgd descends; momentum keeps a trace; nesterov looks ahead by it", "[step]") {
   check_path(follow({spec::Sgd{}, 0.1, {}, {}}, 1.0, {1, -2}), {0.9, 1.1});
   // traces 1, 1.5, -1.25
   check_path(follow({spec::Sgd{0.5, false}, 0.1, {}, {}}, 1.0, {1, 1, -2}), {0.9, 0.75, 0.875});
@@ -68,7 +68,7 @@ TEST_CASE("sgd descends; momentum keeps a trace; nesterov looks ahead by it", "[
   check_path(follow({spec::Sgd{0.5, true}, 0.1, {}, {}}, 1.0, {1, 1, -2}), {0.85, 0.675, 0.9375});
 }
 
-TEST_CASE("adam corrects both moments for their start at zero", "[train]") {
+TEST_CASE("adam corrects both moments for their start at zero", "[step]") {
   const spec::OptimizerSpec adam{spec::Adam{0.5, 0.75, 0.0}, 0.1, {}, {}};
   // mu 0.5, -0.75; corrected 1, -1. nu 0.25, 1.1875; corrected 1, 1.1875 / 0.4375.
   check_path(follow(adam, 1.0, {1, -2}), {0.9, 0.9 + 0.1 / std::sqrt(1.1875 / 0.4375)});
@@ -76,24 +76,24 @@ TEST_CASE("adam corrects both moments for their start at zero", "[train]") {
   check_path(follow({spec::Adam{0.5, 0.75, 1.0}, 0.1, {}, {}}, 1.0, {1}), {0.95});
 }
 
-TEST_CASE("adamw adds the weight itself to adam's direction, not to the gradient", "[train]") {
+TEST_CASE("adamw adds the weight itself to adam's direction, not to the gradient", "[step]") {
   const spec::OptimizerSpec adamw{spec::AdamW{0.5, 0.75, 0.0, 0.2}, 0.1, {}, {}};
   const double second = 0.88 - 0.1 * (-1 / std::sqrt(1.1875 / 0.4375) + 0.2 * 0.88);
   check_path(follow(adamw, 1.0, {1, -2}), {0.88, second});
 }
 
-TEST_CASE("under a constant gradient adam moves by the rate at every step, in single precision too", "[train]") {
+TEST_CASE("under a constant gradient adam moves by the rate at every step, in single precision too", "[step]") {
   const Numbers path = follow({spec::Adam{0.9, 0.999, 0.0}, 0.25, {}, {}}, 0.0, Numbers(20, 3.0), DType::f32);
   for (std::size_t i = 0; i < path.size(); ++i) {
     CHECK(path[i] == Approx(-0.25 * static_cast<double>(i + 1)).epsilon(1e-6));
   }
 }
 
-TEST_CASE("a decay of zero keeps no past", "[train]") {
+TEST_CASE("a decay of zero keeps no past", "[step]") {
   check_path(follow({spec::Adam{0.0, 0.0, 0.0}, 0.5, {}, {}}, 0.0, {3, -7}), {-0.5, 0.0});
 }
 
-TEST_CASE("each rule names its slots and what they begin with", "[train]") {
+TEST_CASE("each rule names its slots and what they begin with", "[step]") {
   const auto slots = [](const spec::OptimizerRule& rule) {
     std::vector<std::pair<std::string, double>> found;
     for (const train::SlotKind& kind : train::slot_kinds(rule)) found.emplace_back(kind.name, kind.initial);
@@ -112,7 +112,7 @@ TEST_CASE("each rule names its slots and what they begin with", "[train]") {
   CHECK(slots(spec::Lion{}) == Slots{{"lion.mu", 0.0}});
 }
 
-TEST_CASE("base_batch_size scales the rate linearly with the batch", "[train]") {
+TEST_CASE("base_batch_size scales the rate linearly with the batch", "[step]") {
   data::BatchPlan batch;
   batch.global = 256;
   const auto rate = [&](std::optional<std::int64_t> base) {

@@ -10,6 +10,7 @@
 #include "core/ops/all.h"
 #include "core/runtime/cpu/module.h"
 #include "core/setup/start.h"
+#include "core/train/resources.h"
 #include "tests/catch.h"
 #include "tests/session_run.h"
 #include "tests/words.h"
@@ -39,7 +40,7 @@ constexpr std::size_t mebi = 1024 * 1024;
 
 }  // namespace
 
-TEST_CASE("labels of the test split that the model has no output for are refused before the first step", "[train]") {
+TEST_CASE("labels of the test split that the model has no output for are refused before the first step", "[setup]") {
   const TemporaryFolder directory;
   const auto write = [&](const char* name, std::vector<unsigned char> header, const std::string& content) {
     return directory.write(name, std::string(header.begin(), header.end()) + content);
@@ -64,7 +65,7 @@ TEST_CASE("labels of the test split that the model has no output for are refused
             "' range from 0 to 5, but the model has 3 outputs: classes 0 to 2 | end the layers with dense: 6");
 }
 
-TEST_CASE("steps, epochs and examples are counted in steps", "[train]") {
+TEST_CASE("steps, epochs and examples are counted in steps", "[setup]") {
   const auto steps = [](std::int64_t count, spec::Unit unit) {
     return train::to_steps({count, unit, {}}, batches_of(16, 3), "train.duration");
   };
@@ -73,7 +74,7 @@ TEST_CASE("steps, epochs and examples are counted in steps", "[train]") {
   CHECK(steps(160, spec::Unit::examples) == 10);
 }
 
-TEST_CASE("durations that are no whole number of steps are refused with those that are", "[train]") {
+TEST_CASE("durations that are no whole number of steps are refused with those that are", "[setup]") {
   CHECK(refused_duration(40, spec::Unit::examples) ==
         "train.duration: 40 examples are not whole batches of 16 | 32 or 48 examples would be");
   CHECK(refused_duration(5, spec::Unit::examples) ==
@@ -84,7 +85,7 @@ TEST_CASE("durations that are no whole number of steps are refused with those th
         "train.duration comes to more than 1,000,000,000,000 steps | a step counter would not hold them");
 }
 
-TEST_CASE("a learning rate that scaling makes 0 or infinite is refused where the base is", "[train]") {
+TEST_CASE("a learning rate that scaling makes 0 or infinite is refused where the base is", "[setup]") {
   const auto refused = [](const std::string& rate, const std::string& base) {
     return refusal([&] {
       setup_of_text(small_images, {"optimizer.learning_rate=" + rate, "optimizer.base_batch_size=" + base});
@@ -102,7 +103,7 @@ TEST_CASE("a learning rate that scaling makes 0 or infinite is refused where the
   }
 }
 
-TEST_CASE("one-hot targets that are none are refused with their row", "[train]") {
+TEST_CASE("one-hot targets that are none are refused with their row", "[setup]") {
   const auto refused = [](const std::string& rows) {
     return refusal(
         [&] {
@@ -121,7 +122,7 @@ TEST_CASE("one-hot targets that are none are refused with their row", "[train]")
   CHECK(refused("[[-0.5, 1.5], [0, 1]]").starts_with("the target of example 0 in values.targets has -0.5, but"));
 }
 
-TEST_CASE("a timetable is in steps, and there is no evaluation without a test split", "[train]") {
+TEST_CASE("a timetable is in steps, and there is no evaluation without a test split", "[setup]") {
   const train::Setup images = setup_of_text(
       small_images, {"train.duration=2 epochs", "train.log_every=32 examples", "train.verify_replicas=5 steps"});
   CHECK(images.timetable.steps == 6);
@@ -135,7 +136,7 @@ TEST_CASE("a timetable is in steps, and there is no evaluation without a test sp
   CHECK(linear.evaluations.empty());
 }
 
-TEST_CASE("roles name the inputs and outputs of the step that runs", "[train]") {
+TEST_CASE("roles name the inputs and outputs of the step that runs", "[setup]") {
   for (const char* const guard : {"halt", "skip"}) {
     const train::Setup setup = setup_of_text(
         small_images, {std::string("train.on_nonfinite=") + guard,
@@ -175,7 +176,7 @@ TEST_CASE("roles name the inputs and outputs of the step that runs", "[train]") 
   }
 }
 
-TEST_CASE("a plan beyond the memory there is is refused with what would fit", "[train]") {
+TEST_CASE("a plan beyond the memory there is is refused with what would fit", "[setup]") {
   const train::Setup setup = setup_of_text(small_images);  // batches of 16 on 4 devices
   const auto refused = [&](const train::MemoryEstimate& estimate) {
     return refusal([&] { train::check_memory(estimate, setup.batch); }, ExitStatus::resource);
@@ -200,7 +201,7 @@ Needs needs(const train::Setup& setup, bool private_copies = false) {
 
 }  // namespace
 
-TEST_CASE("an ensemble beyond the memory there is is refused with the number of members that fit", "[train]") {
+TEST_CASE("an ensemble beyond the memory there is is refused with the number of members that fit", "[setup]") {
   const train::Setup setup = setup_of_text(
       small_images,
       {"mesh.axes=[{trials: 7}, {batch: 4}]", "ensemble={axis: trials, vary: {seed: [1, 2, 3, 4, 5, 6, 7]}}"});
@@ -224,7 +225,7 @@ TEST_CASE("an ensemble beyond the memory there is is refused with the number of 
   CHECK(refused(estimated(1).total - 1).find("member would fit") == std::string::npos);
 }
 
-TEST_CASE("members that will be equal are told", "[train]") {
+TEST_CASE("members that will be equal are told", "[setup]") {
   const auto warnings = [](std::vector<std::string> set) {
     set.emplace_back("mesh.axes=[{trials: 3}, {batch: 8}]");
     return setup_of_config("linear_regression.yaml", set).warnings;
@@ -241,7 +242,7 @@ TEST_CASE("members that will be equal are told", "[train]") {
         std::vector<std::string>{"members 0, 2 will have equal parameters: their values in ensemble.vary are equal"});
 }
 
-TEST_CASE("whether members will be equal is not guessed for a resumed run", "[train]") {
+TEST_CASE("whether members will be equal is not guessed for a resumed run", "[setup]") {
   // Its model.init.from is not read again: the parameters come from the checkpoint.
   spec::Overrides overrides;
   overrides.set = {"mesh.axes=[{trials: 2}, {batch: 8}]",
@@ -251,7 +252,7 @@ TEST_CASE("whether members will be equal is not guessed for a resumed run", "[tr
   CHECK(train::make_setup(loaded, 10).warnings.empty());
 }
 
-TEST_CASE("the memory of a run is at least that of its values", "[train]") {
+TEST_CASE("the memory of a run is at least that of its values", "[setup]") {
   const train::Setup setup = setup_of_config("linear_regression.yaml");
   const train::MemoryEstimate one = train::estimate_memory(setup, needs(setup));
   CHECK(one.parameters == 6 * sizeof(float));
@@ -267,7 +268,7 @@ TEST_CASE("the memory of a run is at least that of its values", "[train]") {
   CHECK(with > train::estimate_memory(images, needs(images)).total);
 }
 
-TEST_CASE("microbatches bound the memory of evaluation as they do that of training", "[train]") {
+TEST_CASE("microbatches bound the memory of evaluation as they do that of training", "[setup]") {
   const train::Setup whole = setup_of_text(small_images);
   const train::Setup cut = setup_of_text(small_images, {"data.microbatches=4"});
   CHECK(whole.evaluations.front().batch.rows() == 16);
@@ -279,7 +280,7 @@ TEST_CASE("microbatches bound the memory of evaluation as they do that of traini
   CHECK(activations(cut) < activations(whole));
 }
 
-TEST_CASE("a dense layer costs what multiplying by hand does, on every device", "[train]") {
+TEST_CASE("a dense layer costs what multiplying by hand does, on every device", "[setup]") {
   const Program program = parse_program(R"(mesh rows=2 columns=3
 params %w:f32[5,7]{}
 batch %x:f32[4,5]{rows, columns}
@@ -299,7 +300,7 @@ return both = %both
   CHECK(cost.wire_bytes[1] == std::pair<std::string, double>("columns", 0));
 }
 
-TEST_CASE("a group of one device sends nothing, and a larger one each operand once", "[train]") {
+TEST_CASE("a group of one device sends nothing, and a larger one each operand once", "[setup]") {
   const auto sent = [](const std::string& mesh) {
     const Program program = parse_program("mesh " + mesh +
                                               "\nbatch %x:f32[10]{a, b}\n%s = psum[axes={a, b}] %x\n"
@@ -314,7 +315,7 @@ TEST_CASE("a group of one device sends nothing, and a larger one each operand on
   CHECK(sent("a=2 b=3") == std::pair(40.0, 40.0));
 }
 
-TEST_CASE("a step sends its gradients, sums and count once, however many microbatches it has", "[train]") {
+TEST_CASE("a step sends its gradients, sums and count once, however many microbatches it has", "[setup]") {
   const auto cost = [](const char* microbatches) {
     const train::Setup setup = setup_of_text(small_images, {std::string("data.microbatches=") + microbatches});
     return std::pair(train::cost_of(*setup.training), setup.model.parameter_count());
@@ -329,7 +330,7 @@ TEST_CASE("a step sends its gradients, sums and count once, however many microba
   CHECK(four.flops < 1.5 * one.flops);
 }
 
-TEST_CASE("what trains badly in silence is a warning", "[train]") {
+TEST_CASE("what trains badly in silence is a warning", "[setup]") {
   const auto warned = [](const std::string& text, const std::string& words) {
     const train::Setup setup = setup_of_text(text);
     CAPTURE(setup.warnings);

@@ -1,4 +1,6 @@
 // The files of the recorders where a disk is full, a file is gone, or what there is is no file.
+#include "core/run/files/append_file.h"
+
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,11 +10,10 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/run/files/append_file.h"
 #include "core/run/files/file_writer.h"
 #include "tests/catch.h"
 #include "tests/files.h"
-#include "tests/train/file_size_limit.h"
+#include "tests/run/file_size_limit.h"
 #include "tests/words.h"
 
 using namespace pmaptrain;
@@ -26,7 +27,7 @@ using test::TemporaryFolder;
 
 }  // namespace
 
-TEST_CASE("what a disk has no room for waits and is written when there is room", "[train]") {
+TEST_CASE("what a disk has no room for waits and is written when there is room", "[run]") {
   const TemporaryFolder folder;
   int warnings = 0;
   AppendFile file(folder / "metrics.jsonl", [&](const std::string&) { ++warnings; });
@@ -50,7 +51,7 @@ TEST_CASE("what a disk has no room for waits and is written when there is room",
   CHECK(warnings == 1);
 }
 
-TEST_CASE("a file that cannot be opened for a moment gets its lines later", "[train]") {
+TEST_CASE("a file that cannot be opened for a moment gets its lines later", "[run]") {
   const TemporaryFolder folder;
   AppendFile file(folder / "later/metrics.jsonl", nullptr);
   file.write("one\n");
@@ -60,7 +61,7 @@ TEST_CASE("a file that cannot be opened for a moment gets its lines later", "[tr
   CHECK(read_text(folder / "later/metrics.jsonl") == "one\ntwo\n");
 }
 
-TEST_CASE("a file that somebody removes is missing at the end", "[train]") {
+TEST_CASE("a file that somebody removes is missing at the end", "[run]") {
   const TemporaryFolder folder;
   AppendFile file(folder / "metrics.jsonl", nullptr);
   file.write("one\n");
@@ -70,7 +71,7 @@ TEST_CASE("a file that somebody removes is missing at the end", "[train]") {
   CHECK(file.missing() == "'" + (folder / "metrics.jsonl") + "' was removed while the run went on");
 }
 
-TEST_CASE("of more lines than memory is kept for, the oldest are given up and counted", "[train]") {
+TEST_CASE("of more lines than memory is kept for, the oldest are given up and counted", "[run]") {
   const TemporaryFolder folder;
   AppendFile file(folder / "later/metrics.jsonl", nullptr);
   const std::string line = std::string(999, 'x') + "\n";
@@ -82,7 +83,7 @@ TEST_CASE("of more lines than memory is kept for, the oldest are given up and co
   CHECK(file.missing() == "'" + (folder / "later/metrics.jsonl") + "' lacks 10 lines: No such file or directory");
 }
 
-TEST_CASE("a file is written whole or stays as it was", "[train]") {
+TEST_CASE("a file is written whole or stays as it was", "[run]") {
   const TemporaryFolder folder;
   write_whole(folder / "a", "first");
   write_whole(folder / "a", "second");
@@ -92,7 +93,7 @@ TEST_CASE("a file is written whole or stays as it was", "[train]") {
   CHECK(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()) == 2);
 }
 
-TEST_CASE("a line that only partly fits is taken back", "[train]") {
+TEST_CASE("a line that only partly fits is taken back", "[run]") {
   const TemporaryFolder folder;
   const std::string line = "{\"event\":\"step\",\"step\":1}\n";
   int warnings = 0;
@@ -112,7 +113,7 @@ TEST_CASE("a line that only partly fits is taken back", "[train]") {
       said.ends_with("metrics.jsonl' cannot be written: File too large; its lines are kept in memory and tried again"));
 }
 
-TEST_CASE("a file beyond the limit on sizes leaves the old one and nothing beside it", "[train]") {
+TEST_CASE("a file beyond the limit on sizes leaves the old one and nothing beside it", "[run]") {
   const TemporaryFolder folder;
   write_whole(folder / "a", "first");
   std::string said, help;
@@ -130,7 +131,7 @@ TEST_CASE("a file beyond the limit on sizes leaves the old one and nothing besid
   CHECK(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()) == 1);
 }
 
-TEST_CASE("a device or a pipe is written to and never replaced", "[train]") {
+TEST_CASE("a device or a pipe is written to and never replaced", "[run]") {
   const TemporaryFolder folder;
   const std::string pipe = folder / "pipe";
   REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);

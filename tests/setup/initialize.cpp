@@ -30,7 +30,7 @@ std::map<std::string, std::vector<std::byte>> initial_values(const model::Model&
 
 }  // namespace
 
-TEST_CASE("LeCun normal values have variance 1 / fan_in and stop at two deviations of the uncut normal", "[train]") {
+TEST_CASE("LeCun normal values have variance 1 / fan_in and stop at two deviations of the uncut normal", "[setup]") {
   const Numbers values = drawn("dense_0.kernel", 0);
   double sum = 0, squares = 0, largest = 0;
   for (double value : values) {
@@ -45,7 +45,7 @@ TEST_CASE("LeCun normal values have variance 1 / fan_in and stop at two deviatio
   CHECK(largest > 0.22);
 }
 
-TEST_CASE("initial values depend on the seed and the parameter's name, and on nothing else", "[train]") {
+TEST_CASE("initial values depend on the seed and the parameter's name, and on nothing else", "[setup]") {
   CHECK(drawn("a.kernel", 1) == drawn("a.kernel", 1));
   CHECK(drawn("a.kernel", 1) != drawn("a.kernel", 2));
   CHECK(drawn("a.kernel", 1) != drawn("b.kernel", 1));
@@ -53,14 +53,14 @@ TEST_CASE("initial values depend on the seed and the parameter's name, and on no
   CHECK(few == Numbers(all.begin(), all.begin() + 10));
 }
 
-TEST_CASE("large parameters are drawn by several threads, which changes no value", "[train]") {
+TEST_CASE("large parameters are drawn by several threads, which changes no value", "[setup]") {
   const Numbers several = drawn("a.kernel", 1, 100, 100'003), one = drawn("a.kernel", 1, 100, 16'000);
   CHECK(Numbers(several.begin(), several.begin() + 16'000) == one);
   // One element's own stream, at the end of the last range.
   CHECK(several.back() == drawn("a.kernel", 1, 100, 100'004)[100'002]);
 }
 
-TEST_CASE("model.init replaces the parameters that it names; biases begin at zero", "[train]") {
+TEST_CASE("model.init replaces the parameters that it names; biases begin at zero", "[setup]") {
   spec::Spec spec = classifier(Mesh());
   spec.model.initial_values["head.bias"] = {{3}, {0.5, -1.0, 2.0}, {}};
   const model::Model model = model::make_model(spec, {DType::f32, {3}}, labels);
@@ -123,7 +123,7 @@ train::Tensors whole_file() {
 
 }  // namespace
 
-TEST_CASE("a file of initial values fits the model by name and shape, or says what does not", "[train]") {
+TEST_CASE("a file of initial values fits the model by name and shape, or says what does not", "[setup]") {
   const InitialFile file;
   CHECK(to_numbers(file.load(whole_file()).at("head.bias"), DType::f32) == Numbers{1.5, -2.0, 3.25});
   train::Tensors narrow = whole_file();
@@ -142,7 +142,7 @@ TEST_CASE("a file of initial values fits the model by name and shape, or says wh
             "change the layer's sizes, or leave it out: init: {from: {path: ..., exclude: [\"head.bias\"]}}");
 }
 
-TEST_CASE("a file of initial values has every parameter of the model, or says which it lacks", "[train]") {
+TEST_CASE("a file of initial values has every parameter of the model, or says which it lacks", "[setup]") {
   const InitialFile file;
   train::Tensors tensors = whole_file();
   const std::string help = "write every parameter, or name those that are to be drawn in init.from.exclude";
@@ -153,7 +153,7 @@ TEST_CASE("a file of initial values has every parameter of the model, or says wh
         file.path + " lacks 'dense_0.kernel' f32[3,4], 'head.bias' f32[3], parameters of this model | " + help);
 }
 
-TEST_CASE("initial values that are not finite as float32 are refused with their tensor and place", "[train]") {
+TEST_CASE("initial values that are not finite as float32 are refused with their tensor and place", "[setup]") {
   const InitialFile file;
   const auto refusal = [&](double value) {
     train::Tensors tensors = whole_file();
@@ -169,7 +169,7 @@ TEST_CASE("initial values that are not finite as float32 are refused with their 
   CHECK(refusal(1e-300) == "accepted");
 }
 
-TEST_CASE("patterns say which parameters are taken from a file, and a note says which were", "[train]") {
+TEST_CASE("patterns say which parameters are taken from a file, and a note says which were", "[setup]") {
   InitialFile file;
   file.from().exclude = {{"head.*"}};
   train::Tensors tensors = whole_file();
@@ -188,7 +188,7 @@ TEST_CASE("patterns say which parameters are taken from a file, and a note says 
   CHECK(file.note() == "model.init.from took 4 of the 4 parameters from " + file.path);
 }
 
-TEST_CASE("a pattern that matches no parameter is refused at its place", "[train]") {
+TEST_CASE("a pattern that matches no parameter is refused at its place", "[setup]") {
   InitialFile file;
   file.from().include = {{"dense_0.*"}, {"heed.bias", {"net.yaml", 9, 3, 4, "x"}}};
   try {
@@ -203,7 +203,7 @@ TEST_CASE("a pattern that matches no parameter is refused at its place", "[train
   }
 }
 
-TEST_CASE("a run begins with a checkpoint of another run", "[train]") {
+TEST_CASE("a run begins with a checkpoint of another run", "[setup]") {
   const TemporaryFolder root;
   const std::string run = root / "run";
   const Trained first = train_setup_in(run, setup_of_text(small_images));
@@ -242,7 +242,7 @@ TEST_CASE("a run begins with a checkpoint of another run", "[train]") {
         "the run '" + run + "' has no checkpoint '3' | it has 4, last");
 }
 
-TEST_CASE("of a checkpoint with averaged weights those are taken, unless the raw ones are asked for", "[train]") {
+TEST_CASE("of a checkpoint with averaged weights those are taken, unless the raw ones are asked for", "[setup]") {
   const TemporaryFolder root;
   const std::string run = root / "run";
   const train::Setup setup = setup_of_text(small_images, {"train.ema={decay: 0.5}"});

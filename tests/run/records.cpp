@@ -1,4 +1,6 @@
 // What the recorders write: metrics.jsonl, log.txt, summary.json and the final report.
+#include "core/run/records/records.h"
+
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -9,7 +11,6 @@
 #include <vector>
 
 #include "core/run/records/final_report.h"
-#include "core/run/records/records.h"
 #include "tests/catch.h"
 #include "tests/files.h"
 #include "tests/golden.h"
@@ -54,7 +55,7 @@ Ended ended() {
 
 }  // namespace
 
-TEST_CASE("a logged step is one JSON line with the documented fields in order", "[train]") {
+TEST_CASE("a logged step is one JSON line with the documented fields in order", "[run]") {
   CHECK(line_of(event_of(logged())) ==
         R"({"event":"step","step":2,"epoch":1,"loss":0.1,"accuracy":0.5,"learning_rate":0.001,"grad_norm":1.25,)"
         R"("examples_per_second":12345.4,"seconds":2.5})");
@@ -66,7 +67,7 @@ TEST_CASE("a logged step is one JSON line with the documented fields in order", 
   CHECK(metrics_lines(started()).empty());
 }
 
-TEST_CASE("a change is one line with both values, and the summary lists all", "[train]") {
+TEST_CASE("a change is one line with both values, and the summary lists all", "[run]") {
   const std::string schedule = "{linear: {init_value: 0.1, end_value: 0.0, transition: 16 steps}}";
   const Changed changed{4, 1, "optimizer.learning_rate", "1.0e-08", schedule};
   CHECK(line_of(changed) == R"({"event":"change","step":4,"epoch":1,"key":"optimizer.learning_rate","before":1e-08,)"
@@ -83,7 +84,7 @@ TEST_CASE("a change is one line with both values, and the summary lists all", "[
   CHECK(summary_json(*parse_summary(text), "1") == text);  // of a run that is found finished
 }
 
-TEST_CASE("numbers in metrics.jsonl read back exactly", "[train]") {
+TEST_CASE("numbers in metrics.jsonl read back exactly", "[run]") {
   for (const double value : {1.0 / 3.0, 5e-324, 1.7976931348623157e308, static_cast<double>(0.1F), -0.0}) {
     Logged event = logged();
     event.measures = {{"loss", value}};
@@ -93,7 +94,7 @@ TEST_CASE("numbers in metrics.jsonl read back exactly", "[train]") {
   }
 }
 
-TEST_CASE("numbers that are not finite are null, and the line says so", "[train]") {
+TEST_CASE("numbers that are not finite are null, and the line says so", "[run]") {
   Logged event = logged();
   event.grad_norm = std::numeric_limits<double>::infinity();
   const auto json = nlohmann::json::parse(line_of(event_of(event)));
@@ -103,7 +104,7 @@ TEST_CASE("numbers that are not finite are null, and the line says so", "[train]
   CHECK_FALSE(nlohmann::json::parse(line_of(event_of(logged()))).contains("finite"));
 }
 
-TEST_CASE("the summary has the documented fields", "[train]") {
+TEST_CASE("the summary has the documented fields", "[run]") {
   const auto json = nlohmann::ordered_json::parse(summary_json(ended(), "1.2.3"));
   std::vector<std::string> keys;
   for (const auto& [key, value] : json.items()) keys.push_back(key);
@@ -124,7 +125,7 @@ TEST_CASE("the summary has the documented fields", "[train]") {
   CHECK(other["best"]["step"] == 16);
 }
 
-TEST_CASE("the log shows plain aligned lines and the report", "[train]") {
+TEST_CASE("the log shows plain aligned lines and the report", "[run]") {
   const TemporaryFolder folder;
   {
     Records recorder(folder / "metrics.jsonl", folder / "log.txt", folder / "summary.json", "1", nullptr);
@@ -154,7 +155,7 @@ TEST_CASE("the log shows plain aligned lines and the report", "[train]") {
 }
 
 TEST_CASE("a full disk is told once for each file, never stops the training, and what is missing is counted",
-          "[train]") {
+          "[run]") {
   const TemporaryFolder folder;
   std::vector<std::string> said;
   Records records("/dev/full", folder / "log.txt", "/nonexistent/summary.json", "1",
@@ -172,7 +173,7 @@ TEST_CASE("a full disk is told once for each file, never stops the training, and
   CHECK(records.missing().back() == said.back());
 }
 
-TEST_CASE("numbers are shown with five significant digits", "[train]") {
+TEST_CASE("numbers are shown with five significant digits", "[run]") {
   CHECK(compact(0) == "0.0000");
   CHECK(compact(1) == "1.0000");
   CHECK(compact(0.9999951) == "1.0000");
@@ -194,7 +195,7 @@ TEST_CASE("numbers are shown with five significant digits", "[train]") {
   CHECK(clock_time(-1) == "?");
 }
 
-TEST_CASE("learned values stand beside the true ones, and long parameters are abbreviated", "[train]") {
+TEST_CASE("learned values stand beside the true ones, and long parameters are abbreviated", "[run]") {
   Ended event = ended();
   event.members[0].final_measures.clear();
   event.run_dir.clear();
@@ -209,7 +210,7 @@ TEST_CASE("learned values stand beside the true ones, and long parameters are ab
   CHECK(report.find("kernel[8]") == std::string::npos);
 }
 
-TEST_CASE("a report shows no error of a value whose truth is absent", "[train]") {
+TEST_CASE("a report shows no error of a value whose truth is absent", "[run]") {
   Ended event = ended();
   event.members[0].comparisons.push_back(
       {"w", std::vector<double>(12, 0.0), std::vector<double>(12, 1.5), {1.0, 1.25}});
@@ -220,7 +221,7 @@ TEST_CASE("a report shows no error of a value whose truth is absent", "[train]")
 }
 
 TEST_CASE("a report in colour is green where all is done, yellow where a run was stopped, red where it failed",
-          "[train]") {
+          "[run]") {
   Ended event = ended();
   CHECK(final_report(event, true).starts_with("\x1b[1;32mdone\x1b[0m after 20 steps"));
   event.status = "stopped";
@@ -232,13 +233,13 @@ TEST_CASE("a report in colour is green where all is done, yellow where a run was
   CHECK(final_report(event, true).starts_with("\x1b[1;31mstopped by a guard\x1b[0m after 20 steps"));
 }
 
-TEST_CASE("a file where nobody may write says whose folder to take", "[train]") {
+TEST_CASE("a file where nobody may write says whose folder to take", "[run]") {
   const std::string refused = test::refusal([] { write_whole("/sys/pmaptrain", "text"); }, ExitStatus::failed);
   CHECK(refused.starts_with("'/sys/pmaptrain' cannot be written: "));
   CHECK(refused.ends_with(" | write to a folder that is yours"));
 }
 
-TEST_CASE("the report counts the steps that were skipped", "[train]") {
+TEST_CASE("the report counts the steps that were skipped", "[run]") {
   Ended event = ended();
   event.members[0].steps_skipped = 2;
   CHECK(final_report(event).starts_with("done after 20 steps, 2 of them skipped (5 epochs, 2,560 examples, 80 "));
@@ -246,7 +247,7 @@ TEST_CASE("the report counts the steps that were skipped", "[train]") {
 }
 
 TEST_CASE("a narrow report has whole words, and a row for each measure where a row for each split is too wide",
-          "[train]") {
+          "[run]") {
   Ended event = ended();
   event.reason = "max_steps";
   event.status = "stopped";
@@ -267,7 +268,7 @@ TEST_CASE("a narrow report has whole words, and a row for each measure where a r
   CHECK(final_report(event, false, 36).find("mean_absolute_error  0.12500  0.12500\n") != std::string::npos);
 }
 
-TEST_CASE("the report says why a run ended before its end", "[train]") {
+TEST_CASE("the report says why a run ended before its end", "[run]") {
   Ended event = ended();
   event.status = "stopped";
   event.reason = "signal";
@@ -331,7 +332,7 @@ std::string log_of(std::int64_t members) {
 
 }  // namespace
 
-TEST_CASE("the report of an ensemble has what its members learned of the parameters that are compared", "[train]") {
+TEST_CASE("the report of an ensemble has what its members learned of the parameters that are compared", "[run]") {
   const auto report = [](std::size_t members, int columns) {
     Ended end = ended();
     end.is_ensemble = true;
@@ -358,15 +359,15 @@ TEST_CASE("the report of an ensemble has what its members learned of the paramet
   CHECK(report(9, 0).find("a.bias        0.0000  0.0000  2.0000   4.0000       -\n") != std::string::npos);
 }
 
-TEST_CASE("the log of eight members has one line for all of them, and a row for each at the end", "[train]") {
+TEST_CASE("the log of eight members has one line for all of them, and a row for each at the end", "[run]") {
   test::check_golden("log_of_8_members.txt", log_of(8));
 }
 
-TEST_CASE("the log of 64 members is as long, and ends with the best, the median and the worst", "[train]") {
+TEST_CASE("the log of 64 members is as long, and ends with the best, the median and the worst", "[run]") {
   test::check_golden("log_of_64_members.txt", log_of(64));
 }
 
-TEST_CASE("the table of the members is no wider than the terminal", "[train]") {
+TEST_CASE("the table of the members is no wider than the terminal", "[run]") {
   Ended event = ended();
   event.is_ensemble = true;
   event.run_dir.clear();
@@ -390,7 +391,7 @@ TEST_CASE("the table of the members is no wider than the terminal", "[train]") {
   CHECK(widest(narrow) <= 64);
 }
 
-TEST_CASE("the measures of an ensemble are lists by member in the summary, and read back", "[train]") {
+TEST_CASE("the measures of an ensemble are lists by member in the summary, and read back", "[run]") {
   Ended event = ended();
   event.is_ensemble = true;
   event.members.push_back(event.members.front());
@@ -416,7 +417,7 @@ TEST_CASE("the measures of an ensemble are lists by member in the summary, and r
   CHECK(summary_json(*found, "1") == text);
 }
 
-TEST_CASE("a line of metrics.jsonl names the member of an ensemble", "[train]") {
+TEST_CASE("a line of metrics.jsonl names the member of an ensemble", "[run]") {
   Logged event = logged();
   event.member = 3;
   CHECK(line_of(event_of(event)) ==

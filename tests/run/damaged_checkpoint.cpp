@@ -52,7 +52,7 @@ const std::vector<std::string> files = {"params.safetensors", "optimizer.safeten
 
 }  // namespace
 
-TEST_CASE("a truncated or flipped file of a checkpoint is found, and the checkpoint before is used", "[train]") {
+TEST_CASE("a truncated or flipped file of a checkpoint is found, and the checkpoint before is used", "[run]") {
   const Damage damage;
   for (const std::string& file : files) {
     INFO(file);
@@ -82,7 +82,7 @@ TEST_CASE("a truncated or flipped file of a checkpoint is found, and the checkpo
   }
 }
 
-TEST_CASE("a run without a whole checkpoint is refused with the file that is damaged in each", "[train]") {
+TEST_CASE("a run without a whole checkpoint is refused with the file that is damaged in each", "[run]") {
   const Damage damage;
   const fs::path older = damage.run() / "checkpoints/step-00000002";
   test::write_text(older / "ema.safetensors", "");
@@ -100,7 +100,7 @@ TEST_CASE("a run without a whole checkpoint is refused with the file that is dam
   }
 }
 
-TEST_CASE("weights whose file is gone are refused, and no others are taken in their place", "[train]") {
+TEST_CASE("weights whose file is gone are refused, and no others are taken in their place", "[run]") {
   const Damage damage;
   const spec::Loaded loaded = spec::load(damage.run().string(), {});
   const TemporaryFolder folder;

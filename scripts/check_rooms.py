@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+"""Checks that every folder of core/ and app/ is in the map of ARCHITECTURE.md and includes only what is above it there.
+
+    scripts/check_rooms.py
+"""
+
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+MOST_FILES = 45
+# main() is above every folder, and the factory of backends above every backend.
+EXEMPT = {"app/main.cpp", "core/runtime/backends.h", "core/runtime/backends.cpp"}
+
+
+def rooms_of(text):
+    """The folders in the first column of the map, from the bottom up."""
+    return [folder for folder in re.findall(r"^\| `((?:core|app)[^`]*)` \|", text, re.MULTILINE)]
+
+
+def main():
+    rooms = rooms_of((ROOT / "ARCHITECTURE.md").read_text())
+    order = {room: index for index, room in enumerate(rooms)}
+    sources = [p for top in ("core", "app") for p in (ROOT / top).rglob("*") if p.suffix in (".h", ".cpp", ".cuh", ".cu")]
+
+    def room_of(path):
+        """The folder of the map that a file is in: its own, or the nearest one around it."""
+        for parent in path.parents:
+            if str(parent) in order:
+                return str(parent)
+        return None
+
+    problems, files = [], {}
+    for source in sorted(sources):
+        path = source.relative_to(ROOT)
+        room = room_of(path)
+        if room is None:
+            problems.append(f"{path}: its folder is not in the map of ARCHITECTURE.md")
+            continue
+        files[path.parent] = files.get(path.parent, 0) + 1
+        if str(path) in EXEMPT:
+            continue
+        for number, line in enumerate(source.read_text().splitlines(), 1):
+            included = re.match(r'#include "((?:core|app)/[^"]+)"', line)
+            if not included:
+                continue
+            target = room_of(pathlib.PurePosixPath(included.group(1)))
+            if target is not None and order[target] > order[room]:
+                problems.append(f"{path}:{number}: {room} includes {included.group(1)}, and {target} is below it in the map")
+    problems += [f"{room}: in the map, but not there" for room in rooms if not (ROOT / room).is_dir()]
+    problems += [f"{f}: {n} files, at most {MOST_FILES}: split it" for f, n in sorted(files.items()) if n > MOST_FILES]
+    print("\n".join(problems) or f"{len(sources)} files in {len(rooms)} folders include only what is above them")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
