@@ -2,14 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
+#include <concepts>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <stdexcept>
 #include <string_view>
+#include <tuple>
 #include <type_traits>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/base/version.h"
@@ -37,42 +39,131 @@ double to_number(const OrderedJson& value) {
   throw std::invalid_argument("no number");
 }
 
-OrderedJson measures_json(const Measures& measures) {
-  OrderedJson object = OrderedJson::object();
-  for (const auto& [name, value] : measures) object[name] = number(value);
-  return object;
+// ---- the document: every struct as a table of its fields, by which it is stored and loaded
+
+// Whether the document has a field.
+enum class Presence : std::uint8_t { always, newer, not_empty };  // newer: older versions did not write it
+
+template <class T, class Struct>
+concept Is = std::same_as<std::remove_const_t<T>, Struct>;
+
+template <class Visit>
+void for_each_field(Is<Best> auto& best, Visit&& visit) {
+  visit("step", best.step);
+  visit("metric", best.metric);
+  visit("value", best.value);
 }
 
-Measures to_measures(const OrderedJson& object) {
-  Measures measures;
-  for (const auto& [name, value] : object.items()) measures.emplace_back(name, to_number(value));
-  return measures;
+template <class Visit>
+void for_each_field(Is<Logged> auto& logged, Visit&& visit) {
+  visit("step", logged.step);
+  visit("epoch", logged.epoch);
+  visit("measures", logged.measures);
+  visit("learning_rate", logged.learning_rate);
+  visit("grad_norm", logged.grad_norm);
 }
 
-// Each part of the state with its name in the document. `Visit` stores it, or loads it; `by_member` takes the parts
-// that each member of an ensemble has of its own.
-template <class State, class Visit, class ByMember>
-void for_each_part(State& state, Visit&& visit, ByMember&& by_member) {
+template <class Visit>
+void for_each_field(Is<EpochEnded> auto& epoch, Visit&& visit) {
+  visit("step", epoch.step);
+  visit("epoch", epoch.epoch);
+  visit("measures", epoch.measures);
+  visit("examples", epoch.examples);
+}
+
+template <class Visit>
+void for_each_field(Is<MemberState::Waiting> auto& waiting, Visit&& visit) {
+  visit("metric", waiting.metric);
+  visit("mode", waiting.mode);
+  visit("best", waiting.best);
+  visit("waited", waiting.waited);
+}
+
+template <class Visit>
+void for_each_field(Is<MemberState::Plateau> auto& plateau, Visit&& visit) {
+  visit("metric", plateau.metric);
+  visit("best", plateau.state.best);
+  visit("bad_evaluations", plateau.state.bad_evaluations);
+  visit("cooldown", plateau.state.cooldown);
+  visit("scale", plateau.state.scale);
+}
+
+template <class Visit>
+void for_each_field(Is<LossSums> auto& sums, Visit&& visit) {
+  visit("means", sums.means);
+  visit("line", sums.line);
+  visit("at_line", std::tie(sums.loss_at_line, sums.examples_at_line));
+  visit("ended", std::tie(sums.loss_ended, sums.examples_ended));
+}
+
+template <class Visit>
+void for_each_field(Is<spec::Change> auto& change, Visit&& visit) {
+  visit("step", change.step);
+  visit("key", change.key);
+  visit("value", change.value);
+}
+
+template <class Visit>
+void for_each_field(Is<data::Encoding::Statistics> auto& statistics, Visit&& visit) {
+  visit("mean", statistics.mean);
+  visit("std", statistics.std);
+}
+
+template <class Visit>
+void for_each_field(Is<data::Encoding::Column> auto& column, Visit&& visit) {
+  visit("name", column.name);
+  visit("categories", column.categories);
+  visit("missing", column.missing);
+}
+
+template <class Visit>
+void for_each_field(Is<data::Encoding::Skipped> auto& skipped, Visit&& visit) {
+  visit("split", skipped.split);
+  visit("row", skipped.row);
+  visit("reason", skipped.reason);
+  visit("file", skipped.file, Presence::not_empty);
+}
+
+template <class Visit>
+void for_each_field(Is<data::Encoding> auto& encoding, Visit&& visit) {
+  visit("columns", encoding.columns);
+  visit("classes", encoding.classes);
+  visit("image", encoding.image);
+  visit("statistics", encoding.statistics);
+  visit("targets", encoding.targets, Presence::newer);
+  visit("class_weights", encoding.class_weights, Presence::newer);
+  visit("skipped", encoding.skipped, Presence::newer);
+}
+
+template <class Visit>
+void for_each_field(Is<data::Field> auto& field, Visit&& visit) {
+  visit("dtype", field.dtype);
+  visit("shape", field.shape);
+}
+
+// `by_member` takes what each member of an ensemble has of its own.
+template <class Visit, class ByMember>
+void for_each_field(Is<RunState> auto& state, Visit&& visit, ByMember&& by_member) {
   visit("step", state.step);
   by_member("member_steps", &MemberState::steps);
   by_member("steps_skipped", &MemberState::steps_skipped);
   by_member("updates", &MemberState::updates);
   visit("example_cursor", state.example_cursor);
   visit("schedule_steps", state.schedule_steps);
-  by_member("schedule_began", &MemberState::schedule_began);
-  visit("changes", state.changes);
+  by_member("schedule_began", &MemberState::schedule_began, Presence::newer);
+  visit("changes", state.changes, Presence::newer);
   visit("seconds", state.seconds);
   visit("epoch_seconds", state.epoch_seconds);
   visit("metrics_bytes", state.metrics_bytes);
   by_member("logged_step", &MemberState::logged_step);
   by_member("final", &MemberState::measures);
-  by_member("confusion_matrix", &MemberState::confusions);
+  by_member("confusion_matrix", &MemberState::confusions, Presence::newer);
   by_member("evaluated_step", &MemberState::evaluated_step);
   by_member("last_step", &MemberState::last_step);
   by_member("last_epoch", &MemberState::last_epoch);
   visit("evaluation_is_due", state.evaluation_is_due);
   by_member("best", &MemberState::best);
-  by_member("lost_best", &MemberState::lost_best);
+  by_member("lost_best", &MemberState::lost_best, Presence::newer);
   visit("best_mode", state.best_mode);
   by_member("early_stopping", &MemberState::early_stopping);
   by_member("reduce_on_plateau", &MemberState::plateau);
@@ -82,7 +173,7 @@ void for_each_part(State& state, Visit&& visit, ByMember&& by_member) {
   by_member("left_behind", &MemberState::left_behind);
   by_member("seed", &MemberState::seed);
   by_member("data_seed", &MemberState::data_seed);
-  visit("encoding", state.encoding);
+  visit("encoding", state.encoding, Presence::newer);
   visit("input", state.input);
   visit("target", state.target);
   visit("batch_size", state.batch_size);
@@ -91,195 +182,93 @@ void for_each_part(State& state, Visit&& visit, ByMember&& by_member) {
   visit("checksums", state.checksums);
 }
 
-template <class T>
-OrderedJson stored(const T& value) {
-  return value;
-}
-OrderedJson stored(const double& value) { return number(value); }
-OrderedJson stored(const std::optional<std::int64_t>& value) {
-  return value ? OrderedJson(*value) : OrderedJson(nullptr);
-}
-OrderedJson stored(const std::vector<spec::Change>& changes) {
-  OrderedJson list = OrderedJson::array();
-  for (const spec::Change& change : changes) {
-    list.push_back({{"step", change.step}, {"key", change.key}, {"value", change.value}});
-  }
-  return list;
-}
-OrderedJson stored(const std::map<std::string, Measures>& measures) {
-  OrderedJson object = OrderedJson::object();
-  for (const auto& [split, of_split] : measures) object[split] = measures_json(of_split);
-  return object;
-}
-OrderedJson stored(const std::optional<Best>& best) {
-  if (!best) return nullptr;
-  return {{"step", best->step}, {"metric", best->metric}, {"value", number(best->value)}};
-}
-
-OrderedJson stored(const std::optional<Logged>& logged) {
-  if (!logged) return nullptr;
-  return {{"step", logged->step},
-          {"epoch", logged->epoch},
-          {"measures", measures_json(logged->measures)},
-          {"learning_rate", number(logged->learning_rate)},
-          {"grad_norm", number(logged->grad_norm)}};
-}
-OrderedJson stored(const std::optional<EpochEnded>& epoch) {
-  if (!epoch) return nullptr;
-  return {{"step", epoch->step},
-          {"epoch", epoch->epoch},
-          {"measures", measures_json(epoch->measures)},
-          {"examples", epoch->examples}};
-}
-OrderedJson stored(const MemberState::Waiting& waiting) {
-  const OrderedJson best = waiting.best ? number(*waiting.best) : OrderedJson(nullptr);
-  return {{"metric", waiting.metric}, {"mode", waiting.mode}, {"best", best}, {"waited", waiting.waited}};
-}
-OrderedJson stored(const MemberState::Plateau& plateau) {
-  const PlateauState& state = plateau.state;
-  const OrderedJson best = state.best ? number(*state.best) : OrderedJson(nullptr);
-  return {{"metric", plateau.metric},
-          {"best", best},
-          {"bad_evaluations", state.bad_evaluations},
-          {"cooldown", state.cooldown},
-          {"scale", number(state.scale)}};
-}
-OrderedJson stored(const std::optional<LossSums>& watched) {
-  if (!watched) return nullptr;
-  const LossSums& sums = *watched;
-  OrderedJson means = OrderedJson::array();
-  for (const LossMean& mean : sums.means) means.push_back({mean.from, mean.to, number(mean.loss)});
-  return {{"means", means},
-          {"line", sums.line},
-          {"at_line", {number(sums.loss_at_line), number(sums.examples_at_line)}},
-          {"ended", {number(sums.loss_ended), number(sums.examples_ended)}}};
-}
-
-OrderedJson stored(const std::optional<data::Encoding::Statistics>& statistics) {
-  if (!statistics) return nullptr;
-  return {{"mean", statistics->mean}, {"std", statistics->std}};
-}
-
-OrderedJson stored(const data::Encoding& encoding) {
-  OrderedJson columns = OrderedJson::array();
-  for (const auto& [name, categories, missing] : encoding.columns) {
-    const OrderedJson mean = missing ? OrderedJson(*missing) : OrderedJson(nullptr);
-    columns.push_back({{"name", name}, {"categories", categories}, {"missing", mean}});
-  }
-  OrderedJson skipped = OrderedJson::array();
-  for (const auto& [split, row, reason, file] : encoding.skipped) {
-    skipped.push_back({{"split", split}, {"row", row}, {"reason", reason}});
-    if (!file.empty()) skipped.back()["file"] = file;
-  }
-  return {{"columns", columns},
-          {"classes", encoding.classes},
-          {"image", encoding.image},
-          {"statistics", stored(encoding.statistics)},
-          {"targets", stored(encoding.targets)},
-          {"class_weights", encoding.class_weights},
-          {"skipped", skipped}};
-}
-
-OrderedJson stored(const data::Field& field) { return {{"dtype", to_string(field.dtype)}, {"shape", field.shape}}; }
-
-template <class T>
-void load(const OrderedJson& json, T& value) {
-  value = json.get<T>();
-}
-void load(const OrderedJson& json, double& value) { value = to_number(json); }
-void load(const OrderedJson& json, std::optional<std::int64_t>& value) {
-  if (!json.is_null()) value = json.get<std::int64_t>();
-}
-void load(const OrderedJson& json, std::vector<spec::Change>& changes) {
-  for (const OrderedJson& one : json) {
-    changes.push_back(
-        {one.at("step").get<std::int64_t>(), one.at("key").get<std::string>(), one.at("value").get<std::string>(), {}});
-  }
-}
-void load(const OrderedJson& json, std::map<std::string, Measures>& measures) {
-  for (const auto& [split, of_split] : json.items()) measures[split] = to_measures(of_split);
-}
-void load(const OrderedJson& json, std::optional<Best>& best) {
-  if (json.is_null()) return;
-  best = Best{json.at("step").get<std::int64_t>(), json.at("metric").get<std::string>(), to_number(json.at("value"))};
-}
-
-void load(const OrderedJson& json, std::optional<Logged>& logged) {
-  if (json.is_null()) return;
-  logged.emplace();
-  logged->step = json.at("step").get<std::int64_t>();
-  logged->epoch = json.at("epoch").get<std::int64_t>();
-  logged->measures = to_measures(json.at("measures"));
-  logged->learning_rate = to_number(json.at("learning_rate"));
-  logged->grad_norm = to_number(json.at("grad_norm"));
-}
-void load(const OrderedJson& json, std::optional<EpochEnded>& epoch) {
-  if (json.is_null()) return;
-  epoch.emplace();
-  epoch->step = json.at("step").get<std::int64_t>();
-  epoch->epoch = json.at("epoch").get<std::int64_t>();
-  epoch->measures = to_measures(json.at("measures"));
-  epoch->examples = json.at("examples").get<std::int64_t>();
-}
-void load(const OrderedJson& json, MemberState::Waiting& waiting) {
-  waiting.metric = json.at("metric").get<std::string>();
-  waiting.mode = json.at("mode").get<std::string>();
-  if (!json.at("best").is_null()) waiting.best = to_number(json.at("best"));
-  waiting.waited = json.at("waited").get<std::int64_t>();
-}
-void load(const OrderedJson& json, MemberState::Plateau& plateau) {
-  plateau.metric = json.at("metric").get<std::string>();
-  if (!json.at("best").is_null()) plateau.state.best = to_number(json.at("best"));
-  plateau.state.bad_evaluations = json.at("bad_evaluations").get<std::int64_t>();
-  plateau.state.cooldown = json.at("cooldown").get<std::int64_t>();
-  plateau.state.scale = to_number(json.at("scale"));
-}
-void load(const OrderedJson& json, std::optional<LossSums>& watched) {
-  if (json.is_null()) return;
-  LossSums& sums = watched.emplace();
-  for (const OrderedJson& mean : json.at("means")) {
-    sums.means.push_back({mean.at(0).get<std::int64_t>(), mean.at(1).get<std::int64_t>(), to_number(mean.at(2))});
-  }
-  sums.line = json.at("line").get<std::int64_t>();
-  sums.loss_at_line = to_number(json.at("at_line").at(0));
-  sums.examples_at_line = to_number(json.at("at_line").at(1));
-  sums.loss_ended = to_number(json.at("ended").at(0));
-  sums.examples_ended = to_number(json.at("ended").at(1));
-}
-
-void load(const OrderedJson& json, std::optional<data::Encoding::Statistics>& statistics) {
-  if (json.is_null()) return;
-  statistics = {json.at("mean").get<std::vector<double>>(), json.at("std").get<std::vector<double>>()};
-}
-
-void load(const OrderedJson& json, data::Encoding& encoding) {
-  for (const OrderedJson& column : json.at("columns")) {
-    const OrderedJson& mean = column.at("missing");
-    encoding.columns.push_back(
-        {column.at("name").get<std::string>(), column.at("categories").get<std::vector<std::string>>(), {}});
-    if (!mean.is_null()) encoding.columns.back().missing = mean.get<double>();
-  }
-  encoding.classes = json.at("classes").get<std::vector<std::string>>();
-  encoding.image = json.at("image").get<std::vector<std::int64_t>>();
-  load(json.at("statistics"), encoding.statistics);
-  // Older checkpoints have none of these.
-  if (json.contains("targets")) load(json.at("targets"), encoding.targets);
-  if (json.contains("skipped")) {
-    for (const OrderedJson& one : json.at("skipped")) {
-      encoding.skipped.push_back(
-          {one.at("split").get<std::string>(), one.at("row").get<std::int64_t>(), one.at("reason").get<std::string>()});
-      if (one.contains("file")) encoding.skipped.back().file = one.at("file").get<std::string>();
+// The overloads for the types of fields see each other, as members of a class do.
+struct Store {
+  template <class T>
+  static OrderedJson of(const T& value) {
+    if constexpr (std::is_arithmetic_v<T> || std::same_as<T, std::string>) {
+      return value;
+    } else {
+      OrderedJson object = OrderedJson::object();
+      for_each_field(value, [&](const char* name, const auto& field, Presence presence = Presence::always) {
+        OrderedJson json = of(field);
+        if (presence == Presence::not_empty && json.get_ref<const std::string&>().empty()) return;
+        object[name] = std::move(json);
+      });
+      return object;
     }
   }
-  if (json.contains("class_weights")) encoding.class_weights = json.at("class_weights").get<std::vector<double>>();
-}
 
-void load(const OrderedJson& json, data::Field& field) {
-  const std::optional<DType> dtype = parse_dtype(json.at("dtype").get<std::string>());
-  if (!dtype) throw std::invalid_argument("no element type");
-  field.dtype = *dtype;
-  field.shape = json.at("shape").get<Shape>();
-}
+  static OrderedJson of(const double& value) { return number(value); }
+  static OrderedJson of(const DType& dtype) { return to_string(dtype); }
+  static OrderedJson of(const LossMean& mean) { return {mean.from, mean.to, number(mean.loss)}; }
+  static OrderedJson of(const std::tuple<const double&, const double&>& pair) {
+    return {number(std::get<0>(pair)), number(std::get<1>(pair))};
+  }
+  static OrderedJson of(const Measures& measures) {
+    OrderedJson object = OrderedJson::object();
+    for (const auto& [name, value] : measures) object[name] = number(value);
+    return object;
+  }
+  template <class T>
+  static OrderedJson of(const std::optional<T>& value) {
+    return value ? of(*value) : OrderedJson(nullptr);
+  }
+  template <class T>
+  static OrderedJson of(const std::vector<T>& values) {
+    OrderedJson array = OrderedJson::array();
+    for (const T& value : values) array.push_back(of(value));
+    return array;
+  }
+  template <class T>
+  static OrderedJson of(const std::map<std::string, T>& values) {
+    OrderedJson object = OrderedJson::object();
+    for (const auto& [name, value] : values) object[name] = of(value);
+    return object;
+  }
+};
+
+struct Load {
+  template <class T>
+  static void from(const OrderedJson& json, T& value) {
+    if constexpr (std::is_arithmetic_v<T> || std::same_as<T, std::string>) {
+      value = json.get<T>();
+    } else {
+      for_each_field(value, [&]<class Field>(const char* name, Field&& field, Presence presence = Presence::always) {
+        if (presence == Presence::always || json.contains(name)) from(json.at(name), field);
+      });
+    }
+  }
+
+  static void from(const OrderedJson& json, double& value) { value = to_number(json); }
+  static void from(const OrderedJson& json, DType& value) {
+    const std::optional<DType> dtype = parse_dtype(json.get<std::string>());
+    if (!dtype) throw std::invalid_argument("no element type");
+    value = *dtype;
+  }
+  static void from(const OrderedJson& json, LossMean& mean) {
+    mean = {json.at(0).get<std::int64_t>(), json.at(1).get<std::int64_t>(), to_number(json.at(2))};
+  }
+  static void from(const OrderedJson& json, std::tuple<double&, double&>& pair) {
+    std::get<0>(pair) = to_number(json.at(0));
+    std::get<1>(pair) = to_number(json.at(1));
+  }
+  static void from(const OrderedJson& json, Measures& measures) {
+    for (const auto& [name, value] : json.items()) measures.emplace_back(name, to_number(value));
+  }
+  template <class T>
+  static void from(const OrderedJson& json, std::optional<T>& value) {
+    if (!json.is_null()) from(json, value.emplace());
+  }
+  template <class T>
+  static void from(const OrderedJson& json, std::vector<T>& values) {
+    for (const OrderedJson& element : json) from(element, values.emplace_back());
+  }
+  template <class T>
+  static void from(const OrderedJson& json, std::map<std::string, T>& values) {
+    for (const auto& [name, element] : json.items()) from(element, values[name]);
+  }
+};
 
 // A path may hold bytes that are no UTF-8.
 std::string text_of(const OrderedJson& json) {
@@ -351,17 +340,19 @@ void check_sane(const RunState& state) {
 
 std::string to_json(const RunState& state) {
   OrderedJson json;
-  const auto by_member = [&](const char* name, auto part) {
+  const auto visit = [&](const char* name, const auto& field, Presence = Presence::always) {
+    json[name] = Store::of(field);
+  };
+  const auto by_member = [&](const char* name, auto field, Presence = Presence::always) {
     if (!state.is_ensemble) {
-      json[name] = stored(state.members.front().*part);
+      json[name] = Store::of(state.members.front().*field);
       return;
     }
     json[name] = OrderedJson::array();
-    for (const MemberState& member : state.members) json[name].push_back(stored(member.*part));
+    for (const MemberState& member : state.members) json[name].push_back(Store::of(member.*field));
   };
   if (state.is_ensemble) json["members"] = state.members.size();
-  for_each_part(
-      state, [&](const char* name, const auto& part) { json[name] = stored(part); }, by_member);
+  for_each_field(state, visit, by_member);
   json["version"] = version;
   return with_checksum(text_of(json));
 }
@@ -375,22 +366,16 @@ RunState parse_run_state(const std::string& text, const std::string& file) {
     state.is_ensemble = json.contains("members");
     if (state.is_ensemble) state.members.resize(json.at("best").size());
     if (state.members.empty()) throw std::invalid_argument("no member");
-    const auto by_member = [&](const char* name, auto part) {
-      // A checkpoint that is older than these has none.
-      const std::string_view newer[] = {"lost_best", "confusion_matrix", "schedule_began"};
-      const bool is_newer = std::find(std::begin(newer), std::end(newer), name) != std::end(newer);
-      if (is_newer && !json.contains(name)) return;
+    const auto visit = [&](const char* name, auto& field, Presence presence = Presence::always) {
+      if (presence == Presence::always || json.contains(name)) Load::from(json.at(name), field);
+    };
+    const auto by_member = [&](const char* name, auto field, Presence presence = Presence::always) {
+      if (presence != Presence::always && !json.contains(name)) return;
       for (std::size_t m = 0; m < state.members.size(); ++m) {
-        load(state.is_ensemble ? json.at(name).at(m) : json.at(name), state.members[m].*part);
+        Load::from(state.is_ensemble ? json.at(name).at(m) : json.at(name), state.members[m].*field);
       }
     };
-    const auto visit = [&]<class T>(const char* name, T& part) {
-      // A checkpoint that is older than encodings, or than changes, has none.
-      constexpr bool is_newer = std::is_same_v<T, data::Encoding> || std::is_same_v<T, std::vector<spec::Change>>;
-      if (is_newer && !json.contains(name)) return;
-      load(json.at(name), part);
-    };
-    for_each_part(state, visit, by_member);
+    for_each_field(state, visit, by_member);
     check_sane(state);
     return state;
   } catch (const std::exception&) {
