@@ -137,7 +137,7 @@ std::vector<Warned> Members::lost_best(bool is_ensemble) const {
   return texts.take(is_ensemble);
 }
 
-std::vector<std::int64_t> Members::leave() {
+std::vector<std::int64_t> Members::drop_finished() {
   std::vector<std::int64_t> left;
   for (const std::int64_t number : active_) {
     MemberRun& member = (*this)[number];

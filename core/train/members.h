@@ -90,9 +90,9 @@ class Members {
   // What is told of those whose best evaluation has no checkpoint.
   std::vector<Warned> lost_best(bool is_ensemble) const;
   // Whether active() has some that are finished, which are to be left behind before the next step.
-  bool leaves() const { return finished_ + std::ssize(active_) > std::ssize(members_); }
+  bool has_finished() const { return finished_ + std::ssize(active_) > std::ssize(members_); }
   // Returns those that this leaves behind.
-  std::vector<std::int64_t> leave();
+  std::vector<std::int64_t> drop_finished();
 
  private:
   std::vector<MemberRun> members_;

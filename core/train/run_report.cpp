@@ -15,7 +15,7 @@
 namespace pmaptrain::train {
 
 RunReport::RunReport(const Setup& setup, Module& module)
-    : setup_(setup), module_(module), told_(static_cast<std::size_t>(spec::members(setup.spec()))) {}
+    : setup_(setup), module_(module), reported_(static_cast<std::size_t>(spec::members(setup.spec()))) {}
 
 void RunReport::begin(std::span<Consumer* const> consumers, const RunFolder& folder, const std::string& run_dir,
                       std::int64_t steps, const std::string& workers, const RunState* resumed) {
@@ -26,16 +26,16 @@ void RunReport::begin(std::span<Consumer* const> consumers, const RunFolder& fol
     epoch_began_after_ = resumed->step;
     logged_examples_ = examples_until(resumed->step);
     first_step_ = resumed->step;
-    for (std::size_t m = 0; m < told_.size(); ++m) {
+    for (std::size_t m = 0; m < reported_.size(); ++m) {
       const MemberState& state = resumed->members[m];
       const bool is_taken_back = state.last_step && state.last_step->step > state.steps &&
                                  stays_finished(state, *resumed, setup_.spec().train);
-      told_[m] = {state.logged_step, 0,  state.last_step, is_taken_back,
-                  state.last_epoch,  -1, state.measures,  state.confusions};
+      reported_[m] = {state.logged_step, 0,  state.last_step, is_taken_back,
+                      state.last_epoch,  -1, state.measures,  state.confusions};
       logged_step_ = std::max(logged_step_, state.logged_step);
       const MemberNumber number = setup_.member_number(static_cast<std::int64_t>(m));
-      if (told_[m].last_step) told_[m].last_step->member = number;
-      if (told_[m].unreported) told_[m].unreported->member = number;
+      if (reported_[m].last_step) reported_[m].last_step->member = number;
+      if (reported_[m].unreported) reported_[m].unreported->member = number;
     }
   }
   consumers_.assign(consumers.begin(), consumers.end());
@@ -43,10 +43,11 @@ void RunReport::begin(std::span<Consumer* const> consumers, const RunFolder& fol
   records_.emplace(folder.place("metrics.jsonl"), folder.place("log.txt"), folder.place("summary.json"),
                    std::string(version), warn);
   consumers_.push_back(&*records_);
-  TensorBoard::Resumed told;
-  if (resumed != nullptr) told = cut_event_files(folder.directory(), resumed->step, recorder_warnings_);
+  TensorBoard::Resumed reported;
+  if (resumed != nullptr) reported = cut_event_files(folder.directory(), resumed->step, recorder_warnings_);
   if (setup_.spec().train.tensorboard) {
-    records_->begin_tensorboard(folder.directory(), setup_.spec().ensemble ? spec::members(setup_.spec()) : 0, told);
+    records_->begin_tensorboard(folder.directory(), setup_.spec().ensemble ? spec::members(setup_.spec()) : 0,
+                                reported);
   }
   emit(started(run_dir, steps, workers, resumed != nullptr ? resumed->step : 0));
   for (const std::string& note : setup_.loaded.notes) emit(Warned{note});
@@ -56,10 +57,10 @@ void RunReport::begin(std::span<Consumer* const> consumers, const RunFolder& fol
 }
 
 // Those that the checkpoint, which has so many, lacks. They are on the disk before the first step that they apply to.
-void RunReport::tell_changes(std::size_t told) {
+void RunReport::tell_changes(std::size_t reported) {
   const std::vector<Changed> changes = all_changes();
-  for (std::size_t i = told; i < changes.size(); ++i) emit(changes[i]);
-  if (told < changes.size()) records_->flush();
+  for (std::size_t i = reported; i < changes.size(); ++i) emit(changes[i]);
+  if (reported < changes.size()) records_->flush();
 }
 
 std::vector<Changed> RunReport::all_changes() const {
@@ -76,21 +77,22 @@ void RunReport::save(RunState& state, std::int64_t step) const {
   // The line of a step that the guard has taken back is no part of the state.
   const bool cuts_line = logged_step_ > state.step;
   state.metrics_bytes = cuts_line ? bytes_before_line_ : records_->metrics_bytes();
-  for (std::size_t m = 0; m < told_.size(); ++m) {
-    const Told& told = told_[m];
+  for (std::size_t m = 0; m < reported_.size(); ++m) {
+    const Reported& reported = reported_[m];
     MemberState& member = state.members[m];
-    member.logged_step = cuts_line && told.logged_step > member.steps ? told.logged_before : told.logged_step;
-    member.measures = told.measures;
-    member.confusions = told.confusions;
+    member.logged_step =
+        cuts_line && reported.logged_step > member.steps ? reported.logged_before : reported.logged_step;
+    member.measures = reported.measures;
+    member.confusions = reported.confusions;
     member.last_step.reset();
     member.last_epoch.reset();
     if (member.left_behind) continue;
-    if (told.is_taken_back) {
-      member.last_step = told.last_step;  // also where it was logged: the line may be cut
+    if (reported.is_taken_back) {
+      member.last_step = reported.last_step;  // also where it was logged: the line may be cut
     } else if (state.step == step) {
       member.last_step = last_step(step, static_cast<std::int64_t>(m));
     }
-    if (told.unreported && told.unreported->step == member.steps) member.last_epoch = told.unreported;
+    if (reported.unreported && reported.unreported->step == member.steps) member.last_epoch = reported.unreported;
     if (member.steps == step) add_last(member.measures, step, static_cast<std::int64_t>(m));
   }
 }
@@ -154,21 +156,21 @@ double RunReport::output(std::size_t index, std::int64_t member) const {
 
 // The one that a guard took back, or the run's.
 std::int64_t RunReport::step_of(std::int64_t member, std::int64_t step) const {
-  const Told& told = told_of(member);
-  return told.is_taken_back ? told.last_step->step : step;
+  const Reported& reported = reported_of(member);
+  return reported.is_taken_back ? reported.last_step->step : step;
 }
 
 void RunReport::took_back(std::int64_t step, std::int64_t member) {
-  Told& told = told_of(member);
-  told.last_step = logged(step, member);
-  told.is_taken_back = true;
+  Reported& reported = reported_of(member);
+  reported.last_step = logged(step, member);
+  reported.is_taken_back = true;
 }
 
 void RunReport::log(std::int64_t step, std::span<const std::int64_t> members) {
   std::vector<Logged> lines;
   for (const std::int64_t member : members) {
-    const Told& told = told_of(member);
-    lines.push_back(told.is_taken_back ? *told.last_step : logged(step, member));
+    const Reported& reported = reported_of(member);
+    lines.push_back(reported.is_taken_back ? *reported.last_step : logged(step, member));
     lines.back().seconds = lines.front().seconds;  // the members took the step together
     lines.back().examples_per_second = lines.front().examples_per_second;
   }
@@ -182,11 +184,11 @@ std::pair<std::vector<Logged>, std::vector<EpochEnded>> RunReport::last_events(
   for (const std::int64_t member : members) {
     const std::int64_t own = step_of(member, step);
     if (own == 0) continue;
-    const Told& told = told_of(member);
+    const Reported& reported = reported_of(member);
     if (auto line = last_step(step, member)) lines.push_back(std::move(*line));
-    if (told.reported_epoch_at != own) {
-      const bool known = told.unreported && told.unreported->step == own;
-      epochs.push_back(known ? *told.unreported : epoch(own, member));
+    if (reported.reported_epoch_at != own) {
+      const bool known = reported.unreported && reported.unreported->step == own;
+      epochs.push_back(known ? *reported.unreported : epoch(own, member));
     }
   }
   std::erase_if(epochs, [](const EpochEnded& epoch) { return epoch.examples == 0; });
@@ -209,11 +211,12 @@ void RunReport::left_behind(std::int64_t step, std::span<const std::int64_t> mem
 
 // None where that step has been logged. Of a resumed run that has made no step yet, the module has no outputs.
 std::optional<Logged> RunReport::last_step(std::int64_t step, std::int64_t member) const {
-  const Told& told = told_of(member);
+  const Reported& reported = reported_of(member);
   const std::int64_t own = step_of(member, step);
-  if (own == 0 || told.logged_step == own) return std::nullopt;
-  if (told.is_taken_back) return told.last_step;
-  if (step == first_step_) return told.last_step && told.last_step->step == own ? told.last_step : std::nullopt;
+  if (own == 0 || reported.logged_step == own) return std::nullopt;
+  if (reported.is_taken_back) return reported.last_step;
+  if (step == first_step_)
+    return reported.last_step && reported.last_step->step == own ? reported.last_step : std::nullopt;
   return logged(step, member);
 }
 
@@ -238,19 +241,19 @@ Logged RunReport::logged(std::int64_t step, std::int64_t member) const {
 
 void RunReport::note(const std::vector<Logged>& lines) {
   for (const Logged& line : lines) {
-    Told& told = told_of(line.member.value_or(0));
-    told.logged_before = std::exchange(told.logged_step, line.step);
-    if (line.step == 1) told.first_loss = line.measures.front().second;
+    Reported& reported = reported_of(line.member.value_or(0));
+    reported.logged_before = std::exchange(reported.logged_step, line.step);
+    if (line.step == 1) reported.first_loss = line.measures.front().second;
   }
 }
 
 void RunReport::note(const std::vector<EpochEnded>& epochs) {
   for (const EpochEnded& epoch : epochs) {
-    Told& told = told_of(epoch.member.value_or(0));
-    told.reported_epoch_at = epoch.step;
-    told.measures["train"] = epoch.measures;
+    Reported& reported = reported_of(epoch.member.value_or(0));
+    reported.reported_epoch_at = epoch.step;
+    reported.measures["train"] = epoch.measures;
     if (epoch.step % setup_.timetable.steps_per_epoch != 0) continue;
-    told.note_course(epoch);
+    reported.note_course(epoch);
   }
 }
 
@@ -283,9 +286,9 @@ void RunReport::end_epoch(std::int64_t step, std::span<const std::int64_t> membe
   for (const std::int64_t member : members) epochs.push_back(epoch(step, member));
   if (!reports) {
     for (EpochEnded& epoch : epochs) {
-      Told& told = told_of(epoch.member.value_or(0));
-      told.note_course(epoch);
-      told.unreported = std::move(epoch);
+      Reported& reported = reported_of(epoch.member.value_or(0));
+      reported.note_course(epoch);
+      reported.unreported = std::move(epoch);
     }
     epochs.clear();
   }
@@ -330,8 +333,8 @@ void RunReport::evaluated(const std::vector<Evaluation>& evaluations, std::span<
   std::vector<Evaluated> events;
   for (std::size_t i = 0; i < evaluations.size(); ++i) {
     const Evaluation& found = evaluations[i];
-    told_of(found.member).measures[found.split] = found.measures;
-    if (found.confusion) told_of(found.member).confusions[found.split] = *found.confusion;
+    reported_of(found.member).measures[found.split] = found.measures;
+    if (found.confusion) reported_of(found.member).confusions[found.split] = *found.confusion;
     events.push_back({steps[i], epoch_of(std::max<std::int64_t>(steps[i], 1)), found.split, found.measures,
                       found.examples, found.seconds, setup_.member_number(found.member)});
   }
@@ -339,15 +342,16 @@ void RunReport::evaluated(const std::vector<Evaluation>& evaluations, std::span<
 }
 
 std::optional<LossCourse> RunReport::stuck_loss(std::int64_t member) const {
-  const Told& told = told_of(member);
-  if (first_step_ > 0 || setup_.spec().model.initial_from || !told.first_loss || !told.last_epoch) return std::nullopt;
-  if (told.first_epoch->epoch == told.last_epoch->epoch) return std::nullopt;
+  const Reported& reported = reported_of(member);
+  if (first_step_ > 0 || setup_.spec().model.initial_from || !reported.first_loss || !reported.last_epoch)
+    return std::nullopt;
+  if (reported.first_epoch->epoch == reported.last_epoch->epoch) return std::nullopt;
   const auto loss = [](const EpochEnded& epoch) { return epoch.measures.front().second; };
-  const LossCourse course{loss(*told.first_epoch), loss(*told.last_epoch)};
+  const LossCourse course{loss(*reported.first_epoch), loss(*reported.last_epoch)};
   // A perfect fit has nowhere to fall to.
   constexpr double rounding = 1e-12;
-  if (!(course.last > rounding) || !std::isfinite(*told.first_loss)) return std::nullopt;
-  const bool never_fell = course.last >= *told.first_loss && course.last >= course.first;
+  if (!(course.last > rounding) || !std::isfinite(*reported.first_loss)) return std::nullopt;
+  const bool never_fell = course.last >= *reported.first_loss && course.last >= course.first;
   // The first step's batch may have more than the mean loss. Where all epochs have the same examples, and nothing is
   // random, their means are the same as long as parameters hardly change.
   constexpr double hardly = 1e-5;
@@ -360,15 +364,15 @@ void RunReport::add_totals(Ended& ended, std::int64_t steps) const {
   ended.epochs = steps / setup_.timetable.steps_per_epoch;
   ended.examples_seen = examples_until(steps);
   ended.examples_skipped = ended.epochs * setup_.batch.skipped_per_epoch;
-  for (std::size_t m = 0; m < told_.size(); ++m) {
-    const std::map<std::string, Measures>& measures = told_[m].measures;
+  for (std::size_t m = 0; m < reported_.size(); ++m) {
+    const std::map<std::string, Measures>& measures = reported_[m].measures;
     for (const char* const split : {"train", "validation", "test"}) {
       const auto found = measures.find(split);
       if (found != measures.end()) ended.members[m].final_measures.emplace_back(split, found->second);
     }
   }
-  for (std::size_t m = 0; m < told_.size(); ++m) {
-    ended.members[m].confusions = told_[m].confusions;
+  for (std::size_t m = 0; m < reported_.size(); ++m) {
+    ended.members[m].confusions = reported_[m].confusions;
     if (!setup_.spec().ensemble) continue;
     for (const spec::Varied& key : setup_.spec().ensemble->vary) {
       ended.members[m].varied.emplace_back(key.path, key.values[m]);

@@ -61,7 +61,7 @@ class RunReport {
   // than initial ones.
   std::optional<LossCourse> stuck_loss(std::int64_t member) const;
 
-  // Fills in what `steps` steps amount to, of what was told until now; `ended` has its members.
+  // Fills in what `steps` steps amount to, of what was reported until now; `ended` has its members.
   void add_totals(Ended& ended, std::int64_t steps) const;
 
   Records& records() { return *records_; }
@@ -75,7 +75,7 @@ class RunReport {
   Started started(const std::string& run_dir, std::int64_t steps, const std::string& workers,
                   std::int64_t first_step) const;
   EpochEnded epoch(std::int64_t step, std::int64_t member) const;
-  void tell_changes(std::size_t told);
+  void tell_changes(std::size_t reported);
   std::vector<Changed> all_changes() const;
   void report(std::vector<EpochEnded> epochs);
   std::pair<std::vector<Logged>, std::vector<EpochEnded>> last_events(std::int64_t step,
@@ -99,7 +99,7 @@ class RunReport {
   std::int64_t first_step_ = 0;         // where a resumed run continues
   std::int64_t logged_examples_ = 0, logged_step_ = 0;
   std::uint64_t bytes_before_line_ = 0;  // the length of the lines before the last step that was logged
-  struct Told {
+  struct Reported {
     std::int64_t logged_step = 0, logged_before = 0;  // the last step that was logged, and the one before it
     std::optional<Logged> last_step;  // of a process before, where it was not logged; or the one that was taken back
     bool is_taken_back = false;
@@ -114,9 +114,9 @@ class RunReport {
       last_epoch = epoch;
     }
   };
-  Told& told_of(std::int64_t member) { return told_[static_cast<std::size_t>(member)]; }
-  const Told& told_of(std::int64_t member) const { return told_[static_cast<std::size_t>(member)]; }
-  std::vector<Told> told_;  // by member
+  Reported& reported_of(std::int64_t member) { return reported_[static_cast<std::size_t>(member)]; }
+  const Reported& reported_of(std::int64_t member) const { return reported_[static_cast<std::size_t>(member)]; }
+  std::vector<Reported> reported_;  // by member
 };
 
 }  // namespace pmaptrain::train

@@ -125,7 +125,7 @@ class Session::Impl {
     stopping_ = is_to_stop();
     if (evaluation_is_due_) evaluate_and_save();
     while (step_ < steps_ && (step_ == 0 || !(stopping_ || members_->all_finished() || is_to_stop()))) {
-      if (members_->leaves()) report_->left_behind(step_, members_->leave());
+      if (members_->has_finished()) report_->left_behind(step_, members_->drop_finished());
       const std::int64_t most = options_.between_steps ? 1 : steps_to_next_event(setup_, timetable_, step_, steps_);
       step_ += pacing_->submit(step_, most, members_->submitted());
       report_->progressed(step_, live_measures_->submitted(members_->active()));
@@ -171,9 +171,9 @@ class Session::Impl {
   bool signalled() const { return signal() != 0; }
   bool is_to_stop() const { return signalled() || (deadline_ && coarse_now() >= *deadline_); }
 
-  void tell(const MemberRun& member, const std::string& text, bool stops) { told_.add(member.number, text, stops); }
+  void tell(const MemberRun& member, const std::string& text, bool stops) { warned_.add(member.number, text, stops); }
   void emit_told() {
-    for (const Warned& told : told_.take(setup_.spec().ensemble.has_value())) report_->emit(told);
+    for (const Warned& warned : warned_.take(setup_.spec().ensemble.has_value())) report_->emit(warned);
   }
 
   // A guard, or early stopping, has found a reason to end the member whatever the duration.
@@ -474,7 +474,7 @@ class Session::Impl {
   std::optional<Members> members_;
   std::optional<RunReport> report_;
   std::optional<Evaluations> evaluations_;
-  MemberTexts told_;  // not yet emitted
+  MemberTexts warned_;  // not yet emitted
   std::optional<LiveMeasures> live_measures_;
   std::optional<Tracer> tracer_;
   std::optional<data::Loader> loader_;

@@ -96,7 +96,7 @@ TEST_CASE("a chain of any length needs the arena of its widest place, and a carr
   for (int i = 1; i < 30; ++i) text += "%v" + std::to_string(i) + " = exp %v" + std::to_string(i - 1) + "\n";
   text += "%s = reduce_sum[dims=[0]] %v29\n%t = psum[axes={a}] %s\nreturn t = %t\n";
   const cpu::Plan plan = cpu::make_plan(test::program_of(text), {false, 8});
-  CHECK(plan.passing.arena == 4096);
+  CHECK(plan.transient.arena == 4096);
 }
 
 TEST_CASE("sixty-four devices hold eight accumulators, not sixty-four", "[runtime]") {
@@ -105,7 +105,7 @@ TEST_CASE("sixty-four devices hold eight accumulators, not sixty-four", "[runtim
       "return s = %s\n");
   const cpu::Plan plan = cpu::make_plan(program);
   CHECK(plan.pieces() == 8);
-  CHECK(plan.passing.accumulators == 8 * 400000);
+  CHECK(plan.transient.accumulators == 8 * 400000);
 }
 
 TEST_CASE("little work is one piece, whatever the number of devices", "[runtime]") {
@@ -231,7 +231,7 @@ update %w = %w2
     CHECK(rows.pieces[p].count == 3);
   }
   // One instance of w for each replica, not one for each device.
-  CHECK(plan.kept.devices == 2 * 128);
+  CHECK(plan.persistent.devices == 2 * 128);
   test::check_runtime(text);
   // A sum over all devices: a piece may have rows of several.
   const cpu::Plan all =
@@ -292,7 +292,7 @@ TEST_CASE("a plan that needs more memory than can be counted says so", "[runtime
   Program program = *test::program_of(text);
   for (const Equation& equation : program.equations) program.outputs.push_back({"y", equation.results.front()});
   const cpu::Plan plan = cpu::make_plan(std::make_shared<const Program>(std::move(program)));
-  CHECK(plan.kept.devices == most_bytes);
+  CHECK(plan.persistent.devices == most_bytes);
   // Of one piece, since each piece of each value would have its own kernel.
   CHECK(CpuBackend({.workers = 1, .pieces = 1}).needs({{{"test", plan.program, 1}}}).total() == most_bytes);
 }

@@ -151,7 +151,7 @@ double given_by_a_device(const cpu::Plan& plan) {
     const auto slice = [&](int buffer) {
       bytes += static_cast<double>(plan.buffers[static_cast<std::size_t>(buffer)].slice_bytes());
     };
-    if (const auto* const start = instruction.as<cpu::Start>()) slice(start->operand);
+    if (const auto* const start = instruction.as<cpu::ReducePartial>()) slice(start->operand);
     if (const auto* const exchange = instruction.as<cpu::Exchange>()) slice(exchange->operand);
   };
   for (const cpu::Stage& stage : plan.stages) {

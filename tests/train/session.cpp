@@ -319,7 +319,7 @@ TEST_CASE("neither the mean gradient nor the new parameters are kept beside what
     for (const Input& input : setup.training->inputs) copies += input.name.ends_with("/dense_0.kernel") ? 1 : 0;
     // The sum of gradients, and a byte for each element of the update that is checked.
     const cpu::Plan plan = cpu::make_plan(setup.training);
-    CHECK(static_cast<double>(plan.kept.shared + plan.passing.shared) <= size * (copies + 1.25) + 64);
+    CHECK(static_cast<double>(plan.persistent.shared + plan.transient.shared) <= size * (copies + 1.25) + 64);
   }
 }
 

@@ -314,43 +314,43 @@ void Bound::bind(const Loop& loop, const Instruction& instruction, Binding to, s
   into.push_back({&instruction, std::move(command)});
 }
 
-void Bound::bind(const Prepare& prepare, const Instruction& instruction, Binding to, std::vector<Command>& into) {
-  const Pack command{preparations_.at(prepare.to).get(), to.list.add(address(prepare.from, to.extent))};
-  to.list.add(address(prepare.to, to.extent));
+void Bound::bind(const PackOperand& pack, const Instruction& instruction, Binding to, std::vector<Command>& into) {
+  const Pack command{preparations_.at(pack.to).get(), to.list.add(address(pack.from, to.extent))};
+  to.list.add(address(pack.to, to.extent));
   into.push_back({&instruction, command});
 }
 
 // The slices of the piece's instances, in order; or its sum over rows.
-void Bound::bind(const Start& start, const Instruction& instruction, Binding to, std::vector<Command>& into) {
-  const Accumulator& a = plan_.accumulators[count_of(start.accumulator)];
-  const Buffer& operand = buffer(start.operand);
+void Bound::bind(const ReducePartial& partial, const Instruction& instruction, Binding to, std::vector<Command>& into) {
+  const Accumulator& a = plan_.accumulators[count_of(partial.accumulator)];
+  const Buffer& operand = buffer(partial.operand);
   assert(operand.dtype == a.dtype);  // nothing converts yet
-  const Reduce command{start.equation->op.data(), kernels_of(start.equation->op).exchange, to.list.addresses.size(),
+  const Reduce command{partial.equation->op.data(), kernels_of(partial.equation->op).exchange, to.list.addresses.size(),
                        to.list.flat(a.dtype, a.elements), count_of(to.extent.instances())};
   const bool stacked = is_stacked(plan_, operand, to.extent);
   std::vector<Address> members;
   for (std::int64_t i = 0; i < to.extent.instances(); ++i) {
-    members.push_back(slice_of(start.operand, stacked ? i : 0, to.extent));
+    members.push_back(slice_of(partial.operand, stacked ? i : 0, to.extent));
   }
-  to.list.add(members, accumulator(start.accumulator, to.extent.piece, to.extent));
+  to.list.add(members, accumulator(partial.accumulator, to.extent.piece, to.extent));
   into.push_back({&instruction, command});
 }
 
-std::vector<Address> Bound::addends_of(const Done& done, std::int64_t device, const Extent& extent) const {
+std::vector<Address> Bound::addends_of(const ReduceCombine& combine, std::int64_t device, const Extent& extent) const {
   const Mesh& mesh = plan_.program->mesh;
-  const AxisSet along = done.equation->op.axes();
+  const AxisSet along = combine.equation->op.axes();
   std::vector<Address> addends;
-  if (done.accumulator >= 0) {
-    const Cut& cut = plan_.cuts[count_of(plan_.accumulators[count_of(done.accumulator)].cut)];
+  if (combine.accumulator >= 0) {
+    const Cut& cut = plan_.cuts[count_of(plan_.accumulators[count_of(combine.accumulator)].cut)];
     const AxisSet apart = cut.axes - along;
     for (std::size_t p = 0; p < cut.pieces.size(); ++p) {
       const std::int64_t first = mesh.device_at(extent_of(cut, cut.pieces[p]).instance, cut.axes);
       if (cut.pieces[p].count == 0 || mesh.position(first, apart) != mesh.position(device, apart)) continue;
-      addends.push_back(accumulator(done.accumulator, p, extent));
+      addends.push_back(accumulator(combine.accumulator, p, extent));
     }
     return addends;
   }
-  const Buffer& b = buffer(done.operand);
+  const Buffer& b = buffer(combine.operand);
   for (std::int64_t other : mesh.group(device, along)) {
     Address addend{base_of(b), b.offset + count_of(mesh.position(other, b.axes)) * b.slice_bytes()};
     if (extent.kind == Extent::Kind::chunk) addend.offset += count_of(extent.first) * size_of(b.dtype);
@@ -360,25 +360,25 @@ std::vector<Address> Bound::addends_of(const Done& done, std::int64_t device, co
 }
 
 // Of each instance of the result.
-void Bound::bind(const Done& done, const Instruction& instruction, Binding to, std::vector<Command>& into) {
+void Bound::bind(const ReduceCombine& combine, const Instruction& instruction, Binding to, std::vector<Command>& into) {
   const Mesh& mesh = plan_.program->mesh;
-  const Buffer& result = buffer(done.result);
+  const Buffer& result = buffer(combine.result);
   const std::int64_t elements = to.extent.kind == Extent::Kind::chunk ? to.extent.count : result.elements;
   const Type* const type = to.list.flat(result.dtype, elements);
   Groups groups;
   for (std::int64_t i = 0; i < to.extent.instances(); ++i) {
     const std::int64_t device = mesh.device_at(to.extent.instance + i, to.extent.axes);
-    if (is_scattered(done.equation->op)) {
-      const Members& members = group_of(device, done.equation->op.axes(), groups, to.list,
-                                        [&] { return addends_of(done, device, to.extent); });
+    if (is_scattered(combine.equation->op)) {
+      const Members& members = group_of(device, combine.equation->op.axes(), groups, to.list,
+                                        [&] { return addends_of(combine, device, to.extent); });
       into.push_back(
-          {&instruction, exchange_of({done.equation, 0, done.operand, done.result}, device, members, i, to)});
+          {&instruction, exchange_of({combine.equation, 0, combine.operand, combine.result}, device, members, i, to)});
       continue;
     }
-    const std::vector<Address> addends = addends_of(done, device, to.extent);
-    const Reduce command{done.equation->op.data(), kernels_of(done.equation->op).exchange, to.list.addresses.size(),
-                         type, addends.size()};
-    to.list.add(addends, slice_of(done.result, i, to.extent));
+    const std::vector<Address> addends = addends_of(combine, device, to.extent);
+    const Reduce command{combine.equation->op.data(), kernels_of(combine.equation->op).exchange,
+                         to.list.addresses.size(), type, addends.size()};
+    to.list.add(addends, slice_of(combine.result, i, to.extent));
     into.push_back({&instruction, command});
   }
 }

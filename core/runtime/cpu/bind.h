@@ -54,9 +54,9 @@ class Bound {
   void bind(const RowSums& sums, const Instruction& instruction, Binding to, std::vector<Command>& into);
   void bind(const Parts& parts, const Instruction& instruction, Binding to, std::vector<Command>& into);
   void bind(const Copy& copy, const Instruction& instruction, Binding to, std::vector<Command>& into);
-  void bind(const Prepare& prepare, const Instruction& instruction, Binding to, std::vector<Command>& into);
-  void bind(const Start& start, const Instruction& instruction, Binding to, std::vector<Command>& into);
-  void bind(const Done& done, const Instruction& instruction, Binding to, std::vector<Command>& into);
+  void bind(const PackOperand& pack, const Instruction& instruction, Binding to, std::vector<Command>& into);
+  void bind(const ReducePartial& partial, const Instruction& instruction, Binding to, std::vector<Command>& into);
+  void bind(const ReduceCombine& combine, const Instruction& instruction, Binding to, std::vector<Command>& into);
   void bind(const Exchange& exchange, const Instruction& instruction, Binding to, std::vector<Command>& into);
   void bind(const Loop& loop, const Instruction& instruction, Binding to, std::vector<Command>& into);
   template <class Of>
@@ -78,7 +78,7 @@ class Bound {
                           Binding to);
   std::vector<CopyRuns> slices_of(const Copy& slice, std::int64_t iterations, Binding to);
   // What the instance of a result that `device` holds is made from.
-  std::vector<Address> addends_of(const Done& done, std::int64_t device, const Extent& extent) const;
+  std::vector<Address> addends_of(const ReduceCombine& combine, std::int64_t device, const Extent& extent) const;
   const Buffer& buffer(int index) const { return plan_.buffers[static_cast<std::size_t>(index)]; }
   // Of a buffer for an extent: of the rows at hand where `rows`, else of the slice of the first instance.
   Address address(int index, const Extent& extent, bool rows = false) const;

@@ -51,14 +51,14 @@ struct Copy {
 };
 
 // Once per step: an operand of `equation` in the layout that the op's kernel takes it in. Pieces share it.
-struct Prepare {
+struct PackOperand {
   const Equation* equation = nullptr;
   std::size_t operand = 0;  // of the equation
   int from = -1, to = -1;
 };
 
 // A reduction's first half: the slices of a piece's instances in order, or its sum over rows, into its accumulator.
-struct Start {
+struct ReducePartial {
   const Equation* equation = nullptr;
   int operand = -1;
   int accumulator = -1;
@@ -66,7 +66,7 @@ struct Start {
 
 // Its second half, after a barrier: for each instance of the result, the accumulators of its group's pieces in index
 // order, of psum_scatter its own part of them. Without an accumulator, the group's slices of `operand` in device order.
-struct Done {
+struct ReduceCombine {
   const Equation* equation = nullptr;
   int accumulator = -1;
   int operand = -1;
@@ -89,7 +89,8 @@ struct Loop {
   std::vector<Instruction> body;
 };
 
-struct Instruction : std::variant<Kernel, RowSums, Parts, Copy, Prepare, Start, Done, Exchange, Loop> {
+struct Instruction
+    : std::variant<Kernel, RowSums, Parts, Copy, PackOperand, ReducePartial, ReduceCombine, Exchange, Loop> {
   using variant::variant;
   template <class T>
   const T* as() const {
@@ -144,9 +145,9 @@ void for_each_value(I& instruction, Read&& read, Write&& write) {
         } else if constexpr (std::is_same_v<Kind, Parts>) {
           all(i.operands, read);
           write(i.result);
-        } else if constexpr (std::is_same_v<Kind, Start>) {
+        } else if constexpr (std::is_same_v<Kind, ReducePartial>) {
           read(i.operand);
-        } else if constexpr (std::is_same_v<Kind, Done>) {
+        } else if constexpr (std::is_same_v<Kind, ReduceCombine>) {
           if (i.operand >= 0) read(i.operand);
           write(i.result);
         } else if constexpr (std::is_same_v<Kind, Exchange>) {
@@ -156,7 +157,7 @@ void for_each_value(I& instruction, Read&& read, Write&& write) {
           for (auto& copy : i.before) read(copy.from), write(copy.to);
           for (auto& slice : i.slices) read(slice.from), write(slice.to);
         } else {
-          static_assert(std::is_same_v<Kind, Copy> || std::is_same_v<Kind, Prepare>);
+          static_assert(std::is_same_v<Kind, Copy> || std::is_same_v<Kind, PackOperand>);
           read(i.from);
           write(i.to);
         }

@@ -31,8 +31,8 @@ class Finder {
   void visit(const Instruction& instruction, Reader reader) {
     ++position_;
     if (const Loop* const loop = instruction.as<Loop>()) return visit_loop(instruction, *loop, reader);
-    const Done* const done = instruction.as<Done>();
-    const bool exchanges = instruction.as<Exchange>() != nullptr || (done != nullptr && done->operand >= 0);
+    const ReduceCombine* const combine = instruction.as<ReduceCombine>();
+    const bool exchanges = instruction.as<Exchange>() != nullptr || (combine != nullptr && combine->operand >= 0);
     const Reader as = exchanges ? Reader::exchange : reader;
     AxisSet axes;  // of the chunks
     for_each_value(

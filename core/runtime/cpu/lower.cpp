@@ -117,8 +117,8 @@ int Lowering::complete(int root) {
   const ValueInfo how = by_size(out_.type(root), partial.stage + 1);
   define(Value{whole}, how);
   const int accumulator = add_accumulator(out_.type(root), rows_cut_);
-  out_.add(Start{sum, root, accumulator}, partial, partial.stage, 0);
-  out_.add(Done{sum, accumulator, -1, whole}, how, how.stage, numel(out_.type(root)));
+  out_.add(ReducePartial{sum, root, accumulator}, partial, partial.stage, 0);
+  out_.add(ReduceCombine{sum, accumulator, -1, whole}, how, how.stage, numel(out_.type(root)));
   completed_[root] = whole;
   return whole;
 }
@@ -280,7 +280,7 @@ void Lowering::prepare_operands(Kernel& kernel) {
   how.complete = false;
   how.stage = preparation_stage(operand);
   out_.packed.insert(packed);
-  out_.add(Prepare{kernel.equation, *index, operand, packed}, how, how.stage, 0);
+  out_.add(PackOperand{kernel.equation, *index, operand, packed}, how, how.stage, 0);
   kernel.unpacked = std::exchange(operand, packed);
 }
 

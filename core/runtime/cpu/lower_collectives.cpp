@@ -50,18 +50,18 @@ void Lowering::lower_reduction(const Equation& equation) {
     const int root = source(operand, -1);
     ValueInfo from = out_.info(root);
     if (starts_on_instances(equation, from, type(operand))) {
-      half.done.accumulator = add_accumulator(type(operand), from.cut);
-      out_.add(Start{start, root, half.done.accumulator}, from, from.stage, 0);
+      half.combine.accumulator = add_accumulator(type(operand), from.cut);
+      out_.add(ReducePartial{start, root, half.combine.accumulator}, from, from.stage, 0);
       published = std::max(published, from.stage + 1);
     } else {
-      half.done.operand = root;
+      half.combine.operand = root;
       out_.exchanged.insert(root);
       published = std::max(published, readable(from, ValueInfo()));
     }
   }
   if (!is_scattered(equation.op)) sum_rows_in_parts(equation, halves, published);
   for (std::size_t i = 0; i < halves.size(); ++i) {
-    if (halves[i].of_rows) halves[i].done.accumulator = add_accumulator(type(equation.operands[i]), rows_cut_);
+    if (halves[i].of_rows) halves[i].combine.accumulator = add_accumulator(type(equation.operands[i]), rows_cut_);
   }
   sum_rows_of_pieces(halves);
   for (std::size_t i = 0; i < halves.size(); ++i) {
@@ -73,13 +73,13 @@ void Lowering::finish_reduction(const Equation& equation, std::size_t i, const H
   const Value operand = equation.operands[i], result = equation.results[i];
   if (half.of_rows && !summed_.contains(operand.id)) {
     const ValueInfo from = info(operand);
-    out_.add(Start{start_of(equation), from.root, half.done.accumulator}, from, from.stage, 0);
+    out_.add(ReducePartial{start_of(equation), from.root, half.combine.accumulator}, from, from.stage, 0);
   }
   // Parts of a sum do not begin where chunks do.
   const bool whole = is_scattered(equation.op);
   const ValueInfo how = whole ? by_instance(type(result), published) : by_size(type(result), published);
   define(result, how);
-  add(half.done, how, published, whole ? 0 : numel(type(result)));
+  add(half.combine, how, published, whole ? 0 : numel(type(result)));
 }
 
 bool Lowering::sums_rows_for(const Instruction& instruction) const {
@@ -110,7 +110,7 @@ void Lowering::sum_rows_of_pieces(const std::vector<Half>& halves) {
       Kernel& kernel = *instruction.as<Kernel>();
       RowSums sums{kernel.equation, std::move(kernel.operands), {}};
       for (Value result : sums.equation->results) {
-        sums.accumulators.push_back(halves[operand_number_.at(result.id)].done.accumulator);
+        sums.accumulators.push_back(halves[operand_number_.at(result.id)].combine.accumulator);
         summed_.insert(result.id);
       }
       instruction = std::move(sums);

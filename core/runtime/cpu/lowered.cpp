@@ -50,7 +50,7 @@ void Lowered::add(Instruction instruction, const ValueInfo& like, int stage, std
     pieces(stage, like.cut >= 0 ? like.cut : cut_of(like.axes)).push_back(std::move(instruction));
   } else if (like.of != Class::chunked) {
     into.once.push_back(std::move(instruction));
-  } else if (instruction.as<Parts>() != nullptr || instruction.as<Prepare>() != nullptr) {
+  } else if (instruction.as<Parts>() != nullptr || instruction.as<PackOperand>() != nullptr) {
     into.tasks.push_back(std::move(instruction));
   } else {
     chunked(stage, elements, like.axes).instructions.push_back(std::move(instruction));

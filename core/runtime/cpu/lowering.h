@@ -106,7 +106,7 @@ class Lowering {
 
   // One operand of a reduction.
   struct Half {
-    Done done;
+    ReduceCombine combine;
     bool of_rows = false;   // the addends are sums over rows
     bool in_parts = false;  // nothing is left to combine
   };

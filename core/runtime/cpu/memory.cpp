@@ -23,9 +23,9 @@ std::size_t allocated_size(std::size_t bytes) {
 Base base_of(const Buffer& buffer) {
   switch (buffer.pool) {
     case Pool::constant: return Base::constant;
-    case Pool::worker: return buffer.kept ? Base::kept_worker : Base::worker;
-    case Pool::shared: return buffer.kept ? Base::kept_shared : Base::shared;
-    case Pool::device: return buffer.kept ? Base::kept_device : Base::device;
+    case Pool::worker: return buffer.persistent ? Base::persistent_worker : Base::worker;
+    case Pool::shared: return buffer.persistent ? Base::persistent_shared : Base::shared;
+    case Pool::device: return buffer.persistent ? Base::persistent_device : Base::device;
     case Pool::batch: return Base::batch;
     case Pool::packed: return Base::packed;
     case Pool::arena:
@@ -38,34 +38,36 @@ std::size_t MemorySizes::total() const {
   const auto of_members = [&](std::size_t bytes) {
     return allocated_size(product_of(static_cast<std::size_t>(members), bytes));
   };
-  std::size_t total = sum_of(allocated_size(kept.constants), of_members(kept.shared), of_members(kept.devices),
-                             product_of(kept_copies(), of_members(kept.worker)));
+  std::size_t total =
+      sum_of(allocated_size(persistent.constants), of_members(persistent.shared), of_members(persistent.devices),
+             product_of(persistent_copies(), of_members(persistent.worker)));
   for (std::size_t bytes : batch) total = sum_of(total, allocated_size(bytes));
-  const std::size_t pass = sum_of(allocated_size(passing.shared), allocated_size(passing.devices),
-                                  allocated_size(product_of(2, passing.accumulators)), allocated_size(packed));
+  const std::size_t pass = sum_of(allocated_size(transient.shared), allocated_size(transient.devices),
+                                  allocated_size(product_of(2, transient.accumulators)), allocated_size(packed));
   const std::size_t worker =
-      sum_of(allocated_size(passing.worker), allocated_size(passing.arena), allocated_size(scratch));
-  return sum_of(total, product_of(passing_copies(), pass), product_of(static_cast<std::size_t>(workers), worker));
+      sum_of(allocated_size(transient.worker), allocated_size(transient.arena), allocated_size(scratch));
+  return sum_of(total, product_of(transient_copies(), pass), product_of(static_cast<std::size_t>(workers), worker));
 }
 
 Memory::Memory(const MemorySizes& sizes) : sizes_(sizes) {
   const auto of_members = [&](std::size_t bytes) {
     return allocate(product_of(static_cast<std::size_t>(sizes.members), bytes));
   };
-  constants_ = allocate(sizes.kept.constants);
-  kept_shared_ = of_members(sizes.kept.shared);
-  kept_devices_ = of_members(sizes.kept.devices);
-  for (std::size_t i = 0; i < sizes.kept_copies(); ++i) kept_workers_.push_back(of_members(sizes.kept.worker));
+  constants_ = allocate(sizes.persistent.constants);
+  persistent_shared_ = of_members(sizes.persistent.shared);
+  persistent_devices_ = of_members(sizes.persistent.devices);
+  for (std::size_t i = 0; i < sizes.persistent_copies(); ++i)
+    persistent_workers_.push_back(of_members(sizes.persistent.worker));
   for (std::size_t bytes : sizes.batch) batches_.push_back(allocate(bytes));
-  for (std::size_t i = 0; i < sizes.passing_copies(); ++i) {
-    shared_.push_back(allocate(sizes.passing.shared));
-    devices_.push_back(allocate(sizes.passing.devices));
-    accumulators_.push_back(allocate(product_of(2, sizes.passing.accumulators)));
+  for (std::size_t i = 0; i < sizes.transient_copies(); ++i) {
+    shared_.push_back(allocate(sizes.transient.shared));
+    devices_.push_back(allocate(sizes.transient.devices));
+    accumulators_.push_back(allocate(product_of(2, sizes.transient.accumulators)));
     packed_.push_back(allocate(sizes.packed));
   }
   for (int w = 0; w < sizes.workers; ++w) {
-    workers_.push_back(allocate(sizes.passing.worker));
-    arenas_.push_back(allocate(sizes.passing.arena));
+    workers_.push_back(allocate(sizes.transient.worker));
+    arenas_.push_back(allocate(sizes.transient.arena));
     scratch_.push_back(allocate(sizes.scratch));
   }
 }
@@ -82,15 +84,15 @@ Memory::Block Memory::allocate(std::size_t bytes) {
 
 std::array<std::byte*, base_count> Memory::bases(int worker, std::int64_t member, std::size_t entry) const {
   const auto w = static_cast<std::size_t>(worker), m = static_cast<std::size_t>(member);
-  const std::size_t copy = sizes_.by_member ? 0 : w, pass = passing(worker);
+  const std::size_t copy = sizes_.by_member ? 0 : w, pass = transient_copy(worker);
   std::array<std::byte*, base_count> bases{};
   const auto set = [&](Base base, std::byte* memory) { bases[static_cast<std::size_t>(base)] = memory; };
   set(Base::constant, constants_.get());
-  set(Base::kept_worker, kept_workers_[copy].get() + m * sizes_.kept.worker);
+  set(Base::persistent_worker, persistent_workers_[copy].get() + m * sizes_.persistent.worker);
   set(Base::worker, workers_[w].get());
-  set(Base::kept_shared, kept_shared_.get() + m * sizes_.kept.shared);
+  set(Base::persistent_shared, persistent_shared_.get() + m * sizes_.persistent.shared);
   set(Base::shared, shared_[pass].get());
-  set(Base::kept_device, kept_devices_.get() + m * sizes_.kept.devices);
+  set(Base::persistent_device, persistent_devices_.get() + m * sizes_.persistent.devices);
   set(Base::device, devices_[pass].get());
   set(Base::batch, batch(entry, 0, member));
   set(Base::arena, arenas_[w].get());
@@ -106,7 +108,7 @@ std::byte* Memory::batch(std::size_t entry, int slot, std::int64_t member) const
 }
 
 std::byte* Memory::accumulators(int worker, int parity) const {
-  return accumulators_[passing(worker)].get() + static_cast<std::size_t>(parity) * sizes_.passing.accumulators;
+  return accumulators_[transient_copy(worker)].get() + static_cast<std::size_t>(parity) * sizes_.transient.accumulators;
 }
 
 }  // namespace pmaptrain::cpu

@@ -11,14 +11,15 @@
 
 namespace pmaptrain::cpu {
 
-// What an address is relative to. Kept memory belongs to one entry or to inputs; passing memory serves every entry.
+// What an address is relative to. Persistent memory belongs to one entry or to inputs; transient memory serves every
+// entry.
 enum class Base : std::uint8_t {
   constant,
-  kept_worker,
+  persistent_worker,
   worker,
-  kept_shared,
+  persistent_shared,
   shared,
-  kept_device,
+  persistent_device,
   device,
   batch,         // of a slot
   arena,         // of the worker, for the piece at hand
@@ -32,21 +33,21 @@ Base base_of(const Buffer& buffer);
 
 // Bytes of each pool of a module.
 struct MemorySizes {
-  PoolSizes kept;                     // of all entries, but for the batch
+  PoolSizes persistent;               // of all entries, but for the batch
   std::vector<std::size_t> batch;     // by entry: all of its slots
   std::vector<std::size_t> slot;      // by entry: one of them, for one member
   std::vector<bool> batch_by_member;  // by entry
-  PoolSizes passing;                  // the largest need of any entry; accumulators of all pieces, one set
+  PoolSizes transient;                // the largest need of any entry; accumulators of all pieces, one set
   std::size_t packed = 0;             // likewise
   std::size_t scratch = 0;            // of a worker's kernels
   int workers = 1;
   std::int64_t members = 1;
-  // Whether a worker carries out a member's steps alone. Then it needs passing memory of its own, and no copy of what
+  // Whether a worker carries out a member's steps alone. Then it needs transient memory of its own, and no copy of what
   // every worker would compute for itself.
   bool by_member = false;
 
-  std::size_t kept_copies() const { return by_member ? 1 : static_cast<std::size_t>(workers); }
-  std::size_t passing_copies() const { return by_member ? static_cast<std::size_t>(workers) : 1; }
+  std::size_t persistent_copies() const { return by_member ? 1 : static_cast<std::size_t>(workers); }
+  std::size_t transient_copies() const { return by_member ? static_cast<std::size_t>(workers) : 1; }
   std::size_t total() const;
 };
 
@@ -72,12 +73,12 @@ class Memory {
 
   MemorySizes sizes_;
   std::size_t bytes_ = 0;
-  std::size_t passing(int worker) const { return sizes_.by_member ? static_cast<std::size_t>(worker) : 0; }
+  std::size_t transient_copy(int worker) const { return sizes_.by_member ? static_cast<std::size_t>(worker) : 0; }
 
-  Block constants_, kept_shared_, kept_devices_;                 // the kept ones: of all members, one after another
-  std::vector<Block> batches_;                                   // by entry
-  std::vector<Block> kept_workers_;                              // by copy, of all members
-  std::vector<Block> shared_, devices_, accumulators_, packed_;  // by copy of the passing memory
+  Block constants_, persistent_shared_, persistent_devices_;  // the persistent ones: of all members, one after another
+  std::vector<Block> batches_;                                // by entry
+  std::vector<Block> persistent_workers_;                     // by copy, of all members
+  std::vector<Block> shared_, devices_, accumulators_, packed_;  // by copy of the transient memory
   std::vector<Block> workers_, arenas_, scratch_;                // by worker
 };
 

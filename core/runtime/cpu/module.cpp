@@ -48,17 +48,17 @@ int workers_of(const std::vector<Plan>& plans, std::int64_t members, const CpuBa
   return static_cast<int>(workers);
 }
 
-// Whether a worker carries out whole steps of a member. It passes no barrier then, but there is passing memory for each
-// worker, and some workers may have a member more to carry out than others: so where steps are shorter than a barrier,
-// and where members are not large and divide among the workers.
+// Whether a worker carries out whole steps of a member. It passes no barrier then, but there is transient memory for
+// each worker, and some workers may have a member more to carry out than others: so where steps are shorter than a
+// barrier, and where members are not large and divide among the workers.
 bool steps_are_of_one_worker(const std::vector<Plan>& plans, const MemorySizes& sizes) {
-  constexpr std::size_t most_passing = std::size_t{64} << 20;
+  constexpr std::size_t most_transient = std::size_t{64} << 20;
   if (sizes.members == 1 || sizes.workers == 1) return false;
   if (std::all_of(plans.begin(), plans.end(), [](const Plan& plan) { return plan.is_tiny(); })) return true;
-  const PoolSizes& pass = sizes.passing;
+  const PoolSizes& pass = sizes.transient;
   const std::int64_t rounds = (sizes.members + sizes.workers - 1) / sizes.workers;
   return 10 * rounds * sizes.workers <= 11 * sizes.members &&
-         sum_of(pass.shared, pass.devices, pass.worker, pass.arena, pass.accumulators, sizes.packed) <= most_passing;
+         sum_of(pass.shared, pass.devices, pass.worker, pass.arena, pass.accumulators, sizes.packed) <= most_transient;
 }
 
 // To settle the packing, libraries are asked for their layouts, which takes time.
@@ -73,15 +73,15 @@ Plans make_plans(const Source& source, const CpuBackendOptions& options, Packing
       plans.sizes.packed = std::max(plans.sizes.packed, settle_packing(plan, {options.kernels, options.make_kernel}));
     }
     const std::int64_t batches = entry.batches * (entry.batch_by_member ? source.members : 1);
-    plans.sizes.slot.push_back(plan.kept.batch);
-    plans.sizes.batch.push_back(product_of(plan.kept.batch, static_cast<std::size_t>(batches)));
+    plans.sizes.slot.push_back(plan.persistent.batch);
+    plans.sizes.batch.push_back(product_of(plan.persistent.batch, static_cast<std::size_t>(batches)));
     plans.sizes.batch_by_member.push_back(entry.batch_by_member);
-    // Kept memory of one entry follows that of the one before.
-    inputs.sizes = plan.kept;
+    // Persistent memory of one entry follows that of the one before.
+    inputs.sizes = plan.persistent;
     inputs.sizes.batch = 0;
-    plans.sizes.passing = larger(plans.sizes.passing, plan.passing);
+    plans.sizes.transient = larger(plans.sizes.transient, plan.transient);
   }
-  plans.sizes.kept = inputs.sizes;
+  plans.sizes.persistent = inputs.sizes;
   plans.sizes.members = source.members;
   plans.sizes.workers = workers_of(plans.entries, source.members, options);
   plans.sizes.by_member = steps_are_of_one_worker(plans.entries, plans.sizes);
@@ -383,16 +383,16 @@ Needs CpuBackend::needs(const Source& source) const {
       if (input.group == Group::batch || !counted.insert(input.name).second) continue;
       const Buffer& b = plans.inputs.buffers.find(input.name)->second;
       const std::size_t copies = !b.axes.empty() ? static_cast<std::size_t>(entry.program->mesh.group_size(b.axes))
-                                 : b.pool == Pool::worker ? sizes.kept_copies()
+                                 : b.pool == Pool::worker ? sizes.persistent_copies()
                                                           : 1;
       std::size_t& item = needs.of(input.group);
       item = sum_of(item, product_of(members, product_of(b.slice_bytes(), copies)));
     }
   }
   for (std::size_t bytes : sizes.batch) needs.batches = sum_of(needs.batches, bytes);
-  needs.gradients = product_of(sizes.passing_copies(), product_of(2, sizes.passing.accumulators));
+  needs.gradients = product_of(sizes.transient_copies(), product_of(2, sizes.transient.accumulators));
   needs.kernels =
-      sum_of(product_of(sizes.passing_copies(), sizes.packed), product_of(workers, sum_of(sizes.scratch, commands)));
+      sum_of(product_of(sizes.transient_copies(), sizes.packed), product_of(workers, sum_of(sizes.scratch, commands)));
   const std::size_t total = sum_of(sizes.total(), product_of(workers, commands));
   const std::size_t named = needs.total();
   needs.temporaries = total > named ? total - named : 0;
@@ -401,21 +401,23 @@ Needs CpuBackend::needs(const Source& source) const {
   const auto pool = [&](std::string name, std::size_t bytes, std::size_t copies, std::string meaning) {
     if (bytes > 0) needs.pools.push_back({std::move(name), bytes, copies, std::move(meaning)});
   };
-  pool("constants", sizes.kept.constants, 1, "filled when the program is loaded");
-  const std::size_t passing = sizes.passing_copies();
-  pool("kept, shared", sizes.kept.shared, members, "replicated inputs and outputs, one copy a member");
-  pool("kept, by device", sizes.kept.devices, members, "inputs and outputs with a slice for every instance");
-  pool("kept, by worker", sizes.kept.worker, members * sizes.kept_copies(), "small replicated inputs and outputs");
-  pool("shared", sizes.passing.shared, passing, "replicated temporaries, one copy");
-  pool("by device", sizes.passing.devices, passing, "temporaries that cross a barrier: a slice for every instance");
-  pool("by worker", sizes.passing.worker, workers, "small replicated temporaries");
-  pool("arena", sizes.passing.arena, workers, "temporaries of a piece");
-  pool("accumulators", sizes.passing.accumulators, 2 * passing, "sums over pieces; successive steps use two sets");
+  pool("constants", sizes.persistent.constants, 1, "filled when the program is loaded");
+  const std::size_t transient = sizes.transient_copies();
+  pool("persistent, shared", sizes.persistent.shared, members, "replicated inputs and outputs, one copy a member");
+  pool("persistent, by device", sizes.persistent.devices, members,
+       "inputs and outputs with a slice for every instance");
+  pool("persistent, by worker", sizes.persistent.worker, members * sizes.persistent_copies(),
+       "small replicated inputs and outputs");
+  pool("shared", sizes.transient.shared, transient, "replicated temporaries, one copy");
+  pool("by device", sizes.transient.devices, transient, "temporaries that cross a barrier: a slice for every instance");
+  pool("by worker", sizes.transient.worker, workers, "small replicated temporaries");
+  pool("arena", sizes.transient.arena, workers, "temporaries of a piece");
+  pool("accumulators", sizes.transient.accumulators, 2 * transient, "sums over pieces; successive steps use two sets");
   for (std::size_t e = 0; e < sizes.slot.size(); ++e) {
     pool("batches, " + source.entries[e].name, sizes.slot[e], static_cast<std::size_t>(source.entries[e].batches),
          "batch inputs, filled ahead");
   }
-  pool("packed", sizes.packed, passing, "operands in the layout of the kernels that read them");
+  pool("packed", sizes.packed, transient, "operands in the layout of the kernels that read them");
   pool("scratch", sizes.scratch, workers, "scratch memory of kernels");
   pool("commands", commands, workers, "lists of kernels and addresses for every piece");
   return needs;

@@ -48,14 +48,14 @@ std::size_t settle_packing(Plan& plan, const Kernels& kernels) {
   std::size_t total = 0;
   for (Stage& stage : plan.stages) {
     std::erase_if(stage.tasks, [&](const Instruction& instruction) {
-      const Prepare* const prepare = instruction.as<Prepare>();
-      if (prepare == nullptr) return false;
-      const std::size_t bytes = packed_bytes(plan, readers.at(prepare->to), kernels.choice);
+      const PackOperand* const pack = instruction.as<PackOperand>();
+      if (pack == nullptr) return false;
+      const std::size_t bytes = packed_bytes(plan, readers.at(pack->to), kernels.choice);
       if (bytes == 0) {
-        unpacked[prepare->to] = prepare->from;
+        unpacked[pack->to] = pack->from;
         return true;
       }
-      plan.buffers[static_cast<std::size_t>(prepare->to)].offset = total;
+      plan.buffers[static_cast<std::size_t>(pack->to)].offset = total;
       total = sum_of(total, round_up(bytes, alignment));
       return false;
     });

@@ -26,7 +26,7 @@ class Planner {
       : inputs_(inputs) {
     plan_.program = unroll_communication(std::move(program));
     plan_.options = options;
-    plan_.kept = inputs.sizes;
+    plan_.persistent = inputs.sizes;
     const Cost cost = cost_of(*plan_.program);
     plan_.work = cost.flops + cost.bytes;
     lowered_ =
@@ -48,7 +48,7 @@ class Planner {
       for_each_instruction(stage,
                            [&](const Instruction& instruction, Reader reader, int) { place(instruction, reader); });
     }
-    plan_.passing.arena = std::max(arena_.end(), bytes_to_gather());
+    plan_.transient.arena = std::max(arena_.end(), bytes_to_gather());
     finish();
     return std::move(plan_);
   }
@@ -188,8 +188,8 @@ class Planner {
       buffer.offset = packed_++;
     } else {
       // Outputs are read between steps; what is computed when the plan is loaded must stay as well.
-      buffer.kept = outlives_.contains(root) || buffer.pool == Pool::constant;
-      give_place(buffer, mesh(), buffer.kept ? plan_.kept : plan_.passing);
+      buffer.persistent = outlives_.contains(root) || buffer.pool == Pool::constant;
+      give_place(buffer, mesh(), buffer.persistent ? plan_.persistent : plan_.transient);
     }
     add_buffer(root, buffer);
   }
@@ -201,8 +201,8 @@ class Planner {
       const int root = input.value.id;
       if (input.group == Group::batch) {
         Buffer buffer = make_buffer(root);
-        buffer.kept = true;
-        give_place(buffer, mesh(), plan_.kept);
+        buffer.persistent = true;
+        give_place(buffer, mesh(), plan_.persistent);
         add_buffer(root, buffer);
       } else {
         add_buffer(root, inputs_.buffers.find(input.name)->second);
@@ -317,10 +317,10 @@ class Planner {
       // Only a temporary of as many elements is cut into the same chunks, so that no worker writes what another still
       // reads; tasks are cut elsewhere.
       auto& free = free_shared_[shape_of_chunks(root)];
-      std::size_t offset = plan_.passing.shared;
+      std::size_t offset = plan_.transient.shared;
       if (free.empty() || info(root).by_task) {
         const std::size_t size = product_of(bytes(type(root)), instances(info(root).axes));
-        plan_.passing.shared = sum_of(plan_.passing.shared, align(size));
+        plan_.transient.shared = sum_of(plan_.transient.shared, align(size));
       } else {
         offset = free.back();
         free.pop_back();
@@ -379,9 +379,10 @@ class Planner {
 
   void finish() {
     for (Accumulator& accumulator : lowered_.accumulators) {
-      accumulator.offset = plan_.passing.accumulators;
+      accumulator.offset = plan_.transient.accumulators;
       const std::size_t pieces = lowered_.cuts[static_cast<std::size_t>(accumulator.cut)].pieces.size();
-      plan_.passing.accumulators = sum_of(plan_.passing.accumulators, product_of(accumulator.piece_bytes(), pieces));
+      plan_.transient.accumulators =
+          sum_of(plan_.transient.accumulators, product_of(accumulator.piece_bytes(), pieces));
     }
     plan_.cuts = std::move(lowered_.cuts);
     plan_.sums = lowered_.sums;

@@ -38,7 +38,7 @@ std::string_view to_string(Pool pool);
 
 enum class Layout : std::uint8_t {
   row_major,
-  packed,  // as the kernel that reads it takes it (Prepare); its size is known when kernels are made
+  packed,  // as the kernel that reads it takes it (PackOperand); its size is known when kernels are made
 };
 
 struct Buffer {
@@ -48,7 +48,7 @@ struct Buffer {
   std::int64_t pieces = 0;  // or so many pieces that have a slice each: of sums over rows that cross a barrier
   Pool pool = Pool::arena;
   // Whether it outlives a run of the entry: inputs and outputs. All other memory serves every entry of a module.
-  bool kept = false;
+  bool persistent = false;
   std::int64_t elements = 0;  // of one slice
   std::size_t offset = 0;     // in its pool; of the first slice
   std::size_t slice_bytes() const { return size_of(dtype) * static_cast<std::size_t>(elements); }
@@ -78,7 +78,7 @@ struct Cut {
 struct Chunked {
   std::int64_t elements = 0, chunks = 1;
   AxisSet axes;
-  std::vector<Instruction> instructions;  // Kernel, Copy, Done
+  std::vector<Instruction> instructions;  // Kernel, Copy, ReduceCombine
 };
 
 // Instructions that run for each piece of a cut.
@@ -156,7 +156,7 @@ struct Plan {
   std::vector<std::pair<int, const Equation*>> constants;    // buffers to fill when loaded, by this op
   std::vector<std::pair<int, const Equation*>> coordinates;  // device buffers that hold axis_index
   std::vector<int> inputs, outputs;                          // buffers, in the program's order
-  PoolSizes kept, passing;                                   // see Buffer::kept
+  PoolSizes persistent, transient;                           // see Buffer::persistent
   bool boundary_barrier = false;                             // whether workers must meet at the end of a step
   double work = 0;                                           // floating operations and bytes of a step
 
@@ -173,7 +173,7 @@ struct Plan {
 // Gives a buffer a place of its own at the end of its pool. The slices of its instances follow one another.
 void give_place(Buffer& buffer, const Mesh& mesh, PoolSizes& sizes);
 
-// Inputs that several plans share: their buffers by name, and the kept bytes of each pool that they take.
+// Inputs that several plans share: their buffers by name, and the persistent bytes of each pool that they take.
 struct SharedInputs {
   std::map<std::string, Buffer, std::less<>> buffers;
   PoolSizes sizes;
@@ -182,7 +182,7 @@ struct SharedInputs {
 // Adds the buffers of a program's inputs but for its batch, where they are not there yet.
 void add_inputs(const Program& program, const PlanOptions& options, SharedInputs& inputs);
 
-// `inputs` has the buffers of the program's inputs. Kept memory of the plan's own follows theirs.
+// `inputs` has the buffers of the program's inputs. Persistent memory of the plan's own follows theirs.
 Plan make_plan(std::shared_ptr<const Program> program, const PlanOptions& options, const SharedInputs& inputs);
 Plan make_plan(std::shared_ptr<const Program> program, const PlanOptions& options = {});
 

@@ -15,8 +15,8 @@ class Printer {
     for (std::size_t i = 0; i < plan_.cuts.size(); ++i) {
       text_ += fmt::format("cut {} {}\n", i, describe(plan_.cuts[i]));
     }
-    print("kept", plan_.kept);
-    print("passing", plan_.passing);
+    print("persistent", plan_.persistent);
+    print("transient", plan_.transient);
     for (std::size_t i = 0; i < plan_.program->inputs.size(); ++i) {
       text_ += "input " + plan_.program->inputs[i].name + " " + buffer(plan_.inputs[i]) + "\n";
     }
@@ -71,8 +71,8 @@ class Printer {
 
   std::string buffer(int index) const {
     const Buffer& b = plan_.buffers[static_cast<std::size_t>(index)];
-    return fmt::format("{}{}+{}:{}[{}]", b.kept ? "kept " : "", to_string(b.pool), b.offset, to_string(b.dtype),
-                       b.elements);
+    return fmt::format("{}{}+{}:{}[{}]", b.persistent ? "persistent " : "", to_string(b.pool), b.offset,
+                       to_string(b.dtype), b.elements);
   }
 
   std::string list(const std::vector<int>& buffers) const {
@@ -103,13 +103,13 @@ class Printer {
   std::string line(const Copy& i, const std::string&) const {
     return fmt::format("{} = copy {}", buffer(i.to), buffer(i.from));
   }
-  std::string line(const Prepare& i, const std::string&) const {
-    return fmt::format("{} = prepare {} for operand {} of {}", buffer(i.to), buffer(i.from), i.operand, op(i.equation));
+  std::string line(const PackOperand& i, const std::string&) const {
+    return fmt::format("{} = pack {} for operand {} of {}", buffer(i.to), buffer(i.from), i.operand, op(i.equation));
   }
-  std::string line(const Start& i, const std::string&) const {
+  std::string line(const ReducePartial& i, const std::string&) const {
     return fmt::format("accumulator {} = {} within the piece {}", i.accumulator, op(i.equation), buffer(i.operand));
   }
-  std::string line(const Done& i, const std::string&) const {
+  std::string line(const ReduceCombine& i, const std::string&) const {
     if (i.accumulator < 0)
       return fmt::format("{} = {} over slices {}", buffer(i.result), op(i.equation), buffer(i.operand));
     return fmt::format("{} = {} over pieces of accumulator {}", buffer(i.result), op(i.equation), i.accumulator);

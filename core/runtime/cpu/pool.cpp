@@ -53,7 +53,7 @@ void add_inputs(const Program& program, const PlanOptions& options, SharedInputs
     buffer.elements = numel(type);
     buffer.axes = options.private_copies ? program.mesh.all() : type.varying;
     buffer.pool = !buffer.axes.empty() ? Pool::device : buffer.elements <= small_elements ? Pool::worker : Pool::shared;
-    buffer.kept = true;
+    buffer.persistent = true;
     give_place(buffer, program.mesh, inputs.sizes);
   }
 }

@@ -137,13 +137,13 @@ class Reporter {
     row.result = text_of(buffer(i.to));
     return {0, 2 * bytes_of(buffer(i.to))};
   }
-  Cost describe(const Prepare& i, InstructionReport& row) const {
-    row.name = "prepare";
+  Cost describe(const PackOperand& i, InstructionReport& row) const {
+    row.name = "pack";
     row.implementation = "the layout that the kernels take";
     row.result = text_of(buffer(i.from));
     return {0, 2 * bytes_of(buffer(i.from))};
   }
-  Cost describe(const Start& i, InstructionReport& row) const {
+  Cost describe(const ReducePartial& i, InstructionReport& row) const {
     const Buffer& operand = buffer(i.operand);
     row.name = i.equation->op.name();
     row.implementation = "the piece's slices in order";
@@ -152,7 +152,7 @@ class Reporter {
     const double slices = std::max(slices_of(operand), pieces_of(sums));
     return {slices * static_cast<double>(operand.elements), 2 * slices * static_cast<double>(operand.slice_bytes())};
   }
-  Cost describe(const Done& i, InstructionReport& row) const {
+  Cost describe(const ReduceCombine& i, InstructionReport& row) const {
     const Buffer& result = buffer(i.result);
     row.name = i.equation->op.name();
     row.implementation = i.accumulator >= 0 ? "pieces in order" : "the group's slices in order";

@@ -66,8 +66,8 @@ struct Reading {
 std::map<int, Reading> readers_of_packed(const Plan& plan);
 Extent first_piece_of(const Plan& plan, const Reading& reader);
 
-// Asks the libraries which operands they would rather have packed. Those that they take as they are lose their Prepare
-// instruction; the others get their place in the packed pool, whose bytes are returned.
+// Asks the libraries which operands they would rather have packed. Those that they take as they are lose their
+// PackOperand instruction; the others get their place in the packed pool, whose bytes are returned.
 std::size_t settle_packing(Plan& plan, const Kernels& kernels);
 
 }  // namespace pmaptrain::cpu
