@@ -1,19 +1,39 @@
 #!/usr/bin/env python3
-"""Reads the event files of run folders with the package tensorboard, and compares them with metrics.jsonl.
+"""Trains some runs, reads their event files with TensorBoard's own reader, and compares them with metrics.jsonl.
 
-    python scripts/check_tensorboard.py RUN...
+    scripts/check_tensorboard.py PROGRAM
 
-Needs PyPI's tensorboard; without it, says so and ends with status 0. Every value of metrics.jsonl must be there, at its
-step, as f32, and no step twice.
+A run, one that is stopped and resumed, one whose last checkpoint is lost before it is resumed, and an ensemble. Every
+value of metrics.jsonl must be there, at its step, as f32, and no step twice. Needs third_party/tensorboard
+(scripts/bootstrap --dev); says so where it is missing.
 """
 
 import json
+import pathlib
+import shutil
 import struct
+import subprocess
 import sys
-from pathlib import Path
+import tempfile
 
+ROOT = pathlib.Path(__file__).resolve().parent.parent
 OWN_TAGS = ("learning_rate", "grad_norm", "examples_per_second")
 NO_VALUES = ("event", "step", "epoch", "member", "seconds", "examples", "split", "finite")
+# Four epochs of three steps.
+CONFIG = """name: images
+mesh: {axes: {devices: 4}}
+data:
+  source: {synthetic_images: {height: 6, width: 6, channels: 1, classes: 3, train: 60, test: 21, noise: 0.1}}
+  batch_size: 16
+  validation: 0.2
+model: {layers: [flatten, {dense: 3}]}
+loss: softmax_cross_entropy
+metrics: [accuracy]
+optimizer: {adam: {}, learning_rate: 0.01}
+train: {duration: 4 epochs, log_every: 2 steps}
+"""
+TAGS = {"examples_per_second", "grad_norm", "learning_rate", "test/accuracy", "test/loss", "train/accuracy",
+        "train/epoch_accuracy", "train/epoch_loss", "train/loss", "validation/accuracy", "validation/loss"}
 
 
 def as_f32(value):
@@ -29,11 +49,7 @@ def tag_of(line, name):
 def expected_of(run):
     """By member, by tag: values by step."""
     expected = {}
-    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    last_epoch = max(line["epoch"] for line in lines)
-    for line in lines:
-        if line["event"] == "epoch" and line["epoch"] in (last_epoch, line["step"]):
-            continue  # perhaps not complete; or epochs of one step, which are not written
+    for line in map(json.loads, (run / "metrics.jsonl").read_text().splitlines()):
         tags = expected.setdefault(line.get("member"), {})
         for name, value in line.items():
             if name not in NO_VALUES and value is not None:
@@ -41,32 +57,68 @@ def expected_of(run):
     return expected
 
 
+def problems_of(run, reader, stopped_at=()):
+    """`stopped_at`: the steps at which a run stopped, which event files keep and metrics.jsonl does not."""
+    problems = []
+    for member, tags in expected_of(run).items():
+        folder = run / "tensorboard" / ("" if member is None else f"member-{member}")
+        events = reader(str(folder), size_guidance={"scalars": 0})
+        events.Reload()
+        if set(events.Tags()["scalars"]) != TAGS or set(tags) != TAGS:
+            problems.append(f"{folder}: tags {sorted(events.Tags()['scalars'])}, in metrics.jsonl {sorted(tags)}")
+            continue
+        for tag, values in tags.items():
+            scalars = events.Scalars(tag)
+            found = {event.step: event.value for event in scalars}
+            if len(found) != len(scalars):
+                problems.append(f"{folder}: {tag} has a step twice: {[event.step for event in scalars]}")
+            for step in stopped_at:
+                if step not in values:
+                    found.pop(step, None)
+            if found != values:
+                problems.append(f"{folder}: {tag} is {found}, in metrics.jsonl {values}")
+    return problems
+
+
 def main():
+    sys.path.insert(0, str(ROOT / "third_party" / "tensorboard"))
     try:
         from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-    except ImportError:
-        print("check_tensorboard: skipped: the package tensorboard is not installed")
-        return
-    failures = 0
-    for name in sys.argv[1:]:
-        run = Path(name)
-        for member, tags in expected_of(run).items():
-            folder = run / "tensorboard" / ("" if member is None else f"member-{member}")
-            events = EventAccumulator(str(folder), size_guidance={"scalars": 0})
-            events.Reload()
-            for tag, values in tags.items():
-                found = [(event.step, event.value) for event in events.Scalars(tag)]
-                steps = [step for step, _ in found]
-                if len(set(steps)) != len(steps):
-                    print(f"{folder}: {tag} has a step twice")
-                    failures += 1
-                for step, value in values.items():
-                    if dict(found).get(step) != value:
-                        print(f"{folder}: {tag} at step {step} is {dict(found).get(step)}, not {value}")
-                        failures += 1
-            print(f"{folder}: {len(tags)} tags")
-    sys.exit(1 if failures else 0)
+    except ImportError as error:
+        print(f"skipped: {error} (scripts/bootstrap --dev)")
+        return 0
+    program = pathlib.Path(sys.argv[1]).resolve()
+    problems = []
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        (folder / "images.yaml").write_text(CONFIG)
+
+        def train(run, *options):
+            subprocess.run([program, "run", folder / "images.yaml", "--run-dir", run, "--progress", "none", *options],
+                           check=True, stdout=subprocess.DEVNULL)
+            return run
+
+        problems += problems_of(train(folder / "whole"), EventAccumulator)
+
+        stopped = train(folder / "stopped", "--max-steps", "5")
+        problems += problems_of(train(stopped, "--resume"), EventAccumulator, stopped_at=[5])
+
+        # As of a process that was killed after its last checkpoint: the steps after that are taken again.
+        killed = train(folder / "killed", "--max-steps", "5")
+        train(killed, "--resume", "--max-steps", "7")
+        shutil.rmtree(killed / "checkpoints" / "step-00000007")
+        (killed / "checkpoints" / "last").unlink()
+        with open(sorted((killed / "tensorboard").iterdir())[-1], "ab") as torn:
+            torn.write(b"half a record")
+        problems += problems_of(train(killed, "--resume"), EventAccumulator, stopped_at=[5])
+
+        # The files of so many members are not held open.
+        seeds = ", ".join(map(str, range(17)))
+        problems += problems_of(train(folder / "ensemble", "--set", "mesh.axes=[{trials: 17}, {devices: 4}]", "--set",
+                                      f"ensemble={{axis: trials, vary: {{seed: [{seeds}]}}}}"), EventAccumulator)
+    print("\n".join(problems) or "TensorBoard reads what metrics.jsonl has")
+    return 1 if problems else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

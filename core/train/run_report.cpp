@@ -43,13 +43,12 @@ void RunReport::begin(std::span<Consumer* const> consumers, const RunFolder& fol
   records_.emplace(folder.place("metrics.jsonl"), folder.place("log.txt"), folder.place("summary.json"),
                    std::string(version), warn);
   consumers_.push_back(&*records_);
-  TensorBoard::Resumed reported;
-  if (resumed != nullptr) reported = cut_event_files(folder.directory(), resumed->step, recorder_warnings_);
+  const std::int64_t first_step = resumed != nullptr ? resumed->step : 0;
   if (setup_.spec().train.tensorboard) {
     records_->begin_tensorboard(folder.directory(), setup_.spec().ensemble ? spec::members(setup_.spec()) : 0,
-                                reported);
+                                first_step);
   }
-  emit(started(run_dir, steps, workers, resumed != nullptr ? resumed->step : 0));
+  emit(started(run_dir, steps, workers, first_step));
   for (const std::string& note : setup_.loaded.notes) emit(Warned{note});
   for (const std::string& warning : setup_.warnings) emit(Warned{warning});
   for (const std::string& warning : folder.warnings()) emit(Warned{warning});

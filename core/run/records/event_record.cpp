@@ -23,13 +23,6 @@ void append(std::string& to, T value) {
   to.append(bytes, sizeof value);
 }
 
-template <class T>
-T number_at(std::string_view bytes) {
-  T value;
-  std::memcpy(&value, bytes.data(), sizeof value);
-  return value;
-}
-
 std::string framed(std::string_view data) {
   std::string record;
   record.reserve(data.size() + frame_bytes);
@@ -75,60 +68,6 @@ std::string event_at(double wall_time, std::int64_t step) {
   return event;
 }
 
-// Takes a varint from the front of `bytes`.
-std::optional<std::uint64_t> take_varint(std::string_view& bytes) {
-  std::uint64_t value = 0;
-  for (int shift = 0; shift < 64 && !bytes.empty(); shift += 7) {
-    const auto byte = static_cast<unsigned char>(bytes.front());
-    bytes.remove_prefix(1);
-    value |= std::uint64_t{byte & 0x7fU} << shift;
-    if (byte < 0x80) return value;
-  }
-  return std::nullopt;
-}
-
-struct WireField {
-  std::uint64_t number = 0;
-  std::uint64_t value = 0;  // of a varint
-  std::string_view bytes;   // of anything else
-};
-
-// Takes a field from the front of a message; none where that is damaged.
-std::optional<WireField> take_field(std::string_view& message) {
-  const auto key = take_varint(message);
-  if (!key) return std::nullopt;
-  WireField field{*key >> 3, 0, {}};
-  const std::uint64_t wire = *key & 7;
-  std::uint64_t size = wire == eight_bytes ? 8 : wire == four_bytes ? 4 : 0;
-  if (wire == varint || wire == counted_bytes) {
-    const auto value = take_varint(message);
-    if (!value) return std::nullopt;
-    (wire == varint ? field.value : size) = *value;
-  } else if (size == 0) {
-    return std::nullopt;
-  }
-  if (size > message.size()) return std::nullopt;
-  field.bytes = message.substr(0, size);
-  message.remove_prefix(size);
-  return field;
-}
-
-// The first field of this number; none where there is none.
-std::optional<WireField> find_field(std::string_view message, std::uint32_t number) {
-  while (!message.empty()) {
-    const auto field = take_field(message);
-    if (!field || field->number == number) return field;
-  }
-  return std::nullopt;
-}
-
-bool is_message(std::string_view bytes) {
-  while (!bytes.empty()) {
-    if (!take_field(bytes)) return false;
-  }
-  return true;
-}
-
 }  // namespace
 
 std::string version_record(double wall_time) {
@@ -162,26 +101,9 @@ std::string scalars_record(double wall_time, std::int64_t step, std::span<const 
 
 std::size_t record_bytes(std::string_view bytes) {
   if (bytes.size() < frame_bytes) return bytes.size();
-  const auto data = number_at<std::uint64_t>(bytes);
+  std::uint64_t data = 0;
+  std::memcpy(&data, bytes.data(), sizeof data);
   return data > bytes.size() - frame_bytes ? bytes.size() : data + frame_bytes;
-}
-
-std::optional<RecordAt> read_record(std::string_view bytes) {
-  const std::size_t size = record_bytes(bytes);
-  if (size < frame_bytes || number_at<std::uint64_t>(bytes) != size - frame_bytes) return std::nullopt;
-  const std::string_view length = bytes.substr(0, length_bytes);
-  const std::string_view data = bytes.substr(length_bytes + checksum_bytes, size - frame_bytes);
-  if (number_at<std::uint32_t>(bytes.substr(length_bytes)) != masked(crc32c(length))) return std::nullopt;
-  if (number_at<std::uint32_t>(bytes.substr(size - checksum_bytes)) != masked(crc32c(data))) return std::nullopt;
-  if (!is_message(data)) return std::nullopt;
-  RecordAt record{0, "", size};
-  if (const auto step = find_field(data, step_number_field)) record.step = static_cast<std::int64_t>(step->value);
-  if (const auto summary = find_field(data, summary_field)) {
-    const auto value = find_field(summary->bytes, value_field);
-    const auto tag = value ? find_field(value->bytes, tag_field) : std::nullopt;
-    if (tag) record.tag = tag->bytes;
-  }
-  return record;
 }
 
 }  // namespace pmaptrain::train

@@ -37,8 +37,8 @@ class Records : public Consumer {
         version_(std::move(version)),
         warn_(warn) {}
   // From now on also for TensorBoard, with the arguments of its constructor.
-  void begin_tensorboard(const Directory& run, std::int64_t members, TensorBoard::Resumed resumed) {
-    tensorboard_.emplace(run, members, std::move(resumed), warn_);
+  void begin_tensorboard(const Directory& run, std::int64_t members, std::int64_t step) {
+    tensorboard_.emplace(run, members, step, warn_);
   }
   void on(const Event& event) override;
 

@@ -3,10 +3,8 @@
 
 #include <cstdint>
 #include <deque>
-#include <set>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "core/run/files/append_file.h"
@@ -26,17 +24,10 @@ bool is_event_entry(const std::string& name);
 // once; only the means of an epoch that is not complete are left out.
 class TensorBoard {
  public:
-  // Where a run continues, and what the files have of that step: a process may have been killed between a record and
-  // the next checkpoint. Those records are not written again.
-  struct Resumed {
-    std::int64_t step = 0;
-    std::set<std::pair<MemberNumber, std::string>> told;  // members, and the first tags of records
-  };
-
   // Begins a file for each member, which comes after those that are there. `members`: of an ensemble; 0 without one.
-  // The run folder outlives this. What cannot be written is warned of.
-  TensorBoard(const Directory& run, std::int64_t members, Resumed resumed, const Warn& warn);
-
+  // `step`: where a run continues, 0 for a new one. Readers then drop what older files have of later steps. The run
+  // folder outlives this. A file that cannot be written gives a warning.
+  TensorBoard(const Directory& run, std::int64_t members, std::int64_t step, const Warn& warn);
   void on(const Event& event);
   void flush();
   std::vector<std::string> missing() const;
@@ -45,15 +36,10 @@ class TensorBoard {
   void write(MemberNumber member, std::int64_t step, const std::vector<Scalar>& scalars);
 
   Directory folder_;
-  Resumed resumed_;
   bool holds_open_ = true;  // of many members the files would be too many
   std::int64_t steps_per_epoch_ = 0;
   std::string problem_;           // why there are no files at all
   std::deque<AppendFile> files_;  // by member
 };
-
-// Takes out of a run's event files what they say of steps after `step`, which a resumed run takes again. A file that is
-// damaged is cut where the damage begins. Adds to `warnings` what was damaged, or could not be cut.
-TensorBoard::Resumed cut_event_files(const Directory& run, std::int64_t step, std::vector<std::string>& warnings);
 
 }  // namespace pmaptrain::train
