@@ -29,7 +29,7 @@ Benchmark benchmark(const train::Setup& setup, std::optional<std::int64_t> steps
   const std::unique_ptr<Backend> backend = train::choose_backend(setup.spec().mesh, source).backend;
   Benchmark result;
   result.workers = backend->workers(source);
-  result.on_gpus = backend->name() == "cuda";
+  result.on_gpus = backend->uses_gpus();
   train::check_memory(train::estimate_memory(setup, backend->needs(source)), setup, *backend, source);
   std::unique_ptr<Module> module = backend->load(source);
   train::set_initial_values(*module, setup);

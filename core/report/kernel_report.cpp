@@ -45,7 +45,7 @@ KernelReport report_of(const Backend& backend, const Source& source, std::vector
   KernelReport report;
   for (InstructionReport& row : rows) report.lines.push_back({std::move(row), 0});
   report.workers = backend.workers(source);
-  report.on_gpus = backend.name() == "cuda";
+  report.on_gpus = backend.uses_gpus();
   report.devices = source.entries.front().program->mesh.devices();
   report.barriers = backend.barriers_per_step(source, 0);
   return report;

@@ -155,7 +155,7 @@ Peaks measure_gpus(const Backend& backend, int gpus, DType products, const PeakS
 }
 
 Peaks measure_peaks(const Backend& backend, int workers, DType products) {
-  if (backend.name() == "cuda") return measure_gpus(backend, workers, products);
+  if (backend.uses_gpus()) return measure_gpus(backend, workers, products);
   return {gemm_peak(workers, products), copy_peak(workers)};
 }
 

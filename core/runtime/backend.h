@@ -233,7 +233,9 @@ class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::string_view name() const = 0;  // as the config has it: "cpu"
-  // The threads that a module of this source uses.
+  // Whether its workers are GPUs, each with memory of its own; else they are threads.
+  virtual bool uses_gpus() const { return false; }
+  // How many of them a module of this source has.
   virtual int workers(const Source& source) const = 0;
   // How often the workers of an entry meet in a step.
   virtual std::int64_t barriers_per_step(const Source& source, std::size_t entry) const = 0;

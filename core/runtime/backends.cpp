@@ -1,5 +1,8 @@
 #include "core/runtime/backends.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "core/base/error.h"
 #include "core/runtime/cpu/module.h"
 #include "core/runtime/gpu/backend.h"
@@ -35,30 +38,41 @@ gpu::Platform& the_planner() {
   return *platform;
 }
 
-}  // namespace
+struct Factory {
+  BackendKind kind;
+  std::string_view name;
+  std::unique_ptr<Backend> (*make)(const BackendOptions& options);
+};
 
-std::string_view to_string(BackendKind kind) {
-  switch (kind) {
-    case BackendKind::cuda: return "cuda";
-    case BackendKind::reference: return "reference";
-    case BackendKind::cpu: break;
-  }
-  return "cpu";
+constexpr Factory factories[] = {
+    {BackendKind::cpu, "cpu",
+     [](const BackendOptions& options) -> std::unique_ptr<Backend> {
+       return std::make_unique<CpuBackend>(CpuBackendOptions{options.workers, options.kernels, {}});
+     }},
+    {BackendKind::cuda, "cuda",
+     [](const BackendOptions& options) -> std::unique_ptr<Backend> {
+       return std::make_unique<gpu::GpuBackend>(
+           the_platform, gpu::GpuOptions{options.workers,
+                                         {.deterministic = options.deterministic, .tf32 = options.tf32},
+                                         {},
+                                         the_planner,
+                                         options.gpu_memory});
+     }},
+    {BackendKind::reference, "reference",
+     [](const BackendOptions&) -> std::unique_ptr<Backend> { return std::make_unique<reference::ReferenceBackend>(); }},
+};
+
+const Factory& factory_of(BackendKind kind) {
+  return *std::find_if(std::begin(factories), std::end(factories),
+                       [&](const Factory& factory) { return factory.kind == kind; });
 }
 
+}  // namespace
+
+std::string_view to_string(BackendKind kind) { return factory_of(kind).name; }
+
 std::unique_ptr<Backend> make_backend(BackendKind kind, const BackendOptions& options) {
-  switch (kind) {
-    case BackendKind::reference: return std::make_unique<reference::ReferenceBackend>();
-    case BackendKind::cuda:
-      return std::make_unique<gpu::GpuBackend>(
-          the_platform, gpu::GpuOptions{options.workers,
-                                        {.deterministic = options.deterministic, .tf32 = options.tf32},
-                                        {},
-                                        the_planner,
-                                        options.gpu_memory});
-    case BackendKind::cpu: break;
-  }
-  return std::make_unique<CpuBackend>(CpuBackendOptions{options.workers, options.kernels, {}});
+  return factory_of(kind).make(options);
 }
 
 void set_gpu_platform(gpu::Platform* platform) { replaced = platform; }

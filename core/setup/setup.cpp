@@ -14,12 +14,7 @@
 #include "core/graph/passes.h"
 #include "core/kernel/in_f32.h"
 #include "core/ops/all.h"
-#include "core/passes/fuse.h"
-#include "core/passes/fuse_epilogues.h"
-#include "core/passes/hoist.h"
-#include "core/passes/remove_identities.h"
-#include "core/passes/sink_pvary.h"
-#include "core/passes/widen.h"
+#include "core/passes/pipeline.h"
 #include "core/run/records/lines.h"
 #include "core/runtime/backends.h"
 #include "core/setup/advice.h"
@@ -198,12 +193,7 @@ std::vector<std::string> unused_gpu_keys(const spec::MeshSpec& mesh) {
 }  // namespace
 
 Program optimize(Program program) {
-  program = widen(std::move(program));
-  program = remove_identities(std::move(program));
-  program = hoist(std::move(program));
-  program = sink_pvary(std::move(program));
-  program = fuse_epilogues(std::move(program));
-  program = fuse(std::move(program));
+  program = run_passes(std::move(program), passes_of_all_backends());
   shrink(program);
   return program;
 }

@@ -115,7 +115,7 @@ Setup with_batches(Setup setup, std::int64_t batch_size, std::int64_t microbatch
 // The training program at a stage, for `explain`. Not simplified before the final stage.
 Program program_at(const Setup& setup, Stage stage);
 
-// What runs: after widen, the same bits from fewer passes over memory.
+// What runs on any backend: after the passes (core/passes/pipeline.h), the same bits from fewer passes over memory.
 Program optimize(Program program);
 
 // What evaluates `model` on `dataset`, in batches of at most `rows` rows over all devices.

@@ -91,7 +91,7 @@ ChosenBackend choose_backend(const spec::MeshSpec& mesh, const Source& source, K
 }
 
 std::string workers_text(const Backend& backend, const Source& source, const std::string& because) {
-  std::string workers = counted(backend.workers(source), backend.name() == "cuda" ? "GPU" : "worker");
+  std::string workers = counted(backend.workers(source), backend.uses_gpus() ? "GPU" : "worker");
   if (because.empty()) return workers;
   return workers + " (backend " + std::string(backend.name()) + ", taken by auto: " + because + ")";
 }

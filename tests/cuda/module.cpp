@@ -12,9 +12,7 @@
 #include "core/graph/passes.h"
 #include "core/graph/text.h"
 #include "core/passes/fuse.h"
-#include "core/passes/fuse_epilogues.h"
-#include "core/passes/hoist.h"
-#include "core/passes/sink_pvary.h"
+#include "core/passes/pipeline.h"
 #include "core/runtime/gpu/backend.h"
 #include "tests/catch.h"
 #include "tests/cuda/emulated.h"
@@ -93,8 +91,8 @@ TEST_CASE("random programs over two axes run on 1 to 4 GPUs as the interpreter s
     INFO("seed " << seed);
     const auto program = test::program_of(test::ProgramWriter(seed, DType::i32).write());
     check_program(program);
-    Program passed = sink_pvary(hoist(simplify(*program)));
-    check_program(std::make_shared<const Program>(fuse(fuse_epilogues(std::move(passed)))));
+    Program passed = run_passes(simplify(*program), passes_of_all_backends());
+    check_program(std::make_shared<const Program>(std::move(passed)));
   }
 }
 

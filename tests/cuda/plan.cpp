@@ -10,6 +10,7 @@
 
 #include "core/graph/passes.h"
 #include "core/passes/fuse.h"
+#include "core/passes/pipeline.h"
 #include "core/runtime/gpu/module.h"
 #include "core/runtime/gpu/plans.h"
 #include "core/setup/setup.h"
@@ -189,7 +190,7 @@ TEST_CASE("the update is a launch for each rule, whichever parameters have it", 
 TEST_CASE("an optimizer has the same kernels for any number of layers, its guard and clipping included", "[cuda]") {
   // Those after the backward pass, which ends with the last product.
   const auto launches = [](const std::vector<std::string>& set, int layers, int gpus, bool deterministic) {
-    const auto program = std::make_shared<const Program>(gpu::for_gpus(*program_of_layers(layers, set)));
+    const auto program = std::make_shared<const Program>(run_passes(*program_of_layers(layers, set), passes_of_gpus()));
     const gpu::Plan plan = plan_of(program, gpus, {.deterministic = deterministic});
     const std::size_t begin = launches_of(plan, "matmul").back();
     const std::vector<std::size_t> all = places_of<gpu::Launch>(plan);

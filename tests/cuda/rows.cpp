@@ -7,6 +7,7 @@
 #include "core/graph/passes.h"
 #include "core/ops/all.h"
 #include "core/passes/fuse.h"
+#include "core/passes/pipeline.h"
 #include "core/runtime/gpu/module.h"
 #include "core/runtime/gpu/plans.h"
 #include "tests/catch.h"
@@ -43,7 +44,7 @@ std::size_t total(const Counts& counts) {
 
 TEST_CASE("the loss of the CNN, its derivative and the accuracy are one kernel", "[cuda]") {
   const auto before = testing::setup_of_config("cnn.yaml", {}).training;
-  const auto after = std::make_shared<const Program>(gpu::for_gpus(*before));
+  const auto after = std::make_shared<const Program>(run_passes(*before, passes_of_gpus()));
   for (const int gpus : {1, 4}) {
     for (const bool deterministic : {false, true}) {
       INFO(gpus << " GPUs, deterministic " << deterministic);

@@ -6,10 +6,7 @@
 
 #include "core/graph/passes.h"
 #include "core/graph/text.h"
-#include "core/passes/fuse.h"
-#include "core/passes/fuse_epilogues.h"
-#include "core/passes/hoist.h"
-#include "core/passes/sink_pvary.h"
+#include "core/passes/pipeline.h"
 #include "tests/catch.h"
 #include "tests/runtime/program_writer.h"
 #include "tests/runtime/programs.h"
@@ -65,8 +62,7 @@ void check_random_programs(DType dtype) {
     const bool first = test::run(program, inputs, {2, false, 1, false}) == test::interpreted(*program, inputs, 1);
     REQUIRE(first);
     check_plans(program, inputs, expected);
-    Program passed = sink_pvary(hoist(simplify(*program)));
-    passed = fuse(fuse_epilogues(std::move(passed)));
+    Program passed = run_passes(simplify(*program), passes_of_all_backends());
     INFO("after the passes\n" << to_text(passed));
     const bool same = test::interpreted(passed, inputs, 4) == expected;
     REQUIRE(same);

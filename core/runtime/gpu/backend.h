@@ -21,6 +21,7 @@ class GpuBackend final : public Backend {
       : open_(std::move(open)), options_(std::move(options)) {}
 
   std::string_view name() const override { return "cuda"; }
+  bool uses_gpus() const override { return true; }
   int workers(const Source& source) const override;
   std::int64_t barriers_per_step(const Source& source, std::size_t entry) const override;
   std::optional<std::size_t> device_memory() const override;

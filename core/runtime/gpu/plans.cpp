@@ -5,9 +5,7 @@
 
 #include "core/base/saturate.h"
 #include "core/ops/all.h"
-#include "core/passes/flags_as_norms.h"
-#include "core/passes/fuse_rows.h"
-#include "core/passes/join_sums.h"
+#include "core/passes/pipeline.h"
 
 namespace pmaptrain::gpu {
 namespace {
@@ -51,7 +49,7 @@ Plans plan(const Source& source, int gpus, int planned, const GpuOptions& option
   how.private_copies = source.private_copies;
   std::vector<std::shared_ptr<const Program>> programs;
   for (const Entry& entry : source.entries) {
-    programs.push_back(std::make_shared<const Program>(for_gpus(*entry.program)));
+    programs.push_back(std::make_shared<const Program>(run_passes(*entry.program, passes_of_gpus())));
   }
   Plans plans;
   for (int gpu = 0; gpu < planned; ++gpu) {
@@ -73,8 +71,6 @@ Plans plan(const Source& source, int gpus, int planned, const GpuOptions& option
 }
 
 }  // namespace
-
-Program for_gpus(Program program) { return flags_as_norms(join_sums(fuse_rows(std::move(program)))); }
 
 std::size_t host_bytes(const Program& program, const Input& input) {
   const Type& type = program.type(input.value);

@@ -29,9 +29,6 @@ struct Plans {
   Layout layout;
 };
 
-// The program after the passes that serve GPUs only.
-Program for_gpus(Program program);
-
 // For so many GPUs. All of them need as much memory, so the plans of the first one alone tell what each needs.
 Plans plan_all(const Source& source, int gpus, const GpuOptions& options);
 Plans plan_first(const Source& source, int gpus, const GpuOptions& options);
