@@ -8,8 +8,8 @@
 #include <string>
 
 #include "core/spec/keys.h"
-#include "core/spec/parse.h"
-#include "core/spec/scalar.h"
+#include "core/spec/yaml/parse.h"
+#include "core/spec/yaml/scalar.h"
 #include "tests/catch.h"
 #include "tests/files.h"
 #include "tests/words.h"

@@ -8,7 +8,7 @@
 #include "core/base/text.h"
 #include "core/spec/keys.h"
 #include "core/spec/load.h"
-#include "core/spec/takes.h"
+#include "core/spec/types/takes.h"
 #include "tests/catch.h"
 #include "tests/slice.h"
 

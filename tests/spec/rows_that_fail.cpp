@@ -1,6 +1,6 @@
 // A choice whose alternatives are bound, and what must not compile: CASE says which, tests/CMakeLists.txt what the
 // compiler must then say.
-#include "core/spec/row.h"
+#include "core/spec/rows/row.h"
 
 namespace pmaptrain::spec {
 
