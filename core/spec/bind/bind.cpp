@@ -6,7 +6,6 @@
 #include "core/spec/keys.h"
 #include "core/spec/rows/sections.h"
 #include "core/spec/types/key.h"
-#include "core/spec/types/values.h"
 #include "core/spec/yaml/find.h"
 #include "core/spec/yaml/report.h"
 

@@ -28,8 +28,8 @@ void check_targets(const Node& config, const Spec& spec, const Reporter& reporte
 // Checks the keys of `optimizer` against each other, stores their places, and fills in the length of a schedule.
 void bind_optimizer(Node& config, const Reporter& reporter, Spec& spec);
 
-// Writes the length of a schedule that has none into it. Nothing is done to a number.
-void fill_in_length(Node& learning_rate, const std::string& length);
+// Writes `length`, a checked duration, into a schedule that has none. Nothing is done to a number.
+void fill_in_length(Node& learning_rate, const Node& length);
 
 // Checks the measures that `train` names, and stores their places.
 void bind_train(const Node& config, const Reporter& reporter, Spec& spec);

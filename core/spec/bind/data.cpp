@@ -6,7 +6,6 @@
 #include "core/spec/bind/bind.h"
 #include "core/spec/yaml/find.h"
 #include "core/spec/yaml/report.h"
-#include "core/spec/yaml/scalar.h"
 
 namespace pmaptrain::spec {
 namespace {
@@ -209,10 +208,10 @@ class DataBinder {
       if (whole->text == "all") {
         out.batch_size = BatchAll{};
       } else {
-        out.batch_size = parse_integer(whole->text).value;
+        out.batch_size = parsed_as<std::int64_t>(*whole);
       }
     } else if (per_device != nullptr && per_device->valid()) {
-      out.batch_size = BatchPerDevice{parse_integer(per_device->text).value};
+      out.batch_size = BatchPerDevice{parsed_as<std::int64_t>(*per_device)};
     }
   }
 

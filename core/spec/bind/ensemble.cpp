@@ -7,7 +7,7 @@
 #include "core/spec/bind/variables.h"
 #include "core/spec/keys.h"
 #include "core/spec/rows/sections.h"
-#include "core/spec/types/key.h"
+#include "core/spec/types/leaf.h"
 #include "core/spec/yaml/find.h"
 #include "core/spec/yaml/report.h"
 
@@ -207,7 +207,7 @@ class EnsembleBinder {
     }
     if (!axes.items.empty()) return;
     Node one = empty_at(axes, Kind::map);
-    one.add(scalar_at(axes, "devices"), scalar_at(axes, "1"));
+    one.add(scalar_at(axes, "devices"), with_value(scalar_at(axes, "1"), "1", std::int64_t{1}));
     axes.items.push_back(std::move(one));
     if (get_path(&config, "data.axes") != nullptr) {
       node_at(config, "data.axes").items = {scalar_at(axes, "devices")};

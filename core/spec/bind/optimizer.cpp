@@ -4,7 +4,6 @@
 #include "core/spec/bind/bind.h"
 #include "core/spec/keys.h"
 #include "core/spec/rows/sections.h"
-#include "core/spec/types/values.h"
 #include "core/spec/yaml/find.h"
 #include "core/spec/yaml/report.h"
 
@@ -41,9 +40,7 @@ class OptimizerBinder {
     const Node* nesterov = get(&rule, "nesterov");
     const Node* momentum = get(&rule, "momentum");
     if (nesterov == nullptr || nesterov->text != "true" || momentum == nullptr) return;
-    double value = 0;
-    store(momentum, value);
-    if (value > 0.0) return;
+    if (parsed_as<double>(*momentum) > 0.0) return;
     reporter_.report(*nesterov, "nesterov needs a momentum greater than 0", "add momentum: 0.9, or remove nesterov");
   }
 
@@ -81,13 +78,14 @@ class OptimizerBinder {
 
 // So that the resolved config has the same schedule with another duration. Inside `join`, the default is what is left
 // of the run after the boundary, and no text says that.
-void fill_in_length(Node& learning_rate, const std::string& length) {
+void fill_in_length(Node& learning_rate, const Node& length) {
   if (!learning_rate.is(Node::Kind::map) || !learning_rate.items.front().is(Node::Kind::map)) return;
   Node& schedule = learning_rate.items.front();
   std::ptrdiff_t at = 0;  // in the order of the table, so that the resolved config reads back unchanged
   for (const Key* key : children(*find_key("optimizer.learning_rate." + learning_rate.keys.front().text))) {
     if (schedule.find(key->name()) == nullptr && key->type == Type::duration && key->need == Need::optional) {
-      Node label = scalar_at(schedule, std::string(key->name())), value = scalar_at(schedule, length);
+      Node label = scalar_at(schedule, std::string(key->name())), value = length;
+      move_to(value, schedule);
       label.fallback = value.fallback = true;
       schedule.keys.insert(schedule.keys.begin() + at, std::move(label));
       schedule.items.insert(schedule.items.begin() + at, std::move(value));
@@ -105,7 +103,7 @@ void bind_optimizer(Node& config, const Reporter& reporter, Spec& spec) {
   }
   const Node* const duration = get_path(&config, "train.duration");
   Node* const rate = optimizer->find("learning_rate");
-  if (duration != nullptr && rate != nullptr) fill_in_length(*rate, duration->text);
+  if (duration != nullptr && rate != nullptr) fill_in_length(*rate, *duration);
 }
 
 }  // namespace pmaptrain::spec

@@ -5,10 +5,9 @@
 #include "core/base/text.h"
 #include "core/spec/rows/sections.h"
 #include "core/spec/types/key.h"
-#include "core/spec/types/leaf.h"
-#include "core/spec/types/values.h"
 #include "core/spec/yaml/find.h"
 #include "core/spec/yaml/report.h"
+#include "core/spec/yaml/scalar.h"
 
 namespace pmaptrain::spec {
 namespace {
@@ -77,13 +76,12 @@ Node check_variable(const Variable& variable, const Node& value, const Reporter&
     each.path = "scale";
     each.example = "scale: 0.1";
   }
-  return check_leaf(each, value, reporter);
+  return each.type->check(each, value, reporter);
 }
 
 bool is_structural(const Variable& variable, const Node& value) {
   if (!value.valid() || !variable.key->structural) return false;
-  double number = 0;
-  store(&value, number);
+  const double number = parse_number(value.text).value;
   return !(number < variable.key->structural->value) && !(number > variable.key->structural->value);
 }
 

@@ -16,7 +16,7 @@
 #include "core/spec/keys/check.h"
 #include "core/spec/print.h"
 #include "core/spec/rows/sections.h"
-#include "core/spec/types/key.h"
+#include "core/spec/types/duration.h"
 #include "core/spec/yaml/find.h"
 #include "core/spec/yaml/print.h"
 #include "core/spec/yaml/report.h"
@@ -157,9 +157,7 @@ class Changer {
   Node checked_rate(const Asked& asked) const {
     const Key& key = *find_key(learning_rate_key);
     Node rate = check_value(key, scalar_at(asked.key, std::string(key.name())), asked.value, reporter_);
-    if (rate.valid()) {
-      fill_in_length(rate, std::to_string(steps_left_) + (steps_left_ == 1 ? " step" : " steps"));
-    }
+    if (rate.valid()) fill_in_length(rate, steps_at(rate, steps_left_));
     return rate;
   }
 

@@ -10,10 +10,8 @@
 #include "core/spec/keys.h"
 #include "core/spec/keys/check.h"
 #include "core/spec/rows/sections.h"
+#include "core/spec/types/duration.h"
 #include "core/spec/types/key.h"
-#include "core/spec/types/leaf.h"
-#include "core/spec/types/takes.h"
-#include "core/spec/types/values.h"
 #include "core/spec/yaml/report.h"
 
 namespace pmaptrain::spec {
@@ -392,8 +390,8 @@ Interval max_time_of(const Overrides& overrides, std::vector<Diagnostic>& errors
   Interval time;
   if (!overrides.max_time) return time;
   const Node value = option_value("--max-time", *overrides.max_time);
-  const Node checked = check_leaf(*find_key("train.max_time"), value, Reporter(errors));
-  if (checked.valid()) store(&checked, time);
+  const Node checked = Takes<Interval>::type.check(*find_key("train.max_time"), value, Reporter(errors));
+  if (checked.valid()) Takes<Interval>::store(checked, time);
   return time;
 }
 

@@ -7,9 +7,11 @@
 
 #include "core/base/hints.h"
 #include "core/base/text.h"
+#include "core/spec/keys.h"
 #include "core/spec/types/leaf.h"
-#include "core/spec/types/takes.h"
+#include "core/spec/types/number.h"
 #include "core/spec/yaml/parse.h"
+#include "core/spec/yaml/scalar.h"
 
 namespace pmaptrain::spec {
 namespace {
@@ -43,13 +45,11 @@ class Checker {
                                   (has_keys(key) && key.type == Type::map ? ", '{}' for no options" : "") +
                                   ", or remove the key");
     }
-    switch (key.type) {
-      case Type::map: return map(key, at, value);
-      case Type::choice: return choice(key, at, value, std::string(key.name()));
-      case Type::choices: return choices(key, at, value);
-      case Type::maps: return maps(key, at, value);
-      default: return check_leaf(key, value, reporter_);
-    }
+    if (key.type == Type::map) return map(key, at, value);
+    if (key.type == Type::choice) return choice(key, at, value, std::string(key.name()));
+    if (key.type == Type::choices) return choices(key, at, value);
+    if (key.type == Type::maps) return maps(key, at, value);
+    return key.type->check(key, value, reporter_);
   }
 
   Node map(const Key& key, const Node& at, const Node& value) const {
@@ -242,7 +242,7 @@ class Checker {
   Node choice(const Key& key, const Node& at, const Node& value, const std::string& what) const {
     const auto options = alternatives(key);
     Node given = value;
-    if (is_number(key, value)) return check_leaf(key.like.empty() ? key : *find_key(key.like), value, reporter_);
+    if (is_number(key, value)) return number_or_choice(key.like.empty() ? key : *find_key(key.like), value);
     if (value.is(Kind::scalar)) {
       const Key* chosen = child(key, value.text);
       if (chosen == nullptr || chosen->need != Need::alternative) {
@@ -332,6 +332,17 @@ class Checker {
     if (!key.or_number || value.is(Kind::map)) return false;
     const Key* chosen = value.is(Kind::scalar) && !value.quoted ? child(key, value.text) : nullptr;
     return chosen == nullptr;
+  }
+
+  // A value that is no alternative of a choice that may also be a number.
+  Node number_or_choice(const Key& key, const Node& value) const {
+    if (value.is(Kind::scalar) && parse_number(value.text).error != NumberError::not_a_number) {
+      Key number = key;
+      number.type = Type::number;
+      return check_number(number, value, reporter_);
+    }
+    const std::string near = value.is(Kind::scalar) ? nearest(value.text, names_of(alternatives(key))) : std::string{};
+    return near.empty() ? wrong_value(key, value, reporter_) : misspelt_value(key, value, near, reporter_);
   }
 
   static std::string names_in_text(const std::vector<const Key*>& options) {

@@ -7,7 +7,6 @@
 #include "core/base/text.h"
 #include "core/spec/keys.h"
 #include "core/spec/keys/check.h"
-#include "core/spec/types/takes.h"
 
 namespace pmaptrain::spec {
 namespace {

@@ -2,15 +2,13 @@
 #include "core/spec/keys/schema.h"
 
 #include <algorithm>
-#include <cfloat>
 #include <cstdint>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "core/base/text.h"
 #include "core/spec/keys.h"
-#include "core/spec/types/takes.h"
+#include "core/spec/types/schema_text.h"
 #include "core/spec/yaml/parse.h"
 #include "core/spec/yaml/scalar.h"
 
@@ -19,89 +17,17 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The pattern of names of axes and layers.
-constexpr const char* identifier = "^[A-Za-z_][A-Za-z0-9_]*$";
-
-// Control characters and bidirectional marks, which names must not contain, for use inside brackets of a pattern.
-const std::string unseen = "\\u0000-\\u001f\\u007f-\\u009f\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069";
-
 Json any_of(Json alternatives) { return {{"anyOf", std::move(alternatives)}}; }
 
-Json list_of(Json items, std::size_t least, std::size_t most = 0) {
+Json list_of(Json items, std::size_t least) {
   Json list{{"type", "array"}, {"items", std::move(items)}};
   if (least > 0) list["minItems"] = least;
-  if (most > 0) list["maxItems"] = most;
   return list;
-}
-
-Json pair_of(Json first, Json second) {
-  return {{"type", "array"}, {"prefixItems", {std::move(first), std::move(second)}}, {"minItems", 2}, {"maxItems", 2}};
 }
 
 Json words(const std::vector<std::string>& all) { return {{"enum", all}}; }
 
-// What a config takes as text: also 7 and true, which it does not read as a number or a truth value.
-Json text() { return {{"type", {"string", "number", "boolean"}}, {"minLength", 1}}; }
-
-// A bound as an integer if it is one.
-Json bound(double value) {
-  const auto whole = static_cast<std::int64_t>(std::clamp(value, -1e15, 1e15));
-  const bool is_whole = !(static_cast<double>(whole) < value) && !(static_cast<double>(whole) > value);
-  return is_whole ? Json(whole) : Json(value);
-}
-
-Json range(const char* type, const Key& key, double limit) {
-  return {{"type", type},
-          {key.open_low ? "exclusiveMinimum" : "minimum", bound(std::max(key.low, -limit))},
-          {key.open_high ? "exclusiveMaximum" : "maximum", bound(std::min(key.high, limit))}};
-}
-
-Json integer(const Key& key) { return range("integer", key, largest_integer); }
-// Parameters and data are float32.
-Json number(const Key& key) { return range("number", key, static_cast<double>(FLT_MAX)); }
-
-Json seed() { return {{"type", "integer"}, {"minimum", 0}, {"maximum", std::numeric_limits<std::uint64_t>::max()}}; }
-
-// The texts of whole numbers from 1 to 10^12 (largest_integer) that the checks of a config accept.
-std::string count_pattern() {
-  const auto repeated = [](const std::string& text, int least, int most) {
-    return text + "{" + std::to_string(least) + "," + std::to_string(most) + "}";
-  };
-  std::string pattern = "(?:[1-9]" + repeated("[0-9]", 0, 11) + "|1000000000000)(?:\\.0*)?";
-  for (int k = 0; k <= largest_exponent; ++k) {
-    const std::string exponent = "[eE]\\+?0*" + std::to_string(k);
-    const std::string fraction = "(?:\\." + repeated("[0-9]", 0, k) + "0*)?";
-    if (k < largest_exponent) {
-      pattern += "|[1-9]" + repeated("[0-9]", 0, 11 - k);
-      pattern += fraction + exponent;
-    }
-    if (k > 0) pattern += "|0?\\.(?=0*[1-9])" + repeated("[0-9]", 1, k) + "0*" + exponent;
-    pattern += "|1" + repeated("0", 12 - k, 12 - k) + "(?:\\.0*)?" + exponent;
-  }
-  return pattern;
-}
-
-// A count and its unit, which steps and examples need not have.
-Json duration(const Key& key, bool never) {
-  Json alternatives = Json::array();
-  if (key.steps) alternatives.push_back({{"type", "integer"}, {"minimum", 1}, {"maximum", bound(largest_integer)}});
-  const std::string unit = "(?:" + join(units_of(key), "|") + ")" + (key.steps ? "?" : "");
-  alternatives.push_back({{"type", "string"}, {"pattern", "^\\+?(?:" + count_pattern() + ") *" + unit + "$"}});
-  if (never) alternatives.push_back({{"const", "never"}});
-  return any_of(std::move(alternatives));
-}
-
-Json axes() {
-  const Json size{{"type", "integer"}, {"minimum", 1}, {"maximum", 65536}};
-  const Json axis{{"type", "object"},
-                  {"propertyNames", {{"pattern", identifier}}},
-                  {"additionalProperties", size},
-                  {"minProperties", 1},
-                  {"maxProperties", 1}};
-  return any_of({axis, list_of(axis, 1, 32)});
-}
-
-Json to_json(const Node& node, Type type) {
+Json to_json(const Node& node, TypeOf type) {
   if (node.is(Node::Kind::sequence)) {
     Json list = Json::array();
     for (const Node& item : node.items) list.push_back(to_json(item, type));
@@ -201,97 +127,14 @@ class SchemaWriter {
   }
 
   Json value_of(const Key& key) {
-    switch (key.type) {
-      case Type::map: return map_or_shorthand(key);
-      case Type::choice: return named_choice(key);
-      case Type::choices: return choices(key);
-      case Type::maps: return list_of(map(key), 0);
-      case Type::text:
-      case Type::path: return text();
-      case Type::texts: return any_of({text(), list_of(text(), key.need == Need::required ? 1 : 0)});
-      case Type::run_name:
-        return {{"type", {"string", "number", "boolean"}},
-                {"pattern", "^(?![- ])(?!\\.{1,2}$)[^/" + unseen + "]*[^/ " + unseen + "]$"},
-                {"maxLength", 200},
-                {"minimum", 0}};
-      case Type::layer_name: return {{"type", {"string", "boolean"}}, {"pattern", identifier}};
-      case Type::paths: return list_of(text(), 2, 2);
-      case Type::files: return any_of({text(), list_of(text(), 1)});
-      case Type::npz_split: return any_of({text(), list_of(text(), 2, 2)});
-      case Type::word: return words(key.words);
-      case Type::words:
-        return any_of({words(key.words),
-                       {{"type", "object"}, {"additionalProperties", words(key.item_words)}, {"minProperties", 1}}});
-      case Type::boolean: return {{"type", "boolean"}};
-      case Type::integer: return key.words.empty() ? integer(key) : any_of({integer(key), words(key.words)});
-      case Type::seed: return seed();
-      case Type::number: return number(key);
-      case Type::duration: return duration(key, false);
-      case Type::interval: return duration(key, true);
-      case Type::amount: return duration(key, false);
-      case Type::memory: return {{"type", "string"}, {"pattern", "^[1-9][0-9]{0,5} ?(MiB|GiB|TiB)$"}};
-      case Type::durations: return list_of(duration(key, false), 0);
-      case Type::scales: return list_of(pair_of(duration(key, false), number(key)), 0);
-      case Type::integers:
-        return key.length == 0 ? list_of(integer(key), 0) : list_of(integer(key), key.length, key.length);
-      case Type::numbers: return numbers(key);
-      case Type::range: return list_of(number(key), 2, 2);
-      case Type::spread: {
-        Key distance = key;
-        distance.low = 0;
-        return any_of({number(distance), list_of(number(key), 2, 2)});
-      }
-      case Type::matrix: return list_of(numbers(key), 1);
-      case Type::padding: return any_of({words({"SAME", "VALID"}), list_of(list_of(integer(key), 2, 2), 2, 2)});
-      case Type::axes: return axes();
-      case Type::axis_names: return list_of(text(), 1);
-      case Type::tensors: return tensors(key);
-      case Type::varied: return varied();
-    }
-    return {};
-  }
-
-  static Json numbers(const Key& key) {
-    Json alternatives{number(key), list_of(number(key), 1)};
-    if (!key.words.empty()) alternatives.push_back(words(key.words));
-    return any_of(std::move(alternatives));
-  }
-
-  // Nested maps of nested lists, which is why they have names of their own.
-  Json tensors(const Key& key) {
-    const Json tensor{{"$ref", "#/$defs/tensor"}};
-    Json map{{"$ref", "#/$defs/tensors"}};
-    definitions_["tensor"] = any_of({number(key), list_of(tensor, 1)});
-    definitions_["tensors"] = {{"type", "object"}, {"additionalProperties", any_of({tensor, map})}};
-    return map;
-  }
-
-  // Dotted keys, or nested maps of their parts. Of items of lists and in nested maps, the ranges are beyond a schema,
-  // but for seeds, which alone are called so.
-  Json varied() {
-    Json map{{"$ref", "#/$defs/varied"}};
-    Json dotted = Json::object();
-    for (const Key& key : keys()) {
-      if (!key.varies || is_in_list(key)) continue;
-      dotted[key.path] = list_of(key.type == Type::seed      ? seed()
-                                 : key.type == Type::integer ? integer(key)
-                                                             : number(key),
-                                 1);
-    }
-    definitions_["varied"] = {{"type", "object"},
-                              {"properties", std::move(dotted)},
-                              {"patternProperties", {{"(^|\\.)seed$", any_of({list_of(seed(), 1), map})}}},
-                              {"additionalProperties", any_of({list_of({{"type", "number"}}, 1), map})},
-                              {"minProperties", 1}};
-    return map;
-  }
-
-  static bool is_in_list(const Key& key) {
-    for (std::size_t dot = key.path.find('.'); dot != std::string::npos; dot = key.path.find('.', dot + 1)) {
-      const Type above = find_key(key.path.substr(0, dot))->type;
-      if (above == Type::choices || above == Type::maps) return true;
-    }
-    return key.type == Type::scales;
+    if (key.type == Type::map) return map_or_shorthand(key);
+    if (key.type == Type::choice) return named_choice(key);
+    if (key.type == Type::choices) return choices(key);
+    if (key.type == Type::maps) return list_of(map(key), 0);
+    Definitions named;
+    Json value = Json::parse(key.type->schema(key, named));
+    for (const auto& [name, definition] : named) definitions_[name] = Json::parse(definition);
+    return value;
   }
 
   Json map(const Key& key) {
@@ -327,7 +170,7 @@ class SchemaWriter {
     Json full = map(key);
     full["oneOf"] = std::move(one);
     bare.push_back(std::move(full));
-    if (key.or_number) bare.push_back(number(key));
+    if (key.or_number) bare.push_back(Json::parse(schema::number(key)));
     return bare.size() == 1 ? bare.front() : any_of(std::move(bare));
   }
 

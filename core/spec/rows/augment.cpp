@@ -1,5 +1,6 @@
 // The rows of the random changes of training images.
 #include "core/spec/rows/row.h"
+#include "core/spec/types/lists.h"
 
 namespace pmaptrain::spec {
 

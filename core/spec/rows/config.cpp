@@ -1,5 +1,7 @@
 // The rows of a whole config and of `mesh`.
 #include "core/spec/rows/row.h"
+#include "core/spec/types/axes.h"
+#include "core/spec/types/memory.h"
 
 namespace pmaptrain::spec {
 

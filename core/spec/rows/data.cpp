@@ -1,5 +1,9 @@
 // The rows of `data` and of its sources.
 #include "core/spec/rows/row.h"
+#include "core/spec/types/axes.h"
+#include "core/spec/types/duration.h"
+#include "core/spec/types/lists.h"
+#include "core/spec/types/path.h"
 
 namespace pmaptrain::spec {
 

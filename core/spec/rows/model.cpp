@@ -1,5 +1,9 @@
 // The rows of `model` and of the layers.
 #include "core/spec/rows/row.h"
+#include "core/spec/types/lists.h"
+#include "core/spec/types/padding.h"
+#include "core/spec/types/path.h"
+#include "core/spec/types/tensors.h"
 
 namespace pmaptrain::spec {
 

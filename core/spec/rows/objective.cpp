@@ -1,5 +1,6 @@
 // The rows of the losses and the metrics.
 #include "core/spec/rows/row.h"
+#include "core/spec/types/lists.h"
 
 namespace pmaptrain::spec {
 

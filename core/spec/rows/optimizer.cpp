@@ -1,5 +1,6 @@
 // The rows of the optimizer: rules, schedules, groups of parameters.
 #include "core/spec/rows/row.h"
+#include "core/spec/types/duration.h"
 #include "core/spec/yaml/find.h"
 
 namespace pmaptrain::spec {
@@ -281,7 +282,7 @@ static auto row(Tag<CosineOnecycle>) {
 static void store_rate(const Node& node, LearningRate& out) {
   const Chosen chosen = Choice<Schedule>::chosen(node);
   out.place = chosen.name != nullptr ? error_place(chosen) : error_place(node);
-  if (node.is(Node::Kind::scalar)) return spec::store(&node, out.value);
+  if (node.is(Node::Kind::scalar)) return Takes<double>::store(node, out.value);
   spec::Choice<Schedule>::store(node, out.schedule.emplace());
 }
 

@@ -16,17 +16,16 @@
 #include <variant>
 
 #include "core/base/text.h"
-#include "core/spec/keys.h"
 #include "core/spec/rows/sections.h"
 #include "core/spec/spec.h"
 #include "core/spec/types/key.h"
-#include "core/spec/types/values.h"
+#include "core/spec/types/number.h"
+#include "core/spec/types/takes.h"
+#include "core/spec/types/text.h"
+#include "core/spec/types/word.h"
 #include "core/spec/yaml/find.h"
 
 namespace pmaptrain::spec {
-
-template <class T>
-struct Tag {};
 
 // One key of T. `add_below` adds the keys below it to the table, and `store` stores its checked value in a T. Either
 // may be empty; bind.cpp stores values that depend on other keys.
@@ -44,87 +43,10 @@ struct Row {
   bool is_value = false;  // the value of the alternative is the value of its only member
 };
 
-// ---- types and defaults of members -------------------------------------------------------------------------
-constexpr Type type_of(Tag<bool>) { return Type::boolean; }
-constexpr Type type_of(Tag<std::int64_t>) { return Type::integer; }
-constexpr Type type_of(Tag<int>) { return Type::integer; }
-constexpr Type type_of(Tag<std::uint64_t>) { return Type::seed; }
-constexpr Type type_of(Tag<double>) { return Type::number; }
-constexpr Type type_of(Tag<std::string>) { return Type::text; }
-constexpr Type type_of(Tag<std::vector<Pattern>>) { return Type::texts; }
-constexpr Type type_of(Tag<ColumnName>) { return Type::text; }
-constexpr Type type_of(Tag<std::vector<ColumnName>>) { return Type::texts; }
-constexpr Type type_of(Tag<ClassWeights>) { return Type::numbers; }
-constexpr Type type_of(Tag<MissingCells>) { return Type::words; }
-constexpr Type type_of(Tag<Csv::Files>) { return Type::files; }
-constexpr Type type_of(Tag<std::vector<Duration>>) { return Type::durations; }
-constexpr Type type_of(Tag<std::vector<schedule::Scale>>) { return Type::scales; }
-constexpr Type type_of(Tag<std::vector<std::int64_t>>) { return Type::integers; }
-constexpr Type type_of(Tag<std::vector<double>>) { return Type::numbers; }
-constexpr Type type_of(Tag<std::vector<std::vector<double>>>) { return Type::matrix; }
-constexpr Type type_of(Tag<Range>) { return Type::range; }
-constexpr Type type_of(Tag<Spread>) { return Type::spread; }
-constexpr Type type_of(Tag<FilePair>) { return Type::paths; }
-constexpr Type type_of(Tag<Npz::Split>) { return Type::npz_split; }
-constexpr Type type_of(Tag<Padding>) { return Type::padding; }
-constexpr Type type_of(Tag<Mesh>) { return Type::axes; }
-constexpr Type type_of(Tag<Duration>) { return Type::duration; }
-constexpr Type type_of(Tag<Interval>) { return Type::interval; }
-constexpr Type type_of(Tag<Amount>) { return Type::amount; }
-constexpr Type type_of(Tag<MemorySize>) { return Type::memory; }
-constexpr Type type_of(Tag<std::map<std::string, Tensor>>) { return Type::tensors; }
-template <class T>
-constexpr Type type_of(Tag<std::optional<T>>) {
-  return type_of(Tag<T>{});
-}
-template <class T>
-requires std::is_enum_v<T>
-constexpr Type type_of(Tag<T>) { return Type::word; }
-
-// The default of a member, as YAML.
-inline std::string written(bool value) { return value ? "true" : "false"; }
-inline std::string written(std::int64_t value) { return std::to_string(value); }
-inline std::string written(std::uint64_t value) { return std::to_string(value); }
-inline std::string written(double value) { return exact(value); }
-inline std::string written(const std::string& value) { return value; }
-inline std::string written(const std::vector<std::int64_t>& values) {
-  std::vector<std::string> items;
-  items.reserve(values.size());
-  for (const std::int64_t value : values) items.push_back(std::to_string(value));
-  return "[" + join(items, ", ") + "]";
-}
-inline std::string written(const Range& range) { return "[" + exact(range.low) + ", " + exact(range.high) + "]"; }
-inline std::string written(const Spread& spread) {
-  return spread.range ? written(*spread.range) : exact(spread.distance);
-}
-inline std::string written(const Padding& padding) { return padding.kind == PaddingKind::same ? "SAME" : "VALID"; }
-template <class T>
-requires std::is_enum_v<T> std::string written(T value) {
-  for (const auto& [word, meant] : words_of(Tag<T>{})) {
-    if (meant == value) return std::string(word);
-  }
-  return {};
-}
-
-// A word and its enumerator. `words_of(Tag<T>)` lists all words of an enumeration.
-template <class T>
-using Word = std::pair<std::string_view, T>;
-
+// ---- words of several rows ------------------------------------------------------------------------------------------
 constexpr std::array<Word<Mode>, 2> words_of(Tag<Mode>) { return {{{"min", Mode::min}, {"max", Mode::max}}}; }
 constexpr std::array<Word<PrecisionPolicy>, 2> words_of(Tag<PrecisionPolicy>) {
   return {{{"float32", PrecisionPolicy::float32}, {"mixed_bfloat16", PrecisionPolicy::mixed_bfloat16}}};
-}
-
-template <class T>
-requires std::is_enum_v<T>
-void store(const Node* node, T& out) {
-  for (const auto& [word, meant] : words_of(Tag<T>{})) {
-    if (node != nullptr && node->text == word) out = meant;
-  }
-}
-template <class T>
-void store(const Node* node, std::optional<T>& out) {
-  if (node != nullptr) store(node, out.emplace());
 }
 
 // ---- keys of several rows -------------------------------------------------------------------------------------------
@@ -145,15 +67,16 @@ inline Key mode_key(std::string_view example) {
 // ---- options of a row ----------------------------------------------------------------------------------------------
 template <class T, class Member>
 Option<T> option(Member T::*member, Key key) {
-  if (key.type == Type::map) key.type = type_of(Tag<Member>{});
+  using TakesMember = Takes<Member>;
+  if (key.type == Type::map) key.type = TakesMember::type;
   if constexpr (std::is_enum_v<Member>) {
     for (const auto& [word, meant] : words_of(Tag<Member>{})) key.words.emplace_back(word);
   }
-  if constexpr (requires(const Member& value) { written(value); }) {
+  if constexpr (requires(const Member& value) { TakesMember::written(value); }) {
     const bool has_default = key.need == Need::optional && key.fallback.empty() && key.fallback_text.empty();
-    if (has_default) key.fallback = written(T{}.*member);
+    if (has_default) key.fallback = TakesMember::written(T{}.*member);
   }
-  return {std::move(key), {}, [member](const Node& node, T& out) { store(&node, out.*member); }};
+  return {std::move(key), {}, [member](const Node& node, T& out) { TakesMember::store(node, out.*member); }};
 }
 
 // A map with the keys of `Member`.

@@ -6,9 +6,8 @@
 #include <variant>
 #include <vector>
 
-#include "core/spec/keys.h"
 #include "core/spec/spec.h"
-#include "core/spec/types/values.h"
+#include "core/spec/types/key.h"
 #include "core/spec/yaml/find.h"
 #include "core/spec/yaml/node.h"
 

@@ -1,5 +1,6 @@
 // The rows of `train`.
 #include "core/spec/rows/row.h"
+#include "core/spec/types/duration.h"
 
 namespace pmaptrain::spec {
 

@@ -1,13 +1,24 @@
-// Checks the axes of the mesh.
+#include "core/spec/types/axes.h"
+
 #include "core/base/text.h"
 #include "core/spec/types/leaf.h"
-#include "core/spec/yaml/report.h"
+#include "core/spec/types/number.h"
+#include "core/spec/types/schema_text.h"
 #include "core/spec/yaml/scalar.h"
 
 namespace pmaptrain::spec {
 namespace {
 
 using Kind = Node::Kind;
+
+std::string axes_text(const Key& /*key*/) { return "a map of one axis to its size, or a list of such maps"; }
+
+std::string axes_schema(const Key& /*key*/, Definitions& /*named*/) {
+  const std::string axis = R"({"type": "object", "propertyNames": {"pattern": )" + schema::string(schema::identifier) +
+                           R"(}, "additionalProperties": {"type": "integer", "minimum": 1, "maximum": 65536}, )" +
+                           R"("minProperties": 1, "maxProperties": 1})";
+  return schema::any_of({axis, schema::list_of(axis, 1, 32)});
+}
 
 void add_axis(const Node& item, const Reporter& reporter, Node& result) {
   const Node& name = item.keys.front();
@@ -26,7 +37,7 @@ void add_axis(const Node& item, const Reporter& reporter, Node& result) {
   if (item.items.front().is(Kind::blank)) {
     checked = reporter.report(name, "'" + name.text + "' has no value", "write its size, such as 8");
   } else if (item.items.front().valid()) {
-    checked = check_leaf(size, item.items.front(), reporter);
+    checked = check_integer(size, item.items.front(), reporter);
   }
   if (!checked.valid()) result.kind = Kind::invalid;
   Node axis = empty_at(item, Kind::map);
@@ -54,11 +65,10 @@ Node refuse_without_spaces(const Node& map, const Reporter& reporter) {
   return reporter.report(map, "there is no space after the ':' of '" + map.keys.front().text + "'", "write " + written);
 }
 
-}  // namespace
-
 Node check_axes(const Key& key, const Node& value, const Reporter& reporter) {
-  if ((value.is(Kind::map) || value.is(Kind::sequence)) && value.items.empty())
+  if ((value.is(Kind::map) || value.is(Kind::sequence)) && value.items.empty()) {
     return empty_value(key, value, reporter);
+  }
   Node result = empty_at(value, Kind::sequence);
   if (value.is(Kind::map)) {
     if (lacks_spaces(value)) return refuse_without_spaces(value, reporter);
@@ -91,12 +101,33 @@ Node check_axes(const Key& key, const Node& value, const Reporter& reporter) {
   if (result.items.size() > 32) return reporter.report(value, "a mesh has at most 32 axes", "");
   double devices = 1.0;
   for (const Node& axis : result.items) {
-    if (axis.items.front().valid()) devices *= static_cast<double>(parse_integer(axis.items.front().text).value);
+    if (axis.items.front().valid()) devices *= static_cast<double>(parsed_as<std::int64_t>(axis.items.front()));
   }
   if (result.valid() && devices > 65536.0) {
     return reporter.report(value, "the mesh has more than 65,536 logical devices", "reduce the axis sizes");
   }
   return result;
+}
+
+std::string axis_names_text(const Key& /*key*/) { return "a list of names of axes"; }
+std::string axis_names_schema(const Key& /*key*/, Definitions& /*named*/) { return schema::list_of(schema::text(), 1); }
+
+Node check_axis_names(const Key& key, const Node& value, const Reporter& reporter) {
+  return check_list(key, value, 0, reporter,
+                    [&](const Node& item) { return item.is(Kind::scalar) ? item : wrong_value(key, item, reporter); });
+}
+
+}  // namespace
+
+constinit const Type Type::axes{axes_text, axes_schema, check_axes};
+constinit const Type Type::axis_names{axis_names_text, axis_names_schema, check_axis_names};
+
+void Takes<Mesh>::store(const Node& value, Mesh& out) {
+  std::vector<Axis> axes;
+  for (const Node& axis : value.items) {
+    axes.push_back(Axis{axis.keys.front().text, parsed_as<std::int64_t>(axis.items.front())});
+  }
+  out = Mesh(std::move(axes));
 }
 
 }  // namespace pmaptrain::spec

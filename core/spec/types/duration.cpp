@@ -1,15 +1,17 @@
-// Checks durations, intervals and amounts: a count and its unit.
+#include "core/spec/types/duration.h"
+
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <optional>
 #include <string_view>
-#include <vector>
+#include <utility>
 
 #include "core/base/hints.h"
 #include "core/base/text.h"
 #include "core/spec/types/leaf.h"
-#include "core/spec/types/takes.h"
-#include "core/spec/yaml/report.h"
+#include "core/spec/types/number.h"
+#include "core/spec/types/schema_text.h"
 #include "core/spec/yaml/scalar.h"
 
 namespace pmaptrain::spec {
@@ -17,13 +19,37 @@ namespace {
 
 using Kind = Node::Kind;
 
+// The largest exponent that a count of steps, epochs or examples is written with, so that a pattern can say which are
+// whole.
+constexpr int largest_exponent = 12;
+
+// What a duration, an interval or an amount is parsed to. `unit` is none for a count of batches.
+struct Count {
+  std::int64_t count = 0;
+  std::optional<Unit> unit;
+};
+
+// Of a name in singular or plural.
+std::optional<Unit> unit_of(std::string_view name) {
+  constexpr std::array<std::pair<std::string_view, Unit>, 6> units = {{{"step", Unit::steps},
+                                                                       {"epoch", Unit::epochs},
+                                                                       {"example", Unit::examples},
+                                                                       {"second", Unit::seconds},
+                                                                       {"minute", Unit::minutes},
+                                                                       {"hour", Unit::hours}}};
+  for (const auto& [unit, meant] : units) {
+    if (name.starts_with(unit)) return meant;
+  }
+  return std::nullopt;
+}
+
 bool is_one(std::string_view word, const std::vector<std::string>& words) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-class DurationLeaf {
+class CountCheck {
  public:
-  DurationLeaf(const Key& key, const Reporter& reporter) : key_(key), reporter_(reporter) {}
+  CountCheck(const Key& key, const Reporter& reporter) : key_(key), reporter_(reporter) {}
 
   Node check(const Node& value) const {
     const bool never = key_.type == Type::interval;
@@ -44,7 +70,7 @@ class DurationLeaf {
     std::size_t begin = split;
     while (begin < text.size() && text[begin] == ' ') ++begin;
     std::string unit = text.substr(begin);
-    if (unit.empty() && key_.type == Type::amount) unit = "examples";
+    if (unit.empty() && key_.type == Takes<Amount>::type) unit = "examples";
     if (unit.empty() && key_.steps) unit = "steps";
     const std::vector<std::string> units = units_of(key_);
     const bool known = is_one(unit, units);
@@ -73,9 +99,7 @@ class DurationLeaf {
                                   std::to_string(largest_exponent),
                               "write " + written);
     }
-    Node result = value;
-    result.text = written;
-    return result;
+    return with_value(value, written, Count{count.value, unit_of(unit)});
   }
 
  private:
@@ -116,10 +140,126 @@ class DurationLeaf {
   const Reporter& reporter_;
 };
 
+Node check_count(const Key& key, const Node& value, const Reporter& reporter) {
+  return CountCheck(key, reporter).check(value);
+}
+
+// The texts of whole numbers from 1 to 10^12 (largest_integer) that the checks of a config accept.
+std::string count_pattern() {
+  const auto repeated = [](const std::string& text, int least, int most) {
+    return text + "{" + std::to_string(least) + "," + std::to_string(most) + "}";
+  };
+  std::string pattern = "(?:[1-9]" + repeated("[0-9]", 0, 11) + "|1000000000000)(?:\\.0*)?";
+  for (int k = 0; k <= largest_exponent; ++k) {
+    const std::string exponent = "[eE]\\+?0*" + std::to_string(k);
+    const std::string fraction = "(?:\\." + repeated("[0-9]", 0, k) + "0*)?";
+    if (k < largest_exponent) {
+      pattern += "|[1-9]" + repeated("[0-9]", 0, 11 - k);
+      pattern += fraction + exponent;
+    }
+    if (k > 0) pattern += "|0?\\.(?=0*[1-9])" + repeated("[0-9]", 1, k) + "0*" + exponent;
+    pattern += "|1" + repeated("0", 12 - k, 12 - k) + "(?:\\.0*)?" + exponent;
+  }
+  return pattern;
+}
+
+// A count and its unit, which steps and examples need not have; and `never`.
+std::string count_schema(const Key& key, Definitions& /*named*/) {
+  std::vector<std::string> alternatives;
+  if (key.steps) alternatives.emplace_back(R"({"type": "integer", "minimum": 1, "maximum": 1000000000000})");
+  const std::string unit = "(?:" + join(units_of(key), "|") + ")" + (key.steps ? "?" : "");
+  alternatives.push_back(R"({"type": "string", "pattern": )" +
+                         schema::string("^\\+?(?:" + count_pattern() + ") *" + unit + "$") + "}");
+  if (key.type == Type::interval) alternatives.emplace_back(R"({"const": "never"})");
+  return schema::any_of(alternatives);
+}
+
+std::string duration_text(const Key& /*key*/) {
+  return "a duration such as '100 steps', '2 epochs' or '50000 examples'";
+}
+
+std::string interval_text(const Key& key) {
+  if (!key.steps) return "a duration such as '30 minutes' or '2 hours', or 'never'";
+  return std::string("an interval such as '100 steps'") + (key.time ? ", '1 epoch' or '10 minutes'" : " or '1 epoch'") +
+         ", or 'never'";
+}
+
+std::string amount_text(const Key& /*key*/) { return "a count such as '1 batch' or '1000 examples'"; }
+
+std::string durations_text(const Key& /*key*/) { return "a list of durations such as '100 steps' or '2 epochs'"; }
+
+std::string durations_schema(const Key& key, Definitions& named) {
+  return schema::list_of(count_schema(key, named), 0);
+}
+
+Node check_durations(const Key& key, const Node& value, const Reporter& reporter) {
+  return check_list(key, value, 0, reporter, [&](const Node& item) { return check_count(key, item, reporter); });
+}
+
+std::string scales_text(const Key& key) { return "a list of pairs of a duration and a number" + range_of(key, false); }
+
+std::string scales_schema(const Key& key, Definitions& named) {
+  return schema::list_of(schema::pair_of(count_schema(key, named), schema::number(key)), 0);
+}
+
+Node check_scales(const Key& key, const Node& value, const Reporter& reporter) {
+  return check_list(key, value, 0, reporter, [&](const Node& pair) {
+    if (!pair.is(Kind::sequence) || pair.items.size() != 2) return wrong_value(key, pair, reporter);
+    Node result = empty_at(pair, Kind::sequence);
+    result.items = {pair.items[0].valid() ? check_count(key, pair.items[0], reporter) : pair.items[0],
+                    pair.items[1].valid() ? check_number(key, pair.items[1], reporter) : pair.items[1]};
+    if (!result.items[0].valid() || !result.items[1].valid()) result.kind = Kind::invalid;
+    return result;
+  });
+}
+
 }  // namespace
 
-Node check_duration(const Key& key, const Node& value, const Reporter& reporter) {
-  return DurationLeaf(key, reporter).check(value);
+constinit const Type Type::duration{duration_text, count_schema, check_count};
+constinit const Type Type::interval{interval_text, count_schema, check_count};
+constinit const Type Takes<Amount>::type{amount_text, count_schema, check_count};
+constinit const Type Takes<std::vector<Duration>>::type{durations_text, durations_schema, check_durations};
+constinit const Type Type::scales{scales_text, scales_schema, check_scales};
+
+std::vector<std::string> units_of(const Key& key) {
+  if (key.type == Takes<Amount>::type) return {"batch", "batches", "example", "examples"};
+  std::vector<std::string> units;
+  if (key.steps) units = {"step", "steps", "epoch", "epochs", "example", "examples"};
+  if (key.time) units.insert(units.end(), {"second", "seconds", "minute", "minutes", "hour", "hours"});
+  return units;
+}
+
+void Takes<Duration>::store(const Node& value, Duration& out) {
+  const Count& count = parsed_as<Count>(value);
+  out = {count.count, count.unit.value_or(Unit::steps), place_of(value)};
+}
+
+void Takes<Interval>::store(const Node& value, Interval& out) {
+  out.reset();
+  if (value.text != "never") Takes<Duration>::store(value, out.emplace());
+}
+
+void Takes<Amount>::store(const Node& value, Amount& out) {
+  const Count& count = parsed_as<Count>(value);
+  out = {count.count, !count.unit, place_of(value)};
+}
+
+void Takes<std::vector<Duration>>::store(const Node& value, std::vector<Duration>& out) {
+  store_items<Takes<Duration>>(value, out);
+}
+
+void Takes<std::vector<schedule::Scale>>::store(const Node& value, std::vector<schedule::Scale>& out) {
+  out.clear();
+  for (const Node& pair : value.items) {
+    schedule::Scale& scale = out.emplace_back();
+    Takes<Duration>::store(pair.items[0], scale.boundary);
+    Takes<double>::store(pair.items[1], scale.scale);
+  }
+}
+
+Node steps_at(const Node& where, std::int64_t steps) {
+  const Node node = scalar_at(where, std::to_string(steps) + (steps == 1 ? " step" : " steps"));
+  return with_value(node, node.text, Count{steps, Unit::steps});
 }
 
 }  // namespace pmaptrain::spec

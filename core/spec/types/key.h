@@ -7,44 +7,9 @@
 #include <string_view>
 #include <vector>
 
-namespace pmaptrain::spec {
+#include "core/spec/types/type.h"
 
-enum class Type {
-  map,       // keys of its own
-  choice,    // exactly one of its alternatives, as a bare name or a key; other keys may be beside it
-  choices,   // a list of choices
-  maps,      // a list of maps, each with keys of its own
-  text,      // any text
-  texts,     // a list of texts, or one
-  run_name,  // text that is a valid name of a folder
-  layer_name,
-  path,        // a file or folder
-  paths,       // two files: inputs and targets
-  files,       // a list of files, or one
-  npz_split,   // a file, or two array names
-  word,        // one of `words`
-  words,       // the same, or a map of names to one of `item_words` each
-  boolean,     // true, false
-  integer,     // an integer in [low, high], or one of `words`
-  seed,        // an integer from 0 to 2^64 - 1
-  number,      // a number in its range
-  duration,    // a count of steps, epochs or examples, or of seconds, minutes or hours
-  interval,    // the same, or never
-  amount,      // a count of batches or examples
-  durations,   // a list of durations
-  scales,      // a list of pairs of a duration and a number
-  integers,    // a list of `length` integers
-  numbers,     // a list of numbers, or one, or one of `words`
-  range,       // a list of two numbers, the least first
-  spread,      // the same, or one number of at least 0
-  matrix,      // a list of examples, each a list of numbers
-  memory,      // a number of MiB, GiB or TiB
-  padding,     // SAME, VALID or two pairs of numbers
-  axes,        // a map of one axis, or a list of such maps
-  axis_names,  // a list of names of axes
-  tensors,     // a map of parameters to nested lists of numbers
-  varied,      // a map of keys to lists of their values
-};
+namespace pmaptrain::spec {
 
 enum class Need {
   optional,     // missing: its fallback, if it has one
@@ -63,7 +28,7 @@ struct Structural {
 
 struct Key {
   std::string path = {};  // dotted; the items of a list have no segment
-  Type type = Type::map;
+  TypeOf type = Type::map;
   Need need = Need::optional;
   std::string fallback = {};  // YAML; empty: none
   double low = 0.0, high = largest_integer;
@@ -85,6 +50,11 @@ struct Key {
 
   std::string_view name() const { return std::string_view(path).substr(path.rfind('.') + 1); }
 };
+
+// What it takes, for errors and help.
+inline std::string takes(const Key& key) { return key.type->takes(key); }
+// "required", "default 5", "default: the file's name", "optional", or nothing for an alternative.
+std::string fallback_of(const Key& key);
 
 // Whether `run --resume --change` may change the key, in a config where no ensemble varies it.
 inline bool may_change(const Key& key) { return key.varies && key.fixed.empty(); }

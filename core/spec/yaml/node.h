@@ -4,6 +4,7 @@
 // value), so this tree is built from the events of the library. Scalars stay text until they are checked against a key.
 #pragma once
 
+#include <any>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -33,6 +34,7 @@ struct Node {
 
   Kind kind = Kind::invalid;
   std::string text;       // of a scalar
+  std::any parsed;        // of a checked scalar: what its text means, if that is more than a text
   bool quoted = false;    // a quoted scalar is always text
   bool fallback = false;  // a default, not written by the user
   std::shared_ptr<const Text> source;
@@ -52,6 +54,12 @@ struct Node {
   // Adds a key with its value.
   Node& add(Node key, Node value);
 };
+
+// What a checked scalar was parsed to.
+template <class T>
+const T& parsed_as(const Node& node) {
+  return std::any_cast<const T&>(node.parsed);
+}
 
 // A scalar with the place of `where`.
 Node scalar_at(const Node& where, std::string text);
