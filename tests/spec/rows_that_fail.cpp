@@ -5,7 +5,12 @@
 namespace pmaptrain::spec {
 
 struct Bound {
+#if CASE == 5  // a member of a type without Takes
+  struct Rate {
+  } rate;
+#else
   double rate = 0.5;
+#endif
 };
 struct Other {
   std::int64_t count = 1;

@@ -67,6 +67,9 @@ inline Key mode_key(std::string_view example) {
 // ---- options of a row ----------------------------------------------------------------------------------------------
 template <class T, class Member>
 Option<T> option(Member T::*member, Key key) {
+  static_assert(
+      requires { sizeof(Takes<Member>); },
+      "members of this type have no Takes: include its header of core/spec/types, or write it there");
   using TakesMember = Takes<Member>;
   if (key.type == Type::map) key.type = TakesMember::type;
   if constexpr (std::is_enum_v<Member>) {
