@@ -1,5 +1,7 @@
 #include "core/spec/yaml/syntax.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 #include <optional>
@@ -125,7 +127,7 @@ class Explainer {
     if (!says("flow") && innermost.line == line_) return std::nullopt;
     const char close = innermost.open == '[' ? ']' : '}';
     std::string help = std::string("add '") + close + "' at its end";
-    if (closes && at != close) help = std::string("add '") + close + "' before this '" + at + "'";
+    if (closes && at != close) help = fmt::format("add '{}' before this '{}'", close, at);
     return SyntaxError{innermost.line, innermost.column, 1, std::string("this '") + innermost.open + "' is not closed",
                        std::move(help)};
   }
