@@ -1,5 +1,5 @@
-// The table of all config keys, derived from the rows (row.h). Validation, defaults, `help`, the schema, docs/config.md
-// and the resolved config are derived from it.
+// The table of all config keys, derived from the rows (rows/row.h). Validation, defaults, `help`, the schema,
+// docs/config.md and the resolved config are derived from it.
 #pragma once
 
 #include <optional>

@@ -15,8 +15,8 @@
 namespace pmaptrain::spec {
 
 // Fills in defaults of `config` that depend on other keys (layer names, data.axes, the length of a schedule), stores
-// every key by its row (row.h) and checks keys against each other. Invalid parts keep their defaults, so the result is
-// valid only if `errors` is empty.
+// every key by its row (rows/row.h) and checks keys against each other. Invalid parts keep their defaults, so the
+// result is valid only if `errors` is empty.
 Spec bind(Node& config, std::vector<Diagnostic>& errors);
 
 // Stores the keys below `data` that depend on other keys, and checks `data`.

@@ -45,7 +45,7 @@ Json to_json(const Node& node, TypeOf type) {
   return node.text;
 }
 
-// One key against another, as far as a schema can say it. bind.cpp says the same.
+// One key against another, as far as a schema can say it. core/spec/bind says the same.
 struct Rule {
   std::string_view path;  // of the map that has both
   const char* rule;

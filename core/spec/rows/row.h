@@ -28,7 +28,7 @@
 namespace pmaptrain::spec {
 
 // One key of T. `add_below` adds the keys below it to the table, and `store` stores its checked value in a T. Either
-// may be empty; bind.cpp stores values that depend on other keys.
+// may be empty; core/spec/bind stores values that depend on other keys.
 template <class T>
 struct Option {
   Key key;  // its path is relative to that of T
@@ -137,7 +137,7 @@ Option<T> alternatives(Variant T::*member) {
           }};
 }
 
-// A key that bind.cpp stores, because its value depends on other keys.
+// A key that core/spec/bind stores, because its value depends on other keys.
 template <class T>
 Option<T> by_hand(Key key) {
   return {std::move(key)};
