@@ -1,7 +1,7 @@
 // Layers: their checked shapes and parameters, and the equations that they append.
 //
 // Each kind of layer is one overload of plan() in a file of its own (dense.cpp, conv.cpp, ...). A new kind needs an
-// alternative of spec::LayerKind, a row (core/spec/rows_model.cpp) and an overload here. If one of the three is
+// alternative of spec::LayerKind, a row (core/spec/rows/model.cpp) and an overload here. If one of the three is
 // missing, the program does not compile.
 #pragma once
 

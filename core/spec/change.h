@@ -12,7 +12,6 @@
 namespace pmaptrain::spec {
 
 struct ChangedKey;
-struct Key;
 struct Loaded;
 struct Node;
 
@@ -43,9 +42,6 @@ ChangeText text_of(const Change& change);
 // one key the last one counts. Throws Error (usage) with all mistakes, each with its place: a key or a value that
 // alters equations, that seeds or averages depend on, that the config does not have, or that the ensemble varies.
 void apply_changes(Loaded& loaded, const std::vector<ChangeText>& texts, std::int64_t step, std::int64_t steps_left);
-
-// Whether the key may be changed at all, in a config where no ensemble varies it.
-bool may_change(const Key& key);
 
 // KEY=VALUE with which --change changes what differs in `loaded`. Empty where it cannot.
 std::string change_for(const ChangedKey& changed, const Loaded& loaded);

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/spec/load.h"
+#include "core/spec/changes/loaded.h"
 
 namespace pmaptrain::spec {
 

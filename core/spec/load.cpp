@@ -8,11 +8,11 @@
 #include <sstream>
 
 #include "core/base/text.h"
-#include "core/spec/bind.h"
-#include "core/spec/check.h"
-#include "core/spec/override.h"
-#include "core/spec/parse.h"
+#include "core/spec/bind/bind.h"
+#include "core/spec/changes/override.h"
+#include "core/spec/keys/check.h"
 #include "core/spec/print.h"
+#include "core/spec/yaml/parse.h"
 
 namespace pmaptrain::spec {
 namespace {

@@ -1,7 +1,5 @@
 #include "core/spec/spec.h"
 
-#include "core/spec/sections.h"
-
 namespace pmaptrain::spec {
 
 Npz::Split Npz::complete(const Split& split) const {
@@ -16,18 +14,38 @@ Missing MissingCells::of(std::string_view column, bool categorical) const {
   return categorical ? texts : numbers;
 }
 
-std::string to_string(const Source& source) { return Choice<Source>::name(source); }
-std::string to_string(const Loss& loss) { return Choice<Loss>::name(loss); }
-std::string to_string(const LayerKind& kind) { return Choice<LayerKind>::name(kind); }
-std::string to_string(const AugmentationKind& kind) { return Choice<AugmentationKind>::name(kind); }
-std::string to_string(const OptimizerRule& rule) { return Choice<OptimizerRule>::name(rule); }
-std::string to_string(const Schedule& schedule) { return Choice<Schedule>::name(schedule); }
+bool has_own_validation(const Source& source) {
+  return std::visit(
+      [](const auto& s) {
+        if constexpr (requires { s.validation.has_value(); }) return s.validation.has_value();
+        return false;
+      },
+      source);
+}
 
-std::string to_string(const Metric& metric) {
-  if (const auto* top = std::get_if<metric::TopKAccuracy>(&metric.kind)) {
-    return "top_" + std::to_string(top->k) + "_accuracy";
-  }
-  return Choice<MetricKind>::name(metric.kind);
+bool has_own_test(const Source& source) {
+  return std::visit(
+      []<class T>(const T& s) {
+        if constexpr (std::is_same_v<T, FashionMnist> || std::is_same_v<T, Cifar10>) return true;
+        if constexpr (std::is_same_v<T, SyntheticImages>) return s.test > 0;
+        if constexpr (requires { s.test.has_value(); }) return s.test.has_value();
+        return false;
+      },
+      source);
+}
+
+bool skips_errors(const Source& source) {
+  return std::visit(
+      [](const auto& s) {
+        if constexpr (requires { s.on_error; }) return s.on_error == OnError::skip;
+        return false;
+      },
+      source);
+}
+
+bool has_weights(const Source& source) {
+  const auto* const csv = std::get_if<Csv>(&source);
+  return csv != nullptr && csv->weight.has_value();
 }
 
 bool takes_numbers(const Loss& loss) {

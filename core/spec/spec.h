@@ -1,6 +1,6 @@
 // A validated config as plain values, after defaults and options have been applied.
 //
-// The meaning and the range of each field are stated once, in its row (row.h). Validation, `help`, the schema,
+// The meaning and the range of each field are stated once, in its row (rows/row.h). Validation, `help`, the schema,
 // docs/config.md, the resolved config and the binding are derived from the rows. The default of an optional key is the
 // default member initializer of its field.
 #pragma once

@@ -1,4 +1,4 @@
-// What random changes of images may not be: the words of every error, as golden text.
+// What random changes of images may not be, beyond the texts in errors/.
 #include <string>
 #include <variant>
 
@@ -17,71 +17,9 @@ std::string errors_with(const std::string& augment) {
 
 }  // namespace
 
-TEST_CASE("a range begins with its least number", "[spec]") {
-  CHECK(errors_with("random_rotation: [30, 10]") ==
-        R"(c.yaml:1:75: error: degrees begins with its least number, but 30 is more than 10
-    1 | data: {source: fashion_mnist, batch_size: 128, augment: [random_rotation: [30, 10]]}
-      |                                                                           ^~~~~~~~
-  help: write [10, 30]
-)");
-  CHECK(errors_with("random_resized_crop: {ratio: [1.5, 0.5]}") ==
-        R"(c.yaml:1:87: error: ratio begins with its least number, but 1.5 is more than 0.5
-    1 | data: {source: fashion_mnist, batch_size: 128, augment: [random_resized_crop: {ratio: [1.5, 0.5]}]}
-      |                                                                                       ^~~~~~~~~~
-  help: write [0.5, 1.5]
-)");
-  CHECK(errors_with("random_rotation: [10, 10]").empty());
-}
-
-TEST_CASE("a range has two numbers within its bounds", "[spec]") {
-  CHECK(
-      errors_with("random_resized_crop: {scale: 0.5}") ==
-      R"(c.yaml:1:87: error: scale takes a list of two numbers greater than 0 and of at most 1, the least first, not '0.5'
-    1 | data: {source: fashion_mnist, batch_size: 128, augment: [random_resized_crop: {scale: 0.5}]}
-      |                                                                                       ^~~
-  help: for example scale: [0.5, 1.0]
-)");
-  CHECK(
-      errors_with("random_resized_crop: {scale: [0, 1]}") ==
-      R"(c.yaml:1:88: error: scale takes a list of two numbers greater than 0 and of at most 1, the least first, not '0'
-    1 | data: {source: fashion_mnist, batch_size: 128, augment: [random_resized_crop: {scale: [0, 1]}]}
-      |                                                                                        ^
-  help: for example scale: [0.5, 1.0]
-)");
-  CHECK(errors_with("random_resized_crop: {ratio: [0.5, 1, 2]}") ==
-        R"(c.yaml:1:87: error: ratio takes a list of two numbers greater than 0, the least first, not a list of 3
-    1 | data: {source: fashion_mnist, batch_size: 128, augment: [random_resized_crop: {ratio: [0.5, 1, 2]}]}
-      |                                                                                       ^~~~~~~~~~~
-  help: for example ratio: [0.75, 1.3333333333333333]
-)");
-}
+TEST_CASE("a range begins with its least number", "[spec]") { CHECK(errors_with("random_rotation: [10, 10]").empty()); }
 
 TEST_CASE("one number in place of a range is a distance to both sides", "[spec]") {
-  CHECK(
-      errors_with("random_rotation: -15") ==
-      R"(c.yaml:1:75: error: degrees takes a number from 0 to 360, or a list of two numbers from -360 to 360, the least first, not '-15'
-    1 | data: {source: fashion_mnist, batch_size: 128, augment: [random_rotation: -15]}
-      |                                                                           ^~~
-  help: one number is a distance to both sides: write 15
-)");
-  CHECK(
-      errors_with("random_rotation: {degrees: 400}") ==
-      R"(c.yaml:1:85: error: degrees takes a number from 0 to 360, or a list of two numbers from -360 to 360, the least first, not '400'
-    1 | data: {source: fashion_mnist, batch_size: 128, augment: [random_rotation: {degrees: 400}]}
-      |                                                                                     ^~~
-  help: for example degrees: 15
-)");
-  CHECK(
-      errors_with("color_jitter: {brightness: -0.5, hue: [-0.7, 0]}") ==
-      R"(c.yaml:1:85: error: brightness takes a number of at least 0, or a list of two numbers of at least 0, the least first, not '-0.5'
-    1 | data: {source: fashion_mnist, batch_size: 128, augment: [color_jitter: {brightness: -0.5, hue: [-0.7, 0]}]}
-      |                                                                                     ^~~~
-  help: one number is a distance to both sides: write 0.5
-c.yaml:1:97: error: hue takes a number from 0 to 0.5, or a list of two numbers from -0.5 to 0.5, the least first, not '-0.7'
-    1 | data: {source: fashion_mnist, batch_size: 128, augment: [color_jitter: {brightness: -0.5, hue: [-0.7, 0]}]}
-      |                                                                                                 ^~~~
-  help: for example hue: 0.1
-)");
   CHECK(errors_with("color_jitter: {hue: 0.7}")
             .starts_with("c.yaml:1:78: error: hue takes a number from 0 to 0.5, or a list of two numbers"));
   CHECK(errors_with("random_rotation: fast")
@@ -92,14 +30,6 @@ c.yaml:1:97: error: hue takes a number from 0 to 0.5, or a list of two numbers f
 }
 
 TEST_CASE("a rotation needs its angles, the other augmentations have torchvision's defaults", "[spec]") {
-  CHECK(errors_with("random_rotation") ==
-        R"(c.yaml:1:58: error: degrees is missing in random_rotation
-    1 | data: {source: fashion_mnist, batch_size: 128, augment: [random_rotation]}
-      |                                                          ^~~~~~~~~~~~~~~
-  help: add it, for example:
-        degrees: 15
-        degrees: [0, 90]
-)");
   const std::string list = "random_rotation: 15, random_resized_crop: {}, color_jitter: {hue: [-0.1, 0.2]}";
   const spec::Loaded loaded = spec::load_text(
       base_with("data: {source: fashion_mnist, batch_size: 128, augment: [" + list + "]}"), "c.yaml", "/base", {});

@@ -81,36 +81,7 @@ TEST_CASE("the resolved config says the order of the data that the members share
   CHECK(spec::load_text(text, "c.yaml", "/base", overrides).resolved.find("\n  seed:") == std::string::npos);
 }
 
-TEST_CASE("an ensemble has an axis of the mesh that the data does not use", "[spec]") {
-  CHECK(errors_of(with_ensemble("{axis: replica, vary: {seed: [3, 4]}}")) ==
-        R"(c.yaml:2:18: error: the mesh has no axis 'replica'
-    2 | ensemble: {axis: replica, vary: {seed: [3, 4]}}
-      |                  ^~~~~~~
-  help: did you mean 'replicas'?
-)");
-  CHECK(errors_of(with_ensemble("{axis: replicas, vary: {seed: [3, 4]}}"), {"data.axes=[replicas, shards]"}) ==
-        R"(--set:1:12: error: axis 'replicas' is the ensemble's, so the data cannot use it
-    1 | data.axes=[replicas, shards]
-      |            ^~~~~~~~
-  help: remove it: every member has whole batches of its own
-)");
-  CHECK(errors_of("mesh: {axes: [{a: 2}, {b: 2}, {c: 2}]}\nensemble: {axis: a, vary: {seed: [3, 4]}}\n" + base,
-                  {"data.axes=[b]"}) ==
-        R"(--set:1:11: error: the mesh axis 'c' is not used: data.axes does not list it
-    1 | data.axes=[b]
-      |           ^~~
-  help: add it to data.axes, make it the axis of an ensemble, or remove it from mesh.axes
-)");
-}
-
 TEST_CASE("an axis that the mesh has not is one mistake: the batch and the data's axes are not checked", "[spec]") {
-  CHECK(
-      errors_of(with_ensemble("{axis: trials, vary: {seed: [3, 4]}}"), {"data.batch_size=63", "data.axes=[shards]"}) ==
-      R"(c.yaml:2:18: error: the mesh has no axis 'trials'
-    2 | ensemble: {axis: trials, vary: {seed: [3, 4]}}
-      |                  ^~~~~~
-  help: valid axes: replicas, shards; an axis of its own: mesh.axes=[{trials: 4}, {replicas: 2}, {shards: 4}]
-)");
   CHECK(errors_of(with_ensemble("{vary: {seed: [3, 4]}}"), {"data.batch_size=63"})
             .starts_with("c.yaml:2:1: error: axis is missing in ensemble\n"));
   const std::string other_mesh =
@@ -123,67 +94,10 @@ TEST_CASE("an axis that the mesh has not is one mistake: the batch and the data'
 )");
 }
 
-TEST_CASE("what the members of an ensemble have in common is checked once", "[spec]") {
-  CHECK(errors_of(with_ensemble("{axis: shards, vary: {seed: [1, 2, 3, 4]}}"), {"data.batch_size=63"}) ==
-        "--set:1:17: error: batch_size 63 does not divide over axis 'replicas' (2 devices): 63 = 2 × 31 + 1\n"
-        "    1 | data.batch_size=63\n"
-        "      |                 ^~\n"
-        "  help: 62 or 64 would divide\n");
-}
-
 TEST_CASE("an option that sets the number of members is named where values are missing", "[spec]") {
   CHECK(errors_of("mesh: {axes: {replicas: 2}}\nensemble: {axis: replicas, vary: {seed: [3, 4]}}\n" + base, {}, 4)
             .ends_with("in order; the lists of several keys are paired\n"
                        "  note: 'replicas' is 4 because of --devices 4\n"));
-}
-
-TEST_CASE("vary has one valid value for each member", "[spec]") {
-  CHECK(errors_of(with_ensemble("{axis: replicas, vary: {seed: [3, 4, 5]}}")) ==
-        R"(c.yaml:2:41: error: seed has 3 values for 2 members
-    2 | ensemble: {axis: replicas, vary: {seed: [3, 4, 5]}}
-      |                                         ^~~~~~~~~
-  help: give one value for each member, in order; the lists of several keys are paired
-)");
-  CHECK(errors_of(with_ensemble("{axis: replicas, vary: {seed: [3, -4]}}")) ==
-        R"(c.yaml:2:45: error: seed takes an integer from 0 to 18446744073709551615, not '-4'
-    2 | ensemble: {axis: replicas, vary: {seed: [3, -4]}}
-      |                                             ^~
-  help: for example seed: 7
-)");
-  CHECK(errors_of(with_ensemble("{axis: replicas, vary: {seed: 3}}")) ==
-        R"(c.yaml:2:41: error: seed takes a list with one value for each member
-    2 | ensemble: {axis: replicas, vary: {seed: 3}}
-      |                                         ^
-  help: for example vary: {seed: [0, 1]}
-)");
-  CHECK(errors_of(with_ensemble("{axis: replicas, vary: {}}")) ==
-        R"(c.yaml:2:34: error: vary is empty, so all 2 members would be equal
-    2 | ensemble: {axis: replicas, vary: {}}
-      |                                  ^~
-  help: for example vary: {seed: [0, 1]}
-)");
-  CHECK(errors_of(with_ensemble("{axis: replicas}")) ==
-        R"(c.yaml:2:1: error: vary is missing in ensemble
-    2 | ensemble: {axis: replicas}
-      | ^~~~~~~~
-  help: add it, for example:
-        vary: {seed: [0, 1], optimizer.learning_rate: [0.001, 0.0003]}
-)");
-}
-
-TEST_CASE("vary names keys of the config that may vary, each once", "[spec]") {
-  CHECK(errors_of(with_ensemble("{axis: replicas, vary: {seeed: [1, 2]}}")) ==
-        R"(c.yaml:2:35: error: this config has no 'seeed' to vary
-    2 | ensemble: {axis: replicas, vary: {seeed: [1, 2]}}
-      |                                   ^~~~~
-  help: did you mean 'seed'?
-)");
-  CHECK(errors_of(with_ensemble("{axis: replicas, vary: {data: {seed: [1, 2]}, data.seed: [3, 4]}}")) ==
-        R"(c.yaml:2:57: error: vary has 'data.seed' twice
-    2 | ensemble: {axis: replicas, vary: {data: {seed: [1, 2]}, data.seed: [3, 4]}}
-      |                                                         ^~~~~~~~~
-  help: keep one of them
-)");
 }
 
 TEST_CASE("a layer by index and by name is one layer", "[spec]") {
@@ -191,16 +105,6 @@ TEST_CASE("a layer by index and by name is one layer", "[spec]") {
                                 "model.layers.dropout_0.dropout.rate: [0.1, 0.2]}}"),
                   {"model.layers=[flatten, {dropout: 0.5}, {dense: 10}]"})
             .find("vary has 'model.layers.1.dropout.rate' twice, by index and by name") != std::string::npos);
-}
-
-TEST_CASE("data.seed of synthetic data cannot vary", "[spec]") {
-  CHECK(
-      errors_of(with_ensemble("{axis: replicas, vary: {data.seed: [1, 2]}}", base), {"data.source=synthetic_images"}) ==
-      R"(c.yaml:2:35: error: data.seed draws the examples of synthetic data, so each member would have other data
-    2 | ensemble: {axis: replicas, vary: {data.seed: [1, 2]}}
-      |                                   ^~~~~~~~~
-  help: leave data.seed out of vary: members share the data and its order
-)");
 }
 
 TEST_CASE("numbers vary: of rules, schedules, groups, layers by index and name, and the loss", "[spec]") {
@@ -240,44 +144,6 @@ train: {duration: 10 steps, ema: {}}
   CHECK(spec.ensemble->vary.at(6).path == "model.layers.2.layers.0.dropout.rate");
 }
 
-TEST_CASE("a value that changes the program is refused by name", "[spec]") {
-  CHECK(
-      errors_of(with_ensemble("{axis: replicas, vary: {optimizer.rmsprop.momentum: [0.9, 0]}}"),
-                {"optimizer.rmsprop.momentum=0.9"}) ==
-      R"(c.yaml:2:69: error: momentum 0.0 would give this member a program of its own: without momentum there is no trace
-    2 | ensemble: {axis: replicas, vary: {optimizer.rmsprop.momentum: [0.9, 0]}}
-      |                                                                     ^
-  help: the members of an ensemble share one program; leave this value to a run of its own
-  note: optimizer.rmsprop replaces optimizer.adam
-)");
-  CHECK(errors_of(with_ensemble("{axis: replicas, vary: {model.layers.1.dropout.rate: [0.0, 0.5]}}"),
-                  {"model.layers=[flatten, {dropout: 0.5}, {dense: 10}]"}) ==
-        R"(c.yaml:2:65: error: rate 0.0 would give this member a program of its own: dropout of rate 0 does nothing
-    2 | ensemble: {axis: replicas, vary: {model.layers.1.dropout.rate: [0.0, 0.5]}}
-      |                                                                 ^~~
-  help: the members of an ensemble share one program; leave this value to a run of its own
-)");
-}
-
-TEST_CASE("a value of a member is checked like the key itself, beside the other keys too", "[spec]") {
-  CHECK(errors_of(with_ensemble("{axis: replicas, vary: {optimizer.adam.b2: [0.9, 1.0]}}")) ==
-        R"(c.yaml:2:60: error: b2 takes a number of at least 0 and less than 1, not '1.0'
-    2 | ensemble: {axis: replicas, vary: {optimizer.adam.b2: [0.9, 1.0]}}
-      |                                                            ^~~
-  help: for example b2: 0.999
-)");
-}
-
-TEST_CASE("a schedule cannot be the learning rate of a member", "[spec]") {
-  CHECK(errors_of(
-            with_ensemble("{axis: replicas, vary: {optimizer.learning_rate: [{linear: {init_value: 0.1}}, 0.2]}}")) ==
-        R"(c.yaml:2:61: error: learning_rate takes a number of at least 0, not a map
-    2 | ensemble: {axis: replicas, vary: {optimizer.learning_rate: [{linear: {init_value: 0.1}}, 0.2]}}
-      |                                                             ^~~~~~~~~~~~~~~~~~~~~~~~~~~
-  help: for example learning_rate: 0.001
-)");
-}
-
 TEST_CASE("--set adds keys to vary, in parts or quoted, replaces their values and removes the ensemble", "[spec]") {
   const std::string text = with_ensemble("{axis: replicas, vary: {seed: [3, 4]}}");
   spec::Overrides overrides;
@@ -299,11 +165,6 @@ TEST_CASE("--set adds keys to vary, in parts or quoted, replaces their values an
   CHECK(spec::member_spec(spec::load_text(nested, "c.yaml", "/base", overrides).spec, 1).data.seed == 6u);
   overrides.set = {"ensemble=null"};
   CHECK_FALSE(spec::load_text(text, "c.yaml", "/base", overrides).spec.ensemble);
-  CHECK(errors_of(text, {"ensemble.vary.seed=[5, 6, 7]"}) == R"(--set:1:20: error: seed has 3 values for 2 members
-    1 | ensemble.vary.seed=[5, 6, 7]
-      |                    ^~~~~~~~~
-  help: give one value for each member, in order; the lists of several keys are paired
-)");
 }
 
 TEST_CASE("--set removes keys of vary, and those below them, and refuses to remove what is not there", "[spec]") {
@@ -323,12 +184,6 @@ TEST_CASE("--set removes keys of vary, and those below them, and refuses to remo
   CHECK(left("ensemble.vary.\"optimizer.adam.b2\"=null") == Paths{"seed", "optimizer.adam.b1"});
   CHECK(left("ensemble.vary.optimizer.adam=null") == Paths{"seed"});
   CHECK(left("ensemble.vary.optimizer=null") == Paths{"seed"});
-  CHECK(errors_of(text, {"ensemble.vary.optimizer.adam.b3=null"}) ==
-        R"(--set:1:15: error: unknown key 'optimizer.adam.b3' in vary
-    1 | ensemble.vary.optimizer.adam.b3=null
-      |               ^~~~~~~~~~~~~~~~~
-  help: did you mean 'optimizer.adam.b1'?
-)");
 }
 
 TEST_CASE("--set sets an item of a list of vary", "[spec]") {
@@ -338,18 +193,6 @@ TEST_CASE("--set sets an item of a list of vary", "[spec]") {
   const spec::Spec spec = spec::load_text(text, "c.yaml", "/base", overrides).spec;
   CHECK(spec.ensemble->vary.front().values == std::vector<std::string>{"9", "2"});
   CHECK(spec.ensemble->vary.back().values == std::vector<std::string>{"0.7", "0.9"});
-  CHECK(errors_of(text, {"ensemble.vary.seed.2=9"}) ==
-        R"(--set:1:20: error: there is no item 2; the list has 2, counted from 0
-    1 | ensemble.vary.seed.2=9
-      |                    ^
-  help: the last is 1
-)");
-  CHECK(errors_of(text, {"ensemble.vary.seed.0=null"}) ==
-        R"(--set:1:20: error: an item of a list has no default
-    1 | ensemble.vary.seed.0=null
-      |                    ^
-  help: set the whole list instead
-)");
 }
 
 TEST_CASE("the scales of a schedule and the factor of a plateau vary; the boundaries do not", "[spec]") {
@@ -385,24 +228,12 @@ TEST_CASE("the scales of a schedule and the factor of a plateau vary; the bounda
 TEST_CASE("a learning rate over a schedule is refused; the schedule's number is suggested", "[spec]") {
   const std::string ensemble = with_ensemble("{axis: replicas, vary: {optimizer.learning_rate: [0.1, 0.2]}}");
   CHECK(errors_of(ensemble).empty());
-  CHECK(errors_of(ensemble, {"optimizer.learning_rate={warmup_cosine_decay: {peak_value: 1, warmup: 1}}"}) ==
-        R"(c.yaml:2:35: error: optimizer.learning_rate is a schedule, warmup_cosine_decay, which a number would replace
-    2 | ensemble: {axis: replicas, vary: {optimizer.learning_rate: [0.1, 0.2]}}
-      |                                   ^~~~~~~~~~~~~~~~~~~~~~~
-  help: vary optimizer.learning_rate.warmup_cosine_decay.peak_value
-)");
   CHECK(errors_of(ensemble, {"optimizer.learning_rate={piecewise_constant: {init_value: 1, "
                              "boundaries_and_scales: [[1 step, 0.1]]}}"})
             .ends_with("help: vary optimizer.learning_rate.piecewise_constant.init_value\n"));
 }
 
 TEST_CASE("a key that cannot vary is refused with those of the config that can", "[spec]") {
-  CHECK(errors_of(with_ensemble("{axis: replicas, vary: {data.batch_size: [64, 128]}}")) ==
-        R"(c.yaml:2:35: error: 'data.batch_size' cannot vary between the members of an ensemble
-    2 | ensemble: {axis: replicas, vary: {data.batch_size: [64, 128]}}
-      |                                   ^~~~~~~~~~~~~~~
-  help: keys of this config that can: seed, data.seed, loss.softmax_cross_entropy.label_smoothing, optimizer.adam.b1, optimizer.adam.b2, optimizer.adam.eps, optimizer.learning_rate
-)");
   CHECK(errors_of(with_ensemble("{axis: replicas, vary: {optimizer.sgd.momentum: [0.1, 0.2]}}"))
             .find("this config has no 'optimizer.sgd.momentum' to vary") != std::string::npos);
 }

@@ -8,10 +8,11 @@
 #include <string>
 
 #include "core/spec/keys.h"
-#include "core/spec/parse.h"
-#include "core/spec/scalar.h"
+#include "core/spec/yaml/parse.h"
+#include "core/spec/yaml/scalar.h"
 #include "tests/catch.h"
 #include "tests/files.h"
+#include "tests/golden.h"
 #include "tests/words.h"
 
 using namespace pmaptrain;
@@ -80,49 +81,7 @@ TEST_CASE("a config becomes a Spec with its defaults", "[spec]") {
 }
 
 TEST_CASE("the resolved config spells out every default", "[spec]") {
-  CHECK(with({}).resolved == R"(name: run
-seed: 0
-precision: float32
-
-mesh:
-  axes: {devices: 8}
-  backend: cpu
-  deterministic: false
-  tf32: false
-  workers: auto
-
-data:
-  source: {fashion_mnist: {dir: /usr/share/datasets/fashion-mnist}}
-  batch_size: 128
-  axes: [devices]
-  remainder: drop
-  shuffle: true
-  microbatches: 1
-
-model:
-  layers:
-    - {name: flatten_0, flatten: {}}
-    - {name: head, dense: {features: 10, use_bias: true}}
-
-loss:
-  softmax_cross_entropy: {label_smoothing: 0.0}
-metrics: []
-
-optimizer:
-  adam: {b1: 0.8, b2: 0.999, eps: 1.0e-08}
-  learning_rate: 0.001
-  weight_decay_exclude: []
-  groups: []
-
-train:
-  duration: 2 epochs
-  log_every: 100 steps
-  eval_every: 1 epoch
-  verify_replicas: never
-  checkpoint: {every: 10 minutes, keep: 3}
-  on_nonfinite: halt
-  tensorboard: true
-)");
+  test::check_golden("resolved.yaml", with({}).resolved);
 }
 
 TEST_CASE("nested lists of layers are kept, and default names count within each list", "[spec]") {

@@ -8,7 +8,13 @@
 #include "core/base/text.h"
 #include "core/spec/keys.h"
 #include "core/spec/load.h"
-#include "core/spec/takes.h"
+#include "core/spec/types/duration.h"
+#include "core/spec/types/lists.h"
+#include "core/spec/types/memory.h"
+#include "core/spec/types/padding.h"
+#include "core/spec/types/path.h"
+#include "core/spec/types/text.h"
+#include "core/spec/types/word.h"
 #include "tests/catch.h"
 #include "tests/slice.h"
 
@@ -160,53 +166,52 @@ class ConfigWriter {
   std::string value_of(const Key& key, int depth) {
     if (const auto* values = given(key)) return pick(*values);
     const auto several = [&](std::uint32_t least, auto item) { return list(least, item); };
-    switch (key.type) {
-      case spec::Type::map:
-        if (!key.words.empty() && below(2) == 0) return pick(key.words);
-        return map_of(members(key, depth));
-      case spec::Type::choice: return key.or_number && below(2) == 0 ? number(key) : choice(key, depth);
-      case spec::Type::choices:
-        return several(1, [&] {
-          const Key& item = key.like.empty() ? key : *find_key(key.like);
-          return item.or_number && below(2) == 0 ? number(item) : choice(item, depth);
-        });
-      case spec::Type::maps: return several(0, [&] { return map_of(members(key, depth)); });
-      case spec::Type::text: return text();
-      case spec::Type::texts: return below(2) == 0 ? text() : several(1, [&] { return text(); });
-      case spec::Type::run_name: return pick<std::string>({"run", "010", "true", "\"a b\""});
-      case spec::Type::layer_name: return "n" + std::to_string(names_++);
-      case spec::Type::path: return path();
-      case spec::Type::paths: return "[" + path() + ", " + path() + "]";
-      case spec::Type::files: return below(2) == 0 ? path() : several(1, [&] { return path(); });
-      case spec::Type::word: return pick(key.words);
-      case spec::Type::words: return below(2) == 0 ? pick(key.words) : "{a: " + pick(key.item_words) + "}";
-      case spec::Type::boolean: return pick<std::string>({"true", "false"});
-      case spec::Type::integer: return integer(key);
-      case spec::Type::seed: return pick<std::string>({"0", "7", "18446744073709551615"});
-      case spec::Type::number: return number(key);
-      case spec::Type::duration:
-      case spec::Type::interval:
-      case spec::Type::amount: return count(key);
-      case spec::Type::memory: return "80GiB";
-      case spec::Type::durations: return several(1, [&] { return count(key); });
-      case spec::Type::scales: return several(1, [&] { return "[" + count(key) + ", " + number(key) + "]"; });
-      case spec::Type::integers: {
-        if (key.length == 0) return several(1, [&] { return integer(key); });
-        std::vector<std::string> items;
-        for (std::size_t i = 0; i < key.length; ++i) items.push_back(integer(key));
-        return "[" + join(items, ", ") + "]";
-      }
-      case spec::Type::numbers: return below(2) == 0 ? number(key) : several(1, [&] { return number(key); });
-      case spec::Type::range: return range(key);
-      case spec::Type::spread: return spread(key);
-      case spec::Type::padding: return pick<std::string>({"SAME", "VALID", "[[1, 0], [0, 2]]"});
-      case spec::Type::matrix:
-      case spec::Type::npz_split:
-      case spec::Type::axes:
-      case spec::Type::axis_names:
-      case spec::Type::tensors:
-      case spec::Type::varied: break;
+    const auto is = [&](const spec::Type& type) { return key.type == type; };
+    if (is(spec::Type::map)) {
+      if (!key.words.empty() && below(2) == 0) return pick(key.words);
+      return map_of(members(key, depth));
     }
+    if (is(spec::Type::choice)) return key.or_number && below(2) == 0 ? number(key) : choice(key, depth);
+    if (is(spec::Type::choices)) {
+      return several(1, [&] {
+        const Key& item = key.like.empty() ? key : *find_key(key.like);
+        return item.or_number && below(2) == 0 ? number(item) : choice(item, depth);
+      });
+    }
+    if (is(spec::Type::maps)) {
+      return several(0, [&] { return map_of(members(key, depth)); });
+    }
+    if (is(spec::Type::text)) return text();
+    if (is(TakesTexts::type)) return below(2) == 0 ? text() : several(1, [&] { return text(); });
+    if (is(spec::Type::run_name)) return pick<std::string>({"run", "010", "true", "\"a b\""});
+    if (is(spec::Type::layer_name)) return "n" + std::to_string(names_++);
+    if (is(spec::Type::path)) return path();
+    if (is(Takes<FilePair>::type)) return "[" + path() + ", " + path() + "]";
+    if (is(Takes<Csv::Files>::type)) return below(2) == 0 ? path() : several(1, [&] { return path(); });
+    if (is(spec::Type::word)) return pick(key.words);
+    if (is(Takes<MissingCells>::type)) return below(2) == 0 ? pick(key.words) : "{a: " + pick(key.item_words) + "}";
+    if (is(Takes<bool>::type)) return pick<std::string>({"true", "false"});
+    if (is(spec::Type::integer)) return integer(key);
+    if (is(spec::Type::seed)) return pick<std::string>({"0", "7", "18446744073709551615"});
+    if (is(spec::Type::number)) return number(key);
+    if (is(spec::Type::duration) || is(spec::Type::interval) || is(Takes<Amount>::type)) return count(key);
+    if (is(Takes<MemorySize>::type)) return "80GiB";
+    if (is(Takes<std::vector<Duration>>::type)) {
+      return several(1, [&] { return count(key); });
+    }
+    if (is(spec::Type::scales)) {
+      return several(1, [&] { return "[" + count(key) + ", " + number(key) + "]"; });
+    }
+    if (is(Takes<std::vector<std::int64_t>>::type)) {
+      if (key.length == 0) return several(1, [&] { return integer(key); });
+      std::vector<std::string> items;
+      for (std::size_t i = 0; i < key.length; ++i) items.push_back(integer(key));
+      return "[" + join(items, ", ") + "]";
+    }
+    if (is(TakesNumbers::type)) return below(2) == 0 ? number(key) : several(1, [&] { return number(key); });
+    if (is(Takes<Range>::type)) return range(key);
+    if (is(Takes<Spread>::type)) return spread(key);
+    if (is(Takes<Padding>::type)) return pick<std::string>({"SAME", "VALID", "[[1, 0], [0, 2]]"});
     FAIL("write values for " << key.path);
     return {};
   }

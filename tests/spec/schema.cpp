@@ -4,7 +4,6 @@
 
 #include "core/spec/keys.h"
 #include "core/spec/load.h"
-#include "core/spec/takes.h"
 #include "tests/catch.h"
 #include "tests/spec/errors_of.h"
 

@@ -1,0 +1,302 @@
+// Binds a checked `data` to a DataSpec.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "core/spec/bind/bind.h"
+#include "core/spec/yaml/find.h"
+#include "core/spec/yaml/report.h"
+
+namespace pmaptrain::spec {
+namespace {
+
+using Kind = Node::Kind;
+
+class DataBinder {
+ public:
+  DataBinder(Node& config, const Reporter& reporter) : config_(config), reporter_(reporter) {}
+
+  void bind(DataSpec& out, const Mesh& mesh) {
+    Node* data = config_.is(Kind::map) ? config_.find("data") : nullptr;
+    if (data == nullptr || !data->is(Kind::map)) return;
+    out.source_place = error_place(data, "source");
+    out.remainder_place = error_place(data, "remainder");
+    out.microbatches_place = error_place(data, "microbatches");
+    batch_size(*data, out);
+    data_axes(*data, out, mesh);
+    if (const Node* normalize = get(data, "normalize")) {
+      out.normalize_place = error_place(*normalize);
+      out.normalize->automatic = normalize->is(Kind::scalar);
+      check_normalize(*normalize, *out.normalize);
+    }
+    out.normalize_targets_place = error_place(data, "normalize_targets");
+    splits(*data, out);
+    if (const Node* npz = get_path(data, "source.npz")) check_npz(*get(data, "source"), *npz);
+    if (const auto* csv = std::get_if<Csv>(&out.source)) check_csv(*get_path(data, "source.csv"), *csv);
+    if (const auto* values = std::get_if<Values>(&out.source)) check_values(*data, *values);
+  }
+
+ private:
+  // A share of train beside a validation split of the source, and limits of splits that the data does not have.
+  void splits(Node& data, DataSpec& out) {
+    const Node* share = get(&data, "validation");
+    const bool own = has_own_validation(out.source);
+    if (share != nullptr) {
+      out.validation_place = error_place(*share);
+      if (std::holds_alternative<TextFiles>(out.source)) share_of_text(*data.find("validation"));
+      if (const Node* stratify = get(share, "stratify"); stratify != nullptr && stratify->text == "true") {
+        if (std::holds_alternative<TextFiles>(out.source)) {
+          reporter_.report(*stratify, "the validation share of a text is its end, and has no classes", "remove it");
+        } else if (!out.validation->shuffle) {
+          reporter_.report(*stratify, "stratify chooses examples of each class, but shuffle: false takes the last ones",
+                           "remove one of the two");
+        }
+      }
+      if (own) {
+        const std::string kind = get(&data, "source")->keys.front().text;
+        reporter_.report(*share, "the source has a validation split of its own: data.source." + kind + ".validation",
+                         "remove this key, or that one");
+      }
+    }
+    const auto refuse = [&](const char* split, const std::optional<Amount>& limit, bool exists, std::string help) {
+      const Node* given = get_path(&data, std::string("limit.") + split);
+      if (given == nullptr || !limit || exists || get(&data, "source") == nullptr) return;
+      reporter_.report(*given, std::string("the data has no ") + split + " split to limit", std::move(help));
+    };
+    refuse("validation", out.limit.validation, own || share != nullptr || data.find("validation") != nullptr,
+           "data.validation: 0.1 would keep a tenth of the training examples aside");
+    refuse("test", out.limit.test, has_own_test(out.source), "remove the limit");
+  }
+
+  // The end of the text: nothing chooses its examples. Defaults that say otherwise leave the resolved config, which is
+  // read like any other.
+  void share_of_text(Node& share) {
+    for (const char* key : {"seed", "shuffle"}) {
+      const Node* const given = get(&share, key);
+      if (given == nullptr) continue;
+      if (given->fallback) {
+        share.erase(key);
+      } else if (given->text != "false") {
+        reporter_.report(*given, std::string(key) + " has no effect: the validation share of a text is its end",
+                         "remove it");
+      }
+    }
+  }
+
+  void check_normalize(const Node& node, const Normalize& normalize) {
+    if (normalize.mean.size() <= 1 || normalize.std.size() <= 1) return;
+    if (normalize.mean.size() == normalize.std.size()) return;
+    reporter_.report(*get(&node, "std"),
+                     "normalize has " + std::to_string(normalize.mean.size()) + " means but " +
+                         std::to_string(normalize.std.size()) + " standard deviations",
+                     "give one for each channel, or one for all");
+  }
+
+  // Each column has one part, and what is categorical is an input.
+  void check_csv(const Node& options, const Csv& csv) {
+    if (csv.delimiter.size() != 1 || csv.delimiter.find_first_of("\"\r\n") != std::string::npos ||
+        static_cast<unsigned char>(csv.delimiter.front()) >= 0x80) {
+      const bool tab = csv.delimiter == "\\t" || csv.delimiter == "tab";
+      reporter_.report(
+          *get(&options, "delimiter"), "delimiter takes one character, not '" + csv.delimiter + "'",
+          tab ? "in double quotes \\t is a tab: delimiter: \"\\t\"" : "for example \",\", \";\" or \"\\t\"");
+    }
+    std::map<std::string, std::string> parts;
+    const auto take = [&](const Node& node, const std::string& part) {
+      const auto [at, is_new] = parts.emplace(node.text, part);
+      if (is_new) return;
+      reporter_.report(node, "the column '" + node.text + "' is already " + at->second, "remove it here, or there");
+    };
+    if (const Node* target = get(&options, "target")) {
+      for (const Node& item : target->items) take(item, target->items.size() == 1 ? "the target" : "a target");
+    }
+    if (const Node* weight = get(&options, "weight")) take(*weight, "the weight");
+    const Node* inputs = get(&options, "inputs");
+    if (inputs != nullptr) {
+      if (inputs->items.empty())
+        reporter_.report(*inputs, "inputs is empty", "name the columns, for example inputs: [age]");
+      for (const Node& item : inputs->items) take(item, "an input");
+    }
+    const Node* categorical = get(&options, "categorical");
+    if (categorical == nullptr) return;
+    if (const Node* missing = get(&options, "missing")) check_missing(*missing, csv, parts, inputs != nullptr);
+    std::set<std::string> seen;
+    for (const Node& item : categorical->items) {
+      const auto part = parts.find(item.text);
+      if (!seen.insert(item.text).second) {
+        reporter_.report(item, "categorical has '" + item.text + "' twice", "keep one of them");
+      } else if (part != parts.end() && part->second != "an input") {
+        reporter_.report(
+            item, "the column '" + item.text + "' is " + part->second + "; categorical lists inputs",
+            part->second.ends_with("target") ? "a target of text is classes without being listed" : "remove it");
+      } else if (part == parts.end() && inputs != nullptr) {
+        reporter_.report(item, "the column '" + item.text + "' is categorical, but no input",
+                         "add it to inputs, or remove it here");
+      }
+    }
+  }
+
+  // Each column that `missing` names is an input, and is treated as what it holds.
+  void check_missing(const Node& missing, const Csv& csv, const std::map<std::string, std::string>& parts,
+                     bool inputs_are_named) {
+    for (std::size_t i = 0; i < missing.keys.size(); ++i) {
+      const std::string &column = missing.keys[i].text, &word = missing.items[i].text;
+      const auto part = parts.find(column);
+      const bool is_categorical = std::any_of(csv.categorical.begin(), csv.categorical.end(),
+                                              [&](const ColumnName& name) { return name.text == column; });
+      if (part != parts.end() ? part->second != "an input" : inputs_are_named) {
+        const std::string what = part != parts.end() ? part->second : "no input";
+        reporter_.report(missing.keys[i], "the column '" + column + "' is " + what + "; missing is for inputs",
+                         "remove it");
+      } else if (word == "mean" && is_categorical) {
+        reporter_.report(missing.items[i], "the column '" + column + "' is categorical, and categories have no mean",
+                         "write category: empty cells are then a category of their own");
+      } else if (word == "category" && !is_categorical) {
+        reporter_.report(missing.items[i], "the column '" + column + "' has numbers, and no categories",
+                         "write mean; or list the column in categorical");
+      }
+    }
+  }
+
+  void check_values(const Node& data, const Values& values) {
+    if (values.inputs.empty() || values.targets.empty() || values.inputs.size() == values.targets.size()) return;
+    reporter_.report(*get_path(&data, "source.values.targets"),
+                     "there are " + std::to_string(values.inputs.size()) + " inputs but " +
+                         std::to_string(values.targets.size()) + " targets",
+                     "list one entry of inputs and one entry of targets for each example");
+  }
+
+  // One archive for all splits, or one for each.
+  void check_npz(const Node& source, const Node& options) {
+    const Node& name = source.keys.front();
+    const Node* file = get(&options, "file");
+    if (file == nullptr && options.find("file") != nullptr) return;  // already reported
+    for (const char* key : {"train", "validation", "test"}) {
+      const Node* split = get(&options, key);
+      if (split == nullptr) continue;
+      if (file != nullptr && !split->is(Kind::sequence)) {
+        reporter_.report(*split, "with file, a split is a list of two array names, not a path",
+                         "for example train: [x_train, y_train]");
+      } else if (file == nullptr && !split->is(Kind::scalar)) {
+        reporter_.report(*split, "without file, a split is the path of an archive, not two names",
+                         "add file: archive.npz, or write train: train.npz, inputs: x, targets: y");
+      }
+    }
+    for (const char* key : {"inputs", "targets"}) {
+      const Node* given = options.find(key);
+      if (file != nullptr && given != nullptr) {
+        reporter_.report(*given, std::string(key) + " cannot be combined with file, where each split names its arrays",
+                         std::string("remove ") + key + ", or file");
+      } else if (file == nullptr && given == nullptr) {
+        reporter_.report(name, std::string(key) + " is missing in npz",
+                         "name the arrays: npz: {train: train.npz, inputs: x, targets: y}");
+      }
+    }
+  }
+
+  void batch_size(const Node& data, DataSpec& out) {
+    const Node* whole = data.find("batch_size");
+    const Node* per_device = data.find("batch_size_per_device");
+    if (whole != nullptr && per_device != nullptr) {
+      reporter_.report(*per_device, "data has both batch_size and batch_size_per_device; it takes exactly one",
+                       "remove one of them");
+    } else if (whole == nullptr && per_device == nullptr) {
+      reporter_.report(data, "batch_size is missing in data", "add it, for example:\nbatch_size: 128");
+    }
+    out.batch_size_place = error_place(&data, whole != nullptr ? "batch_size" : "batch_size_per_device");
+    if (whole != nullptr && whole->valid()) {
+      if (whole->text == "all") {
+        out.batch_size = BatchAll{};
+      } else {
+        out.batch_size = parsed_as<std::int64_t>(*whole);
+      }
+    } else if (per_device != nullptr && per_device->valid()) {
+      out.batch_size = BatchPerDevice{parsed_as<std::int64_t>(*per_device)};
+    }
+  }
+
+  void data_axes(Node& data, DataSpec& out, const Mesh& mesh) {
+    const std::optional<int> members = ensemble_axis(config_, mesh);
+    const AxisSet usable = members ? mesh.all() - AxisSet::of(*members) : mesh.all();
+    out.axes = usable;
+    const Node* mesh_node = get(&config_, "mesh");
+    const bool mesh_known = get(mesh_node, "axes") != nullptr;
+    Node* axes = data.find("axes");
+    if (axes == nullptr) {
+      Node label = scalar_at(data, "axes");
+      Node list = empty_at(data, Kind::sequence);
+      for (int axis = 0; axis < static_cast<int>(mesh.axes().size()); ++axis) {
+        if (usable.contains(axis)) list.items.push_back(scalar_at(data, mesh.name(axis)));
+      }
+      // Before `remainder`, as in the table, so that the resolved config reads back unchanged.
+      std::size_t at = 0;
+      while (at < data.keys.size() && data.keys[at].text != "remainder") ++at;
+      data.keys.insert(data.keys.begin() + static_cast<std::ptrdiff_t>(at), std::move(label));
+      data.items.insert(data.items.begin() + static_cast<std::ptrdiff_t>(at), std::move(list));
+      return;
+    }
+    if (!axes->valid() || !mesh_known) return;
+    AxisSet named;
+    bool unknown = false;
+    for (const Node& item : axes->items) {
+      const auto found = mesh.find(item.text);
+      if (!found) {
+        reporter_.report(item, "the mesh has no axis '" + item.text + "'", suggest(item.text, mesh.names(), "axes"));
+        unknown = true;
+      } else if (named.contains(*found)) {
+        reporter_.report(item, "axes has '" + item.text + "' twice", "keep one of them");
+      } else if (!usable.contains(*found)) {
+        reporter_.report(item, "axis '" + item.text + "' is the ensemble's, so the data cannot use it",
+                         "remove it: every member has whole batches of its own");
+      } else {
+        named = named | AxisSet::of(*found);
+      }
+    }
+    const bool ensemble_known = members || config_.find("ensemble") == nullptr;
+    if (unknown || !ensemble_known) return;
+    const AxisSet missing = usable - named;
+    for (int axis = 0; axis < static_cast<int>(mesh.axes().size()); ++axis) {
+      if (!missing.contains(axis)) continue;
+      reporter_.report(*axes, "the mesh axis '" + mesh.name(axis) + "' is not used: data.axes does not list it",
+                       "add it to data.axes, make it the axis of an ensemble, or remove it from mesh.axes");
+    }
+  }
+
+  Node& config_;
+  const Reporter& reporter_;
+};
+
+}  // namespace
+
+void check_targets(const Node& config, const Spec& spec, const Reporter& reporter) {
+  const Node* columns = get_path(&config, "data.source.csv.target");
+  if (columns != nullptr && columns->items.size() > 1 && get(&config, "loss") != nullptr && !takes_numbers(spec.loss)) {
+    reporter.report(*columns, "several targets are numbers; the loss, " + to_string(spec.loss) + ", is one of classes",
+                    "name one column, or use a loss of numbers, such as mean_squared_error");
+  }
+  const Node* stratify = get_path(&config, "data.validation.stratify");
+  if (stratify != nullptr && stratify->text == "true" && get(&config, "loss") != nullptr && takes_numbers(spec.loss)) {
+    reporter.report(*stratify, "stratify is for classes; the loss, " + to_string(spec.loss) + ", takes numbers",
+                    "remove it");
+  }
+  const Node* node = get_path(&config, "data.normalize_targets");
+  if (node == nullptr || !spec.data.normalize_targets) return;
+  if (get(&config, "loss") != nullptr && !takes_numbers(spec.loss)) {
+    reporter.report(
+        *node,
+        "normalize_targets is for targets that are numbers; the loss, " + to_string(spec.loss) + ", is one of classes",
+        "remove it, or use a loss of numbers, such as mean_squared_error");
+  }
+  if (std::holds_alternative<SyntheticLinear>(spec.data.source)) {
+    reporter.report(*node,
+                    "normalize_targets does not go with synthetic_linear, whose true parameters are those of its "
+                    "targets as they are",
+                    "remove it");
+  }
+}
+
+void bind_data(Node& config, const Mesh& mesh, const Reporter& reporter, DataSpec& out) {
+  DataBinder(config, reporter).bind(out, mesh);
+}
+
+}  // namespace pmaptrain::spec

@@ -1,0 +1,36 @@
+// A loaded config, and the options that override its file.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/spec/change.h"
+#include "core/spec/spec.h"
+
+namespace pmaptrain::spec {
+
+struct Overrides {
+  std::vector<std::string> set;  // "KEY=VALUE", in order
+  std::optional<std::int64_t> devices;
+  std::optional<std::int64_t> workers;
+  std::optional<std::uint64_t> seed;
+  std::optional<std::string> name;
+  std::optional<std::string> max_time;
+};
+
+struct Node;
+
+struct Loaded {
+  Spec spec;
+  std::shared_ptr<const Node> tree;  // the checked config, with the places of its values
+  std::string resolved;              // the resolved config as YAML; running it repeats the run
+  std::vector<Change> recorded;      // what x-changes of the file has; a new run does not repeat it
+  std::vector<Change> changes;       // applied to `spec` and `tree`, in order; see apply_changes()
+  std::vector<std::string> notes;    // notes for the user, such as "optimizer.sgd replaces optimizer.adam"
+  Interval max_time;                 // --max-time, which is no part of the config
+};
+
+}  // namespace pmaptrain::spec

@@ -1,0 +1,15 @@
+// The table of keys as text.
+#pragma once
+
+#include <string>
+
+namespace pmaptrain::spec {
+
+// What `pmaptrain help KEY` prints: a dotted key path (optimizer.adam, data.source, layers, ...); empty for the
+// overview. Throws Error (usage) with the nearest spelling for an unknown key.
+std::string help(const std::string& key);
+
+// The content of docs/config.md; a test compares it with the committed file.
+std::string reference_markdown();
+
+}  // namespace pmaptrain::spec

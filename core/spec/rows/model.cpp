@@ -1,0 +1,319 @@
+// The rows of `model` and of the layers.
+#include "core/spec/rows/row.h"
+#include "core/spec/types/lists.h"
+#include "core/spec/types/padding.h"
+#include "core/spec/types/path.h"
+#include "core/spec/types/tensors.h"
+
+namespace pmaptrain::spec {
+
+static auto row(Tag<Dense>) {
+  return alternative<Dense>(
+      {.path = "dense",
+       .meaning = "A fully connected layer: x @ kernel + bias. Parameters: kernel (in, out) and bias (out).",
+       .example = "- dense: 10"},
+      option(&Dense::features, {.path = "features",
+                                .need = Need::required,
+                                .low = 1,
+                                .shorthand = true,
+                                .meaning = "Number of output features.",
+                                .example = "features: 10"}),
+      option(&Dense::use_bias,
+             {.path = "use_bias", .meaning = "Whether to add a bias.", .example = "use_bias: false"}));
+}
+
+static auto row(Tag<Conv>) {
+  return alternative<Conv>(
+      {.path = "conv",
+       .meaning = "Convolution over height and width. Parameters: kernel (height, width, in / feature_group_count, "
+                  "out) and bias (out).",
+       .example = "- conv: {features: 32, kernel_size: [3, 3]}"},
+      option(&Conv::features, {.path = "features",
+                               .need = Need::required,
+                               .low = 1,
+                               .meaning = "Number of output channels.",
+                               .example = "features: 32"}),
+      option(&Conv::kernel_size, {.path = "kernel_size",
+                                  .need = Need::required,
+                                  .low = 1,
+                                  .high = 65536,
+                                  .length = 2,
+                                  .meaning = "Height and width of the kernel.",
+                                  .example = "kernel_size: [3, 3]"}),
+      option(&Conv::strides, {.path = "strides",
+                              .low = 1,
+                              .high = 65536,
+                              .length = 2,
+                              .meaning = "Strides along height and width.",
+                              .example = "strides: [2, 2]"}),
+      option(&Conv::padding, {.path = "padding",
+                              .high = 65536,
+                              .meaning = "SAME: zero padding for an output size of ceil(size / stride). VALID: no "
+                                         "padding. Or explicit zero padding: [before, after] for height and for width.",
+                              .example = "padding: [[1, 1], [1, 1]]"}),
+      option(&Conv::kernel_dilation,
+             {.path = "kernel_dilation",
+              .low = 1,
+              .high = 65536,
+              .length = 2,
+              .meaning = "Spacing between kernel elements along height and width (dilated convolution).",
+              .example = "kernel_dilation: [2, 2]"}),
+      option(&Conv::feature_group_count,
+             {.path = "feature_group_count",
+              .low = 1,
+              .meaning = "Number of groups: input and output channels are split into groups, which are convolved "
+                         "separately. As many groups as input channels give a depthwise convolution.",
+              .example = "feature_group_count: 2"}),
+      option(&Conv::use_bias,
+             {.path = "use_bias", .meaning = "Whether to add a bias to each channel.", .example = "use_bias: false"}));
+}
+
+// Of every pooling.
+static Key window_shape() {
+  return {.path = "window_shape",
+          .need = Need::required,
+          .low = 1,
+          .high = 65536,
+          .length = 2,
+          .meaning = "Height and width of the window.",
+          .example = "window_shape: [2, 2]"};
+}
+static Key window_strides() {
+  return {.path = "strides",
+          .need = Need::required,
+          .low = 1,
+          .high = 65536,
+          .length = 2,
+          .meaning = "Strides along height and width (required, because defaults differ between libraries).",
+          .example = "strides: [2, 2]"};
+}
+
+static auto row(Tag<MaxPool>) {
+  return alternative<MaxPool>({.path = "max_pool",
+                               .meaning = "The maximum of each window.",
+                               .example = "- max_pool: {window_shape: [2, 2], strides: [2, 2]}"},
+                              option(&MaxPool::window_shape, window_shape()),
+                              option(&MaxPool::strides, window_strides()),
+                              option(&MaxPool::padding, {.path = "padding",
+                                                         .high = 65536,
+                                                         .meaning = "As for conv; padding counts as -infinity.",
+                                                         .example = "padding: SAME"}));
+}
+
+static auto row(Tag<AvgPool>) {
+  return alternative<AvgPool>(
+      {.path = "avg_pool",
+       .meaning = "The mean of each window.",
+       .example = "- avg_pool: {window_shape: [2, 2], strides: [2, 2]}"},
+      option(&AvgPool::window_shape, window_shape()), option(&AvgPool::strides, window_strides()),
+      option(&AvgPool::padding,
+             {.path = "padding", .high = 65536, .meaning = "As for conv.", .example = "padding: SAME"}),
+      option(&AvgPool::count_include_pad,
+             {.path = "count_include_pad",
+              .meaning = "Whether padding is included in the mean as zeros; false: the mean excludes it.",
+              .example = "count_include_pad: false"}));
+}
+
+static auto row(Tag<GlobalAvgPool>) {
+  return alternative<GlobalAvgPool>({.path = "global_avg_pool",
+                                     .meaning = "The mean of each channel over height and width.",
+                                     .example = "- global_avg_pool"});
+}
+
+static auto row(Tag<Reshape>) {
+  return alternative<Reshape>(
+      {.path = "reshape",
+       .meaning = "Reshapes each example; elements stay in row-major order.",
+       .example = "- reshape: [7, 7, 64]"},
+      option(
+          &Reshape::shape,
+          {.path = "shape",
+           .need = Need::required,
+           .low = -1,
+           .shorthand = true,
+           .meaning =
+               "The new shape of one example, without the batch dimension. One size may be -1, which is then inferred.",
+           .example = "shape: [7, 7, -1]"}));
+}
+
+static auto row(Tag<Layers>) {
+  return alternative_of(choices(
+      &Layers::layers,
+      {.path = "layers",
+       .meaning =
+           "A nested list of layers. Its name is the prefix of their parameter names, as in block.conv_0.kernel.",
+       .example = "- name: block\n  layers:\n    - conv: {features: 32, kernel_size: [3, 3]}\n    - relu",
+       .item = "layer",
+       .like = "model.layers"}));
+}
+
+static auto row(Tag<Flatten>) {
+  return alternative<Flatten>(
+      {.path = "flatten", .meaning = "Reshapes each example to one dimension.", .example = "- flatten"});
+}
+
+static auto row(Tag<Dropout>) {
+  return alternative<Dropout>({.path = "dropout",
+                               .meaning = "In training, sets each value to zero with probability rate and divides the "
+                                          "others by 1 - rate. In evaluation, the identity.",
+                               .example = "- dropout: 0.5"},
+                              option(&Dropout::rate, {.path = "rate",
+                                                      .need = Need::required,
+                                                      .high = 1,
+                                                      .open_high = true,
+                                                      .shorthand = true,
+                                                      .varies = true,
+                                                      .structural = Structural{0.0, "dropout of rate 0 does nothing"},
+                                                      .meaning = "The probability that a value is set to zero.",
+                                                      .example = "rate: 0.5"}));
+}
+
+static auto row(Tag<Relu>) { return alternative<Relu>({.path = "relu", .meaning = "max(x, 0).", .example = "- relu"}); }
+
+static auto row(Tag<Tanh>) {
+  return alternative<Tanh>({.path = "tanh", .meaning = "The hyperbolic tangent.", .example = "- tanh"});
+}
+
+static auto row(Tag<Gelu>) {
+  return alternative<Gelu>({.path = "gelu",
+                            .meaning = "The Gaussian error linear unit (GELU), in its tanh approximation.",
+                            .example = "- gelu"});
+}
+
+static auto row(Tag<Sigmoid>) {
+  return alternative<Sigmoid>(
+      {.path = "sigmoid", .meaning = "The logistic function, 1 / (1 + exp(-x)).", .example = "- sigmoid"});
+}
+
+static auto row(Tag<Silu>) {
+  return alternative<Silu>({.path = "silu", .meaning = "x * sigmoid(x), also called swish.", .example = "- silu"});
+}
+
+static auto row(Tag<Softmax>) {
+  return alternative<Softmax>(
+      {.path = "softmax",
+       .meaning = "Softmax along the last dimension. Not for use before softmax_cross_entropy, which expects logits.",
+       .example = "- softmax"});
+}
+
+static auto row(Tag<LeakyRelu>) {
+  return alternative<LeakyRelu>(
+      {.path = "leaky_relu", .meaning = "x for x >= 0, else negative_slope * x.", .example = "- leaky_relu: 0.01"},
+      option(&LeakyRelu::negative_slope, {.path = "negative_slope",
+                                          .low = -unbounded,
+                                          .high = unbounded,
+                                          .shorthand = true,
+                                          .meaning = "The slope for x < 0.",
+                                          .example = "negative_slope: 0.01"}));
+}
+
+static auto row(Tag<Elu>) {
+  return alternative<Elu>(
+      {.path = "elu", .meaning = "x for x > 0, else alpha * (exp(x) - 1).", .example = "- elu"},
+      option(&Elu::alpha, {.path = "alpha",
+                           .low = -unbounded,
+                           .high = unbounded,
+                           .shorthand = true,
+                           .meaning = "The scale for x < 0; the limit for x -> -infinity is -alpha.",
+                           .example = "alpha: 1.0"}));
+}
+
+static auto row(Tag<Softplus>) {
+  return alternative<Softplus>(
+      {.path = "softplus", .meaning = "log(1 + exp(x)), computed without overflow.", .example = "- softplus"});
+}
+
+static auto row(Tag<Layer>) {
+  return keys_of<Layer>(
+      option(&Layer::name, {.path = "name",
+                            .type = Type::layer_name,
+                            .meaning = "The prefix of the layer's parameter names: head.kernel, head.bias.",
+                            .example = "{name: head, dense: 10}",
+                            .fallback_text = "its kind and its index among that kind: conv_0"}),
+      option(&Layer::precision,
+             {.path = "precision",
+              .words = {"float32"},
+              .meaning = "Keeps this layer, or list of layers, in float32 under precision: mixed_bfloat16.",
+              .example = "{dense: 10, precision: float32}",
+              .fallback_text = "the precision of the config"}),
+      alternatives(&Layer::kind));
+}
+
+static constexpr std::array<Word<Weights>, 2> words_of(Tag<Weights>) {
+  return {{{"ema", Weights::ema}, {"raw", Weights::raw}}};
+}
+
+static auto row(Tag<InitialFrom>) {
+  return keys_of<InitialFrom>(
+      option(&InitialFrom::path, {.path = "path",
+                                  .type = Type::path,
+                                  .need = Need::required,
+                                  .shorthand = true,
+                                  .meaning = "A safetensors file, or a run folder.",
+                                  .example = "path: runs/cnn"}),
+      option(&InitialFrom::checkpoint, {.path = "checkpoint",
+                                        .type = Type::integer,
+                                        .low = 1,
+                                        .words = {"last", "best"},
+                                        .meaning = "The checkpoint of a run folder: last, best or a step.",
+                                        .example = "checkpoint: best"}),
+      option(&InitialFrom::weights,
+             {.path = "weights",
+              .meaning = "The weights of a run folder's checkpoint: ema are the averaged ones of train.ema, where the "
+                         "checkpoint has them; raw are those that training continues from.",
+              .example = "weights: raw"}),
+      option(&InitialFrom::member, {.path = "member",
+                                    .low = 0,
+                                    .meaning = "The member of an ensemble's parameters, from 0.",
+                                    .example = "member: 3",
+                                    .fallback_text = "of as many members each its own; of another run there is none"}),
+      option(&InitialFrom::include, {.path = "include",
+                                     .fallback = "[\"*\"]",
+                                     .meaning = "Patterns of the names of the parameters to take; * stands for any "
+                                                "characters, dots too.",
+                                     .example = "include: [\"conv_*\"]"}),
+      option(&InitialFrom::exclude, {.path = "exclude",
+                                     .fallback = "[]",
+                                     .meaning = "Patterns of the names of parameters that keep their default "
+                                                "initialisation.",
+                                     .example = "exclude: [\"head.*\"]"}));
+}
+
+static auto row(Tag<ModelSpec>) {
+  return keys_of<ModelSpec>(
+      choices(&ModelSpec::layers,
+              {.path = "layers",
+               .need = Need::required,
+               .meaning = "The layers, in order. Images are (height, width, channels). A layer is written as a bare "
+                          "name, or as one key with its options.",
+               .example = "layers:\n  - conv: {features: 32, kernel_size: [3, 3]}\n  - relu\n  - flatten\n"
+                          "  - {name: head, dense: 10}",
+               .item = "layer"}),
+      by_hand<ModelSpec>(
+          {.path = "init",
+           .type = Type::choice,
+           .meaning = "Initial values of parameters, by name. By default kernels are LeCun normal and biases are zero.",
+           .example = "init: {from: params.safetensors}",
+           .fallback_text = "random values from the seed"}),
+      section(&ModelSpec::initial_from,
+              {.path = "init.from",
+               .need = Need::alternative,
+               .meaning = "A safetensors file, or a checkpoint of a run, with the initial value of each parameter.",
+               .example = "init: {from: params.safetensors}\ninit: {from: runs/cnn}\n"
+                          "init: {from: {path: runs/cnn, checkpoint: best, exclude: [\"head.*\"]}}"}),
+      option(&ModelSpec::initial_values, {.path = "init.values",
+                                          .type = Type::tensors,
+                                          .need = Need::alternative,
+                                          .low = -unbounded,
+                                          .high = unbounded,
+                                          .meaning = "Initial values as nested lists of numbers; parameters that are "
+                                                     "not listed keep their default initialisation.",
+                                          .example = "init: {values: {dense_0: {kernel: [[1.0]], bias: [0.0]}}}"}));
+}
+
+template struct Section<ModelSpec>;
+template struct Section<InitialFrom>;
+template struct Section<Layer>;
+template struct Choice<LayerKind>;
+
+}  // namespace pmaptrain::spec

@@ -1,0 +1,52 @@
+// What the types of value have in common: texts, errors, lists.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/spec/types/key.h"
+#include "core/spec/yaml/node.h"
+#include "core/spec/yaml/report.h"
+
+namespace pmaptrain::spec {
+
+bool has_word(const std::vector<std::string>& words, std::string_view word);
+// "for example", and the first line of the key's example; empty without one.
+std::string example_of(const Key& key);
+// " of at least 1", " from 0 to 1", " greater than 0"; of integers where they are `whole`.
+std::string range_of(const Key& key, bool whole);
+
+// Report a value that the key does not take, one that is near to what it takes, and one that is empty. They return an
+// invalid node.
+Node wrong_value(const Key& key, const Node& value, const Reporter& reporter);
+Node misspelt_value(const Key& key, const Node& value, const std::string& near, const Reporter& reporter);
+Node empty_value(const Key& key, const Node& value, const Reporter& reporter);
+
+// `value` with its canonical text.
+Node with_text(const Node& value, std::string text);
+// The same, and what it was parsed to.
+template <class T>
+Node with_value(const Node& value, std::string text, T parsed) {
+  Node result = with_text(value, std::move(text));
+  result.parsed = std::move(parsed);
+  return result;
+}
+
+// Checks a list of `length` items (0: any number), each of them by `each`. One invalid item makes it invalid.
+using CheckItem = std::function<Node(const Node& item)>;
+Node check_list(const Key& key, const Node& value, std::size_t length, const Reporter& reporter, const CheckItem& each);
+// The same of any number, and of a scalar as a list of one.
+Node check_list_or_one(const Key& key, const Node& value, const Reporter& reporter, const CheckItem& each);
+
+// Stores the items of a checked list.
+template <class Item, class T>
+void store_items(const Node& list, std::vector<T>& out) {
+  out.clear();
+  for (const Node& item : list.items) Item::store(item, out.emplace_back());
+}
+
+}  // namespace pmaptrain::spec

@@ -1,0 +1,59 @@
+// Lists of numbers.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/spec/spec.h"
+#include "core/spec/types/takes.h"
+
+namespace pmaptrain::spec {
+
+// Key::length integers; 0: any number of them.
+template <>
+struct Takes<std::vector<std::int64_t>> {
+  static const Type type;
+  static void store(const Node& value, std::vector<std::int64_t>& out);
+  static std::string written(const std::vector<std::int64_t>& values);
+};
+
+// Numbers, or one, or one of Key::words.
+struct TakesNumbers {
+  static const Type type;
+};
+
+template <>
+struct Takes<std::vector<double>> : TakesNumbers {
+  static void store(const Node& value, std::vector<double>& out);
+};
+
+template <>
+struct Takes<ClassWeights> : TakesNumbers {
+  static void store(const Node& value, ClassWeights& out);
+};
+
+// Two numbers, the least first.
+template <>
+struct Takes<Range> {
+  static const Type type;
+  static void store(const Node& value, Range& out);
+  static std::string written(const Range& range);
+};
+
+// The same, or one number of at least 0.
+template <>
+struct Takes<Spread> {
+  static const Type type;
+  static void store(const Node& value, Spread& out);
+  static std::string written(const Spread& spread);
+};
+
+// A list of examples, each a list of numbers.
+template <>
+struct Takes<std::vector<std::vector<double>>> {
+  static const Type type;
+  static void store(const Node& value, std::vector<std::vector<double>>& out);
+};
+
+}  // namespace pmaptrain::spec

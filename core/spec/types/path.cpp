@@ -1,0 +1,76 @@
+#include "core/spec/types/path.h"
+
+#include <filesystem>
+
+#include "core/spec/types/leaf.h"
+#include "core/spec/types/schema_text.h"
+#include "core/spec/types/text.h"
+
+namespace pmaptrain::spec {
+namespace {
+
+using Kind = Node::Kind;
+
+std::string path_text(const Key& /*key*/) { return "a path"; }
+std::string path_schema(const Key& /*key*/, Definitions& /*named*/) { return schema::text(); }
+
+// Paths in a file are relative to its folder, paths in an option to the current directory.
+Node check_path(const Key& key, const Node& value, const Reporter& reporter) {
+  if (!value.is(Kind::scalar) || value.text.empty()) return wrong_value(key, value, reporter);
+  std::filesystem::path path(value.text);
+  if (path.is_relative()) {
+    const std::string base = value.source ? value.source->directory : std::string{};
+    path = std::filesystem::absolute(base.empty() ? path : std::filesystem::path(base) / path);
+  }
+  Node result = with_text(value, path.lexically_normal().string());
+  result.quoted = true;
+  return result;
+}
+
+std::string paths_text(const Key& /*key*/) { return "a list of two paths"; }
+std::string paths_schema(const Key& /*key*/, Definitions& /*named*/) { return schema::list_of(schema::text(), 2, 2); }
+
+Node check_paths(const Key& key, const Node& value, const Reporter& reporter) {
+  return check_list(key, value, 2, reporter, [&](const Node& item) { return check_path(key, item, reporter); });
+}
+
+std::string files_text(const Key& /*key*/) { return "a path, or a list of paths"; }
+
+std::string files_schema(const Key& /*key*/, Definitions& /*named*/) {
+  return schema::any_of({schema::text(), schema::list_of(schema::text(), 1)});
+}
+
+Node check_files(const Key& key, const Node& value, const Reporter& reporter) {
+  Node result =
+      check_list_or_one(key, value, reporter, [&](const Node& item) { return check_path(key, item, reporter); });
+  return result.is(Kind::sequence) && result.items.empty() ? empty_value(key, value, reporter) : result;
+}
+
+std::string npz_split_text(const Key& /*key*/) { return "a path, or a list of two names"; }
+
+std::string npz_split_schema(const Key& /*key*/, Definitions& /*named*/) {
+  return schema::any_of({schema::text(), schema::list_of(schema::text(), 2, 2)});
+}
+
+Node check_npz_split(const Key& key, const Node& value, const Reporter& reporter) {
+  if (value.is(Kind::scalar)) return check_path(key, value, reporter);
+  return check_list(key, value, 2, reporter, [&](const Node& item) { return check_text(key, item, reporter); });
+}
+
+}  // namespace
+
+constinit const Type Type::path{path_text, path_schema, check_path};
+constinit const Type Takes<FilePair>::type{paths_text, paths_schema, check_paths};
+constinit const Type Takes<std::vector<std::string>>::type{files_text, files_schema, check_files};
+constinit const Type Takes<Npz::Split>::type{npz_split_text, npz_split_schema, check_npz_split};
+
+void Takes<std::vector<std::string>>::store(const Node& value, std::vector<std::string>& out) {
+  store_items<Takes<std::string>>(value, out);
+}
+
+void Takes<Npz::Split>::store(const Node& value, Npz::Split& out) {
+  const bool names = value.is(Kind::sequence);
+  out = names ? Npz::Split{"", value.items[0].text, value.items[1].text} : Npz::Split{value.text, "", ""};
+}
+
+}  // namespace pmaptrain::spec

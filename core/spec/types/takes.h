@@ -1,0 +1,53 @@
+// How members of a config's structs are written: the type of their value, and the way from a checked value to the
+// member.
+#pragma once
+
+#include <concepts>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "core/spec/types/type.h"
+
+namespace pmaptrain::spec {
+
+template <class T>
+struct Tag {};
+
+// Of a member of type T. A specialisation has
+//   static constexpr const Type& type;                       what a key of such a member takes, unless its row says
+//   more static void store(const Node& value, T& out);            from a checked value static std::string written(const
+//   T& value);              as YAML; only if members of T have a default
+template <class T>
+struct Takes;
+
+template <class T>
+struct Takes<std::optional<T>> {
+  static constexpr const Type& type = Takes<T>::type;
+  static void store(const Node& value, std::optional<T>& out) { Takes<T>::store(value, out.emplace()); }
+};
+
+// A word and its enumerator. `words_of(Tag<T>)`, beside the row with the member, lists all words of an enumeration.
+template <class T>
+using Word = std::pair<std::string_view, T>;
+
+template <class T>
+requires std::is_enum_v<T>
+struct Takes<T> {
+  static constexpr const Type& type = Type::word;
+  static void store(const Node& value, T& out) {
+    for (const auto& [word, meant] : words_of(Tag<T>{})) {
+      if (value.text == word) out = meant;
+    }
+  }
+  static std::string written(T value) {
+    for (const auto& [word, meant] : words_of(Tag<T>{})) {
+      if (meant == value) return std::string(word);
+    }
+    return {};
+  }
+};
+
+}  // namespace pmaptrain::spec

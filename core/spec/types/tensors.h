@@ -1,0 +1,19 @@
+// Tensors by name: maps of names, or of their parts, to nested lists of numbers.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "core/spec/spec.h"
+#include "core/spec/types/takes.h"
+
+namespace pmaptrain::spec {
+
+// By dotted path; of duplicates the first.
+template <>
+struct Takes<std::map<std::string, Tensor>> {
+  static constexpr const Type& type = Type::tensors;
+  static void store(const Node& value, std::map<std::string, Tensor>& out);
+};
+
+}  // namespace pmaptrain::spec

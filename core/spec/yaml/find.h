@@ -1,0 +1,31 @@
+// Values in a checked tree, and the places of errors about them.
+#pragma once
+
+#include <string_view>
+
+#include "core/base/error.h"
+#include "core/spec/yaml/node.h"
+
+namespace pmaptrain::spec {
+
+// The value of a key of a checked map; null if it is missing or invalid.
+const Node* get(const Node* map, std::string_view key);
+// The value at a dotted path; `map` itself for an empty path.
+const Node* get_path(const Node* map, std::string_view path);
+
+// The chosen alternative of a choice: its name and its options; null if there is no valid one.
+struct Chosen {
+  const Node* name = nullptr;
+  const Node* options = nullptr;
+};
+
+// The first node set by an option: `node` itself or a node below it; null if there is none.
+const Node* overridden(const Node& node);
+
+// The place of errors about a value: the part set by an option, or else the value itself.
+Place error_place(const Node& node);
+Place error_place(const Chosen& chosen);
+// The same for the value of a key, valid or not.
+Place error_place(const Node* map, std::string_view key);
+
+}  // namespace pmaptrain::spec
