@@ -1,4 +1,6 @@
 // Binds a checked `data` to a DataSpec.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -146,7 +148,7 @@ class DataBinder {
                                               [&](const ColumnName& name) { return name.text == column; });
       if (part != parts.end() ? part->second != "an input" : inputs_are_named) {
         const std::string what = part != parts.end() ? part->second : "no input";
-        reporter_.report(missing.keys[i], "the column '" + column + "' is " + what + "; missing is for inputs",
+        reporter_.report(missing.keys[i], fmt::format("the column '{}' is {}; missing is for inputs", column, what),
                          "remove it");
       } else if (word == "mean" && is_categorical) {
         reporter_.report(missing.items[i], "the column '" + column + "' is categorical, and categories have no mean",

@@ -130,6 +130,7 @@ class EnsembleBinder {
 
   void refuse(const Node& key, const std::vector<Variable>& variables) const {
     std::vector<std::string> paths;
+    paths.reserve(variables.size());
     for (const Variable& variable : variables) paths.push_back(variable.path);
     const std::string all = "keys of this config that can: " + join(paths, ", ");
     const Node* const value = get_path(&config_, key.text);

@@ -148,7 +148,7 @@ class Checker {
     // "b1=0.9", "b1:0.9"
     const std::size_t end = name.text.find_first_of("=:");
     if (end != std::string::npos && !name.quoted && same_letters(name.text.substr(0, end), known)) {
-      const std::string meant = nearest(name.text.substr(0, end), known);
+      std::string meant = nearest(name.text.substr(0, end), known);
       reporter_.report(name, unknown, "write '" + meant + ": " + name.text.substr(end + 1) + "'");
       return meant;
     }
@@ -171,7 +171,7 @@ class Checker {
       reporter_.report(name, unknown, map + " takes no options");
       return {};
     }
-    const std::string near = nearest(name.text, known);
+    std::string near = nearest(name.text, known);
     // The key may be in the wrong map.
     auto others = near.empty() ? find_ending(name.text) : std::vector<const Key*>{};
     std::erase_if(others, [](const Key* other) { return is_in_alternative(*other); });

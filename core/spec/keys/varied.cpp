@@ -24,7 +24,7 @@ std::string varied_text(const Key& /*key*/) { return "a map of keys to lists wit
 // Dotted keys, or nested maps of their parts. Of items of lists and in nested maps, the ranges are beyond a schema, but
 // for seeds, which alone are called so.
 std::string varied_schema(const Key& /*key*/, Definitions& named) {
-  const std::string map = R"({"$ref": "#/$defs/varied"})";
+  std::string map = R"({"$ref": "#/$defs/varied"})";
   std::vector<std::string> dotted;
   for (const Key& key : keys()) {
     if (!key.varies || is_in_list(key)) continue;

@@ -16,7 +16,8 @@ std::string tensors_text(const Key& /*key*/) { return "a map of parameters to ne
 
 // Nested maps of nested lists, which is why they have names of their own.
 std::string tensors_schema(const Key& key, Definitions& named) {
-  const std::string tensor = R"({"$ref": "#/$defs/tensor"})", map = R"({"$ref": "#/$defs/tensors"})";
+  const std::string tensor = R"({"$ref": "#/$defs/tensor"})";
+  std::string map = R"({"$ref": "#/$defs/tensors"})";
   named.emplace_back("tensor", schema::any_of({schema::number(key), schema::list_of(tensor, 1)}));
   named.emplace_back("tensors", R"({"type": "object", "additionalProperties": )" + schema::any_of({tensor, map}) + "}");
   return map;

@@ -100,7 +100,7 @@ class Builder : public YAML::EventHandler {
   void OnDocumentEnd() override {}
   bool is_first_indented() const {
     const auto first = std::find_if(parsed_lines_.begin(), parsed_lines_.end(), [](const std::string& line) {
-      const std::size_t at = line.find_first_not_of(" ");
+      const std::size_t at = line.find_first_not_of(' ');
       return at != std::string::npos && line[at] != '#';
     });
     return first != parsed_lines_.end() && first->starts_with(" ");
