@@ -11,10 +11,10 @@ namespace {
 // The frame of a TFRecord: the length of the data, a checksum of the length, the data, a checksum of the data.
 constexpr std::size_t length_bytes = 8, checksum_bytes = 4, frame_bytes = length_bytes + 2 * checksum_bytes;
 
-// Rotated and shifted, so that the checksum of data that has checksums in it stays meaningful.
+// Rotated and offset, so that a checksum of data that contains checksums is still useful.
 std::uint32_t masked(std::uint32_t crc) { return std::rotr(crc, 15) + 0xa282ead8U; }
 
-// Little-endian, as both formats have all numbers.
+// Little-endian, as in both formats.
 template <class T>
 void append(std::string& to, T value) {
   static_assert(std::endian::native == std::endian::little);
@@ -75,7 +75,7 @@ std::string event_at(double wall_time, std::int64_t step) {
   return event;
 }
 
-// Takes a varint from the front of `bytes`.
+// Removes a varint from the front of `bytes` and returns it.
 std::optional<std::uint64_t> take_varint(std::string_view& bytes) {
   std::uint64_t value = 0;
   for (int shift = 0; shift < 64 && !bytes.empty(); shift += 7) {
@@ -93,7 +93,7 @@ struct WireField {
   std::string_view bytes;   // of anything else
 };
 
-// Takes a field from the front of a message; none where that is damaged.
+// Removes a field from the front of a message and returns it; none if the field is damaged.
 std::optional<WireField> take_field(std::string_view& message) {
   const auto key = take_varint(message);
   if (!key) return std::nullopt;
@@ -113,7 +113,7 @@ std::optional<WireField> take_field(std::string_view& message) {
   return field;
 }
 
-// The first field of this number; none where there is none.
+// The first field with this number; none if there is no such field.
 std::optional<WireField> find_field(std::string_view message, std::uint32_t number) {
   while (!message.empty()) {
     const auto field = take_field(message);

@@ -11,24 +11,24 @@
 
 namespace pmaptrain::train {
 
-// A tag ("train/loss") and its value, which the file holds as f32; it may be NaN or infinite.
+// A tag ("train/loss") and its value, which may be NaN or infinite. The file holds it as f32.
 using Scalar = std::pair<std::string, double>;
 
-// Encoded events, in their frames. Times are in seconds since 1970.
-std::string version_record(double wall_time);  // which every file begins with
-// Whoever reads it forgets what earlier files say of `step` and later steps.
+// Encoded events in their frames. Times are in seconds since 1970.
+std::string version_record(double wall_time);  // the first record of every file
+// Tells readers to forget what earlier files contain for `step` and later steps.
 std::string restart_record(double wall_time, std::int64_t step);
 std::string scalars_record(double wall_time, std::int64_t step, std::span<const Scalar> scalars);
 
-// The bytes of the record that `bytes` begins with, by its frame; all of them where they are less than a frame or the
-// frame is of more.
+// The length of the first record in `bytes`, from its frame. If `bytes` is shorter than a frame, or than the record,
+// returns the length of `bytes`.
 std::size_t record_bytes(std::string_view bytes);
 
-// The record that `bytes` begins with. None for what is no whole record of a message with the right checksums.
+// The first record in `bytes`. None if there is no complete record of a message with correct checksums.
 struct RecordAt {
-  std::int64_t step = 0;  // 0 where it names none
-  std::string tag;        // of its first scalar; empty: it has none
-  std::size_t bytes = 0;  // of the record
+  std::int64_t step = 0;  // 0 if the record has none
+  std::string tag;        // the tag of its first scalar; empty if it has none
+  std::size_t bytes = 0;  // the length of the record
 };
 std::optional<RecordAt> read_record(std::string_view bytes);
 

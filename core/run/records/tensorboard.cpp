@@ -28,7 +28,7 @@ double wall_time() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-// Of digits alone.
+// Parses a number of digits only.
 std::optional<std::int64_t> number_in(std::string_view text) {
   std::int64_t value = 0;
   const auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -36,10 +36,10 @@ std::optional<std::int64_t> number_in(std::string_view text) {
   return whole ? std::optional(value) : std::nullopt;
 }
 
-// The second in the name of an event file of ours; none for another name.
-constexpr off_t most_bytes = off_t{1} << 30;  // of a file that is read to be cut: millions of lines
+constexpr off_t most_bytes = off_t{1} << 30;  // limit for files that are cut: millions of lines
 constexpr std::size_t second_digits = 10;     // as next_file() writes them
 
+// The second in the name of an event file of ours; none for another name.
 std::optional<std::int64_t> second_of(std::string_view name) {
   if (!name.starts_with(file_prefix) || !name.ends_with(file_suffix)) return std::nullopt;
   if (name.size() < file_prefix.size() + file_suffix.size()) return std::nullopt;
@@ -55,7 +55,7 @@ MemberNumber member_in(std::string_view folder) {
 
 std::string member_folder(std::int64_t member) { return fmt::format("{}{}", member_prefix, member); }
 
-// TensorBoard reads the files of a folder in the order of their names, and never goes back to an earlier one.
+// TensorBoard reads the files of a folder in the order of their names, and never returns to an earlier one.
 std::string next_file(const Directory& folder) {
   std::int64_t second = std::max<std::int64_t>(0, static_cast<std::int64_t>(wall_time()));
   for (const std::string& name : folder.names()) {
@@ -71,7 +71,7 @@ std::vector<Scalar> scalars_of(const std::string& prefix, const Measures& measur
   return scalars;
 }
 
-// Why a run's file could not be read or cut.
+// Why an event file could not be read or cut.
 struct Failure {
   int error = 0;
 };
@@ -83,14 +83,14 @@ std::string read_all(int fd, off_t size) {
     const ssize_t got = ::pread(fd, bytes.data() + count, bytes.size() - count, static_cast<off_t>(count));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) throw Failure{errno};
-    if (got == 0) break;  // it was cut meanwhile
+    if (got == 0) break;  // the file was cut meanwhile
     count += static_cast<std::size_t>(got);
   }
   bytes.resize(count);
   return bytes;
 }
 
-// Cuts event files back to a step.
+// Removes the records after a step from event files.
 class Cutter {
  public:
   Cutter(std::int64_t step, std::vector<std::string>& warnings) : warnings_(warnings) { kept_.step = step; }
@@ -191,7 +191,7 @@ void TensorBoard::on(const Event& event) {
     }
   } else if (const auto* const epochs = std::get_if<std::vector<EpochEnded>>(&event)) {
     for (const EpochEnded& epoch : *epochs) {
-      // Of epochs of one step, the log interval says which are shown.
+      // If an epoch has one step, the log interval decides which epochs are shown.
       if (steps_per_epoch_ <= 1 || epoch.step % steps_per_epoch_ != 0) continue;
       write(epoch.member, epoch.step, scalars_of("train/epoch_", epoch.measures));
     }

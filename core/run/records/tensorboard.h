@@ -1,4 +1,4 @@
-// TensorBoard's event files of a run: tensorboard/ in the run folder, for `tensorboard --logdir`.
+// TensorBoard's event files: the folder tensorboard/ in a run folder, for `tensorboard --logdir`.
 #pragma once
 
 #include <cstdint>
@@ -18,23 +18,23 @@ namespace pmaptrain::train {
 
 inline constexpr std::string_view tensorboard_folder = "tensorboard";
 
-// Whether a run writes an entry of this name in its folder tensorboard/: an event file, or the folder of a member.
+// Whether a run writes an entry of this name in tensorboard/: an event file, or the folder of a member.
 bool is_event_entry(const std::string& name);
 
-// The scalars of each logged step, epoch and evaluation, in one event file for each process that a run has; of an
-// ensemble each member has files of its own, in member-<number>/. Each line of metrics.jsonl is one record, written at
-// once; only the means of an epoch that is not complete are left out.
+// Writes the scalars of each logged step, epoch and evaluation. Each process of a run writes one event file; for an
+// ensemble, one for each member, in member-<number>/. Each line of metrics.jsonl becomes one record, in one write,
+// except for the means of an incomplete epoch.
 class TensorBoard {
  public:
-  // Where a run continues, and what the files have of that step: a process may have been killed between a record and
-  // the next checkpoint. Those records are not written again.
+  // The step from which a run continues, and the records that the files already have of that step, because a process
+  // was killed between a record and the next checkpoint. These records are not written again.
   struct Resumed {
     std::int64_t step = 0;
-    std::set<std::pair<MemberNumber, std::string>> told;  // members, and the first tags of records
+    std::set<std::pair<MemberNumber, std::string>> told;  // members, and the first tags of their records
   };
 
-  // Begins a file for each member, which comes after those that are there. `members`: of an ensemble; 0 without one.
-  // The run folder outlives this. What cannot be written is warned of.
+  // Creates a file for each member, named to follow the existing files. `members` is the size of an ensemble, or 0
+  // without one. The run folder outlives this. Warns of files that cannot be written.
   TensorBoard(const Directory& run, std::int64_t members, Resumed resumed, const Warn& warn);
 
   void on(const Event& event);
@@ -46,14 +46,14 @@ class TensorBoard {
 
   Directory folder_;
   Resumed resumed_;
-  bool holds_open_ = true;  // of many members the files would be too many
+  bool holds_open_ = true;  // false for many members: too many open files
   std::int64_t steps_per_epoch_ = 0;
-  std::string problem_;           // why there are no files at all
+  std::string problem_;           // why there are no files
   std::deque<AppendFile> files_;  // by member
 };
 
-// Takes out of a run's event files what they say of steps after `step`, which a resumed run takes again. A file that is
-// damaged is cut where the damage begins. Adds to `warnings` what was damaged, or could not be cut.
+// Removes from a run's event files the records of steps after `step`, which a resumed run repeats. A damaged file is
+// cut where the damage begins. Adds to `warnings` the files that were damaged or could not be cut.
 TensorBoard::Resumed cut_event_files(const Directory& run, std::int64_t step, std::vector<std::string>& warnings);
 
 }  // namespace pmaptrain::train
