@@ -27,8 +27,8 @@ struct Benchmark {
 // `seconds`. Also warms up.
 double estimate_step(Module& module, std::size_t entry, double seconds);
 
-// Times `steps` training steps (at least 1) on one batch, in groups that are long enough for the clock. By default 200
-// steps, or fewer if 200 take more than 0.2 seconds. Throws Error: data, or resource.
+// Times `steps` training steps (at least 1) on one batch, in groups that are long enough for the clock. By default as
+// many steps as 0.2 seconds hold, at least 200. Throws Error: data, or resource.
 Benchmark benchmark(const train::Setup& setup, std::optional<std::int64_t> steps = {});
 
 }  // namespace pmaptrain::report
