@@ -24,7 +24,7 @@ struct ValueFacts {
   // outside is used until the loop's last equation; outputs and updates are used by the number after the last equation.
   int defined = 0;
   int last_use = 0;
-  int uses = 0;  // by equations, results of regions, outputs and updates; without uses of views
+  int uses = 0;  // counts equations, results of regions, outputs and updates; views count separately
 };
 
 struct Facts {

@@ -37,7 +37,7 @@ class MemberOutputs {
   data::BatchPlan batch_;
   std::int64_t members_ = 1;
   std::unique_ptr<Module> module_;
-  std::vector<std::byte> targets_;  // memory for the targets of a batch, which the loader fills and nothing reads
+  std::vector<std::byte> targets_;            // the targets that the loader fills in, which nothing reads
   std::vector<std::vector<std::byte>> rows_;  // by member
   std::optional<data::Loader> loader_;        // the last member: its thread uses the others
 };

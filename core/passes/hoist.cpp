@@ -127,9 +127,8 @@ class LoopHoister {
   Equation& loop_;
   std::vector<Equation>& before_;
   std::vector<Equation> staying_;
-  std::unordered_map<std::int32_t, Value> outside_;  // by value of the region: the same value before the loop
-  std::unordered_map<std::int32_t, std::size_t>
-      free_;  // invariant values that cost nothing, with their indices in staying_
+  std::unordered_map<std::int32_t, Value> outside_;     // by value of the region: the same value before the loop
+  std::unordered_map<std::int32_t, std::size_t> free_;  // invariant values that cost nothing: indices in staying_
   std::unordered_map<std::int32_t, Value> roots_;
   std::unordered_map<std::int32_t, int> reads_;  // by root: uses by equations and results of the region
   std::vector<Value> params_, operands_;         // the new consts

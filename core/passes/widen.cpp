@@ -73,8 +73,7 @@ class Widener {
     Equation& maker = equations[*made];
     if (!in_one_scope(maker, equations[at])) return false;
     if (maker.op.as<ops::Cast>() != nullptr && program_.type(maker.operands.front()).dtype == DType::f32) {
-      equations[at].operands.front() =
-          maker.operands.front();  // now a cast to its own type, which remove_identities removes
+      equations[at].operands.front() = maker.operands.front();  // remove_identities removes a cast to its own type
       any_ = true;
       return false;
     }

@@ -37,7 +37,7 @@ struct KernelReport {
   double seconds() const;
 };
 
-// The report of the first entry of what the backend would load.
+// The report of the first entry of `source`, as the backend would load it.
 KernelReport kernel_report(const Backend& backend, const Source& source);
 // The report of the first entry of the backend's module, measured on the batch in slot 0. The module must outlive the
 // report, and its inputs must be set. Takes a few tenths of a second, or some steps if these are longer; and then the

@@ -150,8 +150,7 @@ void distant_inputs(const Setup& setup, std::vector<std::string>& out) {
   const std::int64_t examples = std::clamp<std::int64_t>(most_numbers / numel(input.shape), 1, train.size());
   std::vector<float> row(numbers), first;
   std::vector<std::byte> target(train.target().bytes());
-  std::vector<double> sums(channels),
-      squares(channels);  // of differences from the first example, which may be far from 0
+  std::vector<double> sums(channels), squares(channels);  // of differences from the first example: values may be large
   for (std::int64_t i = 0; i < examples; ++i) {
     train.read(i * train.size() / examples, reinterpret_cast<std::byte*>(row.data()), target.data());
     if (first.empty()) first = row;

@@ -13,8 +13,8 @@ namespace {
 
 using Changes = std::vector<spec::Change>;
 
-// The changes that config.yaml records in addition to those of the checkpoint. None if the record does not begin with
-// the checkpoint's changes, because it then belongs to other steps than those of this run.
+// The changes that config.yaml records in addition to those of the checkpoint. If the record does not begin with the
+// checkpoint's changes, it belongs to steps that the run no longer has, and there are none.
 Changes recorded_after(const Changes& of_checkpoint, const Changes& recorded) {
   const auto [end, rest] = std::mismatch(of_checkpoint.begin(), of_checkpoint.end(), recorded.begin(), recorded.end());
   return end == of_checkpoint.end() ? Changes(rest, recorded.end()) : Changes();

@@ -115,7 +115,7 @@ struct MemberEnded {
   std::optional<Best> best;        // the best evaluation that has a checkpoint, if any
   std::int64_t steps = 0;          // fewer than the run's if it ended before the others
   std::int64_t steps_skipped = 0;  // steps among them that changed nothing (train.on_nonfinite: skip)
-  std::string reason;  // why it ended before the run: early_stopping, nonfinite or another guard; else empty
+  std::string reason;              // why it ended early: early_stopping, nonfinite or another guard; else empty
   std::vector<Comparison> comparisons;
   Confusions confusions = {};  // of the last evaluations
   // The keys in which members differ, and this member's values: "optimizer.learning_rate", "0.001".
