@@ -11,7 +11,7 @@ class Walk {
  public:
   explicit Walk(const Program& program) : program_(program) {}
 
-  // `times`: how often loops repeat these equations. `inside`: of an equation that computes them at once.
+  // `times`: the number of times that these equations run. `inside`: whether they are inside a fused equation.
   void add(const std::vector<Equation>& equations, double times, bool inside) {
     for (const Equation& equation : equations) add(equation, times, inside);
   }

@@ -1,17 +1,17 @@
-// What one step of a program costs.
+// The cost of one step of a program.
 #pragma once
 
 #include "core/graph/program.h"
 
 namespace pmaptrain {
 
-// Floating operations and bytes read and written over the whole mesh, loops counted as often as they run; work on
-// replicated values counts once. Views cost nothing; of a chain of equations inside a fused one, only the arithmetic
-// does. `wire` is what each device sends, by the axes of the collective.
+// Floating operations, and bytes read and written, over the whole mesh. A loop's body counts once for each iteration;
+// work on replicated values counts once. Views cost nothing. Inside a fused equation, only the arithmetic counts.
+// `wire` has the bytes that each device sends, by the axes of the collective.
 Cost cost_of(const Program& program);
-// The same of one equation, carried out once.
+// The cost of one equation, run once.
 Cost cost_of(const Program& program, const Equation& equation);
-// The floating operations of the equations that a fused one computes at once, on one device.
+// The floating operations of the equations inside a fused equation, on one device.
 double flops_inside(const Program& program, const Equation& equation);
 
 }  // namespace pmaptrain

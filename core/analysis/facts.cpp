@@ -57,7 +57,7 @@ class Analyser {
       define(result, stage);
       if (equation.op.rules().view) alias(result, equation.operands.front());
     }
-    // A region that is no loop computes inside of its equation.
+    // The region of another op than a loop is computed inside its equation.
     for (const Region& region : equation.regions) visit_inside(region, stage);
   }
 
@@ -72,7 +72,7 @@ class Analyser {
 
   void alias(Value result, Value operand) { at(result).root = at(operand).root; }
 
-  // The body runs several times: what it reads from outside lives until its end.
+  // The body runs several times, so values that it reads from outside live until its end.
   void visit_loop(const Equation& equation) {
     const LoopRule loop = equation.op.loop();
     const Region& region = equation.regions.front();

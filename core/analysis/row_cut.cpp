@@ -18,7 +18,8 @@ class Crossing {
   }
 
  private:
-  // Of a value that is read where no piece is: a sum over the rows of each device.
+  // Called for a value that is read by an equation which runs on no piece. A partial value is then the sum over the
+  // rows of each device.
   void add_sum(Value value) {
     if (rows_.of(value) == RowKind::partial) axes_ = axes_ | rows_.axes;
   }
@@ -30,10 +31,10 @@ class Crossing {
       const Value operand = equation.operands[i];
       if (on_rows) {
         if (rows_.of(operand) == RowKind::partial || rows_.of(operand) == RowKind::uniform)
-          continue;  // the piece's own
+          continue;  // belongs to the piece
         const Reads how = reads_of(program_, facts_, rows_, equation, i);
         if (how == Reads::whole) axes_ = axes_ | facts_.root_of(operand).axes;
-        // There are as many equal rows as a device has.
+        // The operand has as many equal rows as one device.
         if (how == Reads::any_rows) axes_ = axes_ | rows_.axes;
       } else if (sums && rows_.of(operand) == RowKind::partial) {
         axes_ = axes_ | (program_.type(operand).varying - equation.op.axes());

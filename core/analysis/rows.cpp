@@ -11,7 +11,7 @@
 namespace pmaptrain {
 namespace {
 
-// One number of rows, tried on a whole program.
+// Tries one number of rows on a whole program.
 class Trial {
  public:
   Trial(const Program& program, const Facts& facts, std::int64_t count, AxisSet axes)
@@ -51,7 +51,7 @@ class Trial {
     return cost.flops + cost.bytes;
   }
 
-  // Whether its rows are there to be read: by a chain's region, as far as its parameters say.
+  // Whether the rows of `value` can be read. Inside a chain's region, only the kinds of its parameters tell.
   bool gives_rows(Value value, Inside inside) {
     if (kind(value) == RowKind::rows || equal(value)) return true;
     return inside != Inside::chain && rows_.has_rows(program_, facts_, value);
@@ -71,7 +71,7 @@ class Trial {
     for (Value result : equation.results) kind(result) = found;
   }
 
-  // Of every element of a result, where it is known.
+  // The value of every element of a result, if it is known and the same.
   std::optional<double> splat_of(const Equation& equation) {
     const OpRules& rules = equation.op.rules();
     if (rules.splat != nullptr) return rules.splat(equation.op.data());
@@ -81,7 +81,7 @@ class Trial {
   bool equal(Value value) const { return rows_.equal[static_cast<std::size_t>(value.id)]; }
   void set_equal(Value value) { rows_.equal[static_cast<std::size_t>(value.id)] = true; }
 
-  // Each row needs all of every operand, or a row of what has equal rows.
+  // Whether all rows of the results are equal: each row depends on all of an operand, or on one of its equal rows.
   bool has_equal_rows(const Equation& equation) {
     if (!equation.regions.empty() || (!equation.op.local() && !equation.op.rules().view)) return false;
     const RowRule rule =
@@ -130,14 +130,14 @@ class Trial {
   }
 
   bool keeps(const Equation& equation, const RowRule& rule, Inside inside) {
-    bool any = inside != Inside::program;  // each row from complete values alone
+    bool any = inside != Inside::program;  // in a region, rows may depend on complete values only
     for (std::size_t i = 0; i < equation.operands.size(); ++i) {
       const Value operand = equation.operands[i];
       if (!rule.reads_all_of(i)) {
         if (!gives_rows(operand, inside)) return false;
         any = any || kind(operand) == RowKind::rows || comes_from_batch(operand);
       } else if (kind(operand) == RowKind::rows) {
-        return false;  // a row would need them all
+        return false;  // a row would need all of its rows
       }
     }
     return any;
@@ -168,7 +168,7 @@ class Trial {
     }
     if (fits) {
       for (std::size_t i = 0; i < region.results.size(); ++i) kind(equation.results[i]) = kind(region.results[i]);
-      // One call makes them all: of rows, or sums.
+      // One call computes all results, so all are rows or all are sums.
       const RowKind first = kind(equation.results.front());
       fits = std::all_of(equation.results.begin(), equation.results.end(),
                          [&](Value result) { return kind(result) == first; });
@@ -193,7 +193,7 @@ class Trial {
         fits = fits && type(operand).varying == rows_.axes && splat(operand) == 0.0;
         kind(param) = RowKind::partial;
       } else {
-        // What is complete, and has the same rows on every device.
+        // The operand is complete and has the same rows on every device.
         fits = fits && is_cut_shape(param) && kind(operand) == RowKind::whole &&
                facts_.root_of(operand).axes == rows_.axes;
         kind(param) = RowKind::rows;
@@ -214,7 +214,7 @@ class Trial {
     if (!fits || !any) forget(equation);
   }
 
-  // It is whole after all, with everything inside.
+  // Marks the equation, and everything inside it, as whole.
   void forget(const Equation& equation) {
     for (Value result : equation.results) kind(result) = RowKind::whole;
     for (const Region& region : equation.regions) {
@@ -227,7 +227,7 @@ class Trial {
   const Facts& facts_;
   Rows rows_;
   std::vector<std::optional<double>> splat_;  // by value: of every element
-  std::set<std::int32_t> batch_;              // roots of batch inputs with the rows in question
+  std::set<std::int32_t> batch_;              // roots of batch inputs with this number of rows
   TypeList operand_types_, result_types_;
 };
 

@@ -1,5 +1,5 @@
-// Which equations of a program can run on some of the rows (dimension 0) of the devices' values, and how their results
-// depend on the rest: what lets a backend cut the work of one logical device.
+// Finds the equations of a program that can run on some rows (dimension 0) of the devices' values, and how their
+// results depend on the other rows. With it a backend can cut the work of one logical device.
 #pragma once
 
 #include <cstdint>
@@ -11,26 +11,27 @@
 namespace pmaptrain {
 
 enum class RowKind : std::uint8_t {
-  whole,    // computed from all rows at once, or from none
-  rows,     // row i from the rows i of other values, and from values that are complete
-  partial,  // a sum over rows: of some rows it is an addend of that sum
-  uniform,  // from complete values alone, among equations on rows: the same for any rows
+  whole,    // computed from all rows at once, or from no rows
+  rows,     // row i depends on the rows i of other values, and on complete values
+  partial,  // a sum over rows; computed from some rows, it is an addend of that sum
+  uniform,  // from complete values only, in equations on rows: the same for all rows
 };
 
 struct Rows {
-  std::int64_t count = 0;      // of one device, or of one iteration of a loop; 0: no equation is cut
-  AxisSet axes;                // over which the values that are cut vary
+  std::int64_t count = 0;      // rows of one device, or of one iteration of a loop; 0: no equation is cut
+  AxisSet axes;                // the axes over which cut values vary
   std::vector<RowKind> kinds;  // by value
-  std::vector<bool> equal;     // by value: whether all of its rows are equal, as those of a broadcast
+  std::vector<bool> equal;     // by value: whether all of its rows are equal, as in a broadcast
 
   RowKind of(Value value) const { return kinds[static_cast<std::size_t>(value.id)]; }
-  // Whether `equation` runs on rows: one of its results is not whole.
+  // Whether `equation` runs on rows, which is so if one of its results is not whole.
   bool runs_on_rows(const Equation& equation) const;
-  // Whether there are `count` rows of `value` on every device, cut or not.
+  // Whether `value` has `count` rows on every device, cut or not.
   bool has_rows(const Program& program, const Facts& facts, Value value) const;
 };
 
-// Of the numbers of rows that there are, the one by which most work (floating operations and bytes) is cut.
+// Tries each number of rows in the program, and returns the one that cuts the most work (floating operations and
+// bytes).
 Rows find_rows(const Program& program, const Facts& facts);
 
 }  // namespace pmaptrain

@@ -68,7 +68,7 @@ void check_same_members(const spec::Spec& spec, const RunState& state) {
              "use it with the run's own ensemble; --member N chooses one member");
 }
 
-// The rows, and what orders them by a probability.
+// The gathered rows, and the memory to sort them by a probability.
 std::size_t gathered_bytes(const EvaluationPlan& plan, const model::Model& model) {
   const auto columns = static_cast<std::size_t>(model::row_size(model));
   const auto rows = static_cast<std::size_t>(plan.batch.rows() * plan.batch.steps_per_epoch);
@@ -89,7 +89,7 @@ Evaluator::Evaluator(Module& module, std::size_t entry, const EvaluationPlan& pl
 }
 
 void Evaluator::add_step(Sums& sums, std::int64_t member) {
-  // The outputs are the parts in their order, then the count.
+  // The outputs are the parts in their order, followed by the count.
   const auto output = [&](std::size_t i) {
     return numbers(module_, module_.output(entry_, i), {0, member});  // waits for the step
   };
@@ -192,7 +192,8 @@ std::vector<Evaluation> CheckpointEvaluation::of_members() const {
   const spec::Spec& spec = spec::member_spec(loaded_.spec, members_.front());
   const RunState& state = trained_.state;
   const model::Model model = model_for(members_.front());
-  // In the batches of the run, whose sums are rounded alike; batch_size: all is its training split.
+  // The batches are as large as the run's, so that sums are rounded alike. If batch_size is all, that is the size of
+  // the training split.
   const EvaluationPlan plan = plan_evaluation(model, spec, split_, data_.of(split_),
                                               data::rows_at_once(spec.data, spec.mesh.mesh, state.train_examples));
   Source source{
@@ -220,7 +221,7 @@ std::vector<Evaluation> CheckpointEvaluation::of_members() const {
   return results;
 }
 
-// The members' outputs are computed by one module, and the measures of their means by another.
+// One module computes the outputs of the members, and another one the measures of their means.
 Evaluation CheckpointEvaluation::of_average() const {
   const spec::Spec& spec = spec::member_spec(loaded_.spec, members_.front());
   const model::Model model = model_for(members_.front());

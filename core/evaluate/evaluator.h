@@ -1,4 +1,4 @@
-// Evaluation of parameters on a split, on all devices, every example counted once.
+// Evaluates parameters on a split, on all devices. Every example counts once.
 #pragma once
 
 #include <atomic>
@@ -28,31 +28,32 @@ struct Evaluation {
   std::int64_t examples = 0;
   double seconds = 0;  // of all members
   std::int64_t member = 0;
-  std::string checkpoint = {};            // evaluate_checkpoint(): whose parameters these are, "step-00000100"
-  std::vector<std::string> classes = {};  // their names; empty where they are numbers
-  bool together = false;                  // of the mean of what several members say
+  std::string checkpoint = {};            // the checkpoint of evaluate_checkpoint(), "step-00000100"
+  std::vector<std::string> classes = {};  // names of classes; empty if they have only numbers
+  bool together = false;                  // whether this evaluates the mean of several members
   std::optional<model::ConfusionMatrix> confusion = {};
 };
 
-// What an evaluation of one member gathers for metrics that need rows.
+// The bytes that an evaluation of one member gathers for metrics that need a row of numbers for each example.
 std::size_t gathered_bytes(const EvaluationPlan& plan, const model::Model& model);
 
 class Evaluator {
  public:
-  // The module's entry `entry` has the program of `plan`, for `model`; module and model outlive this. Starts the thread
-  // that reads batches ahead. Throws Error (resource): also where what metrics gather of each example does not fit.
+  // `entry` is the module's entry with the program of `plan`, for `model`; module and model outlive this. Starts the
+  // thread that reads batches ahead. Throws Error (resource), also if the gathered rows do not fit into memory.
   Evaluator(Module& module, std::size_t entry, const EvaluationPlan& plan, const model::Model& model);
 
-  // Of the parameters that the module has of these members, one of each. None once `stop`, asked before each batch, is
-  // not zero: what was measured until then is of no split. `progress` is called before each batch.
-  // `fill` is called before a batch is run, with its slot: for inputs that no dataset has.
+  // Evaluates the parameters that the module holds for these members, and returns one evaluation for each. Returns none
+  // if `stop`, which is read before each batch, is not zero, because a part of a split has no evaluation. `progress` is
+  // called before each batch. `fill` is called with the slot of a batch before it runs, to set inputs that the dataset
+  // does not have.
   using Progress = std::function<void(std::int64_t batch, std::int64_t batches)>;
   using Fill = std::function<void(int slot)>;
   std::vector<Evaluation> run(std::span<const std::int64_t> members, const std::atomic<int>* stop = nullptr,
                               const Progress& progress = {}, const Fill& fill = {});
 
  private:
-  // What is added up, and gathered, of one member.
+  // The sums and gathered rows of one member.
   struct Sums {
     std::vector<std::vector<double>> parts;  // in the order of measure_parts
     double count = 0;
@@ -69,37 +70,36 @@ class Evaluator {
   data::Loader loader_;
 };
 
-// The members of a run that are meant: all of them, or the one that is asked for. Throws Error (usage) for one that
-// there is not.
+// The members of a run that are selected: all of them, or `member`. Throws Error (usage) if `member` does not exist.
 std::vector<std::int64_t> chosen_members(const spec::Spec& spec, MemberNumber member);
-// The config may have options that the run's has not. Throws Error (usage) where the checkpoint has other members.
+// Throws Error (usage) if the checkpoint has other members than `spec`. Options may have changed `spec`.
 void check_same_members(const spec::Spec& spec, const RunState& state);
 
-// Takes the members out that have no best checkpoint, and returns them. Throws Error (usage) where none has one.
+// Removes and returns the members without a best checkpoint. Throws Error (usage) if no member has one.
 std::vector<std::int64_t> leave_out_without_best(std::vector<std::int64_t>& members, const RunState& state);
 
-// Evaluates a run folder's checkpoint ("last", "best" or a step) on a split, by default on test where there is one,
-// else on validation: every member, or `member` alone. Of "best", the members that have none are left out; where
-// `member` is one of them, it is refused. `loaded` is the run's config; `weights` are those of load_weights(). Opens
-// only the data that the split needs: of the run's own data, the rows and files that the run has left out are left out
-// again. Throws Error.
+// Evaluates a checkpoint of a run folder ("last", "best" or a step) on a split; by default on test if there is one,
+// else on validation. Evaluates every member, or `member` alone. For "best", members without a best checkpoint are left
+// out; selecting one as `member` is an error. `loaded` is the run's config; `weights` are those of load_weights().
+// Opens only the data of the split. From the run's own data, leaves out the same rows and files as the run. Throws
+// Error.
 class CheckpointEvaluation {
  public:
   CheckpointEvaluation(const spec::Loaded& loaded, const std::filesystem::path& run_dir, const std::string& checkpoint,
                        const std::optional<std::string>& split, spec::Weights weights, MemberNumber member,
                        bool is_own_data = true);
 
-  // What is told of the data: rows that were left out, categories that training has not.
+  // Notes about the data: rows that were left out, categories that the training split does not have.
   const std::vector<std::string>& notes() const { return data_.notes; }
-  // Members without a best checkpoint, where that is evaluated.
+  // Members without a best checkpoint, if "best" is evaluated.
   const std::vector<std::int64_t>& left_out() const { return left_out_; }
   std::vector<Evaluation> of_members() const;
-  // Of what the members say together: the mean of their probabilities, or of their outputs. Numbers of the loss that
-  // members differ in are those of the first. Its checkpoint is "best" where each has its own.
+  // The evaluation of the members' mean: of their probabilities, or of their outputs. If members have different numbers
+  // in the loss, those of the first apply. Its checkpoint is "best" if each member has its own.
   Evaluation of_average() const;
 
  private:
-  // Made for each member: their numbers of the loss may differ.
+  // Made for each member, because members may have different numbers in the loss.
   model::Model model_for(std::int64_t member) const;
 
   spec::Loaded loaded_;
@@ -110,7 +110,7 @@ class CheckpointEvaluation {
   data::Source data_;
 };
 
-// The same in one call.
+// Makes a CheckpointEvaluation and returns its evaluations.
 std::vector<Evaluation> evaluate_checkpoint(const spec::Loaded& loaded, const std::filesystem::path& run_dir,
                                             const std::string& checkpoint,
                                             const std::optional<std::string>& split = std::nullopt,

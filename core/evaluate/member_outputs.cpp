@@ -99,7 +99,7 @@ std::vector<float> deviation_over_members(const MemberOutputs& outputs) {
 
 namespace {
 
-// log(exp(a) + exp(b)) of numbers that may be -infinity.
+// log(exp(a) + exp(b)), for numbers that may be -infinity.
 double log_sum(double a, double b) {
   const double larger = std::max(a, b);
   return std::isinf(larger) ? larger : larger + std::log1p(std::exp(std::min(a, b) - larger));
@@ -108,7 +108,7 @@ double log_sum(double a, double b) {
 // log(1 / (1 + exp(-x)))
 double log_sigmoid(double x) { return -log_sum(0, -x); }
 
-// The logarithms of softmax, of the numbers of one label.
+// Replaces the numbers of one label by the logarithms of their softmax.
 void log_softmax(std::span<double> numbers) {
   const double largest = *std::max_element(numbers.begin(), numbers.end());
   double sum = 0;
@@ -126,7 +126,7 @@ Together together(const MemberOutputs& outputs, model::OutputKind kind, std::int
     return {means, means};
   }
   const std::size_t count = outputs.rows(0).size() / sizeof(float);
-  // Logarithms of sums over the members: of the probability, and of a sigmoid's complement.
+  // Logarithms of sums over the members: of the probability, and of the complement of a sigmoid.
   std::vector<double> for_it(count, never), against(count, never), of_member(count);
   for (std::int64_t m = 0; m < outputs.members(); ++m) {
     for (std::size_t i = 0; i < count; ++i) of_member[i] = number_at(outputs.rows(m), i);

@@ -1,4 +1,4 @@
-// Outputs of several members of a run for the same inputs, batch by batch.
+// The outputs of several members of a run for the same inputs, batch by batch.
 #pragma once
 
 #include <cstddef>
@@ -17,19 +17,19 @@ namespace pmaptrain::train {
 
 class MemberOutputs {
  public:
-  // `kind` is what each of the `members` of a checkpoint gives for `inputs`, in batches of `batch`. `spec` and `model`
-  // are those of any of them. Throws Error.
+  // Loads the outputs of kind `kind` of the checkpoint's `members` for `inputs`, in batches of `batch`. `spec` and
+  // `model` may be those of any of these members. Throws Error.
   MemberOutputs(const spec::Spec& spec, const model::Model& model, model::PredictionKind kind,
                 std::shared_ptr<const data::Dataset> inputs, const data::BatchPlan& batch,
                 std::span<const std::int64_t> members, const CheckpointFile& parameters);
 
   std::int64_t batches() const { return batch_.steps_per_epoch; }
   std::int64_t members() const { return members_; }
-  // Begins anew with the first batch.
+  // Starts again with the first batch.
   void restart();
-  // Waits for the outputs of the next batch, and returns how many of its rows are examples: the first ones.
+  // Waits for the outputs of the next batch. Returns the number of its rows that are examples; these come first.
   std::int64_t next();
-  // Of a member, counted among those that were chosen, in the batch of the last next(): all its rows.
+  // All rows of a member in the batch of the last next(). `member` is an index among the selected members.
   std::span<const std::byte> rows(std::int64_t member) const { return rows_[static_cast<std::size_t>(member)]; }
 
  private:
@@ -37,20 +37,20 @@ class MemberOutputs {
   data::BatchPlan batch_;
   std::int64_t members_ = 1;
   std::unique_ptr<Module> module_;
-  std::vector<std::byte> targets_;            // where the loader puts those of every batch, which nothing reads
+  std::vector<std::byte> targets_;            // the targets that the loader fills in, which nothing reads
   std::vector<std::vector<std::byte>> rows_;  // by member
-  std::optional<data::Loader> loader_;        // whose thread ends before what it fills
+  std::optional<data::Loader> loader_;        // the last member: its thread uses the others
 };
 
 // The mean of the members' f32 outputs in the last batch, computed in f64 in the order of the members.
 std::vector<float> mean_over_members(const MemberOutputs& outputs);
-// The standard deviation of what the members say, around that mean: the root of the mean square.
+// The standard deviation of the members' outputs around that mean: the root of the mean square.
 std::vector<float> deviation_over_members(const MemberOutputs& outputs);
 
-// What classifiers, or other models, say together, from the outputs of their last layers in the last batch: the mean of
-// their probabilities, or of their outputs where `kind` is itself; and outputs of the same kind as theirs, from which a
-// loss and a class are computed. Softmax is along `classes` numbers. Computed in f64, also where a probability is so
-// near to 0 or 1 that f32 does not tell it from that.
+// The mean of several members, from the outputs of their last layers in the last batch: `probabilities` are the mean
+// probabilities of classifiers, or the mean outputs if `kind` is itself; `outputs` are outputs of the same kind as the
+// members', from which a loss and a class are computed. Softmax runs over `classes` numbers. Computed in f64, which
+// keeps probabilities apart that are too near to 0 or 1 for f32.
 struct Together {
   std::vector<float> outputs, probabilities;
 };

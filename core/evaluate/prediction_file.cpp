@@ -29,7 +29,7 @@ T element(std::span<const std::byte> bytes, std::size_t index) {
   return value;
 }
 
-// A cell of text, in quotes where it needs them.
+// A cell of text, in quotes if it needs them.
 std::string cell_of(std::string_view text) {
   const bool blank_ends = !text.empty() && (text.front() == ' ' || text.back() == ' ');
   if (!blank_ends && text.find_first_of(",\"\r\n\t") == std::string_view::npos) return std::string(text);
@@ -38,7 +38,7 @@ std::string cell_of(std::string_view text) {
   return quoted + "\"";
 }
 
-// The lines of CSV, which `put` takes in slices.
+// Formats CSV lines and passes them to `put` in slices.
 class CsvLines : public PredictionFile {
  public:
   explicit CsvLines(const Predictions& predictions) : predictions_(predictions) {
@@ -88,7 +88,7 @@ class CsvLines : public PredictionFile {
     text_.clear();
   }
 
-  // "prediction"; "probability_cat", "logit_2"; of a vector "prediction_0", of an image "prediction_0_0".
+  // "prediction"; "probability_cat", "logit_2"; for a vector "prediction_0", for an image "prediction_0_0".
   std::string column_name(std::int64_t column) const {
     using model::PredictionKind;
     const PredictionKind kind = predictions_.kind;
@@ -96,14 +96,14 @@ class CsvLines : public PredictionFile {
                        : kind == PredictionKind::logits      ? "logit"
                                                              : "prediction";
     if (numel(predictions_.shape) == 1) {
-      // Of two classes that share one output it is that of the second.
+      // The one output of a model with two classes belongs to the second class.
       return kind == PredictionKind::probabilities && predictions_.by_class ? name + "_" + class_name(1) : name;
     }
     if (predictions_.by_class) return name + "_" + class_name(column);
     return name + index_of(column);
   }
 
-  // "_2", of an image "_0_2"; nothing of the only one.
+  // "_2"; for an image "_0_2"; empty if there is only one.
   std::string index_of(std::int64_t column) const {
     if (numel(predictions_.shape) == 1) return "";
     std::string index;
@@ -136,7 +136,7 @@ class CsvLines : public PredictionFile {
     }
   }
 
-  // The rows here that cannot be read: no prediction, and why.
+  // Appends lines for the rows here that cannot be read: no prediction, and the reason.
   void append_skipped() {
     const std::vector<data::SkippedRow>& skipped = predictions_.skipped;
     for (; next_skipped_ < skipped.size() && skipped[next_skipped_].row == next_; ++next_, ++next_skipped_) {
@@ -150,7 +150,7 @@ class CsvLines : public PredictionFile {
 
   const Predictions& predictions_;
   bool has_files_ = false;
-  std::int64_t next_ = 0, example_ = 0;  // of all rows, and of those that can be read
+  std::int64_t next_ = 0, example_ = 0;  // among all rows, and among those that can be read
   std::size_t next_skipped_ = 0;
   std::string text_;
 };
@@ -182,14 +182,14 @@ class CsvStream : public CsvLines {
   std::ostream& stream_;
 };
 
-// The type and shape of all predictions as an array.
+// The type and shape of the array of all predictions.
 std::pair<DType, Shape> array_of(const Predictions& predictions) {
   Shape shape{predictions.inputs->size()};
   shape.insert(shape.end(), predictions.shape.begin(), predictions.shape.end());
   return {predictions.dtype == DType::i32 ? DType::i64 : predictions.dtype, std::move(shape)};
 }
 
-// The values of each row, or the standard deviations behind them.
+// The first or the second half of each row: its values, or their standard deviations.
 std::vector<std::byte> halves_of(std::span<const std::byte> rows, std::size_t row_bytes, bool second) {
   std::vector<std::byte> halves;
   halves.reserve(rows.size() / 2);
@@ -200,7 +200,8 @@ std::vector<std::byte> halves_of(std::span<const std::byte> rows, std::size_t ro
   return halves;
 }
 
-// Rows as an array has them: classes become i64, and values have no deviations between them. `wide` is memory for that.
+// Rows as elements of an array: classes become i64, and standard deviations are removed. `wide` is memory for the
+// result.
 std::span<const std::byte> elements_of(std::span<const std::byte> rows, const Predictions& predictions,
                                        std::vector<std::byte>& wide) {
   if (predictions.has_deviations) return wide = halves_of(rows, predictions.row_bytes(), false);
@@ -233,7 +234,7 @@ class NpyFile : public PredictionFile {
   std::vector<std::byte> wide_;
 };
 
-// Its checksum comes before its elements.
+// An entry's checksum precedes its elements, so the elements are held in memory.
 class NpzFile : public PredictionFile {
  public:
   NpzFile(std::string path, const Predictions& predictions) : path_(std::move(path)), predictions_(predictions) {

@@ -1,4 +1,4 @@
-// Files of predictions: CSV, NPY or NPZ, as their names say.
+// Files of predictions: CSV, NPY or NPZ, according to their names.
 #pragma once
 
 #include <cstdint>
@@ -11,31 +11,30 @@
 
 namespace pmaptrain::train {
 
-// Takes predictions, row after row. The file takes its place when it is whole; a file that is never finished is
-// removed.
+// Takes predictions row by row. The file appears when it is complete; an incomplete file is removed.
 class PredictionFile {
  public:
   virtual ~PredictionFile() = default;
-  // Whole rows of Predictions::row_bytes(), after those that were written before. Throws Error (failed).
+  // Writes rows of Predictions::row_bytes() bytes after the previous ones. Throws Error (failed).
   virtual void write(std::span<const std::byte> rows) = 0;
   virtual void finish() = 0;
 };
 
-// Whether a file of this name can be written: its ending is .csv, .npy or .npz.
+// Whether the format of a file is known by its name: its ending is .csv, .npy or .npz.
 bool is_prediction_file(const std::string& path);
 
-// CSV: a header, then a line for each example: columns that are passed through, of images the name of the file, then
-// the predictions, classes by name.
-// Numbers have the fewest digits that read back as the same f32.
-// NPY, and the array "predictions" of an NPZ: [examples, shape...], f32, or i64 of classes by number. The standard
-// deviations of several members' values are columns "std" of CSV, the array "standard_deviations" of an NPZ, and not in
-// an NPY. An NPZ is held in memory until it is finished; the others are written as they come. What a process left here
-// that was killed is removed.
+// CSV: a header, then a line for each example: the columns that are passed through (for images, the name of the file),
+// then the predictions, with classes by name. Numbers have the fewest digits that read back as the same f32.
+//
+// NPY, and the array "predictions" of an NPZ: [examples, shape...], f32, or i64 for classes by number. The standard
+// deviations over several members are columns "std" in CSV and the array "standard_deviations" in an NPZ; an NPY does
+// not have them. An NPZ is held in memory until it is complete; the other formats are written batch by batch. Files
+// that a killed process left here are removed.
 //
 // `predictions` outlives the file. Throws Error: failed, or resource.
 std::unique_ptr<PredictionFile> open_prediction_file(const std::string& path, const Predictions& predictions);
 
-// CSV on a stream, which outlives this. Throws Error (failed) where the stream takes no more.
+// Writes CSV to a stream, which outlives this. Throws Error (failed) if the stream fails.
 std::unique_ptr<PredictionFile> open_prediction_stream(std::ostream& stream, const Predictions& predictions);
 
 }  // namespace pmaptrain::train

@@ -22,7 +22,7 @@ PredictionKind chosen_kind(const model::Model& model, const std::optional<Predic
              classifier ? "there are --as classes, --as probabilities and --as logits" : "there is --as values");
 }
 
-// What each member of several computes for a prediction of this kind: of classifiers the outputs of the last layer.
+// What each of several members computes for a prediction of this kind. For a classifier: the outputs of its last layer.
 PredictionKind kind_of_members(PredictionKind kind, const spec::Spec& spec) {
   if (kind == PredictionKind::logits) {
     fail_usage("--as logits does not fit an ensemble: probabilities are averaged over its members, logits are not",
@@ -38,8 +38,8 @@ void put(std::vector<std::byte>& bytes, T value) {
   bytes.insert(bytes.end(), begin, begin + sizeof value);
 }
 
-// The class that the outputs of one label say: the largest, the first of equals; of a single one whether it is above
-// `threshold`.
+// The class that the outputs of one label mean: the largest, the first of equal ones; for a single output, whether it
+// is above `threshold`.
 std::int32_t class_of(std::span<const float> outputs, float threshold) {
   if (outputs.size() == 1) return static_cast<std::int32_t>(outputs.front() > threshold);
   return static_cast<std::int32_t>(std::max_element(outputs.begin(), outputs.end()) - outputs.begin());
@@ -89,7 +89,7 @@ Predictor::Predictor(const spec::Loaded& loaded, const std::filesystem::path& ru
                                          : checkpoint_name(state.step);
 
   const std::int64_t rows = data::rows_at_once(spec.data, spec.mesh.mesh, std::max<std::int64_t>(1, state.batch_size));
-  // Where no row can be read, nothing is run.
+  // A plan needs an example. If no row can be read, the plan does not run.
   const std::int64_t examples = std::max<std::int64_t>(1, predictions_.inputs->size());
   const data::BatchPlan batch = data::plan_evaluation(examples, rows, spec.mesh.mesh.devices());
   batch_size_ = batch.global;
@@ -101,7 +101,7 @@ Predictor::Predictor(const spec::Loaded& loaded, const std::filesystem::path& ru
   parameters.file.check_intact();
 }
 
-// Of an ensemble that predicts together; of one member its outputs are the predictions.
+// The rows of an ensemble's mean. For one member, its outputs are the predictions.
 std::span<const std::byte> Predictor::combined() {
   if (!is_together_) return outputs_->rows(0);
   combined_.clear();
@@ -111,7 +111,7 @@ std::span<const std::byte> Predictor::combined() {
       for (const float chance : found.probabilities) put(combined_, chance);
       return combined_;
     }
-    // Each label has the same number of outputs; an example that is a sequence has several labels.
+    // Each label has the same number of outputs. An example that is a sequence has several labels.
     const auto size = static_cast<std::size_t>(outputs_per_example_ / numel(predictions_.shape));
     const float threshold = output_kind_ == model::OutputKind::itself ? 0.5F : 0.0F;
     for (std::size_t at = 0; at < found.outputs.size(); at += size) {

@@ -1,4 +1,4 @@
-// Prediction: what a run's model says about inputs whose targets are not known.
+// Predicts with the model of a run, for inputs without targets.
 #pragma once
 
 #include <atomic>
@@ -22,31 +22,31 @@ namespace pmaptrain::train {
 
 struct PredictionRequest {
   data::PredictionFile input;
-  std::optional<model::PredictionKind> kind;  // none: classes where the loss is one of classes, else values
+  std::optional<model::PredictionKind> kind;  // none: classes if the loss is one of classes, else values
   std::string checkpoint = "last";            // or "best", or a step
   spec::Weights weights = spec::Weights::ema;
-  MemberNumber member = std::nullopt;  // of an ensemble; none: what all members say together
+  MemberNumber member = std::nullopt;  // of an ensemble; none: the mean of all members
 };
 
-// "classes", as --as takes it.
+// The name of a kind as in the option --as: "classes".
 std::string_view name_of(model::PredictionKind kind);
 inline constexpr model::PredictionKind all_prediction_kinds[] = {
     model::PredictionKind::classes, model::PredictionKind::probabilities, model::PredictionKind::logits,
     model::PredictionKind::values};
 
-// What predictions are.
+// What a file of predictions contains.
 struct Predictions {
   model::PredictionKind kind = model::PredictionKind::values;
   DType dtype = DType::f32;                     // i32 for classes
   Shape shape;                                  // of one example
-  std::vector<std::string> classes;             // the names of the classes; empty where they are numbers
-  bool by_class = false;                        // each example is of one class, as opposed to several at once
+  std::vector<std::string> classes;             // the names of the classes; empty if they have only numbers
+  bool by_class = false;                        // whether each example has one class, not several at once
   std::shared_ptr<const data::Dataset> inputs;  // size() and file_of()
   std::vector<data::TextColumn> ids;            // columns of the inputs that are passed through
-  bool has_deviations = false;                  // each example's values are followed by their standard deviations
-  bool tells_errors = false;                    // of rows and files that cannot be read
-  std::vector<data::SkippedRow> skipped;        // those, which `inputs` does not have
-  std::string checkpoint;                       // "step-00000100"; of several members "best", or one that is all's
+  bool has_deviations = false;                  // whether standard deviations follow the values of each example
+  bool tells_errors = false;                    // whether the output lists rows and files that cannot be read
+  std::vector<data::SkippedRow> skipped;        // rows and files that cannot be read; `inputs` does not have them
+  std::string checkpoint;                       // "step-00000100"; for several members "best", or a common step
   std::vector<std::int64_t> left_out;           // members without a best checkpoint
 
   std::size_t row_bytes() const {
@@ -56,17 +56,17 @@ struct Predictions {
 
 class Predictor {
  public:
-  // Opens the run's checkpoint and the inputs, and nothing of the run's data. `loaded` is the run's config. Members of
-  // an ensemble predict together: the mean of their probabilities, or of their values with the standard deviation. Of
-  // "best" each has its own best parameters, and those that have none are left out. Throws Error.
+  // Opens the checkpoint and the inputs, but not the run's data. `loaded` is the run's config. The prediction of an
+  // ensemble is the mean of its members' probabilities, or the mean of their values with the standard deviation. For
+  // "best", each member has its own best parameters, and members without best parameters are left out. Throws Error.
   Predictor(const spec::Loaded& loaded, const std::filesystem::path& run_dir, const PredictionRequest& request);
 
   const Predictions& predictions() const { return predictions_; }
   const std::vector<std::string>& notes() const { return notes_; }
 
-  // Calls `take` with the predictions of some examples after another, in the order of the inputs: whole rows. Batches
-  // are as large as those of training, so what is held does not grow with the inputs. Stops once `stop`, asked before
-  // each batch, is not zero. Throws Error, and what `take` throws.
+  // Calls `take` with the predictions of successive examples, as whole rows, in the order of the inputs. Batches are as
+  // large as in training, so memory does not grow with the inputs. Stops if `stop`, which is read before each batch, is
+  // not zero. Throws Error, and what `take` throws.
   using Take = std::function<void(std::int64_t first, std::span<const std::byte> rows)>;
   void run(const Take& take, const std::atomic<int>* stop = nullptr);
 
@@ -77,9 +77,9 @@ class Predictor {
   std::vector<std::string> notes_;
   std::int64_t batch_size_ = 0, outputs_per_example_ = 0, classes_ = 0;
   model::OutputKind output_kind_ = model::OutputKind::itself;
-  bool is_together_ = false;  // of several members, or of all that an ensemble has
+  bool is_together_ = false;  // whether it predicts the mean of several members
   std::unique_ptr<MemberOutputs> outputs_;
-  std::vector<std::byte> combined_;  // rows of predictions of several members
+  std::vector<std::byte> combined_;  // the rows of the mean
 };
 
 }  // namespace pmaptrain::train

@@ -20,10 +20,11 @@ bool is_member(const Program& program, const Equation& equation) {
          numel(program.type(equation.results.front())) > 0;
 }
 
-// Of a chain. A kernel of a GPU has some thousand parameters at most, and takes seconds to compile then.
+// The most values that a chain reads. A kernel of a GPU has at most some thousand parameters, and then takes seconds to
+// compile.
 constexpr std::size_t most_reads = 1536;
 
-// Takes the equations in order. A *node* is a chain, or an equation that is in none.
+// Adds the equations to chains in order. A *node* is a chain, or an equation that is in no chain.
 class Joiner {
  public:
   Joiner(const Dataflow& flow, FuseWork& work)
@@ -53,15 +54,15 @@ class Joiner {
   }
 
  private:
-  // What is known of a chain while it grows.
+  // The state of a chain while it grows.
   struct Growth {
     std::size_t level = 0;
-    std::vector<Value> touched;  // values that members read from outside or give
+    std::vector<Value> touched;  // values that members read from outside or compute
     std::uint64_t seen = 0;
   };
 
-  // Joins the latest chain that it may, and chains that it connects with that one become one; a new chain where there
-  // is none.
+  // Adds equation i to the latest chain that can take it, and merges the chains that it connects with that chain.
+  // Begins a new chain if there is none.
   void join(std::size_t i) {
     const std::int64_t elements = numel(flow_.result_type(i));
     const AxisSet varying = flow_.result_type(i).varying;
@@ -71,7 +72,7 @@ class Joiner {
       if (chain.elements != elements || chain.varying != varying || chain.members.empty()) continue;
       if (home == no_chain) {
         if (reads(c) + flow_.equation(i).operands.size() > most_reads) continue;
-        // No chain needs what i gives: it is the last equation so far.
+        // Only paths from the chain to i matter: i is the last equation so far, so no chain needs its result.
         if (has_detour(i, c)) continue;
         add(c, i);
         lift({&i, 1});
@@ -89,10 +90,11 @@ class Joiner {
     add(chains_.size() - 1, i);
   }
 
-  // How many values of its size a chain reads from outside.
+  // The number of values of the chain's size that it reads from outside.
   std::size_t reads(std::size_t c) const { return growth_[c].touched.size() - chains_[c].members.size(); }
 
-  // The chains that touch what equation i reads, and for a scalar all of scalars; the latest first.
+  // The chains that read or compute an operand of equation i and, for a scalar, all chains of scalars; the latest
+  // first.
   const std::vector<std::size_t>& connected_chains(std::size_t i) {
     std::vector<std::size_t>& found = connected_;
     found.clear();
@@ -139,7 +141,8 @@ class Joiner {
     growth_[c].touched.push_back(value);
   }
 
-  // ---- levels: a node has a higher one than all nodes that it needs, so that a search need not go below its goal
+  // ---- levels: a node has a higher level than all nodes that it needs, so searches can stop at the level of their
+  // goal
 
   std::size_t& level(std::size_t i) { return chain_of_[i] == no_chain ? levels_[i] : growth_[chain_of_[i]].level; }
 
@@ -151,7 +154,8 @@ class Joiner {
     for (std::size_t i : chains_[c].members) readers.insert(readers.end(), readers_[i].begin(), readers_[i].end());
   }
 
-  // Lifts the nodes of these equations above what those need, and then what needs them.
+  // Raises the levels of the nodes of these equations above the nodes that they need, and then the nodes that need
+  // them.
   void lift(std::span<const std::size_t> starts) {
     open_.assign(starts.begin(), starts.end());
     while (!open_.empty()) {
@@ -172,7 +176,7 @@ class Joiner {
     }
   }
 
-  // Whether what is computed elsewhere from what chain c gives leads to equation i, or from chain c to chain d.
+  // Whether a path through other nodes leads from chain c to equation i, or from chain c to chain d.
   bool has_detour(std::size_t i, std::size_t c) {
     const auto known = leads(c, highest, [&](std::size_t at) { return at == i; });
     return known ? *known : has_detour({&i, 1}, c, c);
@@ -182,8 +186,8 @@ class Joiner {
     return known ? *known : has_detour(chains_[d].members, d, c);
   }
 
-  // The search from chain c upwards, up to nodes of level `top`. Nothing where it takes more than a few steps: then the
-  // one downwards may be shorter.
+  // Searches from chain c upwards, to nodes of level `top` at most. None if the search takes more than a few steps,
+  // because the search downwards may then be shorter.
   template <class F>
   std::optional<bool> leads(std::size_t c, std::size_t top, F&& is_goal) {
     constexpr std::int64_t most = 64;
@@ -222,8 +226,8 @@ class Joiner {
     return found;
   }
 
-  // The search downwards: whether `starts`, which are to be in one chain with chains c and d, need
-  // something that is computed elsewhere from what c or d gives: then they cannot be one equation.
+  // Searches downwards. Whether `starts`, which are to be in one chain with c and d, need a value that another node
+  // computes from a result of c or d. If so, they cannot become one equation.
   bool has_detour(std::span<const std::size_t> starts, std::size_t c, std::size_t d) {
     ++search_;
     open_.clear();
@@ -266,16 +270,16 @@ class Joiner {
   std::vector<Chain> chains_;
   std::vector<Growth> growth_;  // by chain
   std::vector<std::size_t> of_scalars_;
-  Lists touching_;                     // by value: the chains that do
-  std::vector<std::size_t> chain_of_;  // this and what follows: by equation
-  Lists needs_;                        // equations that give what it reads
-  Lists readers_;                      // those so far
-  std::vector<std::size_t> levels_;    // where it is in no chain
-  // Of has_detour: what a search has seen carries its number.
+  Lists touching_;                     // by value: the chains that touch it
+  std::vector<std::size_t> chain_of_;  // by equation, as the following members
+  Lists needs_;                        // the equations that define its operands
+  Lists readers_;                      // the equations so far that read its result
+  std::vector<std::size_t> levels_;    // for equations in no chain
+  // For has_detour: the number of the last search that visited the equation.
   std::vector<std::uint64_t> seen_;
   std::uint64_t search_ = 0;
   std::vector<std::size_t> connected_;
-  std::vector<std::size_t> open_;  // of what is searched or lifted at the time
+  std::vector<std::size_t> open_;  // the work list of a search or of lift()
 };
 
 }  // namespace

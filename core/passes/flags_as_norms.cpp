@@ -16,11 +16,11 @@
 namespace pmaptrain {
 namespace {
 
-// By number of the equation.
+// A chain of flags and their maximum, as indices of equations.
 struct Flags {
   std::size_t chain = 0, largest = 0;
-  DType dtype = DType::f32;          // of the numbers
-  std::vector<std::size_t> readers;  // of the largest
+  DType dtype = DType::f32;          // of the numbers that replace flags
+  std::vector<std::size_t> readers;  // the equations that read the maximum
 };
 
 class Finder {
@@ -43,7 +43,7 @@ class Finder {
   }
 
  private:
-  // With the maximum that equation `i` is, if it is one of flags.
+  // The flags whose maximum equation `i` computes, if it does.
   std::optional<Flags> at(std::size_t i) const {
     const Equation& largest = program_.equations[i];
     if (largest.op.as<ops::ReduceMax>() == nullptr || !program_.type(largest.results[0]).shape.empty()) return {};
@@ -112,7 +112,7 @@ void rewrite(Program& program, const Flags& flags) {
 
 Program flags_as_norms(Program program) {
   const std::vector<Flags> all = Finder(program).all();
-  if (all.size() < 2) return program;  // two launches as well
+  if (all.size() < 2) return program;  // norms of one array would take two launches too
   for (const Flags& flags : all) rewrite(program, flags);
   check(program, "flags_as_norms");
   return program;

@@ -17,7 +17,7 @@
 namespace pmaptrain {
 namespace {
 
-// What repeats or reduces along dimensions of size 1 only is a view, unless it changes the element type.
+// Turns broadcasts and reductions along dimensions of size 1 only into views, unless they change the element type.
 void make_views(const Program& program, std::vector<Equation>& equations) {
   for (Equation& equation : equations) {
     const bool folds = equation.op.as<ops::ReduceSum>() != nullptr || equation.op.as<ops::ReduceMax>() != nullptr;
@@ -28,7 +28,7 @@ void make_views(const Program& program, std::vector<Equation>& equations) {
   }
 }
 
-// The equations of one region (or of the program) and what they become.
+// Fuses the equations of one region, or of the program.
 class Fuser {
  public:
   Fuser(Program& program, std::vector<Equation>& equations, std::span<const Value> yielded, Definitions& definitions)
@@ -63,8 +63,8 @@ class Fuser {
   Value source(Value value) const { return flow_.source(value); }
 
   void sink_ends() {
-    // An equation at the end of a chain that moves is in another chain then: which equations read which does not
-    // change.
+    // Which equation reads which does not change when an end of a chain moves to another chain, so this is computed
+    // once.
     const Lists readers = find_readers();
     for (std::size_t g = 0; g < groups_.size(); ++g) {
       std::vector<std::size_t> others;
@@ -77,13 +77,13 @@ class Fuser {
     }
   }
 
-  // Moves the end of chain g that only chain h reads into h, where that saves traffic: what computes an update belongs
-  // to where it is selected, whatever was ready earlier.
+  // Moves the end of chain g that only chain h reads to h, if that reduces memory traffic. For example, the computation
+  // of an update belongs to its selection, even if its operands were ready earlier.
   void sink(std::size_t g, std::size_t h, const Lists& readers) {
     Chain &from = groups_[g], &to = groups_[h];
     const bool alike = from.elements == to.elements && from.varying == to.varying && from.elements > 1;
     if (g == h || !alike || from.members.empty() || to.members.empty()) return;
-    std::vector<std::size_t> moved, kept;  // the last first
+    std::vector<std::size_t> moved, kept;  // in reverse order
     const auto in_end = [&](std::size_t reader) {
       return reader != none && (group_of_[reader] == h || std::binary_search(moved.rbegin(), moved.rend(), reader));
     };
@@ -104,7 +104,7 @@ class Fuser {
     for (std::size_t i : moved) group_of_[i] = h;
   }
 
-  // By equation: the members that read its result, and `none` for whatever else does.
+  // By equation: the members that read its result, and `none` for each other reader.
   Lists find_readers() const {
     Lists readers(equations_.size());
     const std::vector<bool> live = needed();
@@ -121,7 +121,7 @@ class Fuser {
     return readers;
   }
 
-  // How many values of the chain's size it would read and write.
+  // The number of values of the chain's size that the chain would read and write.
   std::size_t traffic(const std::vector<std::size_t>& members, const Lists& readers) const {
     const std::unordered_set<std::size_t> own(members.begin(), members.end());
     std::unordered_set<std::int32_t> read;
@@ -140,7 +140,7 @@ class Fuser {
     return read.size() + written;
   }
 
-  // Whether a group becomes a fused equation: it reads a value, and has several equations or a broadcast to take in.
+  // Whether a group becomes a fused equation: it reads a value, and has several equations or can take in a broadcast.
   bool is_useful(const Chain& group) const {
     if (group.members.empty()) return false;
     bool reads = false, broadcasts = false;
@@ -158,14 +158,14 @@ class Fuser {
     return reads && (broadcasts || group.members.size() > 1);
   }
 
-  // ---- the new order: each group stands where its last member stood, or later
+  // ---- the new order: each group is at the index of its last member, or later
 
   void emit() {
     const std::vector<bool> used = find_used();
     inside_.resize(program_.types.size());
-    std::vector<Equation> made;      // chains, and what is varied for them
-    std::vector<std::size_t> which;  // by node: which of these; none for an equation that stays as it is
-    std::vector<std::size_t> place;  // by node: the last equation of it
+    std::vector<Equation> made;      // fused equations, and pvary equations for them
+    std::vector<std::size_t> which;  // by node: index in `made`; none for an equation that stays
+    std::vector<std::size_t> place;  // by node: index of its last equation
     const auto add = [&](Equation equation, std::size_t last) {
       which.push_back(made.size());
       place.push_back(last);
@@ -195,7 +195,7 @@ class Fuser {
     equations_ = in_order(std::move(nodes), place, definitions_);
   }
 
-  // By equation: whether something outside of its group reads a result.
+  // By equation: whether an equation outside of its group reads a result.
   std::vector<bool> find_used() const {
     std::vector<bool> used(equations_.size());
     const std::vector<bool> live = needed();
@@ -204,7 +204,8 @@ class Fuser {
     }
     for (std::size_t i = 0; i < equations_.size(); ++i) {
       for (Value operand : equations_[i].operands) {
-        // A chain reads the source of what goes inside it; what does not go inside reads its operand itself.
+        // A chain reads the source of an operand whose equation is copied into it. Other equations read the operand
+        // itself.
         const Value read = group_of_[i] == none ? operand : source(operand);
         const std::size_t* const at = definition(read);
         if (at == nullptr) continue;
@@ -215,7 +216,7 @@ class Fuser {
     return used;
   }
 
-  // By equation: whether anything but chains that have it inside reads it, directly or not.
+  // By equation: whether it is read, directly or not, other than by chains that contain a copy of it.
   std::vector<bool> needed() const {
     std::vector<bool> found(equations_.size());
     std::vector<std::size_t> open;
@@ -234,7 +235,7 @@ class Fuser {
     return found;
   }
 
-  // ---- one group's equation
+  // ---- the equation of one group
 
   Value new_value(const Type& type) {
     program_.types.push_back(type);
@@ -263,7 +264,7 @@ class Fuser {
     return fused;
   }
 
-  // The value inside of the region that `value` is there: a member's result, a copy of what goes inside, or a new
+  // The value in the region that stands for `value`: a member's result, the result of a copied equation, or a new
   // parameter.
   Value bring_inside(Value value, std::size_t g, Region& region, Equation& fused) {
     const Value found = inside_[static_cast<std::size_t>(value.id)];
@@ -274,7 +275,7 @@ class Fuser {
       Equation copy = equations_[*at];
       for (Value& operand : copy.operands) operand = bring_inside(operand, g, region, fused);
       const bool reads_varied = !copy.operands.empty() && program_.type(copy.operands[0]).varying == groups_[g].varying;
-      // A parameter varies as its chain does, so what has been a pvary of it is not one any more.
+      // A parameter varies as its chain does, so a pvary of it has no effect and is dropped.
       if (reads_varied && copy.op.as<ops::Pvary>() != nullptr) return put_inside(value, copy.operands[0]);
       if (reads_varied) type.varying = groups_[g].varying;
       const Value inner = new_value(type);
@@ -301,7 +302,8 @@ class Fuser {
     return inner;
   }
 
-  // Constants and broadcasts do; a view does where what it shows is inside, and stays outside where it costs nothing.
+  // Whether equation i is in the region of group g: its members, and copies of constants and broadcasts. A view is
+  // copied if its operand is in the region; otherwise it stays outside, where it costs nothing.
   bool goes_inside(std::size_t i, std::size_t g) const {
     const Equation& equation = equations_[i];
     if (!is_free(program_, equation)) return group_of_[i] == g;
@@ -319,9 +321,9 @@ class Fuser {
   const Dataflow flow_;
   std::vector<std::size_t> group_of_;
   std::vector<Chain> groups_;
-  std::vector<Value> inside_;     // by value: what it is in the chain at hand
-  std::vector<Value> brought_;    // of which values that is known
-  std::vector<Equation> varied_;  // pvary of what the chain at hand reads
+  std::vector<Value> inside_;     // by value: the value in the current region
+  std::vector<Value> brought_;    // the values for which it is set
+  std::vector<Equation> varied_;  // pvary equations for what the current chain reads
 };
 
 void fuse_region(Program& program, std::vector<Equation>& equations, std::span<const Value> yielded,

@@ -7,14 +7,15 @@
 
 namespace pmaptrain {
 
-// Elementwise equations over one number of elements and one set of axes become one `fused` equation where they are
-// connected (one reads a result of another, or both read the same value); so does all arithmetic on scalars, as far as
-// a chain reads no more values than a kernel takes. Constants of one value and broadcasts that a chain reads are copied
-// into it, so that they are never stored. Inside the regions of loops too. Changes no bit of a result. The program must
-// be simplified, so that no chain computes unused values; the result is simplified and checked.
+// Elementwise equations over the same number of elements and the same set of axes become one `fused` equation if they
+// are connected: one reads a result of another, or both read the same value. All arithmetic on scalars becomes one
+// equation as well. A chain reads at most as many values as a kernel takes. Constants of one value and broadcasts that
+// a chain reads are copied into it, so that they are never stored. Regions of loops are fused too. No bit of a result
+// changes. The program must be simplified, so that no chain computes unused values; the result is simplified and
+// checked.
 Program fuse(Program program);
 
-// How many visits of equations the search for dependencies and the ordering took.
+// Counts of visited equations: in the search for dependencies, and in the ordering.
 struct FuseWork {
   std::int64_t searched = 0, lifted = 0;
 };

@@ -11,7 +11,7 @@
 namespace pmaptrain {
 namespace {
 
-// One list of equations, of the program or of a region.
+// Processes one list of equations, of the program or of a region.
 class EpilogueFuser {
  public:
   EpilogueFuser(std::vector<Equation>& equations, Definitions& definitions, const Uses& uses)
@@ -19,7 +19,7 @@ class EpilogueFuser {
     definitions_.add(equations_);
   }
 
-  // Whether anything has moved.
+  // Returns whether an equation moved.
   bool run() {
     gone_.assign(equations_.size(), false);
     for (std::size_t i = 0; i < equations_.size(); ++i) {
@@ -39,7 +39,7 @@ class EpilogueFuser {
   }
 
  private:
-  // The equation of this list that makes a value; null for inputs and parameters.
+  // The equation of this list that defines a value; null for inputs and parameters.
   Equation* maker(Value value) {
     const std::size_t* const place = definitions_.find(value);
     return place == nullptr ? nullptr : &equations_[*place];
@@ -70,7 +70,7 @@ class EpilogueFuser {
     }
   }
 
-  // What makes `value`, now as `op`, makes the result of equation `at` instead.
+  // Changes the equation that defines `value` to `op`, and lets it define the result of equation `at` instead.
   void replace_by(Value value, std::size_t at, const Op& op) {
     const std::size_t earlier = *definitions_.find(value);
     equations_[earlier].op = op;
@@ -79,8 +79,8 @@ class EpilogueFuser {
     gone_[at] = true;
   }
 
-  // Wherever an element is a window's maximum it is that maximum, so "the maximum is above 0" says the same as the
-  // element's own comparison.
+  // An element that receives a gradient is the maximum of its window, so "the maximum is above 0" is equivalent to the
+  // comparison of the element.
   void take_mask(std::size_t at) {
     const std::vector<Value> operands = equations_[at].operands;
     const auto* gradient = made_by<ops::MaxPoolGrad>(operands[1]);

@@ -16,16 +16,17 @@
 namespace pmaptrain {
 namespace {
 
-// A block of few threads takes a long row, so few long rows leave most of a GPU idle: then separate kernels are faster.
+// A block of few threads computes a long row, so few long rows leave most of a GPU idle. Separate kernels are then
+// faster.
 constexpr std::int64_t longest_of_few = 1024, few_rows = 1024;
 
 struct RowGroup {
-  std::int64_t rows = 0, length = 0, first = 0;  // and the size of dimension 0
+  std::int64_t rows = 0, length = 0, first = 0;  // `first`: the size of dimension 0
   AxisSet varying;
   std::set<std::size_t> members;  // equations
 };
 
-// The equations of one region, or of the program.
+// Fuses the equations of one region, or of the program.
 class RowFuser {
  public:
   RowFuser(Program& program, std::vector<Equation>& equations, std::span<const Value> yielded, Definitions& definitions)
@@ -63,7 +64,7 @@ class RowFuser {
  private:
   static constexpr std::size_t none = no_chain;
 
-  // What a group that reads it has inside, since it costs nothing there.
+  // Whether the equation costs nothing in a group, so that a group that reads its result has a copy.
   bool is_free(std::size_t i) const {
     return ops::splat_of(equations_[i].op).has_value() || equations_[i].op.rules().view;
   }
@@ -77,7 +78,8 @@ class RowFuser {
 
   // ---- which equations
 
-  // Whether a group begins with this equation, a reduction; it is then the last one, and has this member only.
+  // Begins a group with equation `i` if that is a suitable reduction. Returns whether it did; the group is then the
+  // last one.
   bool begins(std::size_t i) {
     const Equation& equation = equations_[i];
     if (equation.operands.size() != 1) return false;
@@ -95,7 +97,8 @@ class RowFuser {
     return true;
   }
 
-  // Adds to the last group what is connected to it: reads its results or gives its operands, or reduces one of these.
+  // Adds connected equations to the last group: those that read results or define operands of members, and reductions
+  // of the same operands.
   void grow() {
     const std::size_t g = groups_.size() - 1;
     std::set<std::size_t> open;
@@ -161,7 +164,8 @@ class RowFuser {
                           group.rows, group.length);
   }
 
-  // Unless something outside of the group would then need a part of it and be needed by another.
+  // Adds an equation to a group. Returns false, and changes nothing, if an equation outside of the group would then
+  // need a result of the group and be needed by it.
   bool join(std::size_t i, std::size_t g) {
     group_of_[i] = g;
     groups_[g].members.insert(i);
@@ -206,7 +210,7 @@ class RowFuser {
     return equations_[*at].op.rules().view && goes_inside(equations_[*at].operands[0], g);
   }
 
-  // Whether anything reads a value where it is not inside of a group.
+  // Whether a value is read by an equation in no group, or by a group that has no copy of it.
   bool is_read(Value value) const {
     if (yielded_.contains(value.id)) return true;
     for (const std::size_t reader : readers_[*definitions_.find(value)]) {
@@ -273,7 +277,7 @@ class RowFuser {
     return fused;
   }
 
-  // A copy of an equation, whose results are values of the region.
+  // Adds a copy of an equation, whose results are new values of the region.
   void add(Equation equation, std::size_t g, Region& region, Equation& fused) {
     for (Value& operand : equation.operands) operand = bring_inside(operand, g, region, fused);
     for (Value& result : equation.results) {
@@ -303,11 +307,11 @@ class RowFuser {
   std::set<std::int32_t> yielded_;
   std::vector<std::size_t> group_of_;
   std::vector<RowGroup> groups_;
-  Lists needs_, needed_by_;                                                  // without what is free
+  Lists needs_, needed_by_;                                                  // without equations that cost nothing
   Lists readers_;                                                            // of any result
-  std::unordered_map<std::int32_t, std::vector<std::size_t>> sole_readers_;  // by value: equations of one operand
-  std::size_t lowest_ = 0;                                                   // of the members of all groups
-  std::unordered_map<std::int32_t, Value> inside_;  // by value: what it is in the group at hand
+  std::unordered_map<std::int32_t, std::vector<std::size_t>> sole_readers_;  // by value: equations with one operand
+  std::size_t lowest_ = 0;                                                   // the lowest index of any member
+  std::unordered_map<std::int32_t, Value> inside_;  // by value: the value in the current group's region
 };
 
 bool fuse_rows(Program& program, std::vector<Equation>& equations, std::span<const Value> yielded,

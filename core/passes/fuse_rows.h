@@ -1,14 +1,14 @@
-// Softmax and its like as one equation, for GPUs.
+// Fuses softmax and similar computations along rows into one equation, for GPUs.
 #pragma once
 
 #include "core/graph/program.h"
 
 namespace pmaptrain {
 
-// Reductions over the last dimensions (sums, maxima, argmax) become one `fused_rows` equation with what is connected to
-// them over the same rows: elementwise equations and chains over the elements or over the rows, one_hot, broadcasts. It
-// is to come after `fuse`. Inside the regions of loops too. Changes no bit of a result, and no name and number of a
-// value that remains.
+// Reductions over the last dimensions (sums, maxima, argmax) become one `fused_rows` equation together with connected
+// equations over the same rows: elementwise equations and chains over the elements or the rows, one_hot, broadcasts.
+// Regions of loops are fused too. No bit of a result changes, and the values that remain keep their names and numbers.
+// Runs after `fuse`.
 Program fuse_rows(Program program);
 
 }  // namespace pmaptrain

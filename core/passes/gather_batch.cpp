@@ -33,7 +33,7 @@ class Gatherer {
       Type type = b_.type(batch);
       type.shape.front() = examples;
       type.varying = {};
-      // Declared as the last input, and moved to its place.
+      // New inputs are declared last, so the input is moved to its place afterwards.
       const Value table = b_.input(Group::data, split + "/" + program_.inputs[i].name, std::move(type));
       program_.inputs[i] = std::move(program_.inputs.back());
       program_.inputs.pop_back();
@@ -56,7 +56,7 @@ class Gatherer {
 
   Program& program_;
   Builder b_;
-  std::unordered_map<std::int32_t, Value> become_;  // by batch input: what is gathered
+  std::unordered_map<std::int32_t, Value> become_;  // by batch input: the gathered value
 };
 
 }  // namespace

@@ -14,13 +14,13 @@ namespace {
 
 constexpr std::int64_t small_elements = 4096;
 
-// One loop. Equations that move are appended to `before`.
+// Processes one loop. Equations that move are appended to `before`.
 class LoopHoister {
  public:
   LoopHoister(Program& program, Equation& loop, std::vector<Equation>& before)
       : program_(program), loop_(loop), before_(before) {}
 
-  // Whether anything has moved.
+  // Returns whether an equation moved.
   bool run() {
     Region& region = loop_.regions.front();
     const auto consts = static_cast<std::size_t>(loop_.op.loop().consts);
@@ -49,7 +49,7 @@ class LoopHoister {
 
   bool is_invariant(Value value) const { return outside_.contains(value.id) || free_.contains(value.id); }
 
-  // What is stored where `value` is read: the operand of a view or of a broadcast.
+  // The value that is stored when `value` is read: the operand of a view or of a broadcast.
   Value root(Value value) const {
     const auto found = roots_.find(value.id);
     return found == roots_.end() ? value : found->second;
@@ -128,13 +128,13 @@ class LoopHoister {
   std::vector<Equation>& before_;
   std::vector<Equation> staying_;
   std::unordered_map<std::int32_t, Value> outside_;     // by value of the region: the same value before the loop
-  std::unordered_map<std::int32_t, std::size_t> free_;  // invariant values that cost nothing: their places in staying_
+  std::unordered_map<std::int32_t, std::size_t> free_;  // invariant values that cost nothing: indices in staying_
   std::unordered_map<std::int32_t, Value> roots_;
-  std::unordered_map<std::int32_t, int> reads_;  // by root: how many operands and results of the region it is
+  std::unordered_map<std::int32_t, int> reads_;  // by root: uses by equations and results of the region
   std::vector<Value> params_, operands_;         // the new consts
 };
 
-// Inner loops first: what leaves one may then leave the next. Whether anything has moved.
+// Processes inner loops first, because what leaves one loop may then leave the next. Returns whether an equation moved.
 bool hoist_from(Program& program, std::vector<Equation>& equations) {
   bool moved = false;
   std::vector<Equation> all;
@@ -148,7 +148,7 @@ bool hoist_from(Program& program, std::vector<Equation>& equations) {
   return moved;
 }
 
-// Whether there was one.
+// Returns whether there was such a const.
 bool remove_unread_consts(Equation& loop) {
   Region& region = loop.regions.front();
   std::unordered_set<std::int32_t> read;

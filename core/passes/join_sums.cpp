@@ -12,7 +12,7 @@
 namespace pmaptrain {
 namespace {
 
-// Of the devices of a mesh together: a GPU may have all of them, and few threads take one sum.
+// The most elements over all devices of the mesh. A GPU may have all devices, and computes a sum with few threads.
 constexpr std::int64_t most_elements = 16384;
 
 struct ShortSums {
@@ -55,7 +55,7 @@ class SumJoiner {
   bool is_short_sum(const Equation& equation) const {
     if (equation.op.as<ops::ReduceSum>() == nullptr) return false;
     const Type &from = type(equation.operands[0]), &to = type(equation.results[0]);
-    // Sums of bf16 are rounded once, of all devices of a GPU or of each.
+    // A sum in bf16 is rounded once for all devices of a GPU, or once for each device, so it is left out.
     return (from.dtype == DType::f32 || from.dtype == DType::f64) && to.dtype == from.dtype && numel(to) == 1 &&
            numel(from) > 1 && !from.varying.empty() &&
            numel(from) * program_.mesh.group_size(from.varying) <= most_elements &&
@@ -72,7 +72,7 @@ class SumJoiner {
     return Value{static_cast<std::int32_t>(program_.types.size() - 1)};
   }
 
-  // In the place of the last member; the others have no results any more.
+  // The joined equation replaces the last member. The other members lose their results.
   void join(const ShortSums& sums) {
     Region region;
     std::vector<Value> operands, results;

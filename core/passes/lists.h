@@ -7,8 +7,8 @@
 
 namespace pmaptrain {
 
-// Lists of numbers in one array of links: with a vector for each list, allocations would take most of the time of the
-// passes that use them. A number is added at the end of its list.
+// Many lists of numbers in one array of links. With one vector for each list, the passes that use them would spend most
+// of their time in allocations. Numbers are appended to lists.
 class Lists {
  public:
   explicit Lists(std::size_t count) : lists_(count) {}
@@ -64,7 +64,7 @@ class Lists::Iterator {
   std::size_t at_ = none;
 };
 
-// Valid until the next number is added to any list.
+// Valid until a number is added to any list.
 struct Lists::List {
   Iterator first, last;
   Iterator begin() const { return first; }

@@ -36,7 +36,7 @@ std::vector<Equation> in_order(std::vector<Equation> nodes, const std::vector<st
     }
     ordered.push_back(std::move(nodes[n]));
   }
-  assert(ordered.size() == nodes.size());  // else the nodes' dependencies have a cycle
+  assert(ordered.size() == nodes.size());  // a cycle in the dependencies of nodes
   return ordered;
 }
 

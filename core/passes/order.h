@@ -1,4 +1,4 @@
-// A new order for the equations of a list that a pass has made.
+// Orders the equations of a list that a pass has changed.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 
 namespace pmaptrain {
 
-// `nodes` so that each comes after those whose results it reads, and else by `place`, of each node. `definitions` has
-// the nodes by their number.
+// Orders `nodes` such that each follows the nodes whose results it reads, and otherwise by `place`, which has a number
+// for each node. `definitions` has the nodes by index.
 std::vector<Equation> in_order(std::vector<Equation> nodes, const std::vector<std::size_t>& place,
                                const Definitions& definitions);
 

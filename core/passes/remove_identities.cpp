@@ -27,7 +27,7 @@ class Remover {
     if (found != same_as_.end()) value = found->second;
   }
 
-  // Equations whose result is known to be an operand stay, unused: simplify takes them away.
+  // Equations whose result equals an operand become unused here, and simplify() removes them.
   void remove(std::vector<Equation>& equations) {
     for (Equation& equation : equations) {
       for (Value& operand : equation.operands) replace(operand);
@@ -58,7 +58,7 @@ class Remover {
   }
 
   Program& program_;
-  std::unordered_set<std::int32_t> ones_;            // values that are 1 everywhere
+  std::unordered_set<std::int32_t> ones_;            // values that are 1 in every element
   std::unordered_map<std::int32_t, Value> same_as_;  // results, and the operand that they equal
 };
 

@@ -11,13 +11,13 @@
 namespace pmaptrain {
 namespace {
 
-// One list of equations, of the program or of a region.
+// Processes one list of equations, of the program or of a region.
 class Sinker {
  public:
   Sinker(Program& program, std::vector<Equation>& equations, std::span<const Value> yielded)
       : program_(program), equations_(equations), yielded_(yielded) {}
 
-  // Whether anything has moved.
+  // Returns whether an equation moved.
   bool run() {
     find_least();
     const std::vector<bool> moves = find_moves();
@@ -40,19 +40,19 @@ class Sinker {
   static bool is_pvary(const Equation& equation) { return equation.op.as<ops::Pvary>() != nullptr; }
   AxisSet varying(Value value) const { return program_.type(value).varying; }
 
-  // A broadcast along dimensions of size 1 is one too.
+  // A broadcast along dimensions of size 1 counts as a view.
   bool is_view(const Equation& equation) const {
     if (equation.op.as<ops::Broadcast>() == nullptr) return equation.op.rules().view;
     return numel(program_.type(equation.operands.front())) == numel(program_.type(equation.results.front()));
   }
 
-  // Whether its op may run on operands of a smaller set.
+  // Whether the op may run on operands with a smaller set of axes.
   bool is_movable(const Equation& equation) const {
     const bool repeats = equation.op.as<ops::Broadcast>() != nullptr && !is_view(equation);
     return equation.op.local() && equation.regions.empty() && !equation.operands.empty() && !repeats;
   }
 
-  // The smallest set that a value can have.
+  // The smallest set of axes that a value can have.
   AxisSet least(Value value) const {
     const auto found = least_.find(value.id);
     return found == least_.end() ? varying(value) : found->second;
@@ -67,8 +67,8 @@ class Sinker {
     }
   }
 
-  // By equation. An equation that fusion would put into a chain moves where its result is stored: where some other
-  // equation reads it, or one that moves too.
+  // By equation: whether it moves. An equation that fusion would put into a chain moves only if its result is stored:
+  // if an equation that moves, or that is not elementwise, reads it.
   std::vector<bool> find_moves() const {
     std::vector<bool> moves(equations_.size());
     std::unordered_set<std::int32_t> stored;
@@ -88,7 +88,7 @@ class Sinker {
     return moves;
   }
 
-  // What a value is before it is varied.
+  // The value before its `pvary`.
   Value origin(Value value) const {
     const auto found = origins_.find(value.id);
     return found == origins_.end() ? value : found->second;
@@ -132,7 +132,7 @@ class Sinker {
   std::unordered_map<std::int32_t, Value> origins_;
 };
 
-// Whether anything has moved.
+// Returns whether an equation moved.
 bool sink(Program& program, std::vector<Equation>& equations, std::span<const Value> yielded) {
   bool moved = false;
   for (Equation& equation : equations) {

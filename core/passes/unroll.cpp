@@ -52,7 +52,7 @@ class Unroller {
     program_.types.push_back(std::move(type));
     return Value{static_cast<std::int32_t>(program_.types.size()) - 1};
   }
-  // A new value for each of an equation's, which an iteration before may have had.
+  // Gives the values of an equation new numbers, because the previous iteration may have used theirs.
   void rename(const std::vector<Value>& values) {
     for (Value value : values) now_[value.id] = fresh(from_.type(value));
   }
@@ -86,7 +86,7 @@ class Unroller {
     return copied;
   }
 
-  // With values of its own throughout.
+  // A copy of an equation in which all values are new.
   Equation copy(const Equation& equation) {
     Equation copied{equation.op, now(equation.operands), {}, equation.origin, {}};
     for (const Region& region : equation.regions) {
@@ -138,8 +138,8 @@ class Unroller {
 
   const Program& from_;
   Program program_;
-  std::unordered_map<std::int32_t, Value> now_;  // what stands for a value of the given program
-  int depth_ = 0;                                // of loops around
+  std::unordered_map<std::int32_t, Value> now_;  // by value of the given program: its present replacement
+  int depth_ = 0;                                // number of enclosing loops
 };
 
 }  // namespace

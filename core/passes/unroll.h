@@ -1,4 +1,4 @@
-// Loops whose iterations cannot run apart from other devices.
+// Unrolls loops in which devices communicate.
 #pragma once
 
 #include <memory>
@@ -7,9 +7,9 @@
 
 namespace pmaptrain {
 
-// The program with every loop in which devices communicate written out, iteration after iteration: a runtime then meets
-// where the text says so, and needs no loop around its stages. The same values, bit for bit; the program itself where
-// there is no such loop. Throws Error (usage) where more than 100,000 equations would come of it.
+// The program with every loop in which devices communicate unrolled, so that a runtime meets collectives only outside
+// of loops. All values are equal bit for bit. Returns the program itself if it has no such loop. Throws Error (usage)
+// if the result would have more than 100,000 equations.
 std::shared_ptr<const Program> unroll_communication(std::shared_ptr<const Program> program);
 
 }  // namespace pmaptrain

@@ -1,4 +1,4 @@
-// How often each value of a program is used.
+// Counts the uses of each value of a program.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace pmaptrain {
 
-// By equations, results of regions, outputs and updates.
+// Counts uses by equations, results of regions, outputs and updates.
 class Uses {
  public:
   explicit Uses(const Program& program) : by_value_(program.types.size()) {

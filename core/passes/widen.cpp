@@ -12,7 +12,7 @@
 namespace pmaptrain {
 namespace {
 
-// The op with results of f32; nothing where it has no such form, or has it already.
+// The op with f32 results; none if the op has no such form, or has f32 results already.
 template <class T>
 std::optional<Op> widened_as(const Op& op) {
   const T* const narrow = op.as<T>();
@@ -36,7 +36,7 @@ std::optional<Op> widened(const Op& op) {
   return wide;
 }
 
-// Whether both are appended by one layer, or by its derivative.
+// Whether one layer, or its derivative, appended both equations.
 bool in_one_scope(const Equation& a, const Equation& b) {
   return a.origin == b.origin || (a.origin && b.origin && a.origin->scope == b.origin->scope);
 }
@@ -45,7 +45,7 @@ class Widener {
  public:
   explicit Widener(Program& program) : program_(program), uses_(program) {}
 
-  // Whether anything has changed.
+  // Returns whether an equation changed.
   bool run() {
     run(program_.equations);
     return any_;
@@ -63,7 +63,7 @@ class Widener {
     any_ |= std::erase_if(equations, [&](const Equation&) { return gone[i++]; }) > 0;
   }
 
-  // Whether the maker of what equation `at` casts now makes the cast's result.
+  // If equation `at` casts a result that could be f32, makes it f32. Returns whether the cast is then superfluous.
   bool take_cast(std::vector<Equation>& equations, std::size_t at) {
     const ops::Cast* const cast = equations[at].op.as<ops::Cast>();
     if (cast == nullptr || cast->dtype != DType::f32) return false;
@@ -73,7 +73,7 @@ class Widener {
     Equation& maker = equations[*made];
     if (!in_one_scope(maker, equations[at])) return false;
     if (maker.op.as<ops::Cast>() != nullptr && program_.type(maker.operands.front()).dtype == DType::f32) {
-      equations[at].operands.front() = maker.operands.front();  // a cast to its own type, for remove_identities
+      equations[at].operands.front() = maker.operands.front();  // remove_identities removes a cast to its own type
       any_ = true;
       return false;
     }

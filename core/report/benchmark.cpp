@@ -37,7 +37,7 @@ Benchmark benchmark(const train::Setup& setup, std::optional<std::int64_t> steps
   module->wait(module->submit(train::train_entry, 0));
   result.first_step_seconds = seconds_since_process_began();
 
-  // Between two groups a GPU has nothing to do until its thread has seen the end of the first.
+  // Between two groups a GPU is idle until its thread has seen the end of the first group.
   const double worth_a_clock_reading = result.on_gpus ? 0.05 : 0.005;
   const double estimate = estimate_step(*module, train::train_entry, worth_a_clock_reading);
   result.steps = steps ? *steps : std::max<std::int64_t>(200, static_cast<std::int64_t>(0.2 / estimate));

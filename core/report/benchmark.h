@@ -1,4 +1,4 @@
-// How fast a config's steps are on this machine, beside what the machine could do at most. Nothing is written to disk.
+// Measures the speed of a config's steps on this machine, and the machine's peak rates. Writes nothing to disk.
 #pragma once
 
 #include <cstdint>
@@ -11,24 +11,24 @@
 namespace pmaptrain::report {
 
 struct Benchmark {
-  std::int64_t steps = 0;  // timed
+  std::int64_t steps = 0;  // number of timed steps
   double median_step_seconds = 0, min_step_seconds = 0;
   double examples_per_second = 0;  // of all members
   double first_step_seconds = 0;   // from the start of the process to the end of the first step
   std::int64_t peak_rss_bytes = 0;
   double flops_per_step = 0;
   int workers = 0;
-  bool on_gpus = false;  // the workers are GPUs
-  Peaks peaks;           // of all workers at once
+  bool on_gpus = false;  // whether the workers are GPUs
+  Peaks peaks;           // of all workers together
   double share_of_gemm_peak() const { return flops_per_step / median_step_seconds / peaks.gemm_flops_per_second; }
 };
 
-// The least time of a step of an entry on its batch in slot 0, from groups of 1, 2, 4, ... steps until a group takes
-// `seconds`. Warms up as well.
+// The shortest time of a step of an entry on its batch in slot 0, from groups of 1, 2, 4, ... steps until a group takes
+// `seconds`. Also warms up.
 double estimate_step(Module& module, std::size_t entry, double seconds);
 
-// Times `steps` training steps (at least 1) on one batch that stays in place, in groups long enough for the clock;
-// without a number 200, or as many as 0.2 seconds hold. Throws Error: data, or resource.
+// Times `steps` training steps (at least 1) on one batch, in groups that are long enough for the clock. By default as
+// many steps as 0.2 seconds hold, at least 200. Throws Error: data, or resource.
 Benchmark benchmark(const train::Setup& setup, std::optional<std::int64_t> steps = {});
 
 }  // namespace pmaptrain::report

@@ -14,7 +14,7 @@ Json element(DType dtype, std::span<const std::byte> value, std::size_t index) {
     T number{};
     std::memcpy(&number, value.data() + index * sizeof number, sizeof number);
     if constexpr (std::is_same_v<T, float> || std::is_same_v<T, bf16>) {
-      // As the nearest short decimal: 0.1 and not 0.10000000149. What is not finite prints as null.
+      // The nearest short decimal: 0.1 and not 0.10000000149. A value that is not finite prints as null.
       const auto wide = static_cast<float>(number);
       return std::isfinite(wide) ? Json(std::strtod(exact(wide).c_str(), nullptr)) : Json(wide);
     } else {

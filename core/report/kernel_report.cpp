@@ -64,8 +64,8 @@ KernelReport measured_kernel_report(const Backend& backend, Module& module) {
   KernelReport report = report_of(backend, module.source(), module.instructions(0));
   const double estimate = estimate_step(module, 0, 0.002);
   const std::int64_t group = std::max<std::int64_t>(1, static_cast<std::int64_t>(0.002 / estimate));
-  // Rounds with the clock inside and without, in turn; of each line the median over rounds, so that what others take
-  // from the machine at times does not count.
+  // Rounds with and without timing of instructions alternate. The time of a line is the median over rounds, so that
+  // short disturbances by other processes do not count.
   constexpr int most_rounds = 40, least_rounds = 5;
   constexpr double enough = 0.4;
   std::vector<std::vector<double>> seconds(report.lines.size());

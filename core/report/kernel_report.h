@@ -1,4 +1,4 @@
-// What each instruction of a training step is carried out by, what it costs, and how long it takes.
+// The instructions of a training step: the implementation of each, its cost, and its time.
 #pragma once
 
 #include <memory>
@@ -12,36 +12,36 @@
 namespace pmaptrain::report {
 
 struct KernelLine : InstructionReport {
-  double seconds = 0;  // measured: of each worker on average
+  double seconds = 0;  // if measured: the mean over workers
 
   bool is_reference() const { return kernel && implementation.starts_with("reference"); }
-  // The time at peak GEMM rate or memory bandwidth, as a share of the measured one.
+  // The time that the instruction would take at the peak GEMM rate or memory bandwidth, divided by the measured time.
   double share_of_roofline(const Peaks& peaks) const;
 };
 
 struct KernelReport {
-  std::vector<KernelLine> lines;  // in the order in which they run, loops before what they repeat
+  std::vector<KernelLine> lines;  // in the order in which they run; a loop precedes its body
   int workers = 1;
-  bool on_gpus = false;                    // the workers are GPUs
-  std::int64_t devices = 1, barriers = 0;  // of a step
-  // Measured, of one training step.
+  bool on_gpus = false;                    // whether the workers are GPUs
+  std::int64_t devices = 1, barriers = 0;  // barriers of one step
+  // Measured times of one training step.
   struct Times {
-    double step_seconds = 0;  // as run, without a clock inside
+    double step_seconds = 0;  // without timing of instructions
     Peaks peaks;
   };
   std::optional<Times> times;
-  std::shared_ptr<const void> owner;  // of what the lines point to, unless a module is
+  std::shared_ptr<const void> owner;  // owns what `lines` point to, unless a module does
 
   double flops() const;
   double bytes() const;
   double seconds() const;
 };
 
-// Of the first entry of what the backend would load.
+// The report of the first entry of `source`, as the backend would load it.
 KernelReport kernel_report(const Backend& backend, const Source& source);
-// Of the first entry of the backend's module, which must outlive the report, measured on steps on the batch in slot 0;
-// inputs must be set. A few tenths of a second, or some steps where they are long, and the peak GEMM rate and memory
-// bandwidth after that.
+// The report of the first entry of the backend's module, measured on the batch in slot 0. The module must outlive the
+// report, and its inputs must be set. Takes a few tenths of a second, or some steps if these are longer; and then the
+// time to measure the peak GEMM rate and memory bandwidth.
 KernelReport measured_kernel_report(const Backend& backend, Module& module);
 
 }  // namespace pmaptrain::report

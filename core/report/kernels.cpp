@@ -12,9 +12,9 @@
 namespace pmaptrain::report {
 namespace {
 
-// A reference kernel of more than this share of a step stands out; of the step's bytes, where nothing was measured.
+// A reference kernel with more than this share of a step is marked. Without measurements, shares are of bytes.
 constexpr double much = 0.03;
-// Changes of layout that move more than this share of what the op itself does stand out.
+// A layout change is marked if it moves more than this share of the bytes of the op itself.
 constexpr double surprising = 0.1;
 
 // "1.36 G", "-" for nothing

@@ -1,4 +1,4 @@
-// explain --kernels: what carries out each instruction of a step.
+// The text of `explain --kernels`.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace pmaptrain::report {
 
-// Where the time of a step goes by implementation, then a table of all instructions in their order with a total. With
-// times, also each step's share of them and of the roofline. Reference kernels and layout changes are marked.
+// The time of a step by implementation, then a table of all instructions in their order, with a total. With times, also
+// the share of each instruction in the step and in the roofline. Reference kernels and layout changes are marked.
 std::string kernels_text(const KernelReport& report);
 
 }  // namespace pmaptrain::report

@@ -8,8 +8,8 @@
 
 namespace pmaptrain::report {
 
-// A line for each stage, and what 2, 4, ... workers gain: total / the sum over stages of
-// (serial + max(largest, rest / workers)), where rest is total - serial.
+// A line for each stage, and the speedup with 2, 4, ... workers: total / the sum over stages of (serial + max(largest,
+// rest / workers)), where rest is total - serial.
 std::string parallelism_text(std::span<const StageReport> stages);
 
 }  // namespace pmaptrain::report

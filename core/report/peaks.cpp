@@ -26,7 +26,7 @@ using Call = std::function<void()>;
 
 constexpr std::size_t alignment = 64;  // of a kernel's scratch memory
 
-// Throws Error (resource) when the thread cannot be started.
+// Throws Error (resource) if the thread cannot be started.
 template <class F>
 auto on_a_thread(F&& f) {
   try {
@@ -37,15 +37,16 @@ auto on_a_thread(F&& f) {
   }
 }
 
-// Every worker calls what it made with `make` for a while; the sum of the workers' rates, amount a call / seconds. The
-// best of several rounds, since other processes may take the cores for a while.
+// The sum of the workers' rates, `amount` of a call / seconds, while every worker repeats the call that it made with
+// `make`. Returns the best of several rounds, since other processes may use the cores for a while.
 double best_rate(int workers, double amount, const std::function<Call()>& make) {
   constexpr std::size_t rounds = 3;
   constexpr double seconds = 0.05;
   using Rates = std::array<double, rounds>;
-  // A future waits for its thread even where a later one cannot be started, and hands on what it threw.
+  // The destructor of a future waits for its thread, also if a later thread cannot be started. get() throws what the
+  // thread threw.
   std::vector<std::future<Rates>> rates;
-  // They begin together. Those that wait for one that cannot be started end by the broken promise.
+  // The workers begin together. If a thread cannot be started, the broken promise ends those that wait.
   std::promise<void> begins;
   const std::shared_future<void> begun = begins.get_future().share();
   std::vector<std::future<void>> ready;
@@ -116,7 +117,7 @@ double copy_peak(int workers) {
   });
 }
 
-// Seconds of a step of a program. All its inputs are halves.
+// Seconds of one step of a program. All elements of its inputs are 0.5.
 double seconds_of_step(const Backend& backend, const Program& program) {
   const auto shared = std::make_shared<const Program>(program);
   const std::unique_ptr<Module> module = backend.load({{{"peak", shared, 1}}});

@@ -1,4 +1,4 @@
-// What the machine can do at most, measured: what steps and kernels are held against.
+// Measures the peak rates of the machine, with which steps and kernels are compared.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +10,11 @@
 namespace pmaptrain::report {
 
 struct Peaks {
-  double gemm_flops_per_second = 0;  // products of square matrices
-  double copy_bytes_per_second = 0;  // what is read and what is written both count
+  double gemm_flops_per_second = 0;  // for products of square matrices
+  double copy_bytes_per_second = 0;  // bytes read plus bytes written
 };
 
-// What is measured on each worker.
+// The sizes of what is measured on each worker.
 struct PeakSizes {
   std::int64_t rows = 0;   // of the matrices
   std::size_t copied = 0;  // bytes
@@ -22,14 +22,14 @@ struct PeakSizes {
 inline constexpr PeakSizes sizes_of_cpus{1024, std::size_t{64} << 20};
 inline constexpr PeakSizes sizes_of_gpus{4096, std::size_t{128} << 20};
 
-// Of all `workers` of the backend at once, threads or GPUs, with products of this element type. Takes about half a
-// second, and more where products run on reference kernels.
+// The peak rates of all `workers` of the backend together, threads or GPUs, with products of this element type. Takes
+// about half a second, or longer if reference kernels compute the products.
 Peaks measure_peaks(const Backend& backend, int workers, DType products);
 
-// Of GPUs, by programs that the backend loads.
+// The peak rates of GPUs, measured with programs that the backend loads.
 Peaks measure_gpus(const Backend& backend, int gpus, DType products, const PeakSizes& sizes = sizes_of_gpus);
 
-// The element type of the products of a step: bf16 where it has values of that.
+// The element type of a step's products: bf16 if the program has bf16 values.
 DType products_of(const Program& program);
 
 }  // namespace pmaptrain::report

@@ -46,7 +46,7 @@ std::string mesh_text(const Mesh& mesh) {
   return out;
 }
 
-// The first of some values by member, "0.1, 0.02, 0.3", and how many more there are.
+// The values of the first members, "0.1, 0.02, 0.3", and the number of the others.
 std::string some_values(const std::vector<std::string>& values) {
   constexpr std::size_t most = 8;
   const auto shown = static_cast<std::ptrdiff_t>(std::min(values.size(), most));
@@ -65,8 +65,8 @@ std::string ensemble_text(const train::Setup& setup) {
          columns(rows, {false, false}) + "\n";
 }
 
-// A batch as it lies on the mesh: a dimension for each axis over which it differs, the rows of one device, the rest of
-// the example.
+// The layout of a batch on the mesh: a dimension for each axis over which it varies, the rows of one device, and the
+// dimensions of an example.
 struct Layout {
   Shape shape;
   std::string names;
@@ -88,7 +88,7 @@ Layout layout(const train::Setup& setup, const data::Field& field, bool images) 
   return result;
 }
 
-// What happens to training images; empty where nothing does.
+// The augmentation of training images; empty if there is none.
 std::string augment_text(const spec::DataSpec& data) {
   std::vector<std::string> names;
   for (const spec::Augmentation& one : data.augment) names.push_back(spec::to_string(one.kind));
@@ -115,7 +115,7 @@ std::string frozen_text(const model::PlannedLayer& layer, const std::set<std::st
   return names.size() == layer.parameters.size() ? "frozen" : "frozen: " + join(names, ", ");
 }
 
-// The element type is shown where it is not the same for all layers, what is frozen where something is.
+// The element type is shown if it differs between layers. Frozen parameters are shown.
 std::string layers_text(const train::Setup& setup) {
   const std::set<std::string> frozen = frozen_parameters(setup);
   std::vector<std::vector<std::string>> rows{{"layer", "kind", "output", "parameters"}};
@@ -203,8 +203,7 @@ std::string steps_text(const train::Setup& setup) {
   return out;
 }
 
-// Some of the updates of a schedule, counted from 1: the first, those at which a part of it begins, the middle one and
-// the last.
+// Some updates of a schedule, counted from 1: the first, the beginnings of its segments, the middle and the last.
 std::vector<std::int64_t> told_updates(const train::Setup& setup, const train::Schedule& schedule) {
   const std::int64_t last = setup.timetable.steps;
   std::set<std::int64_t> updates{1, (last + 1) / 2, last};
@@ -312,7 +311,7 @@ std::string columns(const std::vector<std::vector<std::string>>& rows, const std
 
 namespace {
 
-// What options replace, and how the data is converted.
+// Notes about options that replace keys, and about conversions of the data.
 std::vector<std::string> notes_of(const train::Setup& setup) {
   std::vector<std::string> notes = setup.loaded.notes;
   notes.insert(notes.end(), setup.source.notes.begin(), setup.source.notes.end());

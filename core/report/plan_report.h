@@ -1,4 +1,4 @@
-// What `validate` says: read off the same program and plan that `run` carries out.
+// The output of `validate`, derived from the program and the plan that `run` uses.
 #pragma once
 
 #include <string>
@@ -10,27 +10,27 @@
 namespace pmaptrain::report {
 
 struct ValidateReport {
-  std::string backend, backend_because;  // of mesh.backend: auto: why this one
+  std::string backend, backend_because;  // the reason for the backend of mesh.backend: auto
   int workers = 1;
   train::MemoryEstimate memory;
   train::StepCost cost;
   std::vector<std::string> warnings;
 };
 
-// Plans the step. Throws Error (resource) when there is not so much memory. `private_copies`: as --verify-replicas.
+// Plans the step. Throws Error (resource) if the memory is not sufficient. `private_copies`: as with --verify-replicas.
 ValidateReport make_validate_report(const train::Setup& setup, bool private_copies = false);
 
-// Layers, mesh, what each device holds, what travels, memory, steps.
+// Layers, mesh, the data on each device, communication, memory and steps as text.
 std::string validate_text(const train::Setup& setup, const ValidateReport& report);
 
-// The documented JSON document, with its end of line. `with_config` adds the resolved config's text as "config".
+// The documented JSON document, with its end of line. `with_config` adds the text of the resolved config as "config".
 std::string validate_json(const train::Setup& setup, const ValidateReport& report, bool with_config = false);
 
-// What a process needs, by what it holds, as columns.
+// The memory of a process by purpose, as columns.
 std::string memory_text(const train::MemoryEstimate& memory);
 
-// Rows as columns two spaces apart, each indented by two; the first column is aligned left, of the others those that
-// `right` names. Used by all commands.
+// Formats rows as columns, separated by two spaces and indented by two. The first column is aligned left, as are the
+// others unless `right` marks them. Used by all commands.
 std::string columns(const std::vector<std::vector<std::string>>& rows, const std::vector<bool>& right);
 
 }  // namespace pmaptrain::report

@@ -27,8 +27,8 @@ data::Bytes open(const std::filesystem::path& path) {
   }
 }
 
-// What `load` gives of the folder of a run's checkpoint. The run may be under way: where it removes the folder
-// meanwhile, `load` is called anew with the one that has its name by then.
+// Returns what `load` returns for the folder of a run's checkpoint. If a running process removes the folder meanwhile,
+// calls `load` again with the folder that has the name by then.
 template <class Load>
 auto of_one_checkpoint(const std::filesystem::path& run, const std::string& which, Load&& load) {
   while (true) {
@@ -141,7 +141,7 @@ Checkpoint load_checkpoint(const std::filesystem::path& folder) {
   Checkpoint checkpoint{folder, load_run_state(folder), {}, {}};
   checkpoint.parameters = load_file(folder, "params.safetensors", checkpoint.state);
   checkpoint.optimizer = load_file(folder, "optimizer.safetensors", checkpoint.state);
-  // What is derived from these, such as ema.safetensors.
+  // Checks the files that are derived from the others, such as ema.safetensors.
   for (const auto& [name, checksum] : checkpoint.state.checksums) {
     if (name != "params.safetensors" && name != "optimizer.safetensors") load_file(folder, name, checkpoint.state);
   }
@@ -151,7 +151,7 @@ Checkpoint load_checkpoint(const std::filesystem::path& folder) {
 CheckpointWeights load_weights(const std::filesystem::path& run, const std::string& which, spec::Weights weights) {
   return of_one_checkpoint(run, which, [&](const std::filesystem::path& folder) {
     CheckpointWeights loaded{folder, load_run_state(folder), {}};
-    // Whether there are averages is what the state says, not whether their file is there.
+    // state.json, not the existence of the file, says whether there are averages.
     const bool averaged = weights == spec::Weights::ema && loaded.state.checksums.contains("ema.safetensors");
     loaded.parameters = load_file(folder, averaged ? "ema.safetensors" : "params.safetensors", loaded.state);
     return loaded;

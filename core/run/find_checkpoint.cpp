@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view step_prefix = "step-", best_prefix = "best-";
 
-// Of digits alone, as far as the type holds them.
+// A number of digits only, if the type can hold it.
 std::optional<std::int64_t> whole_number(std::string_view digits) {
   std::int64_t value = 0;
   const auto [end, wrong] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
@@ -24,15 +24,15 @@ std::optional<std::int64_t> whole_number(std::string_view digits) {
   return whole ? std::optional(value) : std::nullopt;
 }
 
-// Of the folder of checkpoints, where reading it failed.
+// Throws Error (data) if reading the folder of checkpoints failed.
 void check_readable(const fs::path& checkpoints, const std::error_code& problem) {
   if (!problem || problem == std::errc::no_such_file_or_directory || problem == std::errc::not_a_directory) return;
   fail_data(fmt::format("'{}' cannot be read: {}", checkpoints.string(), problem.message()),
             "check the permissions of the run folder");
 }
 
-// What a link leads to, or the folder that is itself there; none of what is neither. A run under way has a link lead
-// elsewhere before it removes what that led to.
+// The target of a link, or the folder itself; none if it is neither. A running process changes its links before it
+// removes the old target.
 std::optional<fs::path> folder_at(const fs::path& place, std::error_code& error) {
   constexpr int tries = 100;
   fs::path before;

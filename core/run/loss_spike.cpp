@@ -22,7 +22,7 @@ double median(const std::vector<LossMean>& means) {
 
 std::optional<std::string> LossSpike::observe(const LossMean& mean) {
   if (!std::isfinite(mean.loss)) return std::nullopt;
-  // Means that end before the window are forgotten; one that reaches over its beginning counts.
+  // Means that end before the window are dropped; a mean that begins before it and ends in it counts.
   const std::int64_t begin = mean.from - window_;
   std::erase_if(means_, [&](const LossMean& old) { return old.to <= begin; });
   std::optional<std::string> warning;

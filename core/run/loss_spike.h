@@ -1,4 +1,4 @@
-// Whether the loss rose abruptly, judged at log lines from the means between them.
+// Detects an abrupt rise of the loss, from the mean losses of log lines.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace pmaptrain::train {
 
-// The mean loss of the steps (from, to]: those since the log line before.
+// The mean loss of the steps (from, to], the steps since the previous log line.
 struct LossMean {
   std::int64_t from = 0, to = 0;
   double loss = 0;
@@ -18,16 +18,16 @@ struct LossMean {
 
 class LossSpike {
  public:
-  // A mean is a spike if it is more than `factor` times the median of the means within `window` steps before it.
-  // `means` is the state of an earlier run.
+  // A mean is a spike if it is more than `factor` times the median of the means within the `window` steps before it.
+  // `means` is the state of an earlier process.
   LossSpike(double factor, std::int64_t window, std::vector<LossMean> means = {})
       : factor_(factor), window_(window), means_(std::move(means)) {}
 
-  // The mean of a log line; calls are in order. Returns the words of a warning for a spike. There is none until the
-  // means reach back over the whole window. A mean that is not finite is left out: another guard reports it.
+  // Takes the mean of the next log line, and returns a warning if it is a spike. There are no spikes until the means
+  // cover the whole window. A mean that is not finite is ignored, because another guard reports it.
   std::optional<std::string> observe(const LossMean& mean);
 
-  // The state: what the next lines are compared with, oldest first.
+  // The state: the means with which the next lines are compared, oldest first.
   const std::vector<LossMean>& means() const { return means_; }
 
  private:

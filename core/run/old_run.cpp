@@ -29,9 +29,9 @@ bool rename_to_free(const Directory& directory, const std::string& from, const s
   return !directory.has(to) && file_system().rename_at(fd, from, to) == 0;
 }
 
-// Removes a folder of the run, now called `name`, with the entries of which `is_ours` is true. Of a link, the link is
-// removed and not its target. Other files in it stay, and then it is called `original` again. False where something of
-// ours could not be removed.
+// Removes a folder of the run, now called `name`, with the entries for which `is_ours` is true. For a link, removes the
+// link and not its target. If other files are in the folder, they stay, and the folder is renamed back to `original`.
+// Returns false if an entry of ours could not be removed.
 bool remove_folder(const Directory& directory, const std::string& name, std::string_view original,
                    bool (*is_ours)(const std::string&)) {
   if (file_system().unlink_at(directory.fd(), name) == 0 || errno == ENOENT) return true;
@@ -42,7 +42,7 @@ bool remove_folder(const Directory& directory, const std::string& name, std::str
     }
     if (file_system().unlink_at(directory.fd(), name, AT_REMOVEDIR) == 0) return true;
     if (errno != ENOTEMPTY) return false;
-    inside.flush();  // or what was removed could be there again, in part, once the folder has its name
+    inside.flush();  // else a part of what was removed could come back after a crash
   } catch (const Error&) {
     return false;  // it may not be opened, or flushed
   }
@@ -64,7 +64,8 @@ OldRun::OldRun(const Directory& directory) : directory_(directory) {
   try {
     for (const std::string_view name : written) {
       put_aside(std::string(name));
-      // Without the rest, a checkpoint would pass for the run.
+      // Checkpoints without the other files would look like a run, so the new name of their folder reaches the disk
+      // first.
       if (name == checkpoints && !renamed_.empty()) directory_.flush();
     }
   } catch (...) {

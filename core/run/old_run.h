@@ -1,5 +1,5 @@
-// What a run before left in a run folder, when another takes its place: renamed first, so that all of it can come back
-// while the new one may still fail to begin, and removed last.
+// The files of an earlier run in a run folder that a new run takes over. They are renamed first and removed last, so
+// that they can be restored while the new run may still fail to begin.
 #pragma once
 
 #include <string>
@@ -10,24 +10,24 @@
 
 namespace pmaptrain::train {
 
-// Whether pmaptrain writes an entry of this name directly in a run folder, beside config.yaml and its marker.
+// Whether pmaptrain writes an entry of this name directly in a run folder, apart from config.yaml and the marker.
 bool is_written_by_a_run(const std::string& name);
 
-// Whether a process of ours that was killed leaves such an entry in a run folder.
+// Whether the entry is a temporary one that a killed process of pmaptrain left in a run folder.
 bool is_left_behind(const std::string& name);
 
-// Puts aside what a run writes there but its config.yaml. Unless remove() is called, all of it has its names again when
-// this ends.
+// Renames everything that a run writes in the folder, except for its config.yaml. The destructor restores the names
+// unless remove() was called.
 class OldRun {
  public:
-  // Throws Error (failed) where something cannot be put aside.
+  // Throws Error (failed) if an entry cannot be renamed.
   explicit OldRun(const Directory& directory);
   ~OldRun();
   OldRun(const OldRun&) = delete;
   OldRun& operator=(const OldRun&) = delete;
 
-  // Removes it, and the files that killed processes left in the folder. Returns the names of what could not be removed.
-  // Files of others beside the checkpoints and event files stay where they are.
+  // Removes the old run, and the files that killed processes left in the folder. Returns the names of entries that
+  // could not be removed. Files that pmaptrain did not write stay, also beside checkpoints and event files.
   std::vector<std::string> remove();
 
  private:

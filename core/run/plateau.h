@@ -1,4 +1,4 @@
-// optimizer.reduce_on_plateau: a factor of the learning rate that falls when evaluations no longer improve.
+// optimizer.reduce_on_plateau: a factor of the learning rate that decreases when evaluations no longer improve.
 #pragma once
 
 #include <cstdint>
@@ -8,18 +8,19 @@
 
 namespace pmaptrain::train {
 
-// What it remembers, as numbers that a checkpoint can hold.
+// The state of reduce_on_plateau, as numbers that a checkpoint can hold.
 struct PlateauState {
-  std::optional<double> best;        // none before the first evaluation with a number
-  std::int64_t bad_evaluations = 0;  // since the last improvement, or the last fall
-  std::int64_t cooldown = 0;         // evaluations that do not count yet
-  double scale = 1.0;                // the learning rate is multiplied by it
+  std::optional<double> best;        // none before the first evaluation with a finite value
+  std::int64_t bad_evaluations = 0;  // since the last improvement or decrease
+  std::int64_t cooldown = 0;         // evaluations that are not counted yet
+  double scale = 1.0;                // the factor of the learning rate
   friend bool operator==(const PlateauState&, const PlateauState&) = default;
 };
 
-// The state after an evaluation whose metric is `value`, as optax.contrib.reduce_on_plateau has it: an improvement is
-// larger than Optax's rtol, 1e-4 of the best value; the scale falls at the evaluation that completes `patience` without
-// one; and none of the `cooldown` evaluations after that counts as bad. What is not finite is never an improvement.
+// Returns the state after an evaluation whose metric is `value`, as optax.contrib.reduce_on_plateau does. A value is an
+// improvement if it is better by more than Optax's rtol, 1e-4 of the best value; a value that is not finite never is.
+// The scale decreases at the evaluation that completes `patience` evaluations without improvement, and the next
+// `cooldown` evaluations do not count as bad.
 PlateauState observe(const spec::ReduceOnPlateau& spec, PlateauState state, double value);
 
 }  // namespace pmaptrain::train

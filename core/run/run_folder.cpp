@@ -45,14 +45,14 @@ Lock lock(const Descriptor& file, int how) {
   return Lock::held;
 }
 
-// Whether a process writes there. Lookers are not in each other's way.
+// Whether another process writes in the folder. The shared lock does not disturb other processes that check.
 bool is_taken(const Descriptor& marker) {
   const Lock found = lock(marker, LOCK_SH);
   if (found == Lock::held) file_system().flock(marker.get(), LOCK_UN);
   return found == Lock::taken;
 }
 
-// For writing. A looker may be in the way for a moment.
+// Takes the lock for writing. A process that only checks may hold the lock for a moment.
 Lock lock_for_writing(const Descriptor& marker) {
   constexpr int tries = 20;
   constexpr std::chrono::milliseconds pause{5};
@@ -63,7 +63,7 @@ Lock lock_for_writing(const Descriptor& marker) {
   return lock(marker, LOCK_EX);
 }
 
-// Whether the marker still has its name: a process that makes a folder and fails removes it.
+// Whether the marker still has its name: a process that creates a folder and fails removes the marker again.
 bool has_its_name(const Descriptor& marker, const Directory& directory) {
   struct stat open = {}, named = {};
   return ::fstat(marker.get(), &open) == 0 &&
@@ -71,18 +71,18 @@ bool has_its_name(const Descriptor& marker, const Directory& directory) {
          open.st_dev == named.st_dev && open.st_ino == named.st_ino;
 }
 
-// A folder that exists, before anything is done to it.
+// An existing folder, before anything is done to it.
 struct Found {
   bool there = false;
-  Directory directory;  // where it is one that may be opened
-  Descriptor marker;    // open where there is one that may be read
-  bool ours = false;    // the marker says so
-  // What a process leaves that is killed while it begins: nothing but a marker without its whole text.
+  Directory directory;  // open if the folder may be opened
+  Descriptor marker;    // open if there is a marker that may be read
+  bool ours = false;    // the marker says that pmaptrain wrote the folder
+  // Whether the folder has only an incomplete marker: a process was killed while it began a run.
   bool unwritten = false;
-  int problem = 0;  // why it may not be read or written; 0: it may
+  int problem = 0;  // the error number if it may not be read or written, else 0
 };
 
-// The first bytes of the marker, at most as many as a whole one has.
+// The first bytes of the marker, at most as many as a complete marker has.
 std::string text_of(const Descriptor& marker) {
   std::string text(marker_text.size() + 1, '\0');
   const ssize_t count = ::pread(marker.get(), text.data(), text.size(), 0);
@@ -104,15 +104,15 @@ Found find(const fs::path& dir) {
     return found;
   }
   found.directory = Directory(std::move(fd), dir);
-  // Before the marker is read: a process that begins a run here meanwhile writes nothing else until its marker is
-  // complete, so what is listed without one is no run's.
+  // The names are listed before the marker is read. A process that begins a run here meanwhile completes its marker
+  // before it writes anything else, so entries that are listed without a complete marker belong to no run.
   const std::vector<std::string> names = found.directory.names();
   const auto open_marker = [&](int how) {
     const int flags = how | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
     found.marker = Descriptor(file_system().open_at(found.directory.fd(), marker_name, flags));
     return static_cast<bool>(found.marker);
   };
-  bool removed = false;  // or never there
+  bool removed = false;  // or never existed
   // On some network file systems only a file that is open for writing can be locked.
   if (!open_marker(O_RDWR)) {
     removed = errno == ENOENT;
@@ -132,7 +132,7 @@ Found find(const fs::path& dir) {
   return found;
 }
 
-// Whether replacing the folder's run would take `file` away.
+// Whether replacing the run in the folder would remove `file`.
 bool is_replaced(const fs::path& dir, const fs::path& file) {
   std::error_code error;
   const fs::path inside = fs::weakly_canonical(file, error).lexically_relative(fs::weakly_canonical(dir, error));
@@ -141,7 +141,7 @@ bool is_replaced(const fs::path& dir, const fs::path& file) {
   return first == "config.yaml" || is_written_by_a_run(first);
 }
 
-// What a run goes on writing must be files: to open a pipe would wait for its reader.
+// Refuses a run that continues with something else than regular files: opening a pipe would wait for its reader.
 void check_files(const fs::path& dir, const Directory& directory) {
   for (const std::string name : {"metrics.jsonl", "log.txt"}) {
     struct stat status = {};
@@ -150,7 +150,7 @@ void check_files(const fs::path& dir, const Directory& directory) {
   }
 }
 
-// Throws what the options do not allow.
+// Throws Error for a folder that the options do not allow to use.
 void judge(const fs::path& dir, const Found& found, const RunFolderOptions& options) {
   if (!found.there) return;
   if (found.marker && is_taken(found.marker)) fail_taken(dir);
@@ -170,12 +170,12 @@ void judge(const fs::path& dir, const Found& found, const RunFolderOptions& opti
 }
 
 fs::path normal(const fs::path& dir) {
-  fs::path path = dir;  // with its "..": a link may stand before them
-  while (!path.has_filename() && path.has_relative_path()) path = path.parent_path();  // no slash at its end
+  fs::path path = dir;  // keeps "..", which may follow a link
+  while (!path.has_filename() && path.has_relative_path()) path = path.parent_path();  // removes a slash at the end
   return path;
 }
 
-// The same error as one of a resource, of the folder and before anything is done in it.
+// Throws the error as one of the run folder, with exit status resource: nothing was done in the folder yet.
 [[noreturn]] void throw_of(const fs::path& dir, std::string_view done, const Error& error) {
   if (error.status() != ExitStatus::failed) throw error;
   std::vector<Diagnostic> diagnostics = error.diagnostics();
@@ -205,7 +205,7 @@ RunFolder RunFolder::claim(const fs::path& dir, const RunFolderOptions& options)
   return folder;
 }
 
-// Takes the folder that is there, if one is, and locks its marker, if it has one.
+// Opens the folder if it exists, and locks its marker if it has one.
 void RunFolder::adopt() {
   Found found = find(path_);
   judge(path_, found, options_);
@@ -228,14 +228,14 @@ void RunFolder::begin(std::string_view config) {
       replace_old(config);
     }
   } catch (const Error& error) {
-    if (made_marker) file_system().unlink_at(directory_.fd(), marker_name);  // while its lock is held
+    if (made_marker) file_system().unlink_at(directory_.fd(), marker_name);  // while this holds its lock
     marker_.reset();
     if (made_folder) file_system().unlink_at(AT_FDCWD, path_.string(), AT_REMOVEDIR);
     throw_of(path_, options_.resumed ? "continued" : replaces_ ? "replaced" : "made", error);
   }
 }
 
-// Whether this process made the folder. One that another process made meanwhile is treated like one found before.
+// Returns whether this process created the folder. A folder that another process created meanwhile counts as found.
 bool RunFolder::make_folder() {
   const fs::path above = path_.has_parent_path() ? path_.parent_path() : fs::path(".");
   if (const int error = make_directories(above); error != 0) fail_run_folder(above, "made", error);
@@ -246,7 +246,7 @@ bool RunFolder::make_folder() {
   return false;
 }
 
-// The folder that this has made, whose own entry goes to the disk.
+// Opens the folder that this process created, and flushes the folder's own entry to the disk.
 void RunFolder::open_folder() {
   constexpr int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
   directory_ = Directory(Descriptor(file_system().open_at(AT_FDCWD, path_.string(), flags)), path_);
@@ -255,10 +255,10 @@ void RunFolder::open_folder() {
   if (above) flush_to_disk(above.get(), path_.parent_path());
 }
 
-// Opens the marker, or makes one without its text, and locks it. Of several processes that come at once one gets the
-// lock. Returns whether this one made it.
+// Opens the marker, or creates an empty one, and locks it. If several processes do so at once, one gets the lock.
+// Returns whether this process created the marker.
 bool RunFolder::take_marker() {
-  constexpr int tries = 100;  // the marker of a process that failed goes with it
+  constexpr int tries = 100;  // a process that fails removes its marker
   constexpr int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW;
   for (int i = 0; i < tries; ++i) {
     Descriptor marker(file_system().open_at(directory_.fd(), marker_name, flags | O_CREAT | O_EXCL));
@@ -276,7 +276,7 @@ bool RunFolder::take_marker() {
     marker_ = std::move(marker);
     const bool ours = text_of(marker_).starts_with(marker_line);
     if (ours && !options_.overwrite && !options_.resume)
-      fail_exists(path_, options_, true, "");  // a run that has come and gone
+      fail_exists(path_, options_, true, "");  // another run began and ended meanwhile
     replaces_ = ours;
     return made;
   }
@@ -290,7 +290,7 @@ void RunFolder::complete_marker() {
   flush_to_disk(marker_.get(), path_ / marker_name);
 }
 
-// The new config.yaml takes the old one's place when everything else is ready; until then all can be undone.
+// Replaces the old config.yaml when everything else is ready; until then everything can be undone.
 void RunFolder::replace_old(std::string_view config) {
   const std::array parts{std::as_bytes(std::span(config))};
   Replacement new_config(place("config.yaml"), parts);
@@ -319,7 +319,8 @@ void RunFolder::tidy_checkpoints(const RunFolderOptions::Resumed& resumed) const
   for (const std::string& name : checkpoints.names()) {
     if (name.starts_with(".tmp-") || name.starts_with(".old-")) checkpoints.remove_quietly(name);
   }
-  // Passed over because they could not be read whole. Perhaps they can be another time, until the run has them again.
+  // Newer checkpoints were skipped because they could not be read completely. They are kept under another name until
+  // the run writes these steps again, since they may be readable another time.
   for (const std::string& name : checkpoints.names()) {
     if (checkpoint_step(name).value_or(0) <= resumed.step) continue;
     checkpoints.remove_quietly("damaged-" + name);
@@ -333,7 +334,7 @@ void RunFolder::tidy_checkpoints(const RunFolderOptions::Resumed& resumed) const
   if (!resumed.best.empty()) {
     lead("best", resumed.best);
   } else if (is_best_name(best) || checkpoint_step(best).value_or(0) > resumed.step) {
-    checkpoints.remove("best");  // of a course that the run does not take
+    checkpoints.remove("best");  // belongs to steps that the run did not keep
   }
   for (const std::string& name : checkpoints.names()) {
     if (is_best_name(name) && name != checkpoints.target("best")) checkpoints.remove_quietly(name);
@@ -352,7 +353,7 @@ void RunFolder::cut_metrics(std::uint64_t bytes) {
     warnings_.push_back(
         fmt::format("'{}' has {} bytes, but had {} at the checkpoint: lines are missing", shown.string(), size, bytes));
   }
-  // Of a file that became shorter, half a line may be left, to which the next one would be appended.
+  // A file that is shorter than recorded may end with half a line, to which the next line would be appended.
   const std::uint64_t kept = whole_lines(file.get(), std::min(size, bytes), shown);
   if (kept < size && file_system().ftruncate(file.get(), static_cast<off_t>(kept)) != 0) fail_file(shown, "cut", errno);
 }
@@ -390,7 +391,7 @@ void RunFolder::commit(const std::string& name, const std::function<void(const D
     const Directory unfinished = checkpoints.enter(temporary, true);
     fill(unfinished);
     unfinished.flush();
-    directory_.flush();  // a checkpoint is never there without the files that its state tells of
+    directory_.flush();  // the files that a checkpoint's state refers to are on the disk before it
     if (!checkpoints.has(name)) {
       checkpoints.rename(temporary, name);
     } else if (!checkpoints.exchange(temporary, name)) {
@@ -416,7 +417,7 @@ void RunFolder::link_checkpoint(const std::string& name, const std::string& chec
 void RunFolder::prune_checkpoints(std::int64_t keep) const {
   const Directory checkpoints = directory_.enter("checkpoints", false);
   const std::string best = checkpoints.target("best");
-  const auto remove = [&](const std::string& name) {  // never half of one under its name
+  const auto remove = [&](const std::string& name) {  // never leaves half a checkpoint under its name
     if (name == best) return;
     const std::string aside = ".old-" + name;
     if (checkpoints.remove_quietly(aside)) checkpoints.rename(name, aside);

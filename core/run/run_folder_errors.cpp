@@ -16,13 +16,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Whether another folder can be named after this one: neither '.' nor '/' can.
+// Whether a sibling's name can be made from this name: not from '.' or '/'.
 bool has_siblings(const fs::path& dir) {
   const fs::path name = dir.filename();
   return !name.empty() && name != "." && name != "..";
 }
 
-// dir-2, dir-3, ...: the first that is not there.
+// The first of dir-2, dir-3, ... that does not exist.
 fs::path free_sibling(const fs::path& dir) {
   for (int i = 2;; ++i) {
     fs::path sibling = dir;
@@ -42,7 +42,7 @@ void fail_exists(const fs::path& dir, const RunFolderOptions& options, bool repl
                fmt::format("choose another with {}", options.explicit_dir ? "--run-dir" : "--name or --run-dir"));
   }
   std::vector<std::pair<std::string, std::string>> commands;
-  // How this folder was chosen, to be said again where it is to be used again.
+  // The options that selected this folder, for commands that use it again.
   const std::string same = options.explicit_dir    ? " --run-dir " + shell_quoted(dir.string())
                            : options.explicit_name ? " --name " + shell_quoted(dir.filename().string())
                                                    : "";

@@ -22,7 +22,7 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-// Measures may be infinite or NaN, which JSON has no numbers for.
+// Measures may be infinite or NaN, which JSON cannot represent as numbers.
 OrderedJson number(double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
@@ -141,7 +141,7 @@ void for_each_field(Is<data::Field> auto& field, Visit&& visit) {
   visit("shape", field.shape);
 }
 
-// `by_member` takes what each member of an ensemble has of its own.
+// `by_member` visits the fields that each member of an ensemble has.
 template <class Visit, class ByMember>
 void for_each_field(Is<RunState> auto& state, Visit&& visit, ByMember&& by_member) {
   visit("step", state.step);
@@ -182,7 +182,7 @@ void for_each_field(Is<RunState> auto& state, Visit&& visit, ByMember&& by_membe
   visit("checksums", state.checksums);
 }
 
-// The overloads for the types of fields see each other, as members of a class do.
+// The overloads for the types of fields call each other, so they are members of a class.
 struct Store {
   template <class T>
   static OrderedJson of(const T& value) {
@@ -270,16 +270,16 @@ struct Load {
   }
 };
 
-// A path may hold bytes that are no UTF-8.
+// A path may contain bytes that are not UTF-8.
 std::string text_of(const OrderedJson& json) {
   return json.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 
-constexpr std::size_t most_state_bytes = std::size_t{1} << 30;  // of a table of very many columns
+constexpr std::size_t most_state_bytes = std::size_t{1} << 30;  // enough for a table with very many columns
 constexpr int most_depth = 8;
 constexpr std::string_view before_checksum = ",\n  \"checksum\": \"xxh3:", after_checksum = "\"\n}\n";
 
-// The text with a last member, the checksum of the text without it.
+// Adds a last member to the text: the checksum of the text without it.
 std::string with_checksum(const std::string& text) {
   const std::string hash = hash_hex(std::as_bytes(std::span(text)));
   return text.substr(0, text.size() - std::string_view("\n}\n").size()) + std::string(before_checksum) + hash +
@@ -291,8 +291,8 @@ bool has_its_checksum(const std::string& text) {
   return at != std::string::npos && with_checksum(text.substr(0, at) + "\n}\n") == text;
 }
 
-// Whether arrays and objects are nested at most so deep. A callback of the parser could tell, but then the parser looks
-// through an array again for each object in it.
+// Whether arrays and objects are nested at most to this depth. A callback of the parser could check this, but with a
+// callback the parser searches an array again for each object in it.
 bool is_shallow(const std::string& text) {
   int depth = 0;
   bool quoted = false;
@@ -322,7 +322,7 @@ bool is_sane(const data::Encoding& encoding) {
          fits(encoding.statistics) && fits(encoding.targets);
 }
 
-// What no run can have left.
+// Throws Error (data) for a state that no run can have written.
 void check_sane(const RunState& state) {
   constexpr std::int64_t most_steps = 1'000'000'000'000;
   bool counts = state.step >= 0 && state.step <= most_steps && state.schedule_steps >= 0;

@@ -1,7 +1,7 @@
-// Everything that a step leaves behind: what a checkpoint holds, and what a resumed run begins with.
+// The state that a step leaves behind: a checkpoint holds it, and a resumed run begins with it.
 //
-// The values of the module are its inputs of the groups params and state (the optimizer's slots, the count of updates,
-// the epoch's sums); they are the tensors of a checkpoint. RunState is what the host holds beside them.
+// The tensors of a checkpoint are the module's inputs of the groups params and state (the optimizer's slots, the count
+// of updates, the sums of the epoch). RunState is the state on the host.
 #pragma once
 
 #include <cstdint>
@@ -18,29 +18,29 @@
 
 namespace pmaptrain::train {
 
-// What log lines are compared with (LossWatch).
+// The state of LossWatch: the losses with which log lines are compared.
 struct LossSums {
   std::vector<LossMean> means;
   std::int64_t line = 0;
   double loss_at_line = 0, examples_at_line = 0, loss_ended = 0, examples_ended = 0;
 };
 
-// What each member of an ensemble has of its own.
+// The state of one member of an ensemble.
 struct MemberState {
-  std::int64_t steps = 0;          // attempted: the run's, or where it ended before the others
-  std::int64_t steps_skipped = 0;  // of them, those that were not finite and changed nothing
-  std::int64_t updates = 0;        // of them, those that changed the parameters
+  std::int64_t steps = 0;          // attempted steps; fewer than the run's if the member ended before the others
+  std::int64_t steps_skipped = 0;  // steps among them that were not finite and changed nothing
+  std::int64_t updates = 0;        // steps among them that changed the parameters
 
-  // What was last reported.
+  // What was reported last.
   std::int64_t logged_step = 0;
-  // By split: the last when the checkpoint was taken, with the lines that end a run. The summary of a run that ends
-  // here may have others: of the evaluations after the last step, which come after its checkpoint, and of a step that a
-  // guard took back.
+  // By split: the last measures when the checkpoint was taken, including the lines that end a run. The summary of a run
+  // that ends here may have other measures, because evaluations after the last step follow its checkpoint, and because
+  // a guard may have undone a step.
   std::map<std::string, Measures> measures;
   Confusions confusions;
   std::int64_t evaluated_step = -1;
-  // What the last lines say of a member that ends here: of a step, and of an epoch, that are due no line at the log
-  // interval. The module's outputs are not saved, and a process may be killed before it writes these lines.
+  // The last lines of a member that ends here, for a step and an epoch that have no line at the log interval. They are
+  // saved because the module's outputs are not, and because a process may be killed before it writes these lines.
   std::optional<Logged> last_step;
   std::optional<EpochEnded> last_epoch;
 
@@ -61,16 +61,16 @@ struct MemberState {
 
   std::optional<LossSums> loss_sums;  // none without train.loss_spike
 
-  // A member that is finished whatever the duration: "early_stopping", or the guard that ended it ("nonfinite",
-  // "loss_spike", "replicas"), and why.
+  // Why the member has ended before the run's duration: "early_stopping" or the guard that ended it ("nonfinite",
+  // "loss_spike", "replicas"), and the reason in words. Empty while it trains.
   std::string finished, finished_why;
-  // The others have gone on without it, and its last lines are written.
+  // Whether the other members continued without it, after its last lines were written.
   bool left_behind = false;
 
   std::uint64_t seed = 0, data_seed = 0;
 
-  // The updates until the change that gave the schedule, which it counts from; none: it began with the run, or there is
-  // none.
+  // The number of updates at which the schedule begins, if a change of the run set the schedule; none: there is no
+  // schedule, or it began with the run.
   std::optional<std::int64_t> schedule_began;
 };
 
@@ -78,35 +78,35 @@ struct RunState {
   // Progress.
   std::int64_t step = 0;            // steps attempted
   std::int64_t example_cursor = 0;  // positions of the sample stream consumed
-  // The duration that the run first began with, or what was left of it at the change that gave its schedule: what
-  // default lengths of schedules have.
+  // The default length of schedules: the duration with which the run first began, or what was left of it at the change
+  // that set the schedule.
   std::int64_t schedule_steps = 0;
-  std::vector<spec::Change> changes;  // until this checkpoint, in order
-  double seconds = 0;                 // of training, over all processes
-  double epoch_seconds = 0;           // of the epoch so far
+  std::vector<spec::Change> changes;  // up to this checkpoint, in order
+  double seconds = 0;                 // of training, in all processes
+  double epoch_seconds = 0;           // of the current epoch
   // The length of metrics.jsonl without the lines that were written only because the run stopped.
   std::uint64_t metrics_bytes = 0;
 
-  // A signal came before the evaluation after this step.
+  // Whether a signal prevented the evaluation after this step.
   bool evaluation_is_due = false;
-  std::string best_mode;  // of what is best: "min" or "max"
+  std::string best_mode;  // whether the best is the "min" or the "max"
 
   bool is_ensemble = false;
   std::vector<MemberState> members{1};  // one without an ensemble
 
   data::Encoding encoding;    // how the data was read
-  data::Field input, target;  // of an example, without their origins
+  data::Field input, target;  // of an example, without their places in the config
 
-  // What the state belongs to.
+  // The config, data and files that the state belongs to.
   std::int64_t batch_size = 0, train_examples = 0;
   std::string config_hash;
   std::map<std::string, std::string> checksums;  // of the checkpoint's files, by name: "xxh3:<hexadecimal digits>"
 };
 
-// The document state.json, with its end of line and a checksum of its own.
+// The document state.json, with its end of line and its own checksum.
 std::string to_json(const RunState& state);
 
-// Throws Error (data), which names `file`, for a document that is damaged: to_json() of what it says is another text.
+// Throws Error (data), which names `file`, for a damaged document: to_json() of the result must be `text`.
 RunState parse_run_state(const std::string& text, const std::string& file);
 
 }  // namespace pmaptrain::train

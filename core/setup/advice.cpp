@@ -14,7 +14,7 @@
 namespace pmaptrain::train {
 namespace {
 
-// The text of the config at a place.
+// The config's text at a place.
 std::string written_at(const Place& place) {
   std::size_t begin = 0;
   for (int column = 1; column < place.column && begin < place.excerpt.size(); ++column) {
@@ -30,8 +30,8 @@ bool is_bare_number(const Place& place) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
 }
 
-// A loss that takes logits, behind a layer that is no logits: the function that the loss applies itself, or one that
-// allows only some.
+// A loss that takes logits after a layer that computes no logits: the function that the loss applies itself, or a
+// function with a limited range.
 void function_before_loss(const Setup& setup, std::vector<std::string>& out) {
   const model::PlannedLayer& last = *setup.model.leaves().back();
   const spec::Loss& loss = setup.model.loss;
@@ -48,7 +48,7 @@ void function_before_loss(const Setup& setup, std::vector<std::string>& out) {
   }
 }
 
-// Bytes are scaled to 0..1 before they are normalised.
+// Values for `normalize` that were meant for bytes. Bytes are scaled to 0..1 before they are normalised.
 void unscaled_normalize(const Setup& setup, std::vector<std::string>& out) {
   const auto& normalize = setup.model.normalize;
   if (!normalize || setup.model.input.dtype != DType::u8) return;
@@ -62,7 +62,7 @@ void unscaled_normalize(const Setup& setup, std::vector<std::string>& out) {
                 "normalize: auto");
 }
 
-// A column of numbers with fractions, each of which becomes an input of its own.
+// A column of numbers with fractions that is read as categories. Each number becomes an input of its own.
 void measured_categories(const Setup& setup, std::vector<std::string>& out) {
   constexpr std::size_t most = 20;
   for (const data::Encoding::Column& column : setup.source.encoding.columns) {
@@ -110,7 +110,7 @@ void large_batch(const Setup& setup, std::vector<std::string>& out) {
                 counted(batch.steps_per_epoch, "step") + "; batch_size: all says that this is meant");
 }
 
-// "column 'age'", or of inputs without names "channel 3 of the inputs", counted from 0.
+// "column 'age'"; for inputs without names "channel 3 of the inputs", counted from 0.
 std::string name_of_input(const data::Encoding& encoding, std::size_t channel) {
   std::size_t at = 0;
   for (const data::Encoding::Column& column : encoding.columns) {
@@ -120,8 +120,8 @@ std::string name_of_input(const data::Encoding& encoding, std::size_t channel) {
   return "channel " + std::to_string(channel) + " of the inputs";
 }
 
-// Adam and its relatives change a parameter by about the learning rate in a step, and outputs begin near 0. The factor
-// is what two hidden layers of 64 were seen to reach.
+// Targets that the learning rate cannot reach. Adam and similar rules change a parameter by about the learning rate in
+// each step, and outputs begin near 0. The factor was measured with two hidden layers of 64.
 void distant_targets(const Setup& setup, std::vector<std::string>& out) {
   constexpr double reach = 2e4;
   const model::Model& model = setup.model;
@@ -137,7 +137,8 @@ void distant_targets(const Setup& setup, std::vector<std::string>& out) {
                 " will hardly reach them; data.normalize_targets: auto trains in units of their standard deviation");
 }
 
-// Numbers that a model multiplies as they are. Of much data examples at even distances tell enough.
+// Inputs with a large mean or standard deviation that are not normalised. From a large data set, examples at equal
+// distances are enough.
 void distant_inputs(const Setup& setup, std::vector<std::string>& out) {
   constexpr double far = 10;
   constexpr std::int64_t most_numbers = 10'000'000;
@@ -149,7 +150,7 @@ void distant_inputs(const Setup& setup, std::vector<std::string>& out) {
   const std::int64_t examples = std::clamp<std::int64_t>(most_numbers / numel(input.shape), 1, train.size());
   std::vector<float> row(numbers), first;
   std::vector<std::byte> target(train.target().bytes());
-  std::vector<double> sums(channels), squares(channels);  // of distances from the first example's: they may be far off
+  std::vector<double> sums(channels), squares(channels);  // of differences from the first example: values may be large
   for (std::int64_t i = 0; i < examples; ++i) {
     train.read(i * train.size() / examples, reinterpret_cast<std::byte*>(row.data()), target.data());
     if (first.empty()) first = row;

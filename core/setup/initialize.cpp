@@ -18,11 +18,11 @@
 namespace pmaptrain::train {
 namespace {
 
-// The standard deviation of a standard normal cut at two.
+// The standard deviation of a standard normal distribution truncated at two.
 constexpr double cut_deviation = 0.87962566103423978;
 
-// A standard normal cut at two, for element `index` of a stream: the first of the element's own sequence of normals
-// that lies inside (95 % do), so no element's value depends on how often another was drawn again.
+// A value of the standard normal distribution truncated at two, for element `index` of a stream. Each element has its
+// own sequence of normal values, and takes the first in range (95 % are), so it does not depend on the other elements.
 double truncated_normal(PhiloxKey key, std::uint64_t index) {
   for (std::uint32_t attempt = 0;; ++attempt) {
     const auto words =
@@ -35,16 +35,16 @@ double truncated_normal(PhiloxKey key, std::uint64_t index) {
   }
 }
 
-// Calls f(begin, end) for ranges that make up 0 to `count`, on a thread each where there are many elements.
+// Calls f(begin, end) for ranges that cover 0 to `count`, each on its own thread if there are many elements.
 template <class F>
 void for_ranges(std::size_t count, const F& f) {
-  constexpr std::size_t least = 1 << 14;  // takes many times as long as to start a thread
+  constexpr std::size_t least = 1 << 14;  // takes much longer than starting a thread
   static const auto cores = static_cast<std::size_t>(allowed_cores());
   const std::size_t ranges = std::clamp<std::size_t>(count / least, 1, cores);
   std::vector<std::future<void>> others;
   const BlockSignals blocked;
   for (std::size_t i = 1; i < ranges; ++i) {
-    // Where no thread can be started, it runs on this one.
+    // If no thread can be started, the function runs on this thread.
     others.push_back(std::async(std::launch::async | std::launch::deferred,
                                 [&f, i, count, ranges] { f(i * count / ranges, (i + 1) * count / ranges); }));
   }
@@ -84,7 +84,7 @@ std::string some_of(const std::vector<std::string>& names) {
   return join({names.begin(), names.begin() + most}, ", ") + " and " + std::to_string(names.size() - most) + " more";
 }
 
-// What the tensors have before the dimensions of the parameters: the members, where the file is of an ensemble.
+// The leading dimension of the tensors, before the dimensions of the parameters: the members, if the file has several.
 std::optional<std::int64_t> leading_dimension(const model::Model& model, const std::vector<TensorView>& tensors) {
   std::optional<std::int64_t> members;
   for (const TensorView& tensor : tensors) {
@@ -144,7 +144,7 @@ void InitialValues::open() {
   }
 }
 
-// From here on the file has the tensors of one member.
+// From here on, in_file_ has the tensors of one member.
 void InitialValues::choose_member(Membership membership) {
   const std::optional<std::int64_t>& asked = spec_.initial_from->member;
   const auto refuse_member = [&](std::string message, std::string help) {
@@ -204,7 +204,7 @@ void InitialValues::check_patterns() const {
   }
 }
 
-// Whether the tensors that are taken are the model's parameters that are to be taken, in their shapes.
+// Checks that the chosen tensors are the chosen parameters of the model, in their shapes.
 void InitialValues::check_tensors() const {
   std::map<std::string, const model::Parameter*> parameters;
   std::vector<std::string> names;
@@ -243,7 +243,7 @@ void InitialValues::check_tensors() const {
          "write every parameter, or name those that are to be drawn in init.from.exclude");
 }
 
-// A file's tensor as the parameter's values, which must be finite there.
+// Converts a tensor of the file to the parameter's type. The values must be finite in that type.
 std::vector<std::byte> InitialValues::convert(const model::Parameter& parameter, const TensorView& tensor) const {
   return dispatch_floating(tensor.dtype, [&]<class T>() {
     return fill(numel(tensor.shape), model_.dtype, [&](std::size_t i) {

@@ -1,4 +1,4 @@
-// The values that parameters begin a run with.
+// The initial values of parameters.
 #pragma once
 
 #include <cstddef>
@@ -15,28 +15,30 @@
 
 namespace pmaptrain::train {
 
-// One parameter's drawn values, row-major in `dtype` (f32 or f64). They depend on the seed and the parameter's name
-// only: adding a layer or changing the mesh moves no other parameter.
+// Draws the values of one parameter, row-major in `dtype` (f32 or f64). They depend only on the seed and the
+// parameter's name: adding a layer or changing the mesh changes no other parameter.
 //
-// lecun_normal is Flax's: a normal cut at two standard deviations, of variance 1 / fan_in after the cut.
+// lecun_normal is Flax's: a normal distribution truncated at two standard deviations, with variance 1 / fan_in after
+// the truncation.
 std::vector<std::byte> draw(const model::Parameter& parameter, std::uint64_t seed, DType dtype);
 
-// The values of a model's parameters: from model.init.from, from model.init.values where it gives the parameter, else
-// drawn. Of model.init.from, a parameter is taken if its name matches a pattern of `include` and none of `exclude`; of
-// the names that do, the file and the model must have the same, in the same shapes. A file's tensors may be of any
-// floating type. Throws Error at the key's place: data where the file is missing, damaged or does not fit, or holds a
-// number that is not finite as the parameter's; usage for a pattern that matches nothing, or a checkpoint or member
-// that is not there.
+// The initial values of a model's parameters: from model.init.from; else from model.init.values, if it gives the
+// parameter; else drawn. A parameter is taken from model.init.from if its name matches a pattern of `include` and none
+// of `exclude`. The file and the model must have the same parameters with such names, in the same shapes. The file's
+// tensors may have any floating type. Throws Error at the key's place: data if the file is missing, damaged or does not
+// fit, or has a value that is not finite in the parameter's type; usage for a pattern that matches nothing, or a
+// checkpoint or member that does not exist.
 class InitialValues {
  public:
-  // Opens and checks the file, if there is one, but for its numbers. Model and spec outlive this.
+  // Opens the file, if there is one, and checks everything but its numbers. Model and spec outlive this.
   InitialValues(const model::Model& model, const spec::ModelSpec& spec, std::uint64_t seed, Membership membership = {});
-  // One parameter's, row-major in the model's dtype. Made anew at each call, so that a large model is never held twice.
+  // The values of one parameter, row-major in the model's dtype. They are made at each call, so that a large model is
+  // never held twice.
   std::vector<std::byte> of(const model::Parameter& parameter) const;
-  // Whether some of them are drawn, so that they depend on the seed; and whether some are of this member alone.
+  // Whether some values are drawn, and so depend on the seed; and whether some belong to this member only.
   bool draws() const;
   bool is_of_member() const { return file_.members && !spec_.initial_from->member && !in_file_.empty(); }
-  // How many parameters were taken from the file and which were not; empty if there is no file.
+  // Says how many parameters were taken from the file, and which were not; empty if there is no file.
   std::string note() const;
 
  private:
@@ -51,13 +53,13 @@ class InitialValues {
   const spec::ModelSpec& spec_;
   std::uint64_t seed_;
   CheckpointFile file_;
-  std::optional<RunState> best_;               // of checkpoints/best, where the file is from there
-  std::string whose_;                          // of the members of an ensemble's file, for note()
-  std::map<std::string, TensorView> in_file_;  // those that are taken
+  std::optional<RunState> best_;               // state of checkpoints/best, if the file is from there
+  std::string whose_;                          // for note(): which members of an ensemble's file are used
+  std::map<std::string, TensorView> in_file_;  // the tensors that are used
 };
 
-// Reads model.init.from, if there is one, as a run of so many members will, or of none without an ensemble. Returns
-// InitialValues::note(); throws what that throws.
+// Reads model.init.from, if it is given, as a run with this many members will (none: without an ensemble). Returns
+// InitialValues::note(); throws what the constructor throws.
 std::string check_initial_file(const model::Model& model, const spec::ModelSpec& spec,
                                std::optional<std::int64_t> members = std::nullopt);
 

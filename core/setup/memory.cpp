@@ -65,7 +65,7 @@ MemoryEstimate estimate_evaluation(const Needs& needs) {
     estimate.workspace_planned_for = needs.workspaces_planned_for;
     estimate.available = needs.device_memory;
     estimate.host.pinned = estimate.host.total = needs.host;
-    // Where no GPU is, the plan is for another machine.
+    // Without a GPU, the plan is for another machine.
     if (!find_gpus().all.empty()) estimate.host.available = available_memory();
     return estimate;
   }

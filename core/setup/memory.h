@@ -1,4 +1,4 @@
-// What a plan holds in memory, compared with what there is.
+// The memory that a plan needs, compared with the memory that is available.
 #pragma once
 
 #include <cstddef>
@@ -10,36 +10,38 @@
 
 namespace pmaptrain::train {
 
-// What one process will hold beside what it holds already, the data among it, in bytes: what the backend needs (Needs);
-// under activations also initial values, which are made one at a time, and the slice in which checkpoints leave the
-// module; and under kernels also library_bytes. On GPUs it is what one of them holds; all hold as much.
+// Bytes that one process will need in addition to what it has already, such as the data. They are the backend's
+// (Needs), with these additions: `activations` contains initial values, which are made one at a time, and the slice in
+// which checkpoints are read from the module; `kernels` contains library_bytes. On GPUs, bytes of one GPU; all GPUs
+// need the same.
 struct MemoryEstimate {
-  // What this process holds beside the GPUs: memory that they copy from and to; the snapshot; values that are read or
-  // made before the first step.
+  // Bytes of this process in a run on GPUs: memory for copies to and from the GPUs, the snapshot, and values that are
+  // read or made before the first step.
   struct Host {
     std::size_t pinned = 0, snapshot = 0, passing = 0, total = 0;
     std::optional<std::size_t> available = std::nullopt;
   };
   std::size_t parameters = 0, optimizer = 0, gradients = 0, activations = 0, batch = 0, total = 0;
-  // To this process now: the limits of cgroups and the free memory. Of a GPU: its memory; none where it is not known.
+  // The bytes available to this process now, from the limits of cgroups and the free memory. On GPUs, the memory of one
+  // GPU; none if it is unknown.
   std::optional<std::size_t> available = 0;
-  int gpus = 0;  // 0: the memory is this process's
+  int gpus = 0;  // 0: the memory is that of this process
   std::size_t kernels = 0;
   std::size_t programs = 0;                // programs and plans
-  std::size_t snapshot = 0;                // from which checkpoints are written while training goes on
+  std::size_t snapshot = 0;                // for checkpoints, which are written while training goes on
   std::size_t workspace = 0;               // of libraries on a GPU
-  std::string workspace_planned_for = {};  // the GPU; empty where the workspace is the most that libraries may take
+  std::string workspace_planned_for = {};  // the GPU; empty if the workspace is an upper bound
   std::size_t data = 0;                    // splits that stay on devices
   Host host = {};                          // of a run on GPUs
 };
-// The kernel library's code, of which the pages in use count, and what it generates: 9 MiB with convolutions, 5 MiB
-// with dense layers alone.
+// The code of the kernel library, of which used pages count, and the code that it generates: 9 MiB with convolutions, 5
+// MiB with dense layers only.
 inline constexpr std::size_t library_bytes = std::size_t{9} << 20;
-// Of an evaluation alone.
+// For an evaluation without training.
 MemoryEstimate estimate_evaluation(const Needs& needs);
 
-// Throws Error (resource) when the plan needs more than there is: needed, available, the largest item, what would fit.
-// `help` says that, where it is not empty.
+// Throws Error (resource) if the plan needs more memory than is available. The message has both numbers, the largest
+// item, and `help`, which says what would fit; if `help` is empty, a general suggestion.
 void check_memory(const MemoryEstimate& estimate, const data::BatchPlan& batch, std::string help = "");
 
 }  // namespace pmaptrain::train

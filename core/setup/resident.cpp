@@ -27,8 +27,8 @@ std::size_t bytes_of(const data::Dataset& dataset) {
 }
 std::string human(std::size_t bytes) { return human_bytes(static_cast<double>(bytes)); }
 
-// Bytes that data may take on each device; none where devices have no memory of their own. An eighth is left to what no
-// plan counts: workspaces of libraries, and what the driver keeps.
+// The bytes that data may use on each device; none if devices have no memory of their own. An eighth of the memory is
+// left for what no plan counts: workspaces of libraries, and memory of the driver.
 std::optional<std::size_t> free_for_data(const Setup& setup) {
   const Source source = run_source(setup);
   const std::unique_ptr<Backend> backend = choose_backend(setup.spec().mesh, source).backend;
@@ -40,7 +40,7 @@ std::optional<std::size_t> free_for_data(const Setup& setup) {
   return planned < most ? most - planned : 0;
 }
 
-// Why batches of a split are copied whatever the memory; empty where nothing stands against its staying.
+// The reason why batches of a split must be copied, whatever the memory; empty if the split may stay.
 std::string changes_by_epoch(const Setup& setup) {
   if (!setup.member_spec().data.augment.empty()) return "augmentation is computed on the host";
   if (setup.source.train->offsets() > 1) return "each epoch has windows of its own";
@@ -82,7 +82,7 @@ class Placement {
     return true;
   }
 
-  // Returns what batches are filled from.
+  // Returns the data set from which batches are filled.
   std::shared_ptr<const data::Dataset> keep(const std::string& split, std::shared_ptr<const data::Dataset> dataset,
                                             std::shared_ptr<const Program>& program) {
     constexpr std::string_view names[] = {"inputs", "targets"};
@@ -94,10 +94,10 @@ class Placement {
 
   Setup& setup_;
   std::size_t free_;
-  std::vector<std::string> kept_, copied_;  // what is said of each split
+  std::vector<std::string> kept_, copied_;  // notes about each split
 };
 
-// `rows` examples from `first` on, by several threads.
+// Reads `rows` examples from `first` on, with several threads.
 void read(const data::Dataset& dataset, std::int64_t first, std::int64_t rows, std::vector<std::byte>& inputs,
           std::vector<std::byte>& targets) {
   const std::size_t input = dataset.input().bytes(), target = dataset.target().bytes();

@@ -1,5 +1,5 @@
-// Splits that stay in the memory of devices that have their own. A program gathers its batch there by row number, so
-// what is copied for a step are these numbers, the mask and what random ops count by.
+// Splits that stay in the memory of devices with memory of their own. A program gathers its batch there by row number,
+// so each step copies only row numbers, the mask and the positions for random ops.
 #pragma once
 
 #include <functional>
@@ -9,15 +9,15 @@
 
 namespace pmaptrain::train {
 
-// Chooses the splits that stay: those that fit beside the plan, training first. Changes the programs of these, and says
-// what it chose in the notes. Does nothing where devices have no memory of their own.
+// Chooses the splits that stay on the devices, training first: each that fits beside the plan. Changes the programs of
+// these splits, and adds notes about the choice. Does nothing if devices have no memory of their own.
 void keep_data_on_devices(Setup& setup);
 
-// What load_data() holds of the examples while it gives them to the devices.
+// The bytes of examples that load_data() holds while it copies them to the devices.
 std::size_t loading_bytes(const Setup& setup);
 
-// Gives the devices the splits that the module's programs gather from, and returns when they are there. `tell` is
-// called on the way. Throws Error (data).
+// Copies to the devices the splits from which the module's programs gather, and returns when the copies are complete.
+// Calls `tell` to report progress. Throws Error (data).
 void load_data(Module& module, const Setup& setup, const std::function<void(const Working&)>& tell = {});
 
 }  // namespace pmaptrain::train

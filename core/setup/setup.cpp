@@ -48,14 +48,14 @@ Timetable make_timetable(const spec::Spec& spec, const data::BatchPlan& batch, b
   return timetable;
 }
 
-// What the config sets for an evaluation split, of which there is none.
+// Keys that are set for an evaluation split although there is no such split.
 std::vector<std::string> unused_keys(const data::Source& source, const spec::TrainSpec& train) {
   if (source.validation || source.test || !train.eval_every || train.eval_every_is_default) return {};
   return {"train.eval_every" + in_parentheses(train.eval_every->place) +
           " does nothing: the data has no test split; data.validation would make one to evaluate on"};
 }
 
-// Whether there is something to select on, for each key that does; one warning where that is the test split.
+// Checks that something is evaluated for each key that selects on evaluations. Adds a warning if it is the test split.
 void check_selection(Setup& setup) {
   const spec::TrainSpec& train = setup.spec().train;
   std::vector<SelectionSplit> found;
@@ -68,7 +68,7 @@ void check_selection(Setup& setup) {
   if (!found.empty() && !found.front().warning.empty()) setup.warnings.push_back(found.front().warning);
 }
 
-// What mixed precision costs on a CPU that has no instructions for it; empty where it has them or need not.
+// A warning about mixed precision on a CPU without bf16 instructions; empty if the CPU has them or needs none.
 std::string missing_instructions(const spec::MeshSpec& mesh, const model::Model& model) {
   const std::vector<const model::PlannedLayer*> layers = model.leaves();
   const bool mixed = std::any_of(layers.begin(), layers.end(),
@@ -106,12 +106,12 @@ std::vector<Member> make_members(const Setup& setup, std::span<const std::int64_
   return made;
 }
 
-// All in which the course of a member may differ from that of another.
+// All values that can make the training of two members different.
 struct Course {
   std::vector<double> numbers;
   double plateau_factor = 1;
   std::optional<std::int64_t> initial_member;
-  std::optional<std::uint64_t> seed, data_seed;  // where something is drawn by them
+  std::optional<std::uint64_t> seed, data_seed;  // none if nothing is drawn with the seed
   friend auto operator<=>(const Course&, const Course&) = default;
 };
 
@@ -130,7 +130,7 @@ Course course_of(const Setup& setup, std::int64_t member, const InitialValues& i
   return course;
 }
 
-// Of members whose parameters will be equal.
+// A warning about members whose parameters will be equal.
 std::vector<std::string> equal_members(const Setup& setup) {
   if (!setup.spec().ensemble) return {};
   const InitialValues initial(setup.model, setup.member_spec().model, 0, setup.membership(0));
@@ -157,7 +157,7 @@ EpochOf epoch_of(const data::BatchPlan& batch) {
   return batch.steps_per_epoch == 1 ? EpochOf::one_step : EpochOf::steps;
 }
 
-// What runs with the batches of the setup.
+// Makes the programs, which depend on the batches of the setup.
 void make_programs(Setup& setup) {
   const spec::Spec& spec = setup.member_spec();
   StepProgram step =
@@ -176,7 +176,7 @@ void make_programs(Setup& setup) {
   }
 }
 
-// Keys for GPUs where none is used; empty where one is.
+// Keys for GPUs although no GPU is used; empty if one is used.
 std::vector<std::string> unused_gpu_keys(const spec::MeshSpec& mesh) {
   if (!mesh.gpu_memory && !mesh.tf32) return {};
   const bool is_automatic = mesh.backend == spec::Backend::automatic;
@@ -221,7 +221,7 @@ Setup make_setup(spec::Loaded loaded, std::optional<ScheduleOrigin> schedule, co
     setup.warnings.push_back(std::move(warning));
   }
   setup.timetable = make_timetable(spec, setup.batch, setup.source.validation || setup.source.test);
-  const bool resumed = schedule.has_value();  // then its parameters come from the checkpoint
+  const bool resumed = schedule.has_value();  // the parameters then come from the checkpoint
   const ScheduleOrigin origin = resumed ? std::move(*schedule) : ScheduleOrigin(setup.timetable.steps);
   setup.timetable.schedule_steps = origin.steps;
   setup.members = make_members(setup, origin.began);
@@ -240,7 +240,7 @@ Setup make_setup(spec::Loaded loaded, std::optional<ScheduleOrigin> schedule, co
 }
 
 Setup with_batches(Setup setup, std::int64_t batch_size, std::int64_t microbatches) {
-  // A batch is of all members, so the first one's config has it too.
+  // A batch serves all members, so the first member's config has its size.
   spec::DataSpec data = setup.member_spec().data;
   data.batch_size = batch_size;
   data.microbatches = microbatches;

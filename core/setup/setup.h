@@ -1,5 +1,5 @@
-// From a config to everything that is fixed before the first step: data, model, batches, programs. `validate`,
-// `explain`, `run` and `eval` all begin here, so what they say cannot disagree.
+// Everything that is fixed before the first step, made from a config: data, model, batches, programs. `validate`,
+// `explain`, `run` and `eval` all begin with it, so their output cannot disagree.
 #pragma once
 
 #include <cstdint>
@@ -21,42 +21,42 @@
 
 namespace pmaptrain::train {
 
-// What evaluates one split.
+// The evaluation of one split.
 struct EvaluationPlan {
   std::string split;                             // "validation", "test"
-  std::shared_ptr<const data::Dataset> dataset;  // its examples, or their row numbers where it stays on the devices
+  std::shared_ptr<const data::Dataset> dataset;  // the examples, or their row numbers if the split stays on the devices
   data::BatchPlan batch;
-  std::shared_ptr<const Program> program;  // for batches of `batch`, simplified
+  std::shared_ptr<const Program> program;  // simplified, for batches of `batch`
 };
 
-// A split that stays on the devices: the inputs of programs that hold its examples.
+// A split that stays on the devices, with the names of the program inputs that hold its examples.
 struct ResidentSplit {
   std::string split, inputs, targets;
   std::shared_ptr<const data::Dataset> dataset;
 };
 
-// What the members of an ensemble may have different values of.
+// The part of a setup in which the members of an ensemble may differ.
 struct Member {
   Optimizer optimizer;
-  std::vector<model::Number> numbers;  // of the step: step_numbers
+  std::vector<model::Number> numbers;  // of the step, in the order of step_numbers
 };
 
-// Of an ensemble, model, batch and programs are those of each member: they are made for the member's mesh, exactly as
-// if the member were trained alone, and mention no other.
-// A member of an ensemble of so many; without an ensemble the only one.
+// The number of a member and the size of its ensemble; without an ensemble, the only member.
 struct Membership {
   std::int64_t member = 0;
   std::optional<std::int64_t> of = std::nullopt;
 };
 
-// Where a schedule counts from.
+// The step from which a schedule counts.
 struct ScheduleOrigin {
   ScheduleOrigin(std::int64_t its_steps, std::vector<std::int64_t> its_began = {})
       : steps(its_steps), began(std::move(its_began)) {}
-  std::int64_t steps;               // of the run that were left there, which default lengths have
-  std::vector<std::int64_t> began;  // the updates of each member until there; empty: it begins with the run
+  std::int64_t steps;               // the steps that were left of the run there: the default length of schedules
+  std::vector<std::int64_t> began;  // the updates of each member before; empty: the schedule begins with the run
 };
 
+// Model, batch and programs of an ensemble are those of each member. They are made for the member's mesh, as if the
+// member were trained alone, and mention no other member.
 struct Setup {
   spec::Loaded loaded;
   data::Source source;
@@ -64,73 +64,74 @@ struct Setup {
   data::BatchPlan batch;
   Timetable timetable;
   std::vector<Member> members;              // one without an ensemble
-  std::vector<std::string> warnings;        // keys that do nothing with this data, or little on this machine
-  std::shared_ptr<const Program> training;  // simplified: what runs
+  std::vector<std::string> warnings;        // keys without effect for this data, or with little effect on this machine
+  std::shared_ptr<const Program> training;  // simplified
   StepRoles roles;                          // of its inputs and outputs
-  // The first is evaluated at train.eval_every: validation where there is one, else test. Where there are both, test is
-  // the second, evaluated at the end. Empty without either, or where eval_every is never.
+  // The first split is evaluated at train.eval_every: validation if there is one, else test. If there are both, test is
+  // the second, and is evaluated at the end. Empty without such a split, or if eval_every is never.
   std::vector<EvaluationPlan> evaluations;
   std::vector<ResidentSplit> resident;
-  std::shared_ptr<const data::Dataset> row_numbers;  // of the training split, where it stays on the devices
+  std::shared_ptr<const data::Dataset> row_numbers;  // of the training split, if it stays on the devices
 
-  // What batches of training are filled from.
+  // The data set from which batches of training are filled.
   const std::shared_ptr<const data::Dataset>& fed() const { return row_numbers ? row_numbers : source.train; }
   const spec::Spec& spec() const { return loaded.spec; }
-  // What a run of this member alone would have; without an ensemble the config itself.
+  // The config of a run of this member alone; without an ensemble the config itself.
   const spec::Spec& member_spec(std::int64_t member = 0) const { return spec::member_spec(loaded.spec, member); }
   const Optimizer& optimizer(std::int64_t member = 0) const {
     return members.at(static_cast<std::size_t>(member)).optimizer;
   }
-  // The whole one. That of a member is the program's.
+  // The mesh of the whole run. The program has the mesh of a member.
   const Mesh& mesh() const { return loaded.spec.mesh.mesh; }
   Membership membership(std::int64_t member) const {
     return {member, spec().ensemble ? std::optional(spec::members(spec())) : std::nullopt};
   }
-  // What events and messages call this member: nothing without an ensemble.
+  // The member's number in events and messages: none without an ensemble.
   MemberNumber member_number(std::int64_t member) const {
     return spec().ensemble ? MemberNumber(member) : std::nullopt;
   }
 };
 
-// Opens the data and checks that everything fits together. `schedule` and `left_out`: of a resumed run, what its
-// RunState says. Throws Error: usage, or data.
+// Opens the data and checks that everything fits together. For a resumed run, `schedule` and `left_out` come from its
+// RunState. Throws Error: usage, or data.
 Setup make_setup(spec::Loaded loaded, std::optional<ScheduleOrigin> schedule = std::nullopt,
                  const data::Skipped& left_out = {});
 
-// The model of a config for the data of `source`, of which `split` is one.
+// The model of a config for the data of `source`. `split` is one of its splits.
 model::Model model_of(const spec::Spec& spec, const data::Source& source, const data::Dataset& split);
 
-// The split on which the best checkpoint, early stopping and the like select: the first that is evaluated. The warning
-// is empty unless that is the test split. Throws Error (usage) at `place`, of the key `key`, where nothing is
+// The split on which the best checkpoint, early stopping and plateaus select: the first that is evaluated. `warning` is
+// empty unless that is the test split. Throws Error (usage) at `place`, the place of the key `key`, if nothing is
 // evaluated.
 struct SelectionSplit {
   std::string split, warning;
 };
 SelectionSplit selects_on(const Setup& setup, const std::string& key, const Place& place);
 
-// The same run with other training batches, planned anew. Throws Error (usage) where the data or the mesh does not
-// divide into them.
+// The same setup with other training batches, planned again. Throws Error (usage) if the data or the mesh does not
+// divide into such batches.
 Setup with_batches(Setup setup, std::int64_t batch_size, std::int64_t microbatches);
 
-// The training program at a stage, for `explain`. Not simplified before the final stage.
+// The training program at a stage, for `explain`. Only the program of the final stage is simplified.
 Program program_at(const Setup& setup, Stage stage);
 
-// What runs on any backend: after the passes (core/passes/pipeline.h), the same bits from fewer passes over memory.
+// Runs the passes that every backend needs (core/passes/pipeline.h). Only widen changes bits; the others need fewer
+// passes over memory.
 Program optimize(Program program);
 
-// What evaluates `model` on `dataset`, in batches of at most `rows` rows over all devices.
+// Plans the evaluation of `model` on `dataset`, in batches of at most `rows` rows over all devices.
 EvaluationPlan plan_evaluation(const model::Model& model, const spec::Spec& spec, data::Split split,
                                std::shared_ptr<const data::Dataset> dataset, std::int64_t rows,
                                model::Weights weights = model::Weights::raw);
 
-// Of one step over the whole mesh, and what each device sends, by axis name in mesh order (a collective over several
-// axes counts once: for the outermost of more than one device).
+// The cost of one step over the whole mesh, and the bytes that each device sends, by axis name in mesh order. A
+// collective over several axes counts once, for the outermost axis with more than one device.
 struct StepCost {
   double flops = 0;
   std::vector<std::pair<std::string, double>> wire_bytes;
 };
 StepCost cost_of(const Program& program);
-// Of a run's step: of all members, which send nothing to each other.
+// The cost of a step of all members, which send nothing to each other.
 StepCost cost_of(const Setup& setup);
 
 }  // namespace pmaptrain::train

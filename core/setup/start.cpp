@@ -30,7 +30,7 @@ void write_number(Module& module, Handle input, double number, std::int64_t memb
   });
 }
 
-// The hyper inputs of a member: numbers of its config, and the keys of its dropout.
+// Sets the hyper inputs of a member: the numbers of its config, and the keys of its dropout.
 void set_hyper_inputs(Module& module, const Setup& setup, std::int64_t member) {
   const std::vector<model::Number>& numbers = setup.members[static_cast<std::size_t>(member)].numbers;
   for (std::size_t i = 0; i < numbers.size(); ++i) {
@@ -58,7 +58,7 @@ BackendKind kind_of(const spec::MeshSpec& mesh) {
   return BackendKind::cpu;
 }
 
-// Why GPUs cannot run it; empty where they can.
+// The reason why GPUs cannot run `source`; empty if they can.
 std::string no_gpu_because(const spec::MeshSpec& mesh, const Source& source) {
   const Gpus gpus = find_gpus();
   if (gpus.all.empty()) return gpus.none_because;
@@ -141,7 +141,7 @@ std::vector<data::BatchBuffers> batch_slots(Module& module, std::size_t entry, c
       return found.data();
     };
     const std::size_t input = dataset.input().bytes(), target = dataset.target().bytes();
-    // A program that gathers its batch takes the numbers of the rows.
+    // A program that gathers its batch reads row numbers.
     std::byte* const inputs = memory("inputs", input);
     slots.push_back({inputs != nullptr ? inputs : memory(gathered_rows, input), memory("targets", target),
                      reinterpret_cast<float*>(memory("mask", sizeof(float))),

@@ -6,7 +6,7 @@
 namespace pmaptrain::train {
 namespace {
 
-// The largest parameter or piece of state, at most `most`.
+// The size of the largest parameter or state input, at most `most`.
 std::size_t slice_size(const Module& module, std::size_t most) {
   std::size_t largest = 0;
   for (std::size_t entry = 0; entry < module.source().entries.size(); ++entry) {

@@ -1,4 +1,4 @@
-// Values of a module, read to the host.
+// Reads values of a module to the host.
 #pragma once
 
 #include <cstddef>
@@ -11,17 +11,17 @@
 
 namespace pmaptrain::train {
 
-// The elements of a value, of any element type.
+// Converts the elements of a value of any element type.
 std::vector<double> numbers(std::span<const std::byte> bytes, DType dtype);
-// Of a module's, on one device of a member.
+// The elements of a module's value on one device of a member.
 std::vector<double> numbers(Module& module, Handle value, Instance instance = 0);
-// The only one of a scalar.
+// The element of a scalar.
 double scalar(Module& module, Handle value, Instance instance = 0);
 
-// A value's bytes on one device of a member.
+// The bytes of a value on one device of a member.
 std::vector<std::byte> bytes_of(Module& module, Handle value, Instance instance = 0);
 
-// Reads values of any size through memory of a fixed one, which is allocated once.
+// Reads values of any size through a buffer of fixed size, which is allocated once.
 class SlicedReader {
  public:
   static constexpr std::size_t most_bytes = std::size_t{1} << 20;

@@ -11,28 +11,28 @@
 
 namespace pmaptrain::train {
 
-// Of several values together: the global norm, f64[], and the largest magnitude of an element, of `dtype`. Squares are
-// of f64, where no gradient of f32 overflows. Zeros where there are no values.
+// The norms of several values together: the global norm, f64[], and the largest magnitude of an element, of `dtype`.
+// Squares are computed in f64, where the square of an f32 gradient cannot overflow. Both norms are 0 without values.
 struct Norms {
   Value global, largest;
 };
 Norms norms_of(Builder& b, std::span<const Value> values, DType dtype);
 
-// How the mean gradient is clipped: the factor by its global norm, and its largest magnitude afterwards.
+// How the mean gradient is clipped: the factor for its global norm, and its largest magnitude after clipping.
 struct Clipping {
   Value largest;
   std::optional<Value> factor;
 };
-// `norms` are those of the mean gradient, which is `sums` by `divisor`. By value first (optax.clip), then by the global
-// norm of what that leaves (optax.clip_by_global_norm).
+// `norms` are the norms of the mean gradient, which is `sums` divided by `divisor`. The gradient is clipped by value
+// first (optax.clip), and the result by its global norm (optax.clip_by_global_norm).
 Clipping clipping_of(Builder& b, const spec::OptimizerSpec& optimizer, const model::Numbers& numbers,
                      std::span<const Value> sums, Value divisor, const Norms& norms);
 
-// The mean gradient after clipping. Without it, `sums` by `divisor` alone.
+// The mean gradient after clipping. Without clipping, `sums` divided by `divisor`.
 std::vector<Value> clipped_means(Builder& b, const spec::OptimizerSpec& optimizer, const model::Numbers& numbers,
                                  std::span<const Value> sums, Value divisor, const Clipping& clipping);
 
-// What these equations read.
+// The numbers that the equations of clipping read.
 std::vector<model::Number> clipping_numbers(const spec::OptimizerSpec& optimizer, DType dtype);
 
 }  // namespace pmaptrain::train

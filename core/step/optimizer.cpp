@@ -19,9 +19,9 @@ namespace {
   throw Error(ExitStatus::usage, Diagnostic{"config", place, std::move(message), std::move(help), {}});
 }
 
-// A rate that the model's element type cannot hold would train nothing, or break everything, without a word.
+// Refuses a rate that the model's element type cannot hold: it would silently train nothing, or diverge.
 void check_scaled_rate(const spec::OptimizerSpec& optimizer, double rate, double factor, std::int64_t global_batch) {
-  if (!optimizer.base_batch_size) return;  // then it is the config's own, which has been checked
+  if (!optimizer.base_batch_size) return;  // the rate is the config's own, which spec/ has checked
   const bool vanishes = rate != 0 && std::abs(rate) < std::numeric_limits<float>::denorm_min();
   if (!vanishes && !(std::abs(rate) > std::numeric_limits<float>::max())) return;
   const std::string base = std::to_string(*optimizer.base_batch_size);
@@ -37,7 +37,7 @@ bool matches_any(const std::vector<spec::Pattern>& patterns, const std::string& 
                      [&](const spec::Pattern& pattern) { return matches(pattern.text, name); });
 }
 
-// The parameters whose names are most like a pattern: those of the nearest name, else all, of which some are shown.
+// A hint for a pattern that matches nothing: the most similar parameter name or, without one, the first names.
 std::string parameters_like(const spec::Pattern& pattern, const std::vector<std::string>& names) {
   std::string plain = pattern.text;
   std::erase(plain, '*');
@@ -49,7 +49,7 @@ std::string parameters_like(const spec::Pattern& pattern, const std::vector<std:
   return "the parameters are " + join(some, ", ") + more;
 }
 
-// A list for several models may have patterns without a match, but not all of them.
+// A list that serves several models may have patterns without a match, but at least one pattern must match.
 void check_exclude(const spec::OptimizerSpec& optimizer, const std::vector<std::string>& names) {
   const std::vector<spec::Pattern>& exclude = optimizer.weight_decay_exclude;
   if (exclude.empty() ||
@@ -108,10 +108,10 @@ std::vector<Tuning> make_tuning(const spec::OptimizerSpec& optimizer, const mode
   return tuning;
 }
 
-// The largest magnitude of an element of the gradient, after clipping.
+// The largest magnitude of an element of the gradient after clipping.
 double largest_gradient(const spec::OptimizerSpec& optimizer) {
   const double most = static_cast<double>(std::numeric_limits<float>::max());
-  const double norm = optimizer.clip_by_global_norm.value_or(most) * (1.0 + 1e-5);  // by rounding
+  const double norm = optimizer.clip_by_global_norm.value_or(most) * (1.0 + 1e-5);  // allows for rounding
   return std::min({most, optimizer.clip.value_or(most), norm});
 }
 
@@ -203,7 +203,7 @@ bool may_overflow(const Optimizer& optimizer) {
     if (!tuning.trained) return false;
     const double rate = optimizer.learning_rate * tuning.learning_rate_scale.value;
     return !(largest_change(optimizer.spec.rule, {rate, tuning.weight_decay.value, gradient}) <=
-             1e30);  // also of no number
+             1e30);  // NaN counts as more
   });
 }
 

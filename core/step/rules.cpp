@@ -29,7 +29,7 @@ Value with_decay(const RuleCall& call, Value value) {
   return add(call.b, value, mul(call.b, call.parameter, *call.weight_decay));
 }
 
-// What a moving average of this decay reads, and the correction for its start.
+// Adds the numbers that a moving average with this decay reads, and those of its bias correction.
 void add_decay(std::vector<Number>& out, const std::string& name, double decay, DType dtype, bool corrects = false) {
   out.push_back({name, decay, dtype});
   out.push_back({name + "/rest", 1.0 - decay, dtype});
@@ -60,32 +60,32 @@ Value average_of_squares(const RuleCall& call, const std::string& decay, Value o
 
 constexpr double unbounded = std::numeric_limits<double>::infinity();
 
-// Up to here a change is less than half of the distance between neighbouring numbers at the end of f32's range.
+// A change up to this size is less than half of the distance between neighbouring numbers at the end of f32's range.
 constexpr double negligible = 1e30;
 
-// Whether moving averages of equal values stay what these are: f32 may round the decay up to 1, and then they grow.
+// Whether the moving average of equal values is that value. Where f32 rounds the decay up to 1, the average grows.
 bool is_average(double decay) {
   const double rest = 1.0 - static_cast<double>(static_cast<float>(decay));
   return static_cast<double>(static_cast<float>(1.0 - decay)) / rest <= 1.001;
 }
 
-// Whether weight decay takes every parameter towards 0, through finite values only.
+// Whether weight decay moves every parameter towards 0, through finite values only.
 bool decays_towards_zero(const Bounds& bounds) {
   return bounds.weight_decay <= 1.0 && bounds.learning_rate * bounds.weight_decay <= 1.0;
 }
 
-// Squares of gradients below 1e-19 vanish in f32. A gradient is then divided by eps alone, which a smaller one than
-// this would make a large step.
+// Squares of gradients below 1e-19 vanish in f32. The gradient is then divided by eps alone, so with a smaller eps than
+// this the step would be large.
 constexpr double least_eps = 1e-15;
 
-// Of adam's direction, by Cauchy and Schwarz on the sums that m' and v' are.
+// A bound of adam's direction, by Cauchy and Schwarz on the sums m' and v'.
 double largest_direction(double b1, double b2, double eps) {
   if (eps < least_eps) return unbounded;
   if (!is_average(b2) || !(b1 * b1 < b2)) return unbounded;
   return 1.0 / std::sqrt((1.0 - b2) * (1.0 - b1 * b1 / b2));
 }
 
-// What a rule does, and the defaults of what few rules do.
+// Defaults of a rule's members, for rules that do not need their own.
 struct Basic {
   template <class Rule>
   static Corrections correct(Builder&, const Rule&, const Numbers&, Value, DType) {
@@ -98,7 +98,7 @@ struct Basic {
 };
 
 template <class Rule>
-struct Of;  // of each rule
+struct Of;  // the struct of each rule
 
 template <>
 struct Of<spec::Sgd> : Basic {
@@ -118,7 +118,7 @@ struct Of<spec::Sgd> : Basic {
     if (!sgd.nesterov) return descend(call, call.slots[0]);
     return descend(call, add(b, gradient, mul(b, call.slots[0], momentum)));
   }
-  // A trace is a sum of gradients with weights that sum to 1/(1 - momentum) at most.
+  // A trace is a weighted sum of gradients; the weights sum to at most 1/(1 - momentum).
   static double largest_change(const spec::Sgd& sgd, const Bounds& bounds) {
     const double trace = bounds.gradient / (1.0 - sgd.momentum);
     const bool decays = bounds.weight_decay != 0.0, remembers = sgd.momentum != 0.0;
@@ -183,7 +183,7 @@ struct Of<spec::NAdam> : AdamLike<spec::NAdam> {
     const Value now = div(call.b, call.gradient, call.corrections.first);
     return moving_average(call, "b1", ahead, now);
   }
-  // Beside the moment stands the gradient itself, which is at most 1/√(1-b2) times the root of its average of squares.
+  // The direction is the moment plus the gradient itself, which is at most 1/√(1-b2) times the root of the mean square.
   static double largest_change(const spec::NAdam& nadam, const Bounds& bounds) {
     return 2.0 * AdamLike::largest_change(nadam, bounds);
   }
@@ -226,7 +226,7 @@ struct Of<spec::RmsProp> : Basic {
         rule.eps_in_sqrt ? square_root(b, add(b, squares, eps)) : add(b, square_root(b, squares), eps);
     const Value direction = div(b, call.gradient, deviation);
     if (rule.momentum == 0.0) return descend(call, direction);
-    // As Optax has it, the trace is of steps, not of directions.
+    // As in Optax, the trace accumulates steps, not directions.
     const Value step = mul(b, direction, call.learning_rate);
     const Value momentum = call.numbers["momentum"];
     Value& trace = call.slots.back();
@@ -234,7 +234,7 @@ struct Of<spec::RmsProp> : Basic {
     if (!rule.nesterov) return sub(b, call.parameter, trace);
     return sub(b, call.parameter, add(b, step, mul(b, trace, momentum)));
   }
-  // What is left of the squares after the mean is taken off may be rounding error.
+  // The variance, squares less the squared mean, may be nothing but rounding error.
   static double largest_change(const spec::RmsProp& rule, const Bounds& bounds) {
     if (rule.centered || !is_average(rule.decay) || rule.eps < least_eps) return unbounded;
     return bounds.learning_rate / std::sqrt(1.0 - rule.decay) / (1.0 - rule.momentum);
@@ -250,7 +250,7 @@ struct Of<spec::AdaGrad> : Basic {
   static Value update(const spec::AdaGrad&, RuleCall& call) {
     Builder& b = call.b;
     call.slots[0] = add(b, mul(b, call.gradient, call.gradient), call.slots[0]);
-    // Where all gradients were 0 so far, and the first sum too, the quotient is 0 by its dividend.
+    // As long as all gradients and the initial sum are 0, the quotient is 0, because the dividend is 0.
     return descend(call, div(b, call.gradient, square_root(b, add(b, call.slots[0], call.numbers["eps"]))));
   }
   static double largest_change(const spec::AdaGrad&, const Bounds&) { return unbounded; }  // the sum grows

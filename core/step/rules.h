@@ -1,5 +1,5 @@
-// The update rules as equations, with the semantics of Optax. All that is particular to a rule is in rules.cpp, in one
-// struct for each alternative of spec::OptimizerRule; without it the program does not compile.
+// The update rules as equations, with the semantics of Optax. rules.cpp has one struct for each alternative of
+// spec::OptimizerRule, with everything that is particular to the rule; a missing struct is a compile-time error.
 #pragma once
 
 #include <optional>
@@ -13,29 +13,30 @@
 
 namespace pmaptrain::train {
 
-// State that a rule keeps: one value of a parameter's type for every trained parameter, "adam.mu/conv_0.kernel".
+// State that a rule keeps for every trained parameter, as a value of the parameter's type: "adam.mu/conv_0.kernel".
 struct SlotKind {
   std::string name;  // "adam.mu"
   double initial = 0.0;
 };
 std::vector<SlotKind> slot_kinds(const spec::OptimizerRule& rule);
 
-// The rule's weight decay; none for a rule without.
+// The rule's weight decay; none for a rule that has no weight decay.
 std::optional<double> weight_decay_of(const spec::OptimizerRule& rule);
 
-// What the equations of a rule read: "b1", "eps". Not its weight decay, which groups of parameters may set.
+// The numbers that the equations of a rule read: "b1", "eps". Weight decay is not among them, because each group of
+// parameters may set its own.
 std::vector<model::Number> rule_numbers(const spec::OptimizerRule& rule, DType dtype);
 
-// Scalars of the parameters' dtype that all parameters share: 1 - decay^step, for the rules that correct.
+// Scalars of the parameters' dtype that all parameters share: 1 - decay^step, for rules with bias correction.
 struct Corrections {
   Value first, second;
-  Value next_first;  // of the first, a step later
+  Value next_first;  // `first`, one step later
 };
 // `step` is i64[], 1 for the first update.
 Corrections corrections(Builder& b, const spec::OptimizerRule& rule, const model::Numbers& numbers, Value step,
                         DType dtype);
 
-// One parameter's part of an update.
+// The values for the update of one parameter.
 struct RuleCall {
   Builder& b;
   Value parameter, gradient;
@@ -60,19 +61,19 @@ struct RuleCall {
 //   lion     m' = b2·m + (1-b2)·g                     w' = w - rate·(sign(b1·m + (1-b1)·g) + weight_decay·w)
 Value updated_parameter(const spec::OptimizerRule& rule, RuleCall& call);
 
-// The largest that the values of an update can be.
+// Upper bounds for the values of an update.
 struct Bounds {
   double learning_rate = 0, weight_decay = 0;
   double gradient = 0;  // the largest magnitude of an element, after clipping
 };
-// How far an update moves an element of a parameter at most, apart from weight decay that takes it towards 0; infinity
-// where that is unknown, or where a slot could become infinite though squares_bound() is finite.
+// The most that an update can move an element of a parameter, not counting weight decay that moves it towards 0.
+// Infinity if no bound is known, or if a slot could become infinite although squares_bound() is finite.
 double largest_change(const spec::OptimizerRule& rule, const Bounds& bounds);
 
-// Where largest_change() is finite: a scalar that is finite exactly where every slot stays so, from the largest
-// magnitude among the gradient's elements after clipping. Of averages of squares it is that one's square: the mean of
-// squares is at most as large. (It could be larger by rounding only, after thousands of steps with squares within a
-// thousandth of the end of f32's range.)
+// For a rule with a finite largest_change(): a scalar that is finite exactly if every slot stays finite. It is computed
+// from the largest magnitude of an element of the clipped gradient. For averages of squares it is the square of that
+// magnitude, since a mean of squares is at most as large as the largest square. (Rounding could make the mean larger,
+// but only after thousands of steps with squares within a thousandth of the end of f32's range.)
 Value squares_bound(Builder& b, const spec::OptimizerRule& rule, Value largest_gradient);
 
 }  // namespace pmaptrain::train

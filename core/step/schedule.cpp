@@ -23,7 +23,7 @@ using model::Number;
 using model::Numbers;
 using model::sub;
 
-// Converts the config's schedules, which all become curves one after the other.
+// Converts the config's schedules to segments. Each schedule becomes one or more curves.
 class Maker {
  public:
   Maker(const StepsOf& steps_of, std::int64_t length, double factor, Schedule& out)
@@ -42,7 +42,7 @@ class Maker {
 
   void add_segment(std::int64_t start, Curve curve) { out_.segments.push_back({start, curve}); }
 
-  // The duration of a schedule that begins at `start`; what is left of the run where the config does not say it.
+  // The duration of a schedule that begins at `start`. Without a duration in the config, it lasts until the run ends.
   std::int64_t duration(const std::optional<spec::Duration>& given, const char* key, std::int64_t start) const {
     if (given) return steps_of_(*given, key);
     if (start < length_) return length_ - start;
@@ -98,7 +98,7 @@ class Maker {
   }
 
   void add_schedule(const spec::schedule::CosineOnecycle& cycle, std::int64_t start) {
-    // Optax's div_factor and final_div_factor.
+    // The values of Optax's div_factor and final_div_factor.
     constexpr double div_factor = 25.0, final_div_factor = 1e4;
     const std::int64_t steps = duration(cycle.transition, "transition", start);
     const auto rise = static_cast<std::int64_t>(cycle.pct_start * static_cast<double>(steps));
@@ -140,7 +140,7 @@ class Maker {
   Place place_;
 };
 
-// The curves. `t` is f64[], of any sign: before its start a curve is computed but not selected.
+// The curves. `t` is f64[] and may be negative: before its start a curve is computed but not selected.
 
 bool is_straight(const PolynomialCurve& curve) { return !(curve.power < 1.0 || curve.power > 1.0); }
 
@@ -151,7 +151,7 @@ Value fraction(Builder& b, Value t, std::int64_t steps) {
   return div(b, passed, end);
 }
 
-// The numbers of a curve, below `name`.
+// The numbers of a curve. Their names begin with `name`.
 std::vector<Number> numbers_of(const std::string& name, double value, double end) {
   return {{name + "/change", value - end, DType::f64}, {name + "/end", end, DType::f64}};
 }
@@ -174,7 +174,7 @@ constexpr const char* began_name = "learning_rate/began";
 
 std::string segment_name(std::size_t index) { return "learning_rate/" + std::to_string(index); }
 
-// A curve's value at `t`, with the numbers that are below `name`.
+// The value of a curve at `t`, from the numbers whose names begin with `name`.
 class CurveBuilder {
  public:
   CurveBuilder(Builder& b, const Numbers& numbers, std::string name, Value t)

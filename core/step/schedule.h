@@ -1,4 +1,4 @@
-// Schedules of the learning rate in steps: as equations of a program, and the rates that these give.
+// Schedules of the learning rate in steps: their equations in a program, and their rates as numbers.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace pmaptrain::train {
 
-// Curves of t, the updates done since a curve began.
+// Curves are functions of t, the number of updates since the curve began.
 struct Constant {
   double value = 0;
 };
@@ -28,7 +28,7 @@ struct CosineCurve {
   double init = 0, end = 0;
   std::int64_t steps = 1;
 };
-// init·rate^(t/steps), the exponent rounded down in a staircase.
+// init·rate^(t/steps). With `staircase`, the exponent is rounded down.
 struct ExponentialCurve {
   double init = 0, rate = 1;
   std::int64_t steps = 1;
@@ -36,18 +36,18 @@ struct ExponentialCurve {
 };
 using Curve = std::variant<Constant, PolynomialCurve, CosineCurve, ExponentialCurve>;
 
-// A curve that applies from `start` updates on, in place of those before it in the schedule.
+// A curve that applies from `start` updates on, until the next segment begins.
 struct Segment {
   std::int64_t start = 0;
   Curve curve;
 };
 
 struct Schedule {
-  std::string name;  // the config's: "warmup_cosine_decay"
+  std::string name;  // as in the config: "warmup_cosine_decay"
   Place place;
   std::vector<Segment> segments;  // the first begins at 0
-  // The count of updates that it counts from; none: the first one of the run. In an ensemble, members that left out
-  // steps have other counts, so it is a number of the program.
+  // The number of updates at which the schedule begins; none: it begins with the run. In an ensemble, members that
+  // skipped steps begin at different numbers, so this is an input of the program.
   std::optional<std::int64_t> began = std::nullopt;
 };
 
@@ -57,18 +57,19 @@ struct Schedule {
 using StepsOf = std::function<std::int64_t(const spec::Duration& duration, const std::string& key)>;
 Schedule make_schedule(const spec::LearningRate& rate, const StepsOf& steps_of, std::int64_t length, double factor);
 
-// What its equations read, by segment: "learning_rate/0/end"; before them "learning_rate/began" of a schedule that did
-// not begin with the run. Lengths and the shapes of curves are part of the program.
+// The numbers that the equations of a schedule read, by segment: "learning_rate/0/end". If the schedule did not begin
+// with the run, "learning_rate/began" precedes them. Lengths and the shapes of curves are part of the program.
 std::vector<model::Number> schedule_numbers(const Schedule& schedule);
-// Appends the rate after `updates` of the run, i64[], as f64[].
+// Appends equations for the rate after `updates` updates of the run. `updates` is i64[], the rate f64[].
 Value rate_after(Builder& b, const Schedule& schedule, const model::Numbers& numbers, Value updates);
-// What these equations give.
+// The rate that these equations give.
 double rate_after(const Schedule& schedule, std::int64_t updates);
 
-// The number of updates since it began after which the rate no longer changes. None for an exponential decay.
+// The number of updates after the schedule's beginning from which on the rate is constant. None for an exponential
+// decay.
 std::optional<std::int64_t> end_of(const Schedule& schedule);
 
-// No rate is larger; infinity where one grows without bound.
+// An upper bound of all rates; infinity for a rate that grows without bound.
 double largest_rate(const Schedule& schedule);
 
 }  // namespace pmaptrain::train

@@ -99,8 +99,8 @@ class StepBuilder {
     const Value next_step = following(step_);
     const Value learning_rate = learning_rate_now();
     const Value good = guard(global, means.front(), norms, clipping, divisor, next_step, learning_rate);
-    // A divisor that waits for the verdict keeps the update's arithmetic with the selects that commit it: one pass over
-    // memory, which stores nothing in between.
+    // If the step is not good, divide by 1. The divisor then depends on the verdict, so the update's arithmetic and the
+    // selects that commit it form one pass over memory, which stores no intermediate values.
     const Value known_good = select(b_, good, divisor, b_.constant(model_.dtype, 1.0));
     const std::vector<Value> gradients =
         clipped_means(b_, optimizer_.spec, numbers_, global.gradients, known_good, clipping);
@@ -116,8 +116,7 @@ class StepBuilder {
   }
 
  private:
-  // ---- inputs ----
-  // Those of a stage without an update.
+  // ---- inputs ---- The inputs of a stage without an update.
   void declare_model(std::int64_t rows) {
     declare_parameters();
     declare_batch(rows);
@@ -148,7 +147,7 @@ class StepBuilder {
     epoch_.push_back(b_.input(Group::state, "epoch/examples", {DType::f64, {}, {}}));
   }
 
-  // A piece of state that belongs to a parameter, and what its elements begin with.
+  // Declares a state input that belongs to a parameter. `initial` is the initial value of its elements.
   Value of_parameter(const std::string& kind, std::size_t parameter, double initial) {
     const auto& [name, shape] = std::pair(model_.parameters[parameter].name, model_.parameters[parameter].shape);
     const Value state = b_.input(Group::state, kind + "/" + name, {model_.dtype, shape, {}});
@@ -156,7 +155,7 @@ class StepBuilder {
     return state;
   }
 
-  // The model's come first: step_numbers().
+  // The numbers of the model come first, as in step_numbers().
   void declare_numbers(const std::vector<model::Number>& numbers) {
     const std::vector<Value> values = model::declare_numbers(b_, numbers);
     numbers_ = {numbers, values};
@@ -180,7 +179,7 @@ class StepBuilder {
     }
   }
 
-  // All inputs are declared before the first equation, so that an input's value is its place.
+  // All inputs are declared before the first equation, so the number of an input's value is its index.
   static std::size_t index_of(Value input) { return static_cast<std::size_t>(input.id); }
   static std::vector<std::size_t> indices_of(std::span<const Value> inputs) {
     std::vector<std::size_t> indices;
@@ -202,8 +201,7 @@ class StepBuilder {
 
   bool halts() const { return spec_.train.on_nonfinite == spec::OnNonfinite::halt; }
 
-  // ---- one device ----
-  // `batch` is inputs, targets, mask, rows; `values` are those of the model's numbers.
+  // ---- one device ---- `batch` has inputs, targets, mask and rows; `values` has the model's numbers.
   model::LocalSums forward(std::span<const Value> parameters, std::span<const Value> batch, std::span<const Value> keys,
                            std::span<const Value> values) {
     const model::Numbers numbers(model_.numbers(), values);
@@ -211,8 +209,8 @@ class StepBuilder {
     return model::local_sums(b_, model_, output, batch[1], batch[2], numbers);
   }
 
-  // Sums and gradients of one microbatch, for parameters that already vary over the data axes: so their cotangents
-  // vary too, and no reduction arises inside the loop.
+  // Sums and gradients of one microbatch. The parameters already vary over the data axes, so their cotangents vary too,
+  // and the loop needs no reduction.
   Sums microbatch_sums(std::span<const Value> parameters, std::span<const Value> batch, std::span<const Value> keys,
                        std::span<const Value> values) {
     const model::LocalSums sums = forward(parameters, batch, keys, values);
@@ -273,8 +271,8 @@ class StepBuilder {
     return local.like(synchronise(b_, values));
   }
 
-  // Sums over examples become means over the global count, so uneven shards weigh right; or over the sum of the
-  // weights. A count of zero divides by one: then every mean is zero, and guard() refuses the update.
+  // The divisor of means: the global count of examples, or the sum of their weights, so that uneven shards have the
+  // right weight. For a count of 0 it is 1: every mean is then 0, and guard() refuses the update.
   Value divisor_of(const Sums& global) {
     const Builder::Scope scope(b_, {"normalise", {}});
     const Value one = b_.constant(model_.dtype, 1.0);
@@ -293,7 +291,7 @@ class StepBuilder {
     return means;
   }
 
-  // From the sums, so that the mean is never stored: its norm is theirs by the count.
+  // The norms are computed from the sums and divided by the count, so that the mean gradient is never stored.
   Norms gradient_norms(const std::vector<Value>& sums, Value divisor) {
     const Builder::Scope scope(b_, {"grad_norm", {}});
     const Norms norms = norms_of(b_, sums, model_.dtype);
@@ -302,7 +300,8 @@ class StepBuilder {
     return {div(b_, norms.global, count), div(b_, norms.largest, divisor)};
   }
 
-  // bool[]: whether this step counts. What is not finite is one element's doing, never that of a norm which overflows.
+  // bool[]: whether this step counts. The guard looks at the largest element, since a norm may overflow although all
+  // elements are finite.
   Value guard(const Sums& global, Value loss, const Norms& norms, const Clipping& clipping, Value divisor,
               Value next_step, Value learning_rate) {
     const Builder::Scope scope(b_, {"guard", {}});
@@ -325,9 +324,9 @@ class StepBuilder {
     return good;
   }
 
-  // bool[] by parameter: whether all elements of its update are finite, slots included. The barriers keep this
-  // arithmetic apart from that of the update which is committed: to compute it twice costs less than to keep the new
-  // values until they are judged.
+  // bool[] by parameter: whether all elements of its update are finite, slots included. Barriers separate this
+  // arithmetic from that of the committed update: computing it twice costs less than keeping the new values until the
+  // guard has judged them.
   std::vector<Value> finite_updates(const Sums& global, Value divisor, const Clipping& clipping, Value next_step,
                                     Value learning_rate) {
     const auto apart = [&](const std::vector<Value>& values) {
@@ -355,7 +354,7 @@ class StepBuilder {
     return found;
   }
 
-  // What the optimizer appends is said to come from its place.
+  // Equations that the optimizer appends have the place of the optimizer in the config.
   Builder::Scope in_optimizer() { return {b_, {rule_name(optimizer_.spec), optimizer_.spec.place}}; }
 
   // The rate of this step, of the model's dtype. A schedule is computed in f64.
@@ -390,7 +389,7 @@ class StepBuilder {
     }
   }
 
-  // optax.ema of the new parameters: finite where these are.
+  // Appends optax.ema of the new parameters. An average is finite if the new parameters are.
   void average(const Update& update, Value good) {
     if (!spec_.train.ema) return;
     const Builder::Scope scope(b_, {"ema", {}});
@@ -403,7 +402,7 @@ class StepBuilder {
     }
   }
 
-  // The epoch's sums, in double because they run over many batches. A step that does not count is left out.
+  // Adds to the sums of the epoch, in f64 because they run over many batches. A step that does not count is left out.
   void accumulate(const Sums& global, Value good) {
     const Builder::Scope scope(b_, {"epoch", {}});
     std::vector<Value> sums = global.measures;
@@ -436,7 +435,7 @@ class StepBuilder {
     }
   }
 
-  // Returns its index.
+  // Returns the index of the output.
   std::size_t output(const std::string& name, Value value) {
     b_.output(name, value);
     return program_.outputs.size() - 1;
@@ -459,10 +458,10 @@ class StepBuilder {
 
   std::vector<Value> parameters_, batch_values_, dropout_keys_, epoch_;
   std::vector<std::vector<Value>> slots_;  // by kind, then by trained parameter
-  std::vector<Value> ema_;                 // by parameter, or none
+  std::vector<Value> ema_;                 // by parameter, or empty
   Value step_, guard_;
   model::Numbers numbers_;
-  std::vector<Value> model_values_;  // of the model's numbers
+  std::vector<Value> model_values_;  // the values of the model's numbers
   std::optional<Value> learning_rate_scale_;
   StepRoles roles_;
 };

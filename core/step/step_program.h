@@ -14,46 +14,45 @@
 namespace pmaptrain::train {
 
 enum class Stage {
-  model,         // one microbatch forward, to this device's own sums
-  grad,          // with the derivative and the microbatch loop: this device's own sums and gradients
-  synchronised,  // summed over all devices, and divided by the count: mean measures and gradients
-  final          // with the guard, clipping and the update: what runs, once it is optimised
+  model,         // the forward pass of one microbatch: sums of this device
+  grad,          // the derivative and the microbatch loop: sums and gradients of this device
+  synchronised,  // sums over all devices, divided by the count: mean measures and gradients
+  final          // the guard, clipping and the update: runs after optimize()
 };
 
-// How many steps an epoch has.
+// Whether the sums of an epoch cover one step only, or several steps.
 enum class EpochOf : std::uint8_t { one_step, steps };
 
-// The step of `spec` over its data axes. Of the finished step:
+// The step of `spec` over its data axes. The inputs and outputs of the finished step:
 //
-// params  each parameter, by path. Frozen ones are not replaced.
+// params  each parameter, by path. Frozen parameters are not replaced.
 // state   "<slot>/<parameter>" of the optimizer, for each trained parameter; with train.ema, "ema/<parameter>" for each
-//         parameter, the average before debiasing; "step" i64[], updates done; "epoch/<measure>" and "epoch/examples"
-//         f64[], sums that the host reads and resets, or with `EpochOf::one_step` those of the last step alone; and
-//         what guards the update:
-//         with on_nonfinite: halt, "finite" bool[], which stays false once a step was not finite (the loss, or an
-//         element of the gradient, of a new parameter or of a new slot) or had no example:
-//         from then on, that step included, parameters, slots, step and epoch sums keep their values (or of epochs of
-//         one step the sums are 0);
-//         with skip, "skipped" i64[], the steps that were left out: only those keep the old values.
+//         parameter, the average before debiasing; "step" i64[], the number of updates; "epoch/<measure>" and
+//         "epoch/examples" f64[], sums that the host reads and resets (with `EpochOf::one_step`, the sums of the last
+//         step); and the state of the guard against non-finite values:
+//         with on_nonfinite: halt, "finite" bool[]. It becomes false at the first step without examples, or with a
+//         loss, or an element of the gradient, of a new parameter or of a new slot, that is not finite, and stays
+//         false. From that step on, parameters, slots, step and epoch sums keep their values (epoch sums of one step
+//         are 0);
+//         with skip, "skipped" i64[], the number of steps that were skipped. Only these steps keep the old values.
 // batch   "inputs", "targets", "mask", "rows" (see model::declare_batch).
 // hyper   the numbers of the config, step_numbers(): "learning_rate" unless a schedule computes it from "step", "b1",
-// ...;
-//         with reduce_on_plateau, "learning_rate_scale", by which the rate is multiplied;
+//         and so on; with reduce_on_plateau, "learning_rate_scale", by which the rate is multiplied;
 //         "dropout/<layer>" u32[2] for each drawing layer: stream_key(seed, "dropout/<layer>").
 // outputs the measures of this batch under the parameters before the update, as means over all its examples;
-//         "grad_norm", the global norm of the mean gradient before clipping, f64[]; "learning_rate", what the update
-//         used; "count", the examples counted. A count of zero is the caller's to report: means are then 0 and nothing
-//         is updated.
+//         "grad_norm", the global norm of the mean gradient before clipping, f64[]; "learning_rate", the rate of this
+//         update; "count", the number of examples. If the count is 0, means are 0, nothing is updated, and the caller
+//         must report it.
 //
-// Checked, not simplified.
+// The program is checked, but not simplified.
 Program train_program(const model::Model& model, const spec::Spec& spec, const Optimizer& optimizer,
                       const model::BatchShape& batch, const OpSet& ops, Stage stage = Stage::final,
                       EpochOf epoch = EpochOf::steps);
 
-// The numbers that the finished step reads. Their names and types depend on what makes the program, never on a value.
+// The numbers that the finished step reads. The config determines their names and types; their values do not.
 std::vector<model::Number> step_numbers(const model::Model& model, const spec::Spec& spec, const Optimizer& optimizer);
 
-// What the finished step's inputs and outputs are for, as indices among them, which no pass changes.
+// The purpose of each input and output of the finished step, as indices. No pass changes the indices.
 struct StepRoles {
   // Inputs.
   std::vector<std::size_t> parameters;         // in the order of Model::parameters
@@ -65,12 +64,12 @@ struct StepRoles {
   std::vector<std::size_t> numbers;                // in the order of step_numbers
   std::optional<std::size_t> learning_rate_scale;  // with reduce_on_plateau: 1 at the start
   std::vector<std::size_t> dropout_keys;           // in the order of Model::drawing_layers
-  std::map<std::size_t, double> initial;           // what the elements of a state input begin with, where that is not 0
+  std::map<std::size_t, double> initial;           // the initial elements of a state input, where they are not 0
   // Outputs.
   std::vector<std::size_t> means;  // in the order of measure_parts
   std::size_t count = 0, grad_norm = 0, used_learning_rate = 0;
 
-  // Of the guard: a checkpoint has none of them, since they say nothing of a run that goes on.
+  // The inputs of the guard. A checkpoint does not have them, because a run that continues begins with a new guard.
   std::vector<std::size_t> guard() const;
 };
 
@@ -78,11 +77,11 @@ struct StepProgram {
   Program program;
   StepRoles roles;
 };
-// The finished step.
+// Builds the finished step and its roles.
 StepProgram step_program(const model::Model& model, const spec::Spec& spec, const Optimizer& optimizer,
                          const model::BatchShape& batch, const OpSet& ops, EpochOf epoch = EpochOf::steps);
 
-// The bytes that a state input, by its index, begins a run with.
+// The initial bytes of a state input, given by its index.
 std::vector<std::byte> initial_state(const Program& program, const StepRoles& roles, std::size_t input);
 
 }  // namespace pmaptrain::train

@@ -13,8 +13,8 @@ namespace {
 
 using Changes = std::vector<spec::Change>;
 
-// What config.yaml records beyond the changes of the checkpoint. Nothing where it does not begin with those: then it is
-// no record of this course of the run.
+// The changes that config.yaml records in addition to those of the checkpoint. If the record does not begin with the
+// checkpoint's changes, it belongs to steps that the run no longer has, and there are none.
 Changes recorded_after(const Changes& of_checkpoint, const Changes& recorded) {
   const auto [end, rest] = std::mismatch(of_checkpoint.begin(), of_checkpoint.end(), recorded.begin(), recorded.end());
   return end == of_checkpoint.end() ? Changes(rest, recorded.end()) : Changes();
@@ -28,12 +28,12 @@ std::int64_t steps_of_run(const spec::Loaded& loaded, const RunState& state) {
 
 std::string option_of(const spec::Change& change) { return "--change " + shell_quoted(spec::text_of(change).text); }
 
-// What changes at the step of the state does to the course that begins there.
+// Updates the state by the changes that apply from its step on: plateaus, and the beginning of a schedule.
 void begin_course(std::span<const spec::Change> changes, std::int64_t steps_left, RunState& state) {
   for (const spec::Change& change : changes) {
     if (!spec::is_of_rate(change)) continue;
     for (MemberState& member : state.members) member.plateau.state.scale = 1.0;
-    if (change.key != spec::learning_rate_key) continue;  // a number of the schedule, which goes on
+    if (change.key != spec::learning_rate_key) continue;  // a number of the schedule, which continues
     if (!spec::begins_schedule(change)) {
       for (MemberState& member : state.members) member.schedule_began.reset();
       continue;
@@ -64,7 +64,7 @@ std::vector<std::string> change_run(const std::filesystem::path& run, const std:
   if (texts.empty()) return warnings;
   const std::int64_t steps_left = steps_of_run(loaded, state) - state.step;
   const std::size_t before = loaded.changes.size();
-  spec::apply_changes(loaded, texts, state.step, std::max<std::int64_t>(steps_left, 1));  // mistakes are told first
+  spec::apply_changes(loaded, texts, state.step, std::max<std::int64_t>(steps_left, 1));  // reports mistakes first
   if (steps_left < 1 && !asked.empty()) {
     refuse_without_steps(asked.front(), "the run has ended after step " + with_commas(state.step),
                          "a longer train.duration continues it");

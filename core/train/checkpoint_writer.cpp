@@ -14,7 +14,7 @@ namespace {
 
 std::size_t members_of(const Setup& setup) { return static_cast<std::size_t>(spec::members(setup.spec())); }
 
-// The inputs of a checkpoint in ascending order, one behind the other.
+// The inputs of a checkpoint in ascending order, one after the other.
 std::vector<SnapshotPart> snapshot_parts(const Setup& setup) {
   const Program& program = *setup.training;
   std::vector<SnapshotPart> parts;
@@ -108,13 +108,13 @@ void CheckpointWriter::take_snapshot() {
   module.wait(last);
 }
 
-// The directory of a folder that was moved is still the run's.
+// Writes into the folder wherever it was moved: its open directory still belongs to the run.
 void CheckpointWriter::commit(const RunState& state, const Slices& slices) const {
   const SpanLog::Scope span(log_, state.step, "write checkpoint");
-  folder_.flush_file("metrics.jsonl");  // the state says how long it is
+  folder_.flush_file("metrics.jsonl");  // its length is in the state
   const std::string best = best_folder(state);
   const bool is_new_best = best == best_name(state.step) || best == checkpoint_name(state.step);
-  // First: what a checkpoint's state tells of is there.
+  // The folder of the best is written first, because the checkpoint's state refers to it.
   if (best == best_name(state.step)) write_best(folder_, setup_, state, slices);
   write_checkpoint(folder_, setup_, state, slices);
   if (is_new_best) folder_.link_checkpoint("best", best);

@@ -1,4 +1,4 @@
-// Checkpoints that are written while training goes on.
+// Writes checkpoints while training goes on.
 #pragma once
 
 #include <condition_variable>
@@ -16,34 +16,33 @@
 
 namespace pmaptrain::train {
 
-// An input of the training program, and where a snapshot has it: `bytes` for each member, one behind the other.
+// An input of the training program and its place in a snapshot, which has `bytes` bytes for each member in turn.
 struct SnapshotPart {
   std::size_t input = 0, offset = 0, bytes = 0;
 };
 
-// The bytes of a snapshot of everything that a checkpoint has; 0 where a run takes none.
+// The size of a snapshot of everything that a checkpoint has; 0 for a run that takes no snapshots.
 std::size_t snapshot_bytes(const Setup& setup);
 
-// A thread that writes one checkpoint at a time, from a snapshot.
+// A thread that writes checkpoints from a snapshot, one at a time.
 class CheckpointWriter {
  public:
-  // Allocates the snapshot's memory, which is used when the first one is taken, and starts the thread. Setup, folder,
-  // reader and log outlive this. `log`: when checkpoints of the steps that it covers were written. Throws Error
-  // (resource).
+  // Allocates memory for the snapshot and starts the thread. Setup, folder, reader and log outlive this. `log` receives
+  // the times of writes during the steps that it covers. Throws Error (resource).
   CheckpointWriter(const Setup& setup, const RunFolder& folder, SlicedReader& reader, SpanLog* log = nullptr);
-  // Waits for the write under way.
+  // Waits for a write in progress.
   ~CheckpointWriter();
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
-  // Takes a snapshot of the module and returns; the thread writes it. Waits first for the write before.
+  // Waits for a write in progress, takes a snapshot of the module and returns. The thread writes the snapshot.
   void save(const RunState& state);
-  // Waits for the write under way, then writes from the module itself, without a snapshot. Throws Error (failed).
+  // Waits for a write in progress, then writes a checkpoint from the module, without a snapshot. Throws Error (failed).
   void save_now(const RunState& state);
-  // Waits for the write under way, if any.
+  // Waits for a write in progress, if there is one.
   void wait();
   bool is_writing() const;
-  // The write that failed since the last call, if one did.
+  // A write that failed since the last call.
   struct Failure {
     std::int64_t step = 0;
     std::string why;
@@ -65,7 +64,7 @@ class CheckpointWriter {
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   // Guarded by the mutex.
-  std::optional<RunState> job_;  // the write under way
+  std::optional<RunState> job_;  // the write in progress
   std::optional<Failure> failure_;
   bool stop_ = false;
 

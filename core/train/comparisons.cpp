@@ -15,8 +15,8 @@ const model::Parameter* find_parameter(const model::Model& model, const std::str
   return found != model.parameters.end() ? &*found : nullptr;
 }
 
-// What the source knows of this model's parameters: it made its targets by one dense layer on its features, so it
-// knows nothing of a model that computes anything else.
+// The true parameters that the source knows for this model. The source made its targets by one dense layer on its
+// features, so it knows none for models that compute anything else.
 std::vector<data::Truth> known_truths(const Setup& setup) {
   const model::Model& model = setup.model;
   const std::vector<const model::PlannedLayer*> layers = model.leaves();
@@ -24,7 +24,7 @@ std::vector<data::Truth> known_truths(const Setup& setup) {
   std::vector<data::Truth> truths;
   for (const data::Truth& truth : setup.source.truths) {
     const model::Parameter* const found = find_parameter(model, truth.parameter);
-    if (found == nullptr) continue;  // a layer of another name, or without a bias
+    if (found == nullptr) continue;  // a layer with another name, or without a bias
     if (numel(found->shape) != static_cast<std::int64_t>(truth.values.size())) return {};
     truths.push_back(truth);
   }
@@ -36,7 +36,7 @@ std::vector<data::Truth> known_truths(const Setup& setup) {
 std::vector<Comparison> initial_comparisons(const Setup& setup, std::int64_t member) {
   const spec::Spec& spec = setup.member_spec(member);
   std::vector<Comparison> comparisons;
-  std::optional<InitialValues> values;  // opened only where there is something to compare
+  std::optional<InitialValues> values;  // opened only if there is something to compare
   const auto initial = [&](const std::string& name) {
     if (!values) values.emplace(setup.model, spec.model, spec.seed, setup.membership(member));
     return numbers(values->of(*find_parameter(setup.model, name)), setup.model.dtype);

@@ -1,4 +1,4 @@
-// Parameters of which something is known beforehand, shown with what was learned of them when a run ends.
+// Compares parameters with known values when a run ends.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,11 @@
 
 namespace pmaptrain::train {
 
-// Those that model.init gives values, and those whose true values the data's source knows: with their initial values.
+// The parameters to compare, with their initial values: those that model.init gives values, and those whose true values
+// the data's source knows.
 std::vector<Comparison> initial_comparisons(const Setup& setup, std::int64_t member);
 
-// Adds what the module has of the member now.
+// Adds the member's current values in the module.
 void add_learned(std::vector<Comparison>& comparisons, Module& module, std::int64_t member);
 
 }  // namespace pmaptrain::train

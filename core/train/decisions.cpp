@@ -25,7 +25,7 @@ Decisions::Decisions(const spec::Spec& spec) : spec_(spec.train), plateau_spec_(
   }
 }
 
-// What another metric or mode found before says nothing about this one.
+// The state for another metric or mode does not apply, so it is dropped.
 void Decisions::restore(const MemberState& state, const std::string& best_mode) {
   const auto continues_best = [&](const std::optional<Best>& best) {
     return best_ && best && best->metric == spec_.checkpoint.best->metric && best_mode == spec::to_string(best_->mode);
@@ -39,7 +39,7 @@ void Decisions::restore(const MemberState& state, const std::string& best_mode) 
     early_stopping_->best = state.early_stopping.best;
     early_stopping_->waited = state.early_stopping.waited;
   }
-  if (plateau_spec_) plateau_ = state.plateau.state;  // its keys never change
+  if (plateau_spec_) plateau_ = state.plateau.state;  // keys of plateaus never change
 }
 
 std::optional<Best> Decisions::best() const {

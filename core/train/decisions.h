@@ -1,5 +1,4 @@
-// What the evaluations of a member decide: the best checkpoint, whether to stop early, and by what the learning rate is
-// multiplied.
+// Decisions from the evaluations of a member: the best checkpoint, early stopping, and the factor of the learning rate.
 #pragma once
 
 #include <cstdint>
@@ -12,35 +11,35 @@
 
 namespace pmaptrain::train {
 
-// Whether what a run has waited for is still what early stopping looks at.
+// Whether early stopping still looks at the same metric and mode as in `waiting`.
 bool continues(const MemberState::Waiting& waiting, const spec::EarlyStoppingSpec& spec);
 
 class Decisions {
  public:
-  // Outlives this.
+  // `spec` outlives this.
   explicit Decisions(const spec::Spec& spec);
 
-  // `best_mode` is RunState's.
+  // `best_mode` is RunState::best_mode.
   void restore(const MemberState& state, const std::string& best_mode);
   void save(MemberState& state) const;
 
-  // Of the evaluation after `step` on the split that decides. Returns whether it is the best so far.
+  // Takes the measures after `step` on the split that decides. Returns whether they are the best so far.
   bool observe(std::int64_t step, const Measures& measures);
 
-  // The checkpoint of this step, the best, could not be written: the one before is the best again.
+  // The best checkpoint, of this step, could not be written: the previous best is the best again.
   void lose_best(std::int64_t step);
 
   // The best evaluation so far.
   std::optional<Best> best() const;
-  // One that was lost and was better than best().
+  // An evaluation that was better than best(), but whose checkpoint was lost.
   std::optional<Best> better_lost() const;
 
-  // Of the learning rate (optimizer.reduce_on_plateau).
+  // The factor of the learning rate (optimizer.reduce_on_plateau).
   double learning_rate_scale() const { return plateau_.scale; }
-  // What is told of the evaluation after `step`, at which it fell.
+  // The note for the evaluation after `step`, at which the learning rate decreased.
   std::string why_rate_falls(std::int64_t step) const;
 
-  // Whether training is to stop early, and why.
+  // Whether training stops early, and why.
   bool stops() const;
   std::string why() const;
 

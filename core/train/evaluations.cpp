@@ -30,7 +30,7 @@ std::vector<Evaluation> Evaluations::run(std::int64_t step) {
   return run(0, sound, updates_of(sound), step);
 }
 
-// Of the parameters that the module has of these members; `updates` of each are behind them.
+// Evaluates the parameters that the module holds for these members. `updates` is the number of updates of each.
 std::vector<Evaluation> Evaluations::run(std::size_t which, const std::vector<std::int64_t>& members,
                                          const std::vector<std::int64_t>& updates, std::int64_t step) {
   if (members.empty() || is_stopped()) return {};
@@ -85,7 +85,7 @@ std::string Evaluations::run_last(std::int64_t step, const RunFolder& folder) {
   return run(1, with_best, updates, step).empty() ? "" : "best";
 }
 
-// Gives these members the parameters of their best evaluations, and says how many updates are behind those. Returns
+// Gives these members the parameters of their best evaluations, and stores the updates of these in `updates`. Returns
 // whether it did.
 bool Evaluations::restore_best(const std::vector<std::int64_t>& members, std::vector<std::int64_t>& updates,
                                const RunFolder& folder) {

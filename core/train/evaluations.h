@@ -15,17 +15,18 @@ namespace pmaptrain::train {
 
 class Evaluations {
  public:
-  // All outlive this; the module is what trains. Once `stop` is not zero, nothing more is evaluated.
+  // All arguments outlive this; `module` is the module that trains. Once `stop` is not zero, evaluations end.
   Evaluations(const Setup& setup, Module& module, Members& members, RunReport& report, const std::atomic<int>* stop);
 
   bool empty() const { return evaluators_.empty(); }
 
-  // After `step`, on the split that decides, of the members that are sound. Nothing where a signal left it undone.
+  // Evaluates the sound members after `step`, on the split that decides. Returns nothing if a signal interrupted it.
   std::vector<Evaluation> run(std::int64_t step);
 
-  // On that split, of the members that have not been evaluated after their last step, and on test beside it, with the
-  // best parameters of the members that have them; where none has, with the last ones of all. Of no member that a guard
-  // stopped. Returns what test was evaluated with: "best" or "last"; nothing where it was not.
+  // Evaluates after the last step, without members that a guard stopped: on the split that decides, the members that
+  // were not evaluated after their last step; and on test, each member that has best parameters with these or, if no
+  // member has any, all members with their last ones. Returns the parameters used on test: "best" or "last"; empty if
+  // test was not evaluated.
   std::string run_last(std::int64_t step, const RunFolder& folder);
 
  private:
@@ -41,7 +42,7 @@ class Evaluations {
   Members& members_;
   RunReport& report_;
   const std::atomic<int>* stop_;
-  std::vector<std::unique_ptr<Evaluator>> evaluators_;  // of Setup::evaluations
+  std::vector<std::unique_ptr<Evaluator>> evaluators_;  // in the order of Setup::evaluations
 };
 
 }  // namespace pmaptrain::train

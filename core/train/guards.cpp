@@ -11,7 +11,7 @@
 namespace pmaptrain::train {
 namespace {
 
-// Why steps were skipped.
+// The reason for skipped steps.
 std::string skipped_why(bool weighted) {
   return std::string(" skipped: the loss, the gradient or the update was not finite") +
          (weighted ? ", or the weights of the batch were all 0" : "") + " (train.on_nonfinite: skip)";
@@ -35,7 +35,7 @@ std::string Guards::skipped_steps() const {
   return (skipped == 1 ? "1 step was" : with_commas(skipped) + " steps were") + skipped_why(setup_.model.weighted);
 }
 
-// The count of updates says which step was the first bad one, however many have run since.
+// The count of updates tells which step was the first bad one, whatever the number of steps since.
 bool Guards::check_finite(bool replays) {
   if (finite() || stop()) return false;
   const std::int64_t good = updates() + steps_skipped();
@@ -55,14 +55,14 @@ bool Guards::check_finite(bool replays) {
 std::string Guards::replayed(std::int64_t step) const {
   try {
     return replay(setup_, reader_.module(), step, member_);
-  } catch (const Error& error) {  // the run has ended; what the replay lacked does not matter more than that
+  } catch (const Error& error) {  // the failure of the replay matters less than the end of the run
     return "it could not be replayed: " + error.diagnostics().front().message;
   } catch (const std::bad_alloc&) {
     return "it could not be replayed: there is not enough memory";
   }
 }
 
-// With on_nonfinite: skip every step may have been left out, and then nothing was trained.
+// With on_nonfinite: skip, every step may have been skipped, so that nothing was trained.
 bool Guards::check_any_good(std::int64_t steps) {
   if (steps == 0 || steps_skipped() < steps || stop()) return false;
   reason_ = (steps == 1 ? "the only step was" : "all " + with_commas(steps) + " steps were") +

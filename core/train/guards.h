@@ -1,4 +1,4 @@
-// What stops a member that goes wrong.
+// Checks that stop a member whose training goes wrong.
 #pragma once
 
 #include <cstdint>
@@ -12,32 +12,33 @@ namespace pmaptrain::train {
 
 class Guards {
  public:
-  // Setup and reader outlive this; `reader` is of the module that trains.
+  // Setup and reader outlive this; `reader` reads the module that trains.
   Guards(const Setup& setup, SlicedReader& reader, std::int64_t member)
       : setup_(setup), reader_(reader), member_(member) {}
 
-  // Why the member is to stop; empty while it is not.
+  // Why the member must stop; empty if it need not.
   const std::string& reason() const { return reason_; }
   bool stop() const { return !reason_.empty(); }
-  // After a step that was not finite: how many good ones the parameters have behind them.
+  // After a step that was not finite: the number of good steps before it.
   std::optional<std::int64_t> good_steps() const { return good_steps_; }
 
-  // False once a step was not finite with on_nonfinite: halt. The update itself has kept the last good values since.
+  // False after a step that was not finite with on_nonfinite: halt. From that step on, the values stay unchanged.
   bool finite() const;
-  // A resumed run has left out so many steps before.
+  // For a resumed run: the number of steps that it skipped before.
   void continue_from(std::int64_t steps_skipped) { skipped_before_ = steps_skipped; }
-  // The steps that were not finite and changed nothing (on_nonfinite: skip, now or before the run was resumed).
+  // The number of steps that were not finite and changed nothing (on_nonfinite: skip, now or before the run was
+  // resumed).
   std::int64_t steps_skipped() const;
-  // The steps that changed the parameters, as the program counts them.
+  // The number of steps that changed the parameters, as counted by the program.
   std::int64_t updates() const { return static_cast<std::int64_t>(state(setup_.roles.step)); }
-  // What to tell of them where the run goes well otherwise; empty where there are none.
+  // A warning about skipped steps, for a run that ends well; empty without skipped steps.
   std::string skipped_steps() const;
 
-  // Each of these says whether it has found the first reason to stop. check_finite() replays the step, for its words,
-  // where that is asked for.
+  // Each check returns whether it found the first reason to stop. check_finite() replays the step to explain it, if
+  // `replays`.
   bool check_finite(bool replays = true);
   bool check_any_good(std::int64_t steps);
-  // Compares private copies, once a step.
+  // Compares private copies, at most once after each step.
   bool check_replicas(std::int64_t step);
 
  private:

@@ -63,7 +63,7 @@ void LiveMeasures::read(std::span<const std::int64_t> members) {
 }
 
 Measures LiveMeasures::medians() const {
-  module_.wait(*pending_);  // it is done: throws what has failed
+  module_.wait(*pending_);  // is complete: throws if it failed
   std::vector<Measures> of_members;
   std::span<const std::byte> rest(bytes_);
   for (std::size_t m = 0; m < members_.size(); ++m) {

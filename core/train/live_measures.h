@@ -1,4 +1,4 @@
-// The measures of batches while training goes on, whatever the log interval is.
+// Measures of batches for displays, independent of the log interval.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +13,19 @@
 
 namespace pmaptrain::train {
 
-// Reads the measures of a step at most every tenth of a second, and never waits for it.
+// Reads the measures of a step at most every 0.1 seconds. No step waits for the result.
 class LiveMeasures {
  public:
-  // Reads nothing where no consumer wants it. Setup and module outlive this.
+  // Reads nothing if no consumer wants live measures. Setup and module outlive this.
   LiveMeasures(const Setup& setup, Module& module, std::span<Consumer* const> consumers);
 
-  // Waits for what is read.
+  // Waits for a read in progress.
   ~LiveMeasures();
   LiveMeasures(const LiveMeasures&) = delete;
   LiveMeasures& operator=(const LiveMeasures&) = delete;
 
-  // After a step of these members was submitted: reads its measures if it is time to. Returns those that have arrived
-  // since the last call, of several members the medians; empty where none have.
+  // Called after a step of these members was submitted. Reads its measures if it is time to. Returns measures that have
+  // arrived since the last call, for several members their medians; empty if none have arrived.
   Measures submitted(std::span<const std::int64_t> members);
 
  private:
@@ -36,9 +36,9 @@ class LiveMeasures {
   const Setup& setup_;
   Module& module_;
   std::vector<Handle> means_;     // of the measures, outputs of the step
-  std::vector<std::byte> bytes_;  // the means of all members, which the module writes
+  std::vector<std::byte> bytes_;  // means of all members, written by the module
   std::size_t member_bytes_ = 0;
-  std::vector<std::int64_t> members_;  // that are read
+  std::vector<std::int64_t> members_;  // the members that are read
   std::optional<Ticket> pending_;
   Clock::time_point asked_;
 };

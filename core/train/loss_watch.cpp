@@ -13,7 +13,7 @@ LossWatch::LossWatch(const Setup& setup, Module& module, std::int64_t member)
 
 void LossWatch::restore(const MemberState& state, std::int64_t step) {
   if (!spike_) return;
-  if (!state.loss_sums) {  // nothing was watched until now
+  if (!state.loss_sums) {  // nothing was watched before
     line_ = step;
     at_line_ = of_epoch();
     return;
@@ -49,7 +49,7 @@ std::optional<std::string> LossWatch::logged(std::int64_t step) {
   line_ = step;
   at_line_ = now;
   ended_ = {};
-  if (!(examples > 0)) return std::nullopt;  // every step since was skipped
+  if (!(examples > 0)) return std::nullopt;  // every step since then was skipped
   return spike_->observe(mean);
 }
 

@@ -14,16 +14,16 @@ namespace pmaptrain::train {
 
 class LossWatch {
  public:
-  // Of a member. Setup and module outlive this; the module is what trains.
+  // Watches one member. Setup and module outlive this; `module` is the module that trains.
   LossWatch(const Setup& setup, Module& module, std::int64_t member);
 
-  // `step`: the run's.
+  // `step` is the run's step.
   void restore(const MemberState& state, std::int64_t step);
   void save(MemberState& state) const;
 
-  // At a line of the log interval. Returns the words of a spike.
+  // Called at each line of the log interval. Returns a warning about a spike.
   std::optional<std::string> logged(std::int64_t step);
-  // Before the module's sums of an epoch begin anew.
+  // Called before the module's sums of an epoch are reset.
   void epoch_ends();
 
  private:
@@ -37,7 +37,7 @@ class LossWatch {
   std::int64_t member_;
   std::optional<LossSpike> spike_;
   std::int64_t line_ = 0;  // the step of the last line
-  Sums at_line_;           // of the epoch, there
+  Sums at_line_;           // of the epoch, at the last line
   Sums ended_;             // of the epochs that ended since
 };
 

@@ -18,7 +18,7 @@ MemberRun::MemberRun(const Setup& setup, SlicedReader& reader, std::int64_t its_
       decisions(setup.member_spec(its_number)),
       comparisons(initial_comparisons(setup, its_number)) {}
 
-// Of a member that is not finite, those before its first bad step.
+// For a member that is not finite, the steps before its first bad step.
 std::int64_t MemberRun::steps(std::int64_t step) const {
   return is_finished() ? guards.good_steps().value_or(finished_at) : step;
 }

@@ -1,4 +1,4 @@
-// What each member of an ensemble has of its own while a session trains them together. A run without an ensemble is one
+// The state of each member of an ensemble while a session trains the members together. A run without an ensemble is one
 // member.
 #pragma once
 
@@ -18,7 +18,7 @@
 
 namespace pmaptrain::train {
 
-// Why a member is finished, besides "loss_spike" and "skipped".
+// Reasons why a member is finished; others are "loss_spike" and "skipped".
 inline constexpr const char *early_stopping = "early_stopping", *nonfinite = "nonfinite", *replicas = "replicas";
 
 struct MemberRun {
@@ -29,7 +29,7 @@ struct MemberRun {
   LossWatch loss_watch;
   Decisions decisions;
   std::int64_t evaluated_at = -1;
-  // MemberState's, and the step after which the member was found finished.
+  // As in MemberState, and the step after which the member was found to be finished.
   std::string finished, finished_why;
   std::int64_t finished_at = 0;
   bool left_behind = false;
@@ -39,9 +39,9 @@ struct MemberRun {
 
   bool is_finished() const { return !finished.empty(); }
   bool is_stopped_by_guard() const { return is_finished() && finished != early_stopping; }
-  // Its parameters are what the steps of the run made of them.
+  // Whether its parameters are the result of the run's steps.
   bool is_sound() const { return finished != nonfinite && finished != replicas; }
-  // Those that it has behind it, where the run has `step`.
+  // The number of steps that the member has taken when the run has taken `step`.
   std::int64_t steps(std::int64_t step) const;
 
   void continue_from(const RunState& run, const spec::TrainSpec& spec);
@@ -49,11 +49,11 @@ struct MemberRun {
   MemberEnded ended(std::int64_t step) const;
 };
 
-// Texts about members: what is told of many at once is one text, which names them.
+// Messages about members. Equal messages about several members become one message that names them.
 class MemberTexts {
  public:
   void add(std::int64_t member, const std::string& text, bool stops);
-  // In the order of their first members, and leaves none. Without an ensemble no member is named.
+  // Removes and returns the messages, in the order of their first members. Without an ensemble no member is named.
   std::vector<Warned> take(bool is_ensemble);
 
  private:
@@ -62,11 +62,11 @@ class MemberTexts {
 
 class Members {
  public:
-  // Both outlive this; the reader is of the module that trains.
+  // Both outlive this; `reader` reads the module that trains.
   Members(const Setup& setup, SlicedReader& reader);
 
   void continue_from(const RunState& run, const spec::TrainSpec& spec);
-  // Fills in what the run's members have after `step`, and the step of those that have most.
+  // Stores the members' states after `step`, and the largest number of steps of any member.
   void save(RunState& state, std::int64_t step) const;
 
   auto begin() { return members_.begin(); }
@@ -75,29 +75,29 @@ class Members {
   auto end() const { return members_.end(); }
   MemberRun& operator[](std::int64_t member) { return members_[static_cast<std::size_t>(member)]; }
 
-  // Those that take the steps, in ascending order; those that are finished since the last step are among them.
+  // The members that take the steps, in ascending order, including those that have finished since the last step.
   std::span<const std::int64_t> active() const { return active_; }
-  // The same for Module::submit, to which nothing is all.
+  // active() as an argument of Module::submit: empty if it is all members.
   std::span<const std::int64_t> submitted() const {
     return active_.size() < members_.size() ? std::span<const std::int64_t>(active_) : std::span<const std::int64_t>();
   }
-  // Of the active ones, those that are sound.
+  // The active members that are sound.
   std::vector<std::int64_t> sound() const;
 
   void finish(MemberRun& member, std::string kind, std::string why, std::int64_t step);
   bool all_finished() const { return finished_ == std::ssize(members_); }
   bool all_stopped_by_guards() const;
-  // What is told of those whose best evaluation has no checkpoint.
+  // Warnings about members whose best evaluation has no checkpoint.
   std::vector<Warned> lost_best(bool is_ensemble) const;
-  // Whether active() has some that are finished, which are to be left behind before the next step.
+  // Whether active() has finished members, which must be dropped before the next step.
   bool has_finished() const { return finished_ + std::ssize(active_) > std::ssize(members_); }
-  // Returns those that this leaves behind.
+  // Removes finished members from active() and returns them.
   std::vector<std::int64_t> drop_finished();
 
  private:
   std::vector<MemberRun> members_;
   std::vector<std::int64_t> active_;
-  std::int64_t finished_ = 0;  // how many
+  std::int64_t finished_ = 0;  // number of finished members
 };
 
 }  // namespace pmaptrain::train

@@ -38,7 +38,7 @@ Pacing::Pacing(Module& module, data::Loader& loader, Tracer& tracer, bool draws)
   tickets_.resize(static_cast<std::size_t>(ahead));
 }
 
-// Batches of steps that go together are in slots one after another: the loader's ring has whole groups.
+// The batches of a group are in successive slots. The loader's ring consists of whole groups.
 std::int64_t Pacing::most_together(std::int64_t step) const {
   if (!loader_.prefetches() && !batch_stays_) return 1;
   const std::int64_t group = module_.group(train_entry);
@@ -62,7 +62,7 @@ std::int64_t Pacing::submit(std::int64_t step, std::int64_t most, std::span<cons
       }
     } catch (...) {
       if (i == 0) throw;
-      steps = i;  // the loader throws it again in the call for the next step
+      steps = i;  // the loader throws it again when it is asked for the next step
       break;
     }
     has_batch_ = batch_stays_;
@@ -101,7 +101,7 @@ std::int64_t Pacing::failed_steps() const {
     try {
       module_.wait(tickets_[(count_ - 1 - static_cast<std::size_t>(failed)) % tickets_.size()]);
       return failed;
-    } catch (...) {  // it is what ended the run, and has been caught there
+    } catch (...) {  // the error ended the run, and was caught there
     }
   }
   return known;

@@ -1,5 +1,5 @@
-// How the training loop submits steps: some together where they are short, and as far ahead of the devices as the
-// module likes.
+// Submits the steps of the training loop: short steps in groups, and as far ahead of the devices as the module asks
+// for.
 #pragma once
 
 #include <cstddef>
@@ -15,35 +15,36 @@
 
 namespace pmaptrain::train {
 
-// The batches of the training entry that steps read at a time, where a loader prefetches: all but those of a group.
+// The number of batches of the training entry that steps read at a time while a loader prefetches: all but one group.
 int batches_held(const Module& module);
 
-// The steps after `step` up to the next one at which something happens: `last`, or a multiple of one of `intervals`, of
-// which 0 is never.
+// The number of steps after `step` up to the next event: `last`, or a multiple of one of `intervals` (0: never).
 std::int64_t steps_until(std::int64_t step, std::int64_t last, std::initializer_list<std::int64_t> intervals);
 
-// Whether something is done at the end of each epoch. Epochs of one step need none, since their sums are that step's:
-// they are ended where something else happens.
+// Whether each epoch ends with an action. Epochs of one step need none, since their sums are those of the step; they
+// end where another event is due.
 bool ends_each_epoch(const Setup& setup);
-// The same up to the next step after which a session does something; `times` are the session's, which ends at `last`.
+// The number of steps after `step` up to the next one after which the session acts. `times` is the session's timetable;
+// the session ends at `last`.
 std::int64_t steps_to_next_event(const Setup& setup, const Timetable& times, std::int64_t step, std::int64_t last);
 
 class Pacing {
  public:
-  // A loader that does not prefetch has one batch for all steps, which never changes, except that dropout `draws` by
-  // the positions of its rows, which do. All outlive this.
+  // A loader that does not prefetch has one batch, which serves all steps. If dropout `draws` by the positions of rows,
+  // the positions are still updated. All arguments outlive this.
   Pacing(Module& module, data::Loader& loader, Tracer& tracer, bool draws);
 
-  // Before anything is submitted: waits for the first batch.
+  // Waits for the first batch, before anything is submitted.
   void take_first_batch() { take(); }
-  // Submits steps of these members after `step`, as many as go together and at most `most`, and returns how many. Waits
-  // until no step reads any more what their batches are written over.
+  // Submits a group of at most `most` steps of these members after `step`, and returns their number. Waits until no
+  // step reads the batches that the loader will overwrite.
   std::int64_t submit(std::int64_t step, std::int64_t most, std::span<const std::int64_t> members);
-  // Runs `step` again of these members alone, for its outputs, and waits: a step after which a guard has kept all their
-  // values (train.on_nonfinite: halt) has the same ones. Then the loader is behind `newest` again, and ends at `last`.
+  // Runs `step` again for these members, to restore its outputs, and waits. The values are the same, because a guard
+  // has kept them since that step (train.on_nonfinite: halt). Afterwards the loader continues after `newest` and ends
+  // at `last`.
   void repeat(std::int64_t step, std::span<const std::int64_t> members, std::int64_t newest, std::int64_t last);
-  // How many of the last steps have failed, or have not been run because an earlier one has; then the module's values
-  // are undefined, and else those of a whole step. Waits for all.
+  // Waits for all steps. Returns how many of the last steps failed, or did not run because an earlier step failed. If
+  // any did, the module's values are undefined; otherwise they are those after the last step.
   std::int64_t failed_steps() const;
 
  private:
@@ -53,10 +54,10 @@ class Pacing {
   Module& module_;
   data::Loader& loader_;
   Tracer& tracer_;
-  const bool batch_stays_;       // filled once, it serves all steps
-  int slot_ = 0;                 // of the batch that was taken last
-  bool has_batch_ = false;       // which no step has read yet
-  std::vector<Ticket> tickets_;  // of the last steps, in turn
+  const bool batch_stays_;       // one batch serves all steps
+  int slot_ = 0;                 // the slot of the batch that was taken last
+  bool has_batch_ = false;       // a batch was taken that no step has read
+  std::vector<Ticket> tickets_;  // of the last steps, as a ring
   std::size_t count_ = 0;
   Ticket last_;
 };

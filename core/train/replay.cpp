@@ -22,7 +22,7 @@
 namespace pmaptrain::train {
 namespace {
 
-// A batch in host memory, as Module::batch lays it out.
+// A batch in host memory, with the layout of Module::batch.
 class HostBatch {
  public:
   HostBatch(const Setup& setup, std::int64_t member, std::int64_t step)
@@ -51,7 +51,7 @@ class HostBatch {
     return {all.begin() + first * row, all.begin() + (first + count) * row};
   }
 
-  // The example in a row; padding is a copy of the last one.
+  // The number of the example in a row. Padding is a copy of the last example.
   std::int64_t example(std::int64_t row) const {
     const data::BatchPlan& plan = setup_.batch;
     const std::int64_t k = step_ % plan.steps_per_epoch;
@@ -84,17 +84,17 @@ std::vector<std::int64_t> nonfinite_elements(const Type& type, const std::vector
 struct Origin {
   std::string equation, where;
   std::int64_t device = 0;
-  std::vector<std::int64_t> rows;  // of the device, where the result has them
+  std::vector<std::int64_t> rows;  // of the device, if the result has rows
 };
 
 class Search {
  public:
-  // The values of the program have `rows` rows on a device.
+  // Values of the program have `rows` rows on a device.
   Search(const Program& program, std::int64_t rows) : program_(program), rows_(rows) {}
 
   std::optional<Origin> run(std::map<std::string, PerDevice> inputs) {
     InterpretOptions options;
-    options.check_replicated = false;  // a NaN differs from itself
+    options.check_replicated = false;  // a NaN is not equal to itself
     options.observer = [this](const Equation& equation, const auto& value) { look(equation, value); };
     interpret(program_, std::move(inputs), options);
     return std::move(found_);
@@ -113,7 +113,7 @@ class Search {
     }
   }
 
-  // On all devices, since a collective reads all.
+  // Checks all devices, since a collective reads the values of all.
   bool operands_are_finite(const Equation& equation, const std::function<const PerDevice&(Value)>& value) const {
     return std::all_of(equation.operands.begin(), equation.operands.end(), [&](Value operand) {
       const PerDevice& arrays = value(operand);
@@ -150,7 +150,7 @@ bool is_small(const Program& program, const ReplayLimits& limits) {
          interpreted_bytes(program) <= std::min(limits.bytes, available_memory() / 2);
 }
 
-// Examples of rows that begin at `first` in the batch.
+// The examples of rows, which begin at `first` in the batch.
 std::string examples_text(const HostBatch& batch, std::int64_t first, const std::vector<std::int64_t>& rows) {
   constexpr std::size_t most = 8;
   std::vector<std::string> names;
@@ -181,7 +181,7 @@ class Replay {
   }
 
  private:
-  // Forward and backward of each microbatch of each device by itself.
+  // Searches the forward and backward pass of each microbatch of each device separately.
   std::optional<std::string> microbatches() {
     const data::BatchPlan& plan = setup_.batch;
     const std::int64_t rows = plan.rows_per_device / plan.microbatches;
@@ -216,7 +216,7 @@ class Replay {
     return train_program(setup_.model, spec, setup_.optimizer(), {rows, 1}, all_ops(), Stage::grad);
   }
 
-  // What the program reads of the module, as device 0 of the member has it.
+  // The values of the module that the program reads, from device 0 of the member.
   std::map<std::string, PerDevice> parameters(const Program& program) {
     std::map<std::string, PerDevice> values;
     for (const Input& input : program.inputs) {
@@ -226,7 +226,7 @@ class Replay {
     return values;
   }
 
-  // Sums over devices and the update too.
+  // Searches the whole step, which includes sums over devices and the update.
   std::optional<std::string> whole_step() {
     const Program program = widen(program_at(setup_, Stage::final));
     if (!is_small(program, limits_)) {
@@ -241,7 +241,7 @@ class Replay {
         inputs[input.name].push_back(input.group == Group::batch
                                          ? batch_.slice(input.name, d * rows, rows)
                                          : bytes_of(module_, module_.input(input.name), {d, member_}));
-        if (i == setup_.roles.finite) inputs[input.name].back().front() = std::byte{1};  // as before the step
+        if (i == setup_.roles.finite) inputs[input.name].back().front() = std::byte{1};  // the value before the step
       }
     }
     const std::optional<Origin> origin = Search(program, rows).run(std::move(inputs));

@@ -9,7 +9,7 @@
 namespace pmaptrain::train {
 namespace {
 
-// Of the devices' hashes; the first device's at a tie.
+// The most common hash of the devices; at a tie, that of the first device.
 XXH64_hash_t commonest(const std::vector<XXH64_hash_t>& hashes, const std::vector<std::int64_t>& devices) {
   std::map<XXH64_hash_t, std::int64_t> counts;
   for (std::int64_t d : devices) ++counts[hashes[static_cast<std::size_t>(d)]];
@@ -43,7 +43,7 @@ std::optional<Divergence> find_divergence(SlicedReader& reader, std::int64_t mem
     const Handle value = reader.module().input(input.name);
     std::vector<XXH64_hash_t> hashes;
     for (std::int64_t d = 0; d < devices; ++d) hashes.push_back(hash_of(reader, value, {d, member}));
-    // Only devices that agree on the axes over which the value varies must hold the same.
+    // Only devices at the same positions along the axes over which the value varies must have equal values.
     const AxisSet varying = program.type(input.value).varying;
     Divergence divergence{input.name, {}};
     for (const std::int64_t first : program.mesh.group(0, varying)) {

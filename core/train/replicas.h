@@ -1,4 +1,4 @@
-// Whether the copies that logical devices hold of one value are still the same.
+// Checks that the copies of a value on logical devices are still equal.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@
 namespace pmaptrain::train {
 
 struct Divergence {
-  std::string name;                   // the parameter or piece of state
-  std::vector<std::int64_t> devices;  // those that differ from the majority (at a tie, from the first device's)
+  std::string name;                   // the parameter or state input
+  std::vector<std::int64_t> devices;  // devices that differ from the majority (at a tie, from the first device)
 };
 
-// Compares hashes of every parameter and piece of state of the module's first entry over all devices of a member, which
-// have private copies. The first divergence in the program's order, if any.
+// Compares hashes of every parameter and state input of the module's first entry over all devices of a member. The
+// devices have private copies. Returns the first divergence in the program's order, if any.
 std::optional<Divergence> find_divergence(SlicedReader& reader, std::int64_t member = 0);
 
 // "parameter 'conv_0.kernel' differs on device 3"

@@ -31,7 +31,7 @@ std::size_t largest_parameter(const model::Model& model) {
 
 MemoryEstimate estimate_memory(const Setup& setup, const Needs& needs, std::optional<std::int64_t> members) {
   MemoryEstimate estimate = estimate_evaluation(needs);
-  // Initial values are made one at a time; what leaves the module does so in slices.
+  // Initial values are made one at a time, and values are read from the module in slices.
   const std::size_t largest = largest_parameter(setup.model);
   const std::size_t passing = sum_of(largest, std::min(largest, SlicedReader::most_bytes));
   const std::int64_t all = spec::members(setup.spec());
@@ -55,7 +55,7 @@ MemoryEstimate estimate_memory(const Setup& setup, const Needs& needs, std::opti
 
 namespace {
 
-// The most members of an ensemble that need no more than `available`; 0 where one alone needs more.
+// The largest number of members that need no more than `available`; 0 if a single member needs more.
 std::int64_t members_that_fit(const Setup& setup, const Backend& backend, Source source, std::size_t available) {
   std::int64_t fit = 0, too_many = source.members;
   while (fit + 1 < too_many) {
@@ -66,7 +66,7 @@ std::int64_t members_that_fit(const Setup& setup, const Backend& backend, Source
   return fit;
 }
 
-// Whether `source` would fit with other batches: planned, not estimated.
+// Whether `source` would fit with other batches. The program is planned, not estimated.
 bool fits(const Setup& setup, const Backend& backend, const Source& source, std::size_t available, std::int64_t size,
           std::int64_t microbatches) {
   try {
@@ -79,7 +79,7 @@ bool fits(const Setup& setup, const Backend& backend, const Source& source, std:
   }
 }
 
-// The first of the batch sizes, each half of the one before, that fits; 0 where none does.
+// The first batch size that fits, where each is half of the previous one; 0 if none fits.
 std::int64_t batch_that_fits(const Setup& setup, const Backend& backend, const Source& source, std::size_t available) {
   const std::int64_t unit = setup.batch.devices * setup.batch.microbatches;
   for (std::int64_t size = setup.batch.global / 2 / unit * unit; size > 0; size = size / 2 / unit * unit) {
@@ -88,7 +88,7 @@ std::int64_t batch_that_fits(const Setup& setup, const Backend& backend, const S
   return 0;
 }
 
-// The same of more microbatches: each number at least twice the one before.
+// The first number of microbatches that fits, where each is at least twice the previous one; 0 if none fits.
 std::int64_t microbatches_that_fit(const Setup& setup, const Backend& backend, const Source& source,
                                    std::size_t available) {
   std::int64_t least = 2 * setup.batch.microbatches;

@@ -1,4 +1,4 @@
-// What a run needs of memory, and what would fit where that is too much.
+// The memory that a run needs, and smaller runs that would fit.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 namespace pmaptrain::train {
 
-// Of a run, or of steps of it, that need so much of the backend; with so many of the members, or with all.
+// The estimate for a run whose backend needs `needs`, with `members` of its members (none: all).
 MemoryEstimate estimate_memory(const Setup& setup, const Needs& needs,
                                std::optional<std::int64_t> members = std::nullopt);
-// The same of a run of `source`; what would fit is planned: how many members of an ensemble, else how many GPUs, which
-// batch, how many microbatches.
+// Throws Error (resource) if the run of `source` does not fit. The message suggests what would fit, which is found by
+// planning: a number of members of an ensemble; else a number of GPUs, a batch size, a number of microbatches.
 void check_memory(const MemoryEstimate& estimate, const Setup& setup, const Backend& backend, const Source& source);
 
 }  // namespace pmaptrain::train

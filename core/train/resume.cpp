@@ -43,7 +43,7 @@ void check_step(const RunState& state, std::int64_t step) {
             std::to_string(state.step));
 }
 
-// A run that has ended has a checkpoint. Where that is gone, beginning anew would remove the record of the run.
+// A run that has ended has a checkpoint. If it is missing, beginning anew would destroy the record of the run.
 void refuse_lost_checkpoints(const fs::path& run) {
   std::error_code error;
   const bool ended = fs::exists(run / "summary.json", error);
@@ -51,14 +51,14 @@ void refuse_lost_checkpoints(const fs::path& run) {
       fs::exists(fs::symlink_status(run / "checkpoints", error)) && !fs::is_directory(run / "checkpoints", error);
   if (!ended && !odd) return;
   for (const fs::directory_entry& entry : fs::directory_iterator(run, error)) {
-    // --overwrite was interrupted after it put the checkpoints aside: what is left was to go.
+    // --overwrite was interrupted after it had renamed the checkpoints: the rest was about to be removed.
     if (is_temporary_name(entry.path().filename().string(), "checkpoints")) return;
   }
   fail_data("'" + run.string() + "' has no checkpoint to resume from" + (ended ? ", though its run has ended" : ""),
             "--overwrite begins the run anew and removes what is left of it");
 }
 
-// A best checkpoint that is not whole is none: the next evaluation is the best.
+// A damaged best checkpoint counts as none: the next evaluation becomes the best.
 void check_best(const fs::path& run, RunState& state, std::vector<std::string>& damaged) {
   const std::string best = best_folder(state);
   if (best.empty() || best == checkpoint_name(state.step)) return;
@@ -71,7 +71,7 @@ void check_best(const fs::path& run, RunState& state, std::vector<std::string>& 
   }
 }
 
-// "replicas=2 shards=4" with other sizes, or in another order.
+// Whether the axes differ only in sizes or order: "replicas=2 shards=4".
 bool same_names(const std::string& before, const std::string& after) {
   const auto names = [](const std::string& axes) {
     std::set<std::string> found;
@@ -82,9 +82,9 @@ bool same_names(const std::string& before, const std::string& after) {
   return names(before) == names(after);
 }
 
-// With other axes the data has others too, and with another number of members every list of vary has another length.
-// An ensemble that there was not, or was along another axis, is told as such. And data.seed is by default the seed of
-// an ensemble.
+// Removes keys that differ only because another key does. With other axes, the axes of the data differ too; with
+// another number of members, so does every list of vary. An ensemble that is new or along another axis is reported as
+// such. data.seed is by default the seed of an ensemble.
 void drop_what_follows(std::vector<spec::ChangedKey>& keys) {
   const auto changed = [&](auto&& is) { return std::any_of(keys.begin(), keys.end(), is); };
   const auto is_members = [](const spec::ChangedKey& key) { return key.path.starts_with("mesh.axes."); };
@@ -100,8 +100,8 @@ void drop_what_follows(std::vector<spec::ChangedKey>& keys) {
   });
 }
 
-// Each key with its place, and the words that change what may change within a run. Where there are many, the run is
-// that of another config: one error with the first of them.
+// Reports each key with its place, and how to change it if it may change within a run. If many keys differ, the run
+// belongs to another config: one error then names the first of them.
 [[noreturn]] void refuse_changes(const fs::path& run, const std::vector<spec::ChangedKey>& keys,
                                  const spec::Loaded& loaded) {
   constexpr std::size_t most_errors = 5, first_keys = 3;
@@ -171,7 +171,7 @@ std::vector<std::string> kept_lengths(const fs::path& run, const spec::Loaded& l
     if (!changed.is_default || changed.before.empty() || !spec::is_at_or_below(changed.path, spec::learning_rate_key))
       continue;
     const spec::Key* const key = spec::find_key(changed.path);
-    // Another default is a change of the config, which check_continues refuses.
+    // A different default is a change of the config, which check_continues refuses.
     if (key != nullptr && key->type == spec::Type::duration) set.push_back(changed.path + "=" + changed.before);
   }
   return set;
@@ -194,7 +194,7 @@ std::vector<std::string> check_continues(const fs::path& run, const spec::Loaded
 
 namespace {
 
-// What is told of the members that stay where they ended, where others go on.
+// Notes about members that stay where they ended while others continue.
 std::vector<std::string> frozen_members(const RunState& state, const spec::TrainSpec& spec) {
   if (stays_finished(state, spec)) return {};
   MemberTexts texts;
@@ -209,8 +209,8 @@ std::vector<std::string> frozen_members(const RunState& state, const spec::Train
   return notes;
 }
 
-// The best of a member that is not continued was selected by the metric and mode that the run had, and no evaluation
-// could select another.
+// The best parameters of a member that does not continue were selected by the run's metric and mode, and no evaluation
+// can select others.
 void check_frozen_best(const RunState& state, const spec::TrainSpec& spec) {
   const auto& best = spec.checkpoint.best;
   if (!best || stays_finished(state, spec)) return;
@@ -242,7 +242,7 @@ void check_frozen_best(const RunState& state, const spec::TrainSpec& spec) {
 
 namespace {
 
-// The row or file that cannot be read, or can be by now; empty where they are the same.
+// The row or file that has become unreadable, or readable; empty if they are the same.
 std::string changed_skipped(const data::Skipped& run, const data::Skipped& now) {
   const auto lacks = [](const data::Skipped& all, const data::Encoding::Skipped& one) {
     return std::none_of(all.begin(), all.end(), [&](const data::Encoding::Skipped& other) {
@@ -258,7 +258,7 @@ std::string changed_skipped(const data::Skipped& run, const data::Skipped& now) 
   return "";
 }
 
-// Where the data is not read as the run reads it: what differs, as words. Empty where nothing does.
+// What differs in the way the data is read, in words; empty if nothing does.
 std::string changed_encoding(const data::Encoding& run, const data::Encoding& now) {
   const auto of_list = [](const std::string& what, const std::vector<std::string>& before,
                           const std::vector<std::string>& after) -> std::string {
@@ -321,7 +321,7 @@ void refuse_changed(const std::string& changed, const Setup& setup) {
                          {}});
 }
 
-// The step at which a change gave the schedule; 0 where it began with the run.
+// The step at which a change set the schedule; 0 if the schedule began with the run.
 std::int64_t schedule_began_after(const spec::Loaded& loaded) {
   std::int64_t step = 0;
   for (const spec::Change& change : loaded.changes) {
@@ -348,7 +348,7 @@ std::vector<std::string> check_continues(const RunState& state, const Setup& set
   std::vector<std::string> notes = frozen_members(state, setup.spec().train);
   if (!setup.optimizer().schedule) return notes;
   const Schedule& schedule = *setup.optimizer().schedule;
-  const std::int64_t steps = setup.timetable.steps - schedule_began_after(setup.loaded);  // that the schedule is for
+  const std::int64_t steps = setup.timetable.steps - schedule_began_after(setup.loaded);  // the steps of the schedule
   const std::int64_t length = std::max(state.schedule_steps, end_of(schedule).value_or(steps));
   if (steps <= length) return notes;
   const double rate = rate_after(schedule, schedule.began.value_or(0) + length);
@@ -363,7 +363,7 @@ std::vector<std::string> check_continues(const RunState& state, const Setup& set
                          "begin another run from this one's parameters with model.init.from"});
 }
 
-// The members take every step together, so one that ended before the others cannot catch up.
+// Members take every step together, so a member that ended before the others cannot catch up.
 bool stays_finished(const MemberState& member, const RunState& run, const spec::TrainSpec& spec) {
   if (member.left_behind || (!member.finished.empty() && member.steps < run.step)) return true;
   if (member.finished == "early_stopping") {
@@ -393,7 +393,8 @@ std::vector<std::string> why_finished(const RunState& state) {
 
 namespace {
 
-// What would continue a run that these members have ended; those that the others left behind stay where they are.
+// How to continue a run that these members have ended. Members that the others have continued without stay where they
+// are.
 std::string advice(const RunState& state, const Setup& setup) {
   std::string finished;
   for (const MemberState& member : state.members) {
@@ -412,17 +413,17 @@ std::string advice(const RunState& state, const Setup& setup) {
 }  // namespace
 
 std::optional<FinishedRun> find_finished(const fs::path& run, const RunState& state, const Setup& setup,
-                                      std::optional<std::int64_t> max_steps) {
+                                         std::optional<std::int64_t> max_steps) {
   const std::int64_t steps = std::min(setup.timetable.steps, max_steps.value_or(setup.timetable.steps));
   const bool finished = stays_finished(state, setup.spec().train);
   const bool evaluates = state.evaluation_is_due && !setup.evaluations.empty();
   if (evaluates || (!finished && state.step < steps)) return std::nullopt;
   std::error_code error;
-  if (!fs::exists(run / "summary.json", error)) return std::nullopt;  // the run was killed at its very end
+  if (!fs::exists(run / "summary.json", error)) return std::nullopt;  // the run was killed just before it ended
   std::optional<Ended> ended = parse_summary(read_text(run / "summary.json"));
   if (!ended || ended->steps != state.step) return std::nullopt;
   const bool guarded = finished && ended->exit_status == static_cast<int>(ExitStatus::guard);
-  if (ended->exit_status != 0 && !guarded) return std::nullopt;  // it failed, or a signal left something undone
+  if (ended->exit_status != 0 && !guarded) return std::nullopt;  // it failed, or a signal left work undone
   ended->run_dir = run.string();
   return FinishedRun{*ended, advice(state, setup)};
 }

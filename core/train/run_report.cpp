@@ -55,7 +55,8 @@ void RunReport::begin(std::span<Consumer* const> consumers, const RunFolder& fol
   if (resumed != nullptr) tell_changes(resumed->changes.size());
 }
 
-// Those that the checkpoint, which has so many, lacks. They are on the disk before the first step that they apply to.
+// Reports the changes that are not among the `reported` ones of the checkpoint. They are on the disk before the first
+// step to which they apply.
 void RunReport::tell_changes(std::size_t reported) {
   const std::vector<Changed> changes = all_changes();
   for (std::size_t i = reported; i < changes.size(); ++i) emit(changes[i]);
@@ -73,7 +74,7 @@ std::vector<Changed> RunReport::all_changes() const {
 void RunReport::save(RunState& state, std::int64_t step) const {
   state.seconds = seconds_since(begin_);
   state.epoch_seconds = state.seconds - epoch_began_;
-  // The line of a step that the guard has taken back is no part of the state.
+  // The line of a step that the guard has undone is not part of the state.
   const bool cuts_line = logged_step_ > state.step;
   state.metrics_bytes = cuts_line ? bytes_before_line_ : records_->metrics_bytes();
   for (std::size_t m = 0; m < reported_.size(); ++m) {
@@ -87,7 +88,7 @@ void RunReport::save(RunState& state, std::int64_t step) const {
     member.last_epoch.reset();
     if (member.left_behind) continue;
     if (reported.is_taken_back) {
-      member.last_step = reported.last_step;  // also where it was logged: the line may be cut
+      member.last_step = reported.last_step;  // also if it was logged, because its line may be cut
     } else if (state.step == step) {
       member.last_step = last_step(step, static_cast<std::int64_t>(m));
     }
@@ -96,7 +97,7 @@ void RunReport::save(RunState& state, std::int64_t step) const {
   }
 }
 
-// As last_lines() would leave them.
+// Adds the measures that last_lines() would report.
 void RunReport::add_last(std::map<std::string, Measures>& measures, std::int64_t step, std::int64_t member) const {
   std::vector<EpochEnded> epochs = last_events(step, {&member, 1}).second;
   if (!epochs.empty()) measures["train"] = std::move(epochs.front().measures);
@@ -153,7 +154,7 @@ double RunReport::output(std::size_t index, std::int64_t member) const {
   return scalar(module_, module_.output(train_entry, index), {0, member});
 }
 
-// The one that a guard took back, or the run's.
+// The step that a guard undid, or the run's.
 std::int64_t RunReport::step_of(std::int64_t member, std::int64_t step) const {
   const Reported& reported = reported_of(member);
   return reported.is_taken_back ? reported.last_step->step : step;
@@ -208,7 +209,7 @@ void RunReport::left_behind(std::int64_t step, std::span<const std::int64_t> mem
   records_->write_metrics(epochs);
 }
 
-// None where that step has been logged. Of a resumed run that has made no step yet, the module has no outputs.
+// None if the step was logged. In a resumed run without a step, the module has no outputs yet.
 std::optional<Logged> RunReport::last_step(std::int64_t step, std::int64_t member) const {
   const Reported& reported = reported_of(member);
   const std::int64_t own = step_of(member, step);
@@ -256,7 +257,7 @@ void RunReport::note(const std::vector<EpochEnded>& epochs) {
   }
 }
 
-// An event for each step: members may have ended at several.
+// Emits one event for each step, because members may have ended at different steps.
 void RunReport::report(std::vector<Logged> lines) {
   if (lines.empty()) return;
   std::map<std::int64_t, std::vector<Logged>> by_step;
@@ -305,7 +306,7 @@ void RunReport::end_epoch(std::int64_t step, std::span<const std::int64_t> membe
   clear(setup_.roles.epoch_examples);
 }
 
-// Of no examples, where every step was skipped, there are no means.
+// If every step was skipped there are no examples, and so no means.
 EpochEnded RunReport::epoch(std::int64_t step, std::int64_t member) const {
   const auto sums = [&](std::size_t input) { return numbers(module_, module_.input(train_entry, input), {0, member}); };
   const double examples = sums(setup_.roles.epoch_examples).front();
@@ -314,7 +315,7 @@ EpochEnded RunReport::epoch(std::int64_t step, std::int64_t member) const {
   event.step = step;
   event.epoch = epoch_of(step);
   event.examples = static_cast<std::int64_t>(examples);
-  // Of epochs of one step, not each is ended by end_epoch().
+  // If epochs have one step, end_epoch() is not called for each of them.
   const std::int64_t epochs = (step - epoch_began_after_) / setup_.timetable.steps_per_epoch;
   event.seconds = (seconds_since(begin_) - epoch_began_) / static_cast<double>(std::max<std::int64_t>(epochs, 1));
   std::vector<std::vector<double>> means;
@@ -326,7 +327,7 @@ EpochEnded RunReport::epoch(std::int64_t step, std::int64_t member) const {
   return event;
 }
 
-// Its time is no training time.
+// The time of evaluations does not count as training time.
 void RunReport::evaluated(const std::vector<Evaluation>& evaluations, std::span<const std::int64_t> steps) {
   logged_at_ += duration_of(evaluations.front().seconds);
   std::vector<Evaluated> events;
@@ -347,12 +348,12 @@ std::optional<LossCourse> RunReport::stuck_loss(std::int64_t member) const {
   if (reported.first_epoch->epoch == reported.last_epoch->epoch) return std::nullopt;
   const auto loss = [](const EpochEnded& epoch) { return epoch.measures.front().second; };
   const LossCourse course{loss(*reported.first_epoch), loss(*reported.last_epoch)};
-  // A perfect fit has nowhere to fall to.
+  // The loss of a perfect fit cannot decrease.
   constexpr double rounding = 1e-12;
   if (!(course.last > rounding) || !std::isfinite(*reported.first_loss)) return std::nullopt;
   const bool never_fell = course.last >= *reported.first_loss && course.last >= course.first;
-  // The first step's batch may have more than the mean loss. Where all epochs have the same examples, and nothing is
-  // random, their means are the same as long as parameters hardly change.
+  // The loss of the first step's batch may be above the mean. If all epochs have the same examples and nothing is
+  // random, their means are equal as long as parameters hardly change.
   constexpr double hardly = 1e-5;
   const bool never_moved = std::abs(course.last - course.first) <= hardly * course.first;
   return never_fell || never_moved ? std::optional(course) : std::nullopt;

@@ -1,4 +1,4 @@
-// What a run tells of itself: events to its consumers and to the run folder's records, and the totals at its end.
+// Reports a run: emits events to its consumers and to the run folder's records, and computes the totals at its end.
 #pragma once
 
 #include <cstdint>
@@ -24,48 +24,50 @@ struct Evaluation;
 
 class RunReport {
  public:
-  // Both outlive this; the module is what trains.
+  // Both outlive this; `module` is the module that trains.
   RunReport(const Setup& setup, Module& module);
 
-  // Starts the clock and the folder's records, and reports how the run begins: `steps` in all, by which workers; of a
-  // resumed run from `resumed` on.
+  // Starts the clock and the folder's records, and reports how the run begins: with `steps` steps in all, on `workers`,
+  // and, for a resumed run, after `resumed`.
   void begin(std::span<Consumer* const> consumers, const RunFolder& folder, const std::string& run_dir,
              std::int64_t steps, const std::string& workers, const RunState* resumed);
-  // Into a state that says which steps the run and its members have behind them; `step` is the last that was run.
+  // Stores what was reported in a state that already has the steps of the run and its members. `step` is the last step
+  // that was run.
   void save(RunState& state, std::int64_t step) const;
-  // Records that cannot be written say so once, as an event of their own.
+  // Emits an event. Each kind of record that cannot be written is reported once, by an event of its own.
   void emit(const Event& event);
 
   void progressed(std::int64_t step, Measures live) { emit(Progressed{step, epoch_of(step), std::move(live)}); }
-  // The step's measures, of these members, which have taken it; of those that a guard took back, those of their own.
+  // Logs the step's measures for these members, which have taken it. For a member whose step a guard undid, logs the
+  // measures of that earlier step.
   void log(std::int64_t step, std::span<const std::int64_t> members);
-  // Reports the means over the epoch, then the module's sums begin anew. Of epochs that are shorter than the log
-  // interval only those at its steps are reported; others are kept for last_lines() and save().
+  // Reports the means over the epoch, then resets the module's sums. If epochs are shorter than the log interval,
+  // reports only those that end at its steps; the others are kept for last_lines() and save().
   void end_epoch(std::int64_t step, std::span<const std::int64_t> members);
-  // A guard took back this step of a member and those after it: its last lines are of this one, whose outputs the
-  // module has now.
+  // A guard undid this step of a member and those after it. The member's last lines are about this step, whose outputs
+  // the module holds now.
   void took_back(std::int64_t step, std::int64_t member);
-  // What ends with the last step of these members: that step, unless it has been logged, from the module, or what a
-  // resumed state has of it; and the epoch's means so far, unless its end has been reported.
+  // Reports what ends with the last step of these members: that step, unless it was logged, from the module or from a
+  // resumed state; and the means of the current epoch, unless its end was reported.
   void last_lines(std::int64_t step, std::span<const std::int64_t> members);
-  // For the totals alone: the epoch's means so far.
+  // Notes the means of the current epoch for the totals.
   void note_epoch(std::int64_t step, std::span<const std::int64_t> members) { note(last_events(step, members).second); }
-  // The same as last_lines(), of members that the others go on without: in metrics.jsonl alone, since what is shown is
-  // of those.
+  // The same as last_lines() for members that the others continue without. Written to metrics.jsonl only, because
+  // displays show the other members.
   void left_behind(std::int64_t step, std::span<const std::int64_t> members);
-  // After so many steps of the evaluation's member.
+  // Reports evaluations. `steps` has the number of steps of each evaluation's member.
   void evaluated(const std::vector<Evaluation>& evaluations, std::span<const std::int64_t> steps);
 
-  // Of a member whose loss never fell: its mean over the last epoch is neither below that over the first one nor below
-  // the first step's. None of a resumed run, whose first step is not known, and of one that began with other parameters
-  // than initial ones.
+  // For a member whose loss never decreased: its mean over the last epoch is neither below that over the first one nor
+  // below the first step's. None for a resumed run, whose first step is not known, and for a run that does not begin
+  // with initial parameters.
   std::optional<LossCourse> stuck_loss(std::int64_t member) const;
 
-  // Fills in what `steps` steps amount to, of what was reported until now; `ended` has its members.
+  // Sets the totals of a run of `steps` steps from what was reported. `ended` already has its members.
   void add_totals(Ended& ended, std::int64_t steps) const;
 
   Records& records() { return *records_; }
-  // From now on nothing is written.
+  // From now on, writes no records.
   void leave_records() { std::erase(consumers_, &*records_); }
 
  private:
@@ -95,17 +97,17 @@ class RunReport {
   std::vector<std::string> recorder_warnings_;
   Clock::time_point begin_, logged_at_;
   double epoch_began_ = 0;
-  std::int64_t epoch_began_after_ = 0;  // this step
-  std::int64_t first_step_ = 0;         // where a resumed run continues
+  std::int64_t epoch_began_after_ = 0;  // the step before the epoch
+  std::int64_t first_step_ = 0;         // the step from which a resumed run continues
   std::int64_t logged_examples_ = 0, logged_step_ = 0;
-  std::uint64_t bytes_before_line_ = 0;  // the length of the lines before the last step that was logged
+  std::uint64_t bytes_before_line_ = 0;  // the length of metrics.jsonl before the last logged step
   struct Reported {
-    std::int64_t logged_step = 0, logged_before = 0;  // the last step that was logged, and the one before it
-    std::optional<Logged> last_step;  // of a process before, where it was not logged; or the one that was taken back
+    std::int64_t logged_step = 0, logged_before = 0;  // the last step that was logged, and the one before
+    std::optional<Logged> last_step;  // an unlogged step of an earlier process, or a step that was undone
     bool is_taken_back = false;
-    std::optional<EpochEnded> unreported;      // the last epoch, where its end was not reported
+    std::optional<EpochEnded> unreported;      // the last epoch, if its end was not reported
     std::int64_t reported_epoch_at = -1;       // the step of the last epoch's line
-    std::map<std::string, Measures> measures;  // the last ones, by split
+    std::map<std::string, Measures> measures;  // the last measures, by split
     Confusions confusions = {};
     std::optional<double> first_loss = {};                        // of the first step
     std::optional<EpochEnded> first_epoch = {}, last_epoch = {};  // complete ones, reported or not

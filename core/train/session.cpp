@@ -63,7 +63,7 @@ class Session::Impl {
  private:
   // ---- before the first step ----
 
-  // Everything that can fail for want of something, up to the first batch.
+  // Does everything that can fail for lack of a resource, up to reading the first batch.
   void prepare() {
     const Source source = run_source(setup_, private_copies_);
     const auto [backend, because] = choose_backend(setup_.spec().mesh, source, options_.kernels);
@@ -89,7 +89,7 @@ class Session::Impl {
     if (step_ < steps_) pacing_->take_first_batch();
   }
 
-  // The folder is locked since its checkpoint was looked for.
+  // Another process may have written a checkpoint before this one locked the folder.
   void check_newest() const {
     if (options_.resume == nullptr) return;
     const std::vector<std::int64_t> steps = checkpoint_steps(options_.run_dir);
@@ -119,7 +119,7 @@ class Session::Impl {
 
   // ---- the loop ----
 
-  // The first batch is there, and its step is run whatever happens: from here on the run ends with a checkpoint.
+  // The first batch is read, and its step always runs. From here on the run ends with a checkpoint.
   void loop() {
     saved_at_ = Clock::now();
     stopping_ = is_to_stop();
@@ -136,7 +136,7 @@ class Session::Impl {
 
   // What follows a step, in this order: log, end of the epoch, evaluation and what it decides, checkpoint.
   void after_step() {
-    // Asked once, so that the step that turns out to be the last is treated as such throughout.
+    // Asked once, so that the step which turns out to be the last is treated as the last throughout.
     stopping_ = is_to_stop();
     const bool last = step_ == steps_ || stopping_;
     const bool logs = step_ == 1 || is_due(step_, timetable_.log_every);
@@ -147,7 +147,8 @@ class Session::Impl {
     if (logs) {
       log();
     } else if (epoch_ends || evaluation_is_due_ || saves || last) {
-      // What would be measured and saved after a bad step are the parameters of an earlier one.
+      // After a bad step, the parameters are those of an earlier step and must not be measured or saved as of this
+      // step.
       check_finite();
     }
     if (options_.between_steps) options_.between_steps(*module_, step_);
@@ -176,7 +177,7 @@ class Session::Impl {
     for (const Warned& warned : warned_.take(setup_.spec().ensemble.has_value())) report_->emit(warned);
   }
 
-  // A guard, or early stopping, has found a reason to end the member whatever the duration.
+  // Called if a guard or early stopping ends the member before the duration.
   void finish(MemberRun& member, const std::string& kind, const std::string& why) {
     members_->finish(member, kind, why, step_);
     tell(member, why, kind != early_stopping);
@@ -203,7 +204,7 @@ class Session::Impl {
     find_nonfinite();
     emit_told();
   }
-  // One step is replayed where several members have one: that takes seconds.
+  // If several members have a bad step, only one step is replayed, since that takes seconds.
   void find_nonfinite() {
     bool replays = true;
     for (const std::int64_t number : members_->active()) {
@@ -211,12 +212,12 @@ class Session::Impl {
       if (member.is_finished() || !member.guards.check_finite(replays)) continue;
       replays = false;
       finish(member, nonfinite, member.guards.reason());
-      // Steps may have been run since, which measured something else.
+      // Steps that ran since the bad one have replaced its measures, so the bad step runs again.
       const std::int64_t bad = *member.guards.good_steps() + 1;
       try {
         if (bad < step_) pacing_->repeat(bad, {&number, 1}, step_, std::max(step_, steps_));
         report_->took_back(bad, number);
-      } catch (const Error&) {  // data that cannot be read any more: what the guard has found matters more
+      } catch (const Error&) {  // the data can no longer be read; the guard's finding matters more
       }
     }
   }
@@ -237,17 +238,17 @@ class Session::Impl {
     report_->end_epoch(step_, sound);
   }
 
-  // The evaluation that is due after this step, and what it decides. Returns whether the checkpoint was saved for being
-  // the best of a member.
+  // Runs the evaluation that is due after this step, and acts on its decisions. Returns whether a checkpoint was saved
+  // because it is the best of a member.
   bool evaluate_and_save() {
     const auto span = tracer_->span(step_, "evaluation");
     const std::vector<Evaluation> evaluations = evaluations_->run(step_);
-    if (evaluations.empty()) {  // it stays due
+    if (evaluations.empty()) {  // it is still due
       stopping_ = true;
       return false;
     }
     evaluation_is_due_ = false;
-    // Whether the best one before was written must be known before this one is compared with it.
+    // Whether the previous best was written must be known before an evaluation is compared with it.
     if (setup_.spec().train.checkpoint.best) settle();
     bool best = false;
     MemberTexts falls;
@@ -300,7 +301,7 @@ class Session::Impl {
     saved_at_ = Clock::now();
   }
 
-  // Waits for the write under way, and reports it if it failed.
+  // Waits for a write in progress, and reports it if it failed.
   void settle() {
     writer_->wait();
     tell_failed_write();
@@ -319,7 +320,7 @@ class Session::Impl {
   void finish() {
     check_finite();
     if (private_copies_) check_replicas();
-    if (step_ == timetable_.steps) check_any_good();  // a run that is stopped before may still have a good step
+    if (step_ == timetable_.steps) check_any_good();  // a run that stops earlier may still have a good step
     folder_.check_in_place();
     check_data_unchanged();
     settle();
@@ -342,7 +343,7 @@ class Session::Impl {
     note_what_is_missing();
     report_->emit(ended_);
     const int told = ended_.exit_status;
-    note_what_is_missing();  // the last lines, or the summary
+    note_what_is_missing();  // the last lines, or the summary, may have failed
     if (ended_.exit_status != told) report_->records().write_summary(ended_);
   }
 
@@ -359,7 +360,7 @@ class Session::Impl {
     const bool early = members_->all_finished() && !guard;
     const bool stopped = guard || signalled() || (!early && step_ < timetable_.steps);
     ended_.status = stopped ? "stopped" : "done";
-    // What ended the training stays the reason when a signal then leaves the last evaluation undone.
+    // The reason that ended the training stays, even if a signal then interrupts the last evaluation.
     ended_.reason = guard            ? "guard"
                     : early          ? "early_stopping"
                     : signalled()    ? "signal"
@@ -371,7 +372,7 @@ class Session::Impl {
     ended_.continues = stopped && (!guard || evaluation_is_due_);
   }
 
-  // Training is done, but not all that was to be kept of it could be written.
+  // If training is complete but a file of its results could not be written, the run fails.
   void note_what_is_missing() {
     ended_.missing = report_->records().missing();
     if (!tracer_->problem().empty()) ended_.missing.push_back(tracer_->problem());
@@ -383,29 +384,29 @@ class Session::Impl {
     ended_.exit_status = static_cast<int>(ExitStatus::failed);
   }
 
-  // Data that was written into has been trained on in part, which a run that goes on would not notice.
+  // If data files were modified, a part of the training used the new contents. A resumed run would not notice.
   void check_data_unchanged() const {
     for (const data::Split split : data::all_splits) {
       if (setup_.source.of(split)) setup_.source.of(split)->check_unchanged();
     }
   }
 
-  // Unless the one of this step is there, or on its way.
+  // Saves unless the checkpoint of this step exists or is being written.
   void save_last(const RunState& state) {
-    is_saved_ = true;  // or it cannot be, and a second try would end as the first
+    is_saved_ = true;  // also if it fails: a second attempt would fail too
     report_->records().flush();
     const bool has_finished = std::any_of(state.members.begin(), state.members.end(), [](const MemberState& member) {
       return !member.finished.empty() && !member.left_behind;
     });
     if (saved_step_ == state.step && !state.evaluation_is_due && !has_finished) {
-      // The process that wrote it may have been killed before it removed others.
+      // The process that wrote it may have been killed before it removed older checkpoints.
       folder_.prune_checkpoints(setup_.spec().train.checkpoint.keep);
     } else {
       writer_->save_now(state);
     }
   }
 
-  // What ended the run is told, even where the disk fails too.
+  // Reports the error that ended the run, even if saving fails too.
   void keep_what_is_trained() {
     if (is_saved_ || step_ == 0 || pacing_->failed_steps() > 0 || folder_.is_removed()) return;
     try {
@@ -423,7 +424,7 @@ class Session::Impl {
     }
   }
 
-  // What the module has of each member at the end.
+  // Adds the values that the module has of each member at the end.
   void add_results() {
     for (MemberRun& member : *members_) {
       member.steps_skipped = member.guards.steps_skipped();
@@ -441,7 +442,7 @@ class Session::Impl {
     ended_.parameters = setup_.model.parameter_count();
   }
 
-  // Whoever catches the error tells it at the terminal; here it goes into the log.
+  // The caller reports the error at the terminal; this writes it to the log.
   void fail(int exit_status, const std::string& message) {
     ended_.status = "failed";
     ended_.reason = "error";
@@ -452,7 +453,7 @@ class Session::Impl {
       report_->note_epoch(step_, members_->active());
     }
     fill_totals(step_ - failed);
-    if (folder_.is_removed()) report_->leave_records();  // nothing can be written, and that is told already
+    if (folder_.is_removed()) report_->leave_records();  // nothing can be written, and this was already reported
     Records& records = report_->records();
     records.on(Warned{message, true});
     records.flush();
@@ -464,7 +465,7 @@ class Session::Impl {
   const Setup& setup_;
   const SessionOptions options_;
   Timetable timetable_;
-  std::int64_t steps_ = 0;  // to run: the duration's, or fewer by max_steps
+  std::int64_t steps_ = 0;  // to run: those of the duration, or fewer by max_steps
   RunFolder folder_;
   bool private_copies_ = false;
 
@@ -474,23 +475,23 @@ class Session::Impl {
   std::optional<Members> members_;
   std::optional<RunReport> report_;
   std::optional<Evaluations> evaluations_;
-  MemberTexts warned_;  // not yet emitted
+  MemberTexts warned_;  // not emitted yet
   std::optional<LiveMeasures> live_measures_;
   std::optional<Tracer> tracer_;
   std::optional<data::Loader> loader_;
   std::optional<Pacing> pacing_;
   std::int64_t step_ = 0;
-  bool stopping_ = false;  // by a signal, or because the time is up
+  bool stopping_ = false;  // by a signal, or because the time is over
   bool evaluation_is_due_ = false;
 
   std::optional<Clock::time_point> deadline_;  // train.max_time
 
-  bool is_saved_ = false;         // the last checkpoint
+  bool is_saved_ = false;         // the last checkpoint was saved
   std::int64_t saved_step_ = -1;  // of the newest checkpoint
   Clock::time_point saved_at_;
   bool waited_ = false;
   Ended ended_;
-  std::optional<CheckpointWriter> writer_;  // last: its thread ends first
+  std::optional<CheckpointWriter> writer_;  // last member: its thread uses the others
 };
 
 Session::Session(const Setup& setup, SessionOptions options)

@@ -23,20 +23,20 @@ namespace pmaptrain::train {
 struct SessionOptions {
   std::filesystem::path run_dir;  // the run folder itself
   RunFolderOptions folder;
-  ResumePoint* resume = nullptr;          // where the run continues; outlives the session, which releases its files
-  spec::Interval max_time;                // from the start of the process; else the config's
-  std::optional<std::int64_t> max_steps;  // stop after this many in total, with a checkpoint
-  std::optional<TraceOptions> trace;      // steps that are traced
-  bool verify_replicas = false;           // private copies, compared at the log interval if the config names no other
+  ResumePoint* resume = nullptr;          // where the run continues; outlives the session
+  spec::Interval max_time;                // counted from the start of the process; else the config's
+  std::optional<std::int64_t> max_steps;  // stop with a checkpoint when the run has this many steps
+  std::optional<TraceOptions> trace;      // steps to trace
+  bool verify_replicas = false;           // use private copies; compare them at the log interval by default
   KernelChoice kernels = KernelChoice::best;
-  std::function<void(const Working&)> working = {};  // told what takes long before run()
-  const std::atomic<int>* stop = nullptr;            // non-zero: end after the steps under way
-  // Called after every step, which are then submitted one by one; what a test damages here, the guards must find.
+  std::function<void(const Working&)> working = {};  // reports long work before run()
+  const std::atomic<int>* stop = nullptr;            // non-zero: end after the current steps
+  // For tests: called after every step. Steps are then submitted one by one. Guards must find what a test damages here.
   std::function<void(Module&, std::int64_t step)> between_steps = {};
 };
 
-// A run that is accepted: its memory and its threads are there, the first batch is read, and the run folder is locked
-// where there is one to replace. Nothing in that is touched before run().
+// A run that is ready to begin: its memory and threads exist, the first batch is read, and a run folder that is to be
+// replaced or continued is locked. The folder is not changed before run().
 class Session {
  public:
   // `setup` outlives this. Throws Error for what prevents a run.
@@ -45,14 +45,18 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // Trains. Events go to `consumers` and to the run folder's recorders. Returns how it ended: statuses done (the
-  // duration, early stopping), stopped (max_steps, max_time, a signal), stopped by a guard (exit status 5), and failed
-  // where records of the run are missing (exit status 1; Ended::missing says which). A run that a signal stops before
-  // its first step writes nothing, emits nothing and leaves an old run folder as it was; Ended::run_dir is empty then.
-  // Throws Error for what breaks a run; once the folder exists an Ended event with status "failed" is sent before, and
-  // what was trained is in a checkpoint where that can still be written. To be called once.
+  // Trains, and returns how the run ended. Events go to `consumers` and to the run folder's recorders. Can be called
+  // once.
+  //
+  // The status is done (duration, early stopping), stopped (max_steps, max_time, a signal; or a guard, with exit status
+  // 5), or failed if records of the run are missing (exit status 1; Ended::missing says which). If a signal stops the
+  // run before its first step, nothing is written or emitted, an old run folder is unchanged, and Ended::run_dir is
+  // empty.
+  //
+  // Throws Error if the run fails. If the folder exists by then, an Ended event with status "failed" is emitted first,
+  // and the trained parameters are saved in a checkpoint if possible.
   Ended run(std::span<Consumer* const> consumers);
-  // Of the trace that run() wrote, if it did.
+  // The summary of the trace that run() wrote, if it did.
   const std::optional<TraceSummary>& trace_summary() const;
 
  private:
@@ -60,7 +64,7 @@ class Session {
   std::unique_ptr<Impl> impl_;
 };
 
-// Both of the above.
+// Makes a session and runs it.
 Ended train(const Setup& setup, const SessionOptions& options, std::span<Consumer* const> consumers);
 
 }  // namespace pmaptrain::train

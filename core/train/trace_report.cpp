@@ -12,7 +12,7 @@ namespace {
 
 using Time = Clock::time_point;
 
-// ---- what a logical device had done for it
+// ---- the work for each logical device
 
 struct DeviceSpan {
   Time begin, end;
@@ -27,7 +27,7 @@ bool is_of(const Mesh& mesh, const Instances& instances, std::int64_t device) {
   return instances.first <= position && position < instances.first + instances.count;
 }
 
-// Workers may work on pieces of one device at the same time: what overlaps is one span.
+// Workers may work on pieces of one device at the same time. Overlapping spans become one.
 std::vector<DeviceSpan> merged(std::vector<DeviceSpan> spans) {
   std::sort(spans.begin(), spans.end(), [](const DeviceSpan& a, const DeviceSpan& b) { return a.begin < b.begin; });
   std::vector<DeviceSpan> all;
@@ -66,14 +66,14 @@ std::map<DeviceKey, std::vector<DeviceSpan>> device_spans(const Traced& traced, 
   return found;
 }
 
-// The layer, as the config names it, and the op.
+// The name of the layer in the config, and the op.
 std::string from_of(const InstructionReport& row) { return row.equation == nullptr ? "" : row.equation->origin->scope; }
 std::string name_of(const InstructionReport& row) {
   std::string from = from_of(row);
   return from.empty() ? row.name : from;
 }
 
-// When a worker had nothing left to do: it waits for the others' last work.
+// The time at which a worker had nothing left to do: it then waits for the last work of others.
 Time end_of(const TracedStep& step, const std::vector<WorkSpan>& spans) {
   Time end = step.trace.begin;
   for (const WorkSpan& span : spans) end = std::max(end, span.end);
@@ -88,7 +88,7 @@ std::string json_text(const std::string& text) {
 
 enum Process : int { workers = 1, devices = 2, host = 3 };
 enum HostRow : int { loop_row = 0, loader_row = 1, checkpoints_row = 2, host_rows = 3 };
-// Perfetto wants numbers of rows that are not 0, no number of a process, and no other row's of any process.
+// Perfetto requires numbers of rows that are not 0, not the number of a process, and not used by any other process.
 constexpr std::int64_t first_row_number = 10;
 
 class Writer {
@@ -173,7 +173,7 @@ class Writer {
 
   std::int64_t collectives_row(std::int64_t worker) const { return host_row(host_rows) + worker; }
 
-  // In microseconds, exactly.
+  // The time in microseconds, exactly.
   static std::string micro(Clock::duration time) {
     const std::int64_t ns = std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
     return fmt::format("{}.{:03}", ns / 1000, ns % 1000);

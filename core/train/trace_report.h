@@ -1,4 +1,4 @@
-// What was traced, as a file for trace viewers and in short.
+// A trace as a file for trace viewers, and as a summary.
 #pragma once
 
 #include <cstdint>
@@ -30,29 +30,30 @@ struct Traced {
   std::vector<Span> loop, loader, checkpoints;
 };
 
-// The beginning of every file, by which another one is known to be of ours.
+// The beginning of every trace file. A file that begins with it may be overwritten.
 inline constexpr std::string_view trace_head = "{\"otherData\":{\"program\":\"pmaptrain\"";
 
-// JSON in the Trace Event Format of Chrome, which Perfetto reads too. A row for each worker, with the work of its
-// tasks by the names of layers, and its waits; for each logical device, with when any worker worked on its rows; for
-// the training loop, the loader and the writer of checkpoints. Times are in microseconds since the first event.
+// JSON in Chrome's Trace Event Format, which Perfetto also reads. It has a row for each worker, with the work of its
+// tasks by the names of layers, and its waits; for each logical device, with the times when a worker worked on its
+// rows; and for the training loop, the loader and the writer of checkpoints. Times are in microseconds since the first
+// event.
 std::string chrome_trace(const Traced& traced);
 
 struct TraceSummary {
   std::string file;
   StepRange steps;
-  bool is_cut_short = false;  // more would have been too large
+  bool is_cut_short = false;  // the trace reached the largest size
   double seconds = 0;         // from the beginning of the first step to the end of the last one
-  // Shares of `seconds`. What is neither is the training loop's: the batch, logging, evaluations.
+  // Shares of `seconds`. The rest is the training loop: the batch, logging, evaluations.
   struct Worker {
     double busy = 0, waits = 0;
   };
   std::vector<Worker> workers;
-  std::vector<double> devices;  // by member, then by device: the share of `seconds` in which any worker worked on it
-  // Where the workers' time went, by layer and op, the longest first.
+  std::vector<double> devices;  // by member, then by device: the share of `seconds` in which a worker worked on it
+  // The time of the workers by layer and op, the longest first.
   struct Item {
     std::string from, op;
-    double seconds = 0;  // of all workers and steps
+    double seconds = 0;  // over all workers and steps
   };
   std::vector<Item> items;
 };

@@ -12,12 +12,12 @@ namespace pmaptrain::train {
 namespace {
 
 constexpr std::int64_t default_steps = 5;
-constexpr std::size_t most_spans = 1'000'000;  // some 60 MB in memory, and a file of 150 MB
+constexpr std::size_t most_spans = 1'000'000;  // about 60 MB in memory, and a file of 150 MB
 
 StepRange range_of(const std::optional<TraceOptions>& options, std::int64_t step, std::int64_t steps) {
   if (!options) return {1, 0};
   if (!options->steps) {
-    // The first step makes what later ones have.
+    // The first step is left out, since it makes what later steps reuse.
     return {std::min(step + 2, steps), std::min(step + 1 + default_steps, steps)};
   }
   const StepRange range = *options->steps;
@@ -45,7 +45,7 @@ Ticket Tracer::submit(std::int64_t step, int slot, std::span<const std::int64_t>
   TracedStep& traced = steps_.emplace_back();
   traced.step = step;
   const Ticket ticket = module_.submit_traced(train_entry, slot, members, traced.trace);
-  module_.wait(ticket);  // or the next step's end would be this one's
+  module_.wait(ticket);  // else the step would end with the next one
   for (const auto& spans : traced.trace.workers) spans_ += spans.size();
   full_ = spans_ > most_spans;
   return ticket;

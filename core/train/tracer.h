@@ -1,4 +1,4 @@
-// Traces of some steps of a run (`run --trace`): who does what when, in a file for trace viewers.
+// Traces some steps of a run (`run --trace`): what each thread does at what time, as a file for trace viewers.
 #pragma once
 
 #include <algorithm>
@@ -20,38 +20,38 @@ namespace pmaptrain::train {
 
 struct TraceOptions {
   std::filesystem::path file;
-  std::optional<StepRange> steps;  // by default five, from the second that the process runs
+  std::optional<StepRange> steps;  // by default five, from the second step of the process
 };
 
-// Steps that are not traced cost a comparison: no clock is read for them.
+// For steps that are not traced, no clock is read.
 class Tracer {
  public:
-  // None is traced without options. `step`: completed before; `steps`: planned in total. Setup and module outlive this.
-  // Throws Error (usage) for steps that the run does not take.
+  // Traces nothing without options. `step` is the number of completed steps, `steps` the planned total. Setup and
+  // module outlive this. Throws Error (usage) for a range that is not part of the steps.
   Tracer(const std::optional<TraceOptions>& options, const Setup& setup, Module& module, std::int64_t step,
          std::int64_t steps);
 
-  // For the threads that fill batches and write checkpoints; null where nothing is traced.
+  // Logs for the threads that fill batches and write checkpoints; null if nothing is traced.
   SpanLog* loader() { return options_ ? &loader_ : nullptr; }
   SpanLog* checkpoints() { return options_ ? &checkpoints_ : nullptr; }
-  // What the training loop does for a step, for the life of what is returned.
+  // Records work of the training loop for a step, until the returned object is destroyed.
   SpanLog::Scope span(std::int64_t step, const char* name) { return {options_ ? &loop_ : nullptr, step, name}; }
 
-  // How many steps after `step` may be submitted together: one where it is traced.
+  // The number of steps after `step` that may be submitted together: one if the next step is traced.
   std::int64_t most_together(std::int64_t step) const {
     if (!options_ || full_ || step >= range_.last) return std::numeric_limits<std::int64_t>::max();
     return std::max<std::int64_t>(range_.first - 1 - step, 1);
   }
-  // Module::submit() of one training step.
+  // Submits one training step, as Module::submit() or traced.
   Ticket submit(std::int64_t step, int slot, std::span<const std::int64_t> members);
 
-  // Whether the file can be written after this step: the last of the traced steps is done.
+  // Whether the file can be written after this step, because the last of the traced steps is complete.
   bool is_due(std::int64_t step) const { return options_ && !written_ && (step >= range_.last || full_); }
-  // Writes the file with the steps that there are, unless it is written; warns where it cannot be.
+  // Writes the file with the steps traced so far, unless it was written already. Emits a warning if it fails.
   void write(RunReport& report);
-  // What prevented it; empty: nothing.
+  // Why writing failed; empty: it did not.
   const std::string& problem() const { return problem_; }
-  // Of the file; none before it is written.
+  // The summary of the file; none before it is written.
   const std::optional<TraceSummary>& summary() const { return summary_; }
 
  private:

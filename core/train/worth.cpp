@@ -30,7 +30,7 @@ std::string what_helps(const Setup& setup) {
          "another optimizer.learning_rate or a longer train.duration may help";
 }
 
-// Of a run that was better before, what it does longer makes it worse.
+// Advice for a run that was better before: training longer makes it worse.
 std::string what_helps(const Setup& setup, const Ended& ended, const MemberEnded& member) {
   if (!member.best || 2 * member.best->step > ended.steps) return what_helps(setup);
   return "the best checkpoint, which eval and predict take, is that of step " + with_commas(member.best->step) +
@@ -74,8 +74,8 @@ Majority majority_of(const data::Dataset& dataset, std::int64_t classes) {
   return {static_cast<std::size_t>(most - counts.begin()), *most / std::accumulate(counts.begin(), counts.end(), 0.0)};
 }
 
-// Of each number of a target, what a distance is divided by: the standard deviation that normalises targets where the
-// measure is the loss, else 1.
+// The divisor of distances for each number of a target: the standard deviation that normalises targets if the measure
+// is the loss, else 1.
 using Units = std::vector<double>;
 
 // The mean over outputs of the mean square of the distance from the mean.
@@ -95,7 +95,7 @@ double square_of_mean(const data::Dataset& dataset, const Units& units) {
   return std::accumulate(losses.begin(), losses.end(), 0.0) / (weights * static_cast<double>(losses.size()));
 }
 
-// The mean over outputs of the mean distance from the median. Of weighted examples it is not known.
+// The mean over outputs of the mean distance from the median; unknown for weighted examples.
 std::optional<double> deviation_of(const data::Dataset& dataset, const Units& units) {
   if (dataset.is_weighted()) return std::nullopt;
   Targets targets(dataset);
@@ -114,8 +114,8 @@ std::optional<double> deviation_of(const data::Dataset& dataset, const Units& un
   return sum / static_cast<double>(values.size());
 }
 
-// The mean over outputs of the huber loss of the constant that has the least, which bisection finds: the derivative by
-// it, a sum of distances cut to delta, only grows.
+// The mean over outputs of the huber loss of the best constant. Bisection finds the constant, since the derivative, a
+// sum of distances clipped to delta, never decreases.
 double huber_of_best(const data::Dataset& dataset, const Units& units, double delta) {
   struct Weighted {
     double value = 0, weight = 0;
@@ -148,14 +148,14 @@ double huber_of_best(const data::Dataset& dataset, const Units& units, double de
   return losses / static_cast<double>(all.size());
 }
 
-// The words of a measure and of what one prediction for all examples has.
+// A text that compares a measure with that of one constant prediction.
 std::string compared(const std::string& name, const std::string& split, double found, const std::string& constant,
                      double of_constant, bool one) {
   return name + " on " + split + (one ? ", " + compact(found) + "," : "") + " is no better than that of predicting " +
          constant + " for every example, " + compact(of_constant);
 }
 
-// The one class that was predicted; none where there are several. Rows of the matrix are true classes.
+// The class that was predicted for all examples; none if there are several. Rows of the matrix are true classes.
 std::optional<std::size_t> only_predicted(const std::vector<std::vector<double>>& confusion) {
   std::optional<std::size_t> only;
   for (const std::vector<double>& row : confusion) {
@@ -183,7 +183,7 @@ std::string class_text(const Setup& setup, const data::Dataset& dataset, const s
   constexpr double rounding = 1e-6;
   if (!(most.share < 1)) return "";
   const std::optional<std::size_t> constant = found != confusions.end() ? only_predicted(found->second) : std::nullopt;
-  // With weights of classes, frequent ones are meant to be missed.
+  // Class weights make the model miss examples of frequent classes on purpose.
   const bool balances = std::visit(has_weights, setup.model.loss);
   if (!constant && (balances || !(*accuracy <= most.share + rounding))) return "";
   const auto label = constant.value_or(most.label);
@@ -194,14 +194,14 @@ std::string class_text(const Setup& setup, const data::Dataset& dataset, const s
   return compared("accuracy", split, *accuracy, name, most.share, one);
 }
 
-// A measure of numbers, and what predicting their mean or median would have.
+// A measure, and its value for a constant prediction: the mean or the median.
 struct Compared {
   std::string name;
   double found = 0, of_constant = 0;
   std::string constant = "their mean";
 };
 
-// r2 or a metric where there is one, else the loss.
+// The measure for regression: r2 or another metric if there is one, else the loss.
 std::optional<Compared> numbers_of(const Setup& setup, const data::Dataset& dataset, const Measures& measures) {
   const std::size_t outputs = static_cast<std::size_t>(numel(setup.model.target.shape));
   const Units ones(outputs, 1.0);
@@ -211,7 +211,7 @@ std::optional<Compared> numbers_of(const Setup& setup, const data::Dataset& data
     return Compared{std::move(name), found, deviation_of(dataset, in).value_or(0), "their median"};
   };
   if (const auto found = measure(measures, "r2")) {
-    // The r2 of their mean is 0, which stands for it if they differ.
+    // Predicting the mean has an r2 of 0, unless all targets are equal.
     if (!(square_of_mean(dataset, ones) > 0)) return std::nullopt;
     return Compared{"r2", *found, 0};
   }
@@ -245,7 +245,7 @@ std::string number_text(const Setup& setup, const data::Dataset& dataset, const 
   return compared(measured->name, split, measured->found, measured->constant, measured->of_constant, one);
 }
 
-// What is told of a member; empty where nothing is.
+// The warning about a member; empty if there is none.
 std::string text_of(const Setup& setup, const Ended& ended, const MemberEnded& member,
                     const std::optional<LossCourse>& stuck) {
   const bool one = ended.members.size() == 1;
@@ -258,7 +258,8 @@ std::string text_of(const Setup& setup, const Ended& ended, const MemberEnded& m
   }
   if (member.final_measures.empty()) return "";
   const auto& [split, measures] = member.final_measures.back();
-  // Means over an epoch are of parameters on their way: those of the first one, or of a part, say little of the last.
+  // Means over an epoch mix the parameters of its steps, so the first epoch, or a part of one, says little about the
+  // last parameters.
   if (split == "train" && (ended.epochs < 2 || ended.steps % setup.timetable.steps_per_epoch != 0)) return "";
   const data::Dataset& dataset = *setup.source.of(data::split_named(split).value());
   std::string text = class_text(setup, dataset, split, measures, member.confusions, one);
@@ -282,7 +283,7 @@ std::vector<Warned> worth_nothing(const Setup& setup, const Ended& ended,
       if (!text.empty()) texts.add(number, text, false);
     }
   } catch (const Error&) {
-    return {};  // the data was read before: whoever needs it says what is wrong by now
+    return {};  // the data was read before; whoever needs it again reports the error
   }
   return texts.take(setup.spec().ensemble.has_value());
 }

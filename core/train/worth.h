@@ -1,4 +1,4 @@
-// What is told at the end of a run whose result is worth nothing.
+// Warnings at the end of a run whose result is useless.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +11,17 @@
 
 namespace pmaptrain::train {
 
-// Of a run from its first step on: the means of the loss over its first epoch and its last one.
+// The mean loss over the first epoch and over the last one, for a run from its first step.
 struct LossCourse {
   double first = 0, last = 0;
 };
 
-// One text for each member, or for several that have it in common, with what helps: where its loss never fell (`stuck`
-// says how it went then), or its measures on the split that the report ends with are no better than those of one
-// prediction for all examples. Accuracy is then at most the share of the most frequent class, r2 at most 0, a squared
-// error at least that of the targets' mean, an absolute error at least that of their median, a huber loss at least that
-// of the constant that has the least. Nothing of a run that was stopped or had few steps, and where nothing of that is
-// measured. Reads the targets of the split.
+// Returns a warning with advice for each member, or one for several members with the same problem. A member is warned
+// about if its loss never decreased (`stuck` returns its course), or if its measures on the split of the report are no
+// better than those of one constant prediction: accuracy at most the share of the most frequent class, r2 at most 0, a
+// squared error at least that of the targets' mean, an absolute error at least that of their median, a huber loss at
+// least that of the best constant. Returns nothing for a run that was stopped or has few steps, or without such
+// measures. Reads the targets of the split.
 std::vector<Warned> worth_nothing(const Setup& setup, const Ended& ended,
                                   const std::function<std::optional<LossCourse>(std::int64_t member)>& stuck);
 

@@ -19,14 +19,14 @@ std::string list_of(const std::vector<double>& numbers) {
   return "[" + join(items, ", ") + "]";
 }
 
-// What a program that reads the parameters alone must know of them: outputs become targets by these numbers.
+// What a program that reads only the parameters must know: the numbers that convert outputs to targets.
 std::map<std::string, std::string> metadata_of(const RunState& state) {
   const auto& targets = state.encoding.targets;
   if (!targets) return {};
   return {{"target_mean", list_of(targets->mean)}, {"target_std", list_of(targets->std)}};
 }
 
-// Writes a file of inputs, by the names of their tensors, into a checkpoint, and its checksum into the state.
+// Writes inputs as a file of a checkpoint, under the names of their tensors, and stores its checksum in the state.
 void write_file(const Directory& into, const std::string& name, const Program& program,
                 const std::map<std::string_view, std::size_t>& inputs, const Slices& slices, RunState& state,
                 const std::map<std::string, std::string>& metadata = {}) {
@@ -48,7 +48,7 @@ void write_file(const Directory& into, const std::string& name, const Program& p
   state.checksums[name] = "xxh3:" + file.checksum();
 }
 
-// The elements divided by a number, as the evaluation divides them.
+// Divides the elements by a number, rounded as in evaluations.
 template <class T>
 void use_divided(std::span<const std::byte> slice, T by, const UseSlice& use) {
   std::array<T, 4096> quotients;
@@ -61,7 +61,7 @@ void use_divided(std::span<const std::byte> slice, T by, const UseSlice& use) {
   }
 }
 
-// Of the parameters, the debiased averages. Before its first update a member has none, and the parameters stand in.
+// The debiased averages of parameters. Before its first update a member has none, and its parameters take their place.
 Slices averages(const Setup& setup, const RunState& state, const Slices& slices) {
   return [&](std::size_t parameter, std::int64_t member, const UseSlice& use) {
     const std::int64_t updates = state.members[static_cast<std::size_t>(member)].updates;

@@ -209,7 +209,7 @@ TEST_CASE("a large weight gradient is one product over all devices' rows, in par
 }
 
 TEST_CASE("pieces are ranges of rows that know no device, but keep to the group of their sums", "[runtime]") {
-  // The program that ARCHITECTURE.md draws.
+  // The program that core/runtime/cpu/README.md draws.
   const std::string text = R"(mesh replicas=2 shards=2
 batch %x:f32[6,8]{replicas, shards}
 params %w:f32[8,4]{replicas}

@@ -37,7 +37,7 @@ std::uint64_t whole_lines(int fd, std::uint64_t bytes, const std::filesystem::pa
       const ssize_t got = ::pread(fd, block.data() + read, count - read, static_cast<off_t>(bytes - count + read));
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) fail_file(shown, "read", errno);
-      if (got == 0) break;  // it was cut meanwhile
+      if (got == 0) break;  // the file was cut meanwhile
       read += static_cast<std::size_t>(got);
     }
     const std::size_t end = std::string_view(block.data(), read).rfind('\n');
@@ -78,7 +78,7 @@ void AppendFile::try_again() {
     return;
   }
   const int error = errno;
-  // Half a record would not parse. What is no regular file cannot be cut: there the rest follows when it can.
+  // Half a record would not parse, so it is cut off. A pipe or device cannot be cut: there the rest is written later.
   const bool taken_back = before >= 0 && file_system().ftruncate(file_.get(), before) == 0;
   if (!taken_back) waiting_.erase(0, written);
   failed(error, kept(kind_));

@@ -1,4 +1,4 @@
-// A file that grows line by line while training runs, and what happens when it cannot.
+// A file that grows line by line while training runs, and that may be impossible to write for a while.
 #pragma once
 
 #include <cstddef>
@@ -12,40 +12,41 @@
 
 namespace pmaptrain::train {
 
-// Where a recorder says, once, that it cannot write. Called from the thread that emits the events.
+// Receives the message that a recorder cannot write, once per recorder. Called from the thread that emits the events.
 using Warn = std::function<void(const std::string&)>;
 
-// What a file consists of, by default lines.
+// The kind of records that a file consists of; by default lines.
 struct RecordKind {
   const char* name;
-  std::size_t (*first)(std::string_view bytes);  // the length of the record that they begin with
+  std::size_t (*first)(std::string_view bytes);  // the length of the first record in `bytes`
 };
 std::size_t line_bytes(std::string_view bytes);
 inline constexpr RecordKind lines_of_text{"line", line_bytes};
 
-// How many of the first `bytes` of an open file are whole lines. Throws Error (failed), naming `shown`.
+// Counts how many of the first `bytes` of an open file belong to whole lines. Throws Error (failed), naming `shown`.
 std::uint64_t whole_lines(int fd, std::uint64_t bytes, const std::filesystem::path& shown);
 
-// Training goes on when the file cannot be written (a disk that is full for a moment, a share that is away): records
-// wait in memory and are tried again with the next ones. Of more than `most_waiting` bytes the oldest are given up.
+// Training goes on when the file cannot be written (a full disk, a network share that is offline). Records then wait in
+// memory and are written with the next ones. If more than `most_waiting` bytes wait, the oldest records are dropped.
 class AppendFile {
  public:
   static constexpr std::size_t most_waiting = std::size_t{1} << 20;
 
   AppendFile(FilePlace place, Warn warn, RecordKind kind = lines_of_text);
-  // `records` is whole records: lines with their ends. A reader sees whole ones: where only a part gets out, it is
-  // taken back.
+  // `records` contains whole records: lines with their ends. A reader sees only whole records: if only a part could be
+  // written, that part is removed again.
   void write(std::string_view records);
-  // Tries again, and asks the system to bring what was written to the disk.
+  // Tries again to write what waits, and flushes the file to the disk.
   void flush();
 
-  // Until the next write, for who has many files.
+  // Closes the file until the next write. For callers that have many files.
   void close() { file_.reset(); }
 
-  // The length of the file; 0 where it cannot be known.
+  // The length of the file; 0 if it is unknown.
   std::uint64_t bytes() const;
 
-  // What the file lacks, as a sentence with the reason; empty when all is there. Lines that wait may still get there.
+  // A sentence that says what is missing in the file, and why; empty if nothing is. Lines that wait may still be
+  // written.
   std::string missing() const;
 
  private:
@@ -59,9 +60,9 @@ class AppendFile {
   RecordKind kind_;
   Descriptor file_;
   std::string waiting_;
-  std::int64_t lost_ = 0;      // records given up
-  bool flush_failed_ = false;  // what the system had taken may not be on the disk, and it would not say so again
-  std::string problem_;        // the system's words of the last failure
+  std::int64_t lost_ = 0;      // records that were dropped
+  bool flush_failed_ = false;  // bytes that the system accepted may not be on the disk; it reports this once only
+  std::string problem_;        // the system's message for the last failure
   bool warned_ = false;
 };
 

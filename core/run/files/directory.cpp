@@ -24,9 +24,9 @@ struct CloseStream {
   void operator()(DIR* stream) const { ::closedir(stream); }
 };
 
-// The names in an open directory; none, with errno set, when it cannot be read.
+// The names in an open directory; none, with errno set, if it cannot be read.
 std::optional<std::vector<std::string>> names_in(int fd) {
-  // A descriptor of its own, since closedir() closes the one that it reads.
+  // A descriptor of its own, since closedir() closes the descriptor that it reads.
   Descriptor own(file_system().open_at(fd, ".", open_flags));
   if (!own) return std::nullopt;
   const std::unique_ptr<DIR, CloseStream> stream(::fdopendir(own.get()));
@@ -44,7 +44,7 @@ std::optional<std::vector<std::string>> names_in(int fd) {
   return names;
 }
 
-// 0, or the error number of what could not be removed.
+// Returns 0, or the error number of an entry that could not be removed.
 int remove_tree(int fd, const std::string& name) {
   if (file_system().unlink_at(fd, name) == 0 || errno == ENOENT) return 0;
   if (errno != EISDIR && errno != EPERM) return errno;
@@ -124,7 +124,7 @@ Directory::Whereabouts Directory::whereabouts() const {
   if (::stat(path_.c_str(), &found) == 0) {
     if (same(open, found)) return {};
   } else if (errno != ENOENT && errno != ENOTDIR) {
-    return {};  // a file system that does not answer says nothing about where the directory is
+    return {};  // an error of the file system does not say where the directory is
   }
   std::error_code error;
   fs::path now = fs::read_symlink(fmt::format("/proc/self/fd/{}", fd_.get()), error);

@@ -1,5 +1,5 @@
-// A directory that is held open: what is done in it reaches it wherever it is moved, and never another one that takes
-// its path.
+// A directory that is held open. Operations in it reach the same directory after it was moved, and never another one
+// that takes its path.
 #pragma once
 
 #include <filesystem>
@@ -17,35 +17,35 @@ class Directory {
   Directory() = default;
   Directory(Descriptor fd, std::filesystem::path shown) : fd_(std::move(fd)), path_(std::move(shown)) {}
 
-  // Opens one of this directory's, made first where `make` says so and there is none. Throws Error (failed).
+  // Opens a subdirectory. With `make`, creates it first if it does not exist. Throws Error (failed).
   Directory enter(const std::string& name, bool make) const;
 
   int fd() const { return fd_.get(); }
-  // As it was named when it was opened.
+  // The path with which it was opened.
   const std::filesystem::path& path() const { return path_; }
   FilePlace place(const std::string& name) const { return {fd_.get(), name, path_ / name}; }
 
-  // Whether there is an entry of this name, also a link that leads nowhere.
+  // Whether there is an entry of this name. A link counts even if its target does not exist.
   bool has(const std::string& name) const;
   // The names of all entries, sorted. Throws Error (failed).
   std::vector<std::string> names() const;
-  // Renames in one step; what is at `to` is replaced. Throws Error (failed).
+  // Renames in one step, and replaces what is at `to`. Throws Error (failed).
   void rename(const std::string& from, const std::string& to) const;
-  // Exchanges two entries in one step, so that a crash leaves one or the other; false where a file system cannot.
+  // Exchanges two entries in one step, so that a crash leaves both or neither exchanged; false if the file system
+  // cannot.
   bool exchange(const std::string& a, const std::string& b) const;
   // Makes `name` a link to `target`, in one step. Throws Error (failed).
   void link(const std::string& target, const std::string& name) const;
-  // What the link `name` leads to; empty where there is no link.
+  // The target of the link `name`; empty if there is no such link.
   std::string target(const std::string& name) const;
-  // Removes an entry with all that is in it, but not what a link leads to; nothing where there is none. Throws Error
-  // (failed); the quiet one says whether all of it is gone.
+  // Removes an entry and everything in it, without following links. Does nothing if there is no such entry. Throws
+  // Error (failed); the quiet version returns whether everything was removed.
   void remove(const std::string& name) const;
   bool remove_quietly(const std::string& name) const;
-  // Flushes the entries, not what is in them, to the disk. Throws Error (failed).
+  // Flushes the directory's entries to the disk, but not the contents of its files. Throws Error (failed).
   void flush() const { flush_to_disk(fd_.get(), path_); }
 
-  // Whether its path leads to it. Where it does not: whether it was removed, and where it is else, as far as that can
-  // be known.
+  // Whether the directory's path still leads to it. If not: whether it was removed, and where it is now, if known.
   struct Whereabouts {
     bool in_place = true, removed = false;
     std::filesystem::path now;

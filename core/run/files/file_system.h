@@ -1,6 +1,6 @@
-// The calls of the system by which a run makes, changes, locks and flushes its files: the seam at which tests let a
-// call fail, record all of them, or have the disk lose what was not flushed. Whatever only reads or asks calls the
-// system itself.
+// The system calls by which a run creates, changes, locks and flushes its files. Tests replace them to let a call fail,
+// to record all calls, or to lose what was not flushed to the disk. Code that only reads makes its system calls
+// directly.
 #pragma once
 
 #include <sys/types.h>
@@ -12,8 +12,8 @@
 
 namespace pmaptrain::train {
 
-// The real one. Each function is the call of that name: -1, with errno set, where it fails. `directory` is open, or
-// AT_FDCWD. Called from several threads.
+// Each function makes the system call of its name, and returns -1, with errno set, on failure. `directory` is an open
+// directory, or AT_FDCWD. Called from several threads.
 class FileSystem {
  public:
   FileSystem() = default;
@@ -26,7 +26,7 @@ class FileSystem {
   virtual int ftruncate(int fd, off_t size);
   virtual int fsync(int fd);
   virtual int fdatasync(int fd);
-  virtual int close(int fd);  // of a file that was written, where its result matters
+  virtual int close(int fd);  // of a file that was written; its result matters
   virtual int flock(int fd, int operation);
   virtual int rename_at(int directory, const std::string& from, const std::string& to);
   virtual int exchange_at(int directory, const std::string& a, const std::string& b);  // RENAME_EXCHANGE
@@ -35,11 +35,11 @@ class FileSystem {
   virtual int unlink_at(int directory, const std::string& path, int flags = 0);  // flags: 0, or AT_REMOVEDIR
 };
 
-// The one that all threads use: the real one, but while a test installs another.
+// The file system that all threads use: the real one, unless a test has installed another one.
 FileSystem& file_system();
 
-// Installs another one, which outlives this, until the end of the scope. One at a time; no run is under way when it
-// begins or ends.
+// Installs another file system until the end of the scope. `other` outlives this object. Only one can be installed at a
+// time, and no run may be active when this object is made or destroyed.
 class InstalledFileSystem {
  public:
   explicit InstalledFileSystem(FileSystem& other);
@@ -48,7 +48,7 @@ class InstalledFileSystem {
   InstalledFileSystem& operator=(const InstalledFileSystem&) = delete;
 };
 
-// Makes a directory, and those above it that are not there. Returns 0, or the error number.
+// Creates a directory and its parents if they do not exist. Returns 0, or the error number.
 int make_directories(const std::filesystem::path& path);
 
 }  // namespace pmaptrain::train

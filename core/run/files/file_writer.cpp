@@ -24,7 +24,7 @@ namespace {
 
 std::string hex(XXH64_hash_t hash) { return fmt::format("{:016x}", hash); }
 
-// Whether the file is a device or a pipe: to be written to, not replaced.
+// Whether the file is a device or a pipe, which is written to instead of being replaced.
 bool is_special(const FilePlace& place) {
   struct stat status = {};
   return ::fstatat(place.directory, place.name.c_str(), &status, 0) == 0 && !S_ISREG(status.st_mode) &&
@@ -43,7 +43,7 @@ void flush_folder_of(const FilePlace& place) {
   std::filesystem::path folder = std::filesystem::path(place.name).parent_path();
   if (folder.empty()) folder = ".";
   const Descriptor open(file_system().open_at(place.directory, folder.string(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!open && errno == EACCES) return;  // one may be allowed to write there, and not to read
+  if (!open && errno == EACCES) return;  // the directory may allow writing but not reading
   if (!open) fail_file(place.shown.parent_path(), "flushed to the disk", errno);
   flush_to_disk(open.get(), place.shown.parent_path());
 }
@@ -84,7 +84,7 @@ std::size_t write_all(int fd, std::span<const std::byte> bytes) {
 }
 
 void flush_to_disk(int fd, const std::filesystem::path& shown) {
-  // Some file systems cannot flush a directory and say EINVAL; they order renames themselves.
+  // EINVAL: the file system cannot flush directories. Such file systems order renames themselves.
   if (file_system().fsync(fd) != 0 && errno != EINVAL) fail_file(shown, "flushed to the disk", errno);
 }
 
@@ -109,7 +109,7 @@ FileWriter::~FileWriter() {
 }
 
 void FileWriter::write(std::span<const std::byte> bytes) {
-  constexpr std::size_t slice = std::size_t{1} << 20;  // hashed while it is in a near cache
+  constexpr std::size_t slice = std::size_t{1} << 20;  // small enough that it is hashed while it is in the cache
   for (std::size_t at = 0; at < bytes.size(); at += slice) {
     const std::span<const std::byte> part = bytes.subspan(at, std::min(slice, bytes.size() - at));
     XXH3_64bits_update(hash_->state.get(), part.data(), part.size());
@@ -127,7 +127,7 @@ bool FileWriter::lock() {
 
 void FileWriter::close() {
   flush_to_disk(file_.get(), place_.shown);
-  // On some network file systems only close() tells that a write failed.
+  // On some network file systems only close() reports that a write failed.
   if (file_system().close(file_.release()) == 0 || errno == EINTR) return;
   const int error = errno;
   file_system().unlink_at(place_.directory, place_.name);
@@ -138,7 +138,7 @@ std::string FileWriter::checksum() const { return hex(XXH3_64bits_digest(hash_->
 
 namespace {
 
-// What temporary_name() makes of a file's name, but for the digits at its end.
+// temporary_name() without the digits at the end.
 std::string temporary_prefix(std::string_view file_name) {
   constexpr std::size_t most = 200;  // of the 255 bytes that a name may have
   return fmt::format(".tmp-{}-", file_name.substr(0, most));
@@ -147,7 +147,7 @@ std::string temporary_prefix(std::string_view file_name) {
 }  // namespace
 
 std::string temporary_name(std::string_view file_name) {
-  // Processes of several containers that share a folder may have the same number.
+  // Processes in different containers that share a folder may have the same process number.
   std::random_device random;
   return temporary_prefix(file_name) + fmt::format("{:08x}{:08x}", random(), random());
 }

@@ -20,7 +20,7 @@ using Part = std::span<const std::byte>;
 
 std::string_view descr_of(DType dtype) {
   switch (dtype) {
-    case DType::bf16: return "<V2";  // what NumPy writes for ml_dtypes.bfloat16, which it has no name for
+    case DType::bf16: return "<V2";  // what NumPy writes for ml_dtypes.bfloat16, for which it has no name
     case DType::f32: return "<f4";
     case DType::f64: return "<f8";
     case DType::i32: return "<i4";
@@ -37,11 +37,11 @@ void append_little(std::string& text, std::uint64_t value, std::size_t bytes) {
 }
 
 std::uint32_t checksum(std::uint32_t start, Part bytes) {
-  if (bytes.empty()) return start;  // a null pointer would start anew
+  if (bytes.empty()) return start;  // crc32() of a null pointer would return the initial value
   return static_cast<std::uint32_t>(::crc32_z(start, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
 }
 
-// Builds the archive as parts; large contents are referred to, not copied.
+// Builds the archive as a list of parts. Large contents are referred to, not copied.
 class ZipWriter {
  public:
   explicit ZipWriter(std::uint64_t zip64_from) : zip64_from_(zip64_from) {}
@@ -53,11 +53,11 @@ class ZipWriter {
     const bool far = at_ >= zip64_from_;
     const std::uint64_t size_field = large ? 0xFFFF'FFFF : size;
 
-    std::string fields;                                // the same in both headers
+    std::string fields;                                // the fields that both headers have
     append_little(fields, large || far ? 45 : 20, 2);  // version needed
     append_little(fields, 1U << 11, 2);                // names are UTF-8
     append_little(fields, 0, 2);                       // stored
-    append_little(fields, 0, 2);                       // time: none, so that equal tensors give equal files
+    append_little(fields, 0, 2);                       // no time, so that equal tensors give equal files
     append_little(fields, 0x21, 2);                    // 1980-01-01
     append_little(fields, crc, 4);
     append_little(fields, size_field, 4);
@@ -101,7 +101,7 @@ class ZipWriter {
     if (wide) {
       const std::uint64_t record = at_;
       end += "PK\x06\x06";
-      append_little(end, 44, 8);  // bytes that follow
+      append_little(end, 44, 8);  // the number of bytes that follow
       append_little(end, 45, 2);
       append_little(end, 45, 2);
       append_little(end, 0, 4);
@@ -145,7 +145,7 @@ class ZipWriter {
   }
 
   std::uint64_t zip64_from_;
-  std::deque<std::string> texts_;  // a deque, so that parts_ keeps pointing at them
+  std::deque<std::string> texts_;  // a deque, because parts_ points to its elements
   std::vector<Part> parts_;
   std::string directory_;
   std::uint64_t at_ = 0, entries_ = 0;

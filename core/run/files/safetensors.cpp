@@ -27,7 +27,7 @@ static_assert(std::endian::native == std::endian::little, "tensors are copied as
 using Json = nlohmann::json;
 
 constexpr std::size_t length_bytes = 8;
-constexpr std::uint64_t max_header = 100'000'000;  // the format's own limit
+constexpr std::uint64_t max_header = 100'000'000;  // the limit of the format
 constexpr std::size_t max_depth = 16;              // a header has three levels
 constexpr std::string_view metadata_key = "__metadata__";
 
@@ -52,7 +52,7 @@ struct TensorPlace {
   std::string name;
   DType dtype = DType::f32;
   Shape shape;
-  std::uint64_t begin = 0, end = 0;  // behind the header
+  std::uint64_t begin = 0, end = 0;  // relative to the end of the header
 };
 
 class Reader {
@@ -90,7 +90,7 @@ class Reader {
   Json parse(std::span<const std::byte> text) const {
     const auto* const first = reinterpret_cast<const char*>(text.data());
     if (text.empty() || *first != '{') fail("its header does not begin with '{'");
-    // The parser keeps the last of two equal keys; the format has no such files.
+    // The parser would keep the last of two equal keys, so they are found here: no valid file has equal keys.
     std::vector<std::set<std::string>> keys;
     std::string problem;
     const auto watch = [&](int depth, Json::parse_event_t event, Json& value) {
@@ -108,7 +108,7 @@ class Reader {
     return json;
   }
 
-  // The tensors in the order of their data, which must cover data_bytes without overlap or hole.
+  // Returns the tensors in the order of their data, which must cover data_bytes without overlaps or gaps.
   std::vector<TensorPlace> places_in(const Json& header, std::uint64_t data_bytes) const {
     std::vector<TensorPlace> places;
     for (const auto& [name, entry] : header.items()) {
@@ -221,7 +221,7 @@ void write_safetensors(ByteSink& sink, std::span<const TensorView> tensors) {
 void write_safetensors(ByteSink& sink, std::span<const TensorView> tensors,
                        const std::function<void(const TensorView& tensor)>& write_elements,
                        const std::map<std::string, std::string>& metadata) {
-  // Wide elements first, so that each tensor is aligned for its own elements; then by name.
+  // The tensors with the widest elements come first, so that each tensor is aligned for its elements; then by name.
   std::vector<const TensorView*> order;
   for (const TensorView& tensor : tensors) order.push_back(&tensor);
   std::sort(order.begin(), order.end(), [](const TensorView* a, const TensorView* b) {
@@ -239,7 +239,7 @@ void write_safetensors(ByteSink& sink, std::span<const TensorView> tensors,
     at = end;
   }
   std::string text = header.dump();
-  while (text.size() % length_bytes != 0) text += ' ';  // the data begins aligned
+  while (text.size() % length_bytes != 0) text += ' ';  // aligns the data
   const std::uint64_t length = text.size();
   sink.write(std::as_bytes(std::span(&length, 1)));
   sink.write(std::as_bytes(std::span(text)));

@@ -1,4 +1,4 @@
-// The safetensors format: named tensors behind a JSON header. Ours and every Python library's files are the same.
+// The safetensors format: named tensors after a JSON header. The files are compatible with those of the Python library.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace pmaptrain::train {
 
-// Row-major, in the machine's (little-endian) byte order; bytes.size() is what dtype and shape say.
+// Row-major, in the machine's (little-endian) byte order. The size of `bytes` follows from dtype and shape.
 struct Tensor {
   DType dtype = DType::f32;
   Shape shape;
@@ -25,7 +25,7 @@ struct Tensor {
 
 using Tensors = std::map<std::string, Tensor>;
 
-// A tensor whose elements lie elsewhere: in a file, or in memory.
+// A tensor that does not own its elements: they are in a file or in memory.
 struct TensorView {
   std::string name;
   DType dtype = DType::f32;
@@ -33,21 +33,19 @@ struct TensorView {
   std::span<const std::byte> bytes;
 };
 
-// The tensors of a file, in the order of their data; their elements are the file's own. Every size that the header
-// claims is compared with the file's before it is used. Throws Error (data) for a file that is truncated, damaged, or
-// holds an unsupported element type; `path` is the file's path, for messages. After reading the elements, call
-// file.check_intact().
+// The tensors of a file, in the order of their data, as views of the file's bytes. Every size in the header is compared
+// with the size of the file before it is used. Throws Error (data) for a file that is truncated, damaged, or has an
+// unsupported element type; `path` is shown in messages. Call file.check_intact() after reading the elements.
 std::vector<TensorView> view_safetensors(const data::Bytes& file, const std::string& path);
 
-// Copies of every tensor. Throws Error (data) also for a file that is missing.
+// Copies of all tensors of a file. Throws Error (data), also if the file does not exist.
 Tensors read_safetensors(const std::string& path);
 Tensors parse_safetensors(const data::Bytes& file, const std::string& path);
 
-// Writes the tensors, element by element as they are: nothing but the header is copied. The same tensors give the same
-// bytes. Throws what the sink throws.
+// Writes the tensors without copying their elements. Equal tensors give equal bytes. Throws what the sink throws.
 void write_safetensors(ByteSink& sink, std::span<const TensorView> tensors);
-// The same for tensors whose elements are not in memory: `write_elements` gives a tensor's to the sink. `metadata` is
-// what the header says beside the tensors; readers may pass it over.
+// Writes tensors whose elements are not in memory: `write_elements` writes the elements of a tensor to the sink.
+// `metadata` is stored in the header; readers may ignore it.
 void write_safetensors(ByteSink& sink, std::span<const TensorView> tensors,
                        const std::function<void(const TensorView& tensor)>& write_elements,
                        const std::map<std::string, std::string>& metadata = {});

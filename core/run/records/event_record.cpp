@@ -11,10 +11,10 @@ namespace {
 // The frame of a TFRecord: the length of the data, a checksum of the length, the data, a checksum of the data.
 constexpr std::size_t length_bytes = 8, checksum_bytes = 4, frame_bytes = length_bytes + 2 * checksum_bytes;
 
-// Rotated and shifted, so that the checksum of data that has checksums in it stays meaningful.
+// Rotated and offset, so that a checksum of data that contains checksums is still useful.
 std::uint32_t masked(std::uint32_t crc) { return std::rotr(crc, 15) + 0xa282ead8U; }
 
-// Little-endian, as both formats have all numbers.
+// Little-endian, as in both formats.
 template <class T>
 void append(std::string& to, T value) {
   static_assert(std::endian::native == std::endian::little);

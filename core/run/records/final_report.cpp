@@ -22,8 +22,8 @@ namespace {
 constexpr std::string_view bold = "\x1b[1m", green = "\x1b[1;32m", yellow = "\x1b[1;33m", red = "\x1b[1;31m",
                            plain = "\x1b[0m";
 constexpr std::size_t shown_values = 8;    // of one parameter
-constexpr std::size_t shown_members = 16;  // one by one
-constexpr std::size_t most_columns = 8;    // of members
+constexpr std::size_t shown_members = 16;  // members with a row of their own
+constexpr std::size_t most_columns = 8;    // in a table of members
 
 using Row = std::vector<std::string>;
 
@@ -32,7 +32,7 @@ std::string pad(const std::string& text, int width, bool left) {
   return left ? text + std::string(gap, ' ') : std::string(gap, ' ') + text;
 }
 
-// Of the columns of a table.
+// The widths of a table's columns.
 std::vector<int> widths_of(const std::vector<Row>& rows) {
   std::vector<int> widths;
   for (const Row& row : rows) {
@@ -42,7 +42,7 @@ std::vector<int> widths_of(const std::vector<Row>& rows) {
   return widths;
 }
 
-// Whether the table's lines, with two spaces before every column, are no wider than so many columns of a terminal.
+// Whether the table's lines, with two spaces before every column, fit into `columns` columns of a terminal.
 bool fits(const std::vector<Row>& rows, int columns) {
   int width = 0;
   for (const int column : widths_of(rows)) width += 2 + column;
@@ -75,7 +75,7 @@ std::string outcome(const Ended& ended) {
   return printable(ended.status);
 }
 
-// Lines of whole words, where the words allow it no wider than so many columns.
+// Breaks text into lines of whole words, at most `columns` wide unless a word is wider.
 std::string wrapped(const std::string& text, int columns) {
   std::string out;
   int column = 0;
@@ -110,7 +110,7 @@ std::string split_name(const Ended& ended, const std::string& split) {
   return printable(split) + (best ? " (best)" : "");
 }
 
-// Rows become columns.
+// Exchanges rows and columns.
 std::vector<Row> transposed(const std::vector<Row>& rows) {
   std::vector<Row> turned(rows.front().size());
   for (const Row& row : rows) {
@@ -119,7 +119,7 @@ std::vector<Row> transposed(const std::vector<Row>& rows) {
   return turned;
 }
 
-// A row for each split, or where that is too wide one for each measure.
+// A table with a row for each split, or a row for each measure if that would be too wide.
 std::string measures_table(const Ended& ended, const MemberEnded& member, bool color, int columns) {
   Row heading{""};
   std::set<std::string> known;
@@ -144,7 +144,7 @@ std::string measures_table(const Ended& ended, const MemberEnded& member, bool c
   return "\n" + table(fits(rows, columns) ? rows : transposed(rows), color);
 }
 
-// Of few enough classes, the matrix of the last split that has one.
+// The confusion matrix of the last split that has one, if it has few enough classes.
 std::string confusion_table(const Ended& ended, const MemberEnded& member, bool color, int columns) {
   for (auto last = member.final_measures.rbegin(); last != member.final_measures.rend(); ++last) {
     const auto found = member.confusions.find(last->first);
@@ -159,7 +159,7 @@ std::string value_at(const std::vector<double>& values, std::size_t i) {
   return i < values.size() ? compact(values[i]) : "-";
 }
 
-// |a - b|; none where one of them is missing.
+// a - b|; none if one of the values is missing.
 std::optional<double> distance(const std::vector<double>& a, const std::vector<double>& b, std::size_t i) {
   if (i >= a.size() || i >= b.size()) return std::nullopt;
   return std::abs(a[i] - b[i]);
@@ -173,7 +173,7 @@ std::string comparison_table(const std::vector<Comparison>& comparisons, bool wi
     if (c.truth.empty() == with_truth) continue;
     const std::vector<double>& reference = with_truth ? c.truth : c.initial;
     const std::size_t count = std::max({c.initial.size(), c.learned.size(), c.truth.size()});
-    // One more row costs no more than the line that would stand for it.
+    // A line that says "1 more" takes as much space as the value itself.
     const std::size_t shown = count <= shown_values + 1 ? count : shown_values;
     for (std::size_t i = 0; i < shown; ++i) {
       const std::string index = count == 1 ? "" : "[" + std::to_string(i) + "]";
@@ -199,9 +199,9 @@ std::string comparison_table(const std::vector<Comparison>& comparisons, bool wi
   return "\n" + table(rows, color) + below;
 }
 
-// One measure of every member that has it.
+// One measure of all members that have it.
 struct Column {
-  std::string group, name;  // the split, or what the best checkpoint is selected by
+  std::string group, name;  // the split, or the measure that selects the best checkpoint
   std::vector<std::optional<double>> values;
 };
 
@@ -228,10 +228,10 @@ std::vector<Column> columns_of(const Ended& ended) {
   return columns;
 }
 
-// "learning_rate" of "optimizer.learning_rate".
+// "learning_rate" for "optimizer.learning_rate".
 std::string last_key(const std::string& path) { return printable(path.substr(path.rfind('.') + 1)); }
 
-// A row for each member, and a column for each key that they differ in and for each measure.
+// A row for each member, with a column for each key in which they differ and for each measure.
 std::vector<Row> rows_by_member(const Ended& ended, const std::vector<Column>& columns) {
   Row groups{""}, names{""};
   const auto& varied = ended.members.front().varied;
@@ -252,7 +252,7 @@ std::vector<Row> rows_by_member(const Ended& ended, const std::vector<Column>& c
   return rows;
 }
 
-// What the members differ in, of these: "member 3: learning_rate 0.001".
+// The values in which these members differ: "member 3: learning_rate 0.001".
 std::string differences(const Ended& ended, const std::set<std::int64_t>& members) {
   std::string text;
   for (const std::int64_t member : members) {
@@ -265,7 +265,7 @@ std::string differences(const Ended& ended, const std::set<std::int64_t>& member
   return text;
 }
 
-// A row for each measure, with the best and the worst of many members, which are added to `shown`.
+// A row for each measure, with the best and the worst members, which are added to `shown`.
 std::vector<Row> rows_by_measure(const std::vector<Column>& columns, const std::vector<std::string>& classes,
                                  std::set<std::int64_t>& shown) {
   std::vector<Row> rows{{"", "best", "median", "worst"}};
@@ -298,19 +298,19 @@ std::string members_table(const Ended& ended, bool color, int terminal_columns) 
   return "\n" + table(rows, color) + differences(ended, shown);
 }
 
-// A value of a parameter that is compared, of every member.
+// One element of a compared parameter, in every member.
 struct Learned {
   std::string name;
-  std::string initial, truth;  // empty where the members do not have it in common, or it is not known
+  std::string initial, truth;  // empty if the members have different values, or if it is unknown
   std::vector<double> members;
 };
 
-// Of up to shown_values of each parameter; how many more there are is told `below`.
+// Up to shown_values values of each parameter. `below` receives a text about the others.
 std::vector<Learned> learned_values(const Ended& ended, std::string& below) {
   std::vector<Learned> all;
   const std::vector<Comparison>& first = ended.members.front().comparisons;
   for (std::size_t c = 0; c < first.size(); ++c) {
-    const std::size_t count = first[c].learned.size();  // 0 where the last step failed
+    const std::size_t count = first[c].learned.size();  // 0 if the last step failed
     const std::size_t shown = count <= shown_values + 1 ? count : shown_values;
     const auto same = [&](const MemberEnded& member) { return member.comparisons[c].initial == first[c].initial; };
     const bool common = std::all_of(ended.members.begin(), ended.members.end(), same);
@@ -329,7 +329,7 @@ std::vector<Learned> learned_values(const Ended& ended, std::string& below) {
   return all;
 }
 
-// What every member learned, or of many members the least, the median and the largest.
+// The learned values of every member or, for many members, the least, the median and the largest.
 std::vector<Row> rows_of(const std::vector<Learned>& values, bool by_member) {
   const auto any = [&](auto part) {
     return std::any_of(values.begin(), values.end(), [&](const Learned& value) { return !(value.*part).empty(); });
@@ -351,7 +351,7 @@ std::vector<Row> rows_of(const std::vector<Learned>& values, bool by_member) {
     if (by_member) {
       for (const double of_member : value.members) row.push_back(compact(of_member));
     } else {
-      // As of a loss, of which less is better.
+      // Ordered like a loss, where less is better.
       const Spread spread = spread_of("loss", value.members, std::vector<std::int64_t>(value.members.size()));
       for (const double one : {spread.best, spread.median, spread.worst}) row.push_back(compact(one));
     }
@@ -369,7 +369,7 @@ std::string learned_table(const Ended& ended, bool color, int columns) {
   return "\n" + table(by_member ? rows : rows_of(values, false), color) + below;
 }
 
-// The members that ended before the run did: "1 member ended by early stopping: 3 (step 12)".
+// The members that ended before the run: "1 member ended by early stopping: 3 (step 12)".
 std::string finished_members(const Ended& ended) {
   constexpr std::size_t most = 8;
   std::map<std::string, std::vector<std::size_t>> by_reason;
@@ -430,7 +430,7 @@ std::string confusion_text(const std::vector<std::vector<double>>& matrix, const
     }
   }
   if (fits(rows, columns)) return "\n" + table(rows, color);
-  // Columns by their numbers, which stand before the names of the rows.
+  // The columns get the numbers of classes as headings; the rows get both numbers and names.
   for (std::size_t c = 0; c < matrix.size(); ++c) {
     rows[0][c + 1] = std::to_string(c);
     rows[c + 1][0] = std::to_string(c) + (c < classes.size() ? " " + name(c) : "");

@@ -14,16 +14,16 @@
 namespace pmaptrain::train {
 namespace {
 
-constexpr int number_width = 7;  // of most numbers that compact() makes
+constexpr int number_width = 7;  // the width of most numbers that compact() formats
 
 int digits(std::int64_t value) { return static_cast<int>(std::to_string(value).size()); }
 
-// The order in which a terminal that is too narrow loses what it cannot show.
+// The order in which fields are dropped if the terminal is too narrow.
 constexpr int expendable_best = 1, expendable_worst = 2, expendable_member = 3, expendable_epoch = 5,
               expendable_measure = 6, expendable_grad_norm = 7, expendable_rate = 8, expendable_count = 9,
               expendable_time = 10, expendable_speed = 11;
 
-// The first measure, the loss, always stays; so do all where `all_stay`.
+// The first measure, the loss, is never dropped; with `all_stay`, no measure is.
 void add_measures(std::vector<Field>& fields, const Measures& measures, bool all_stay) {
   for (std::size_t i = 0; i < measures.size(); ++i) {
     const auto& [name, value] = measures[i];
@@ -32,7 +32,7 @@ void add_measures(std::vector<Field>& fields, const Measures& measures, bool all
   }
 }
 
-// Of one member, or in short of several.
+// The fields of one member, or the summary of several members.
 template <class E>
 void add_measures(std::vector<Field>& fields, const std::vector<E>& of_members, std::int64_t members, bool all_stay) {
   if (members == 1) return add_measures(fields, of_members.front().measures, all_stay);
@@ -84,7 +84,7 @@ std::string reason_text(const std::string& reason) {
   if (reason == "loss_spike") return "the guard against loss spikes";
   if (reason == "replicas") return "the comparison of replicas";
   if (reason == "skipped") return "the guard against runs without a finite step";
-  return printable(reason);  // of a summary that another version wrote
+  return printable(reason);  // from a summary that another version wrote
 }
 
 std::string clock_time(double seconds) {
@@ -175,7 +175,7 @@ std::vector<Line> EventLines::operator()(const Event& event) {
           if (verbose_) line.fields.push_back({"", duration(first.seconds), "", expendable_time});
           lines.push_back(std::move(line));
         } else if constexpr (std::is_same_v<E, std::vector<EpochEnded>>) {
-          // With one step an epoch, the log interval says which are shown.
+          // If an epoch has one step, the log interval decides which epochs are shown.
           if (steps_per_epoch_ == 1) return;
           const EpochEnded& first = e.front();
           Line line{LineKind::epoch, {{"epoch", epoch_text(first.epoch) + "  train mean", ""}}, lead()};
@@ -184,7 +184,7 @@ std::vector<Line> EventLines::operator()(const Event& event) {
           line.fields.push_back({"", duration(first.seconds), "", expendable_time});
           lines.push_back(std::move(line));
         } else if constexpr (std::is_same_v<E, std::vector<Evaluated>>) {
-          // Members may have ended at several steps.
+          // Members may have ended at different steps.
           const Evaluated& last = *std::max_element(
               e.begin(), e.end(), [](const Evaluated& a, const Evaluated& b) { return a.step < b.step; });
           const bool at_end = steps_per_epoch_ <= 0 || last.step % steps_per_epoch_ == 0;

@@ -1,4 +1,4 @@
-// Events as lines of text, the same for a terminal, a pipe and log.txt; and the numbers in them.
+// Events as lines of text, equal for a terminal, a pipe and log.txt; and formatted numbers.
 #pragma once
 
 #include <cstdint>
@@ -10,28 +10,28 @@
 
 namespace pmaptrain::train {
 
-// "0.43210", "12.345", "1234.5", "4.3210e-05", "nan": five significant digits, mostly in six or seven columns.
+// Five significant digits, usually in six or seven columns: "0.43210", "12.345", "1234.5", "4.3210e-05", "nan".
 std::string compact(double value);
 
-// What ended a member (MemberEnded::reason), as it follows "ended by".
+// The reason why a member ended (MemberEnded::reason), worded to follow "ended by".
 std::string reason_text(const std::string& reason);
 
 // "member 3", "members 0, 1, 2, 3, 4, 5, 6, 7 and 12 more"
 std::string names_of(const std::vector<std::int64_t>& members);
 
-// "0.8 s", "42.1 s", "1:23", "1:02:03", "2d 03:04:05"; "?" for what is negative or not finite.
+// "0.8 s", "42.1 s", "1:23", "1:02:03", "2d 03:04:05"; "?" for a negative or non-finite value.
 std::string duration(double seconds);
-// The same without fractions, for what ticks: "0:42".
+// A duration in whole seconds, for displays that count: "0:42".
 std::string clock_time(double seconds);
 
-// How expendable the alignment of a line's measures is (Line::lead), as Field::expendable has it.
+// The value of Field::expendable for the alignment of a line's measures (Line::lead).
 inline constexpr int expendable_alignment = 4;
 
-// "loss 0.4321", "12,345 examples/s", or only words.
+// A part of a line: "loss 0.4321", "12,345 examples/s", or words only.
 struct Field {
   std::string label, value, unit;
-  int expendable = 0;       // where a line does not fit a terminal, the largest goes first; 0 stays
-  int expendable_unit = 0;  // the same of the unit alone
+  int expendable = 0;       // if a line is too wide, fields with the largest value are dropped first; 0: never
+  int expendable_unit = 0;  // the same for the unit alone
   std::string text() const;
 };
 
@@ -40,21 +40,21 @@ enum class LineKind : std::uint8_t { note, step, epoch, evaluation, warning, err
 struct Line {
   LineKind kind = LineKind::note;
   std::vector<Field> fields;
-  // Fields joined by two spaces. The first is padded to `lead` columns, so that measures stand below each other.
+  // Fields are joined by two spaces. The first is padded to `lead` columns, so that measures are aligned.
   int lead = 0;
   std::string text() const;
 };
 
-// Remembers from Started what later lines need (totals, widths). Progressed and Ended have no lines. Of several members
-// a line has the medians of all measures, and the best and the worst loss with the member that has it.
+// Formats events as lines. Remembers totals and widths from Started. Progressed and Ended have no lines. For several
+// members, a line has the medians of all measures, and the best and the worst loss with their members.
 class EventLines {
  public:
-  // `verbose` adds the time since the start of training to step lines.
+  // `verbose` adds the time since the start of training to the lines of steps.
   explicit EventLines(bool verbose = false) : verbose_(verbose) {}
   std::vector<Line> operator()(const Event& event);
 
   std::int64_t steps() const { return steps_; }
-  // Planned epochs, a partial last one counted; 0 when unknown.
+  // The number of planned epochs, including a partial last one; 0 if unknown.
   std::int64_t epochs() const { return epochs_; }
 
  private:

@@ -1,4 +1,4 @@
-// A confusion matrix in documents: summary.json, and what `eval --json` prints.
+// A confusion matrix as JSON, for summary.json and `eval --json`.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -6,7 +6,7 @@
 
 namespace pmaptrain::train {
 
-// A list for each true class. Of examples without weights its numbers are counts.
+// Returns a list for each true class. Without example weights the numbers are counts.
 nlohmann::ordered_json matrix_json(const std::vector<std::vector<double>>& matrix);
 
 }  // namespace pmaptrain::train

@@ -19,7 +19,7 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-// A JSON object, or another value, that remembers whether every number in it was finite.
+// A JSON object or other value that records whether every number in it was finite.
 class Object {
  public:
   Object() = default;
@@ -32,7 +32,7 @@ class Object {
   }
   template <class T>
   requires(!std::is_floating_point_v<T>) void add(const std::string& key, T value) { json_[key] = std::move(value); }
-  // There may be one for each of many classes: they are appended without a search for another of the name.
+  // Measures of many classes may be many, so they are appended without a search for an existing name.
   void add(const Measures& measures) {
     auto& members = json_.get_ref<OrderedJson::object_t&>();
     for (const auto& [name, value] : measures) {
@@ -44,7 +44,7 @@ class Object {
     finite_ = finite_ && object.finite_;
     json_[key] = object.json_;
   }
-  // Of a list.
+  // Appends an element to a list.
   void append(const Object& object) {
     finite_ = finite_ && object.finite_;
     json_.push_back(object.json_);
@@ -98,7 +98,7 @@ Object object_of(const Evaluated& evaluated) {
   return object;
 }
 
-// A number as such, a schedule as its YAML.
+// A number as a JSON number, a schedule as its YAML text.
 OrderedJson json_of_yaml(const std::string& value) {
   double number = 0;
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
@@ -153,7 +153,7 @@ Object best_of(const MemberEnded& member) {
   return best;
 }
 
-// A number where the text is one.
+// A JSON number if the text is a number.
 OrderedJson value_of(const std::string& text) {
   OrderedJson number = OrderedJson::parse(text, nullptr, false);
   return number.is_number() ? number : OrderedJson(text);
@@ -170,7 +170,7 @@ Object end_of(const MemberEnded& member) {
   return end;
 }
 
-// A list by member; without an ensemble the only one's.
+// A list by member; without an ensemble, the object of the only member.
 Object of_members(const Ended& ended, Object (*of_member)(const MemberEnded&)) {
   if (!ended.is_ensemble) return of_member(ended.members.empty() ? MemberEnded{} : ended.members.front());
   Object list = Object::list();
@@ -212,7 +212,7 @@ std::string metrics_lines(const Event& event) {
 
 namespace {
 
-// Of a path in the current directory, also where that was removed.
+// Returns the path itself if the current directory was removed.
 std::string absolute_path(const std::string& path) {
   std::error_code error;
   const std::filesystem::path found = std::filesystem::absolute(path, error);

@@ -14,44 +14,44 @@
 
 namespace pmaptrain::train {
 
-// What metrics.jsonl gets of an event: one line for each member, with its end; nothing for most events. Numbers read
-// back exactly; a number that is not finite is null, and then "finite" is false.
+// The lines that an event adds to metrics.jsonl, with their ends: one for each member, none for most events. Numbers
+// read back exactly. A number that is not finite is written as null, and "finite" is then false.
 std::string metrics_lines(const Event& event);
 
-// The summary document, indented, with its end of line. `version` is the program's.
+// The text of summary.json, indented, with its end of line. `version` is the program's.
 std::string summary_json(const Ended& ended, const std::string& version);
 
-// What a summary document says, but for comparisons; none of one that is damaged.
+// Parses summary.json, without comparisons; none if the document is damaged.
 std::optional<Ended> parse_summary(const std::string& text);
 
-// What a run folder gets while the run goes on: metrics.jsonl, one line and one write for each logged step, epoch and
-// evaluation, and the same for TensorBoard where that is wanted; log.txt, what a terminal shows, as plain lines, with
-// the final report at the end; summary.json when the run ends, whole or not at all.
+// Writes the files of a run folder while the run goes on: metrics.jsonl, one line and one write for each logged step,
+// epoch and evaluation; TensorBoard's event files, if requested, with the same contents; log.txt, the plain lines of a
+// terminal, with the final report at the end; and summary.json when the run ends, completely or not at all.
 class Records : public Consumer {
  public:
-  // The places outlive this.
+  // The directories of the places outlive this.
   Records(FilePlace metrics, FilePlace log, FilePlace summary, std::string version, const Warn& warn)
       : metrics_(std::move(metrics), warn),
         log_(std::move(log), warn),
         summary_(std::move(summary)),
         version_(std::move(version)),
         warn_(warn) {}
-  // From now on also for TensorBoard, with the arguments of its constructor.
+  // Writes TensorBoard's files too from now on. The arguments are those of TensorBoard's constructor.
   void begin_tensorboard(const Directory& run, std::int64_t members, std::int64_t step) {
     tensorboard_.emplace(run, members, step, warn_);
   }
   void on(const Event& event) override;
 
-  // An event in metrics.jsonl and for TensorBoard alone.
+  // Writes an event only to metrics.jsonl and TensorBoard's files.
   void write_metrics(const Event& event);
-  // Writes summary.json; a run's Ended does so too.
+  // Writes summary.json, as the event Ended does.
   void write_summary(const Ended& ended);
 
-  // Tries again to write what could not be written, and asks the system to bring the lines to the disk.
+  // Tries again to write what waits, and flushes the files to the disk.
   void flush();
   // The length of metrics.jsonl.
   std::uint64_t metrics_bytes() const { return metrics_.bytes(); }
-  // What the files lack by now, as sentences; empty when all is there.
+  // Sentences that say what is missing in the files; empty if nothing is.
   std::vector<std::string> missing() const;
 
  private:

@@ -1,4 +1,4 @@
-// What a reader is shown of many members: the best, the median and the worst.
+// The best, the median and the worst of many members.
 #pragma once
 
 #include <cstdint>
@@ -9,17 +9,18 @@
 
 namespace pmaptrain::train {
 
-// Of one measure. NaN is worse than every number.
+// The spread of one measure. NaN is worse than every number.
 struct Spread {
   double best = 0, median = 0, worst = 0;
-  std::int64_t best_member = 0, worst_member = 0;  // the first of equals
+  std::int64_t best_member = 0, worst_member = 0;  // the first of equal members
 };
 
-// `values` by the members in `members`, which are not none; the name of the measure says which values are better.
+// `values` are by the members in `members`, of which there is at least one. The measure's name tells which values are
+// better.
 Spread spread_of(const std::string& measure, const std::vector<double>& values,
                  const std::vector<std::int64_t>& members);
 
-// Of a list event (events.h): the spread of the first measure, which is the loss, and the median of each.
+// A summary of a list event (events.h): the spread of the first measure, which is the loss, and the medians of all.
 struct MemberSummary {
   Spread loss;
   Measures medians;

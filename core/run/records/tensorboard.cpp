@@ -22,7 +22,7 @@ double wall_time() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-// Of digits alone.
+// Parses a number of digits only.
 std::optional<std::int64_t> number_in(std::string_view text) {
   std::int64_t value = 0;
   const auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -30,9 +30,9 @@ std::optional<std::int64_t> number_in(std::string_view text) {
   return whole ? std::optional(value) : std::nullopt;
 }
 
-// The second in the name of an event file of ours; none for another name.
 constexpr std::size_t second_digits = 10;  // as next_file() writes them
 
+// The second in the name of an event file of ours; none for another name.
 std::optional<std::int64_t> second_of(std::string_view name) {
   if (!name.starts_with(file_prefix) || !name.ends_with(file_suffix)) return std::nullopt;
   if (name.size() < file_prefix.size() + file_suffix.size()) return std::nullopt;
@@ -48,7 +48,7 @@ MemberNumber member_in(std::string_view folder) {
 
 std::string member_folder(std::int64_t member) { return fmt::format("{}{}", member_prefix, member); }
 
-// TensorBoard reads the files of a folder in the order of their names, and never goes back to an earlier one.
+// TensorBoard reads the files of a folder in the order of their names, and never returns to an earlier one.
 std::string next_file(const Directory& folder) {
   std::int64_t second = std::max<std::int64_t>(0, static_cast<std::int64_t>(wall_time()));
   for (const std::string& name : folder.names()) {
@@ -113,7 +113,7 @@ void TensorBoard::on(const Event& event) {
     }
   } else if (const auto* const epochs = std::get_if<std::vector<EpochEnded>>(&event)) {
     for (const EpochEnded& epoch : *epochs) {
-      // Of epochs of one step, the log interval says which are shown.
+      // If an epoch has one step, the log interval decides which epochs are shown.
       if (steps_per_epoch_ <= 1 || epoch.step % steps_per_epoch_ != 0) continue;
       write(epoch.member, epoch.step, scalars_of("train/epoch_", epoch.measures));
     }

@@ -1,4 +1,4 @@
-// TensorBoard's event files of a run: tensorboard/ in the run folder, for `tensorboard --logdir`.
+// TensorBoard's event files: the folder tensorboard/ in a run folder, for `tensorboard --logdir`.
 #pragma once
 
 #include <cstdint>
@@ -16,18 +16,19 @@ namespace pmaptrain::train {
 
 inline constexpr std::string_view tensorboard_folder = "tensorboard";
 
-// Whether a run writes an entry of this name in its folder tensorboard/: an event file, or the folder of a member.
+// Whether a run writes an entry of this name in tensorboard/: an event file, or the folder of a member.
 bool is_event_entry(const std::string& name);
 
-// The scalars of each logged step, epoch and evaluation, in one event file for each process that a run has; of an
-// ensemble each member has files of its own, in member-<number>/. Each line of metrics.jsonl is one record, written at
-// once; only the means of an epoch that is not complete are left out.
+// Writes the scalars of each logged step, epoch and evaluation. Each process of a run writes one event file; for an
+// ensemble, one for each member, in member-<number>/. Each line of metrics.jsonl becomes one record, in one write,
+// except for the means of an incomplete epoch.
 class TensorBoard {
  public:
-  // Begins a file for each member, which comes after those that are there. `members`: of an ensemble; 0 without one.
-  // `step`: where a run continues, 0 for a new one. Readers then drop what older files have of later steps. The run
-  // folder outlives this. A file that cannot be written gives a warning.
+  // Creates a file for each member, named to follow the existing files. `members` is the size of an ensemble, or 0
+  // without one. `step` is the step from which a run continues, or 0: readers then drop what the existing files have of
+  // later steps. The run folder outlives this. Warns of files that cannot be written.
   TensorBoard(const Directory& run, std::int64_t members, std::int64_t step, const Warn& warn);
+
   void on(const Event& event);
   void flush();
   std::vector<std::string> missing() const;
@@ -36,9 +37,9 @@ class TensorBoard {
   void write(MemberNumber member, std::int64_t step, const std::vector<Scalar>& scalars);
 
   Directory folder_;
-  bool holds_open_ = true;  // of many members the files would be too many
+  bool holds_open_ = true;  // false for many members: too many open files
   std::int64_t steps_per_epoch_ = 0;
-  std::string problem_;           // why there are no files at all
+  std::string problem_;           // why there are no files
   std::deque<AppendFile> files_;  // by member
 };
 
