@@ -1,4 +1,4 @@
-// The passes that a program goes through before a backend plans it. A pass is in one of these lists, and nowhere else.
+// The passes that a program goes through before a backend plans it. Each pass is in exactly one of these lists.
 #pragma once
 
 #include <span>
@@ -9,9 +9,9 @@ namespace pmaptrain {
 
 using Pass = Program (*)(Program);
 
-// For every backend, in this order. The interpreter gives the program that comes of them the same bits.
+// The passes for every backend, in order. The interpreter gives the result of these passes the same bits.
 std::span<const Pass> passes_of_all_backends();
-// For GPUs, after those.
+// The passes for GPUs, which follow those for every backend.
 std::span<const Pass> passes_of_gpus();
 
 Program run_passes(Program program, std::span<const Pass> passes);
