@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <atomic>
-#include <chrono>
 #include <optional>
-#include <thread>
 
 #include "core/base/error.h"
 #include "core/runtime/cuda/check.h"
@@ -86,19 +84,12 @@ class NcclCommunicator {
 
   // On another thread: what this rank waits for ends, in a call and on the GPU.
   void wake() noexcept {
-    ending_->wake(position_, [this] {
-      // The library tells the address of a communicator when it begins to make it.
-      const std::atomic_ref<ncclComm_t> communicator(communicator_);
-      for (int i = 0; communicator == nullptr && i < 1000; ++i) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      }
-      ncclCommAbort(communicator);
-    });
+    ending_->wake(position_, [this] { return abort_known(); });
   }
-  // On this thread. By abort, because the library's other way waits for the other ranks. What was queued is done by
-  // now, or has failed.
+  // On this thread, when no graph has a collective any more. By abort, because the library's other way waits for the
+  // other ranks. What was queued is done by now, or has failed.
   void end() noexcept {
-    ending_->finish(position_, [this] { ncclCommAbort(communicator_); });
+    ending_->finish(position_, [communicator = communicator_] { ncclCommAbort(communicator); });
   }
 
  private:
@@ -121,11 +112,20 @@ class NcclCommunicator {
     fail_running(fmt::format("GPU: {}: {}", what, reason_of(status, nullptr)));
   }
 
+  // The library tells the address of a communicator soon after it has begun to make it: until then this returns false.
+  bool abort_known() noexcept {
+    const ncclComm_t communicator = std::atomic_ref<ncclComm_t>(communicator_);
+    if (communicator == nullptr) return false;
+    ncclCommAbort(communicator);
+    return true;
+  }
+
   // On the lookout's thread.
   void look() noexcept {
-    if (is_late_ || ending_->lasted(position_) <= patience()) return;
+    ending_->retry();
+    if (ending_->lasted(position_) <= patience()) return;
     is_late_ = true;
-    wake();
+    ending_->end_call(position_, [this] { return abort_known(); });
   }
 
   std::shared_ptr<NcclMeeting> meeting_;
