@@ -28,6 +28,8 @@ class EmulatedPlatform final : public gpu::Platform {
         fail_running("device " + std::to_string(device) + " is open already");
       }
       machine_->open[static_cast<std::size_t>(device)] = true;
+      machine_->has_ended_collectives[static_cast<std::size_t>(device)] = false;
+      machine_->host_order.opened(device);
     }
     return std::make_unique<emulation::EmulatedDevice>(machine_, device);
   }

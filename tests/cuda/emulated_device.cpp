@@ -49,13 +49,30 @@ EmulatedDevice::EmulatedDevice(std::shared_ptr<Machine> machine, int number)
 
 // As on CUDA, it waits for its own streams first.
 EmulatedDevice::~EmulatedDevice() {
+  const bool is_aborted = machine_->rendezvous.is_aborted(number_);
   const std::lock_guard lock(machine_->mutex);
   for (const Clock& clock : clocks_) machine_->host.join(clock);
-  if (const std::string used = machine_->memory.free_all_of(number_, machine_->host); !used.empty()) {
-    machine_->misuse = used;
+  const std::string order = machine_->host_order.ends(number_, machine_->host);
+  for (const std::string& wrong :
+       {is_aborted ? ends_before_others() : order, machine_->memory.free_all_of(number_, machine_->host)}) {
+    if (!wrong.empty()) machine_->misuse = wrong;
   }
   machine_->host_order.closed(number_);
   machine_->open[static_cast<std::size_t>(number_)] = false;
+}
+
+// A collective of this device, which it has aborted itself, may run until all ranks have done so.
+std::string EmulatedDevice::ends_before_others() const {
+  if (!machine_->has_ended_collectives[static_cast<std::size_t>(number_)]) return {};
+  for (const auto& group : communicators_) {
+    for (const int rank : group->ranks) {
+      const auto other = static_cast<std::size_t>(rank);
+      if (!machine_->open[other] || machine_->has_ended_collectives[other]) continue;
+      return "device " + std::to_string(number_) + " ends while device " + std::to_string(rank) +
+             " has not ended its collectives";
+    }
+  }
+  return {};
 }
 
 // A graph continues the stream compute and has lanes of its own for the others.
@@ -405,6 +422,12 @@ void EmulatedDevice::end_range() {
   if (--ranges_ < 0) fail_running("a range ends on device " + std::to_string(number_) + " that did not begin");
 }
 
-void EmulatedDevice::abort(const std::string& reason) noexcept { machine_->rendezvous.abort(number_, reason); }
+void EmulatedDevice::abort(const std::string& reason) noexcept {
+  machine_->rendezvous.abort(number_, reason);
+  if (std::this_thread::get_id() != thread_) return;
+  graphs_.clear();
+  const std::lock_guard lock(machine_->mutex);
+  machine_->has_ended_collectives[static_cast<std::size_t>(number_)] = true;
+}
 
 }  // namespace pmaptrain::emulation

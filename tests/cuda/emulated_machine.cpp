@@ -10,7 +10,20 @@ void HostOrder::may_wait_for_others(int number, Clock& known, const std::string&
 }
 
 void HostOrder::begins_collective(int number, Clock& known, const std::string& what) {
+  for (const int ended : ended_) {
+    fail_running("device " + std::to_string(ended) + " has ended before " + what + ": its end may wait for that",
+                 "all devices have done their work before the first one ends");
+  }
   call(number, known, what, beginning_, waiting_);
+}
+
+std::string HostOrder::ends(int number, const Clock& host) {
+  ended_.insert(number);
+  for (const auto& [device, begun] : beginning_) {
+    if (host.at(first_lane_ + static_cast<std::size_t>(device)) >= begun.number) continue;
+    return "device " + std::to_string(number) + " ends while " + begun.what + " may run";
+  }
+  return {};
 }
 
 void HostOrder::closed(int number) {

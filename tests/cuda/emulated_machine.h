@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,9 @@ class HostOrder {
   // Calls of device `number`, whose thread knows what `known` has. Throw Error (failed) where there is no order.
   void may_wait_for_others(int number, Clock& known, const std::string& what);
   void begins_collective(int number, Clock& known, const std::string& what);
+  void opened(int number) { ended_.erase(number); }
+  // Returns what is wrong, where that is a collective that `host` has not waited for.
+  std::string ends(int number, const Clock& host);
   void closed(int number);
 
  private:
@@ -42,6 +46,7 @@ class HostOrder {
 
   std::size_t first_lane_;
   HostCalls waiting_, beginning_;
+  std::set<int> ended_;
 };
 
 struct Machine {
@@ -49,6 +54,7 @@ struct Machine {
       : options(emulation),
         memory(emulation.memory),
         open(static_cast<std::size_t>(emulation.devices)),
+        has_ended_collectives(open),
         host_order(emulation.devices),
         rendezvous(emulation.devices, emulation.patience) {}
   // Fails the test case where `misuse` is not empty.
@@ -59,8 +65,9 @@ struct Machine {
   const test::Emulation options;
   std::mutex mutex;  // of all but the rendezvous
   Memory memory;
-  std::vector<bool> open;  // by device
-  Clock host;              // what any thread of the host has waited for
+  std::vector<bool> open;                   // by device
+  std::vector<bool> has_ended_collectives;  // so, too: aborted on its own thread
+  Clock host;                               // what any thread of the host has waited for
   HostOrder host_order;
   std::string misuse;  // what was found where nothing can be thrown
   Rendezvous rendezvous;

@@ -278,6 +278,30 @@ TEST_CASE("the GPU that has pinned the batches is closed when all others are", "
   }
 }
 
+TEST_CASE("no GPU ends while others run a collective without it, or fail", "[cuda]") {
+  const auto program =
+      program_of("mesh a=2 b=2\nbatch %x:f32[8]{a, b}\n%y = exp %x\n%s = psum[axes={b}] %y\nreturn s = %s\n");
+  for (const int slow : {0, 3}) {
+    for (const bool fails : {false, true}) {
+      INFO("GPU " << slow << " is slow, and fails " << fails);
+      CallCounts counts;
+      auto emulated = make_emulated({.devices = 4});
+      const gpu::Platform& platform = *emulated;
+      const auto counted = make_counted(std::move(emulated), counts);
+      {
+        gpu::GpuModule gpus({{{"test", program, 1}}}, *counted, 4, {4, {}, by_reference});
+        Module& module = gpus;
+        counts.before_replay = [&](int device) {
+          if (device == slow) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+          if (device == slow && fails) fail_running("planted: a graph does not run");
+        };
+        module.submit(0, 0);
+      }
+      CHECK(take_misuse(platform) == "");
+    }
+  }
+}
+
 TEST_CASE("a GPU that fails ends its own collective, which may hold another one inside of a call", "[cuda]") {
   CallCounts counts;
   std::atomic<bool> is_ended = false;

@@ -68,14 +68,12 @@ struct GpuModule::Impl {
     }
   }
 
-  // No worker may be gone while another one fails and tells all of them. The first GPU's ends when all others have
-  // ended: until then their devices may read the batches that it has pinned.
+  // The end of a device may wait for what other GPUs run, so none ends while another one works, or may fail. The first
+  // one ends last: until then other devices may read the batches that it has pinned.
   void stop() {
-    for (std::size_t i = 1; i < workers.size(); ++i) workers[i]->end();
-    for (std::size_t i = 1; i < workers.size(); ++i) workers[i]->join();
-    if (workers.empty()) return;
-    workers.front()->end();
-    workers.front()->join();
+    for (const std::unique_ptr<Worker>& worker : workers) worker->end();
+    for (const std::unique_ptr<Worker>& worker : workers) worker->wait_for_end();
+    for (auto worker = workers.rbegin(); worker != workers.rend(); ++worker) (*worker)->close();
   }
 
   void abort(const std::string& reason) {
