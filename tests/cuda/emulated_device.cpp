@@ -327,23 +327,29 @@ gpu::Graph EmulatedDevice::capture(const std::function<void()>& record) {
                  std::string("order(") + name_of(stream) + ", compute) after its last call");
   }
   graphs_.push_back(std::move(capture_->calls));
-  return {static_cast<int>(std::ssize(graphs_)) - 1};
+  const int calls = machine_->options.graphs ? 1 : static_cast<int>(std::ssize(graphs_.back()));
+  return {static_cast<int>(std::ssize(graphs_)) - 1, calls};
 }
 
-void EmulatedDevice::replay(gpu::Graph graph) {
+void EmulatedDevice::replay_calls(gpu::Graph graph, int first, int count) {
   enter_outside_capture("replay()");
   if (graph.number < 0 || graph.number >= std::ssize(graphs_)) {
     fail_running("device " + std::to_string(number_) + " has no graph " + std::to_string(graph.number));
   }
+  const Recorded& all = graphs_[static_cast<std::size_t>(graph.number)];
+  const auto recorded_calls = machine_->options.graphs ? std::span(all)
+                                                       : std::span(all).subspan(static_cast<std::size_t>(first),
+                                                                                static_cast<std::size_t>(count));
   // The other lanes begin where they are forked, and know nothing of earlier replays.
   for (const Stream stream : {Stream::communicate, Stream::copy}) {
+    if (first > 0) break;
     const std::size_t lane = lane_of(stream, true);
     const std::size_t global_lane = static_cast<std::size_t>(number_) * lanes + lane;
     const std::uint64_t calls = clocks_[lane].at(global_lane);
     clocks_[lane] = {};
     clocks_[lane].set(global_lane, calls);
   }
-  for (const auto& recorded : graphs_[static_cast<std::size_t>(graph.number)]) {
+  for (const auto& recorded : recorded_calls) {
     if (const auto* const work = std::get_if<Work>(&recorded)) {
       carry_out(*work, lane_of(work->stream, true));
     } else {

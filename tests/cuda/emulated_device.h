@@ -43,7 +43,7 @@ class EmulatedDevice final : public gpu::Device {
   void begin_range(const std::string& name) override;
   void end_range() override;
   gpu::Graph capture(const std::function<void()>& record) override;
-  void replay(gpu::Graph graph) override;
+  void replay_calls(gpu::Graph graph, int first, int count) override;
   gpu::Mark mark(Stream stream) override;
   bool poll(gpu::Mark mark) override;
   void wait(gpu::Mark mark) override;

@@ -1,9 +1,12 @@
 // How a GPU's thread queues steps and batches, and the times of what a step consists of.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -62,6 +65,35 @@ TEST_CASE("a GPU is at most four launches behind its thread, whatever one ticket
   const int in_a_loop = most_behind(looping(500), 2);
   CHECK(in_a_loop > 4);
   CHECK(in_a_loop <= 5 * 64);
+}
+
+TEST_CASE("a GPU is few calls behind its thread where a graph is many calls, and a step more than a queue has places",
+          "[cuda]") {
+  // 700 equations and a sum over the GPUs in the middle of them.
+  std::string text = "mesh a=4\nbatch %0:f32[8]{a}\n";
+  const auto negate = [&](int from, int to) {
+    for (int i = from; i < to; ++i) text += fmt::format("%{} = neg %{}\n", i + 1, i);
+  };
+  negate(0, 350);
+  text += "%351 = psum[axes={a}] %350\n";
+  negate(351, 701);
+  const auto program = program_of(text + "return s = %701\n");
+  for (const int gpus : {1, 2}) {
+    CallCounts counts;
+    const auto platform = make_counted(make_emulated({.devices = gpus, .graphs = false}), counts);
+    gpu::GpuModule on_gpus({{{"test", program, 1}}}, *platform, gpus, {gpus, {}, by_reference});
+    Module& module = on_gpus;
+    const std::span<std::byte> batch = module.batch(0, 0, "0");
+    std::fill_n(reinterpret_cast<float*>(batch.data()), 4 * 8, 1.0F);
+    module.submit(0, 0, 3);
+    std::vector<float> sums(8);
+    module.wait(module.read(module.output(0, "s"), {0, 0}, std::as_writable_bytes(std::span(sums))));
+    CHECK(sums == std::vector<float>(8, 4));
+    StepTrace trace;
+    module.wait(module.submit_traced(0, 0, {}, trace));
+    CHECK(counts.most_in_flight > 64);
+    CHECK(counts.most_in_flight <= 5 * 64);
+  }
 }
 
 TEST_CASE("all graphs that groups and steps by themselves will need are recorded when a program is loaded", "[cuda]") {

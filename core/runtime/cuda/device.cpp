@@ -284,8 +284,9 @@ gpu::Graph CudaDevice::capture(const std::function<void()>& record) {
     }
   }
   captured.collectives = std::exchange(captured_collectives_, {});
+  const int count = static_cast<int>(captured.parts.size());
   graphs_.push_back(std::move(captured));
-  return {static_cast<int>(graphs_.size()) - 1};
+  return {static_cast<int>(graphs_.size()) - 1, count};
 }
 
 OwnGraphExec CudaDevice::make_graph(std::span<const Call> calls) {
@@ -310,18 +311,19 @@ OwnGraphExec CudaDevice::make_graph(std::span<const Call> calls) {
   return ready;
 }
 
-void CudaDevice::replay(gpu::Graph graph) {
+void CudaDevice::replay_calls(gpu::Graph graph, int first, int count) {
   refuse_while_recording("a graph is replayed");
   const Captured& captured = graphs_[static_cast<std::size_t>(graph.number)];
   const cudaStream_t in = stream(gpu::Stream::compute);
-  for (const auto& part : captured.parts) {
+  for (const auto& part :
+       std::span(captured.parts).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count))) {
     if (const auto* const ready = std::get_if<OwnGraphExec>(&part)) {
       check(cudaGraphLaunch(ready->get(), in), "replaying a graph");
     } else {
       std::get<std::function<void()>>(part)();
     }
   }
-  if (!captured.collectives.empty()) {
+  if (!captured.collectives.empty()) {  // those in a graph, which then is the only call
     watch_.queued(fmt::format("a graph with {} to {}", captured.collectives.front(), captured.collectives.back()), in);
   }
 }

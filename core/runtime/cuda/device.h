@@ -47,7 +47,7 @@ class CudaDevice final : public gpu::Device {
   void begin_range(const std::string& name) override;
   void end_range() override;
   gpu::Graph capture(const std::function<void()>& record) override;
-  void replay(gpu::Graph graph) override;
+  void replay_calls(gpu::Graph graph, int first, int count) override;
   gpu::Mark mark(gpu::Stream stream) override;
   bool poll(gpu::Mark mark) override;
   void wait(gpu::Mark mark) override;
@@ -62,7 +62,7 @@ class CudaDevice final : public gpu::Device {
     std::function<void()> make;
     bool on_compute = false;
   };
-  // What a replay does: launch graphs, and make the calls between them.
+  // What a replay calls: launches of graphs, and what is between them.
   struct Captured {
     std::vector<std::variant<OwnGraphExec, std::function<void()>>> parts;
     std::vector<std::string> collectives;  // in the graphs

@@ -41,7 +41,7 @@ class PlannedDevice final : public gpu::Device {
   void begin_range(const std::string&) override { refuse(); }
   void end_range() override { refuse(); }
   gpu::Graph capture(const std::function<void()>&) override { refuse(); }
-  void replay(gpu::Graph) override { refuse(); }
+  void replay_calls(gpu::Graph, int, int) override { refuse(); }
   gpu::Mark mark(gpu::Stream) override { refuse(); }
   bool poll(gpu::Mark) override { refuse(); }
   void wait(gpu::Mark) override { refuse(); }

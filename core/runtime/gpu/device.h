@@ -75,6 +75,7 @@ struct Communicator {
 };
 struct Graph {
   int number = -1;
+  int calls = 1;  // that a replay makes: one where a launch runs all of it
 };
 struct Mark {
   std::int64_t number = 0;
@@ -139,7 +140,10 @@ class Device {
   // What `record` calls on this device becomes a graph and does not run. It begins in the stream compute, and every
   // stream that is used must be joined to that one by order() at the end.
   virtual Graph capture(const std::function<void()>& record) = 0;
-  virtual void replay(Graph graph) = 0;  // in the stream compute
+  // In the stream compute. Each of the graph's calls takes a place in a queue of the device, which holds this thread
+  // when it is full: some of them, in order, where not all are to be queued at once.
+  void replay(Graph graph) { replay_calls(graph, 0, graph.calls); }
+  virtual void replay_calls(Graph graph, int first, int count) = 0;
 
   // A place in a stream, and whether all before it is done. poll() and wait() throw what has failed.
   virtual Mark mark(Stream stream) = 0;

@@ -11,7 +11,7 @@ namespace pmaptrain::gpu {
 
 // Raised with each change to this file, device.h, core/kernel/gpu.h, or the structs of the ops that libraries carry
 // out.
-inline constexpr int module_abi = 4;
+inline constexpr int module_abi = 5;
 
 // The text of a kernel in CUDA C++ that carries out one equation, and its launch. `launch.kernel` is its name in the
 // text, which declares it extern "C"; the view points to memory that is never freed, or into `text`.
