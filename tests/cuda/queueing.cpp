@@ -42,12 +42,24 @@ std::shared_ptr<const Program> looping(int iterations) {
 TEST_CASE("short steps on one batch are launched sixteen at a time, and the rest in powers of two", "[cuda]") {
   CallCounts counts;
   const auto platform = make_counted(make_emulated({}), counts);
-  gpu::GpuModule gpus({{{"test", summing(), 1}}}, *platform, 1, {1, {}, by_reference});
+  gpu::GpuModule gpus({{{"test", summing(), 1, false, true}}}, *platform, 1, {1, {}, by_reference});
   Module& module = gpus;
+  CHECK(counts.graphs == 5);
   module.wait(module.submit(0, 0, 35));
   const std::vector<std::string> queued = counts.take_queued();
   CHECK(std::count(queued.begin(), queued.end(), "replay") == 2 + 2);
   CHECK(counts.graphs == 5);
+}
+
+TEST_CASE("groups of steps that no entry asks for are recorded when they are submitted", "[cuda]") {
+  CallCounts counts;
+  const auto platform = make_counted(make_emulated({}), counts);
+  // As the evaluation of a single batch.
+  gpu::GpuModule gpus({{{"test", summing(), 1}}}, *platform, 1, {1, {}, by_reference});
+  Module& module = gpus;
+  CHECK(counts.graphs == 1);
+  module.wait(module.submit(0, 0, 3));
+  CHECK(counts.graphs == 2);
 }
 
 TEST_CASE("a GPU is at most four launches behind its thread, whatever one ticket has, and in loops some more",
@@ -140,7 +152,7 @@ TEST_CASE("the graphs of a loop do not grow with its iterations", "[cuda]") {
     const auto copies = std::count(queued.begin(), queued.end(), "copy on compute");
     return std::vector<std::int64_t>{counts.graphs, std::count(queued.begin(), queued.end(), "replay"), copies};
   };
-  CHECK(launched(10) == std::vector<std::int64_t>{4, 1, 0});
+  CHECK(launched(10) == std::vector<std::int64_t>{1, 1, 0});
   // Steps of 100 iterations do not go together. What is before the loop, its body, and what is after it; in each
   // iteration its rows are copied.
   CHECK(launched(100) == std::vector<std::int64_t>{3, 1 + 100 + 1, 100});

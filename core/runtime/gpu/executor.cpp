@@ -192,7 +192,7 @@ void Executor::record_foreseen() {
     const Batches& batches = layout_.batches[e];
     const bool on_one = batches.slots == 1;
     for (std::int64_t member = 0; member < layout_.members; ++member) {
-      for (int count = 1; count == 1 || (count <= batches.group && (on_one || batches.in_groups)); count *= 2) {
+      for (int count = 1; count <= (batches.in_groups ? batches.group : 1); count *= 2) {
         for (int slot = 0; slot < batches.slots; slot += on_one ? 1 : count) {
           keep({{e, slot, member}, count, count > 1 && !on_one});
         }

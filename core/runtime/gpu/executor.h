@@ -32,7 +32,7 @@ std::int64_t calls_of(std::span<const Command> commands);
 struct Batches {
   int slots = 1;
   int group = 1;                          // the most steps in a graph: a power of two
-  bool in_groups = false;                 // the slots are those of groups, whose steps have a batch each
+  bool in_groups = false;                 // groups are asked for: on the only slot, or with a slot for each step
   std::int64_t members = 1;               // that have batches of their own
   std::size_t host_bytes = 0;             // of one, for the whole mesh
   std::vector<std::size_t> host_offsets;  // in it: of the program's inputs that are batch inputs
