@@ -117,12 +117,10 @@ std::byte* CudaDevice::pinned(std::size_t bytes) {
 
 gpu::Prepared CudaDevice::prepare(const Op& op, const GpuRequest& request, const GpuKernel& kernel) {
   refuse_while_recording("a kernel is prepared");
-  kernels_.push_back(libraries_.prepare(op, request, kernel));
-  bool keeps_nan = warm_up(kernels_.back(), request, kernel);
-  for (const Relu relu : {Relu::strict, Relu::apart}) {
-    if (keeps_nan || !kernels_.back().has_library_relu()) break;
-    kernels_.back() = libraries_.prepare(op, request, kernel, relu);
-    keeps_nan = warm_up(kernels_.back(), request, kernel);
+  Kernel& made = kernels_.emplace_back(std::vector<std::unique_ptr<Work>>());
+  for (const Relu relu : relus) {
+    made = libraries_.prepare(op, request, kernel, relu);
+    if (warm_up(made, request, kernel) || !made.has_library_relu()) break;
   }
   return {static_cast<int>(kernels_.size()) - 1, kernels_.back().workspace()};
 }

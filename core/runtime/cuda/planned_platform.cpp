@@ -17,11 +17,14 @@ class PlannedDevice final : public gpu::Device {
     libraries_.begin(op, request, kernel);
   }
   gpu::Prepared prepare(const Op& op, const GpuRequest& request, const GpuKernel& kernel) override {
-    const Kernel first = libraries_.prepare(op, request, kernel);
-    if (!first.has_library_relu()) return {count_++, first.workspace()};
-    // The GPU itself tries whether that relu keeps a NaN, and may take the other kernel.
-    const Kernel other = libraries_.prepare(op, request, kernel, Relu::strict);
-    return {count_++, std::max(first.workspace(), other.workspace())};
+    // The GPU itself tries whether a library's relu keeps a NaN, and takes the first kernel that does.
+    std::size_t workspace = 0;
+    for (const Relu relu : relus) {
+      const Kernel tried = libraries_.prepare(op, request, kernel, relu);
+      workspace = std::max(workspace, tried.workspace());
+      if (!tried.has_library_relu()) break;
+    }
+    return {count_++, workspace};
   }
 
   std::byte* allocate(std::size_t) override { refuse(); }
