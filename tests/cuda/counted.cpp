@@ -144,8 +144,8 @@ class CountedPlatform final : public gpu::Platform {
 
   int devices() const override { return platform_->devices(); }
   gpu::Properties properties(int device) const override { return platform_->properties(device); }
-  std::unique_ptr<gpu::Device> open(int device) override {
-    return std::make_unique<CountedDevice>(platform_->open(device), device, counts_);
+  std::unique_ptr<gpu::Device> open(int device, int module) override {
+    return std::make_unique<CountedDevice>(platform_->open(device, module), device, counts_);
   }
 
  private:

@@ -373,6 +373,35 @@ TEST_CASE("a device ends when the host knows that all collectives are done, and 
       contains(misuse_of(true, true), "device 0 has ended before all_gather of 4 bytes of f32 in communicator {1,2}"));
 }
 
+TEST_CASE("no module begins, ends or runs collectives while another one may have some under way", "[cuda]") {
+  const auto told_by = [](bool waits, const std::function<void(gpu::Platform&)>& other) {
+    const auto platform = test::make_emulated({.devices = 2, .patience = 200ms});
+    std::barrier step(2);
+    std::string failure;
+    on_threads_ending(*platform, [&](std::unique_ptr<gpu::Device> device, int number) {
+      const auto group = device->join(0, std::array{0, 1});
+      Exchange<float> exchange(*device, 2, {1}, 2);
+      device->collective(Stream::communicate, group, Collective::all_gather, DType::f32, exchange.to, exchange.from, 4);
+      if (waits) device->wait(device->mark(Stream::communicate));
+      step.arrive_and_wait();
+      try {
+        if (number == 0) other(*platform);
+      } catch (const Error& error) {
+        failure = error.diagnostics().front().message;
+      }
+      step.arrive_and_wait();
+    });
+    return failure + test::take_misuse(*platform);
+  };
+  const auto begins = [](gpu::Platform& platform) { platform.open(0, 1)->allocate(16); };
+  const auto ends = [](gpu::Platform& platform) { platform.open(0, 1); };
+  CHECK(told_by(true, begins).empty());
+  CHECK(told_by(true, ends).empty());
+  const std::string gather = "all_gather of 4 bytes of f32 in communicator {0,1} on stream communicate of device ";
+  CHECK(contains(told_by(false, begins), "allocate() of device 0 may wait for " + gather));
+  CHECK(contains(told_by(false, ends), "device 0 ends while " + gather));
+}
+
 TEST_CASE("after a failure a device ends when all ranks have ended their collectives", "[cuda]") {
   for (const bool waits : {true, false}) {
     const auto platform = test::make_emulated({.devices = 2});

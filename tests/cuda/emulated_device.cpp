@@ -41,33 +41,36 @@ struct Part {
 
 }  // namespace
 
-EmulatedDevice::EmulatedDevice(std::shared_ptr<Machine> machine, int number)
+EmulatedDevice::EmulatedDevice(std::shared_ptr<Machine> machine, Opened opened)
     : machine_(std::move(machine)),
-      number_(number),
+      opened_(opened),
+      number_(opened.number),
+      module_(machine_->of(opened.module)),
       thread_(std::this_thread::get_id()),
-      random_(machine_->options.seed * 1024 + static_cast<unsigned>(number)) {}
+      random_(machine_->options.seed * 1024 + static_cast<unsigned>(number_)) {}
 
 // As on CUDA, it waits for its own streams first.
 EmulatedDevice::~EmulatedDevice() {
-  const bool is_aborted = machine_->rendezvous.is_aborted(number_);
+  const bool is_aborted = module_.rendezvous.is_aborted(number_);
   const std::lock_guard lock(machine_->mutex);
   for (const Clock& clock : clocks_) machine_->host.join(clock);
-  const std::string order = machine_->host_order.ends(number_, machine_->host);
+  std::string begun = is_aborted ? "" : module_.host_order.under_way(machine_->host);
+  if (begun.empty()) begun = machine_->under_way_elsewhere(opened_.module);
+  if (!begun.empty()) begun = "device " + std::to_string(number_) + " ends while " + begun + " may run";
   for (const std::string& wrong :
-       {is_aborted ? ends_before_others() : order, machine_->memory.free_all_of(number_, machine_->host)}) {
+       {begun, is_aborted ? ends_before_others() : "", machine_->memory.free_all_of(opened_.id, machine_->host)}) {
     if (!wrong.empty()) machine_->misuse = wrong;
   }
-  machine_->host_order.closed(number_);
-  machine_->open[static_cast<std::size_t>(number_)] = false;
+  module_.host_order.ends(number_);
+  module_.open.erase(number_);
 }
 
 // A collective of this device, which it has aborted itself, may run until all ranks have done so.
 std::string EmulatedDevice::ends_before_others() const {
-  if (!machine_->has_ended_collectives[static_cast<std::size_t>(number_)]) return {};
+  if (!module_.has_ended_collectives.contains(number_)) return {};
   for (const auto& group : communicators_) {
     for (const int rank : group->ranks) {
-      const auto other = static_cast<std::size_t>(rank);
-      if (!machine_->open[other] || machine_->has_ended_collectives[other]) continue;
+      if (!module_.open.contains(rank) || module_.has_ended_collectives.contains(rank)) continue;
       return "device " + std::to_string(number_) + " ends while device " + std::to_string(rank) +
              " has not ended its collectives";
     }
@@ -85,7 +88,7 @@ void EmulatedDevice::enter() const {
   if (std::this_thread::get_id() != thread_) {
     fail_running("device " + std::to_string(number_) + " is used on another thread than the one that opened it");
   }
-  machine_->rendezvous.check_aborted(number_);
+  module_.rendezvous.check_aborted(number_);
 }
 
 void EmulatedDevice::enter_outside_capture(const char* call) const {
@@ -97,7 +100,11 @@ void EmulatedDevice::enter_outside_capture(const char* call) const {
 void EmulatedDevice::enter_alone(const char* call) {
   enter_outside_capture(call);
   const std::lock_guard lock(machine_->mutex);
-  machine_->host_order.may_wait_for_others(number_, host_, std::string(call) + " of device " + std::to_string(number_));
+  const std::string what = std::string(call) + " of device " + std::to_string(number_);
+  module_.host_order.may_wait_for_others(opened_, host_, what);
+  if (const std::string begun = machine_->under_way_elsewhere(opened_.module); !begun.empty()) {
+    fail_running(what + " may wait for " + begun);
+  }
 }
 
 std::shared_ptr<const std::string> EmulatedDevice::describe(const std::string& call, Stream stream) const {
@@ -108,13 +115,13 @@ std::shared_ptr<const std::string> EmulatedDevice::describe(const std::string& c
 std::byte* EmulatedDevice::allocate(std::size_t bytes) {
   enter_alone("allocate()");
   const std::lock_guard lock(machine_->mutex);
-  return machine_->memory.allocate(number_, bytes);
+  return machine_->memory.allocate({opened_.id, number_}, bytes);
 }
 
 std::byte* EmulatedDevice::pinned(std::size_t bytes) {
   enter_alone("pinned()");
   const std::lock_guard lock(machine_->mutex);
-  return machine_->memory.pinned(number_, bytes);
+  return machine_->memory.pinned({opened_.id, number_}, bytes);
 }
 
 gpu::Prepared EmulatedDevice::prepare(const Op& op, const GpuRequest& request, const GpuKernel& kernel) {
@@ -198,13 +205,13 @@ void EmulatedDevice::fold(Stream stream, Fold fold, DType dtype, std::byte* to, 
 
 gpu::Communicator EmulatedDevice::join(int key, std::span<const int> ranks) {
   enter_alone("join()");
-  communicators_.push_back(machine_->rendezvous.join(number_, key, ranks));
+  communicators_.push_back(module_.rendezvous.join(number_, key, ranks));
   return {static_cast<int>(std::ssize(communicators_)) - 1};
 }
 
 void EmulatedDevice::meet(int devices) {
   enter_outside_capture("meet()");
-  machine_->rendezvous.meet(machine_->rendezvous.first(devices), number_, "meet", &host_, [&](Rendezvous::Parts parts) {
+  module_.rendezvous.meet(module_.rendezvous.first(devices), number_, "meet", &host_, [&](Rendezvous::Parts parts) {
     Clock joined;
     for (void* const part : parts) joined.join(*static_cast<Clock*>(part));
     for (void* const part : parts) *static_cast<Clock*>(part) = joined;
@@ -231,14 +238,17 @@ void EmulatedDevice::collective(Stream stream, gpu::Communicator communicator, g
 
   work.run = [this, group, gathers, dtype, to, from, bytes, ranks, call, what = work.what](const Call&, Clock& clock) {
     const test::Emulation& options = machine_->options;
-    if (number_ == options.lost_rank && collectives_++ >= options.lost_from) machine_->rendezvous.hang(number_);
+    if (number_ == options.lost_rank && collectives_++ >= options.lost_from) module_.rendezvous.hang(number_);
     if (ranks > 1) {
       const std::lock_guard lock(machine_->mutex);
-      machine_->host_order.begins_collective(number_, host_, *what);
+      module_.host_order.begins_collective(opened_, host_, *what);
+      if (const std::string begun = machine_->under_way_elsewhere(opened_.module); !begun.empty()) {
+        fail_running(*what + " is begun while " + begun + " may run: GPUs may take them in different orders");
+      }
       clock.join(host_);
     }
     Part mine{&clock, to, from};
-    machine_->rendezvous.meet(*group, number_, call, &mine, [&](Rendezvous::Parts parts) {
+    module_.rendezvous.meet(*group, number_, call, &mine, [&](Rendezvous::Parts parts) {
       Clock joined;
       std::vector<const std::byte*> arrays;
       for (void* const part : parts) {
@@ -267,7 +277,7 @@ void EmulatedDevice::collective(Stream stream, gpu::Communicator communicator, g
 void EmulatedDevice::issue(Work work, bool pinned_allowed) {
   {
     const std::lock_guard lock(machine_->mutex);
-    machine_->memory.check_owner(*work.what, number_, work.accesses, pinned_allowed);
+    machine_->memory.check_owner(*work.what, opened_.id, work.accesses, pinned_allowed);
   }
   if (!capture_) return carry_out(work, lane_of(work.stream, false));
   const auto stream = static_cast<std::size_t>(work.stream);
@@ -284,7 +294,7 @@ void EmulatedDevice::carry_out(const Work& work, std::size_t lane) {
   Call call;
   {
     const std::lock_guard lock(machine_->mutex);
-    const std::size_t global_lane = static_cast<std::size_t>(number_) * lanes + lane;
+    const std::size_t global_lane = opened_.lane(lane);
     clock.join(host_);
     clock.tick(global_lane);
     call = {global_lane, clock.at(global_lane), work.what};
@@ -344,7 +354,7 @@ void EmulatedDevice::replay_calls(gpu::Graph graph, int first, int count) {
   for (const Stream stream : {Stream::communicate, Stream::copy}) {
     if (first > 0) break;
     const std::size_t lane = lane_of(stream, true);
-    const std::size_t global_lane = static_cast<std::size_t>(number_) * lanes + lane;
+    const std::size_t global_lane = opened_.lane(lane);
     const std::uint64_t calls = clocks_[lane].at(global_lane);
     clocks_[lane] = {};
     clocks_[lane].set(global_lane, calls);
@@ -429,11 +439,11 @@ void EmulatedDevice::end_range() {
 }
 
 void EmulatedDevice::abort(const std::string& reason) noexcept {
-  machine_->rendezvous.abort(number_, reason);
+  module_.rendezvous.abort(number_, reason);
   if (std::this_thread::get_id() != thread_) return;
   graphs_.clear();
   const std::lock_guard lock(machine_->mutex);
-  machine_->has_ended_collectives[static_cast<std::size_t>(number_)] = true;
+  module_.has_ended_collectives.insert(number_);
 }
 
 }  // namespace pmaptrain::emulation

@@ -25,7 +25,7 @@ using gpu::Stream;
 
 class EmulatedDevice final : public gpu::Device {
  public:
-  EmulatedDevice(std::shared_ptr<Machine> machine, int number);
+  EmulatedDevice(std::shared_ptr<Machine> machine, Opened opened);
   ~EmulatedDevice() override;
 
   std::byte* allocate(std::size_t bytes) override;
@@ -85,7 +85,9 @@ class EmulatedDevice final : public gpu::Device {
   void host_knows(gpu::Mark mark);
 
   const std::shared_ptr<Machine> machine_;
+  const Opened opened_;
   const int number_;
+  OfModule& module_;
   const std::thread::id thread_;
   std::mt19937 random_;
   std::array<Clock, lanes> clocks_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <functional>
 #include <memory>
 #include <span>
@@ -60,6 +61,57 @@ TEST_CASE("groups of steps that no entry asks for are recorded when they are sub
   CHECK(counts.graphs == 1);
   module.wait(module.submit(0, 0, 3));
   CHECK(counts.graphs == 2);
+}
+
+TEST_CASE("two modules take steps in turn on the same GPUs", "[cuda]") {
+  const auto platform = make_emulated({.devices = 2});
+  const auto load = [&] {
+    return std::make_unique<gpu::GpuModule>(Source{{{"test", summing(), 1}}}, *platform, 2,
+                                            gpu::GpuOptions{2, {}, by_reference});
+  };
+  const auto step = [](Module& module, float value) {
+    const std::span<std::byte> batch = module.batch(0, 0, "x");
+    std::fill_n(reinterpret_cast<float*>(batch.data()), 4 * 8, value);
+    std::vector<float> sums(8);
+    module.submit(0, 0);
+    module.wait(module.read(module.output(0, "s"), {0, 0}, std::as_writable_bytes(std::span(sums))));
+    return sums;
+  };
+  const std::vector<float> of_zeros(8, 4);
+  auto one = load();
+  CHECK(step(*one, 0) == of_zeros);
+  const auto two = load();
+  for (int i = 0; i < 3; ++i) {
+    CHECK(step(*one, 0) == of_zeros);
+    CHECK(step(*two, 1).front() == Approx(4 * std::exp(1.0F)));
+  }
+  one.reset();
+  CHECK(step(*two, 0) == of_zeros);
+  CHECK(take_misuse(*platform) == "");
+}
+
+TEST_CASE("a module that is loaded while another one may run collectives is refused by the emulation", "[cuda]") {
+  CallCounts counts;
+  auto emulated = make_emulated({.devices = 2});
+  const gpu::Platform& of_both = *emulated;
+  const auto platform = make_counted(std::move(emulated), counts);
+  gpu::GpuModule gpus({{{"test", summing(), 1}}}, *platform, 2, {2, {}, by_reference});
+  Module& module = gpus;
+  module.wait(module.submit(0, 0));
+  std::atomic<bool> has_begun = false, goes_on = false;
+  counts.before_replay = [&](int device) {
+    if (device != 0) return;
+    has_begun = true;
+    while (!goes_on) std::this_thread::yield();
+  };
+  const Ticket later = module.submit(0, 0);
+  while (!has_begun) std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // device 1 waits in the collective
+  const auto load = [&] { gpu::GpuModule({{{"test", summing(), 1}}}, *platform, 2, {2, {}, by_reference}); };
+  CHECK(contains(refusal(load, ExitStatus::failed), " of another module"));
+  CHECK(contains(take_misuse(of_both), " of another module may run"));  // the module that was refused ends as well
+  goes_on = true;
+  CHECK_NOTHROW(module.wait(later));
 }
 
 TEST_CASE("a GPU is at most four launches behind its thread, whatever one ticket has, and in loops some more",

@@ -60,9 +60,15 @@ bool is_plain(const gpu::Rows& rows) {
 
 }  // namespace
 
-CudaDevice::CudaDevice(int number, int gpu, Generate generate, std::shared_ptr<Compiler> compiler,
+// Collectives are few blocks that other GPUs wait for: theirs are the next places that become free on the GPU.
+int priority_of(gpu::Stream stream, int least, int greatest) {
+  return stream == gpu::Stream::communicate ? greatest : least;
+}
+
+CudaDevice::CudaDevice(int number, int module, int gpu, Generate generate, std::shared_ptr<Compiler> compiler,
                        const MakeCollectives& make_collectives, Meetings& meetings)
     : number_(number),
+      module_(module),
       meetings_(meetings),
       libraries_(compute_capability_of(chosen(gpu)), generate, std::move(compiler)),
       collectives_(make_collectives(abort_)),
@@ -385,7 +391,7 @@ void CudaDevice::meet(int devices) {
   refuse_while_recording("devices meet");
   std::vector<int> ranks(static_cast<std::size_t>(devices));
   std::iota(ranks.begin(), ranks.end(), 0);
-  const auto meeting = meetings_.get(0, ranks, [&] { return std::make_shared<Meeting>(ranks); });
+  const auto meeting = meetings_.get(module_, 0, ranks, [&] { return std::make_shared<Meeting>(ranks); });
   meeting->come(static_cast<std::size_t>(number_), abort_, "the meeting of GPUs " + ranks_text(ranks), [] {});
 }
 

@@ -19,12 +19,15 @@
 namespace pmaptrain::cuda {
 
 using MakeCollectives = std::function<std::unique_ptr<Collectives>(const Abort& abort)>;
-using Meetings = Shared<Meeting>;  // of the devices of a platform
+using Meetings = SharedMap<Meeting>;
+
+// Of a stream, between the least and the greatest that CUDA has.
+int priority_of(gpu::Stream stream, int least, int greatest);
 
 class CudaDevice final : public gpu::Device {
  public:
-  // `number` is the rank, `gpu` the GPU as CUDA counts.
-  CudaDevice(int number, int gpu, Generate generate, std::shared_ptr<Compiler> compiler,
+  // `number` is the rank in the module, `gpu` the GPU as CUDA counts.
+  CudaDevice(int number, int module, int gpu, Generate generate, std::shared_ptr<Compiler> compiler,
              const MakeCollectives& make_collectives, Meetings& meetings);
   ~CudaDevice() override;
 
@@ -79,7 +82,7 @@ class CudaDevice final : public gpu::Device {
   bool warm_up(const Kernel& kernel, const GpuRequest& request, const GpuKernel& description);
   void check_progress();
 
-  int number_;
+  int number_, module_;
   std::thread::id thread_ = std::this_thread::get_id();
   Abort abort_;
   Meetings& meetings_;

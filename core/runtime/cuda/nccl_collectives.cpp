@@ -141,13 +141,14 @@ class NcclCommunicator {
 
 class NcclCollectives final : public Collectives {
  public:
-  NcclCollectives(int rank, NcclMeetings& meetings, const Abort& abort, bool captured)
-      : rank_(rank), captured_(captured), meetings_(meetings), abort_(abort) {}
+  NcclCollectives(int rank, int module, NcclMeetings& meetings, const Abort& abort, bool captured)
+      : rank_(rank), module_(module), captured_(captured), meetings_(meetings), abort_(abort) {}
 
   int join(int key, std::span<const int> ranks) override {
     const std::size_t position = position_of(rank_, ranks);
-    auto meeting = meetings_.of.get(
-        key, ranks, [&] { return std::make_shared<NcclMeeting>(std::vector<int>(ranks.begin(), ranks.end())); });
+    auto meeting = meetings_.of.get(module_, key, ranks, [&] {
+      return std::make_shared<NcclMeeting>(std::vector<int>(ranks.begin(), ranks.end()));
+    });
     auto communicator = std::make_unique<NcclCommunicator>(std::move(meeting), position, abort_, meetings_.lookout);
     NcclCommunicator& added = *communicator;
     {
@@ -174,7 +175,7 @@ class NcclCollectives final : public Collectives {
  private:
   NcclCommunicator& at(int communicator) const { return *all_[static_cast<std::size_t>(communicator)]; }
 
-  int rank_;
+  int rank_, module_;
   bool captured_;
   NcclMeetings& meetings_;
   const Abort& abort_;
@@ -184,9 +185,16 @@ class NcclCollectives final : public Collectives {
 
 }  // namespace
 
-std::unique_ptr<Collectives> make_nccl_collectives(int rank, NcclMeetings& meetings, const Abort& abort,
+std::unique_ptr<Collectives> make_nccl_collectives(int rank, int module, NcclMeetings& meetings, const Abort& abort,
                                                    bool captured) {
-  return std::make_unique<NcclCollectives>(rank, meetings, abort, captured);
+  return std::make_unique<NcclCollectives>(rank, module, meetings, abort, captured);
+}
+
+// Of a communicator that does not block, NCCL makes each call on a thread of its own.
+ncclConfig_t communicator_config() {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 1;
+  return config;
 }
 
 }  // namespace pmaptrain::cuda

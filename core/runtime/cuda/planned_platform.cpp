@@ -76,7 +76,7 @@ class PlannedPlatform final : public gpu::Platform {
 
   int devices() const override { return 1; }
   gpu::Properties properties(int) const override { return properties_; }
-  std::unique_ptr<gpu::Device> open(int) override {
+  std::unique_ptr<gpu::Device> open(int, int) override {
     return std::make_unique<PlannedDevice>(
         Libraries(properties_.compute_capability, generate_, compiler_, description_));
   }

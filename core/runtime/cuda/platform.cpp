@@ -73,11 +73,11 @@ class CudaPlatform final : public gpu::Platform {
     return properties;
   }
   std::string description(int device) const override { return properties_for_planning(device); }
-  std::unique_ptr<gpu::Device> open(int device) override {
-    const auto make_collectives = [this, device](const Abort& abort) {
-      return make_nccl_collectives(device, communicators_, abort, captures_collectives());
+  std::unique_ptr<gpu::Device> open(int device, int module) override {
+    const auto make_collectives = [this, device, module](const Abort& abort) {
+      return make_nccl_collectives(device, module, communicators_, abort, captures_collectives());
     };
-    return std::make_unique<CudaDevice>(device, device, generate_, compiler_, make_collectives, meetings_);
+    return std::make_unique<CudaDevice>(device, module, device, generate_, compiler_, make_collectives, meetings_);
   }
 
  private:
@@ -104,11 +104,11 @@ class VirtualPlatform final : public gpu::Platform {
     return properties;
   }
   std::string description(int) const override { return properties_for_planning(0); }
-  std::unique_ptr<gpu::Device> open(int device) override {
-    const auto make_collectives = [this, device](const Abort& abort) {
-      return make_virtual_collectives(device, communicators_, abort);
+  std::unique_ptr<gpu::Device> open(int device, int module) override {
+    const auto make_collectives = [this, device, module](const Abort& abort) {
+      return make_virtual_collectives(device, module, communicators_, abort);
     };
-    return std::make_unique<CudaDevice>(device, 0, generate_, compiler_, make_collectives, meetings_);
+    return std::make_unique<CudaDevice>(device, module, 0, generate_, compiler_, make_collectives, meetings_);
   }
 
  private:

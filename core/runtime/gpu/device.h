@@ -171,8 +171,10 @@ class Platform {
   virtual Properties properties(int device) const = 0;
   // The same as cuDNN's JSON, for ModuleOptions::planned_for.
   virtual std::string description(int) const { return {}; }
-  // To be called, and the device to be used, on the thread that it belongs to. Its number is its rank.
-  virtual std::unique_ptr<Device> open(int device) = 0;
+  // To be called, and the device to be used, on the thread that it belongs to. Its number is its rank among the devices
+  // of a module, which is a number too: those of other modules, on the same GPUs, meet and join among themselves. Only
+  // one module at a time may have collectives under way, and then no other one may begin or end.
+  virtual std::unique_ptr<Device> open(int device, int module = 0) = 0;
 };
 
 }  // namespace pmaptrain::gpu

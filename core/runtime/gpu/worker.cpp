@@ -63,10 +63,10 @@ void Progress::wait(std::int64_t ticket) {
   if (failure_ && failed_ <= ticket) std::rethrow_exception(failure_);
 }
 
-Worker::Worker(Platform& platform, int gpu, Progress& progress, std::function<std::unique_ptr<Executor>(Device&)> make,
-               std::function<void(const std::string&)> failed)
+Worker::Worker(Platform& platform, int gpu, int module, Progress& progress,
+               std::function<std::unique_ptr<Executor>(Device&)> make, std::function<void(const std::string&)> failed)
     : gpu_(gpu), progress_(progress), failed_(std::move(failed)) {
-  thread_ = std::thread([this, &platform, make = std::move(make)] { run(platform, make); });
+  thread_ = std::thread([this, &platform, module, make = std::move(make)] { run(platform, module, make); });
 }
 
 Worker::~Worker() {
@@ -113,9 +113,9 @@ void Worker::abort(const std::string& reason) noexcept {
   if (device_) device_->abort(reason);
 }
 
-void Worker::run(Platform& platform, const std::function<std::unique_ptr<Executor>(Device&)>& make) {
+void Worker::run(Platform& platform, int module, const std::function<std::unique_ptr<Executor>(Device&)>& make) {
   try {
-    std::unique_ptr<Device> device = platform.open(gpu_);
+    std::unique_ptr<Device> device = platform.open(gpu_, module);
     {
       const std::lock_guard lock(mutex_);
       device_ = std::move(device);

@@ -45,10 +45,10 @@ class Progress {
 
 class Worker {
  public:
-  // Opens the device on the new thread and lets `make` set up its executor there. `failed` is called with what a work
-  // has failed by, once for the module.
-  Worker(Platform& platform, int gpu, Progress& progress, std::function<std::unique_ptr<Executor>(Device&)> make,
-         std::function<void(const std::string&)> failed);
+  // Opens the device of the module on the new thread and lets `make` set up its executor there. `failed` is called with
+  // what a work has failed by, once for the module.
+  Worker(Platform& platform, int gpu, int module, Progress& progress,
+         std::function<std::unique_ptr<Executor>(Device&)> make, std::function<void(const std::string&)> failed);
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
@@ -74,7 +74,7 @@ class Worker {
     std::function<void(Executor&)> work, finish;
   };
 
-  void run(Platform& platform, const std::function<std::unique_ptr<Executor>(Device&)>& make);
+  void run(Platform& platform, int module, const std::function<std::unique_ptr<Executor>(Device&)>& make);
   // After a failure, on the worker's thread: nothing comes any more that collectives of this GPU wait for, and they may
   // hold other GPUs inside of calls.
   void end_collectives();
