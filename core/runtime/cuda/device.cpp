@@ -74,13 +74,11 @@ CudaDevice::CudaDevice(int number, int module, int gpu, Generate generate, std::
       collectives_(make_collectives(abort_)),
       makes_graphs_(gpu::wanted_graphs() != gpu::Graphs::off) {
   check(load_folds(), "loading kernels");
-  // Collectives are few blocks that other GPUs wait for: theirs are the next places that become free on the GPU.
   int least = 0, greatest = 0;
   check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "asking for the priorities of streams");
   for (std::size_t i = 0; i < streams_.size(); ++i) {
-    const bool is_first = i == static_cast<std::size_t>(gpu::Stream::communicate);
-    check(cudaStreamCreateWithPriority(streams_[i].create(), cudaStreamNonBlocking, is_first ? greatest : least),
-          "creating a stream");
+    const int priority = priority_of(static_cast<gpu::Stream>(i), least, greatest);
+    check(cudaStreamCreateWithPriority(streams_[i].create(), cudaStreamNonBlocking, priority), "creating a stream");
     orders_[i] = make_event();
   }
 }

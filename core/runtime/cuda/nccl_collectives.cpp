@@ -25,8 +25,8 @@ ncclDataType_t nccl_type(DType dtype) {
   return ncclUint8;
 }
 
-// One that blocks: of another one, NCCL makes each call on a thread of its own. A call may be held up by a rank that
-// does not come, so a communicator is ended by other threads without a lock that this one holds while it calls.
+// It blocks, as communicator_config() says. A call may be held up by a rank that does not come, so a communicator is
+// ended by other threads without a lock that this one holds while it calls.
 class NcclCommunicator {
  public:
   // Waits until the other ranks have come.
@@ -53,8 +53,7 @@ class NcclCommunicator {
   void begin() {
     abort_.check();
     call(beginning(), [&] {
-      ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-      config.blocking = 1;
+      ncclConfig_t config = communicator_config();
       return ncclCommInitRankConfig(&communicator_, static_cast<int>(ranks().size()), id_, static_cast<int>(position_),
                                     &config);
     });
