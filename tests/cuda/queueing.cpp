@@ -6,7 +6,10 @@
 #include <chrono>
 #include <cmath>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <span>
 #include <string>
 #include <thread>
@@ -396,6 +399,34 @@ TEST_CASE("no GPU ends while others run a collective without it, or fail", "[cud
       CHECK(take_misuse(platform) == "");
     }
   }
+}
+
+TEST_CASE("after a failure each GPU's thread ends its own collectives, though it has nothing to do", "[cuda]") {
+  CallCounts counts;
+  std::mutex mutex;
+  std::map<int, std::thread::id> threads;
+  std::set<int> ended;
+  counts.before_replay = [&](int device) {
+    const std::lock_guard lock(mutex);
+    threads[device] = std::this_thread::get_id();
+  };
+  counts.at_abort = [&](int device) {
+    const std::lock_guard lock(mutex);
+    if (threads[device] == std::this_thread::get_id()) ended.insert(device);
+  };
+  const auto platform = make_counted(make_emulated({.devices = 4}), counts);
+  gpu::GpuModule gpus({{{"test", summing(), 1}}}, *platform, 4, {4, {}, by_reference});
+  Module& module = gpus;
+  module.wait(module.submit(0, 0));
+  std::vector<std::byte> too_few(1);
+  CHECK_THROWS_AS(module.wait(module.read(module.output(0, "s"), {0, 0}, too_few, 1000)), Error);
+  const auto all_have_ended = [&] {
+    const std::lock_guard lock(mutex);
+    return ended.size() == 4;
+  };
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!all_have_ended() && std::chrono::steady_clock::now() < give_up) std::this_thread::yield();
+  CHECK(all_have_ended());
 }
 
 TEST_CASE("a GPU that fails ends its own collective, which may hold another one inside of a call", "[cuda]") {

@@ -110,6 +110,7 @@ void Worker::abort(const std::string& reason) noexcept {
   if (thread_.get_id() == std::this_thread::get_id()) return;
   const std::lock_guard lock(mutex_);
   is_aborted_ = true;
+  changed_.notify_all();
   if (device_) device_->abort(reason);
 }
 
@@ -147,7 +148,15 @@ void Worker::end_collectives() {
 
 std::optional<Worker::Item> Worker::next(bool wait) {
   std::unique_lock lock(mutex_);
-  if (wait) changed_.wait(lock, [&] { return ends_ || !queue_.empty(); });
+  const auto is_due = [&] { return ends_ || !queue_.empty(); };
+  if (wait) changed_.wait(lock, [&] { return is_due() || is_aborted_; });
+  if (wait && !is_due()) {
+    // Another GPU has failed while there is nothing to do.
+    lock.unlock();
+    end_collectives();
+    lock.lock();
+    changed_.wait(lock, is_due);
+  }
   if (queue_.empty()) return std::nullopt;
   Item item = std::move(queue_.front());
   queue_.pop_front();
