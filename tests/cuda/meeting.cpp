@@ -16,8 +16,8 @@ std::string error_of_waiting(gpu::Meeting& meeting, std::size_t position, const 
   try {
     meeting.come(position, abort, "all_gather 7", [] {});
   } catch (const Error& error) {
-    CHECK(error.status() == ExitStatus::failed);
-    return error.diagnostics().front().message;
+    // Not by CHECK: several threads may be here.
+    return error.status() == ExitStatus::failed ? error.diagnostics().front().message : "another status";
   }
   return "nothing";
 }
