@@ -77,17 +77,19 @@ class CountedDevice final : public gpu::Device {
     if (counts_.graphs_that_work-- == 0) fail_running("planted: a graph cannot be made");
     return device_->capture(record);
   }
-  void replay(gpu::Graph graph) override {
-    counts_.queue("replay");
-    if (counts_.before_replay) counts_.before_replay(number_);
-    ++replays_;
+  void replay_calls(gpu::Graph graph, int first, int count) override {
+    if (first == 0) {
+      counts_.queue("replay");
+      if (counts_.before_replay) counts_.before_replay(number_);
+    }
+    calls_ += count;
     int most = counts_.most_in_flight;
-    while (replays_ - done_ > most && !counts_.most_in_flight.compare_exchange_weak(most, replays_ - done_)) continue;
-    device_->replay(graph);
+    while (calls_ - done_ > most && !counts_.most_in_flight.compare_exchange_weak(most, calls_ - done_)) continue;
+    device_->replay_calls(graph, first, count);
   }
   gpu::Mark mark(gpu::Stream stream) override {
     const gpu::Mark mark = device_->mark(stream);
-    if (stream == gpu::Stream::compute) replays_at_[mark.number] = replays_;
+    if (stream == gpu::Stream::compute) calls_at_[mark.number] = calls_;
     return mark;
   }
   bool poll(gpu::Mark mark) override {
@@ -121,18 +123,18 @@ class CountedDevice final : public gpu::Device {
 
  private:
   void know_done(gpu::Mark mark) {
-    const auto found = replays_at_.find(mark.number);
-    if (found == replays_at_.end()) return;
+    const auto found = calls_at_.find(mark.number);
+    if (found == calls_at_.end()) return;
     done_ = std::max(done_, found->second);
-    replays_at_.erase(replays_at_.begin(), std::next(found));
+    calls_at_.erase(calls_at_.begin(), std::next(found));
   }
 
   std::unique_ptr<gpu::Device> device_;
   const int number_;
   CallCounts& counts_;
   bool next_is_before_ = false;
-  int replays_ = 0, done_ = 0;
-  std::map<std::int64_t, int> replays_at_;  // by mark
+  int calls_ = 0, done_ = 0;              // of graphs
+  std::map<std::int64_t, int> calls_at_;  // by mark
 };
 
 class CountedPlatform final : public gpu::Platform {
@@ -142,8 +144,8 @@ class CountedPlatform final : public gpu::Platform {
 
   int devices() const override { return platform_->devices(); }
   gpu::Properties properties(int device) const override { return platform_->properties(device); }
-  std::unique_ptr<gpu::Device> open(int device) override {
-    return std::make_unique<CountedDevice>(platform_->open(device), device, counts_);
+  std::unique_ptr<gpu::Device> open(int device, int module) override {
+    return std::make_unique<CountedDevice>(platform_->open(device, module), device, counts_);
   }
 
  private:

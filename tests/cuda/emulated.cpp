@@ -20,16 +20,9 @@ class EmulatedPlatform final : public gpu::Platform {
     return {"emulated GPU", 90, machine_->options.memory, 0, {}};
   }
 
-  std::unique_ptr<gpu::Device> open(int device) override {
+  std::unique_ptr<gpu::Device> open(int device, int module) override {
     check(device);
-    {
-      const std::lock_guard lock(machine_->mutex);
-      if (machine_->open[static_cast<std::size_t>(device)]) {
-        fail_running("device " + std::to_string(device) + " is open already");
-      }
-      machine_->open[static_cast<std::size_t>(device)] = true;
-    }
-    return std::make_unique<emulation::EmulatedDevice>(machine_, device);
+    return std::make_unique<emulation::EmulatedDevice>(machine_, machine_->open(module, device));
   }
 
   void check_host(bool writes, gpu::Range range) const {

@@ -14,7 +14,8 @@ namespace pmaptrain::test {
 struct Emulation {
   int devices = 1;
   std::size_t memory = std::size_t{1} << 30;  // of each device
-  unsigned seed = 0;  // of what the real thing leaves open: the order of a sum, when poll() says yes
+  unsigned seed = 0;   // of what the real thing leaves open: the order of a sum, when poll() says yes
+  bool graphs = true;  // a graph is one launch; else a replay makes each call that was recorded
   std::chrono::milliseconds patience{10'000};  // how long a rank waits for the others
   // Planted: from its collective of this number on (counted over all communicators, from 0) a rank no longer comes.
   int lost_rank = -1;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <barrier>
 #include <chrono>
 #include <cstring>
 #include <functional>
@@ -26,14 +27,15 @@ using gpu::Collective;
 using gpu::Stream;
 using test::contains;
 
-// What each of the platform's devices, on a thread of its own, failed with; empty where it did not.
-std::vector<std::string> on_threads(gpu::Platform& platform, const std::function<void(gpu::Device&, int)>& action) {
+// What each of the platform's devices, on a thread of its own, failed with; empty where it did not. `action` ends it.
+using WithDevice = std::function<void(std::unique_ptr<gpu::Device>, int)>;
+std::vector<std::string> on_threads_ending(gpu::Platform& platform, const WithDevice& action) {
   std::vector<std::string> failures(static_cast<std::size_t>(platform.devices()));
   std::vector<std::thread> threads;
   for (int number = 0; number < platform.devices(); ++number) {
     threads.emplace_back([&, number] {
       try {
-        action(*platform.open(number), number);
+        action(platform.open(number), number);
       } catch (const Error& error) {
         failures[static_cast<std::size_t>(number)] = error.diagnostics().front().message;
       }
@@ -41,6 +43,26 @@ std::vector<std::string> on_threads(gpu::Platform& platform, const std::function
   }
   for (std::thread& thread : threads) thread.join();
   return failures;
+}
+
+// They end when all have done that.
+std::vector<std::string> on_threads(gpu::Platform& platform, const std::function<void(gpu::Device&, int)>& action) {
+  std::barrier all(platform.devices());
+  std::atomic<bool> has_failed = false;
+  return on_threads_ending(platform, [&](std::unique_ptr<gpu::Device> device, int number) {
+    std::string failure;
+    try {
+      action(*device, number);
+    } catch (const Error& error) {
+      failure = error.diagnostics().front().message;
+      has_failed = true;
+    }
+    all.arrive_and_wait();
+    if (has_failed) device->abort("another device has failed");
+    all.arrive_and_wait();
+    device.reset();
+    if (!failure.empty()) fail_running(failure);
+  });
 }
 
 // Some elements on each of `devices` devices, which have all allocated them, and what one gets of them.
@@ -320,6 +342,80 @@ TEST_CASE("a call that may wait for other devices needs an order on the host wit
       CHECK(contains(wrong, name + " of device 0"));
       CHECK(contains(wrong, "all_gather of 4 bytes of f32 in communicator {0,1} on stream communicate of device 1"));
     }
+  }
+}
+
+TEST_CASE("a device ends when the host knows that all collectives are done, and none follows", "[cuda]") {
+  const auto misuse_of = [](bool waits, bool gathers_later) {
+    const auto platform = test::make_emulated({.devices = 3, .patience = 200ms});
+    std::barrier step(3);
+    const auto failures = on_threads_ending(*platform, [&](std::unique_ptr<gpu::Device> device, int number) {
+      const std::array others{1, 2};
+      const auto group = number == 0 ? gpu::Communicator{} : device->join(0, others);
+      Exchange<float> exchange(*device, 3, {1}, 2);
+      const auto gather = [&] {
+        device->collective(Stream::communicate, group, Collective::all_gather, DType::f32, exchange.to, exchange.from,
+                           4);
+        if (waits) device->wait(device->mark(Stream::communicate));
+      };
+      if (number > 0) gather();
+      step.arrive_and_wait();
+      if (number == 0) device.reset();
+      step.arrive_and_wait();
+      if (number > 0 && gathers_later) gather();
+    });
+    return test::take_misuse(*platform) + failures[1];
+  };
+  CHECK(misuse_of(true, false).empty());
+  CHECK(
+      contains(misuse_of(false, false), "device 0 ends while all_gather of 4 bytes of f32 in communicator {1,2} on "));
+  CHECK(
+      contains(misuse_of(true, true), "device 0 has ended before all_gather of 4 bytes of f32 in communicator {1,2}"));
+}
+
+TEST_CASE("no module begins, ends or runs collectives while another one may have some under way", "[cuda]") {
+  const auto told_by = [](bool waits, const std::function<void(gpu::Platform&)>& other) {
+    const auto platform = test::make_emulated({.devices = 2, .patience = 200ms});
+    std::barrier step(2);
+    std::string failure;
+    on_threads_ending(*platform, [&](std::unique_ptr<gpu::Device> device, int number) {
+      const auto group = device->join(0, std::array{0, 1});
+      Exchange<float> exchange(*device, 2, {1}, 2);
+      device->collective(Stream::communicate, group, Collective::all_gather, DType::f32, exchange.to, exchange.from, 4);
+      if (waits) device->wait(device->mark(Stream::communicate));
+      step.arrive_and_wait();
+      try {
+        if (number == 0) other(*platform);
+      } catch (const Error& error) {
+        failure = error.diagnostics().front().message;
+      }
+      step.arrive_and_wait();
+    });
+    return failure + test::take_misuse(*platform);
+  };
+  const auto begins = [](gpu::Platform& platform) { platform.open(0, 1)->allocate(16); };
+  const auto ends = [](gpu::Platform& platform) { platform.open(0, 1); };
+  CHECK(told_by(true, begins).empty());
+  CHECK(told_by(true, ends).empty());
+  const std::string gather = "all_gather of 4 bytes of f32 in communicator {0,1} on stream communicate of device ";
+  CHECK(contains(told_by(false, begins), "allocate() of device 0 may wait for " + gather));
+  CHECK(contains(told_by(false, ends), "device 0 ends while " + gather));
+}
+
+TEST_CASE("after a failure a device ends when all ranks have ended their collectives", "[cuda]") {
+  for (const bool waits : {true, false}) {
+    const auto platform = test::make_emulated({.devices = 2});
+    std::barrier step(2);
+    on_threads_ending(*platform, [&](std::unique_ptr<gpu::Device> device, int number) {
+      device->join(0, std::array{0, 1});
+      step.arrive_and_wait();
+      if (number == 0 || waits) device->abort("a kernel has failed");
+      step.arrive_and_wait();
+      if (number == 0) device.reset();
+      step.arrive_and_wait();
+      device.reset();
+    });
+    CHECK(test::take_misuse(*platform) == (waits ? "" : "device 0 ends while device 1 has not ended its collectives"));
   }
 }
 

@@ -41,21 +41,41 @@ struct Part {
 
 }  // namespace
 
-EmulatedDevice::EmulatedDevice(std::shared_ptr<Machine> machine, int number)
+EmulatedDevice::EmulatedDevice(std::shared_ptr<Machine> machine, Opened opened)
     : machine_(std::move(machine)),
-      number_(number),
+      opened_(opened),
+      number_(opened.number),
+      module_(machine_->of(opened.module)),
       thread_(std::this_thread::get_id()),
-      random_(machine_->options.seed * 1024 + static_cast<unsigned>(number)) {}
+      random_(machine_->options.seed * 1024 + static_cast<unsigned>(number_)) {}
 
 // As on CUDA, it waits for its own streams first.
 EmulatedDevice::~EmulatedDevice() {
+  const bool is_aborted = module_.rendezvous.is_aborted(number_);
   const std::lock_guard lock(machine_->mutex);
   for (const Clock& clock : clocks_) machine_->host.join(clock);
-  if (const std::string used = machine_->memory.free_all_of(number_, machine_->host); !used.empty()) {
-    machine_->misuse = used;
+  std::string begun = is_aborted ? "" : module_.host_order.under_way(machine_->host);
+  if (begun.empty()) begun = machine_->under_way_elsewhere(opened_.module);
+  if (!begun.empty()) begun = "device " + std::to_string(number_) + " ends while " + begun + " may run";
+  for (const std::string& wrong :
+       {begun, is_aborted ? ends_before_others() : "", machine_->memory.free_all_of(opened_.id, machine_->host)}) {
+    if (!wrong.empty()) machine_->misuse = wrong;
   }
-  machine_->host_order.closed(number_);
-  machine_->open[static_cast<std::size_t>(number_)] = false;
+  module_.host_order.ends(number_);
+  module_.open.erase(number_);
+}
+
+// A collective of this device, which it has aborted itself, may run until all ranks have done so.
+std::string EmulatedDevice::ends_before_others() const {
+  if (!module_.has_ended_collectives.contains(number_)) return {};
+  for (const auto& group : communicators_) {
+    for (const int rank : group->ranks) {
+      if (!module_.open.contains(rank) || module_.has_ended_collectives.contains(rank)) continue;
+      return "device " + std::to_string(number_) + " ends while device " + std::to_string(rank) +
+             " has not ended its collectives";
+    }
+  }
+  return {};
 }
 
 // A graph continues the stream compute and has lanes of its own for the others.
@@ -68,7 +88,7 @@ void EmulatedDevice::enter() const {
   if (std::this_thread::get_id() != thread_) {
     fail_running("device " + std::to_string(number_) + " is used on another thread than the one that opened it");
   }
-  machine_->rendezvous.check_aborted(number_);
+  module_.rendezvous.check_aborted(number_);
 }
 
 void EmulatedDevice::enter_outside_capture(const char* call) const {
@@ -80,7 +100,11 @@ void EmulatedDevice::enter_outside_capture(const char* call) const {
 void EmulatedDevice::enter_alone(const char* call) {
   enter_outside_capture(call);
   const std::lock_guard lock(machine_->mutex);
-  machine_->host_order.may_wait_for_others(number_, host_, std::string(call) + " of device " + std::to_string(number_));
+  const std::string what = std::string(call) + " of device " + std::to_string(number_);
+  module_.host_order.may_wait_for_others(opened_, host_, what);
+  if (const std::string begun = machine_->under_way_elsewhere(opened_.module); !begun.empty()) {
+    fail_running(what + " may wait for " + begun);
+  }
 }
 
 std::shared_ptr<const std::string> EmulatedDevice::describe(const std::string& call, Stream stream) const {
@@ -91,13 +115,13 @@ std::shared_ptr<const std::string> EmulatedDevice::describe(const std::string& c
 std::byte* EmulatedDevice::allocate(std::size_t bytes) {
   enter_alone("allocate()");
   const std::lock_guard lock(machine_->mutex);
-  return machine_->memory.allocate(number_, bytes);
+  return machine_->memory.allocate({opened_.id, number_}, bytes);
 }
 
 std::byte* EmulatedDevice::pinned(std::size_t bytes) {
   enter_alone("pinned()");
   const std::lock_guard lock(machine_->mutex);
-  return machine_->memory.pinned(number_, bytes);
+  return machine_->memory.pinned({opened_.id, number_}, bytes);
 }
 
 gpu::Prepared EmulatedDevice::prepare(const Op& op, const GpuRequest& request, const GpuKernel& kernel) {
@@ -181,13 +205,13 @@ void EmulatedDevice::fold(Stream stream, Fold fold, DType dtype, std::byte* to, 
 
 gpu::Communicator EmulatedDevice::join(int key, std::span<const int> ranks) {
   enter_alone("join()");
-  communicators_.push_back(machine_->rendezvous.join(number_, key, ranks));
+  communicators_.push_back(module_.rendezvous.join(number_, key, ranks));
   return {static_cast<int>(std::ssize(communicators_)) - 1};
 }
 
 void EmulatedDevice::meet(int devices) {
   enter_outside_capture("meet()");
-  machine_->rendezvous.meet(machine_->rendezvous.first(devices), number_, "meet", &host_, [&](Rendezvous::Parts parts) {
+  module_.rendezvous.meet(module_.rendezvous.first(devices), number_, "meet", &host_, [&](Rendezvous::Parts parts) {
     Clock joined;
     for (void* const part : parts) joined.join(*static_cast<Clock*>(part));
     for (void* const part : parts) *static_cast<Clock*>(part) = joined;
@@ -214,14 +238,17 @@ void EmulatedDevice::collective(Stream stream, gpu::Communicator communicator, g
 
   work.run = [this, group, gathers, dtype, to, from, bytes, ranks, call, what = work.what](const Call&, Clock& clock) {
     const test::Emulation& options = machine_->options;
-    if (number_ == options.lost_rank && collectives_++ >= options.lost_from) machine_->rendezvous.hang(number_);
+    if (number_ == options.lost_rank && collectives_++ >= options.lost_from) module_.rendezvous.hang(number_);
     if (ranks > 1) {
       const std::lock_guard lock(machine_->mutex);
-      machine_->host_order.begins_collective(number_, host_, *what);
+      module_.host_order.begins_collective(opened_, host_, *what);
+      if (const std::string begun = machine_->under_way_elsewhere(opened_.module); !begun.empty()) {
+        fail_running(*what + " is begun while " + begun + " may run: GPUs may take them in different orders");
+      }
       clock.join(host_);
     }
     Part mine{&clock, to, from};
-    machine_->rendezvous.meet(*group, number_, call, &mine, [&](Rendezvous::Parts parts) {
+    module_.rendezvous.meet(*group, number_, call, &mine, [&](Rendezvous::Parts parts) {
       Clock joined;
       std::vector<const std::byte*> arrays;
       for (void* const part : parts) {
@@ -250,7 +277,7 @@ void EmulatedDevice::collective(Stream stream, gpu::Communicator communicator, g
 void EmulatedDevice::issue(Work work, bool pinned_allowed) {
   {
     const std::lock_guard lock(machine_->mutex);
-    machine_->memory.check_owner(*work.what, number_, work.accesses, pinned_allowed);
+    machine_->memory.check_owner(*work.what, opened_.id, work.accesses, pinned_allowed);
   }
   if (!capture_) return carry_out(work, lane_of(work.stream, false));
   const auto stream = static_cast<std::size_t>(work.stream);
@@ -267,7 +294,7 @@ void EmulatedDevice::carry_out(const Work& work, std::size_t lane) {
   Call call;
   {
     const std::lock_guard lock(machine_->mutex);
-    const std::size_t global_lane = static_cast<std::size_t>(number_) * lanes + lane;
+    const std::size_t global_lane = opened_.lane(lane);
     clock.join(host_);
     clock.tick(global_lane);
     call = {global_lane, clock.at(global_lane), work.what};
@@ -310,23 +337,29 @@ gpu::Graph EmulatedDevice::capture(const std::function<void()>& record) {
                  std::string("order(") + name_of(stream) + ", compute) after its last call");
   }
   graphs_.push_back(std::move(capture_->calls));
-  return {static_cast<int>(std::ssize(graphs_)) - 1};
+  const int calls = machine_->options.graphs ? 1 : static_cast<int>(std::ssize(graphs_.back()));
+  return {static_cast<int>(std::ssize(graphs_)) - 1, calls};
 }
 
-void EmulatedDevice::replay(gpu::Graph graph) {
+void EmulatedDevice::replay_calls(gpu::Graph graph, int first, int count) {
   enter_outside_capture("replay()");
   if (graph.number < 0 || graph.number >= std::ssize(graphs_)) {
     fail_running("device " + std::to_string(number_) + " has no graph " + std::to_string(graph.number));
   }
+  const Recorded& all = graphs_[static_cast<std::size_t>(graph.number)];
+  const auto recorded_calls = machine_->options.graphs ? std::span(all)
+                                                       : std::span(all).subspan(static_cast<std::size_t>(first),
+                                                                                static_cast<std::size_t>(count));
   // The other lanes begin where they are forked, and know nothing of earlier replays.
   for (const Stream stream : {Stream::communicate, Stream::copy}) {
+    if (first > 0) break;
     const std::size_t lane = lane_of(stream, true);
-    const std::size_t global_lane = static_cast<std::size_t>(number_) * lanes + lane;
+    const std::size_t global_lane = opened_.lane(lane);
     const std::uint64_t calls = clocks_[lane].at(global_lane);
     clocks_[lane] = {};
     clocks_[lane].set(global_lane, calls);
   }
-  for (const auto& recorded : graphs_[static_cast<std::size_t>(graph.number)]) {
+  for (const auto& recorded : recorded_calls) {
     if (const auto* const work = std::get_if<Work>(&recorded)) {
       carry_out(*work, lane_of(work->stream, true));
     } else {
@@ -405,6 +438,12 @@ void EmulatedDevice::end_range() {
   if (--ranges_ < 0) fail_running("a range ends on device " + std::to_string(number_) + " that did not begin");
 }
 
-void EmulatedDevice::abort(const std::string& reason) noexcept { machine_->rendezvous.abort(number_, reason); }
+void EmulatedDevice::abort(const std::string& reason) noexcept {
+  module_.rendezvous.abort(number_, reason);
+  if (std::this_thread::get_id() != thread_) return;
+  graphs_.clear();
+  const std::lock_guard lock(machine_->mutex);
+  module_.has_ended_collectives.insert(number_);
+}
 
 }  // namespace pmaptrain::emulation

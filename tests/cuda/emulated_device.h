@@ -25,7 +25,7 @@ using gpu::Stream;
 
 class EmulatedDevice final : public gpu::Device {
  public:
-  EmulatedDevice(std::shared_ptr<Machine> machine, int number);
+  EmulatedDevice(std::shared_ptr<Machine> machine, Opened opened);
   ~EmulatedDevice() override;
 
   std::byte* allocate(std::size_t bytes) override;
@@ -43,7 +43,7 @@ class EmulatedDevice final : public gpu::Device {
   void begin_range(const std::string& name) override;
   void end_range() override;
   gpu::Graph capture(const std::function<void()>& record) override;
-  void replay(gpu::Graph graph) override;
+  void replay_calls(gpu::Graph graph, int first, int count) override;
   gpu::Mark mark(Stream stream) override;
   bool poll(gpu::Mark mark) override;
   void wait(gpu::Mark mark) override;
@@ -73,6 +73,7 @@ class EmulatedDevice final : public gpu::Device {
     std::array<Clock, gpu::streams> seen;
   };
 
+  std::string ends_before_others() const;
   void enter() const;                                  // each call begins with it
   void enter_outside_capture(const char* call) const;  // those that a capture cannot have
   void enter_alone(const char* call);                  // so, too; those that may wait for other devices
@@ -84,7 +85,9 @@ class EmulatedDevice final : public gpu::Device {
   void host_knows(gpu::Mark mark);
 
   const std::shared_ptr<Machine> machine_;
+  const Opened opened_;
   const int number_;
+  OfModule& module_;
   const std::thread::id thread_;
   std::mt19937 random_;
   std::array<Clock, lanes> clocks_;

@@ -5,33 +5,66 @@
 
 namespace pmaptrain::emulation {
 
-void HostOrder::may_wait_for_others(int number, Clock& known, const std::string& what) {
-  call(number, known, what, waiting_, beginning_);
+void HostOrder::may_wait_for_others(const Opened& device, Clock& known, const std::string& what) {
+  call(device, known, what, waiting_, beginning_);
 }
 
-void HostOrder::begins_collective(int number, Clock& known, const std::string& what) {
-  call(number, known, what, beginning_, waiting_);
+void HostOrder::begins_collective(const Opened& device, Clock& known, const std::string& what) {
+  for (const int ended : ended_) {
+    fail_running("device " + std::to_string(ended) + " has ended before " + what + ": its end may wait for that",
+                 "all devices have done their work before the first one ends");
+  }
+  call(device, known, what, beginning_, waiting_);
 }
 
-void HostOrder::closed(int number) {
+void HostOrder::ends(int number) {
+  ended_.insert(number);
   waiting_.erase(number);
   beginning_.erase(number);
 }
 
-void HostOrder::call(int number, Clock& known, const std::string& what, HostCalls& same,
-                     const HostCalls& others) const {
-  for (const auto& [device, earlier] : others) {
-    if (device == number || known.at(first_lane_ + static_cast<std::size_t>(device)) >= earlier.number) continue;
+std::string HostOrder::under_way(const Clock& host) const {
+  for (const auto& [device, begun] : beginning_) {
+    if (host.at(begun.lane) < begun.number) return begun.what;
+  }
+  return {};
+}
+
+void HostOrder::call(const Opened& device, Clock& known, const std::string& what, HostCalls& same,
+                     const HostCalls& others) {
+  for (const auto& [number, earlier] : others) {
+    if (number == device.number || known.at(earlier.lane) >= earlier.number) continue;
     fail_running("no order on the host between " + earlier.what + " and " + what + ": each may wait for the other",
                  "Device::meet() before memory is allocated or a graph is captured, and after it");
   }
-  const std::size_t lane = first_lane_ + static_cast<std::size_t>(number);
-  known.tick(lane);
-  same[number] = {known.at(lane), what};
+  known.tick(device.host_lane());
+  same[device.number] = {device.host_lane(), known.at(device.host_lane()), what};
 }
 
 Machine::~Machine() {
   if (!misuse.empty()) FAIL_CHECK(misuse);
+}
+
+Opened Machine::open(int module, int device) {
+  const std::lock_guard lock(mutex);
+  OfModule& mine = modules.try_emplace(module, options).first->second;
+  if (!mine.open.insert(device).second) fail_running("device " + std::to_string(device) + " is open already");
+  mine.has_ended_collectives.erase(device);
+  mine.host_order.opened(device);
+  return {module, device, opened++};
+}
+
+OfModule& Machine::of(int module) {
+  const std::lock_guard lock(mutex);
+  return modules.at(module);
+}
+
+std::string Machine::under_way_elsewhere(int module) const {
+  for (const auto& [number, other] : modules) {
+    if (number == module) continue;
+    if (std::string begun = other.host_order.under_way(host); !begun.empty()) return begun + " of another module";
+  }
+  return {};
 }
 
 }  // namespace pmaptrain::emulation

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
-#include <vector>
 
 #include "tests/cuda/emulated.h"
 #include "tests/cuda/emulated_memory.h"
@@ -15,8 +15,18 @@
 namespace pmaptrain::emulation {
 
 // The lanes of a device are sequences of calls: its streams, and what a graph that is replayed has beside the stream
-// compute. Behind those of all devices there is one for the thread of each.
+// compute. Behind them there is one for its thread.
 inline constexpr std::size_t lanes = 2 * gpu::streams - 1;
+
+// A device as a module has opened it, from then to its end.
+struct Opened {
+  int module = 0;
+  int number = 0;
+  std::size_t id = 0;  // of all that were opened
+
+  std::size_t lane(std::size_t of_device) const { return id * (lanes + 1) + of_device; }
+  std::size_t host_lane() const { return lane(lanes); }
+};
 
 // On CUDA some calls of one device may wait for what others run: where memory is allocated, kernels are loaded, or
 // graphs are made. A collective ends only when the threads of all its ranks have begun it. So either kind of call has
@@ -24,46 +34,58 @@ inline constexpr std::size_t lanes = 2 * gpu::streams - 1;
 // the host has waited for the collective.
 class HostOrder {
  public:
-  explicit HostOrder(int devices) : first_lane_(lanes * static_cast<std::size_t>(devices)) {}
-
-  // Calls of device `number`, whose thread knows what `known` has. Throw Error (failed) where there is no order.
-  void may_wait_for_others(int number, Clock& known, const std::string& what);
-  void begins_collective(int number, Clock& known, const std::string& what);
-  void closed(int number);
+  // Calls of a device whose thread knows what `known` has. Throw Error (failed) where there is no order.
+  void may_wait_for_others(const Opened& device, Clock& known, const std::string& what);
+  void begins_collective(const Opened& device, Clock& known, const std::string& what);
+  void opened(int number) { ended_.erase(number); }
+  void ends(int number);
+  // A collective that `host` has not waited for; empty where there is none.
+  std::string under_way(const Clock& host) const;
 
  private:
   // The last call of a kind of each device: its number in the lane of the thread.
   struct HostCall {
+    std::size_t lane = 0;
     std::uint64_t number = 0;
     std::string what;
   };
   using HostCalls = std::map<int, HostCall>;
-  void call(int number, Clock& known, const std::string& what, HostCalls& same, const HostCalls& others) const;
+  static void call(const Opened& device, Clock& known, const std::string& what, HostCalls& same,
+                   const HostCalls& others);
 
-  std::size_t first_lane_;
   HostCalls waiting_, beginning_;
+  std::set<int> ended_;
+};
+
+// What the devices of a module share.
+struct OfModule {
+  explicit OfModule(const test::Emulation& emulation) : rendezvous(emulation.devices, emulation.patience) {}
+
+  std::set<int> open, has_ended_collectives;  // devices; aborted on its own thread
+  HostOrder host_order;
+  Rendezvous rendezvous;
 };
 
 struct Machine {
-  explicit Machine(const test::Emulation& emulation)
-      : options(emulation),
-        memory(emulation.memory),
-        open(static_cast<std::size_t>(emulation.devices)),
-        host_order(emulation.devices),
-        rendezvous(emulation.devices, emulation.patience) {}
+  explicit Machine(const test::Emulation& emulation) : options(emulation), memory(emulation.memory) {}
   // Fails the test case where `misuse` is not empty.
   ~Machine();
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
 
+  // Throws Error (failed) where the module has it already.
+  Opened open(int module, int device);
+  OfModule& of(int module);
+  // A collective of another module that the host has not waited for.
+  std::string under_way_elsewhere(int module) const;
+
   const test::Emulation options;
-  std::mutex mutex;  // of all but the rendezvous
+  std::mutex mutex;  // of all but each rendezvous
   Memory memory;
-  std::vector<bool> open;  // by device
-  Clock host;              // what any thread of the host has waited for
-  HostOrder host_order;
+  std::map<int, OfModule> modules;
+  std::size_t opened = 0;
+  Clock host;          // what any thread of the host has waited for
   std::string misuse;  // what was found where nothing can be thrown
-  Rendezvous rendezvous;
 };
 
 }  // namespace pmaptrain::emulation

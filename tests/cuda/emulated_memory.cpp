@@ -13,6 +13,10 @@ namespace {
 
 constexpr std::size_t alignment = 256;
 
+std::size_t rounded_up(std::size_t bytes) {
+  return (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
+}
+
 // A range that may be written, of memory that is known to be ours.
 std::byte* writable(Range range) { return const_cast<std::byte*>(range.begin); }
 
@@ -51,23 +55,24 @@ bool covered(Range range, const std::vector<Range>& others) {
   return at >= end;
 }
 
-std::byte* Memory::allocate(int device, std::size_t bytes) {
+std::byte* Memory::allocate(Owner owner, std::size_t bytes) {
+  const int device = owner.device;
   std::size_t& used = used_[device];
-  const std::size_t rounded = (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
+  const std::size_t rounded = rounded_up(bytes);
   if (rounded < bytes || rounded > limit_ - used) {
     fail_resource("out of memory on device " + std::to_string(device) + ": " + human_bytes(static_cast<double>(bytes)) +
                   " were asked for, and " + human_bytes(static_cast<double>(limit_ - used)) + " of " +
                   human_bytes(static_cast<double>(limit_)) + " are free");
   }
   used += rounded;
-  return add(device, bytes, false);
+  return add(owner, bytes, false);
 }
 
-std::byte* Memory::pinned(int device, std::size_t bytes) { return add(device, bytes, true); }
+std::byte* Memory::pinned(Owner owner, std::size_t bytes) { return add(owner, bytes, true); }
 
 // What lies before and after an allocation belongs to no other one, so an access beyond its end is found.
-std::byte* Memory::add(int device, std::size_t bytes, bool pinned) {
-  Block block{bytes, device, pinned, std::make_unique<std::byte[]>(bytes + 2 * alignment)};
+std::byte* Memory::add(Owner owner, std::size_t bytes, bool pinned) {
+  Block block{bytes, owner, pinned, std::make_unique<std::byte[]>(bytes + 2 * alignment)};
   const auto address = reinterpret_cast<std::uintptr_t>(block.storage.get());
   std::byte* const begin = block.storage.get() + (alignment - address % alignment);
   std::memset(begin, 0xff, bytes);
@@ -75,21 +80,21 @@ std::byte* Memory::add(int device, std::size_t bytes, bool pinned) {
   return begin;
 }
 
-std::string Memory::free_all_of(int device, const Clock& host) {
+std::string Memory::free_all_of(std::size_t id, const Clock& host) {
   std::string wrong;
   for (const auto& [begin, block] : blocks_) {
-    if (block.device != device) continue;
+    if (block.owner.id != id) continue;
+    if (!block.pinned) used_[block.owner.device] -= rounded_up(block.size);
     if (const auto used = block.history.conflict(true, 0, block.size, host)) {
-      wrong = std::string(block.pinned ? "pinned memory" : "memory") + " of device " + std::to_string(device) +
-              " is freed while " + *used->earlier.what + " uses it";
+      wrong = std::string(block.pinned ? "pinned memory" : "memory") + " of device " +
+              std::to_string(block.owner.device) + " is freed while " + *used->earlier.what + " uses it";
     }
   }
   std::erase_if(transfers_, [&](const Transfer& transfer) {
     return std::any_of(transfer.host.begin(), transfer.host.end(),
-                       [&](Range range) { return find(range.begin)->second.device == device; });
+                       [&](Range range) { return find(range.begin)->second.owner.id == id; });
   });
-  std::erase_if(blocks_, [&](const auto& block) { return block.second.device == device; });
-  used_[device] = 0;
+  std::erase_if(blocks_, [&](const auto& block) { return block.second.owner.id == id; });
   return wrong;
 }
 
@@ -105,7 +110,7 @@ bool Memory::is_pinned(const std::byte* address) const {
   return block != blocks_.end() && block->second.pinned;
 }
 
-void Memory::check_owner(const std::string& what, int device, const Accesses& accesses, bool pinned_allowed) const {
+void Memory::check_owner(const std::string& what, std::size_t id, const Accesses& accesses, bool pinned_allowed) const {
   for (const auto* const ranges : {&accesses.reads, &accesses.writes}) {
     for (const Range range : *ranges) {
       if (range.size == 0) continue;
@@ -115,8 +120,8 @@ void Memory::check_owner(const std::string& what, int device, const Accesses& ac
       if (entry.pinned && !pinned_allowed) {
         fail_running(what + " uses pinned memory of the host", "only copies may use pinned memory");
       }
-      if (!entry.pinned && entry.device != device) {
-        fail_running(what + " uses memory of device " + std::to_string(entry.device),
+      if (!entry.pinned && entry.owner.id != id) {
+        fail_running(what + " uses memory of device " + std::to_string(entry.owner.device),
                      "a call may use memory of its own device only; collectives move values between devices");
       }
       const std::size_t end = static_cast<std::size_t>(range.begin - begin) + range.size;

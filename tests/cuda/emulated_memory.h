@@ -29,13 +29,18 @@ class Memory {
   explicit Memory(std::size_t bytes_of_device) : limit_(bytes_of_device) {}
 
   // 256 bytes aligned, and 0xff in every byte, so a NaN in every float. Throws Error (resource).
-  std::byte* allocate(int device, std::size_t bytes);
-  std::byte* pinned(int device, std::size_t bytes);
+  // It belongs to a device as a module has opened it, and is of the device's number.
+  struct Owner {
+    std::size_t id = 0;
+    int device = 0;
+  };
+  std::byte* allocate(Owner owner, std::size_t bytes);
+  std::byte* pinned(Owner owner, std::size_t bytes);
   // Returns what is wrong with that: an access that the host has not waited for.
-  std::string free_all_of(int device, const Clock& host);
+  std::string free_all_of(std::size_t id, const Clock& host);
 
-  // Throws Error (failed) unless every range is memory of `device`, or pinned memory where that is allowed.
-  void check_owner(const std::string& what, int device, const Accesses& accesses, bool pinned_allowed) const;
+  // Throws Error (failed) unless every range is memory of this owner, or pinned memory where that is allowed.
+  void check_owner(const std::string& what, std::size_t id, const Accesses& accesses, bool pinned_allowed) const;
   bool is_pinned(const std::byte* address) const;
 
   // Throws Error (failed) where an earlier access has no order with one of these.
@@ -53,7 +58,7 @@ class Memory {
  private:
   struct Block {
     std::size_t size = 0;
-    int device = 0;
+    Owner owner = {};
     bool pinned = false;
     std::unique_ptr<std::byte[]> storage = {};
     History history = {};
@@ -66,7 +71,7 @@ class Memory {
     std::vector<std::byte> bytes;
   };
 
-  std::byte* add(int device, std::size_t bytes, bool pinned);
+  std::byte* add(Owner owner, std::size_t bytes, bool pinned);
   Blocks::const_iterator find(const std::byte* address) const;
   void settle(const Transfer& transfer) const;
   void settle_overlapping(const std::vector<Range>& ranges);

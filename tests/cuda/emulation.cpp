@@ -115,6 +115,18 @@ TEST_CASE("memory of a closed emulated device is free again", "[cuda]") {
   CHECK(contains(failure([&] { platform->open(0); }), "device 0 is open already"));
 }
 
+TEST_CASE("two modules open the same emulated device, each with memory of its own", "[cuda]") {
+  const auto platform = test::make_emulated({.memory = 4096});
+  const auto one = platform->open(0, 1), two = platform->open(0, 2);
+  CHECK(contains(failure([&] { platform->open(0, 2); }), "device 0 is open already"));
+  std::byte* const a = one->allocate(2048);
+  CHECK(contains(test::refusal([&] { two->allocate(2304); }, ExitStatus::resource), "2.0 KiB of 4.0 KiB are free"));
+  std::byte* const b = two->allocate(1024);
+  CHECK(contains(failure([&] { two->copy(Stream::compute, b, a, {16}); }), "uses memory of device 0"));
+  one->abort("one module has failed");
+  CHECK_NOTHROW(two->allocate(256));
+}
+
 TEST_CASE("two streams without an order race, and order() makes one", "[cuda]") {
   const auto platform = test::make_emulated({});
   Bench bench(*platform);

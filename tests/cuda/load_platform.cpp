@@ -1,6 +1,11 @@
 #include "core/runtime/gpu/load_platform.h"
 
+#include <dlfcn.h>
+
+#include <array>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "core/base/error.h"
 #include "core/runtime/backends.h"
@@ -73,6 +78,35 @@ TEST_CASE("the module lists the GPUs, or says why there are none", "[cuda][modul
     CHECK(gpus.none_because == "there is no NVIDIA driver");
     CHECK(contains(gpus.help, "install the driver"));
   }
+}
+
+TEST_CASE("communicators block, and collectives have the greatest priority", "[cuda][module]") {
+  const std::string module = cuda_module();
+  if (module.empty()) return;
+  void* const opened = dlopen(module.c_str(), RTLD_NOW | RTLD_LOCAL);
+  REQUIRE(opened != nullptr);
+  const auto function = reinterpret_cast<gpu::ModuleFunction>(dlsym(opened, gpu::module_function));
+  REQUIRE(function != nullptr);
+  REQUIRE(function()->abi == gpu::module_abi);
+  const gpu::Settings settings = function()->settings();
+  CHECK(settings.communicators_block);
+  CHECK(settings.priorities == std::array{0, -5, 0});
+}
+
+TEST_CASE("NCCL makes connections with a communicator and orders launches, unless it is told otherwise",
+          "[cuda][module]") {
+  const std::string module = cuda_module();
+  if (module.empty()) return;
+  const Variable connect("NCCL_RUNTIME_CONNECT", "1"), order("NCCL_LAUNCH_ORDER_IMPLICIT", "");
+  unsetenv("NCCL_LAUNCH_ORDER_IMPLICIT");
+  refusal_of(module);  // where there is a GPU, nothing is refused
+  CHECK(std::getenv("NCCL_RUNTIME_CONNECT") == std::string("1"));
+  unsetenv("NCCL_RUNTIME_CONNECT");
+  refusal_of(module);
+  REQUIRE(std::getenv("NCCL_RUNTIME_CONNECT") != nullptr);
+  REQUIRE(std::getenv("NCCL_LAUNCH_ORDER_IMPLICIT") != nullptr);
+  CHECK(std::getenv("NCCL_RUNTIME_CONNECT") == std::string("0"));
+  CHECK(std::getenv("NCCL_LAUNCH_ORDER_IMPLICIT") == std::string("1"));
 }
 
 }  // namespace pmaptrain::test

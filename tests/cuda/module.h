@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/runtime/gpu/load_platform.h"
+#include "tests/catch.h"
 
 namespace pmaptrain::test {
 
@@ -32,13 +33,14 @@ class Variable {
   std::optional<std::string> before_;
 };
 
-// The module of this build, or the one that PMAPTRAIN_TEST_CUDA_MODULE names; empty where there is none. The tests of
-// the module then test nothing: scripts/test builds it where nvcc is.
+// The module of this build, or the one that PMAPTRAIN_TEST_CUDA_MODULE names; empty where there is none. A warning then
+// says that the case tests nothing, and it has to end: scripts/test builds the module where nvcc is.
 inline std::string cuda_module() {
   if (const char* const named = std::getenv("PMAPTRAIN_TEST_CUDA_MODULE")) return named;
   for (const std::filesystem::path& place : gpu::module_places()) {
     if (std::filesystem::exists(place)) return place.string();
   }
+  WARN("skipped: the module for GPUs is not built: scripts/build cuda pmaptrain_cuda");
   return "";
 }
 

@@ -278,8 +278,8 @@ TEST_CASE("where a relu must not lose NaN, a convolution has an engine that docu
   std::vector<std::string> set{"mesh.backend=cuda", "mesh.gpu_memory=80GiB", "precision=float32"};
   const std::vector<std::string> f32 = plans_of_config(set);
   CHECK(count(f32, forward, false) > 0);
-  CHECK(count(f32, forward, true) == count(f32, forward, false));  // each with the plan that takes its place
-  CHECK(count(f32, without_relu, false) == 0);
+  CHECK(count(f32, forward, true) == count(f32, forward, false));        // each with the plan that takes its place
+  CHECK(count(f32, without_relu, false) == count(f32, forward, false));  // and the last one, where that loses NaN too
 
   set.emplace_back("mesh.tf32=true");
   const std::vector<std::string> tf32 = plans_of_config(set);

@@ -1,9 +1,16 @@
 // How a GPU's thread queues steps and batches, and the times of what a step consists of.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <set>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -39,12 +46,75 @@ std::shared_ptr<const Program> looping(int iterations) {
 TEST_CASE("short steps on one batch are launched sixteen at a time, and the rest in powers of two", "[cuda]") {
   CallCounts counts;
   const auto platform = make_counted(make_emulated({}), counts);
-  gpu::GpuModule gpus({{{"test", summing(), 1}}}, *platform, 1, {1, {}, by_reference});
+  gpu::GpuModule gpus({{{"test", summing(), 1, false, true}}}, *platform, 1, {1, {}, by_reference});
   Module& module = gpus;
+  CHECK(counts.graphs == 5);
   module.wait(module.submit(0, 0, 35));
   const std::vector<std::string> queued = counts.take_queued();
   CHECK(std::count(queued.begin(), queued.end(), "replay") == 2 + 2);
   CHECK(counts.graphs == 5);
+}
+
+TEST_CASE("groups of steps that no entry asks for are recorded when they are submitted", "[cuda]") {
+  CallCounts counts;
+  const auto platform = make_counted(make_emulated({}), counts);
+  // As the evaluation of a single batch.
+  gpu::GpuModule gpus({{{"test", summing(), 1}}}, *platform, 1, {1, {}, by_reference});
+  Module& module = gpus;
+  CHECK(counts.graphs == 1);
+  module.wait(module.submit(0, 0, 3));
+  CHECK(counts.graphs == 2);
+}
+
+TEST_CASE("two modules take steps in turn on the same GPUs", "[cuda]") {
+  const auto platform = make_emulated({.devices = 2});
+  const auto load = [&] {
+    return std::make_unique<gpu::GpuModule>(Source{{{"test", summing(), 1}}}, *platform, 2,
+                                            gpu::GpuOptions{2, {}, by_reference});
+  };
+  const auto step = [](Module& module, float value) {
+    const std::span<std::byte> batch = module.batch(0, 0, "x");
+    std::fill_n(reinterpret_cast<float*>(batch.data()), 4 * 8, value);
+    std::vector<float> sums(8);
+    module.submit(0, 0);
+    module.wait(module.read(module.output(0, "s"), {0, 0}, std::as_writable_bytes(std::span(sums))));
+    return sums;
+  };
+  const std::vector<float> of_zeros(8, 4);
+  auto one = load();
+  CHECK(step(*one, 0) == of_zeros);
+  const auto two = load();
+  for (int i = 0; i < 3; ++i) {
+    CHECK(step(*one, 0) == of_zeros);
+    CHECK(step(*two, 1).front() == Approx(4 * std::exp(1.0F)));
+  }
+  one.reset();
+  CHECK(step(*two, 0) == of_zeros);
+  CHECK(take_misuse(*platform) == "");
+}
+
+TEST_CASE("a module that is loaded while another one may run collectives is refused by the emulation", "[cuda]") {
+  CallCounts counts;
+  auto emulated = make_emulated({.devices = 2});
+  const gpu::Platform& of_both = *emulated;
+  const auto platform = make_counted(std::move(emulated), counts);
+  gpu::GpuModule gpus({{{"test", summing(), 1}}}, *platform, 2, {2, {}, by_reference});
+  Module& module = gpus;
+  module.wait(module.submit(0, 0));
+  std::atomic<bool> has_begun = false, goes_on = false;
+  counts.before_replay = [&](int device) {
+    if (device != 0) return;
+    has_begun = true;
+    while (!goes_on) std::this_thread::yield();
+  };
+  const Ticket later = module.submit(0, 0);
+  while (!has_begun) std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // device 1 waits in the collective
+  const auto load = [&] { gpu::GpuModule({{{"test", summing(), 1}}}, *platform, 2, {2, {}, by_reference}); };
+  CHECK(contains(refusal(load, ExitStatus::failed), " of another module"));
+  CHECK(contains(take_misuse(of_both), " of another module may run"));  // the module that was refused ends as well
+  goes_on = true;
+  CHECK_NOTHROW(module.wait(later));
 }
 
 TEST_CASE("a GPU is at most four launches behind its thread, whatever one ticket has, and in loops some more",
@@ -62,6 +132,35 @@ TEST_CASE("a GPU is at most four launches behind its thread, whatever one ticket
   const int in_a_loop = most_behind(looping(500), 2);
   CHECK(in_a_loop > 4);
   CHECK(in_a_loop <= 5 * 64);
+}
+
+TEST_CASE("a GPU is few calls behind its thread where a graph is many calls, and a step more than a queue has places",
+          "[cuda]") {
+  // 700 equations and a sum over the GPUs in the middle of them.
+  std::string text = "mesh a=4\nbatch %0:f32[8]{a}\n";
+  const auto negate = [&](int from, int to) {
+    for (int i = from; i < to; ++i) text += fmt::format("%{} = neg %{}\n", i + 1, i);
+  };
+  negate(0, 350);
+  text += "%351 = psum[axes={a}] %350\n";
+  negate(351, 701);
+  const auto program = program_of(text + "return s = %701\n");
+  for (const int gpus : {1, 2}) {
+    CallCounts counts;
+    const auto platform = make_counted(make_emulated({.devices = gpus, .graphs = false}), counts);
+    gpu::GpuModule on_gpus({{{"test", program, 1}}}, *platform, gpus, {gpus, {}, by_reference});
+    Module& module = on_gpus;
+    const std::span<std::byte> batch = module.batch(0, 0, "0");
+    std::fill_n(reinterpret_cast<float*>(batch.data()), 4 * 8, 1.0F);
+    module.submit(0, 0, 3);
+    std::vector<float> sums(8);
+    module.wait(module.read(module.output(0, "s"), {0, 0}, std::as_writable_bytes(std::span(sums))));
+    CHECK(sums == std::vector<float>(8, 4));
+    StepTrace trace;
+    module.wait(module.submit_traced(0, 0, {}, trace));
+    CHECK(counts.most_in_flight > 64);
+    CHECK(counts.most_in_flight <= 5 * 64);
+  }
 }
 
 TEST_CASE("all graphs that groups and steps by themselves will need are recorded when a program is loaded", "[cuda]") {
@@ -108,7 +207,7 @@ TEST_CASE("the graphs of a loop do not grow with its iterations", "[cuda]") {
     const auto copies = std::count(queued.begin(), queued.end(), "copy on compute");
     return std::vector<std::int64_t>{counts.graphs, std::count(queued.begin(), queued.end(), "replay"), copies};
   };
-  CHECK(launched(10) == std::vector<std::int64_t>{4, 1, 0});
+  CHECK(launched(10) == std::vector<std::int64_t>{1, 1, 0});
   // Steps of 100 iterations do not go together. What is before the loop, its body, and what is after it; in each
   // iteration its rows are copied.
   CHECK(launched(100) == std::vector<std::int64_t>{3, 1 + 100 + 1, 100});
@@ -276,6 +375,58 @@ TEST_CASE("the GPU that has pinned the batches is closed when all others are", "
     REQUIRE(closed.size() == 4);
     CHECK(closed.back() == 0);
   }
+}
+
+TEST_CASE("no GPU ends while others run a collective without it, or fail", "[cuda]") {
+  const auto program =
+      program_of("mesh a=2 b=2\nbatch %x:f32[8]{a, b}\n%y = exp %x\n%s = psum[axes={b}] %y\nreturn s = %s\n");
+  for (const int slow : {0, 3}) {
+    for (const bool fails : {false, true}) {
+      INFO("GPU " << slow << " is slow, and fails " << fails);
+      CallCounts counts;
+      auto emulated = make_emulated({.devices = 4});
+      const gpu::Platform& platform = *emulated;
+      const auto counted = make_counted(std::move(emulated), counts);
+      {
+        gpu::GpuModule gpus({{{"test", program, 1}}}, *counted, 4, {4, {}, by_reference});
+        Module& module = gpus;
+        counts.before_replay = [&](int device) {
+          if (device == slow) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+          if (device == slow && fails) fail_running("planted: a graph does not run");
+        };
+        module.submit(0, 0);
+      }
+      CHECK(take_misuse(platform) == "");
+    }
+  }
+}
+
+TEST_CASE("after a failure each GPU's thread ends its own collectives, though it has nothing to do", "[cuda]") {
+  CallCounts counts;
+  std::mutex mutex;
+  std::map<int, std::thread::id> threads;
+  std::set<int> ended;
+  counts.before_replay = [&](int device) {
+    const std::lock_guard lock(mutex);
+    threads[device] = std::this_thread::get_id();
+  };
+  counts.at_abort = [&](int device) {
+    const std::lock_guard lock(mutex);
+    if (threads[device] == std::this_thread::get_id()) ended.insert(device);
+  };
+  const auto platform = make_counted(make_emulated({.devices = 4}), counts);
+  gpu::GpuModule gpus({{{"test", summing(), 1}}}, *platform, 4, {4, {}, by_reference});
+  Module& module = gpus;
+  module.wait(module.submit(0, 0));
+  std::vector<std::byte> too_few(1);
+  CHECK_THROWS_AS(module.wait(module.read(module.output(0, "s"), {0, 0}, too_few, 1000)), Error);
+  const auto all_have_ended = [&] {
+    const std::lock_guard lock(mutex);
+    return ended.size() == 4;
+  };
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!all_have_ended() && std::chrono::steady_clock::now() < give_up) std::this_thread::yield();
+  CHECK(all_have_ended());
 }
 
 TEST_CASE("a GPU that fails ends its own collective, which may hold another one inside of a call", "[cuda]") {

@@ -145,6 +145,11 @@ void Rendezvous::check_aborted(int device) const {
   throw_if_aborted(device);
 }
 
+bool Rendezvous::is_aborted(int device) const {
+  const Lock lock(mutex_);
+  return !reasons_[static_cast<std::size_t>(device)].empty();
+}
+
 void Rendezvous::throw_if_aborted(int device) const {
   const std::string& reason = reasons_[static_cast<std::size_t>(device)];
   if (!reason.empty()) fail_running(reason);

@@ -57,6 +57,7 @@ class Rendezvous {
 
   void abort(int device, const std::string& reason);
   void check_aborted(int device) const;
+  bool is_aborted(int device) const;
 
  private:
   using Lock = std::unique_lock<std::mutex>;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/evaluate/evaluator.h"
 #include "core/runtime/gpu/division.h"
 #include "core/setup/start.h"
 #include "core/train/resume.h"
@@ -60,6 +61,32 @@ TEST_CASE("every shipped config trains on 1, 2, 4 and 8 GPUs as on the CPU", "[c
   const std::vector<int> counts = test::gpu_counts({1, 2, 4, 8});
   for (const std::string& config : shipped_configs()) {
     DYNAMIC_SECTION(config) { check_on_gpus(shortened(config, KernelChoice::reference), counts); }
+  }
+}
+
+TEST_CASE("the members of an ensemble are evaluated together on GPUs as on the CPU", "[cuda][gpu][one][several]") {
+  if (!has_gpus()) return;
+  const TemporaryFolder root;
+  train::Setup setup = setup_of_text(
+      small_images, {"mesh.axes=[{models: 2}, {devices: 4}]", "ensemble={axis: models, vary: {seed: [0, 5]}}"});
+  train_setup_in(root / "run", setup);
+  const auto average = [&] {
+    return train::CheckpointEvaluation(setup.loaded, root / "run", "last", std::nullopt, spec::Weights::ema, {})
+        .of_average();
+  };
+  const train::Evaluation expected = average();
+  setup.loaded.spec.mesh.backend = spec::Backend::cuda;
+  for (const int count : test::gpu_counts({1, 2})) {
+    INFO("GPUs " << count);
+    // One module computes the members' outputs, and another one, beside it, the measures of their means.
+    const WithGpus gpus(count);
+    setup.loaded.spec.mesh.workers = count;
+    const train::Evaluation found = average();
+    REQUIRE(found.measures.size() == expected.measures.size());
+    CHECK(found.examples == expected.examples);
+    for (std::size_t i = 0; i < expected.measures.size(); ++i) {
+      CHECK(found.measures[i].second == Approx(expected.measures[i].second).epsilon(1e-4));
+    }
   }
 }
 

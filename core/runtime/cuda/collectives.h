@@ -3,12 +3,9 @@
 
 #include <cuda_runtime_api.h>
 
-#include <map>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "core/runtime/gpu/device.h"
@@ -21,6 +18,7 @@ using gpu::Abort;
 using gpu::Meeting;
 using gpu::patience;
 using gpu::ranks_text;
+using gpu::SharedMap;
 
 // One call of a collective, of one rank.
 struct RankCall {
@@ -57,23 +55,6 @@ class Collectives {
   // is called any more, and no graph has a collective.
   virtual void wake() noexcept = 0;
   virtual void end() noexcept = 0;
-};
-
-// A map of things that devices of a process share, each made by the first of them that comes.
-template <class T>
-class Shared {
- public:
-  template <class Make>
-  std::shared_ptr<T> get(int key, std::span<const int> ranks, Make&& make) {
-    const std::lock_guard lock(mutex_);
-    std::shared_ptr<T>& known = all_[{key, {ranks.begin(), ranks.end()}}];
-    if (known == nullptr) known = make();
-    return known;
-  }
-
- private:
-  std::mutex mutex_;
-  std::map<std::tuple<int, std::vector<int>>, std::shared_ptr<T>> all_;
 };
 
 // Of `rank` among `ranks`. Throws Error (failed) where it is missing or one of them is there twice.

@@ -60,21 +60,25 @@ bool is_plain(const gpu::Rows& rows) {
 
 }  // namespace
 
-CudaDevice::CudaDevice(int number, int gpu, Generate generate, std::shared_ptr<Compiler> compiler,
+// Collectives are few blocks that other GPUs wait for: theirs are the next places that become free on the GPU.
+int priority_of(gpu::Stream stream, int least, int greatest) {
+  return stream == gpu::Stream::communicate ? greatest : least;
+}
+
+CudaDevice::CudaDevice(int number, int module, int gpu, Generate generate, std::shared_ptr<Compiler> compiler,
                        const MakeCollectives& make_collectives, Meetings& meetings)
     : number_(number),
+      module_(module),
       meetings_(meetings),
       libraries_(compute_capability_of(chosen(gpu)), generate, std::move(compiler)),
       collectives_(make_collectives(abort_)),
       makes_graphs_(gpu::wanted_graphs() != gpu::Graphs::off) {
   check(load_folds(), "loading kernels");
-  // Collectives are few blocks that other GPUs wait for: theirs are the next places that become free on the GPU.
   int least = 0, greatest = 0;
   check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "asking for the priorities of streams");
   for (std::size_t i = 0; i < streams_.size(); ++i) {
-    const bool is_first = i == static_cast<std::size_t>(gpu::Stream::communicate);
-    check(cudaStreamCreateWithPriority(streams_[i].create(), cudaStreamNonBlocking, is_first ? greatest : least),
-          "creating a stream");
+    const int priority = priority_of(static_cast<gpu::Stream>(i), least, greatest);
+    check(cudaStreamCreateWithPriority(streams_[i].create(), cudaStreamNonBlocking, priority), "creating a stream");
     orders_[i] = make_event();
   }
 }
@@ -117,12 +121,10 @@ std::byte* CudaDevice::pinned(std::size_t bytes) {
 
 gpu::Prepared CudaDevice::prepare(const Op& op, const GpuRequest& request, const GpuKernel& kernel) {
   refuse_while_recording("a kernel is prepared");
-  kernels_.push_back(libraries_.prepare(op, request, kernel));
-  bool keeps_nan = warm_up(kernels_.back(), request, kernel);
-  for (const Relu relu : {Relu::strict, Relu::apart}) {
-    if (keeps_nan || !kernels_.back().has_library_relu()) break;
-    kernels_.back() = libraries_.prepare(op, request, kernel, relu);
-    keeps_nan = warm_up(kernels_.back(), request, kernel);
+  Kernel& made = kernels_.emplace_back(std::vector<std::unique_ptr<Work>>());
+  for (const Relu relu : relus) {
+    made = libraries_.prepare(op, request, kernel, relu);
+    if (warm_up(made, request, kernel) || !made.has_library_relu()) break;
   }
   return {static_cast<int>(kernels_.size()) - 1, kernels_.back().workspace()};
 }
@@ -284,8 +286,9 @@ gpu::Graph CudaDevice::capture(const std::function<void()>& record) {
     }
   }
   captured.collectives = std::exchange(captured_collectives_, {});
+  const int count = static_cast<int>(captured.parts.size());
   graphs_.push_back(std::move(captured));
-  return {static_cast<int>(graphs_.size()) - 1};
+  return {static_cast<int>(graphs_.size()) - 1, count};
 }
 
 OwnGraphExec CudaDevice::make_graph(std::span<const Call> calls) {
@@ -310,18 +313,19 @@ OwnGraphExec CudaDevice::make_graph(std::span<const Call> calls) {
   return ready;
 }
 
-void CudaDevice::replay(gpu::Graph graph) {
+void CudaDevice::replay_calls(gpu::Graph graph, int first, int count) {
   refuse_while_recording("a graph is replayed");
   const Captured& captured = graphs_[static_cast<std::size_t>(graph.number)];
   const cudaStream_t in = stream(gpu::Stream::compute);
-  for (const auto& part : captured.parts) {
+  for (const auto& part :
+       std::span(captured.parts).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count))) {
     if (const auto* const ready = std::get_if<OwnGraphExec>(&part)) {
       check(cudaGraphLaunch(ready->get(), in), "replaying a graph");
     } else {
       std::get<std::function<void()>>(part)();
     }
   }
-  if (!captured.collectives.empty()) {
+  if (!captured.collectives.empty()) {  // those in a graph, which then is the only call
     watch_.queued(fmt::format("a graph with {} to {}", captured.collectives.front(), captured.collectives.back()), in);
   }
 }
@@ -385,7 +389,7 @@ void CudaDevice::meet(int devices) {
   refuse_while_recording("devices meet");
   std::vector<int> ranks(static_cast<std::size_t>(devices));
   std::iota(ranks.begin(), ranks.end(), 0);
-  const auto meeting = meetings_.get(0, ranks, [&] { return std::make_shared<Meeting>(ranks); });
+  const auto meeting = meetings_.get(module_, 0, ranks, [&] { return std::make_shared<Meeting>(ranks); });
   meeting->come(static_cast<std::size_t>(number_), abort_, "the meeting of GPUs " + ranks_text(ranks), [] {});
 }
 

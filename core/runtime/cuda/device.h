@@ -19,12 +19,15 @@
 namespace pmaptrain::cuda {
 
 using MakeCollectives = std::function<std::unique_ptr<Collectives>(const Abort& abort)>;
-using Meetings = Shared<Meeting>;  // of the devices of a platform
+using Meetings = SharedMap<Meeting>;
+
+// Of a stream, between the least and the greatest that CUDA has.
+int priority_of(gpu::Stream stream, int least, int greatest);
 
 class CudaDevice final : public gpu::Device {
  public:
-  // `number` is the rank, `gpu` the GPU as CUDA counts.
-  CudaDevice(int number, int gpu, Generate generate, std::shared_ptr<Compiler> compiler,
+  // `number` is the rank in the module, `gpu` the GPU as CUDA counts.
+  CudaDevice(int number, int module, int gpu, Generate generate, std::shared_ptr<Compiler> compiler,
              const MakeCollectives& make_collectives, Meetings& meetings);
   ~CudaDevice() override;
 
@@ -47,7 +50,7 @@ class CudaDevice final : public gpu::Device {
   void begin_range(const std::string& name) override;
   void end_range() override;
   gpu::Graph capture(const std::function<void()>& record) override;
-  void replay(gpu::Graph graph) override;
+  void replay_calls(gpu::Graph graph, int first, int count) override;
   gpu::Mark mark(gpu::Stream stream) override;
   bool poll(gpu::Mark mark) override;
   void wait(gpu::Mark mark) override;
@@ -62,7 +65,7 @@ class CudaDevice final : public gpu::Device {
     std::function<void()> make;
     bool on_compute = false;
   };
-  // What a replay does: launch graphs, and make the calls between them.
+  // What a replay calls: launches of graphs, and what is between them.
   struct Captured {
     std::vector<std::variant<OwnGraphExec, std::function<void()>>> parts;
     std::vector<std::string> collectives;  // in the graphs
@@ -79,7 +82,7 @@ class CudaDevice final : public gpu::Device {
   bool warm_up(const Kernel& kernel, const GpuRequest& request, const GpuKernel& description);
   void check_progress();
 
-  int number_;
+  int number_, module_;
   std::thread::id thread_ = std::this_thread::get_id();
   Abort abort_;
   Meetings& meetings_;

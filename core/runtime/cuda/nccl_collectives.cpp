@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <atomic>
-#include <chrono>
 #include <optional>
-#include <thread>
 
 #include "core/base/error.h"
 #include "core/runtime/cuda/check.h"
@@ -27,8 +25,8 @@ ncclDataType_t nccl_type(DType dtype) {
   return ncclUint8;
 }
 
-// One that blocks: of another one, NCCL makes each call on a thread of its own. A call may be held up by a rank that
-// does not come, so a communicator is ended by other threads without a lock that this one holds while it calls.
+// It blocks, as communicator_config() says. A call may be held up by a rank that does not come, so a communicator is
+// ended by other threads without a lock that this one holds while it calls.
 class NcclCommunicator {
  public:
   // Waits until the other ranks have come.
@@ -55,8 +53,7 @@ class NcclCommunicator {
   void begin() {
     abort_.check();
     call(beginning(), [&] {
-      ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-      config.blocking = 1;
+      ncclConfig_t config = communicator_config();
       return ncclCommInitRankConfig(&communicator_, static_cast<int>(ranks().size()), id_, static_cast<int>(position_),
                                     &config);
     });
@@ -86,19 +83,12 @@ class NcclCommunicator {
 
   // On another thread: what this rank waits for ends, in a call and on the GPU.
   void wake() noexcept {
-    ending_->wake(position_, [this] {
-      // The library tells the address of a communicator when it begins to make it.
-      const std::atomic_ref<ncclComm_t> communicator(communicator_);
-      for (int i = 0; communicator == nullptr && i < 1000; ++i) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      }
-      ncclCommAbort(communicator);
-    });
+    ending_->wake(position_, [this] { return abort_known(); });
   }
-  // On this thread. By abort, because the library's other way waits for the other ranks. What was queued is done by
-  // now, or has failed.
+  // On this thread, when no graph has a collective any more. By abort, because the library's other way waits for the
+  // other ranks. What was queued is done by now, or has failed.
   void end() noexcept {
-    ending_->finish(position_, [this] { ncclCommAbort(communicator_); });
+    ending_->finish(position_, [communicator = communicator_] { ncclCommAbort(communicator); });
   }
 
  private:
@@ -121,11 +111,20 @@ class NcclCommunicator {
     fail_running(fmt::format("GPU: {}: {}", what, reason_of(status, nullptr)));
   }
 
+  // The library tells the address of a communicator soon after it has begun to make it: until then this returns false.
+  bool abort_known() noexcept {
+    const ncclComm_t communicator = std::atomic_ref<ncclComm_t>(communicator_);
+    if (communicator == nullptr) return false;
+    ncclCommAbort(communicator);
+    return true;
+  }
+
   // On the lookout's thread.
   void look() noexcept {
-    if (is_late_ || ending_->lasted(position_) <= patience()) return;
+    ending_->retry();
+    if (ending_->lasted(position_) <= patience()) return;
     is_late_ = true;
-    wake();
+    ending_->end_call(position_, [this] { return abort_known(); });
   }
 
   std::shared_ptr<NcclMeeting> meeting_;
@@ -141,13 +140,14 @@ class NcclCommunicator {
 
 class NcclCollectives final : public Collectives {
  public:
-  NcclCollectives(int rank, NcclMeetings& meetings, const Abort& abort, bool captured)
-      : rank_(rank), captured_(captured), meetings_(meetings), abort_(abort) {}
+  NcclCollectives(int rank, int module, NcclMeetings& meetings, const Abort& abort, bool captured)
+      : rank_(rank), module_(module), captured_(captured), meetings_(meetings), abort_(abort) {}
 
   int join(int key, std::span<const int> ranks) override {
     const std::size_t position = position_of(rank_, ranks);
-    auto meeting = meetings_.of.get(
-        key, ranks, [&] { return std::make_shared<NcclMeeting>(std::vector<int>(ranks.begin(), ranks.end())); });
+    auto meeting = meetings_.of.get(module_, key, ranks, [&] {
+      return std::make_shared<NcclMeeting>(std::vector<int>(ranks.begin(), ranks.end()));
+    });
     auto communicator = std::make_unique<NcclCommunicator>(std::move(meeting), position, abort_, meetings_.lookout);
     NcclCommunicator& added = *communicator;
     {
@@ -174,7 +174,7 @@ class NcclCollectives final : public Collectives {
  private:
   NcclCommunicator& at(int communicator) const { return *all_[static_cast<std::size_t>(communicator)]; }
 
-  int rank_;
+  int rank_, module_;
   bool captured_;
   NcclMeetings& meetings_;
   const Abort& abort_;
@@ -184,9 +184,16 @@ class NcclCollectives final : public Collectives {
 
 }  // namespace
 
-std::unique_ptr<Collectives> make_nccl_collectives(int rank, NcclMeetings& meetings, const Abort& abort,
+std::unique_ptr<Collectives> make_nccl_collectives(int rank, int module, NcclMeetings& meetings, const Abort& abort,
                                                    bool captured) {
-  return std::make_unique<NcclCollectives>(rank, meetings, abort, captured);
+  return std::make_unique<NcclCollectives>(rank, module, meetings, abort, captured);
+}
+
+// Of a communicator that does not block, NCCL makes each call on a thread of its own.
+ncclConfig_t communicator_config() {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 1;
+  return config;
 }
 
 }  // namespace pmaptrain::cuda

@@ -13,18 +13,20 @@ namespace pmaptrain::cuda {
 struct NcclMeeting {
   explicit NcclMeeting(const std::vector<int>& ranks) : meeting(ranks) {}
   Meeting meeting;
-  // Of the communicator that is begun now: the platform may have had one of these ranks before.
   ncclUniqueId id{};
   std::shared_ptr<gpu::Ending> ending;
 };
 
 // What the devices of a platform share.
 struct NcclMeetings {
-  Shared<NcclMeeting> of;
+  SharedMap<NcclMeeting> of;
   gpu::Lookout lookout;  // for calls that do not return
 };
 
 // Of the current device. `captured`: collectives may be part of CUDA graphs.
-std::unique_ptr<Collectives> make_nccl_collectives(int rank, NcclMeetings& meetings, const Abort& abort, bool captured);
+std::unique_ptr<Collectives> make_nccl_collectives(int rank, int module, NcclMeetings& meetings, const Abort& abort,
+                                                   bool captured);
+
+ncclConfig_t communicator_config();
 
 }  // namespace pmaptrain::cuda

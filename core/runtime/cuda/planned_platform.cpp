@@ -17,11 +17,14 @@ class PlannedDevice final : public gpu::Device {
     libraries_.begin(op, request, kernel);
   }
   gpu::Prepared prepare(const Op& op, const GpuRequest& request, const GpuKernel& kernel) override {
-    const Kernel first = libraries_.prepare(op, request, kernel);
-    if (!first.has_library_relu()) return {count_++, first.workspace()};
-    // The GPU itself tries whether that relu keeps a NaN, and may take the other kernel.
-    const Kernel other = libraries_.prepare(op, request, kernel, Relu::strict);
-    return {count_++, std::max(first.workspace(), other.workspace())};
+    // The GPU itself tries whether a library's relu keeps a NaN, and takes the first kernel that does.
+    std::size_t workspace = 0;
+    for (const Relu relu : relus) {
+      const Kernel tried = libraries_.prepare(op, request, kernel, relu);
+      workspace = std::max(workspace, tried.workspace());
+      if (!tried.has_library_relu()) break;
+    }
+    return {count_++, workspace};
   }
 
   std::byte* allocate(std::size_t) override { refuse(); }
@@ -41,7 +44,7 @@ class PlannedDevice final : public gpu::Device {
   void begin_range(const std::string&) override { refuse(); }
   void end_range() override { refuse(); }
   gpu::Graph capture(const std::function<void()>&) override { refuse(); }
-  void replay(gpu::Graph) override { refuse(); }
+  void replay_calls(gpu::Graph, int, int) override { refuse(); }
   gpu::Mark mark(gpu::Stream) override { refuse(); }
   bool poll(gpu::Mark) override { refuse(); }
   void wait(gpu::Mark) override { refuse(); }
@@ -73,7 +76,7 @@ class PlannedPlatform final : public gpu::Platform {
 
   int devices() const override { return 1; }
   gpu::Properties properties(int) const override { return properties_; }
-  std::unique_ptr<gpu::Device> open(int) override {
+  std::unique_ptr<gpu::Device> open(int, int) override {
     return std::make_unique<PlannedDevice>(
         Libraries(properties_.compute_capability, generate_, compiler_, description_));
   }

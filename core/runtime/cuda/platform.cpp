@@ -50,13 +50,17 @@ gpu::Properties properties_of(int gpu) {
   return properties;
 }
 
+// Before any call of NCCL, which reads it once.
+void set_environment_of_nccl() {
+  // A device may have collectives of several communicators under way: they run in the order of the calls.
+  setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
+  // Connections are made with a communicator, when no GPU runs anything: they take memory, and wait for other ranks.
+  setenv("NCCL_RUNTIME_CONNECT", "0", 0);
+}
+
 class CudaPlatform final : public gpu::Platform {
  public:
   explicit CudaPlatform(Generate generate) : generate_(generate), count_(count_gpus()) {
-    // A device may have collectives of several communicators under way: they run in the order of the calls.
-    setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
-    // Connections are made with a communicator, when no GPU runs anything: they take memory, and wait for other ranks.
-    setenv("NCCL_RUNTIME_CONNECT", "0", 0);
     // Without it a communicator's calls in graphs and outside of them would have to wait for one another.
     if (captures_collectives()) setenv("NCCL_GRAPH_MIXING_SUPPORT", "0", 0);
   }
@@ -73,11 +77,11 @@ class CudaPlatform final : public gpu::Platform {
     return properties;
   }
   std::string description(int device) const override { return properties_for_planning(device); }
-  std::unique_ptr<gpu::Device> open(int device) override {
-    const auto make_collectives = [this, device](const Abort& abort) {
-      return make_nccl_collectives(device, communicators_, abort, captures_collectives());
+  std::unique_ptr<gpu::Device> open(int device, int module) override {
+    const auto make_collectives = [this, device, module](const Abort& abort) {
+      return make_nccl_collectives(device, module, communicators_, abort, captures_collectives());
     };
-    return std::make_unique<CudaDevice>(device, device, generate_, compiler_, make_collectives, meetings_);
+    return std::make_unique<CudaDevice>(device, module, device, generate_, compiler_, make_collectives, meetings_);
   }
 
  private:
@@ -104,11 +108,11 @@ class VirtualPlatform final : public gpu::Platform {
     return properties;
   }
   std::string description(int) const override { return properties_for_planning(0); }
-  std::unique_ptr<gpu::Device> open(int device) override {
-    const auto make_collectives = [this, device](const Abort& abort) {
-      return make_virtual_collectives(device, communicators_, abort);
+  std::unique_ptr<gpu::Device> open(int device, int module) override {
+    const auto make_collectives = [this, device, module](const Abort& abort) {
+      return make_virtual_collectives(device, module, communicators_, abort);
     };
-    return std::make_unique<CudaDevice>(device, 0, generate_, compiler_, make_collectives, meetings_);
+    return std::make_unique<CudaDevice>(device, module, 0, generate_, compiler_, make_collectives, meetings_);
   }
 
  private:
@@ -124,13 +128,23 @@ class VirtualPlatform final : public gpu::Platform {
 std::unique_ptr<gpu::Platform> open_platform(const gpu::ModuleOptions& options) {
   if (!options.planned_for.empty()) return open_planned_platform(options);
   if (options.virtual_devices > 0) return std::make_unique<VirtualPlatform>(options.generate, options.virtual_devices);
+  set_environment_of_nccl();
   return std::make_unique<CudaPlatform>(options.generate);
+}
+
+gpu::Settings settings() {
+  gpu::Settings all{communicator_config().blocking == 1, {}};
+  for (std::size_t i = 0; i < all.priorities.size(); ++i) {
+    all.priorities[i] = priority_of(static_cast<gpu::Stream>(i), 0, -5);
+  }
+  return all;
 }
 
 }  // namespace pmaptrain::cuda
 
 // Nothing is thrown here: the program has not yet compared what both were built from.
 extern "C" __attribute__((visibility("default"))) const pmaptrain::gpu::ModuleTable* pmaptrain_cuda() {
-  static constexpr pmaptrain::gpu::ModuleTable table{pmaptrain::gpu::module_abi, pmaptrain::cuda::open_platform};
+  static constexpr pmaptrain::gpu::ModuleTable table{pmaptrain::gpu::module_abi, pmaptrain::cuda::open_platform,
+                                                     pmaptrain::cuda::settings};
   return &table;
 }

@@ -10,6 +10,8 @@ namespace pmaptrain::cuda {
 // Throws Error (resource) where there is no GPU or no driver.
 std::unique_ptr<gpu::Platform> open_platform(const gpu::ModuleOptions& options);
 
+gpu::Settings settings();
+
 // For the GPU with the properties `options.planned_for`: devices that only prepare.
 std::unique_ptr<gpu::Platform> open_planned_platform(const gpu::ModuleOptions& options);
 

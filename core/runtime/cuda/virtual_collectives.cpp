@@ -112,16 +112,17 @@ class VirtualCommunicator {
 
 class VirtualCollectives final : public Collectives {
  public:
-  VirtualCollectives(int rank, VirtualMeetings& meetings, const Abort& abort)
-      : rank_(rank), meetings_(meetings), abort_(abort) {}
+  VirtualCollectives(int rank, int module, VirtualMeetings& meetings, const Abort& abort)
+      : rank_(rank), module_(module), meetings_(meetings), abort_(abort) {}
 
   int join(int key, std::span<const int> ranks) override {
     const std::size_t position = position_of(rank_, ranks);
     if (ranks.size() > most_arrays) {
       fail_running(fmt::format("GPU: a communicator of {} virtual GPUs; the most are {}", ranks.size(), most_arrays));
     }
-    auto meeting = meetings_.get(
-        key, ranks, [&] { return std::make_shared<VirtualMeeting>(std::vector<int>(ranks.begin(), ranks.end())); });
+    auto meeting = meetings_.get(module_, key, ranks, [&] {
+      return std::make_shared<VirtualMeeting>(std::vector<int>(ranks.begin(), ranks.end()));
+    });
     all_.push_back(std::make_unique<VirtualCommunicator>(std::move(meeting), position, abort_));
     return static_cast<int>(all_.size()) - 1;
   }
@@ -139,7 +140,7 @@ class VirtualCollectives final : public Collectives {
   void end() noexcept override {}
 
  private:
-  int rank_;
+  int rank_, module_;
   VirtualMeetings& meetings_;
   const Abort& abort_;
   std::vector<std::unique_ptr<VirtualCommunicator>> all_;
@@ -147,8 +148,9 @@ class VirtualCollectives final : public Collectives {
 
 }  // namespace
 
-std::unique_ptr<Collectives> make_virtual_collectives(int rank, VirtualMeetings& meetings, const Abort& abort) {
-  return std::make_unique<VirtualCollectives>(rank, meetings, abort);
+std::unique_ptr<Collectives> make_virtual_collectives(int rank, int module, VirtualMeetings& meetings,
+                                                      const Abort& abort) {
+  return std::make_unique<VirtualCollectives>(rank, module, meetings, abort);
 }
 
 }  // namespace pmaptrain::cuda

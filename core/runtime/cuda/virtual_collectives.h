@@ -18,8 +18,9 @@ struct VirtualMeeting {
   Meeting meeting;
   std::vector<Word> ranks_calls;
 };
-using VirtualMeetings = Shared<VirtualMeeting>;
+using VirtualMeetings = SharedMap<VirtualMeeting>;
 
-std::unique_ptr<Collectives> make_virtual_collectives(int rank, VirtualMeetings& meetings, const Abort& abort);
+std::unique_ptr<Collectives> make_virtual_collectives(int rank, int module, VirtualMeetings& meetings,
+                                                      const Abort& abort);
 
 }  // namespace pmaptrain::cuda

@@ -20,6 +20,7 @@ enum class Relu : std::uint8_t {
   strict,      // within an engine that has the note and is about as fast, else apart
   apart,       // by a kernel of our own
 };
+inline constexpr Relu relus[] = {Relu::by_library, Relu::strict, Relu::apart};
 
 class Work {
  public:

@@ -75,6 +75,7 @@ struct Communicator {
 };
 struct Graph {
   int number = -1;
+  int calls = 1;  // that a replay makes: one where a launch runs all of it
 };
 struct Mark {
   std::int64_t number = 0;
@@ -93,7 +94,8 @@ struct Properties {
 // CUDA may let allocate(), pinned(), prepare(), capture(), join() and the end of a device wait for what other devices
 // run, above all where they reach one another's memory. So none of them may be called while a collective is under way
 // for which a rank has yet to be called, and the thread of another device must not begin one meanwhile: meet() comes
-// before them and after them.
+// before them and after them. A device ends when all devices have done their work, or have been aborted on their own
+// threads.
 class Device {
  public:
   virtual ~Device() = default;
@@ -138,7 +140,10 @@ class Device {
   // What `record` calls on this device becomes a graph and does not run. It begins in the stream compute, and every
   // stream that is used must be joined to that one by order() at the end.
   virtual Graph capture(const std::function<void()>& record) = 0;
-  virtual void replay(Graph graph) = 0;  // in the stream compute
+  // In the stream compute. Each of the graph's calls takes a place in a queue of the device, which holds this thread
+  // when it is full: some of them, in order, where not all are to be queued at once.
+  void replay(Graph graph) { replay_calls(graph, 0, graph.calls); }
+  virtual void replay_calls(Graph graph, int first, int count) = 0;
 
   // A place in a stream, and whether all before it is done. poll() and wait() throw what has failed.
   virtual Mark mark(Stream stream) = 0;
@@ -152,7 +157,9 @@ class Device {
   virtual Communicator join(int key, std::span<const int> ranks) = 0;
   // Waits, on the host, until the devices 0 to `devices` - 1 of the platform have called it as often as this one.
   virtual void meet(int devices) = 0;
-  // Ends what runs and what waits for other ranks, which fails with `reason`. May be called on any thread.
+  // Ends what runs and what waits for other ranks, which fails with `reason`. May be called on any thread. On the
+  // device's own it also ends graphs and communicators: what other ranks wait for ends when one of them has done that,
+  // at the latest when all have.
   virtual void abort(const std::string& reason) noexcept = 0;
 };
 
@@ -164,8 +171,10 @@ class Platform {
   virtual Properties properties(int device) const = 0;
   // The same as cuDNN's JSON, for ModuleOptions::planned_for.
   virtual std::string description(int) const { return {}; }
-  // To be called, and the device to be used, on the thread that it belongs to. Its number is its rank.
-  virtual std::unique_ptr<Device> open(int device) = 0;
+  // To be called, and the device to be used, on the thread that it belongs to. Its number is its rank among the devices
+  // of a module, which is a number too: those of other modules, on the same GPUs, meet and join among themselves. Only
+  // one module at a time may have collectives under way, and then no other one may begin or end.
+  virtual std::unique_ptr<Device> open(int device, int module = 0) = 0;
 };
 
 }  // namespace pmaptrain::gpu

@@ -1,13 +1,10 @@
 #include "core/runtime/gpu/ending.h"
 
-#include <algorithm>
-#include <thread>
-
-#include "core/runtime/gpu/environment.h"
+#include <utility>
 
 namespace pmaptrain::gpu {
 
-// In this order, and wake() in the other one: one of the two sees what the other has written.
+// In this order, and who closes in the other one: one of the two sees what the other has written.
 bool Ending::enter(std::size_t rank) {
   ranks_[rank].inside_since = std::chrono::steady_clock::now().time_since_epoch().count();
   if (!ranks_[rank].closed) return true;
@@ -23,33 +20,59 @@ std::chrono::duration<double> Ending::lasted(std::size_t rank) const {
   return std::chrono::steady_clock::now().time_since_epoch() - since;
 }
 
-void Ending::wake(std::size_t rank, const std::function<void()>& end) {
-  Rank& mine = ranks_[rank];
-  mine.closed = true;
-  const std::lock_guard lock(mutex_);
-  if (mine.ended || (left_ == 1 && mine.inside_since == 0)) return;
-  mine.ended = true;
+void Ending::end(Rank& rank, const End& end) {
+  if (rank.ended || rank.finished || left_ == 1 || !end()) return;
+  rank.ended = true;
   --left_;
-  end();
 }
 
-void Ending::finish(std::size_t rank, const std::function<void()>& end) {
+void Ending::end_woken() {
+  if (!end_kept_) return;
+  for (Rank& rank : ranks_) {
+    if (rank.woken) end(rank, rank.woken);
+  }
+}
+
+void Ending::wake(std::size_t rank, End end) {
+  ranks_[rank].closed = true;
+  const std::lock_guard lock(mutex_);
+  if (ranks_[rank].finished) return;
+  ranks_[rank].woken = std::move(end);
+  end_woken();
+}
+
+void Ending::retry() {
+  const std::lock_guard lock(mutex_);
+  end_woken();
+}
+
+void Ending::end_call(std::size_t rank, const End& end) {
+  ranks_[rank].closed = true;
+  const std::lock_guard lock(mutex_);
+  this->end(ranks_[rank], end);
+}
+
+void Ending::finish(std::size_t rank, std::function<void()> end) {
   Rank& mine = ranks_[rank];
   mine.closed = true;
-  // Not after the lock: the last rank may take its time, and wait for what this thread does next.
-  if (mine.ended) return;
+  std::optional<std::function<void()>> last;
   {
     const std::lock_guard lock(mutex_);
-    if (mine.ended.exchange(true)) return;
-    if (--left_ > 0) return end();
+    if (mine.finished) return;
+    mine.finished = true;
+    mine.woken = {};
+    if (!mine.ended && !end_kept_) {
+      end_kept_ = std::move(end);
+      end_woken();
+    } else if (!mine.ended) {
+      mine.ended = true;
+      --left_;
+      end();
+    }
+    if (++finished_ == ranks_.size()) last = std::exchange(end_kept_, std::nullopt);
   }
-  // All others have ended, so the calls that they are inside of return.
-  const auto give_up = std::chrono::steady_clock::now() + patience();
-  const auto is_inside = [](const Rank& other) { return other.inside_since != 0; };
-  while (std::any_of(ranks_.begin(), ranks_.end(), is_inside) && std::chrono::steady_clock::now() < give_up) {
-    std::this_thread::sleep_for(std::chrono::microseconds(50));
-  }
-  end();
+  // Without the lock: it waits for what runs on all GPUs.
+  if (last) (*last)();
 }
 
 }  // namespace pmaptrain::gpu

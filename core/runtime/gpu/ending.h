@@ -7,12 +7,13 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <optional>
 
 namespace pmaptrain::gpu {
 
-// A call that does not return, because another rank does not come, ends when its communicator does, which then happens
-// on another thread. NCCL frees what all ranks of a process have with the last of them: that one has to wait until no
-// thread is inside of a call any more.
+// A call that does not return, because another rank does not come, ends when its rank does, which then happens on
+// another thread. NCCL frees what all ranks of a process have with the last of them, and waits until no graph holds
+// their collectives. So one rank is kept until all threads have finished: they make no calls and have no graphs.
 class Ending {
  public:
   explicit Ending(std::size_t ranks) : ranks_(ranks), left_(ranks) {}
@@ -23,24 +24,35 @@ class Ending {
   void leave(std::size_t rank);
   // How long the call that a rank is inside of has lasted; 0 where there is none.
   std::chrono::duration<double> lasted(std::size_t rank) const;
-  // Whether it has ended or is to end.
-  bool is_closed(std::size_t rank) const { return ranks_[rank].closed; }
 
-  // Both call `end` for a rank unless that has been done.
-  // On another thread. The last rank ends on its own thread, unless that is inside of a call.
-  void wake(std::size_t rank, const std::function<void()>& end);
-  // On the rank's own thread, outside of its calls.
-  void finish(std::size_t rank, const std::function<void()>& end);
+  // Ends a rank in the library; returns false where that is not possible yet. It may be called on any thread until its
+  // rank has finished, and must not wait.
+  using End = std::function<bool()>;
+
+  // On another thread, after a failure: the rank ends as soon as there is one to keep, which has finished.
+  void wake(std::size_t rank, End end);
+  // Tries again to end ranks that were woken.
+  void retry();
+  // On another thread, when a call lasts too long: the rank ends at once, unless it is the last one.
+  void end_call(std::size_t rank, const End& end);
+  // On the rank's own thread, outside of its calls and without graphs that have them. Calls `end` for a rank that has
+  // not ended; for the one that is kept, on the last thread that comes.
+  void finish(std::size_t rank, std::function<void()> end);
 
  private:
   struct Rank {
     std::atomic<std::chrono::steady_clock::rep> inside_since = 0;
-    std::atomic<bool> closed = false, ended = false;
+    std::atomic<bool> closed = false;
+    bool ended = false, finished = false;
+    End woken = {};
   };
+  void end(Rank& rank, const End& end);
+  void end_woken();
 
   std::deque<Rank> ranks_;
-  std::mutex mutex_;  // of what ends; no thread holds it while it is inside of a call
-  std::size_t left_;
+  std::mutex mutex_;  // of all but the atomics; no thread holds it while it is inside of a call
+  std::size_t left_, finished_ = 0;
+  std::optional<std::function<void()>> end_kept_;  // of the rank that is kept
 };
 
 }  // namespace pmaptrain::gpu

@@ -192,7 +192,7 @@ void Executor::record_foreseen() {
     const Batches& batches = layout_.batches[e];
     const bool on_one = batches.slots == 1;
     for (std::int64_t member = 0; member < layout_.members; ++member) {
-      for (int count = 1; count == 1 || (count <= batches.group && (on_one || batches.in_groups)); count *= 2) {
+      for (int count = 1; count <= (batches.in_groups ? batches.group : 1); count *= 2) {
         for (int slot = 0; slot < batches.slots; slot += on_one ? 1 : count) {
           keep({{e, slot, member}, count, count > 1 && !on_one});
         }
@@ -244,8 +244,7 @@ std::vector<Executor::Part> Executor::record(const StepOf& step, std::span<const
 void Executor::launch(const StepOf& step, const std::vector<Part>& parts) {
   for (const Part& part : parts) {
     if (part.loop == nullptr) {
-      queued(1);
-      device_.replay(part.graph);
+      replay(part.graph);
       continue;
     }
     for (std::int64_t k = 0; k < part.loop->iterations; ++k) {
@@ -258,8 +257,15 @@ void Executor::launch(const StepOf& step, const std::vector<Part>& parts) {
   }
 }
 
+void Executor::replay(Graph graph) {
+  for (int first = 0; first < graph.calls; first += most_unmarked) {
+    const int count = std::min(most_unmarked, graph.calls - first);
+    queued(count);
+    device_.replay_calls(graph, first, count);
+  }
+}
+
 void Executor::queued(int calls) {
-  constexpr int most_unmarked = 64;
   if (unmarked_ + calls > most_unmarked) mark_queued();
   while (in_flight_.size() >= most_in_flight) {
     device_.wait(in_flight_.front());
@@ -288,9 +294,10 @@ std::vector<Executor::Timed> Executor::run_timed(const StepOf& step) {
     timed = timed_.emplace(step, std::pair(graph, std::move(stamps))).first;
   }
   const auto& [graph, stamps] = timed->second;
-  device_.replay(graph);
+  replay(graph);
   device_.wait(device_.mark(Stream::compute));
   in_flight_.clear();
+  unmarked_ = 0;
   std::vector<Timed> times;
   for (const Stamps::Of& of : stamps.commands) {
     times.push_back({of.command, device_.seconds_between(0, of.begin), device_.seconds_between(0, of.end)});

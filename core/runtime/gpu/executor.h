@@ -32,7 +32,7 @@ std::int64_t calls_of(std::span<const Command> commands);
 struct Batches {
   int slots = 1;
   int group = 1;                          // the most steps in a graph: a power of two
-  bool in_groups = false;                 // the slots are those of groups, whose steps have a batch each
+  bool in_groups = false;                 // groups are asked for: on the only slot, or with a slot for each step
   std::int64_t members = 1;               // that have batches of their own
   std::size_t host_bytes = 0;             // of one, for the whole mesh
   std::vector<std::size_t> host_offsets;  // in it: of the program's inputs that are batch inputs
@@ -67,8 +67,11 @@ class Executor {
   Executor(Device& device, const std::vector<Plan>& plans, const Layout& layout, const MakeKernel& make_kernel);
 
   // Queues steps, as graphs of one step and of several. All of them on the batch in a slot, or with `each_slot` each on
-  // its own, in the slots from that one on. Waits until the device is at most `most_in_flight` graphs behind.
+  // its own, in the slots from that one on. Waits until the device is at most `most_in_flight` launches of graphs
+  // behind, or as many times `most_unmarked` calls where a graph is more than a launch or a loop is not unrolled. A
+  // queue of CUDA has 1024 places, and a full one holds the thread inside of CUDA.
   static constexpr std::size_t most_in_flight = 4;
+  static constexpr int most_unmarked = 64;
   void run(const StepOf& step, std::int64_t steps, bool each_slot = false);
   // Runs one step and waits for it. When each command ran, in seconds since the step began; collectives run beside the
   // others. The commands of a loop come once for each iteration.
@@ -139,8 +142,8 @@ class Executor {
   std::vector<Part> record(const Steps& steps);
   std::vector<Part> record(const StepOf& step, std::span<const Command> commands);
   void launch(const StepOf& step, const std::vector<Part>& parts);
-  // The queue of a device that is full holds its thread inside of CUDA. So there are few marks on the way, and few
-  // calls between two of them.
+  void replay(Graph graph);
+  // Before so many calls are queued. There are few marks on the way, and few calls between two of them.
   void queued(int calls);
   void mark_queued();
   // Numbers of stamps, by command in the order of the calls.

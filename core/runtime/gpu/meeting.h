@@ -3,11 +3,14 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace pmaptrain::gpu {
@@ -54,6 +57,25 @@ class Meeting {
   std::vector<bool> here_, gave_up_;
   std::size_t arrived_ = 0;
   std::size_t round_ = 0;
+};
+
+// Things that the devices of a module share, each made by the first of them that comes, and gone with the last one.
+template <class T>
+class SharedMap {
+ public:
+  template <class Make>
+  std::shared_ptr<T> get(int module, int key, std::span<const int> ranks, Make&& make) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(all_, [](const auto& each) { return each.second.expired(); });
+    std::weak_ptr<T>& known = all_[{module, key, {ranks.begin(), ranks.end()}}];
+    std::shared_ptr<T> found = known.lock();
+    if (found == nullptr) known = found = make();
+    return found;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::tuple<int, int, std::vector<int>>, std::weak_ptr<T>> all_;
 };
 
 }  // namespace pmaptrain::gpu

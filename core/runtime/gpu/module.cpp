@@ -1,6 +1,7 @@
 #include "core/runtime/gpu/module.h"
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -19,6 +20,12 @@ namespace {
 WorkKind kind_of(const Command& command) {
   if (std::holds_alternative<Await>(command)) return WorkKind::wait;
   return std::holds_alternative<Collect>(command) ? WorkKind::collective : WorkKind::instruction;
+}
+
+// Of each module of the process another one.
+int next_number() {
+  static std::atomic<int> last = 0;
+  return ++last;
 }
 
 }  // namespace
@@ -49,7 +56,7 @@ struct GpuModule::Impl {
       for (int gpu = 0; gpu < gpus; ++gpu) {
         const std::vector<Plan>& mine = plans.of[static_cast<std::size_t>(gpu)];
         workers.push_back(std::make_unique<Worker>(
-            platform, gpu, progress,
+            platform, gpu, number, progress,
             [this, &mine, gpu](Device& device) {
               if (gpu == 0) pin_batches(device);
               return std::make_unique<Executor>(device, mine, plans.layout, make_kernel);
@@ -68,14 +75,12 @@ struct GpuModule::Impl {
     }
   }
 
-  // No worker may be gone while another one fails and tells all of them. The first GPU's ends when all others have
-  // ended: until then their devices may read the batches that it has pinned.
+  // The end of a device may wait for what other GPUs run, so none ends while another one works, or may fail. The first
+  // one ends last: until then other devices may read the batches that it has pinned.
   void stop() {
-    for (std::size_t i = 1; i < workers.size(); ++i) workers[i]->end();
-    for (std::size_t i = 1; i < workers.size(); ++i) workers[i]->join();
-    if (workers.empty()) return;
-    workers.front()->end();
-    workers.front()->join();
+    for (const std::unique_ptr<Worker>& worker : workers) worker->end();
+    for (const std::unique_ptr<Worker>& worker : workers) worker->wait_for_end();
+    for (auto worker = workers.rbegin(); worker != workers.rend(); ++worker) (*worker)->close();
   }
 
   void abort(const std::string& reason) {
@@ -134,6 +139,7 @@ struct GpuModule::Impl {
     return add_to_one(0, [failure = std::current_exception()](Executor&) { std::rethrow_exception(failure); });
   }
 
+  const int number = next_number();
   const Plans plans;
   const MakeKernel make_kernel;
   std::vector<std::map<const Command*, std::int32_t>> rows;  // by GPU: of the entry's instructions()

@@ -2,6 +2,7 @@
 // texts, but not of the tables of ops: it knows an op by its name and reads the attributes from the op's struct.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <string>
 
@@ -11,7 +12,7 @@ namespace pmaptrain::gpu {
 
 // Raised with each change to this file, device.h, core/kernel/gpu.h, or the structs of the ops that libraries carry
 // out.
-inline constexpr int module_abi = 4;
+inline constexpr int module_abi = 5;
 
 // The text of a kernel in CUDA C++ that carries out one equation, and its launch. `launch.kernel` is its name in the
 // text, which declares it extern "C"; the view points to memory that is never freed, or into `text`.
@@ -30,10 +31,18 @@ struct ModuleOptions {
   std::string planned_for = {};
 };
 
+// What the module asks of CUDA and NCCL, for tests: no result of a run shows it.
+struct Settings {
+  // A call of a communicator is made on the thread that calls, and has been made when it returns.
+  bool communicators_block = false;
+  std::array<int, streams> priorities{};  // of streams, where 0 is the least and -5 the greatest
+};
+
 struct ModuleTable {
   int abi = module_abi;  // checked before anything else is read
   // Throws Error (resource) where there is no GPU or no driver.
   std::unique_ptr<Platform> (*open)(const ModuleOptions& options);
+  Settings (*settings)();
 };
 
 // The one function that the module exports.

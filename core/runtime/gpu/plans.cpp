@@ -33,8 +33,8 @@ Batches batches_of(const Plan& plan, const Entry& entry, std::int64_t members) {
   Batches batches;
   batches.members = entry.batch_by_member ? members : 1;
   batches.group = group_of(plan, entry, members, batches.members);
-  batches.in_groups = entry.in_groups && entry.batches > 1;
-  batches.slots = batches.in_groups ? entry.batches * batches.group : entry.batches;
+  batches.in_groups = entry.in_groups;
+  batches.slots = entry.in_groups && entry.batches > 1 ? entry.batches * batches.group : entry.batches;
   for (const Input& input : plan.program->inputs) {
     batches.host_offsets.push_back(batches.host_bytes);
     if (input.group != Group::batch) continue;

@@ -63,49 +63,60 @@ void Progress::wait(std::int64_t ticket) {
   if (failure_ && failed_ <= ticket) std::rethrow_exception(failure_);
 }
 
-Worker::Worker(Platform& platform, int gpu, Progress& progress, std::function<std::unique_ptr<Executor>(Device&)> make,
-               std::function<void(const std::string&)> failed)
+Worker::Worker(Platform& platform, int gpu, int module, Progress& progress,
+               std::function<std::unique_ptr<Executor>(Device&)> make, std::function<void(const std::string&)> failed)
     : gpu_(gpu), progress_(progress), failed_(std::move(failed)) {
-  thread_ = std::thread([this, &platform, make = std::move(make)] { run(platform, make); });
+  thread_ = std::thread([this, &platform, module, make = std::move(make)] { run(platform, module, make); });
 }
 
 Worker::~Worker() {
   end();
-  join();
+  close();
 }
 
 void Worker::wait_for_start() {
   std::unique_lock lock(mutex_);
-  queued_.wait(lock, [&] { return has_begun_; });
+  changed_.wait(lock, [&] { return has_begun_; });
 }
 
 void Worker::end() {
   const std::lock_guard lock(mutex_);
   ends_ = true;
-  queued_.notify_all();
+  changed_.notify_all();
 }
 
-void Worker::join() {
+void Worker::wait_for_end() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return has_ended_; });
+}
+
+void Worker::close() {
+  {
+    const std::lock_guard lock(mutex_);
+    closes_ = true;
+    changed_.notify_all();
+  }
   if (thread_.joinable()) thread_.join();
 }
 
 void Worker::add(std::int64_t ticket, std::function<void(Executor&)> work, std::function<void(Executor&)> finish) {
   const std::lock_guard lock(mutex_);
   queue_.push_back({ticket, std::move(work), std::move(finish)});
-  queued_.notify_all();
+  changed_.notify_all();
 }
 
-// A worker that fails aborts its own device after the others: see carry_out() and run().
+// A worker that fails aborts its own device after the others, on its own thread: see end_collectives().
 void Worker::abort(const std::string& reason) noexcept {
   if (thread_.get_id() == std::this_thread::get_id()) return;
   const std::lock_guard lock(mutex_);
   is_aborted_ = true;
+  changed_.notify_all();
   if (device_) device_->abort(reason);
 }
 
-void Worker::run(Platform& platform, const std::function<std::unique_ptr<Executor>(Device&)>& make) {
+void Worker::run(Platform& platform, int module, const std::function<std::unique_ptr<Executor>(Device&)>& make) {
   try {
-    std::unique_ptr<Device> device = platform.open(gpu_);
+    std::unique_ptr<Device> device = platform.open(gpu_, module);
     {
       const std::lock_guard lock(mutex_);
       device_ = std::move(device);
@@ -118,22 +129,34 @@ void Worker::run(Platform& platform, const std::function<std::unique_ptr<Executo
   {
     const std::lock_guard lock(mutex_);
     has_begun_ = true;
-    queued_.notify_all();
+    changed_.notify_all();
   }
   if (executor_) carry_out();
   executor_.reset();
-  // On the thread that it belongs to. After a failure nothing comes any more that its collectives wait for.
-  std::unique_ptr<Device> device;
-  {
-    const std::lock_guard lock(mutex_);
-    device = std::move(device_);
-  }
-  if (device && progress_.has_failed()) device->abort("another GPU has failed");
+  if (progress_.has_failed()) end_collectives();
+  std::unique_ptr<Device> device;  // ends on the thread that it belongs to
+  std::unique_lock lock(mutex_);
+  has_ended_ = true;
+  changed_.notify_all();
+  changed_.wait(lock, [&] { return closes_; });
+  device = std::move(device_);
+}
+
+void Worker::end_collectives() {
+  if (device_) device_->abort("another GPU has failed");
 }
 
 std::optional<Worker::Item> Worker::next(bool wait) {
   std::unique_lock lock(mutex_);
-  if (wait) queued_.wait(lock, [&] { return ends_ || !queue_.empty(); });
+  const auto is_due = [&] { return ends_ || !queue_.empty(); };
+  if (wait) changed_.wait(lock, [&] { return is_due() || is_aborted_; });
+  if (wait && !is_due()) {
+    // Another GPU has failed while there is nothing to do.
+    lock.unlock();
+    end_collectives();
+    lock.lock();
+    changed_.wait(lock, is_due);
+  }
   if (queue_.empty()) return std::nullopt;
   Item item = std::move(queue_.front());
   queue_.pop_front();
@@ -142,17 +165,19 @@ std::optional<Worker::Item> Worker::next(bool wait) {
 
 void Worker::wait_for_work(std::chrono::nanoseconds at_most) {
   std::unique_lock lock(mutex_);
-  queued_.wait_for(lock, at_most, [&] { return ends_ || !queue_.empty(); });
+  changed_.wait_for(lock, at_most, [&] { return ends_ || !queue_.empty(); });
 }
 
 void Worker::carry_out(std::int64_t ticket, const std::function<void(Executor&)>& work) {
-  if (progress_.has_failed()) return progress_.skip(ticket);
+  if (progress_.has_failed()) {
+    end_collectives();
+    return progress_.skip(ticket);
+  }
   try {
     work(*executor_);
   } catch (...) {
     if (progress_.fail(ticket, std::current_exception())) failed_(message_of(std::current_exception()));
-    // Its collective, which nobody else ends, may hold other GPUs inside of calls.
-    executor_->device().abort("another GPU has failed");
+    end_collectives();
   }
 }
 

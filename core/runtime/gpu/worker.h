@@ -45,19 +45,21 @@ class Progress {
 
 class Worker {
  public:
-  // Opens the device on the new thread and lets `make` set up its executor there. `failed` is called with what a work
-  // has failed by, once for the module.
-  Worker(Platform& platform, int gpu, Progress& progress, std::function<std::unique_ptr<Executor>(Device&)> make,
-         std::function<void(const std::string&)> failed);
+  // Opens the device of the module on the new thread and lets `make` set up its executor there. `failed` is called with
+  // what a work has failed by, once for the module.
+  Worker(Platform& platform, int gpu, int module, Progress& progress,
+         std::function<std::unique_ptr<Executor>(Device&)> make, std::function<void(const std::string&)> failed);
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
   // Returns when the executor is set up, or that has failed, which Progress then knows as the failure of ticket 0.
   void wait_for_start();
-  // Carries out what is queued, and no more; join() returns when that is done.
+  // Three steps, each of all workers of a module before the next one. What is queued is carried out, and no more; that
+  // is done, or has failed and collectives do not wait for this GPU any more; the device ends.
   void end();
-  void join();
+  void wait_for_end();
+  void close();
   // `work` queues calls of the device and returns; `finish` follows when the device is done with them, and before the
   // ticket is. What is added later may be queued in between.
   void add(std::int64_t ticket, std::function<void(Executor&)> work, std::function<void(Executor&)> finish = {});
@@ -72,7 +74,10 @@ class Worker {
     std::function<void(Executor&)> work, finish;
   };
 
-  void run(Platform& platform, const std::function<std::unique_ptr<Executor>(Device&)>& make);
+  void run(Platform& platform, int module, const std::function<std::unique_ptr<Executor>(Device&)>& make);
+  // After a failure, on the worker's thread: nothing comes any more that collectives of this GPU wait for, and they may
+  // hold other GPUs inside of calls.
+  void end_collectives();
   void carry_out();
   void carry_out(std::int64_t ticket, const std::function<void(Executor&)>& work);
   std::optional<Item> next(bool wait);
@@ -83,9 +88,10 @@ class Worker {
   Progress& progress_;
   const std::function<void(const std::string&)> failed_;
   std::mutex mutex_;
-  std::condition_variable queued_;
+  std::condition_variable changed_;
   std::deque<Item> queue_;
-  bool ends_ = false, has_begun_ = false, is_aborted_ = false;
+  bool ends_ = false, closes_ = false;                               // asked for
+  bool has_begun_ = false, has_ended_ = false, is_aborted_ = false;  // told
   std::unique_ptr<Device> device_;
   std::unique_ptr<Executor> executor_;
   std::thread thread_;
