@@ -202,9 +202,9 @@ void weighted_sum(std::size_t rows, std::size_t width, const std::int32_t* table
   std::copy_n(sums, width, out);
 }
 
-// fold_contiguous<SumFold>: `width` accumulators side by side, then halves added to halves.
+// reduce_contiguous<SumReducer>: `width` accumulators side by side, then halves added to halves.
 template <std::size_t width>
-HWY_INLINE void fold(std::size_t& n, const float*& x, float& total) {
+HWY_INLINE void reduce(std::size_t& n, const float*& x, float& total) {
   const hn::CappedTag<float, width> d;
   constexpr std::size_t lanes = hn::MaxLanes(d), vectors = width / lanes, block = 256;
   while (n >= width) {
@@ -230,8 +230,8 @@ HWY_INLINE void fold(std::size_t& n, const float*& x, float& total) {
 
 float sum(std::size_t n, const float* x) {
   float total = -0.0F;
-  fold<64>(n, x, total);
-  fold<16>(n, x, total);
+  reduce<64>(n, x, total);
+  reduce<16>(n, x, total);
   for (std::size_t i = 0; i < n; ++i) total += x[i];
   return total;
 }

@@ -30,7 +30,7 @@ class NarrowRows {
   std::vector<std::int32_t> transposition_, row_of_element_;  // tables for the CPU's shuffle instructions
 };
 
-// The sum of n elements in SumFold's order (core/ops/reduce/fold.h), so with its bits.
+// The sum of n elements in SumReducer's order (core/ops/reduce/loops.h), so with its bits.
 float vector_sum(std::size_t n, const float* x);
 
 }  // namespace pmaptrain

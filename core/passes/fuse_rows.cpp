@@ -87,7 +87,7 @@ class RowFuser {
     RowGroup group;
     group.rows = numel(to);
     group.length = group.rows == 0 ? 0 : numel(from) / group.rows;
-    const bool is_fit = group.rows > 1 && group.length > 1 && ops::folds_rows(equation.op, from.shape, group.length);
+    const bool is_fit = group.rows > 1 && group.length > 1 && ops::reduces_rows(equation.op, from.shape, group.length);
     if (!is_fit || (group.length > longest_of_few && group.rows < few_rows)) return false;
     group.first = from.shape[0];
     group.varying = to.varying;
@@ -110,7 +110,7 @@ class RowFuser {
         const auto found = sole_readers_.find(source(operand).id);
         if (found == sole_readers_.end()) continue;
         for (const std::size_t at : found->second) {
-          if (folds(equations_[at], groups_[g])) open.insert(at);
+          if (reductions(equations_[at], groups_[g])) open.insert(at);
         }
       }
     };
@@ -132,8 +132,8 @@ class RowFuser {
     groups_.pop_back();
   }
 
-  bool folds(const Equation& equation, const RowGroup& group) const {
-    return ops::folds_rows(equation.op, program_.type(equation.operands[0]).shape, group.length);
+  bool reductions(const Equation& equation, const RowGroup& group) const {
+    return ops::reduces_rows(equation.op, program_.type(equation.operands[0]).shape, group.length);
   }
 
   bool fits(std::size_t i, const RowGroup& group) const {

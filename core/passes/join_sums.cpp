@@ -59,7 +59,7 @@ class SumJoiner {
     return (from.dtype == DType::f32 || from.dtype == DType::f64) && to.dtype == from.dtype && numel(to) == 1 &&
            numel(from) > 1 && !from.varying.empty() &&
            numel(from) * program_.mesh.group_size(from.varying) <= most_elements &&
-           ops::folds_rows(equation.op, from.shape, numel(from));
+           ops::reduces_rows(equation.op, from.shape, numel(from));
   }
 
   bool are_alike(const Equation& a, const Equation& b) const {

@@ -5,10 +5,10 @@
 
 namespace pmaptrain::emulation {
 
-std::vector<std::byte> fold_arrays(const std::string& what, gpu::Device::Fold fold, DType dtype, std::size_t bytes,
-                                   std::span<const std::byte* const> arrays) {
-  using Fold = gpu::Device::Fold;
-  if (dtype == DType::boolean || (dtype == DType::bf16 && fold == Fold::sum)) {
+std::vector<std::byte> reduce_arrays(const std::string& what, gpu::Device::Reduction reduce, DType dtype,
+                                     std::size_t bytes, std::span<const std::byte* const> arrays) {
+  using Reduction = gpu::Device::Reduction;
+  if (dtype == DType::boolean || (dtype == DType::bf16 && reduce == Reduction::sum)) {
     fail_running(what + ": no sum of " + std::string(to_string(dtype)),
                  "bool has no sums and no order, and sums of bf16 are rounded from f32 once, at their end");
   }
@@ -19,16 +19,16 @@ std::vector<std::byte> fold_arrays(const std::string& what, gpu::Device::Fold fo
   const Type type{dtype, {static_cast<std::int64_t>(bytes / size_of(dtype))}, {}};
   std::vector<ConstArray> members;
   for (const std::byte* const array : arrays) members.push_back({&type, array});
-  std::vector<std::byte> folded(bytes);
+  std::vector<std::byte> reduced(bytes);
   const std::span<const ConstArray> operand(members);
-  const Array result{&type, folded.data()};
+  const Array result{&type, reduced.data()};
   const CollectiveCall call{{&operand, 1}, 0, {&result, 1}};
-  switch (fold) {
-    case Fold::sum: ops::Psum{}.exchange(call); break;
-    case Fold::max: ops::Pmax{}.exchange(call); break;
-    case Fold::min: ops::Pmin{}.exchange(call); break;
+  switch (reduce) {
+    case Reduction::sum: ops::Psum{}.exchange(call); break;
+    case Reduction::max: ops::Pmax{}.exchange(call); break;
+    case Reduction::min: ops::Pmin{}.exchange(call); break;
   }
-  return folded;
+  return reduced;
 }
 
 }  // namespace pmaptrain::emulation

@@ -13,8 +13,8 @@
 namespace pmaptrain::emulation {
 
 // Of whole arrays of `bytes` bytes, in the order in which they are given. Throws Error (failed), which begins with
-// `what`, where the values are no numbers that can be folded so.
-std::vector<std::byte> fold_arrays(const std::string& what, gpu::Device::Fold fold, DType dtype, std::size_t bytes,
-                                   std::span<const std::byte* const> arrays);
+// `what`, where the values are no numbers that can be reduced so.
+std::vector<std::byte> reduce_arrays(const std::string& what, gpu::Device::Reduction reduce, DType dtype,
+                                     std::size_t bytes, std::span<const std::byte* const> arrays);
 
 }  // namespace pmaptrain::emulation

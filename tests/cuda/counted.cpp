@@ -49,9 +49,9 @@ class CountedDevice final : public gpu::Device {
     counts_.queue("copy on " + name_of(stream));
     device_->copy(stream, to, from, rows);
   }
-  void fold(gpu::Stream stream, Fold fold, DType dtype, std::byte* to, const std::byte* from, std::int64_t elements,
-            const gpu::Arrays& arrays) override {
-    device_->fold(stream, fold, dtype, to, from, elements, arrays);
+  void reduce(gpu::Stream stream, Reduction reduce, DType dtype, std::byte* to, const std::byte* from,
+              std::int64_t elements, const gpu::Arrays& arrays) override {
+    device_->reduce(stream, reduce, dtype, to, from, elements, arrays);
   }
   void collective(gpu::Stream stream, gpu::Communicator communicator, gpu::Collective kind, DType dtype, std::byte* to,
                   const std::byte* from, std::size_t bytes) override {

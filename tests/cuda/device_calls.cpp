@@ -44,14 +44,14 @@ struct Board {
 
 }  // namespace
 
-TEST_CASE("a device folds arrays in their order, with the bits of the collectives' references",
+TEST_CASE("a device reductions arrays in their order, with the bits of the collectives' references",
           "[cuda][gpu][kernels]") {
   if (!has_gpus()) return;
-  using Fold = gpu::Device::Fold;
+  using Reduction = gpu::Device::Reduction;
   constexpr std::size_t elements = 1000;
-  for (const Fold fold : {Fold::sum, Fold::max, Fold::min}) {
+  for (const Reduction reduce : {Reduction::sum, Reduction::max, Reduction::min}) {
     for (const DType dtype : number_types) {
-      if (dtype == DType::bf16 && fold == Fold::sum) continue;  // sums of bf16 are added up in f32
+      if (dtype == DType::bf16 && reduce == Reduction::sum) continue;  // sums of bf16 are added up in f32
       const std::size_t bytes = elements * size_of(dtype), pitch = bytes + 256 - bytes % 256;
       const gpu::Arrays spaced{4, 2, pitch, 3 * pitch};  // two rows of two; there is a gap between them
       Bytes values(5 * pitch + bytes);
@@ -60,12 +60,12 @@ TEST_CASE("a device folds arrays in their order, with the bits of the collective
         const Bytes some = random_values(dtype, elements, static_cast<unsigned>(i));
         arrays.push_back(std::copy(some.begin(), some.end(), values.data() + spaced.offset(i)) - some.size());
       }
-      const Bytes expected = emulation::fold_arrays("expected", fold, dtype, bytes, arrays);
+      const Bytes expected = emulation::reduce_arrays("expected", reduce, dtype, bytes, arrays);
       Board board(values);
-      board.device->fold(Stream::compute, fold, dtype, board.memory + 5 * pitch, board.memory, elements, spaced);
+      board.device->reduce(Stream::compute, reduce, dtype, board.memory + 5 * pitch, board.memory, elements, spaced);
       const Bytes all = board.values();
       const Bytes found(all.end() - static_cast<std::ptrdiff_t>(bytes), all.end());
-      INFO(to_string(dtype) << ", fold " << static_cast<int>(fold));
+      INFO(to_string(dtype) << ", reduce " << static_cast<int>(reduce));
       CHECK(difference({{dtype, {static_cast<std::int64_t>(elements)}, {}}}, {found}, {expected}).empty());
     }
   }
@@ -93,7 +93,8 @@ TEST_CASE("a device replays a graph that forks and joins as often as it is asked
   const gpu::Graph graph = device.capture([&] {
     device.order(Stream::compute, Stream::copy);
     device.copy(Stream::copy, board.memory + 12, board.memory, {4});
-    device.fold(Stream::compute, gpu::Device::Fold::sum, DType::f32, board.memory + 8, board.memory, 1, {3, 3, 4});
+    device.reduce(Stream::compute, gpu::Device::Reduction::sum, DType::f32, board.memory + 8, board.memory, 1,
+                  {3, 3, 4});
     device.order(Stream::copy, Stream::compute);
   });
   for (int i = 0; i < 3; ++i) device.replay(graph);

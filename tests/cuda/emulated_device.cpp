@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* stream_names[] = {"compute", "communicate", "copy"};
 const char* name_of(Stream stream) { return stream_names[static_cast<std::size_t>(stream)]; }
-constexpr const char* fold_names[] = {"sum", "max", "min"};
+constexpr const char* reduction_names[] = {"sum", "max", "min"};
 
 std::string bytes_text(std::size_t bytes) { return counted(static_cast<std::int64_t>(bytes), "byte"); }
 
@@ -183,11 +183,14 @@ void EmulatedDevice::copy(Stream stream, std::byte* to, const std::byte* from, c
   issue(std::move(work), true);
 }
 
-void EmulatedDevice::fold(Stream stream, Fold fold, DType dtype, std::byte* to, const std::byte* from,
-                          std::int64_t elements, const gpu::Arrays& spaced) {
+void EmulatedDevice::reduce(Stream stream, Reduction reduce, DType dtype, std::byte* to, const std::byte* from,
+                            std::int64_t elements, const gpu::Arrays& spaced) {
   enter();
   const std::size_t bytes = size_of(dtype) * static_cast<std::size_t>(elements);
-  Work work{stream, describe(std::string("fold to the ") + fold_names[static_cast<std::size_t>(fold)], stream), {}, {}};
+  Work work{stream,
+            describe(std::string("reduce to the ") + reduction_names[static_cast<std::size_t>(reduce)], stream),
+            {},
+            {}};
   std::vector<const std::byte*> arrays;
   for (std::int64_t i = 0; i < spaced.count; ++i) arrays.push_back(from + spaced.offset(i));
   for (const std::byte* const array : arrays) work.accesses.reads.push_back({array, bytes});
@@ -196,9 +199,9 @@ void EmulatedDevice::fold(Stream stream, Fold fold, DType dtype, std::byte* to, 
     if (array != to && overlap({array, bytes}, {to, bytes}))
       fail_running(*work.what + " writes over part of what it reads");
   }
-  work.run = [what = work.what, fold, dtype, bytes, arrays, to](const Call&, Clock&) {
-    const auto folded = fold_arrays(*what, fold, dtype, bytes, arrays);
-    if (bytes > 0) std::memcpy(to, folded.data(), bytes);
+  work.run = [what = work.what, reduce, dtype, bytes, arrays, to](const Call&, Clock&) {
+    const auto reduced = reduce_arrays(*what, reduce, dtype, bytes, arrays);
+    if (bytes > 0) std::memcpy(to, reduced.data(), bytes);
   };
   issue(std::move(work));
 }
@@ -261,7 +264,7 @@ void EmulatedDevice::collective(Stream stream, gpu::Communicator communicator, g
       } else {
         std::mt19937 random(options.seed);
         std::shuffle(arrays.begin(), arrays.end(), random);
-        result = fold_arrays(*what, Fold::sum, dtype, bytes, arrays);
+        result = reduce_arrays(*what, Reduction::sum, dtype, bytes, arrays);
       }
       for (void* const part : parts) {
         auto& rank = *static_cast<Part*>(part);

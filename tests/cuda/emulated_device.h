@@ -33,8 +33,8 @@ class EmulatedDevice final : public gpu::Device {
   gpu::Prepared prepare(const Op& op, const GpuRequest& request, const GpuKernel& kernel) override;
   void launch(Stream stream, gpu::Prepared kernel, const gpu::Arguments& arguments, const Accesses& accesses) override;
   void copy(Stream stream, std::byte* to, const std::byte* from, const gpu::Rows& rows) override;
-  void fold(Stream stream, Fold fold, DType dtype, std::byte* to, const std::byte* from, std::int64_t elements,
-            const gpu::Arrays& arrays) override;
+  void reduce(Stream stream, Reduction reduce, DType dtype, std::byte* to, const std::byte* from, std::int64_t elements,
+              const gpu::Arrays& arrays) override;
   void collective(Stream stream, gpu::Communicator communicator, gpu::Collective kind, DType dtype, std::byte* to,
                   const std::byte* from, std::size_t bytes) override;
   void order(Stream before, Stream after) override;

@@ -343,34 +343,34 @@ TEST_CASE("a capture refuses what a graph cannot have", "[cuda]") {
   device.allocate(1);  // a failed capture has ended
 }
 
-TEST_CASE("folds run in order, as the collectives' references do", "[cuda]") {
+TEST_CASE("reductions run in order, as the collectives' references do", "[cuda]") {
   const auto platform = test::make_emulated({});
   const auto device = platform->open(0);
-  const auto fold = [&]<class T>(Device::Fold kind, DType dtype, const std::vector<T>& values) {
+  const auto reduce = [&]<class T>(Device::Reduction kind, DType dtype, const std::vector<T>& values) {
     const std::size_t bytes = values.size() * sizeof(T);
     std::byte* const host = device->pinned(bytes);
     std::byte* const from = device->allocate(bytes);
     std::memcpy(host, values.data(), bytes);
     device->copy(Stream::compute, from, host, {bytes});
-    device->fold(Stream::compute, kind, dtype, from, from, 1, {std::ssize(values), std::ssize(values), sizeof(T)});
+    device->reduce(Stream::compute, kind, dtype, from, from, 1, {std::ssize(values), std::ssize(values), sizeof(T)});
     std::byte* const result = device->pinned(sizeof(T));
     device->copy(Stream::compute, result, from, {sizeof(T)});
     device->wait(device->mark(Stream::compute));
     return *as<T>(result);
   };
-  using Fold = Device::Fold;
-  CHECK(fold(Fold::sum, DType::f32, std::vector<float>{1e8F, 1, -1e8F, 2}) == 2);
-  CHECK(fold(Fold::sum, DType::f64, std::vector<double>{1e8, 1, -1e8, 2}) == 3);
-  CHECK(fold(Fold::sum, DType::i32, std::vector<std::int32_t>{std::numeric_limits<std::int32_t>::max(), 1}) ==
+  using Reduction = Device::Reduction;
+  CHECK(reduce(Reduction::sum, DType::f32, std::vector<float>{1e8F, 1, -1e8F, 2}) == 2);
+  CHECK(reduce(Reduction::sum, DType::f64, std::vector<double>{1e8, 1, -1e8, 2}) == 3);
+  CHECK(reduce(Reduction::sum, DType::i32, std::vector<std::int32_t>{std::numeric_limits<std::int32_t>::max(), 1}) ==
         std::numeric_limits<std::int32_t>::min());
-  CHECK(fold(Fold::max, DType::u8, std::vector<std::uint8_t>{3, 200, 7}) == 200);
-  CHECK(fold(Fold::min, DType::i64, std::vector<std::int64_t>{3, -200, 7}) == -200);
-  const float none = fold(Fold::max, DType::f32, std::vector<float>{1, test::nan_value, 3});
+  CHECK(reduce(Reduction::max, DType::u8, std::vector<std::uint8_t>{3, 200, 7}) == 200);
+  CHECK(reduce(Reduction::min, DType::i64, std::vector<std::int64_t>{3, -200, 7}) == -200);
+  const float none = reduce(Reduction::max, DType::f32, std::vector<float>{1, test::nan_value, 3});
   CHECK(none != none);
   CHECK(contains(failure([&] {
-                   fold(Fold::sum, DType::bf16, std::vector<std::uint16_t>{0, 0});
+                   reduce(Reduction::sum, DType::bf16, std::vector<std::uint16_t>{0, 0});
                  }),
-                 "fold to the sum on stream compute of device 0: no sum of bf16"));
+                 "reduce to the sum on stream compute of device 0: no sum of bf16"));
 }
 
 }  // namespace

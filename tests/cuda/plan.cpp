@@ -90,7 +90,7 @@ TEST_CASE("a GPU that is alone sends nothing and copies no gradient", "[cuda]") 
     INFO(config);
     const gpu::Plan plan = plan_of(training_of(config), 1, {.deterministic = false});
     CHECK(places_of<gpu::Collect>(plan).empty());
-    CHECK(places_of<gpu::Fold>(plan).empty());
+    CHECK(places_of<gpu::Reduce>(plan).empty());
   }
 }
 
@@ -235,18 +235,18 @@ TEST_CASE("buckets are in the order of the backward pass, where rules mix parame
   }
 }
 
-TEST_CASE("what each bucket has gathered is folded at once, where a GPU has one block", "[cuda]") {
+TEST_CASE("what each bucket has gathered is reduced at once, where a GPU has one block", "[cuda]") {
   const auto program = program_of_layers(12, {});
   for (const std::size_t bucket_bytes : {std::size_t{1} << 20, std::size_t{4096}}) {
     INFO("buckets of " << bucket_bytes);
     const gpu::Plan plan = plan_of(program, 4, {.deterministic = true, .bucket_bytes = bucket_bytes});
     const std::size_t collectives = places_of<gpu::Collect>(plan).size();
     CHECK(collectives == (bucket_bytes > 4096 ? 1 : 4));
-    CHECK(places_of<gpu::Fold>(plan).size() == collectives);
+    CHECK(places_of<gpu::Reduce>(plan).size() == collectives);
   }
-  // Of two blocks, each value has its parts one after another: a fold for each, and for the sums of the loss, the
+  // Of two blocks, each value has its parts one after another: a reduction for each, and for the sums of the loss, the
   // metric and the count.
-  CHECK(places_of<gpu::Fold>(plan_of(program, 2, {.deterministic = true})).size() > 24);
+  CHECK(places_of<gpu::Reduce>(plan_of(program, 2, {.deterministic = true})).size() > 24);
 }
 
 TEST_CASE("what GPUs gather begins at multiples of 256 bytes for each of them, whatever its size", "[cuda]") {

@@ -465,7 +465,7 @@ TEST_CASE("a step is profiled and traced by the GPU's own times", "[cuda][gpu]")
       CHECK(span.begin <= span.end);
       CHECK((trace.begin <= span.begin && span.end <= trace.end));
     }
-    // exp; the sum within the GPU is part of what the deterministic mode gathers and folds.
+    // exp; the sum within the GPU is part of what the deterministic mode gathers and reductions.
     CHECK(kinds == std::vector{WorkKind::task, WorkKind::instruction, WorkKind::collective, WorkKind::wait,
                                WorkKind::instruction});
     CHECK(spans[2].begin >= spans[1].begin);

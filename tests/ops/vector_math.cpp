@@ -1,7 +1,7 @@
 #include "core/kernel/vector_math.h"
 
 #include "core/kernel/vector_product.h"
-#include "core/ops/reduce/fold.h"
+#include "core/ops/reduce/loops.h"
 
 #ifndef PMAPTRAIN_REFERENCE_KERNELS
 
@@ -167,13 +167,13 @@ TEST_CASE("an element's bits do not depend on where it lies, and results may rep
   CHECK(x == together);
 }
 
-TEST_CASE("a sum by vectors has the bits of the fold that it stands for, and keeps a negative zero", "[ops]") {
+TEST_CASE("a sum by vectors has the bits of the reduce that it stands for, and keeps a negative zero", "[ops]") {
   std::vector<float> x;
   for (int i = 0; i < 40000; ++i) x.push_back(std::sin(static_cast<float>(i)));
   for (const std::size_t n :
        std::initializer_list<std::size_t>{0, 1, 15, 16, 17, 63, 64, 65, 100, 400, 3200, 16384, 16400, 40000}) {
     INFO(n);
-    const float expected = ops::fold_contiguous<ops::SumFold>(x.data(), n);
+    const float expected = ops::reduce_contiguous<ops::SumReducer>(x.data(), n);
     test::on_every_target([&] { CHECK(vector_sum(n, x.data()) == expected); });
   }
   const float negative_zero = -0.0F;

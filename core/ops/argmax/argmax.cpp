@@ -6,7 +6,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "core/ops/reduce/fold.h"
+#include "core/ops/reduce/loops.h"
 #include "core/ops/support/arithmetic.h"
 #include "core/ops/support/rules.h"
 
@@ -32,7 +32,7 @@ std::int64_t first_place(const T* x, std::int64_t n, T value) {
 // Of n neighbours; for a short row one pass is faster than two.
 template <class T>
 std::int64_t argmax_of_row(const T* x, std::int64_t n) {
-  if (n >= 64) return first_place(x, n, fold_contiguous<MaxFold>(x, static_cast<std::size_t>(n)));
+  if (n >= 64) return first_place(x, n, reduce_contiguous<MaxReducer>(x, static_cast<std::size_t>(n)));
   T best = x[0];
   std::int64_t place = 0;
   for (std::int64_t i = 1; i < n; ++i) {

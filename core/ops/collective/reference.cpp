@@ -10,7 +10,7 @@ namespace pmaptrain::ops {
 namespace {
 
 template <class T, class F>
-void fold(const CollectiveCall& call, std::size_t i, F&& f) {
+void reduce(const CollectiveCall& call, std::size_t i, F&& f) {
   const std::span<const ConstArray> members = call.operands[i];
   T* const result = call.results[i].template as<T>();
   const std::int64_t size = call.results[i].size();
@@ -26,7 +26,7 @@ template <class F>
 void choose_all(const CollectiveCall& call, F&& f) {
   for (std::size_t i = 0; i < call.results.size(); ++i) {
     dispatch(call.results[i].dtype(), [&]<class T>() {
-      if constexpr (!std::is_same_v<T, bool>) fold<T>(call, i, f);
+      if constexpr (!std::is_same_v<T, bool>) reduce<T>(call, i, f);
     });
   }
 }
@@ -64,7 +64,7 @@ void gather(const CollectiveCall& call, std::int64_t dim) {
 
 void Psum::exchange(const CollectiveCall& call) const {
   for (std::size_t i = 0; i < call.results.size(); ++i) {
-    dispatch_arithmetic(call.results[i].dtype(), [&]<class T>() { fold<T>(call, i, wrapping_add<T>); });
+    dispatch_arithmetic(call.results[i].dtype(), [&]<class T>() { reduce<T>(call, i, wrapping_add<T>); });
   }
 }
 void Pmax::exchange(const CollectiveCall& call) const {

@@ -7,7 +7,7 @@
 #include "core/kernel/vector_convert.h"
 #include "core/ops/conv/depthwise.h"
 #include "core/ops/conv/tiled.h"
-#include "core/ops/reduce/vector_fold.h"
+#include "core/ops/reduce/vector_loops.h"
 #endif
 
 namespace pmaptrain::ops {
@@ -123,11 +123,11 @@ class WithBiasSum final : public CpuKernel {
         for (std::size_t p = 0; p < pixels_; p += block) {
           const std::size_t count = std::min(block, pixels_ - p);
           to_f32(count * features_, dy + p * features_, wide);
-          fold_rows<VectorSumFold>(wide, count, features_, dbias);
+          reduce_rows<VectorSumReducer>(wide, count, features_, dbias);
         }
       } else {
         const auto* const dy = reinterpret_cast<const float*>(arguments.operands[1]) + first;
-        fold_rows<VectorSumFold>(dy, pixels_, features_, dbias);
+        reduce_rows<VectorSumReducer>(dy, pixels_, features_, dbias);
       }
       if (to_bf16_) to_bf16(features_, dbias, reinterpret_cast<bf16*>(arguments.results[1]) + d * features_);
     }
@@ -141,7 +141,7 @@ class WithBiasSum final : public CpuKernel {
   std::int64_t library_calls() const override { return kernel_->library_calls(); }
 
  private:
-  static constexpr std::size_t block = fold_block;
+  static constexpr std::size_t block = reduce_block;
 
   std::unique_ptr<CpuKernel> kernel_;
   std::int64_t devices_;

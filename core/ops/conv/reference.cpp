@@ -2,7 +2,7 @@
 
 #include "core/ops/conv/geometry.h"
 #include "core/ops/matmul/inner.h"
-#include "core/ops/reduce/fold.h"
+#include "core/ops/reduce/loops.h"
 #include "core/ops/support/epilogue.h"
 
 namespace pmaptrain::ops {
@@ -84,8 +84,8 @@ void ConvKernelGrad::reference(const ReferenceCall& call) const {
     });
     if (!bias) return;
     zero<T>(call.results[1]);
-    fold_rows<SumFold>(dy, static_cast<std::size_t>(g.n * g.h.out * g.w.out), static_cast<std::size_t>(g.o),
-                       call.results[1].as<T>());
+    reduce_rows<SumReducer>(dy, static_cast<std::size_t>(g.n * g.h.out * g.w.out), static_cast<std::size_t>(g.o),
+                            call.results[1].as<T>());
   });
 }
 

@@ -17,7 +17,7 @@
 
 namespace pmaptrain::ops {
 
-bool folds_rows(const Op& op, const Shape& operand, std::int64_t length) {
+bool reduces_rows(const Op& op, const Shape& operand, std::int64_t length) {
   std::vector<std::int64_t> dims;
   if (const auto* sum = op.as<ReduceSum>()) dims = sum->dims;
   if (const auto* max = op.as<ReduceMax>()) dims = max->dims;
@@ -41,7 +41,7 @@ bool fits_rows(const Equation& equation, std::span<const Type> operands, const T
   const Op& op = equation.op;
   const std::int64_t all = rows * length;
   if (op.as<ReduceSum>() != nullptr || op.as<ReduceMax>() != nullptr || op.as<Argmax>() != nullptr) {
-    return numel(operands[0]) == all && folds_rows(op, operands[0].shape, length);
+    return numel(operands[0]) == all && reduces_rows(op, operands[0].shape, length);
   }
   if (const auto* one_hot = op.as<OneHot>()) return one_hot->depth == length && numel(operands[0]) == rows;
   const std::int64_t size = numel(result);
@@ -65,7 +65,7 @@ std::int64_t rows_of(const Region& region, std::span<const Type> types, std::int
   for (const Equation& equation : region.equations) {
     if (equation.operands.size() != 1) continue;
     const Type& operand = types[static_cast<std::size_t>(equation.operands[0].id)];
-    if (folds_rows(equation.op, operand.shape, length)) return numel(operand) / length;
+    if (reduces_rows(equation.op, operand.shape, length)) return numel(operand) / length;
   }
   return 0;
 }

@@ -43,6 +43,6 @@ bool fits_rows(const Equation& equation, std::span<const Type> operands, const T
                std::int64_t length);
 
 // Whether an op makes one element of each row of `length`, of an operand of this shape.
-bool folds_rows(const Op& op, const Shape& operand, std::int64_t length);
+bool reduces_rows(const Op& op, const Shape& operand, std::int64_t length);
 
 }  // namespace pmaptrain::ops

@@ -12,8 +12,8 @@
 #include "core/ops/broadcast/broadcast.h"
 #include "core/ops/fused/gpu_text.h"
 #include "core/ops/one_hot/one_hot.h"
-#include "core/ops/reduce/folds.h"
 #include "core/ops/reduce/reduce.h"
+#include "core/ops/reduce/reducers.h"
 #include "core/ops/support/gpu.h"
 
 namespace pmaptrain::ops {
@@ -31,7 +31,8 @@ class RowsWriter {
     for (std::size_t i = 0; i < region.params.size(); ++i) params_[region.params[i].id] = i;
     for (const Equation& equation : region.equations) {
       made_by_[equation.results[0].id] = &equation;
-      if (equation.operands.empty() || !folds_rows(equation.op, type(equation.operands[0]).shape, op.length)) continue;
+      if (equation.operands.empty() || !reduces_rows(equation.op, type(equation.operands[0]).shape, op.length))
+        continue;
       rows_ = numel(type(equation.operands[0])) / op.length;
     }
     // Rows of several devices may be given as one.
@@ -134,8 +135,8 @@ class RowsWriter {
       Scope elements;
       const std::string value = in_element(equation.operands[0], elements);
       define(row_, result, "    ",
-             fmt::format("{}([&](std::uint32_t j) {{\n{}      return {};\n    }})", fold_text(equation), elements.text,
-                         value));
+             fmt::format("{}([&](std::uint32_t j) {{\n{}      return {};\n    }})", reduction_text(equation),
+                         elements.text, value));
       return;
     }
     std::string operands;
@@ -147,10 +148,11 @@ class RowsWriter {
     }
   }
 
-  std::string fold_text(const Equation& equation) const {
+  std::string reduction_text(const Equation& equation) const {
     const std::string_view by = is_long_ ? "block" : "thread";
     if (equation.op.as<Argmax>() != nullptr) return fmt::format("argmax_by_{}<{}>", by, length_);
-    return fmt::format("fold_by_{}<{}, {}, {}>", by, equation.op.as<ReduceSum>() != nullptr ? "SumFold" : "MaxFold",
+    return fmt::format("reduce_by_{}<{}, {}, {}>", by,
+                       equation.op.as<ReduceSum>() != nullptr ? "SumReducer" : "MaxReducer",
                        type_text(type(equation.results[0]).dtype), length_);
   }
 

@@ -1,5 +1,5 @@
-// A fused_rows equation as CUDA C++: a thread for each row that is shorter than a wide group of a fold, a block of as
-// many threads as that group for each longer one.
+// A fused_rows equation as CUDA C++: a thread for each row that is shorter than a wide group of a reduction, a block of
+// as many threads as that group for each longer one.
 #pragma once
 
 #include <string_view>

@@ -1,60 +1,61 @@
-// Folds of a row, in the order of core/ops/reduce/fold.h, for generated kernels; part of their text. `at(j)` computes
-// element j of the row.
+// Reductions of a row, in the order of core/ops/reduce/loops.h, for generated kernels; part of their text. `at(j)`
+// computes element j of the row.
 namespace pmaptrain::ops {
 
 template <class T>
 using ComputedInRow = std::conditional_t<std::is_same_v<T, bf16>, float, T>;
 
 // Adds what is left of a row behind its wide groups to `total`.
-template <class Fold, unsigned n, class C, class F>
-C fold_rest(C total, F&& at) {
+template <class Reducer, unsigned n, class C, class F>
+C reduce_rest(C total, F&& at) {
   constexpr unsigned narrow = narrow_group, groups = n / narrow;
   if constexpr (groups > 0) {
     C lanes[narrow];
     for (unsigned j = 0; j < narrow; ++j) lanes[j] = at(j);
     for (unsigned i = 1; i < groups; ++i) {
-      for (unsigned j = 0; j < narrow; ++j) lanes[j] = Fold::combine(lanes[j], C(at(i * narrow + j)));
+      for (unsigned j = 0; j < narrow; ++j) lanes[j] = Reducer::combine(lanes[j], C(at(i * narrow + j)));
     }
     for (unsigned half = narrow / 2; half > 0; half /= 2) {
-      for (unsigned j = 0; j < half; ++j) lanes[j] = Fold::combine(lanes[j], lanes[j + half]);
+      for (unsigned j = 0; j < half; ++j) lanes[j] = Reducer::combine(lanes[j], lanes[j + half]);
     }
-    total = Fold::combine(total, lanes[0]);
+    total = Reducer::combine(total, lanes[0]);
   }
-  for (unsigned i = groups * narrow; i < n; ++i) total = Fold::combine(total, C(at(i)));
+  for (unsigned i = groups * narrow; i < n; ++i) total = Reducer::combine(total, C(at(i)));
   return total;
 }
 
 // By one thread, which has a row of its own.
-template <class Fold, class To, unsigned n, class F>
-To fold_by_thread(F&& at) {
+template <class Reducer, class To, unsigned n, class F>
+To reduce_by_thread(F&& at) {
   using C = ComputedInRow<decltype(at(0U))>;
-  return static_cast<To>(fold_rest<Fold, n>(Fold::template identity<C>(), [&](unsigned j) { return C(at(j)); }));
+  return static_cast<To>(
+      reduce_rest<Reducer, n>(Reducer::template identity<C>(), [&](unsigned j) { return C(at(j)); }));
 }
 
 // By a block of wide_group threads, all of which have the result.
-template <class Fold, class To, unsigned n, class F>
-To fold_by_block(F&& at) {
+template <class Reducer, class To, unsigned n, class F>
+To reduce_by_block(F&& at) {
   using C = ComputedInRow<decltype(at(0U))>;
   constexpr unsigned wide = wide_group, all = n / wide;
   SHARED(C, lanes, wide);
-  C total = Fold::template identity<C>();
-  for (unsigned done = 0; done < all; done += fold_block) {
-    const unsigned rounds = all - done < fold_block ? all - done : fold_block;
+  C total = Reducer::template identity<C>();
+  for (unsigned done = 0; done < all; done += reduce_block) {
+    const unsigned rounds = all - done < reduce_block ? all - done : reduce_block;
     C sum = at(done * wide + threadIdx.x);
-    for (unsigned i = 1; i < rounds; ++i) sum = Fold::combine(sum, C(at((done + i) * wide + threadIdx.x)));
+    for (unsigned i = 1; i < rounds; ++i) sum = Reducer::combine(sum, C(at((done + i) * wide + threadIdx.x)));
     lanes[threadIdx.x] = sum;
     for (unsigned half = wide / 2; half > 0; half /= 2) {
       __syncthreads();
-      if (threadIdx.x < half) lanes[threadIdx.x] = Fold::combine(lanes[threadIdx.x], lanes[threadIdx.x + half]);
+      if (threadIdx.x < half) lanes[threadIdx.x] = Reducer::combine(lanes[threadIdx.x], lanes[threadIdx.x + half]);
     }
     __syncthreads();
-    total = Fold::combine(total, lanes[0]);
+    total = Reducer::combine(total, lanes[0]);
     __syncthreads();  // until all have read it
   }
   if constexpr (n % wide > 0) {
     if (threadIdx.x < n % wide) lanes[threadIdx.x] = at(all * wide + threadIdx.x);
     __syncthreads();
-    total = fold_rest<Fold, n % wide>(total, [&](unsigned j) { return lanes[j]; });
+    total = reduce_rest<Reducer, n % wide>(total, [&](unsigned j) { return lanes[j]; });
     __syncthreads();
   }
   return static_cast<To>(total);

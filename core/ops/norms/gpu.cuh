@@ -7,7 +7,7 @@ namespace pmaptrain::ops::device {
 
 // The sum of the threads' sums, and the largest of their magnitudes, for thread 0. All threads of the block call it.
 template <class C>
-__device__ void fold_norms(double& squares, C& largest) {
+__device__ void reduce_norms(double& squares, C& largest) {
   SHARED(double, sums, gpu_threads);
   SHARED(C, magnitudes, gpu_threads);
   sums[threadIdx.x] = squares;
@@ -34,7 +34,7 @@ __device__ void norms_of_chunk(double* squares, C* largest, const T* x, i64 firs
     sum += static_cast<double>(value) * static_cast<double>(value);
     most = larger(most, value > C{0} ? value : C{0} - value);  // of -0, too, it is 0
   }
-  fold_norms(sum, most);
+  reduce_norms(sum, most);
   if (threadIdx.x == 0) {
     *squares = sum;
     *largest = most;
@@ -51,7 +51,7 @@ __device__ void norms_of_all(double* result, T* largest_result, const double* sq
     sum += squares[i];
     most = larger(most, largest[i]);
   }
-  fold_norms(sum, most);
+  reduce_norms(sum, most);
   if (threadIdx.x == 0) {
     *result = sum;
     *largest_result = static_cast<T>(most);

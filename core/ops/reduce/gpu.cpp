@@ -3,17 +3,17 @@
 #include <string>
 #include <utility>
 
-#include "core/ops/reduce/fold.h"
 #include "core/ops/reduce/groups.h"
+#include "core/ops/reduce/loops.h"
 #include "core/ops/reduce/reduce.h"
 
 namespace pmaptrain::ops {
 namespace {
 
-constexpr auto fold_lanes = static_cast<std::int64_t>(wide_group);
-constexpr auto block_rows = static_cast<std::int64_t>(fold_block);
+constexpr auto reduce_lanes = static_cast<std::int64_t>(wide_group);
+constexpr auto block_rows = static_cast<std::int64_t>(reduce_block);
 
-// A thread folds so many rows in about the time that a second launch takes.
+// A thread reductions so many rows in about the time that a second launch takes.
 constexpr std::int64_t short_columns = 256;
 static_assert(short_columns <= block_rows);
 
@@ -27,20 +27,20 @@ void add_walk(std::vector<GpuArgument>& arguments, const Dims& sizes, const Dims
   }
 }
 
-// The launches of one fold: "sum" or "max".
-class FoldKernel {
+// The launches of one reduction: "sum" or "max".
+class ReductionKernel {
  public:
-  FoldKernel(std::string base, const GpuRequest& request, std::span<const std::int64_t> dims)
+  ReductionKernel(std::string base, const GpuRequest& request, std::span<const std::int64_t> dims)
       : base_(std::move(base)), request_(request), g_(reduce_groups(request.operands[0].shape, dims)) {}
 
   GpuKernel make() && {
-    (g_.columns == 1) ? fold_rows() : fold_columns();
+    (g_.columns == 1) ? reduce_rows() : reduce_columns();
     return std::move(kernel_);
   }
 
  private:
-  void fold_rows() {
-    const std::int64_t chunks = divided_up(g_.rows / fold_lanes, block_rows), parts = outputs() * reduced() * chunks;
+  void reduce_rows() {
+    const std::int64_t chunks = divided_up(g_.rows / reduce_lanes, block_rows), parts = outputs() * reduced() * chunks;
     if (chunks == 1 && reduced() == 1) {
       kernel_.commands.push_back(
           launch_blocks(final_name("_short_rows"), outputs(), wide_group,
@@ -59,7 +59,7 @@ class FoldKernel {
                                      number(outputs()), number(chunks)})));
   }
 
-  void fold_columns() {
+  void reduce_columns() {
     const auto group = static_cast<std::int64_t>(
         rows_of_wide(static_cast<std::size_t>(g_.rows), static_cast<std::size_t>(g_.columns)));
     const std::int64_t wide_rows = g_.rows / group, wide = g_.columns * group, count = outputs() * g_.columns;
@@ -128,15 +128,15 @@ class FoldKernel {
   GpuKernel kernel_;
 };
 
-GpuKernel fold_kernel(std::string base, const GpuRequest& request, std::span<const std::int64_t> dims) {
+GpuKernel reduce_kernel(std::string base, const GpuRequest& request, std::span<const std::int64_t> dims) {
   if (has_no_results(request)) return {};
   if (numel(request.operands[0]) == 0) return zeros_kernel(request);
-  return FoldKernel(std::move(base), request, dims).make();
+  return ReductionKernel(std::move(base), request, dims).make();
 }
 
 }  // namespace
 
-GpuKernel ReduceSum::gpu(const GpuRequest& request) const { return fold_kernel("sum", request, dims); }
-GpuKernel ReduceMax::gpu(const GpuRequest& request) const { return fold_kernel("max", request, dims); }
+GpuKernel ReduceSum::gpu(const GpuRequest& request) const { return reduce_kernel("sum", request, dims); }
+GpuKernel ReduceMax::gpu(const GpuRequest& request) const { return reduce_kernel("max", request, dims); }
 
 }  // namespace pmaptrain::ops

@@ -1,8 +1,8 @@
-// Folds over dimensions in the order of core/ops/reduce/fold.h, and so with its bits. What a block of it adds up, one
-// thread adds up (or the threads of one block, for neighbours); these parts are then combined one after another.
+// Reductions over dimensions in the order of core/ops/reduce/loops.h, and so with its bits. What a block of it adds up,
+// one thread adds up (or the threads of one block, for neighbours); these parts are then combined one after another.
 #pragma once
 
-#include "core/ops/reduce/fold.h"
+#include "core/ops/reduce/loops.h"
 #include "core/ops/support/device.cuh"
 
 namespace pmaptrain::ops::device {
@@ -22,8 +22,8 @@ struct Walk {
   }
 };
 
-// The operand as the fold sees it: for each result (or row of results) and each of `reduced` indices of what is reduced
-// outside, `rows` rows that follow each other.
+// The operand as the reduction sees it: for each result (or row of results) and each of `reduced` indices of what is
+// reduced outside, `rows` rows that follow each other.
 struct Source {
   Walk<5> kept_outside;
   Walk<3> reduced_outside;
@@ -32,14 +32,14 @@ struct Source {
   __device__ i64 offset(i64 kept, i64 outer) const { return kept_outside.offset(kept) + reduced_outside.offset(outer); }
 };
 
-inline constexpr i64 block_size = fold_block, group_size = wide_group, narrow_size = narrow_group;
+inline constexpr i64 block_size = reduce_block, group_size = wide_group, narrow_size = narrow_group;
 
-// Rows of single elements: parts[result, outer, chunk] is the fold of fold_block groups. Blocks have wide_group
+// Rows of single elements: parts[result, outer, chunk] is the reduction of reduce_block groups. Blocks have wide_group
 // threads.
-template <class Fold, class T>
-__device__ void fold_row_parts(Computed<T>* parts, const T* x, i64 count, i64 chunks, const Source& source) {
+template <class Reducer, class T>
+__device__ void reduce_row_parts(Computed<T>* parts, const T* x, i64 count, i64 chunks, const Source& source) {
   using C = Computed<T>;
-  const auto combine = [](C a, C b) { return Fold::combine(a, b); };
+  const auto combine = [](C a, C b) { return Reducer::combine(a, b); };
   SHARED(C, lanes, wide_group);
   for_each_block(count, [&](i64 unit) {
     const i64 chunk = unit % chunks, outer = unit / chunks % source.reduced, result = unit / chunks / source.reduced;
@@ -49,54 +49,55 @@ __device__ void fold_row_parts(Computed<T>* parts, const T* x, i64 count, i64 ch
     C sum = static_cast<C>(from[threadIdx.x]);
     for (i64 i = 1; i < groups; ++i) sum = combine(sum, static_cast<C>(from[i * group_size + threadIdx.x]));
     lanes[threadIdx.x] = sum;
-    fold_in_halves<wide_group>(lanes, combine);
+    reduce_in_halves<wide_group>(lanes, combine);
     if (threadIdx.x == 0) parts[unit] = lanes[0];  // which this thread alone writes next
   });
 }
 
 // Adds the `left` elements of a row behind its groups to `total`.
-template <class Fold, class C, class T>
-__device__ C fold_left(C total, const T* from, i64 left) {
+template <class Reducer, class C, class T>
+__device__ C reduce_left(C total, const T* from, i64 left) {
   if (const i64 groups = left / narrow_size; groups > 0) {
     C lanes[narrow_size];
     for (i64 j = 0; j < narrow_size; ++j) {
       lanes[j] = static_cast<C>(from[j]);
-      for (i64 i = 1; i < groups; ++i) lanes[j] = Fold::combine(lanes[j], static_cast<C>(from[i * narrow_size + j]));
+      for (i64 i = 1; i < groups; ++i) lanes[j] = Reducer::combine(lanes[j], static_cast<C>(from[i * narrow_size + j]));
     }
     for (i64 half = narrow_size / 2; half > 0; half /= 2) {
-      for (i64 j = 0; j < half; ++j) lanes[j] = Fold::combine(lanes[j], lanes[j + half]);
+      for (i64 j = 0; j < half; ++j) lanes[j] = Reducer::combine(lanes[j], lanes[j + half]);
     }
-    total = Fold::combine(total, lanes[0]);
+    total = Reducer::combine(total, lanes[0]);
     from += groups * narrow_size;
     left -= groups * narrow_size;
   }
-  for (i64 i = 0; i < left; ++i) total = Fold::combine(total, static_cast<C>(from[i]));
+  for (i64 i = 0; i < left; ++i) total = Reducer::combine(total, static_cast<C>(from[i]));
   return total;
 }
 
-template <class Fold, class To, class T>
-__device__ void fold_rows(To* out, const T* x, const Computed<T>* parts, i64 count, i64 chunks, const Source& source) {
+template <class Reducer, class To, class T>
+__device__ void reduce_rows(To* out, const T* x, const Computed<T>* parts, i64 count, i64 chunks,
+                            const Source& source) {
   using C = Computed<T>;
   for_each_index(count, [&](i64 result) {
-    C folded = Fold::template identity<C>();
+    C reduced = Reducer::template identity<C>();
     for (i64 outer = 0; outer < source.reduced; ++outer) {
-      C total = Fold::template identity<C>();
+      C total = Reducer::template identity<C>();
       for (i64 chunk = 0; chunk < chunks; ++chunk) {
-        total = Fold::combine(total, parts[(result * source.reduced + outer) * chunks + chunk]);
+        total = Reducer::combine(total, parts[(result * source.reduced + outer) * chunks + chunk]);
       }
       const i64 done = source.rows / group_size * group_size;
-      total = fold_left<Fold>(total, x + source.offset(result, outer) + done, source.rows - done);
-      folded = Fold::combine(folded, total);
+      total = reduce_left<Reducer>(total, x + source.offset(result, outer) + done, source.rows - done);
+      reduced = Reducer::combine(reduced, total);
     }
-    out[result] = static_cast<To>(folded);
+    out[result] = static_cast<To>(reduced);
   });
 }
 
 // The same of rows of one chunk, in one launch; `reduced` is 1. Blocks have wide_group threads.
-template <class Fold, class To, class T>
-__device__ void fold_short_rows(To* out, const T* x, i64 count, const Source& source) {
+template <class Reducer, class To, class T>
+__device__ void reduce_short_rows(To* out, const T* x, i64 count, const Source& source) {
   using C = Computed<T>;
-  const auto combine = [](C a, C b) { return Fold::combine(a, b); };
+  const auto combine = [](C a, C b) { return Reducer::combine(a, b); };
   SHARED(C, lanes, wide_group);
   for_each_block(count, [&](i64 result) {
     const T* const from = x + source.offset(result, 0);
@@ -104,21 +105,21 @@ __device__ void fold_short_rows(To* out, const T* x, i64 count, const Source& so
     C sum = static_cast<C>(from[threadIdx.x]);
     for (i64 i = 1; i < groups; ++i) sum = combine(sum, static_cast<C>(from[i * group_size + threadIdx.x]));
     lanes[threadIdx.x] = sum;
-    fold_in_halves<wide_group>(lanes, combine);
-    const C total = combine(Fold::template identity<C>(), lanes[0]);
+    reduce_in_halves<wide_group>(lanes, combine);
+    const C total = combine(Reducer::template identity<C>(), lanes[0]);
     __syncthreads();  // until all have read it
     if (done + threadIdx.x < source.rows) lanes[threadIdx.x] = static_cast<C>(from[done + threadIdx.x]);
     __syncthreads();
-    if (threadIdx.x == 0) out[result] = static_cast<To>(fold_left<Fold>(total, lanes, source.rows - done));
+    if (threadIdx.x == 0) out[result] = static_cast<To>(reduce_left<Reducer>(total, lanes, source.rows - done));
     __syncthreads();
   });
 }
 
-// Rows of several elements, taken as `wide_rows` of `wide`: parts[row of results, outer, block, column] is the fold of
-// fold_block wide rows.
-template <class Fold, class T>
-__device__ void fold_column_parts(Computed<T>* parts, const T* x, i64 count, i64 blocks, i64 wide_rows, i64 wide,
-                                  const Source& source) {
+// Rows of several elements, taken as `wide_rows` of `wide`: parts[row of results, outer, block, column] is the
+// reduction of reduce_block wide rows.
+template <class Reducer, class T>
+__device__ void reduce_column_parts(Computed<T>* parts, const T* x, i64 count, i64 blocks, i64 wide_rows, i64 wide,
+                                    const Source& source) {
   using C = Computed<T>;
   for_each_index(count, [&](i64 i) {
     const i64 column = i % wide, block = i / wide % blocks, outer = i / wide / blocks % source.reduced;
@@ -127,72 +128,72 @@ __device__ void fold_column_parts(Computed<T>* parts, const T* x, i64 count, i64
     const T* const from = x + source.offset(result, outer) + column;
     C sum = static_cast<C>(from[first * wide]);
     for (i64 row = first + 1; row < end && row < wide_rows; ++row) {
-      sum = Fold::combine(sum, static_cast<C>(from[row * wide]));
+      sum = Reducer::combine(sum, static_cast<C>(from[row * wide]));
     }
     parts[i] = sum;
   });
 }
 
-template <class Fold, class To, class T>
-__device__ void fold_columns(To* out, const T* x, const Computed<T>* parts, i64 count, i64 blocks, i64 wide_rows,
-                             i64 columns, i64 group, const Source& source) {
+template <class Reducer, class To, class T>
+__device__ void reduce_columns(To* out, const T* x, const Computed<T>* parts, i64 count, i64 blocks, i64 wide_rows,
+                               i64 columns, i64 group, const Source& source) {
   using C = Computed<T>;
   const i64 wide = columns * group;
   for_each_index(count, [&](i64 i) {
     const i64 column = i % columns, result = i / columns;
-    C folded = Fold::template identity<C>();
+    C reduced = Reducer::template identity<C>();
     for (i64 outer = 0; outer < source.reduced; ++outer) {
       const C* const of_outer = parts + (result * source.reduced + outer) * blocks * wide + column;
       if (group == 1) {
-        for (i64 block = 0; block < blocks; ++block) folded = Fold::combine(folded, of_outer[block * wide]);
+        for (i64 block = 0; block < blocks; ++block) reduced = Reducer::combine(reduced, of_outer[block * wide]);
         continue;
       }
-      // The rows that make one wide row are folded last, and then those that fill none.
+      // The rows that make one wide row are reduced last, and then those that fill none.
       C sum{};
       for (i64 member = 0; member < group; ++member) {
-        C total = Fold::template identity<C>();
+        C total = Reducer::template identity<C>();
         for (i64 block = 0; block < blocks; ++block) {
-          total = Fold::combine(total, of_outer[block * wide + member * columns]);
+          total = Reducer::combine(total, of_outer[block * wide + member * columns]);
         }
-        sum = member == 0 ? total : Fold::combine(sum, total);
+        sum = member == 0 ? total : Reducer::combine(sum, total);
       }
-      folded = Fold::combine(folded, sum);
+      reduced = Reducer::combine(reduced, sum);
       const i64 done = wide_rows * group;
       if (done == source.rows) continue;
       const T* const from = x + source.offset(result, outer) + column;
       C rest = static_cast<C>(from[done * columns]);
       for (i64 row = done + 1; row < source.rows; ++row)
-        rest = Fold::combine(rest, static_cast<C>(from[row * columns]));
-      folded = Fold::combine(folded, rest);
+        rest = Reducer::combine(rest, static_cast<C>(from[row * columns]));
+      reduced = Reducer::combine(reduced, rest);
     }
-    out[i] = static_cast<To>(folded);
+    out[i] = static_cast<To>(reduced);
   });
 }
 
 // The same of one block of wide rows at most, in one launch; `reduced` is 1.
-template <class Fold, class To, class T>
-__device__ void fold_short_columns(To* out, const T* x, i64 count, i64 wide_rows, i64 columns, i64 group,
-                                   const Source& source) {
+template <class Reducer, class To, class T>
+__device__ void reduce_short_columns(To* out, const T* x, i64 count, i64 wide_rows, i64 columns, i64 group,
+                                     const Source& source) {
   using C = Computed<T>;
   for_each_index(count, [&](i64 i) {
     const T* const from = x + source.offset(i / columns, 0) + i % columns;
-    C folded = Fold::template identity<C>();
+    C reduced = Reducer::template identity<C>();
     for (i64 member = 0; member < group; ++member) {
       C sum = static_cast<C>(from[member * columns]);
       for (i64 row = 1; row < wide_rows; ++row) {
-        sum = Fold::combine(sum, static_cast<C>(from[(row * group + member) * columns]));
+        sum = Reducer::combine(sum, static_cast<C>(from[(row * group + member) * columns]));
       }
-      folded = Fold::combine(folded, sum);
+      reduced = Reducer::combine(reduced, sum);
     }
     const i64 done = wide_rows * group;
     if (done < source.rows) {
       C rest = static_cast<C>(from[done * columns]);
       for (i64 row = done + 1; row < source.rows; ++row) {
-        rest = Fold::combine(rest, static_cast<C>(from[row * columns]));
+        rest = Reducer::combine(rest, static_cast<C>(from[row * columns]));
       }
-      folded = Fold::combine(folded, rest);
+      reduced = Reducer::combine(reduced, rest);
     }
-    out[i] = static_cast<To>(folded);
+    out[i] = static_cast<To>(reduced);
   });
 }
 
@@ -208,56 +209,56 @@ __device__ void fold_short_columns(To* out, const T* x, i64 count, i64 wide_rows
         rows                                                                                                           \
   }
 
-#define PMAPTRAIN_ROW_PARTS(Fold, symbol, T)                                                                   \
+#define PMAPTRAIN_ROW_PARTS(Reducer, symbol, T)                                                                \
   extern "C" __global__ void symbol(Computed<T>* parts, const T* x, i64 count, i64 chunks, PMAPTRAIN_SOURCE) { \
-    fold_row_parts<Fold>(parts, x, count, chunks, PMAPTRAIN_SOURCE_OF);                                        \
+    reduce_row_parts<Reducer>(parts, x, count, chunks, PMAPTRAIN_SOURCE_OF);                                   \
   }
-#define PMAPTRAIN_ROWS(Fold, symbol, To, T)                                                               \
+#define PMAPTRAIN_ROWS(Reducer, symbol, To, T)                                                            \
   extern "C" __global__ void symbol(To* out, const T* x, const Computed<T>* parts, i64 count, i64 chunks, \
                                     PMAPTRAIN_SOURCE) {                                                   \
-    fold_rows<Fold>(out, x, parts, count, chunks, PMAPTRAIN_SOURCE_OF);                                   \
+    reduce_rows<Reducer>(out, x, parts, count, chunks, PMAPTRAIN_SOURCE_OF);                              \
   }
-#define PMAPTRAIN_SHORT_ROWS(Fold, symbol, To, T)                                       \
+#define PMAPTRAIN_SHORT_ROWS(Reducer, symbol, To, T)                                    \
   extern "C" __global__ void symbol(To* out, const T* x, i64 count, PMAPTRAIN_SOURCE) { \
-    fold_short_rows<Fold>(out, x, count, PMAPTRAIN_SOURCE_OF);                          \
+    reduce_short_rows<Reducer>(out, x, count, PMAPTRAIN_SOURCE_OF);                     \
   }
-#define PMAPTRAIN_COLUMN_PARTS(Fold, symbol, T)                                                                     \
+#define PMAPTRAIN_COLUMN_PARTS(Reducer, symbol, T)                                                                  \
   extern "C" __global__ void symbol(Computed<T>* parts, const T* x, i64 count, i64 blocks, i64 wide_rows, i64 wide, \
                                     PMAPTRAIN_SOURCE) {                                                             \
-    fold_column_parts<Fold>(parts, x, count, blocks, wide_rows, wide, PMAPTRAIN_SOURCE_OF);                         \
+    reduce_column_parts<Reducer>(parts, x, count, blocks, wide_rows, wide, PMAPTRAIN_SOURCE_OF);                    \
   }
-#define PMAPTRAIN_COLUMNS(Fold, symbol, To, T)                                                            \
-  extern "C" __global__ void symbol(To* out, const T* x, const Computed<T>* parts, i64 count, i64 blocks, \
-                                    i64 wide_rows, i64 columns, i64 group, PMAPTRAIN_SOURCE) {            \
-    fold_columns<Fold>(out, x, parts, count, blocks, wide_rows, columns, group, PMAPTRAIN_SOURCE_OF);     \
+#define PMAPTRAIN_COLUMNS(Reducer, symbol, To, T)                                                          \
+  extern "C" __global__ void symbol(To* out, const T* x, const Computed<T>* parts, i64 count, i64 blocks,  \
+                                    i64 wide_rows, i64 columns, i64 group, PMAPTRAIN_SOURCE) {             \
+    reduce_columns<Reducer>(out, x, parts, count, blocks, wide_rows, columns, group, PMAPTRAIN_SOURCE_OF); \
   }
-#define PMAPTRAIN_SHORT_COLUMNS(Fold, symbol, To, T)                                                       \
+#define PMAPTRAIN_SHORT_COLUMNS(Reducer, symbol, To, T)                                                    \
   extern "C" __global__ void symbol(To* out, const T* x, i64 count, i64 wide_rows, i64 columns, i64 group, \
                                     PMAPTRAIN_SOURCE) {                                                    \
-    fold_short_columns<Fold>(out, x, count, wide_rows, columns, group, PMAPTRAIN_SOURCE_OF);               \
+    reduce_short_columns<Reducer>(out, x, count, wide_rows, columns, group, PMAPTRAIN_SOURCE_OF);          \
   }
-#define PMAPTRAIN_SUM_ROW_PARTS(name, T) PMAPTRAIN_ROW_PARTS(SumFold, name##_##T, T)
-#define PMAPTRAIN_SUM_ROWS(name, T) PMAPTRAIN_ROWS(SumFold, name##_##T, T, T)
-#define PMAPTRAIN_SUM_SHORT_ROWS(name, T) PMAPTRAIN_SHORT_ROWS(SumFold, name##_##T, T, T)
-#define PMAPTRAIN_SUM_COLUMN_PARTS(name, T) PMAPTRAIN_COLUMN_PARTS(SumFold, name##_##T, T)
-#define PMAPTRAIN_SUM_COLUMNS(name, T) PMAPTRAIN_COLUMNS(SumFold, name##_##T, T, T)
-#define PMAPTRAIN_SUM_SHORT_COLUMNS(name, T) PMAPTRAIN_SHORT_COLUMNS(SumFold, name##_##T, T, T)
-#define PMAPTRAIN_MAX_ROW_PARTS(name, T) PMAPTRAIN_ROW_PARTS(MaxFold, name##_##T, T)
-#define PMAPTRAIN_MAX_ROWS(name, T) PMAPTRAIN_ROWS(MaxFold, name##_##T, T, T)
-#define PMAPTRAIN_MAX_SHORT_ROWS(name, T) PMAPTRAIN_SHORT_ROWS(MaxFold, name##_##T, T, T)
-#define PMAPTRAIN_MAX_COLUMN_PARTS(name, T) PMAPTRAIN_COLUMN_PARTS(MaxFold, name##_##T, T)
-#define PMAPTRAIN_MAX_COLUMNS(name, T) PMAPTRAIN_COLUMNS(MaxFold, name##_##T, T, T)
-#define PMAPTRAIN_MAX_SHORT_COLUMNS(name, T) PMAPTRAIN_SHORT_COLUMNS(MaxFold, name##_##T, T, T)
+#define PMAPTRAIN_SUM_ROW_PARTS(name, T) PMAPTRAIN_ROW_PARTS(SumReducer, name##_##T, T)
+#define PMAPTRAIN_SUM_ROWS(name, T) PMAPTRAIN_ROWS(SumReducer, name##_##T, T, T)
+#define PMAPTRAIN_SUM_SHORT_ROWS(name, T) PMAPTRAIN_SHORT_ROWS(SumReducer, name##_##T, T, T)
+#define PMAPTRAIN_SUM_COLUMN_PARTS(name, T) PMAPTRAIN_COLUMN_PARTS(SumReducer, name##_##T, T)
+#define PMAPTRAIN_SUM_COLUMNS(name, T) PMAPTRAIN_COLUMNS(SumReducer, name##_##T, T, T)
+#define PMAPTRAIN_SUM_SHORT_COLUMNS(name, T) PMAPTRAIN_SHORT_COLUMNS(SumReducer, name##_##T, T, T)
+#define PMAPTRAIN_MAX_ROW_PARTS(name, T) PMAPTRAIN_ROW_PARTS(MaxReducer, name##_##T, T)
+#define PMAPTRAIN_MAX_ROWS(name, T) PMAPTRAIN_ROWS(MaxReducer, name##_##T, T, T)
+#define PMAPTRAIN_MAX_SHORT_ROWS(name, T) PMAPTRAIN_SHORT_ROWS(MaxReducer, name##_##T, T, T)
+#define PMAPTRAIN_MAX_COLUMN_PARTS(name, T) PMAPTRAIN_COLUMN_PARTS(MaxReducer, name##_##T, T)
+#define PMAPTRAIN_MAX_COLUMNS(name, T) PMAPTRAIN_COLUMNS(MaxReducer, name##_##T, T, T)
+#define PMAPTRAIN_MAX_SHORT_COLUMNS(name, T) PMAPTRAIN_SHORT_COLUMNS(MaxReducer, name##_##T, T, T)
 PMAPTRAIN_NUMBERS(PMAPTRAIN_SUM_ROW_PARTS, sum_row_parts)
 PMAPTRAIN_NUMBERS(PMAPTRAIN_SUM_ROWS, sum_rows)
-PMAPTRAIN_ROWS(SumFold, sum_rows_bf16_to_f32, float, bf16)
+PMAPTRAIN_ROWS(SumReducer, sum_rows_bf16_to_f32, float, bf16)
 PMAPTRAIN_NUMBERS(PMAPTRAIN_SUM_SHORT_ROWS, sum_short_rows)
-PMAPTRAIN_SHORT_ROWS(SumFold, sum_short_rows_bf16_to_f32, float, bf16)
+PMAPTRAIN_SHORT_ROWS(SumReducer, sum_short_rows_bf16_to_f32, float, bf16)
 PMAPTRAIN_NUMBERS(PMAPTRAIN_SUM_COLUMN_PARTS, sum_column_parts)
 PMAPTRAIN_NUMBERS(PMAPTRAIN_SUM_COLUMNS, sum_columns)
-PMAPTRAIN_COLUMNS(SumFold, sum_columns_bf16_to_f32, float, bf16)
+PMAPTRAIN_COLUMNS(SumReducer, sum_columns_bf16_to_f32, float, bf16)
 PMAPTRAIN_NUMBERS(PMAPTRAIN_SUM_SHORT_COLUMNS, sum_short_columns)
-PMAPTRAIN_SHORT_COLUMNS(SumFold, sum_short_columns_bf16_to_f32, float, bf16)
+PMAPTRAIN_SHORT_COLUMNS(SumReducer, sum_short_columns_bf16_to_f32, float, bf16)
 PMAPTRAIN_NUMBERS(PMAPTRAIN_MAX_ROW_PARTS, max_row_parts)
 PMAPTRAIN_NUMBERS(PMAPTRAIN_MAX_ROWS, max_rows)
 PMAPTRAIN_NUMBERS(PMAPTRAIN_MAX_SHORT_ROWS, max_short_rows)

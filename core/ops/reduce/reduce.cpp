@@ -9,9 +9,9 @@
 #include "core/ops/cast/cast.h"
 #include "core/ops/elementwise/binary.h"
 #include "core/ops/elementwise/compare.h"
-#include "core/ops/reduce/fold.h"
 #include "core/ops/reduce/groups.h"
-#include "core/ops/reduce/vector_fold.h"
+#include "core/ops/reduce/loops.h"
+#include "core/ops/reduce/vector_loops.h"
 #include "core/ops/support/rules.h"
 
 namespace pmaptrain::ops {
@@ -71,14 +71,14 @@ ReduceGroups reduce_groups(const Shape& shape, std::span<const std::int64_t> dim
 
 namespace {
 
-template <class Fold, class T>
+template <class Reducer, class T>
 void reduce(const ReferenceCall& call, std::span<const std::int64_t> dims) {
   T* out = call.results[0].as<T>();
   if (call.operands[0].size() == 0) {
     std::fill_n(out, call.results[0].size(), T{0});  // a maximum over nothing is refused before
     return;
   }
-  std::fill_n(out, call.results[0].size(), Fold::template identity<T>());
+  std::fill_n(out, call.results[0].size(), Reducer::template identity<T>());
   const T* x = call.operands[0].as<T>();
   const ReduceGroups groups = reduce_groups(call.operands[0].shape(), dims);
   const auto rows = static_cast<std::size_t>(groups.rows), columns = static_cast<std::size_t>(groups.columns);
@@ -88,17 +88,17 @@ void reduce(const ReferenceCall& call, std::span<const std::int64_t> dims) {
               [&](std::int64_t offset, std::int64_t) {
                 const T* block = x + from + offset;
                 if (columns == 1) {
-                  out[to] = Fold::combine(out[to], fold_contiguous<Fold>(block, rows));
+                  out[to] = Reducer::combine(out[to], reduce_contiguous<Reducer>(block, rows));
                 } else {
-                  fold_rows<Fold>(block, rows, columns, out + to);
+                  reduce_rows<Reducer>(block, rows, columns, out + to);
                 }
               });
        });
 }
 
-template <class Fold>
+template <class Reducer>
 void run_reduce(const ReferenceCall& call, std::span<const std::int64_t> dims) {
-  dispatch_arithmetic(call.operands[0].dtype(), [&]<class T>() { reduce<Fold, T>(call, dims); });
+  dispatch_arithmetic(call.operands[0].dtype(), [&]<class T>() { reduce<Reducer, T>(call, dims); });
 }
 
 }  // namespace
@@ -154,14 +154,14 @@ std::unique_ptr<CpuKernel> ReduceSum::cpu(const CpuRequest& request) const {
   // Over nothing it would leave the -0 that sums begin with.
   if (numel(request.results[0]) == 1 && numel(request.operands[0]) > 0) return std::make_unique<WholeSum>(request);
   const auto function = [](const void* op, const ReferenceCall& call) {
-    reduce<VectorSumFold, float>(call, static_cast<const ReduceSum*>(op)->dims);
+    reduce<VectorSumReducer, float>(call, static_cast<const ReduceSum*>(op)->dims);
   };
   return make_reference_kernel(std::make_shared<ReduceSum>(*this), function, request, "vectors");
 }
 
 #endif  // PMAPTRAIN_REFERENCE_KERNELS
 
-void ReduceSum::reference(const ReferenceCall& call) const { run_reduce<SumFold>(call, dims); }
+void ReduceSum::reference(const ReferenceCall& call) const { run_reduce<SumReducer>(call, dims); }
 
 Value sum_as(Builder& b, DType dtype, Value x, const std::vector<std::int64_t>& dims) {
   const bool widens = b.type(x).dtype == DType::bf16 && dtype == DType::f32;
@@ -196,6 +196,6 @@ Cotangents ReduceMax::derivative(VjpContext& context) const {
   return {b.emit(Select{}, {is_max, share, b.constant(dtype, 0)})};
 }
 
-void ReduceMax::reference(const ReferenceCall& call) const { run_reduce<MaxFold>(call, dims); }
+void ReduceMax::reference(const ReferenceCall& call) const { run_reduce<MaxReducer>(call, dims); }
 
 }  // namespace pmaptrain::ops

@@ -46,10 +46,10 @@ __device__ void for_each_block(i64 count, F&& f) {
   for (i64 i = blockIdx.x; i < count; i += gridDim.x) f(i);
 }
 
-// The fold of `width` values, a power of two, becomes values[0]: halves are combined with halves. To be called by all
-// threads of a block, of which there are at least width / 2.
+// The reduction of `width` values, a power of two, becomes values[0]: halves are combined with halves. To be called by
+// all threads of a block, of which there are at least width / 2.
 template <unsigned width, class T, class F>
-__device__ void fold_in_halves(T* values, F&& combine) {
+__device__ void reduce_in_halves(T* values, F&& combine) {
   for (unsigned half = width / 2; half > 0; half /= 2) {
     __syncthreads();
     if (threadIdx.x < half) values[threadIdx.x] = combine(values[threadIdx.x], values[threadIdx.x + half]);

@@ -32,7 +32,7 @@ __device__ void choose_largest(T* values, i32* indices, const T* x, i64 count, i
         if ((chosen == 0 || before(last, place)) && before(place, mine)) mine = place;
       }
       best[threadIdx.x] = mine;
-      fold_in_halves<gpu_threads>(best, [&](i32 a, i32 b) { return before(b, a) ? b : a; });
+      reduce_in_halves<gpu_threads>(best, [&](i32 a, i32 b) { return before(b, a) ? b : a; });
       last = best[0];
       __syncthreads();
       if (threadIdx.x == 0) {

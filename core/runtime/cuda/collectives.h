@@ -1,4 +1,4 @@
-// Who carries out the collectives of one device: NCCL, or copies and folds between virtual GPUs.
+// Who carries out the collectives of one device: NCCL, or copies and reductions between virtual GPUs.
 #pragma once
 
 #include <cuda_runtime_api.h>

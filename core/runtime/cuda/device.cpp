@@ -12,7 +12,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/runtime/cuda/fold.h"
+#include "core/runtime/cuda/reduce.h"
 #include "core/runtime/gpu/environment.h"
 
 namespace pmaptrain::cuda {
@@ -73,7 +73,7 @@ CudaDevice::CudaDevice(int number, int module, int gpu, Generate generate, std::
       libraries_(compute_capability_of(chosen(gpu)), generate, std::move(compiler)),
       collectives_(make_collectives(abort_)),
       makes_graphs_(gpu::wanted_graphs() != gpu::Graphs::off) {
-  check(load_folds(), "loading kernels");
+  check(load_reductions(), "loading kernels");
   int least = 0, greatest = 0;
   check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "asking for the priorities of streams");
   for (std::size_t i = 0; i < streams_.size(); ++i) {
@@ -196,12 +196,14 @@ void CudaDevice::copy(gpu::Stream on, std::byte* to, const std::byte* from, cons
   });
 }
 
-void CudaDevice::fold(gpu::Stream on, Fold kind, DType dtype, std::byte* to, const std::byte* from,
-                      std::int64_t elements, const gpu::Arrays& arrays) {
-  const FoldKind how = kind == Fold::sum ? FoldKind::sum : kind == Fold::max ? FoldKind::max : FoldKind::min;
+void CudaDevice::reduce(gpu::Stream on, Reduction kind, DType dtype, std::byte* to, const std::byte* from,
+                        std::int64_t elements, const gpu::Arrays& arrays) {
+  const ReductionKind how = kind == Reduction::sum   ? ReductionKind::sum
+                            : kind == Reduction::max ? ReductionKind::max
+                                                     : ReductionKind::min;
   const EvenlySpaced spaced{from, arrays.in_a_row, arrays.pitch, arrays.row_pitch};
   queue(on == gpu::Stream::compute, [=, this, count = arrays.count] {
-    check(cuda::fold(how, dtype, to, spaced, elements, count, stream(on)), "a fold");
+    check(cuda::reduce(how, dtype, to, spaced, elements, count, stream(on)), "a reduce");
   });
 }
 

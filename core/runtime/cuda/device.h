@@ -40,8 +40,8 @@ class CudaDevice final : public gpu::Device {
   void launch(gpu::Stream stream, gpu::Prepared kernel, const gpu::Arguments& arguments,
               const gpu::Accesses& accesses) override;
   void copy(gpu::Stream stream, std::byte* to, const std::byte* from, const gpu::Rows& rows) override;
-  void fold(gpu::Stream stream, Fold kind, DType dtype, std::byte* to, const std::byte* from, std::int64_t elements,
-            const gpu::Arrays& arrays) override;
+  void reduce(gpu::Stream stream, Reduction kind, DType dtype, std::byte* to, const std::byte* from,
+              std::int64_t elements, const gpu::Arrays& arrays) override;
   void collective(gpu::Stream stream, gpu::Communicator communicator, gpu::Collective kind, DType dtype, std::byte* to,
                   const std::byte* from, std::size_t bytes) override;
   void order(gpu::Stream before, gpu::Stream after) override;

@@ -31,7 +31,7 @@ class PlannedDevice final : public gpu::Device {
   std::byte* pinned(std::size_t) override { refuse(); }
   void launch(gpu::Stream, gpu::Prepared, const gpu::Arguments&, const gpu::Accesses&) override { refuse(); }
   void copy(gpu::Stream, std::byte*, const std::byte*, const gpu::Rows&) override { refuse(); }
-  void fold(gpu::Stream, Fold, DType, std::byte*, const std::byte*, std::int64_t, const gpu::Arrays&) override {
+  void reduce(gpu::Stream, Reduction, DType, std::byte*, const std::byte*, std::int64_t, const gpu::Arrays&) override {
     refuse();
   }
   void collective(gpu::Stream, gpu::Communicator, gpu::Collective, DType, std::byte*, const std::byte*,

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/base/error.h"
-#include "core/runtime/cuda/fold.h"
+#include "core/runtime/cuda/reduce.h"
 
 namespace pmaptrain::cuda {
 namespace {
@@ -63,9 +63,9 @@ class VirtualCommunicator {
     const Part mine = part_of(call, position_);
     Scattered from;
     for (std::size_t i = 0; i < ranks().size(); ++i) from.begin[i] = shared_->ranks_calls[i].call.from + mine.begin;
-    check(fold(FoldKind::sum, call.dtype, call.to + mine.begin, from,
-               static_cast<std::int64_t>(mine.bytes / size_of(call.dtype)), static_cast<std::int64_t>(ranks().size()),
-               stream),
+    check(reduce(ReductionKind::sum, call.dtype, call.to + mine.begin, from,
+                 static_cast<std::int64_t>(mine.bytes / size_of(call.dtype)), static_cast<std::int64_t>(ranks().size()),
+                 stream),
           "adding up the values of virtual GPUs");
   }
 

@@ -56,7 +56,7 @@ std::size_t bytes_of_sums(const Plan& plan) {
     if (plan.buffers[i].span > 0) sums.insert(static_cast<int>(i));
   }
   for_each_command(plan.commands, [&](const Command& command) {
-    if (const Fold* const fold = std::get_if<Fold>(&command)) sums.insert(fold->to.buffer);
+    if (const Reduce* const reduce = std::get_if<Reduce>(&command)) sums.insert(reduce->to.buffer);
     if (const Collect* const collect = std::get_if<Collect>(&command)) sums.insert(collect->to.buffer);
   });
   std::size_t bytes = 0;

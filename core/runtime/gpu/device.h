@@ -117,9 +117,9 @@ class Device {
   virtual void copy(Stream stream, std::byte* to, const std::byte* from, const Rows& rows) = 0;
   // Adds up arrays of `elements`, in order: to[i] = ((from[0][i] + from[1][i]) + from[2][i]) + ...; or the largest, or
   // the smallest of them.
-  enum class Fold : std::uint8_t { sum, max, min };
-  virtual void fold(Stream stream, Fold fold, DType dtype, std::byte* to, const std::byte* from, std::int64_t elements,
-                    const Arrays& arrays) = 0;
+  enum class Reduction : std::uint8_t { sum, max, min };
+  virtual void reduce(Stream stream, Reduction reduce, DType dtype, std::byte* to, const std::byte* from,
+                      std::int64_t elements, const Arrays& arrays) = 0;
   // Of all ranks of the communicator, each with its own memory: `bytes` of `from`. To the memory of `to` are written as
   // many, and of all_gather as many for each rank.
   virtual void collective(Stream stream, Communicator communicator, Collective kind, DType dtype, std::byte* to,

@@ -358,9 +358,9 @@ void Executor::issue(const StepOf& step, const Copy& copy, std::size_t further) 
   device_.copy(Stream::compute, address(step, copy.to), address(step, copy.from) + further, copy.rows);
 }
 
-void Executor::issue(const StepOf& step, const Fold& fold) {
-  device_.fold(Stream::compute, fold.kind, fold.type.dtype, address(step, fold.to), address(step, fold.from),
-               numel(fold.type), fold.arrays);
+void Executor::issue(const StepOf& step, const Reduce& reduce) {
+  device_.reduce(Stream::compute, reduce.kind, reduce.type.dtype, address(step, reduce.to), address(step, reduce.from),
+                 numel(reduce.type), reduce.arrays);
 }
 
 void Executor::issue(const StepOf& step, const Collect& collect) {

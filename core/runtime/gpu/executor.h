@@ -161,7 +161,7 @@ class Executor {
   void issue(const StepOf& step, const Launch& launch);
   void issue(const StepOf& step, const Copy& copy) { issue(step, copy, 0); }
   void issue(const StepOf& step, const Copy& copy, std::size_t further);
-  void issue(const StepOf& step, const Fold& fold);
+  void issue(const StepOf& step, const Reduce& reduce);
   void issue(const StepOf& step, const Collect& collect);
   void issue(const StepOf& step, const Await& await);
 

@@ -30,8 +30,8 @@ void for_each_written(const Command& command, F&& f) {
     for (const Place& place : launch->results) f(place.buffer);
   } else if (const auto* const copy = std::get_if<Copy>(&command)) {
     f(copy->to.buffer);
-  } else if (const auto* const fold = std::get_if<Fold>(&command)) {
-    f(fold->to.buffer);
+  } else if (const auto* const reduce = std::get_if<Reduce>(&command)) {
+    f(reduce->to.buffer);
   } else if (const auto* const collect = std::get_if<Collect>(&command)) {
     f(collect->to.buffer);
   } else if (const auto* const loop = std::get_if<Loop>(&command)) {
@@ -47,8 +47,8 @@ void for_each_read(const Command& command, F&& f) {
     for (const Place& place : launch->operands) f(place.buffer);
   } else if (const auto* const copy = std::get_if<Copy>(&command)) {
     f(copy->from.buffer);
-  } else if (const auto* const fold = std::get_if<Fold>(&command)) {
-    f(fold->from.buffer);
+  } else if (const auto* const reduce = std::get_if<Reduce>(&command)) {
+    f(reduce->from.buffer);
   } else if (const auto* const collect = std::get_if<Collect>(&command)) {
     f(collect->from.buffer);
   } else if (const auto* const loop = std::get_if<Loop>(&command)) {

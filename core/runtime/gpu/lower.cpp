@@ -56,7 +56,7 @@ Plan Lowering::run() {
   for (const Input& input : program_.inputs) plan_.inputs.push_back(buffer(input.value));
   place_buffers(plan_);
   join_launches(plan_);
-  join_folds(plan_);
+  join_reductions(plan_);
   return std::move(plan_);
 }
 

@@ -1,5 +1,5 @@
-// Reductions: within a GPU by folds, between GPUs by all_gather and folds in the order of the mesh, or by all_reduce
-// where that order is left to the library.
+// Reductions: within a GPU by reductions, between GPUs by all_gather and reductions in the order of the mesh, or by
+// all_reduce where that order is left to the library.
 #include <algorithm>
 #include <optional>
 #include <set>
@@ -12,9 +12,9 @@
 namespace pmaptrain::gpu {
 namespace {
 
-Device::Fold fold_of(const Op& op) {
-  if (op.as<ops::Pmax>() != nullptr) return Device::Fold::max;
-  return op.as<ops::Pmin>() != nullptr ? Device::Fold::min : Device::Fold::sum;
+Device::Reduction reduction_of(const Op& op) {
+  if (op.as<ops::Pmax>() != nullptr) return Device::Reduction::max;
+  return op.as<ops::Pmin>() != nullptr ? Device::Reduction::min : Device::Reduction::sum;
 }
 
 // Places of one buffer as arrays in evenly spaced rows, if they are that.
@@ -73,7 +73,7 @@ std::vector<Place> Lowering::members_of(const Equation& equation, const Gathered
   return places;
 }
 
-void Lowering::fold(const Equation& equation, const std::vector<Place>& from, const Type& type, Place to) {
+void Lowering::reduce_places(const Equation& equation, const std::vector<Place>& from, const Type& type, Place to) {
   const std::size_t bytes = pmaptrain::bytes(type);
   std::optional<Arrays> arrays = arrays_at(from);
   Place first = from.front();
@@ -85,10 +85,10 @@ void Lowering::fold(const Equation& equation, const std::vector<Place>& from, co
       add(Copy{&equation, {first.buffer, i * bytes}, from[i], {bytes, 1, bytes, bytes}});
     }
   }
-  add(Fold{&equation, fold_of(equation.op), to, first, type, *arrays});
+  add(Reduce{&equation, reduction_of(equation.op), to, first, type, *arrays});
 }
 
-bool Lowering::is_folded(const Equation& equation, const Gathered& from, AxisSet axes) const {
+bool Lowering::is_reduced(const Equation& equation, const Gathered& from, AxisSet axes) const {
   const Buffer result{from.of.type, axes, 0, plan_.division.local.group_size(axes)};
   if (from.gpus > 1 || from.of.pool != Pool::passing || from.of.slices != result.slices) return false;
   if (commands_ != &plan_.commands) return false;  // in a loop it may be a carry, which the iteration replaces
@@ -100,11 +100,11 @@ bool Lowering::is_folded(const Equation& equation, const Gathered& from, AxisSet
   return true;
 }
 
-int Lowering::fold_slices(const Equation& equation, const Gathered& from, AxisSet axes) {
+int Lowering::reduce_slices(const Equation& equation, const Gathered& from, AxisSet axes) {
   const int result = add_buffer(from.of.type, axes, Pool::passing);
   for (std::int64_t slice = 0; slice < plan_.buffer(result).slices; ++slice) {
     const std::int64_t reader = plan_.reader_of(plan_.buffer(result), slice);
-    fold(equation, members_of(equation, from, reader), from.of.type, place(result, slice));
+    reduce_places(equation, members_of(equation, from, reader), from.of.type, place(result, slice));
   }
   return result;
 }
@@ -163,16 +163,16 @@ std::vector<int> Lowering::reduce(const Equation& equation, const std::vector<Va
                                   const std::vector<AxisSet>& axes) {
   const AxisSet over = equation.op.axes();
   const std::int64_t gpus = plan_.division.grid.group_size(over);
-  const bool by_library = gpus > 1 && !options_.deterministic && fold_of(equation.op) == Device::Fold::sum;
+  const bool by_library = gpus > 1 && !options_.deterministic && reduction_of(equation.op) == Device::Reduction::sum;
   const bool gathers = gpus > 1 && !by_library;
   const auto here = [&](int buffer) { return Gathered{buffer, plan_.buffer(buffer)}; };
 
-  // What this GPU has, folded as far as that goes without the others.
+  // What this GPU has, reduced as far as that goes without the others.
   std::vector<int> own;
   for (std::size_t i = 0; i < operands.size(); ++i) {
     const int operand = buffer(operands[i]);
-    const bool as_it_is = gathers || is_folded(equation, here(operand), axes[i]);
-    own.push_back(as_it_is ? operand : fold_slices(equation, here(operand), axes[i]));
+    const bool as_it_is = gathers || is_reduced(equation, here(operand), axes[i]);
+    own.push_back(as_it_is ? operand : reduce_slices(equation, here(operand), axes[i]));
   }
   lay_side_by_side(equation, own);
   std::vector<int> results;
@@ -206,7 +206,7 @@ std::vector<int> Lowering::reduce(const Equation& equation, const std::vector<Va
       gathered[i] = {all, plan_.buffer(own[i]), gpus, beside(own[i]).offset - bucket.begin.offset, pitch};
     }
   }
-  for (std::size_t i = 0; i < operands.size(); ++i) results[i] = fold_slices(equation, gathered[i], axes[i]);
+  for (std::size_t i = 0; i < operands.size(); ++i) results[i] = reduce_slices(equation, gathered[i], axes[i]);
   lay_side_by_side(equation, results);
   return results;
 }

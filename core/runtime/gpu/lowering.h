@@ -1,5 +1,5 @@
 // How a program becomes the commands of one GPU: the work of layout.cpp, lower*.cpp, join_norms.cpp and updates.cpp,
-// then of schedule.cpp, join_launches.cpp and join_folds.cpp.
+// then of schedule.cpp, join_launches.cpp and join_reductions.cpp.
 #pragma once
 
 #include <cstdint>
@@ -80,12 +80,12 @@ class Lowering {
   std::vector<Place> members_of(const Equation& equation, const Gathered& from, std::int64_t local_device) const;
 
   void lower_reduction(const Equation& equation);
-  // The group's values folded: of each operand one slice for each instance along its `axes`.
+  // The group's values reduced: of each operand one slice for each instance along its `axes`.
   std::vector<int> reduce(const Equation& equation, const std::vector<Value>& operands,
                           const std::vector<AxisSet>& axes);
   // Whether what this GPU has of an operand is one addend for each slice of the result.
-  bool is_folded(const Equation& equation, const Gathered& from, AxisSet axes) const;
-  int fold_slices(const Equation& equation, const Gathered& from, AxisSet axes);
+  bool is_reduced(const Equation& equation, const Gathered& from, AxisSet axes) const;
+  int reduce_slices(const Equation& equation, const Gathered& from, AxisSet axes);
   // Buffers of one type side by side in one memory; what cannot be moved there is copied, and replaced in `buffers`.
   void lay_side_by_side(const Equation& equation, std::vector<int>& buffers);
   // Where a buffer is in such a memory, or itself.
@@ -97,7 +97,7 @@ class Lowering {
     std::vector<std::size_t> items;
   };
   std::vector<Bucket> buckets_of(const std::vector<int>& buffers) const;
-  void fold(const Equation& equation, const std::vector<Place>& from, const Type& type, Place to);
+  void reduce_places(const Equation& equation, const std::vector<Place>& from, const Type& type, Place to);
   void lower_scatter(const Equation& equation);
   void lower_exchange(const Equation& equation);
   // The result of a local device, from what its group has.
@@ -149,7 +149,7 @@ void place_buffers(Plan& plan);
 // Launches of one chain of elementwise ops on arrays that lie side by side become one.
 void join_launches(Plan& plan);
 
-// The same of folds.
-void join_folds(Plan& plan);
+// The same of reductions.
+void join_reductions(Plan& plan);
 
 }  // namespace pmaptrain::gpu

@@ -43,9 +43,9 @@ class Writer {
   void add(const Copy& copy, const std::string&) {
     text_ += text_of(plan_, copy.to) + " = copy " + text_of(plan_, copy.from) + "\n";
   }
-  void add(const Fold& fold, const std::string&) {
-    text_ += text_of(plan_, fold.to) + " = fold " + text_of(plan_, fold.from) + "  # " +
-             std::to_string(fold.arrays.count) + " arrays\n";
+  void add(const Reduce& reduce, const std::string&) {
+    text_ += text_of(plan_, reduce.to) + " = reduce " + text_of(plan_, reduce.from) + "  # " +
+             std::to_string(reduce.arrays.count) + " arrays\n";
   }
   void add(const Collect& collect, const std::string&) {
     text_ += text_of(plan_, collect.to) +

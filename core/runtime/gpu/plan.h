@@ -68,9 +68,9 @@ struct Copy {
   Rows rows;
 };
 
-struct Fold {
+struct Reduce {
   const Equation* equation = nullptr;
-  Device::Fold kind = Device::Fold::sum;
+  Device::Reduction kind = Device::Reduction::sum;
   Place to, from;
   Type type;  // of an array
   Arrays arrays;
@@ -106,7 +106,7 @@ struct Loop {
   std::vector<Command> body;
 };
 
-struct Command : std::variant<Launch, Copy, Fold, Collect, Await, Loop> {
+struct Command : std::variant<Launch, Copy, Reduce, Collect, Await, Loop> {
   using variant::variant;
 };
 

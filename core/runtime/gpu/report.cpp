@@ -40,7 +40,7 @@ std::string implementation_of(const Plan& plan, const Command& command, const Ma
     return collect->kind == Collective::all_gather ? "all_gather between GPUs" : "all_reduce between GPUs";
   }
   if (std::holds_alternative<Await>(command)) return "wait for other GPUs";
-  return std::holds_alternative<Fold>(command) ? "fold" : "copy";
+  return std::holds_alternative<Reduce>(command) ? "reduce" : "copy";
 }
 
 }  // namespace

@@ -45,9 +45,9 @@ class Accesses {
     add(copy.from, false);
     add(copy.to, true);
   }
-  void add(const Fold& fold) {
-    add(fold.from, false);
-    add(fold.to, true);
+  void add(const Reduce& reduce) {
+    add(reduce.from, false);
+    add(reduce.to, true);
   }
   void add(const Collect& collect) {
     add(collect.from.buffer, collect.from.offset, collect.bytes, false);

@@ -1,4 +1,4 @@
-// Elementwise sums and extremes over arrays, in order: Device::fold, and the collectives of virtual GPUs.
+// Elementwise sums and extremes over arrays, in order: Device::reduction, and the collectives of virtual GPUs.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -10,7 +10,7 @@
 
 namespace pmaptrain::cuda {
 
-enum class FoldKind : std::uint8_t { sum, max, min };
+enum class ReductionKind : std::uint8_t { sum, max, min };
 
 // Arrays in evenly spaced rows, as in gpu::Arrays.
 struct EvenlySpaced {
@@ -24,14 +24,14 @@ struct Scattered {
   const std::byte* begin[most_arrays] = {};
 };
 
-// Loads the code of all folds, which else happens at the first call: a capture forbids it.
-cudaError_t load_folds();
+// Loads the code of all reductions, which else happens at the first call: a capture forbids it.
+cudaError_t load_reductions();
 
 // to[i] = ((from[0][i] + from[1][i]) + from[2][i]) + ... Elements of bf16 are added in f32 and rounded once; integers
 // wrap. `to` may be one of the arrays. Precondition: the dtype is not boolean; count >= 1.
-cudaError_t fold(FoldKind kind, DType dtype, std::byte* to, EvenlySpaced from, std::int64_t elements,
-                 std::int64_t count, cudaStream_t stream);
-cudaError_t fold(FoldKind kind, DType dtype, std::byte* to, const Scattered& from, std::int64_t elements,
-                 std::int64_t count, cudaStream_t stream);
+cudaError_t reduce(ReductionKind kind, DType dtype, std::byte* to, EvenlySpaced from, std::int64_t elements,
+                   std::int64_t count, cudaStream_t stream);
+cudaError_t reduce(ReductionKind kind, DType dtype, std::byte* to, const Scattered& from, std::int64_t elements,
+                   std::int64_t count, cudaStream_t stream);
 
 }  // namespace pmaptrain::cuda

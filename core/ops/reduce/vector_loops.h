@@ -1,15 +1,15 @@
-// Sums of f32 rows by vectors: SumFold's order, and so its bits.
+// Sums of f32 rows by vectors: SumReducer's order, and so its bits.
 #pragma once
 
 #ifndef PMAPTRAIN_REFERENCE_KERNELS
 
 #include "core/kernel/vector_math.h"
 #include "core/kernel/vector_product.h"
-#include "core/ops/reduce/fold.h"
+#include "core/ops/reduce/loops.h"
 
 namespace pmaptrain::ops {
 
-struct VectorSumFold : SumFold {
+struct VectorSumReducer : SumReducer {
   static void add_rows(std::size_t rows, std::size_t width, const float* x, float* out) {
     vector_add_rows(rows, width, x, out);
   }

@@ -1,5 +1,5 @@
 #include "core/runtime/cuda/elements.cuh"
-#include "core/runtime/cuda/fold.h"
+#include "core/runtime/cuda/reduce.h"
 
 namespace pmaptrain::cuda {
 namespace {
@@ -35,18 +35,18 @@ __device__ Walk walk(const EvenlySpaced& from) { return Walk(from); }
 __device__ ScatteredWalk walk(const Scattered& from) { return ScatteredWalk(from); }
 
 // A NaN anywhere is the result.
-template <FoldKind kind, class T>
+template <ReductionKind kind, class T>
 __device__ bool keeps(T a, T b) {
-  if constexpr (kind == FoldKind::max) return a != a || a > b;
+  if constexpr (kind == ReductionKind::max) return a != a || a > b;
   return a != a || a < b;
 }
 
-template <FoldKind kind, class T, class From>
-__global__ void fold_kernel(T* to, From from, std::int64_t elements, std::int64_t count) {
+template <ReductionKind kind, class T, class From>
+__global__ void reduce_kernel(T* to, From from, std::int64_t elements, std::int64_t count) {
   // Extremes compare values with their sign; sums wrap.
   using Sum = typename Computed<T>::type;
   using Value = std::conditional_t<std::is_same_v<T, __nv_bfloat16>, float, T>;
-  using Result = std::conditional_t<kind == FoldKind::sum, Sum, Value>;
+  using Result = std::conditional_t<kind == ReductionKind::sum, Sum, Value>;
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
   for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < elements; i += step) {
     auto arrays = walk(from);
@@ -54,7 +54,7 @@ __global__ void fold_kernel(T* to, From from, std::int64_t elements, std::int64_
     for (std::int64_t k = 1; k < count; ++k) {
       arrays.next();
       const Result next = converted<Result>(reinterpret_cast<const T*>(arrays.array())[i]);
-      if constexpr (kind == FoldKind::sum) {
+      if constexpr (kind == ReductionKind::sum) {
         result = static_cast<Result>(result + next);
       } else {
         result = keeps<kind>(result, next) ? result : next;
@@ -65,17 +65,17 @@ __global__ void fold_kernel(T* to, From from, std::int64_t elements, std::int64_
 }
 
 template <class From, class T>
-auto kernel_of(FoldKind kind) {
+auto kernel_of(ReductionKind kind) {
   switch (kind) {
-    case FoldKind::max: return fold_kernel<FoldKind::max, T, From>;
-    case FoldKind::min: return fold_kernel<FoldKind::min, T, From>;
-    case FoldKind::sum: break;
+    case ReductionKind::max: return reduce_kernel<ReductionKind::max, T, From>;
+    case ReductionKind::min: return reduce_kernel<ReductionKind::min, T, From>;
+    case ReductionKind::sum: break;
   }
-  return fold_kernel<FoldKind::sum, T, From>;
+  return reduce_kernel<ReductionKind::sum, T, From>;
 }
 
 template <class From>
-cudaError_t launch(FoldKind kind, DType dtype, std::byte* to, const From& from, std::int64_t elements,
+cudaError_t launch(ReductionKind kind, DType dtype, std::byte* to, const From& from, std::int64_t elements,
                    std::int64_t count, cudaStream_t stream) {
   if (elements == 0) return cudaSuccess;
   dispatch_elements(dtype, [&]<class T>() {
@@ -87,9 +87,9 @@ cudaError_t launch(FoldKind kind, DType dtype, std::byte* to, const From& from, 
 
 }  // namespace
 
-cudaError_t load_folds() {
+cudaError_t load_reductions() {
   cudaError_t status = cudaSuccess;
-  for (const FoldKind kind : {FoldKind::sum, FoldKind::max, FoldKind::min}) {
+  for (const ReductionKind kind : {ReductionKind::sum, ReductionKind::max, ReductionKind::min}) {
     for (const DType dtype : {DType::bf16, DType::f32, DType::f64, DType::i32, DType::i64, DType::u32, DType::u8}) {
       dispatch_elements(dtype, [&]<class T>() {
         cudaFuncAttributes ignored{};
@@ -101,13 +101,13 @@ cudaError_t load_folds() {
   return status;
 }
 
-cudaError_t fold(FoldKind kind, DType dtype, std::byte* to, EvenlySpaced from, std::int64_t elements,
-                 std::int64_t count, cudaStream_t stream) {
+cudaError_t reduce(ReductionKind kind, DType dtype, std::byte* to, EvenlySpaced from, std::int64_t elements,
+                   std::int64_t count, cudaStream_t stream) {
   return launch(kind, dtype, to, from, elements, count, stream);
 }
 
-cudaError_t fold(FoldKind kind, DType dtype, std::byte* to, const Scattered& from, std::int64_t elements,
-                 std::int64_t count, cudaStream_t stream) {
+cudaError_t reduce(ReductionKind kind, DType dtype, std::byte* to, const Scattered& from, std::int64_t elements,
+                   std::int64_t count, cudaStream_t stream) {
   return launch(kind, dtype, to, from, elements, count, stream);
 }
 

@@ -1,4 +1,4 @@
-// Folds of values that lie side by side become one: the sums of what a bucket has gathered.
+// Reductions of values that lie side by side become one: the sums of what a bucket has gathered.
 #include <utility>
 #include <vector>
 
@@ -25,25 +25,26 @@ Stretch stretch(const Plan& plan, Place place, std::size_t bytes) {
 
 bool overlap(const Stretch& a, const Stretch& b) { return a.pool == b.pool && a.begin < b.end && b.begin < a.end; }
 
-// Makes `next` part of `fold` where its values follow those of the fold, and the padding between, on both sides.
-bool extend(const Plan& plan, Fold& fold, const Fold& next) {
-  if (next.kind != fold.kind || next.type.dtype != fold.type.dtype || !are_alike(next.arrays, fold.arrays))
+// Makes `next` part of `reduction` where its values follow those of the reduction, and the padding between, on both
+// sides.
+bool extend(const Plan& plan, Reduce& reduce, const Reduce& next) {
+  if (next.kind != reduce.kind || next.type.dtype != reduce.type.dtype || !are_alike(next.arrays, reduce.arrays))
     return false;
-  const std::size_t begin = round_up(bytes(fold.type), alignment), all = begin + bytes(next.type);
+  const std::size_t begin = round_up(bytes(reduce.type), alignment), all = begin + bytes(next.type);
   const auto follows = [&](Place place, Place before) {
     const Stretch a = stretch(plan, before, begin), b = stretch(plan, place, 0);
     return a.pool == b.pool && a.end == b.begin;
   };
-  if (!follows(next.from, fold.from) || !follows(next.to, fold.to)) return false;
+  if (!follows(next.from, reduce.from) || !follows(next.to, reduce.to)) return false;
   // One after another they may write where an earlier one has read.
-  const Stretch to = stretch(plan, fold.to, all);
-  for (std::int64_t i = 0; i < fold.arrays.count; ++i) {
-    Stretch from = stretch(plan, fold.from, all);
-    from.begin += fold.arrays.offset(i);
-    from.end += fold.arrays.offset(i);
+  const Stretch to = stretch(plan, reduce.to, all);
+  for (std::int64_t i = 0; i < reduce.arrays.count; ++i) {
+    Stretch from = stretch(plan, reduce.from, all);
+    from.begin += reduce.arrays.offset(i);
+    from.end += reduce.arrays.offset(i);
     if (overlap(from, to)) return false;
   }
-  fold.type.shape = {static_cast<std::int64_t>(all / size_of(fold.type.dtype))};
+  reduce.type.shape = {static_cast<std::int64_t>(all / size_of(reduce.type.dtype))};
   return true;
 }
 
@@ -51,15 +52,15 @@ void join_in(const Plan& plan, std::vector<Command>& commands) {
   std::vector<Command> done;
   for (Command& command : commands) {
     if (Loop* const loop = std::get_if<Loop>(&command)) join_in(plan, loop->body);
-    const Fold* const next = std::get_if<Fold>(&command);
-    Fold* const fold = next == nullptr || done.empty() ? nullptr : std::get_if<Fold>(&done.back());
-    if (fold == nullptr || !extend(plan, *fold, *next)) done.push_back(std::move(command));
+    const Reduce* const next = std::get_if<Reduce>(&command);
+    Reduce* const reduce = next == nullptr || done.empty() ? nullptr : std::get_if<Reduce>(&done.back());
+    if (reduce == nullptr || !extend(plan, *reduce, *next)) done.push_back(std::move(command));
   }
   commands = std::move(done);
 }
 
 }  // namespace
 
-void join_folds(Plan& plan) { join_in(plan, plan.commands); }
+void join_reductions(Plan& plan) { join_in(plan, plan.commands); }
 
 }  // namespace pmaptrain::gpu

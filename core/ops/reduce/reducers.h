@@ -1,4 +1,4 @@
-// What is folded, and in blocks of which sizes: also for kernels that are generated.
+// What is reduced, and in blocks of which sizes: also for kernels that are generated.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace pmaptrain::ops {
 
-struct SumFold {
+struct SumReducer {
   // -0 + x is x for every x, -0 included; 0 + x is not.
   template <class T>
   static constexpr T identity() {
@@ -21,7 +21,7 @@ struct SumFold {
   }
 };
 
-struct MaxFold {
+struct MaxReducer {
   template <class T>
   static constexpr T identity() {
     if constexpr (FloatingElement<T>) {
@@ -36,7 +36,7 @@ struct MaxFold {
   }
 };
 
-inline constexpr std::size_t fold_block = 256;  // combinations of one accumulator in a block
+inline constexpr std::size_t reduce_block = 256;  // combinations of one accumulator in a block
 // Accumulators side by side: for neighbours, and for what is left of them.
 inline constexpr std::size_t wide_group = 64, narrow_group = 16;
 
