@@ -107,7 +107,7 @@ struct InstructionReport {
   std::vector<std::string> layout_changes;  // "operand 1"
 };
 
-// What the workers share between two of an entry's meetings, in the units of a fixed cost model.
+// What the workers share between two of an entry's barriers, in the units of a fixed cost model.
 struct StageReport {
   double total = 0;    // of one step
   double serial = 0;   // of which every worker does all

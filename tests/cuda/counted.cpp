@@ -110,11 +110,11 @@ class CountedDevice final : public gpu::Device {
     ++counts_.communicators;
     return device_->join(key, ranks);
   }
-  void meet(int devices) override {
-    ++counts_.meetings;
+  void barrier(int devices) override {
+    ++counts_.barriers;
     // That at the end of a load comes after what is recorded; later ones come in pairs.
     const std::string call = std::exchange(next_is_before_, !next_is_before_) ? "before" : "after";
-    if ("meet " + call + " recording" != counts_.forgotten) device_->meet(devices);
+    if ("meet " + call + " recording" != counts_.forgotten) device_->barrier(devices);
   }
   void abort(const std::string& reason) noexcept override {
     if (counts_.at_abort) counts_.at_abort(number_);

@@ -21,7 +21,7 @@ struct CallCounts {
   std::atomic<int> memory = 0, kernels = 0, graphs = 0, communicators = 0;
   std::atomic<int> tf32 = 0;            // kernels that may round to it
   std::atomic<std::size_t> pinned = 0;  // bytes
-  std::atomic<int> meetings = 0;
+  std::atomic<int> barriers = 0;
   std::atomic<int> most_in_flight = 0;     // calls of a device's graphs that it was not known to be done with
   std::atomic<int> graphs_that_work = -1;  // planted: after so many, one fails
 

@@ -116,10 +116,10 @@ TEST_CASE("the threads of devices meet on the host, and an abort ends the wait f
       try {
         for (int round = 1; round <= 20; ++round) {
           ++rounds[me];
-          device->meet(2);
+          device->barrier(2);
           if (rounds[0] < round || rounds[1] < round) failures[me] = "they have not met";
         }
-        if (me == 0) device->meet(2);
+        if (me == 0) device->barrier(2);
         alone.load()->abort("GPU 1 has failed");
       } catch (const Error& error) {
         failures[me] += error.diagnostics().front().message;

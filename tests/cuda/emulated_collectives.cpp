@@ -78,7 +78,7 @@ struct Exchange {
     std::memcpy(host, values.data(), bytes);
     device.copy(Stream::compute, from, host, {bytes});
     device.order(Stream::compute, Stream::communicate);
-    device.meet(devices);
+    device.barrier(devices);
   }
   std::vector<T> result() {
     device.order(Stream::communicate, Stream::compute);
@@ -297,7 +297,7 @@ TEST_CASE("a collective is captured, and its ranks meet when they replay it", "[
                         exchange.from, 4);
       device.order(Stream::communicate, Stream::compute);
     });
-    device.meet(2);
+    device.barrier(2);
     for (int i = 0; i < 3; ++i) device.replay(graph);
     exchange.to = exchange.from;
     sums[static_cast<std::size_t>(number)] = exchange.result();
@@ -331,7 +331,7 @@ TEST_CASE("a call that may wait for other devices needs an order on the host wit
       });
       return failures[0] + failures[1];
     };
-    const Calls nothing = [](gpu::Device&) {}, meet = [](gpu::Device&device) { device.meet(2); },
+    const Calls nothing = [](gpu::Device&) {}, meet = [](gpu::Device&device) { device.barrier(2); },
                 wait = [](gpu::Device&device) { device.wait(device.mark(Stream::communicate)); };
     INFO(name);
     CHECK(text(meet, meet).empty());
@@ -426,10 +426,10 @@ TEST_CASE("devices meet as often as they call for it, and a device that does not
     if (number == 2) return;
     for (int round = 1; round <= 50; ++round) {
       ++rounds[static_cast<std::size_t>(number)];
-      device.meet(2);
+      device.barrier(2);
       if (rounds[0] < round || rounds[1] < round) fail_running("they have not met");
     }
-    if (number == 0) device.meet(3);
+    if (number == 0) device.barrier(3);
   });
   CHECK(contains(failures[0], "ranks 1, 2 did not come to meet 1 of communicator {0,1,2}"));
   CHECK(failures[1] + failures[2] == "");

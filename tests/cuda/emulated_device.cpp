@@ -212,8 +212,8 @@ gpu::Communicator EmulatedDevice::join(int key, std::span<const int> ranks) {
   return {static_cast<int>(std::ssize(communicators_)) - 1};
 }
 
-void EmulatedDevice::meet(int devices) {
-  enter_outside_capture("meet()");
+void EmulatedDevice::barrier(int devices) {
+  enter_outside_capture("barrier()");
   module_.rendezvous.meet(module_.rendezvous.first(devices), number_, "meet", &host_, [&](Rendezvous::Parts parts) {
     Clock joined;
     for (void* const part : parts) joined.join(*static_cast<Clock*>(part));

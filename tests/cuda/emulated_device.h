@@ -49,7 +49,7 @@ class EmulatedDevice final : public gpu::Device {
   void wait(gpu::Mark mark) override;
   void follow(gpu::Mark mark, Stream stream) override;
   gpu::Communicator join(int key, std::span<const int> ranks) override;
-  void meet(int devices) override;
+  void barrier(int devices) override;
   void abort(const std::string& reason) noexcept override;
 
  private:

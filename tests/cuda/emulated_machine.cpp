@@ -35,7 +35,7 @@ void HostOrder::call(const Opened& device, Clock& known, const std::string& what
   for (const auto& [number, earlier] : others) {
     if (number == device.number || known.at(earlier.lane) >= earlier.number) continue;
     fail_running("no order on the host between " + earlier.what + " and " + what + ": each may wait for the other",
-                 "Device::meet() before memory is allocated or a graph is captured, and after it");
+                 "Device::barrier() before memory is allocated or a graph is captured, and after it");
   }
   known.tick(device.host_lane());
   same[device.number] = {device.host_lane(), known.at(device.host_lane()), what};

@@ -30,7 +30,7 @@ struct Opened {
 
 // On CUDA some calls of one device may wait for what others run: where memory is allocated, kernels are loaded, or
 // graphs are made. A collective ends only when the threads of all its ranks have begun it. So either kind of call has
-// to be ordered, on the host, before or after each one of the other kind by another device: by a meeting, or because
+// to be ordered, on the host, before or after each one of the other kind by another device: by a barrier, or because
 // the host has waited for the collective.
 class HostOrder {
  public:

@@ -282,7 +282,7 @@ TEST_CASE("the emulation finds each wait that the executor forgets", "[cuda]") {
 // What is recorded after the load, and what is wrong with it.
 struct Late {
   std::string error = "none";
-  int graphs = 0, meetings = 0;  // of two GPUs
+  int graphs = 0, barriers = 0;  // of two GPUs
   std::chrono::steady_clock::duration passed{};
 };
 Late recorded_late(const std::string& forgotten, int graphs_that_work, const std::function<void(Module&)>& submit) {
@@ -292,10 +292,10 @@ Late recorded_late(const std::string& forgotten, int graphs_that_work, const std
   gpu::GpuModule gpus({{{"test", summing(), 2}}}, *platform, 2, {2, {}, by_reference});
   Module& module = gpus;
   CHECK(counts.graphs == 2 * 2);
-  CHECK(counts.meetings == 2);
+  CHECK(counts.barriers == 2);
   for (int step = 0; step < 3; ++step) module.submit(0, step % 2);
   module.wait(module.submit(0, 0));
-  counts.graphs = counts.meetings = 0;
+  counts.graphs = counts.barriers = 0;
   counts.forgotten = forgotten;
   counts.graphs_that_work = graphs_that_work;
   const auto begin = std::chrono::steady_clock::now();
@@ -308,11 +308,11 @@ Late recorded_late(const std::string& forgotten, int graphs_that_work, const std
   }
   late.passed = std::chrono::steady_clock::now() - begin;
   late.graphs = counts.graphs;
-  late.meetings = counts.meetings;
+  late.barriers = counts.barriers;
   return late;
 }
 
-TEST_CASE("what is recorded while GPUs run lies between two meetings of all of them", "[cuda]") {
+TEST_CASE("what is recorded while GPUs run lies between two barriers of all of them", "[cuda]") {
   StepTrace trace;
   const std::function<void(Module&)> two_steps = [](Module&module) { module.submit(0, 1, 2); },
                                      traced = [&](Module&module) { module.submit_traced(0, 1, {}, trace); },
@@ -321,7 +321,7 @@ TEST_CASE("what is recorded while GPUs run lies between two meetings of all of t
     const Late late = recorded_late("", -1, submit);
     CHECK(late.error == "none");
     CHECK(late.graphs == 2);
-    CHECK(late.meetings == 2 * 2);
+    CHECK(late.barriers == 2 * 2);
     for (const std::string forgotten : {"meet before recording", "meet after recording"}) {
       const std::string said = recorded_late(forgotten, -1, submit).error;
       INFO(forgotten << ": " << said);
@@ -333,7 +333,7 @@ TEST_CASE("what is recorded while GPUs run lies between two meetings of all of t
   CHECK(recorded_late("meet before recording", -1, foreseen).graphs == 0);
 }
 
-TEST_CASE("a GPU that cannot record leaves no other one in a meeting", "[cuda]") {
+TEST_CASE("a GPU that cannot record leaves no other one in a barrier", "[cuda]") {
   const std::string planted = "planted: a graph cannot be made";
   for (const int graphs : {0, 1}) {
     const Late late = recorded_late("", graphs, [](Module& module) { module.submit(0, 1, 2); });

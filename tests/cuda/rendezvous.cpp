@@ -39,13 +39,13 @@ std::shared_ptr<Group> Rendezvous::join(int device, int key, std::span<const int
     if (std::count(ranks.begin(), ranks.end(), rank) > 1) refuse("rank " + std::to_string(rank) + " is in it twice");
   }
   if (asked.place_of(device) == ranks.size()) refuse("it is not one of the ranks");
-  Group* meeting = nullptr;
+  Group* group = nullptr;
   {
     const Lock lock(mutex_);
-    meeting = &joining_.try_emplace({key, asked.ranks}, asked.ranks).first->second;
+    group = &joining_.try_emplace({key, asked.ranks}, asked.ranks).first->second;
   }
   std::shared_ptr<Group> joined;
-  meet(*meeting, device, "join with key " + std::to_string(key), &joined, [&](Parts parts) {
+  meet(*group, device, "join with key " + std::to_string(key), &joined, [&](Parts parts) {
     const auto group = std::make_shared<Group>(asked.ranks);
     for (void* const part : parts) *static_cast<std::shared_ptr<Group>*>(part) = group;
   });

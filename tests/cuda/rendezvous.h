@@ -49,7 +49,7 @@ class Rendezvous {
   using Parts = std::span<void* const>;
   void meet(Group& group, int device, const std::string& call, void* part, const std::function<void(Parts)>& complete);
 
-  // The devices 0 to `devices` - 1, for meetings on the host.
+  // The devices 0 to `devices` - 1, for barriers on the host.
   Group& first(int devices);
 
   // A rank that is lost: waits for abort(), and not much longer than the others wait for it.

@@ -59,7 +59,7 @@ TEST_CASE("a step of linear regression meets once", "[runtime]") {
   CHECK(cpu::make_plan(program, {true}).barriers_per_step() == 2);
 }
 
-TEST_CASE("a large parameter costs a second meeting, and no more", "[runtime]") {
+TEST_CASE("a large parameter costs a second barrier, and no more", "[runtime]") {
   const auto program = test::program_of(R"(mesh a=4
 params %w:f32[70,100]{}
 state %m:f32[70,100]{}
@@ -321,13 +321,13 @@ TEST_CASE("workers block signals, and the thread that made them does not", "[run
   CHECK_FALSE(blocks_stops(std::to_string(::getpid())));
 }
 
-TEST_CASE("threads that sleep at every meeting all wake", "[runtime]") {
+TEST_CASE("threads that sleep at every barrier all wake", "[runtime]") {
   // They arrive apart by as long as it takes to fall asleep, more or less, so that one comes while another is at it.
-  constexpr std::uint32_t meetings = 100'000;
+  constexpr std::uint32_t barriers = 100'000;
   Barrier barrier(2, false);
   const auto meet = [&](std::uint32_t seed) {
     try {
-      for (std::uint32_t i = 0; i < meetings; ++i) {
+      for (std::uint32_t i = 0; i < barriers; ++i) {
         seed = seed * 1664525 + 1013904223;
         for (std::uint32_t wait = seed >> 21; wait > 0; --wait) std::atomic_signal_fence(std::memory_order_seq_cst);
         barrier.arrive_and_wait();
@@ -339,12 +339,12 @@ TEST_CASE("threads that sleep at every meeting all wake", "[runtime]") {
   // A sleeper whom nobody woke would sleep for good: break_all, which comes later, does wake him.
   using Clock = std::chrono::steady_clock;
   std::uint32_t seen = 0;
-  for (Clock::time_point last = Clock::now(); seen < meetings && Clock::now() < last + std::chrono::seconds(20);) {
+  for (Clock::time_point last = Clock::now(); seen < barriers && Clock::now() < last + std::chrono::seconds(20);) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    if (barrier.meetings() != seen) last = Clock::now();
-    seen = barrier.meetings();
+    if (barrier.barriers() != seen) last = Clock::now();
+    seen = barrier.barriers();
   }
-  CHECK(seen == meetings);
+  CHECK(seen == barriers);
   barrier.break_all();
   one.join();
   other.join();

@@ -1,4 +1,4 @@
-// What a process does in the steady state: allocations, meetings of workers, threads.
+// What a process does in the steady state: allocations, barriers of workers, threads.
 #include <cstdlib>
 #include <filesystem>
 
@@ -65,15 +65,15 @@ TEST_CASE("workers meet as often as the plan says", "[train]") {
     for (const int workers : {2, 3}) {
       INFO(config << ", workers " << workers);
       CpuModule module(train::step_source(setup), {.workers = workers});  // of zeros
-      const auto meetings = [&](std::int64_t steps) {
-        const std::uint32_t before = module.meetings();
+      const auto barriers = [&](std::int64_t steps) {
+        const std::uint32_t before = module.barriers();
         run(module, steps);
-        return static_cast<std::int64_t>(module.meetings() - before);
+        return static_cast<std::int64_t>(module.barriers() - before);
       };
       const std::int64_t planned = CpuBackend().barriers_per_step(train::step_source(setup), train::train_entry);
       CHECK(planned >= 1);
-      CHECK(meetings(1) == planned);
-      CHECK(meetings(10) == 10 * planned);
+      CHECK(barriers(1) == planned);
+      CHECK(barriers(10) == 10 * planned);
     }
   }
 }

@@ -26,7 +26,7 @@ class Barrier {
   void arrive_and_wait();
 
   // How often all threads have met.
-  std::uint32_t meetings() const { return generation_.load(std::memory_order_acquire); }
+  std::uint32_t barriers() const { return generation_.load(std::memory_order_acquire); }
 
   // Ends all present and future waits with BrokenBarrier.
   void break_all();

@@ -347,7 +347,7 @@ Profile CpuModule::profile(std::size_t entry, int slot, std::int64_t steps) {
 
 const Plan& CpuModule::plan(std::size_t entry) const { return impl_->entries[entry].plan; }
 int CpuModule::workers() const { return impl_->team.count(); }
-std::uint32_t CpuModule::meetings() const { return impl_->team.barrier().meetings(); }
+std::uint32_t CpuModule::barriers() const { return impl_->team.barrier().barriers(); }
 std::string CpuModule::kernel_shapes(std::size_t entry) const { return impl_->entries[entry].bound.front()->shapes(); }
 
 int CpuBackend::workers(const Source& source) const {

@@ -46,7 +46,7 @@ class CpuModule final : public Module {
   const Plan& plan(std::size_t entry) const;
   int workers() const;
   // How often all workers have met within steps, modulo 2^32.
-  std::uint32_t meetings() const;
+  std::uint32_t barriers() const;
   // What libraries are asked for: the op, shapes and name of each kernel of an entry, a line each.
   std::string kernel_shapes(std::size_t entry) const;
 

@@ -160,7 +160,7 @@ struct Plan {
   bool boundary_barrier = false;                             // whether workers must meet at the end of a step
   double work = 0;                                           // floating operations and bytes of a step
 
-  // Meetings of all workers in one step, when several steps run without the host between them.
+  // Barriers of all workers in one step, when several steps run without the host between them.
   std::int64_t barriers_per_step() const {
     return static_cast<std::int64_t>(stages.size()) - 1 + (boundary_barrier ? 1 : 0);
   }

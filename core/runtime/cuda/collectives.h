@@ -8,14 +8,14 @@
 #include <string>
 #include <vector>
 
+#include "core/runtime/gpu/barrier.h"
 #include "core/runtime/gpu/device.h"
 #include "core/runtime/gpu/environment.h"
-#include "core/runtime/gpu/meeting.h"
 
 namespace pmaptrain::cuda {
 
 using gpu::Abort;
-using gpu::Meeting;
+using gpu::Barrier;
 using gpu::patience;
 using gpu::ranks_text;
 using gpu::SharedMap;

@@ -66,10 +66,10 @@ int priority_of(gpu::Stream stream, int least, int greatest) {
 }
 
 CudaDevice::CudaDevice(int number, int module, int gpu, Generate generate, std::shared_ptr<Compiler> compiler,
-                       const MakeCollectives& make_collectives, Meetings& meetings)
+                       const MakeCollectives& make_collectives, Barriers& barriers)
     : number_(number),
       module_(module),
-      meetings_(meetings),
+      barriers_(barriers),
       libraries_(compute_capability_of(chosen(gpu)), generate, std::move(compiler)),
       collectives_(make_collectives(abort_)),
       makes_graphs_(gpu::wanted_graphs() != gpu::Graphs::off) {
@@ -387,12 +387,13 @@ gpu::Communicator CudaDevice::join(int key, std::span<const int> ranks) {
   return {collectives_->join(key, ranks)};
 }
 
-void CudaDevice::meet(int devices) {
+void CudaDevice::barrier(int devices) {
   refuse_while_recording("devices meet");
   std::vector<int> ranks(static_cast<std::size_t>(devices));
   std::iota(ranks.begin(), ranks.end(), 0);
-  const auto meeting = meetings_.get(module_, 0, ranks, [&] { return std::make_shared<Meeting>(ranks); });
-  meeting->come(static_cast<std::size_t>(number_), abort_, "the meeting of GPUs " + ranks_text(ranks), [] {});
+  const auto barrier = barriers_.get(module_, 0, ranks, [&] { return std::make_shared<Barrier>(ranks); });
+  barrier->arrive_and_wait(static_cast<std::size_t>(number_), abort_, "the barrier of GPUs " + ranks_text(ranks),
+                           [] {});
 }
 
 // The library ends the last rank of a communicator when no graph holds its collectives any more.

@@ -19,7 +19,7 @@
 namespace pmaptrain::cuda {
 
 using MakeCollectives = std::function<std::unique_ptr<Collectives>(const Abort& abort)>;
-using Meetings = SharedMap<Meeting>;
+using Barriers = SharedMap<Barrier>;
 
 // Of a stream, between the least and the greatest that CUDA has.
 int priority_of(gpu::Stream stream, int least, int greatest);
@@ -28,7 +28,7 @@ class CudaDevice final : public gpu::Device {
  public:
   // `number` is the rank in the module, `gpu` the GPU as CUDA counts.
   CudaDevice(int number, int module, int gpu, Generate generate, std::shared_ptr<Compiler> compiler,
-             const MakeCollectives& make_collectives, Meetings& meetings);
+             const MakeCollectives& make_collectives, Barriers& barriers);
   ~CudaDevice() override;
 
   std::byte* allocate(std::size_t bytes) override;
@@ -56,7 +56,7 @@ class CudaDevice final : public gpu::Device {
   void wait(gpu::Mark mark) override;
   void follow(gpu::Mark mark, gpu::Stream stream) override;
   gpu::Communicator join(int key, std::span<const int> ranks) override;
-  void meet(int devices) override;
+  void barrier(int devices) override;
   void abort(const std::string& reason) noexcept override;
 
  private:
@@ -85,7 +85,7 @@ class CudaDevice final : public gpu::Device {
   int number_, module_;
   std::thread::id thread_ = std::this_thread::get_id();
   Abort abort_;
-  Meetings& meetings_;
+  Barriers& barriers_;
   std::array<OwnStream, gpu::streams> streams_;
   std::array<OwnEvent, gpu::streams> orders_;  // by the stream before
   std::vector<OwnEvent> stamps_;               // with times

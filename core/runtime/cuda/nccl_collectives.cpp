@@ -30,23 +30,22 @@ ncclDataType_t nccl_type(DType dtype) {
 class NcclCommunicator {
  public:
   // Waits until the other ranks have come.
-  NcclCommunicator(std::shared_ptr<NcclMeeting> meeting, std::size_t position, const Abort& abort,
-                   gpu::Lookout& lookout)
-      : meeting_(std::move(meeting)), position_(position), abort_(abort) {
-    meeting_->meeting.come(position, abort_, beginning(), [&] {
+  NcclCommunicator(std::shared_ptr<NcclGroup> group, std::size_t position, const Abort& abort, gpu::Lookout& lookout)
+      : group_(std::move(group)), position_(position), abort_(abort) {
+    group_->barrier.arrive_and_wait(position, abort_, beginning(), [&] {
       if (position != 0) return;
-      must(ncclGetUniqueId(&meeting_->id), beginning());
-      meeting_->ending = std::make_shared<gpu::Ending>(ranks().size());
+      must(ncclGetUniqueId(&group_->id), beginning());
+      group_->ending = std::make_shared<gpu::Ending>(ranks().size());
     });
-    id_ = meeting_->id;
-    ending_ = meeting_->ending;
+    id_ = group_->id;
+    ending_ = group_->ending;
     post_.emplace(lookout.add([this] { look(); }));
   }
   ~NcclCommunicator() { end(); }
   NcclCommunicator(const NcclCommunicator&) = delete;
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;
 
-  const std::vector<int>& ranks() const { return meeting_->meeting.ranks(); }
+  const std::vector<int>& ranks() const { return group_->barrier.ranks(); }
   std::string next(const RankCall& call) const { return text_of(call, sequence_, ranks()); }
 
   // Before all other calls, and when other threads know of this one.
@@ -127,7 +126,7 @@ class NcclCommunicator {
     ending_->end_call(position_, [this] { return abort_known(); });
   }
 
-  std::shared_ptr<NcclMeeting> meeting_;
+  std::shared_ptr<NcclGroup> group_;
   std::size_t position_;
   const Abort& abort_;
   ncclUniqueId id_{};
@@ -140,15 +139,14 @@ class NcclCommunicator {
 
 class NcclCollectives final : public Collectives {
  public:
-  NcclCollectives(int rank, int module, NcclMeetings& meetings, const Abort& abort, bool captured)
-      : rank_(rank), module_(module), captured_(captured), meetings_(meetings), abort_(abort) {}
+  NcclCollectives(int rank, int module, NcclGroups& groups, const Abort& abort, bool captured)
+      : rank_(rank), module_(module), captured_(captured), groups_(groups), abort_(abort) {}
 
   int join(int key, std::span<const int> ranks) override {
     const std::size_t position = position_of(rank_, ranks);
-    auto meeting = meetings_.of.get(module_, key, ranks, [&] {
-      return std::make_shared<NcclMeeting>(std::vector<int>(ranks.begin(), ranks.end()));
-    });
-    auto communicator = std::make_unique<NcclCommunicator>(std::move(meeting), position, abort_, meetings_.lookout);
+    auto group = groups_.of.get(
+        module_, key, ranks, [&] { return std::make_shared<NcclGroup>(std::vector<int>(ranks.begin(), ranks.end())); });
+    auto communicator = std::make_unique<NcclCommunicator>(std::move(group), position, abort_, groups_.lookout);
     NcclCommunicator& added = *communicator;
     {
       const std::lock_guard lock(mutex_);
@@ -176,7 +174,7 @@ class NcclCollectives final : public Collectives {
 
   int rank_, module_;
   bool captured_;
-  NcclMeetings& meetings_;
+  NcclGroups& groups_;
   const Abort& abort_;
   std::mutex mutex_;  // of changes to `all_`, which wake() reads on another thread
   std::vector<std::unique_ptr<NcclCommunicator>> all_;
@@ -184,9 +182,9 @@ class NcclCollectives final : public Collectives {
 
 }  // namespace
 
-std::unique_ptr<Collectives> make_nccl_collectives(int rank, int module, NcclMeetings& meetings, const Abort& abort,
+std::unique_ptr<Collectives> make_nccl_collectives(int rank, int module, NcclGroups& groups, const Abort& abort,
                                                    bool captured) {
-  return std::make_unique<NcclCollectives>(rank, module, meetings, abort, captured);
+  return std::make_unique<NcclCollectives>(rank, module, groups, abort, captured);
 }
 
 // Of a communicator that does not block, NCCL makes each call on a thread of its own.

@@ -10,21 +10,21 @@
 namespace pmaptrain::cuda {
 
 // What the ranks of a communicator share: its identity, and how it ends.
-struct NcclMeeting {
-  explicit NcclMeeting(const std::vector<int>& ranks) : meeting(ranks) {}
-  Meeting meeting;
+struct NcclGroup {
+  explicit NcclGroup(const std::vector<int>& ranks) : barrier(ranks) {}
+  Barrier barrier;
   ncclUniqueId id{};
   std::shared_ptr<gpu::Ending> ending;
 };
 
 // What the devices of a platform share.
-struct NcclMeetings {
-  SharedMap<NcclMeeting> of;
+struct NcclGroups {
+  SharedMap<NcclGroup> of;
   gpu::Lookout lookout;  // for calls that do not return
 };
 
 // Of the current device. `captured`: collectives may be part of CUDA graphs.
-std::unique_ptr<Collectives> make_nccl_collectives(int rank, int module, NcclMeetings& meetings, const Abort& abort,
+std::unique_ptr<Collectives> make_nccl_collectives(int rank, int module, NcclGroups& groups, const Abort& abort,
                                                    bool captured);
 
 ncclConfig_t communicator_config();

@@ -50,7 +50,7 @@ class PlannedDevice final : public gpu::Device {
   void wait(gpu::Mark) override { refuse(); }
   void follow(gpu::Mark, gpu::Stream) override { refuse(); }
   gpu::Communicator join(int, std::span<const int>) override { refuse(); }
-  void meet(int) override { refuse(); }
+  void barrier(int) override { refuse(); }
   void abort(const std::string&) noexcept override {}
 
  private:

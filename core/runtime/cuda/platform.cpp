@@ -81,7 +81,7 @@ class CudaPlatform final : public gpu::Platform {
     const auto make_collectives = [this, device, module](const Abort& abort) {
       return make_nccl_collectives(device, module, communicators_, abort, captures_collectives());
     };
-    return std::make_unique<CudaDevice>(device, module, device, generate_, compiler_, make_collectives, meetings_);
+    return std::make_unique<CudaDevice>(device, module, device, generate_, compiler_, make_collectives, barriers_);
   }
 
  private:
@@ -90,8 +90,8 @@ class CudaPlatform final : public gpu::Platform {
   Generate generate_;
   const std::shared_ptr<Compiler> compiler_ = std::make_shared<Compiler>();
   int count_;
-  NcclMeetings communicators_;
-  Meetings meetings_;
+  NcclGroups communicators_;
+  Barriers barriers_;
 };
 
 class VirtualPlatform final : public gpu::Platform {
@@ -112,15 +112,15 @@ class VirtualPlatform final : public gpu::Platform {
     const auto make_collectives = [this, device, module](const Abort& abort) {
       return make_virtual_collectives(device, module, communicators_, abort);
     };
-    return std::make_unique<CudaDevice>(device, module, 0, generate_, compiler_, make_collectives, meetings_);
+    return std::make_unique<CudaDevice>(device, module, 0, generate_, compiler_, make_collectives, barriers_);
   }
 
  private:
   Generate generate_;
   const std::shared_ptr<Compiler> compiler_ = std::make_shared<Compiler>();
   int devices_;
-  VirtualMeetings communicators_;
-  Meetings meetings_;
+  VirtualGroups communicators_;
+  Barriers barriers_;
 };
 
 }  // namespace

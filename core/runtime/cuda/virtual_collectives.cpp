@@ -10,12 +10,12 @@ namespace {
 
 class VirtualCommunicator {
  public:
-  VirtualCommunicator(std::shared_ptr<VirtualMeeting> shared, std::size_t position, const Abort& abort)
+  VirtualCommunicator(std::shared_ptr<VirtualGroup> shared, std::size_t position, const Abort& abort)
       : shared_(std::move(shared)), position_(position), abort_(abort) {
     meet("the beginning of communicator " + ranks_text(ranks()), [] {});
   }
 
-  const std::vector<int>& ranks() const { return shared_->meeting.ranks(); }
+  const std::vector<int>& ranks() const { return shared_->barrier.ranks(); }
   std::string next(const RankCall& call) const { return text_of(call, sequence_, ranks()); }
 
   void run(const RankCall& call, cudaStream_t stream) {
@@ -25,7 +25,7 @@ class VirtualCommunicator {
         [&] {
           shared_->ranks_calls[position_] = {call, ready_.get(), read_.get()};
         },
-        &VirtualMeeting::Word::ready);
+        &VirtualGroup::Word::ready);
     compare_calls(what);
     if (call.kind == gpu::Collective::all_gather) {
       for (std::size_t i = 0; i < ranks().size(); ++i) {
@@ -36,7 +36,7 @@ class VirtualCommunicator {
       // others' parts.
       add_up_part(call, stream);
       wait_for_others(
-          what, stream, ready_, [] {}, &VirtualMeeting::Word::ready);
+          what, stream, ready_, [] {}, &VirtualGroup::Word::ready);
       for (std::size_t i = 0; i < ranks().size(); ++i) {
         const Part part = part_of(call, i);
         if (i != position_)
@@ -45,7 +45,7 @@ class VirtualCommunicator {
     }
     // What this rank has given may be overwritten when all have read it.
     wait_for_others(
-        what, stream, read_, [] {}, &VirtualMeeting::Word::read);
+        what, stream, read_, [] {}, &VirtualGroup::Word::read);
     ++sequence_;
   }
 
@@ -76,13 +76,13 @@ class VirtualCommunicator {
 
   template <class F>
   void meet(const std::string& what, F&& leave_word) {
-    shared_->meeting.come(position_, abort_, what, leave_word);
+    shared_->barrier.arrive_and_wait(position_, abort_, what, leave_word);
   }
 
   // Marks this place in the stream as `mine`, and lets the stream wait for what the others have marked.
   template <class F>
   void wait_for_others(const std::string& what, cudaStream_t stream, const OwnEvent& mine, F&& leave_word,
-                       cudaEvent_t VirtualMeeting::Word::*others) {
+                       cudaEvent_t VirtualGroup::Word::*others) {
     check(cudaEventRecord(mine.get(), stream), "ordering virtual GPUs");
     meet(what, leave_word);
     for (std::size_t i = 0; i < ranks().size(); ++i) {
@@ -103,7 +103,7 @@ class VirtualCommunicator {
     }
   }
 
-  std::shared_ptr<VirtualMeeting> shared_;
+  std::shared_ptr<VirtualGroup> shared_;
   std::size_t position_;
   const Abort& abort_;
   OwnEvent ready_ = make_event(), read_ = make_event();
@@ -112,18 +112,18 @@ class VirtualCommunicator {
 
 class VirtualCollectives final : public Collectives {
  public:
-  VirtualCollectives(int rank, int module, VirtualMeetings& meetings, const Abort& abort)
-      : rank_(rank), module_(module), meetings_(meetings), abort_(abort) {}
+  VirtualCollectives(int rank, int module, VirtualGroups& groups, const Abort& abort)
+      : rank_(rank), module_(module), groups_(groups), abort_(abort) {}
 
   int join(int key, std::span<const int> ranks) override {
     const std::size_t position = position_of(rank_, ranks);
     if (ranks.size() > most_arrays) {
       fail_running(fmt::format("GPU: a communicator of {} virtual GPUs; the most are {}", ranks.size(), most_arrays));
     }
-    auto meeting = meetings_.get(module_, key, ranks, [&] {
-      return std::make_shared<VirtualMeeting>(std::vector<int>(ranks.begin(), ranks.end()));
+    auto group = groups_.get(module_, key, ranks, [&] {
+      return std::make_shared<VirtualGroup>(std::vector<int>(ranks.begin(), ranks.end()));
     });
-    all_.push_back(std::make_unique<VirtualCommunicator>(std::move(meeting), position, abort_));
+    all_.push_back(std::make_unique<VirtualCommunicator>(std::move(group), position, abort_));
     return static_cast<int>(all_.size()) - 1;
   }
   void run(int communicator, const RankCall& call, cudaStream_t stream) override {
@@ -135,22 +135,21 @@ class VirtualCollectives final : public Collectives {
     return all_[static_cast<std::size_t>(communicator)]->next(call);
   }
   void check() override {}
-  // Who waits in a meeting looks at the Abort.
+  // Who waits in a barrier looks at the Abort.
   void wake() noexcept override {}
   void end() noexcept override {}
 
  private:
   int rank_, module_;
-  VirtualMeetings& meetings_;
+  VirtualGroups& groups_;
   const Abort& abort_;
   std::vector<std::unique_ptr<VirtualCommunicator>> all_;
 };
 
 }  // namespace
 
-std::unique_ptr<Collectives> make_virtual_collectives(int rank, int module, VirtualMeetings& meetings,
-                                                      const Abort& abort) {
-  return std::make_unique<VirtualCollectives>(rank, module, meetings, abort);
+std::unique_ptr<Collectives> make_virtual_collectives(int rank, int module, VirtualGroups& groups, const Abort& abort) {
+  return std::make_unique<VirtualCollectives>(rank, module, groups, abort);
 }
 
 }  // namespace pmaptrain::cuda

@@ -8,19 +8,18 @@
 namespace pmaptrain::cuda {
 
 // What the ranks of a communicator tell one another.
-struct VirtualMeeting {
-  explicit VirtualMeeting(const std::vector<int>& ranks) : meeting(ranks), ranks_calls(ranks.size()) {}
+struct VirtualGroup {
+  explicit VirtualGroup(const std::vector<int>& ranks) : barrier(ranks), ranks_calls(ranks.size()) {}
   struct Word {
     RankCall call;
     cudaEvent_t ready = nullptr;  // what it reads is there
     cudaEvent_t read = nullptr;   // it has read what it reads of others
   };
-  Meeting meeting;
+  Barrier barrier;
   std::vector<Word> ranks_calls;
 };
-using VirtualMeetings = SharedMap<VirtualMeeting>;
+using VirtualGroups = SharedMap<VirtualGroup>;
 
-std::unique_ptr<Collectives> make_virtual_collectives(int rank, int module, VirtualMeetings& meetings,
-                                                      const Abort& abort);
+std::unique_ptr<Collectives> make_virtual_collectives(int rank, int module, VirtualGroups& groups, const Abort& abort);
 
 }  // namespace pmaptrain::cuda

@@ -40,11 +40,11 @@ std::optional<std::size_t> GpuBackend::device_memory() const {
 
 std::int64_t GpuBackend::barriers_per_step(const Source& source, std::size_t entry) const {
   const Plans plans = plan_first(source, workers(source), options_);
-  std::int64_t meetings = 0;
+  std::int64_t barriers = 0;
   for_each_row(plans.of.front()[entry].commands, [&](const Command& command, int, double times) {
-    if (std::holds_alternative<Collect>(command)) meetings += static_cast<std::int64_t>(times);
+    if (std::holds_alternative<Collect>(command)) barriers += static_cast<std::int64_t>(times);
   });
-  return meetings;
+  return barriers;
 }
 
 namespace {
@@ -61,9 +61,9 @@ std::size_t bytes_of_sums(const Plan& plan) {
   });
   std::size_t bytes = 0;
   for (const int sum : sums) {
-    if (plan.buffer(sum).pool == Pool::passing) bytes = sum_of(bytes, plan.buffer(sum).bytes());
+    if (plan.buffer(sum).pool == Pool::transient) bytes = sum_of(bytes, plan.buffer(sum).bytes());
   }
-  return std::min(bytes, plan.passing_bytes);
+  return std::min(bytes, plan.transient_bytes);
 }
 
 std::size_t scratch_of(const std::vector<Plan>& plans, const MakeKernel& make_kernel) {
@@ -97,16 +97,16 @@ Needs needs_of_one(const Plans& plans) {
     needs.gradients = std::max(needs.gradients, bytes_of_sums(plan));
     constants = sum_of(constants, plan.constant_bytes);
   }
-  const std::size_t kept = sum_of(product_of(members, plans.layout.kept), plans.layout.data);
+  const std::size_t kept = sum_of(product_of(members, plans.layout.persistent), plans.layout.data);
   const std::size_t named = sum_of(needs.parameters, needs.state, needs.data);
-  needs.temporaries = sum_of(plans.layout.passing - needs.gradients, constants, kept > named ? kept - named : 0);
+  needs.temporaries = sum_of(plans.layout.transient - needs.gradients, constants, kept > named ? kept - named : 0);
   const auto pool = [&](std::string name, std::size_t bytes, std::size_t copies, std::string meaning) {
     if (bytes > 0) needs.pools.push_back({std::move(name), bytes, copies, std::move(meaning)});
   };
   pool("constants", constants, 1, "filled when the program is loaded");
-  pool("kept", plans.layout.kept, members, "inputs and outputs, on each GPU");
+  pool("persistent", plans.layout.persistent, members, "inputs and outputs, on each GPU");
   pool("data", plans.layout.data, 1, "examples that stay, on each GPU");
-  pool("passing", plans.layout.passing, 1, "temporaries, on each GPU");
+  pool("transient", plans.layout.transient, 1, "temporaries, on each GPU");
   pool("batches", needs.batches, 1, "batch inputs, on each GPU");
   return needs;
 }

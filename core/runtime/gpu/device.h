@@ -93,7 +93,7 @@ struct Properties {
 //
 // CUDA may let allocate(), pinned(), prepare(), capture(), join() and the end of a device wait for what other devices
 // run, above all where they reach one another's memory. So none of them may be called while a collective is under way
-// for which a rank has yet to be called, and the thread of another device must not begin one meanwhile: meet() comes
+// for which a rank has yet to be called, and the thread of another device must not begin one meanwhile: barrier() comes
 // before them and after them. A device ends when all devices have done their work, or have been aborted on their own
 // threads.
 class Device {
@@ -156,7 +156,7 @@ class Device {
   // ranks. Waits until all have called.
   virtual Communicator join(int key, std::span<const int> ranks) = 0;
   // Waits, on the host, until the devices 0 to `devices` - 1 of the platform have called it as often as this one.
-  virtual void meet(int devices) = 0;
+  virtual void barrier(int devices) = 0;
   // Ends what runs and what waits for other ranks, which fails with `reason`. May be called on any thread. On the
   // device's own it also ends graphs and communicators: what other ranks wait for ends when one of them has done that,
   // at the latest when all have.

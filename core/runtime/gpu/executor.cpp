@@ -63,9 +63,9 @@ GpuRequest request_of(const Plan& plan, const Launch& launch) {
 Executor::Executor(Device& device, const std::vector<Plan>& plans, const Layout& layout, const MakeKernel& make_kernel)
     : device_(device), plans_(plans), layout_(layout), gpus_(plans.empty() ? 1 : plans.front().division.gpus()) {
   prepare_kernels(make_kernel);  // while there is memory to try them on
-  kept_ = allocate(product_of(layout.kept, static_cast<std::size_t>(layout.members)));
+  persistent_ = allocate(product_of(layout.persistent, static_cast<std::size_t>(layout.members)));
   data_ = allocate(layout.data);
-  passing_ = allocate(layout.passing);
+  transient_ = allocate(layout.transient);
   staging_ = device_.pinned(staging_bytes);
   reads_ = device_.pinned(reads_ahead * small_read);
   for (std::size_t e = 0; e < plans.size(); ++e) {
@@ -83,7 +83,7 @@ Executor::Executor(Device& device, const std::vector<Plan>& plans, const Layout&
   workspace_ = allocate(workspace);
   for (const Plan& plan : plans) join(plan);
   record_foreseen();
-  if (gpus_ > 1) device_.meet(gpus_);
+  if (gpus_ > 1) device_.barrier(gpus_);
 }
 
 std::byte* Executor::allocate(std::size_t bytes) {
@@ -155,16 +155,16 @@ void Executor::join(const Plan& plan) {
 std::byte* Executor::address(const StepOf& step, Place place) const {
   const Buffer& buffer = plans_[step.entry].buffer(place.buffer);
   const auto member = static_cast<std::size_t>(step.member);
-  std::byte* base = passing_;
+  std::byte* base = transient_;
   switch (buffer.pool) {
     case Pool::constant: base = constants_[step.entry]; break;
-    case Pool::kept: base = kept_ + member * layout_.kept; break;
+    case Pool::persistent: base = persistent_ + member * layout_.persistent; break;
     case Pool::data: base = data_; break;
     case Pool::batch:
       base = batches_[step.entry] +
              layout_.batches[step.entry].index(step.slot, step.member) * plans_[step.entry].batch_bytes;
       break;
-    case Pool::passing: break;
+    case Pool::transient: break;
   }
   return base + buffer.offset + place.offset;
 }
@@ -209,9 +209,9 @@ const std::vector<Executor::Part>& Executor::recorded(const Steps& steps) {
 
 template <class F>
 void Executor::alone(F&& record) {
-  if (gpus_ > 1) device_.meet(gpus_);
+  if (gpus_ > 1) device_.barrier(gpus_);
   record();
-  if (gpus_ > 1) device_.meet(gpus_);
+  if (gpus_ > 1) device_.barrier(gpus_);
 }
 
 std::vector<Executor::Part> Executor::record(const Steps& steps) {

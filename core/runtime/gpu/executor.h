@@ -45,9 +45,9 @@ struct Batches {
 
 // What all GPUs of a module have in common.
 struct Layout {
-  std::size_t kept = 0;     // bytes of a member
-  std::size_t data = 0;     // of what all members read
-  std::size_t passing = 0;  // the largest need of any entry
+  std::size_t persistent = 0;  // bytes of a member
+  std::size_t data = 0;        // of what all members read
+  std::size_t transient = 0;   // the largest need of any entry
   std::int64_t members = 1;
   std::vector<Batches> batches;  // by entry
 };
@@ -136,7 +136,7 @@ class Executor {
   const std::vector<Part>& recorded(const Steps& steps);
   // Single steps on each slot, and the groups that submit_each() or, on a single batch, submit() are called for.
   void record_foreseen();
-  // Recording while other GPUs run: `record` between two meetings of all GPUs.
+  // Recording while other GPUs run: `record` between two barriers of all GPUs.
   template <class F>
   void alone(F&& record);
   std::vector<Part> record(const Steps& steps);
@@ -171,7 +171,7 @@ class Executor {
   const int gpus_;
   std::size_t allocated_ = 0;
   std::vector<std::byte*> constants_;  // by entry
-  std::byte* kept_ = nullptr;          // of all members, one after another
+  std::byte* persistent_ = nullptr;    // of all members, one after another
   std::byte* data_ = nullptr;
   std::vector<std::byte*> batches_;  // by entry
   // What is copied of a batch: bytes that follow one another on the host and on the GPU.
@@ -180,7 +180,7 @@ class Executor {
   };
   static std::vector<Run> runs_of(const Plan& plan, const Batches& batches);
   std::vector<std::vector<Run>> runs_;  // by entry
-  std::byte* passing_ = nullptr;
+  std::byte* transient_ = nullptr;
   std::byte* scratch_ = nullptr;
   std::byte* workspace_ = nullptr;
   std::byte* staging_ = nullptr;  // of the host, pinned

@@ -86,7 +86,7 @@ class Joined {
   // Whether the launches write all of their results, and nothing else has a place for these.
   bool are_whole() const {
     const auto is_free = [&](int buffer) {
-      return plan_.buffer(buffer).within < 0 && plan_.buffer(buffer).pool == Pool::passing;
+      return plan_.buffer(buffer).within < 0 && plan_.buffer(buffer).pool == Pool::transient;
     };
     return std::all_of(parts_.begin(), parts_.end(), [](const auto& part) { return part.has_value(); }) &&
            std::all_of(results_.begin(), results_.end(),
@@ -182,7 +182,7 @@ void Lowering::lay_normed_side_by_side() {
     const Buffer& buffer = plan_.buffer(x);
     const auto maker = made_by.find(x);
     const bool is_movable =
-        buffer.pool == Pool::passing && buffer.within < 0 && buffer.slices == 1 && !held.contains(x);
+        buffer.pool == Pool::transient && buffer.within < 0 && buffer.slices == 1 && !held.contains(x);
     if (!is_movable || maker == made_by.end() ||
         !std::get<Launch>(plan_.commands[maker->second]).equation->op.rules().elementwise) {
       continue;
@@ -252,7 +252,7 @@ void Lowering::join_norms() {
     launch.stacked.assign(launch.operands.size(), true);
     for (const DType of : {DType::f64, dtype}) {
       launch.result_types.push_back({of, {parts.count()}, {}});
-      launch.results.push_back({add_buffer(launch.result_types.back(), {}, Pool::passing), 0});
+      launch.results.push_back({add_buffer(launch.result_types.back(), {}, Pool::transient), 0});
     }
     std::size_t done = 0;
     for (const auto& [squares, largest] : parts.results()) {

@@ -88,7 +88,7 @@ void place_buffers(Plan& plan) {
   std::vector<std::vector<std::size_t>> born, dying;
   for (std::size_t i = 0; i < lifetimes.size(); ++i) {
     const Buffer& buffer = plan.buffers[i];
-    if (buffer.pool != Pool::passing || buffer.within >= 0 || lifetimes[i].first == 0) continue;
+    if (buffer.pool != Pool::transient || buffer.within >= 0 || lifetimes[i].first == 0) continue;
     const auto last = static_cast<std::size_t>(lifetimes[i].last);
     if (born.size() <= last) born.resize(last + 1), dying.resize(last + 1);
     born[static_cast<std::size_t>(lifetimes[i].first)].push_back(i);
@@ -99,7 +99,7 @@ void place_buffers(Plan& plan) {
     for (const std::size_t i : born[position]) plan.buffers[i].offset = arena.allocate(plan.buffers[i].bytes());
     for (const std::size_t i : dying[position]) arena.release(plan.buffers[i].offset, plan.buffers[i].bytes());
   }
-  plan.passing_bytes = arena.end();
+  plan.transient_bytes = arena.end();
   std::vector<Place> roots;
   for (std::size_t i = 0; i < plan.buffers.size(); ++i) roots.push_back(plan.root_of(static_cast<int>(i)));
   for (std::size_t i = 0; i < plan.buffers.size(); ++i) {

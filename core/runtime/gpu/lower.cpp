@@ -93,7 +93,7 @@ void Lowering::copy_in_parallel(const std::vector<std::pair<int, int>>& copies, 
     int source = from;
     if (changes) {
       const Buffer like = plan_.buffer(from);
-      source = add_buffer(like.type, like.axes, Pool::passing, like.span);
+      source = add_buffer(like.type, like.axes, Pool::transient, like.span);
       copy(from, source, equation);
     }
     last.emplace_back(source, to);
@@ -113,8 +113,8 @@ void Lowering::lower_input(const Input& input) {
   // There are no private copies of data: no step writes it.
   const bool is_data = input.group == Group::data;
   const AxisSet axes = is_data ? type(input.value).varying : stored(type(input.value).varying);
-  const int added = add_buffer(type(input.value), axes, is_data ? Pool::data : Pool::kept);
-  std::size_t& pool = is_data ? shared_.data : shared_.kept;
+  const int added = add_buffer(type(input.value), axes, is_data ? Pool::data : Pool::persistent);
+  std::size_t& pool = is_data ? shared_.data : shared_.persistent;
   const auto [known, is_new] = shared_.inputs.try_emplace(input.name, axes, pool);
   if (is_new) pool = sum_of(pool, round_up(at(added).bytes(), alignment));
   at(added).offset = known->second.second;
@@ -153,7 +153,7 @@ AxisSet Lowering::axes_of(Value value) const {
 int Lowering::by_rows(const Equation& equation, int operand) {
   const Buffer from = plan_.buffer(operand);
   if (span_ == 1 || from.axes == rows_.axes) return operand;
-  const int side_by_side = add_buffer(from.type, rows_.axes, Pool::passing);
+  const int side_by_side = add_buffer(from.type, rows_.axes, Pool::transient);
   copy(operand, side_by_side, &equation);
   return side_by_side;
 }
@@ -175,7 +175,7 @@ void Lowering::lower_local(const Equation& equation) {
   const bool sums = sums_rows(equation);
   const AxisSet axes = axes_of(equation.results.front());
   for (Value result : equation.results)
-    set(result, add_buffer(type(result), axes, Pool::passing, is_partial ? span_ : 0));
+    set(result, add_buffer(type(result), axes, Pool::transient, is_partial ? span_ : 0));
   const Buffer first = buffer_of(equation.results.front());  // a copy: the domain of all results
 
   // A sum over rows takes the rows of `span_` neighbouring instances as those of one.
@@ -246,13 +246,13 @@ void Lowering::lower_loop(const Equation& equation) {
     } else if (i < consts + carries) {
       const Value result = equation.results[i - consts];
       const bool is_partial = rows_.of(result) == RowKind::partial;
-      set(param, add_buffer(type(result), axes_of(result), Pool::passing, is_partial ? span_ : 0));
+      set(param, add_buffer(type(result), axes_of(result), Pool::transient, is_partial ? span_ : 0));
       set(result, buffer(param));
       copy(buffer(operand), buffer(param), &equation);
     } else {
       // An iteration's part of each slice.
       const Buffer from = buffer_of(operand);
-      const int part = add_buffer(type(param), from.axes, Pool::passing, from.span);
+      const int part = add_buffer(type(param), from.axes, Pool::transient, from.span);
       set(param, part);
       const std::size_t bytes = at(part).slice_bytes();
       loop.slices.push_back({Copy{&equation,

@@ -41,7 +41,7 @@ std::int64_t Lowering::position_in_group(const Equation& equation, std::int64_t 
 void Lowering::lower_scatter(const Equation& equation) {
   const Value operand = equation.operands.front(), result = equation.results.front();
   const int sum = reduce(equation, {operand}, {stored(type(operand).varying - equation.op.axes())}).front();
-  set(result, add_buffer(type(result), stored(type(result).varying), Pool::passing));
+  set(result, add_buffer(type(result), stored(type(result).varying), Pool::transient));
   const Around part = around(type(result), equation.op.as<ops::PsumScatter>()->dim);
   const std::size_t width = part.size * part.inner;
   const Buffer own = buffer_of(result);
@@ -121,7 +121,7 @@ void Lowering::lower_exchange(const Equation& equation) {
   for (std::size_t i = 0; i < equation.operands.size(); ++i) {
     const Gathered from = gather(equation, buffer(equation.operands[i]));
     const Value result = equation.results[i];
-    set(result, add_buffer(type(result), stored(type(result).varying), Pool::passing));
+    set(result, add_buffer(type(result), stored(type(result).varying), Pool::transient));
     // On all GPUs, also where each device gets a value: then all of them need the same memory.
     if (leaves_zeros(equation.op, program_.mesh)) zeros(type(equation.operands[i]));
     const Buffer own = buffer_of(result);

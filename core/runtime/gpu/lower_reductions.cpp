@@ -50,7 +50,8 @@ Lowering::Gathered Lowering::gather(const Equation& equation, int operand) {
 std::size_t Lowering::pitch_of(std::size_t bytes) { return round_up(bytes, alignment); }
 
 int Lowering::add_gathered(DType dtype, std::size_t pitch, std::int64_t gpus) {
-  const int gathered = add_buffer({dtype, {static_cast<std::int64_t>(pitch / size_of(dtype))}, {}}, {}, Pool::passing);
+  const int gathered =
+      add_buffer({dtype, {static_cast<std::int64_t>(pitch / size_of(dtype))}, {}}, {}, Pool::transient);
   at(gathered).slices = gpus;
   return gathered;
 }
@@ -78,7 +79,7 @@ void Lowering::reduce_places(const Equation& equation, const std::vector<Place>&
   std::optional<Arrays> arrays = arrays_at(from);
   Place first = from.front();
   if (!arrays) {
-    first = {add_buffer(type, {}, Pool::passing), 0};
+    first = {add_buffer(type, {}, Pool::transient), 0};
     at(first.buffer).slices = static_cast<std::int64_t>(from.size());
     arrays = {static_cast<std::int64_t>(from.size()), static_cast<std::int64_t>(from.size()), bytes, 0};
     for (std::size_t i = 0; i < from.size(); ++i) {
@@ -90,7 +91,7 @@ void Lowering::reduce_places(const Equation& equation, const std::vector<Place>&
 
 bool Lowering::is_reduced(const Equation& equation, const Gathered& from, AxisSet axes) const {
   const Buffer result{from.of.type, axes, 0, plan_.division.local.group_size(axes)};
-  if (from.gpus > 1 || from.of.pool != Pool::passing || from.of.slices != result.slices) return false;
+  if (from.gpus > 1 || from.of.pool != Pool::transient || from.of.slices != result.slices) return false;
   if (commands_ != &plan_.commands) return false;  // in a loop it may be a carry, which the iteration replaces
   for (std::int64_t slice = 0; slice < result.slices; ++slice) {
     const std::vector<Place> members = members_of(equation, from, plan_.reader_of(result, slice));
@@ -101,7 +102,7 @@ bool Lowering::is_reduced(const Equation& equation, const Gathered& from, AxisSe
 }
 
 int Lowering::reduce_slices(const Equation& equation, const Gathered& from, AxisSet axes) {
-  const int result = add_buffer(from.of.type, axes, Pool::passing);
+  const int result = add_buffer(from.of.type, axes, Pool::transient);
   for (std::int64_t slice = 0; slice < plan_.buffer(result).slices; ++slice) {
     const std::int64_t reader = plan_.reader_of(plan_.buffer(result), slice);
     reduce_places(equation, members_of(equation, from, reader), from.of.type, place(result, slice));
@@ -115,16 +116,16 @@ void Lowering::lay_side_by_side(const Equation& equation, std::vector<int>& buff
   for (const DType dtype : types) {
     const auto is_alike = [&](int each) { return plan_.buffer(each).type.dtype == dtype; };
     const auto can_move = [&](int each) {
-      return plan_.buffer(each).within < 0 && plan_.buffer(each).pool == Pool::passing;
+      return plan_.buffer(each).within < 0 && plan_.buffer(each).pool == Pool::transient;
     };
     if (std::count_if(buffers.begin(), buffers.end(), is_alike) == 1) continue;
     std::size_t bytes = 0;
-    const int memory = add_buffer({dtype, {0}, {}}, {}, Pool::passing);
+    const int memory = add_buffer({dtype, {0}, {}}, {}, Pool::transient);
     for (int& each : buffers) {
       if (!is_alike(each)) continue;
       if (!can_move(each)) {
         const Buffer like = plan_.buffer(each);
-        const int moved = add_buffer(like.type, like.axes, Pool::passing, like.span);
+        const int moved = add_buffer(like.type, like.axes, Pool::transient, like.span);
         copy(each, moved, &equation);
         each = moved;
       }
@@ -178,7 +179,7 @@ std::vector<int> Lowering::reduce(const Equation& equation, const std::vector<Va
   std::vector<int> results;
   if (!gathers) {
     for (std::size_t i = 0; i < operands.size(); ++i) {
-      results.push_back(add_buffer(type(operands[i]), axes[i], Pool::passing));
+      results.push_back(add_buffer(type(operands[i]), axes[i], Pool::transient));
     }
   }
   if (gpus == 1) {

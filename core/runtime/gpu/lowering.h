@@ -143,7 +143,7 @@ std::string text_of(const Program& program, const Region& region);
 // Begins collectives as soon as what they read is there, and awaits them where their results are first used.
 void schedule_collectives(Plan& plan);
 
-// Gives the buffers of the passing pool, and those within others, their places.
+// Gives the buffers of the transient pool, and those within others, their places.
 void place_buffers(Plan& plan);
 
 // Launches of one chain of elementwise ops on arrays that lie side by side become one.

@@ -24,11 +24,11 @@ namespace pmaptrain::gpu {
 inline constexpr std::size_t alignment = 256;
 
 enum class Pool : std::uint8_t {
-  constant,  // of an entry, filled when it is loaded
-  kept,      // of a member: inputs, outputs
-  data,      // inputs of that group, the same for all members
-  batch,     // of a slot of an entry
-  passing,   // temporaries: all entries and members use the same memory in turn
+  constant,    // of an entry, filled when it is loaded
+  persistent,  // of a member: inputs, outputs
+  data,        // inputs of that group, the same for all members
+  batch,       // of a slot of an entry
+  transient,   // temporaries: all entries and members use the same memory in turn
 };
 inline constexpr std::size_t pools = 5;
 
@@ -39,7 +39,7 @@ struct Buffer {
   AxisSet axes;
   std::int64_t span = 0;
   std::int64_t slices = 1;
-  Pool pool = Pool::passing;
+  Pool pool = Pool::transient;
   std::size_t offset = 0;
   int within = -1;  // until the plan is made: the buffer of which this is the part from `offset` on
 
@@ -113,7 +113,7 @@ struct Command : std::variant<Launch, Copy, Reduce, Collect, Await, Loop> {
 // What the plans of a module's entries share.
 struct Shared {
   std::map<std::string, std::pair<AxisSet, std::size_t>, std::less<>> inputs;  // axes and offset in their pool
-  std::size_t kept = 0, data = 0;                                              // bytes so far, of these pools
+  std::size_t persistent = 0, data = 0;                                        // bytes so far, of these pools
 };
 
 struct PlanOptions {
@@ -138,7 +138,7 @@ struct Plan {
   std::vector<std::pair<int, const Equation*>> constants;    // by buffer: what fills it
   std::vector<std::pair<int, const Equation*>> coordinates;  // of axis_index
   std::shared_ptr<const std::deque<Equation>> added;         // equations that the program does not have
-  std::size_t constant_bytes = 0, batch_bytes = 0, passing_bytes = 0;
+  std::size_t constant_bytes = 0, batch_bytes = 0, transient_bytes = 0;
 
   const Buffer& buffer(int index) const { return buffers[static_cast<std::size_t>(index)]; }
   // Where a buffer is in the one that it is a part of, or itself.

@@ -18,7 +18,7 @@ int group_of(const Plan& plan, const Entry& entry, std::int64_t members, std::in
   constexpr std::size_t most_bytes = std::size_t{512} << 20, most_copied = std::size_t{1} << 20;
   const std::int64_t calls = calls_of(plan.commands) * members;
   const std::size_t read = product_of(plan.batch_bytes, static_cast<std::size_t>(batches));
-  const std::size_t copied = entry.batches == 1 ? 0 : read, used = sum_of(read, plan.passing_bytes);
+  const std::size_t copied = entry.batches == 1 ? 0 : read, used = sum_of(read, plan.transient_bytes);
   const auto is_short = [&](std::int64_t group) {
     const auto count = static_cast<std::size_t>(group);
     return group * calls <= most_calls && product_of(count, copied) <= most_copied &&
@@ -58,9 +58,9 @@ Plans plan(const Source& source, int gpus, int planned, const GpuOptions& option
     for (const auto& program : programs) {
       const Division division = divide(program->mesh, gpus, parts_of(options));
       entries.push_back(make_plan(program, division, gpu, how, shared));
-      plans.layout.passing = std::max(plans.layout.passing, entries.back().passing_bytes);
+      plans.layout.transient = std::max(plans.layout.transient, entries.back().transient_bytes);
     }
-    plans.layout.kept = shared.kept;
+    plans.layout.persistent = shared.persistent;
     plans.layout.data = shared.data;
   }
   plans.layout.members = source.members;

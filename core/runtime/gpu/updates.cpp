@@ -35,9 +35,9 @@ void Lowering::lower_updates() {
     const bool alike = source.axes == target.axes && source.span == target.span && source.bytes() == target.bytes();
     const bool free = read.last < written.first || (read.last == written.first && read.last_by == written.first_by &&
                                                     overwrites(written.first_by, target, source));
-    if (source.pool == Pool::passing && source.within < 0 && alike && free && !held.contains(to) &&
+    if (source.pool == Pool::transient && source.within < 0 && alike && free && !held.contains(to) &&
         taken.insert(from).second) {
-      at(from).pool = Pool::kept;
+      at(from).pool = Pool::persistent;
       at(from).offset = target.offset;
     } else {
       copies.emplace_back(from, to);
@@ -48,9 +48,9 @@ void Lowering::lower_updates() {
 
 void Lowering::lower_outputs() {
   const auto keep = [&](int buffer) {
-    at(buffer).pool = Pool::kept;
-    at(buffer).offset = shared_.kept;
-    shared_.kept = sum_of(shared_.kept, round_up(at(buffer).bytes(), alignment));
+    at(buffer).pool = Pool::persistent;
+    at(buffer).offset = shared_.persistent;
+    shared_.persistent = sum_of(shared_.persistent, round_up(at(buffer).bytes(), alignment));
   };
   for (const Output& output : program_.outputs) {
     int kept = buffer(output.value);
@@ -59,7 +59,7 @@ void Lowering::lower_outputs() {
     if (input != program_.inputs.end() && buffer(*input->next) != kept) {
       // An input that this step replaces is copied before it changes.
       const Buffer like = plan_.buffer(kept);
-      const int old = add_buffer(like.type, like.axes, Pool::passing, like.span);
+      const int old = add_buffer(like.type, like.axes, Pool::transient, like.span);
       std::vector<Command> first;
       std::vector<Command>* const all = std::exchange(commands_, &first);
       copy(kept, old, nullptr);
@@ -69,11 +69,11 @@ void Lowering::lower_outputs() {
     }
     if (plan_.buffer(kept).within >= 0) {
       const Buffer like = plan_.buffer(kept);
-      const int apart = add_buffer(like.type, like.axes, Pool::passing, like.span);
+      const int apart = add_buffer(like.type, like.axes, Pool::transient, like.span);
       copy(kept, apart, nullptr);
       kept = apart;
     }
-    if (plan_.buffer(kept).pool == Pool::passing) keep(kept);
+    if (plan_.buffer(kept).pool == Pool::transient) keep(kept);
     plan_.outputs.push_back(kept);
   }
 }

@@ -31,9 +31,9 @@ class Abort {
 // "{0, 1, 2}"
 std::string ranks_text(std::span<const int> ranks);
 
-class Meeting {
+class Barrier {
  public:
-  explicit Meeting(std::vector<int> ranks) : ranks_(std::move(ranks)), here_(ranks_.size(), false), gave_up_(here_) {}
+  explicit Barrier(std::vector<int> ranks) : ranks_(std::move(ranks)), here_(ranks_.size(), false), gave_up_(here_) {}
 
   const std::vector<int>& ranks() const { return ranks_; }
 
@@ -41,7 +41,7 @@ class Meeting {
   // share, so that what it writes is seen by the others afterwards. Throws Error (failed) when a device does not come
   // ("rank 2 did not come to <what>"), or when `abort` is set.
   template <class F>
-  void come(std::size_t position, const Abort& abort, const std::string& what, F&& leave_word) {
+  void arrive_and_wait(std::size_t position, const Abort& abort, const std::string& what, F&& leave_word) {
     std::unique_lock lock(mutex_);
     leave_word();
     wait_for_all(lock, position, abort, what);

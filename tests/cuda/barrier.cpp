@@ -1,4 +1,4 @@
-#include "core/runtime/gpu/meeting.h"
+#include "core/runtime/gpu/barrier.h"
 
 #include <array>
 #include <thread>
@@ -12,9 +12,9 @@ namespace pmaptrain::test {
 namespace {
 
 // The error of a rank that comes alone.
-std::string error_of_waiting(gpu::Meeting& meeting, std::size_t position, const gpu::Abort& abort) {
+std::string error_of_waiting(gpu::Barrier& barrier, std::size_t position, const gpu::Abort& abort) {
   try {
-    meeting.come(position, abort, "all_gather 7", [] {});
+    barrier.arrive_and_wait(position, abort, "all_gather 7", [] {});
   } catch (const Error& error) {
     // Not by CHECK: several threads may be here.
     return error.status() == ExitStatus::failed ? error.diagnostics().front().message : "another status";
@@ -26,7 +26,7 @@ std::string error_of_waiting(gpu::Meeting& meeting, std::size_t position, const 
 
 TEST_CASE("devices meet as often as they come, and each sees what the others left", "[cuda]") {
   constexpr std::size_t ranks = 4;
-  gpu::Meeting meeting({0, 1, 2, 3});
+  gpu::Barrier barrier({0, 1, 2, 3});
   const gpu::Abort abort;
   std::array<int, ranks> words{};
   std::array<int, ranks> wrong{};
@@ -34,9 +34,9 @@ TEST_CASE("devices meet as often as they come, and each sees what the others lef
   for (std::size_t me = 0; me < ranks; ++me) {
     threads.emplace_back([&, me] {
       for (int round = 1; round <= 200; ++round) {
-        meeting.come(me, abort, "a round", [&] { words[me] = round; });
+        barrier.arrive_and_wait(me, abort, "a round", [&] { words[me] = round; });
         for (const int word : words) wrong[me] += word == round ? 0 : 1;
-        meeting.come(me, abort, "the end of a round", [] {});
+        barrier.arrive_and_wait(me, abort, "the end of a round", [] {});
       }
     });
   }
@@ -46,21 +46,21 @@ TEST_CASE("devices meet as often as they come, and each sees what the others lef
 
 TEST_CASE("a rank that does not come is named", "[cuda]") {
   const Variable timeout("PMAPTRAIN_GPU_TIMEOUT", "0.1");
-  gpu::Meeting meeting({4, 5, 6});
+  gpu::Barrier barrier({4, 5, 6});
   const gpu::Abort abort;
   std::string first;
-  std::thread other([&] { first = error_of_waiting(meeting, 0, abort); });
-  const std::string second = error_of_waiting(meeting, 2, abort);
+  std::thread other([&] { first = error_of_waiting(barrier, 0, abort); });
+  const std::string second = error_of_waiting(barrier, 2, abort);
   other.join();
   CHECK(first == "GPU: rank 5 did not come to all_gather 7 within 0.1 s");
   CHECK(second == first);
 }
 
 TEST_CASE("who waits for other ranks is ended by an abort, with its first reason", "[cuda]") {
-  gpu::Meeting meeting({0, 1});
+  gpu::Barrier barrier({0, 1});
   gpu::Abort abort;
   std::string reason;
-  std::thread waiting([&] { reason = error_of_waiting(meeting, 0, abort); });
+  std::thread waiting([&] { reason = error_of_waiting(barrier, 0, abort); });
   abort.set("GPU 1 has failed");
   abort.set("a later reason");
   waiting.join();

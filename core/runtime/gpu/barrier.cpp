@@ -1,4 +1,4 @@
-#include "core/runtime/gpu/meeting.h"
+#include "core/runtime/gpu/barrier.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -27,7 +27,7 @@ void Abort::check() const {
 
 std::string ranks_text(std::span<const int> ranks) { return fmt::format("{{{}}}", fmt::join(ranks, ", ")); }
 
-void Meeting::wait_for_all(std::unique_lock<std::mutex>& lock, std::size_t position, const Abort& abort,
+void Barrier::wait_for_all(std::unique_lock<std::mutex>& lock, std::size_t position, const Abort& abort,
                            const std::string& what) {
   here_[position] = true;
   if (++arrived_ == ranks_.size()) {
@@ -58,7 +58,7 @@ void Meeting::wait_for_all(std::unique_lock<std::mutex>& lock, std::size_t posit
       fail_running(
           fmt::format("GPU: rank {} did not come to {} within {} s", ranks_[absent], what, patience().count()));
     }
-    // An abort is seen within this time; nobody has to know of this meeting to end it.
+    // An abort is seen within this time; nobody has to know of this barrier to end it.
     changed_.wait_for(lock, std::chrono::milliseconds(50));
   }
 }
