@@ -130,7 +130,7 @@ Value example_losses(Builder& b, const Model& model, Value output, Value targets
   return std::visit(ExampleLosses{b, output, targets, numbers}, model.loss);
 }
 
-Value masked(Builder& b, const Rows& rows, Value values) {
+Value masked(Builder& b, const ExampleMask& rows, Value values) {
   const Shape shape = b.type(values).shape;
   if (rows.weighted) {
     const Value weights = cast(b, rows.weights, b.type(values).dtype);
@@ -173,7 +173,7 @@ std::vector<std::pair<std::string, double>> finish_measures(const Model& model,
 
 LocalSums local_sums(Builder& b, const Model& model, Value output, Value targets, Value mask, const Numbers& numbers) {
   LocalSums sums;
-  Rows rows;
+  ExampleMask rows;
   {
     const Builder::Scope scope(b, {"loss", model.loss_place});
     rows.weights = cast(b, mask, model.dtype);

@@ -19,7 +19,7 @@ using PerExample = std::function<Value(Builder& b, Value output, Value targets)>
 // The mean over examples of `value`, [B].
 PlannedMetric mean_of(const std::string& name, PerExample value, double (*finish)(double) = nullptr) {
   PlannedMetric metric{{name}, {{name, {}}}, {}, {}};
-  metric.sums = [value = std::move(value)](Builder& b, Value output, Value targets, const Rows& rows) {
+  metric.sums = [value = std::move(value)](Builder& b, Value output, Value targets, const ExampleMask& rows) {
     return std::vector<Value>{sum_from(b, masked(b, rows, value(b, output, targets)), 0)};
   };
   metric.finish = [finish](Means means) {
@@ -35,7 +35,7 @@ PlannedMetric mean_of_each(const std::string& name, std::vector<double> scales, 
                            double (*finish)(double) = nullptr) {
   const std::int64_t outputs = std::ssize(scales);
   PlannedMetric metric{{name}, {{name, {outputs}}}, {}, {}};
-  metric.sums = [outputs, error = std::move(error)](Builder& b, Value output, Value targets, const Rows& rows) {
+  metric.sums = [outputs, error = std::move(error)](Builder& b, Value output, Value targets, const ExampleMask& rows) {
     const Value errors = error(b, output, targets);
     const Value flat = b.emit(ops::Reshape{{b.type(errors).shape.front(), outputs}}, {errors});
     return std::vector<Value>{b.emit(ops::ReduceSum{{0}}, {masked(b, rows, flat)})};
@@ -94,7 +94,7 @@ PlannedMetric class_quotient(const spec::Metric& metric, const Model& model,
       {},
       {}};
   planned.sums = [classes, threshold = class_threshold(model)](Builder& b, Value output, Value targets,
-                                                               const Rows& rows) {
+                                                               const ExampleMask& rows) {
     const Value prediction = predicted_class(b, output, threshold);
     const Value label = true_class(b, targets);
     const Value correct = cast(b, b.emit(ops::Eq{}, {prediction, label}), b.type(rows.weights).dtype);
@@ -128,7 +128,7 @@ PlannedMetric r2(const std::string& name, std::int64_t outputs) {
   const Shape shape = {outputs};
   PlannedMetric metric{
       {name}, {{name + ".error", shape}, {name + ".target", shape, true}, {name + ".square", shape, true}}, {}, {}};
-  metric.sums = [outputs](Builder& b, Value output, Value targets, const Rows& rows) {
+  metric.sums = [outputs](Builder& b, Value output, Value targets, const ExampleMask& rows) {
     const ops::Reshape flat{{b.type(output).shape.front(), outputs}};
     const auto sum = [&](Value values) { return b.emit(ops::ReduceSum{{0}}, {masked(b, rows, values)}); };
     const Value error = b.emit(flat, {difference(b, output, targets)});

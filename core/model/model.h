@@ -24,7 +24,7 @@ struct MeasurePart {
 };
 
 // Marks the rows of a device that are examples; the others are padding.
-struct Rows {
+struct ExampleMask {
   Value count;    // bool[B]
   Value weights;  // [B] of the model's dtype: the weight of an example, 1 unless they are weighted; 0 for padding
   bool weighted = false;
@@ -32,7 +32,7 @@ struct Rows {
 
 // `values` [B, ...] by the weights of their examples, with zeros for padding. It selects, because a multiplication by 0
 // would turn ∞ into NaN.
-Value masked(Builder& b, const Rows& rows, Value values);
+Value masked(Builder& b, const ExampleMask& rows, Value values);
 
 // A metric as sums over examples and a function of these sums. Its values therefore do not depend on how the examples
 // are split into batches, devices and microbatches.
@@ -40,7 +40,7 @@ struct PlannedMetric {
   std::vector<std::string> names;  // of its values
   std::vector<MeasurePart> parts;
   // The sum of each part over the rows of this device.
-  std::function<std::vector<Value>(Builder& b, Value output, Value targets, const Rows& rows)> sums;
+  std::function<std::vector<Value>(Builder& b, Value output, Value targets, const ExampleMask& rows)> sums;
   // Computes the values from the means of the parts over all examples.
   std::function<std::vector<double>(std::span<const std::vector<double>> means)> finish;
 };

@@ -45,7 +45,7 @@ class CountedDevice final : public gpu::Device {
               const gpu::Accesses& accesses) override {
     device_->launch(stream, kernel, arguments, accesses);
   }
-  void copy(gpu::Stream stream, std::byte* to, const std::byte* from, const gpu::Rows& rows) override {
+  void copy(gpu::Stream stream, std::byte* to, const std::byte* from, const gpu::PitchedRows& rows) override {
     counts_.queue("copy on " + name_of(stream));
     device_->copy(stream, to, from, rows);
   }

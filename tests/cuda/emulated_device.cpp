@@ -19,7 +19,7 @@ constexpr const char* reduction_names[] = {"sum", "max", "min"};
 std::string bytes_text(std::size_t bytes) { return counted(static_cast<std::int64_t>(bytes), "byte"); }
 
 // The bytes of `height` rows; one range where they lie one after another.
-std::vector<Range> ranges_of_rows(const std::byte* begin, const gpu::Rows& rows, std::size_t pitch) {
+std::vector<Range> ranges_of_rows(const std::byte* begin, const gpu::PitchedRows& rows, std::size_t pitch) {
   if (rows.width == 0) return {};
   if (pitch == rows.width) return {{begin, rows.width * rows.height}};
   std::vector<Range> ranges;
@@ -150,7 +150,7 @@ void EmulatedDevice::launch(Stream stream, gpu::Prepared kernel, const gpu::Argu
   issue(std::move(work));
 }
 
-void EmulatedDevice::copy(Stream stream, std::byte* to, const std::byte* from, const gpu::Rows& rows) {
+void EmulatedDevice::copy(Stream stream, std::byte* to, const std::byte* from, const gpu::PitchedRows& rows) {
   enter();
   const auto what = describe("copy of " + bytes_text(rows.width * rows.height), stream);
   // One row has no pitch.

@@ -32,7 +32,7 @@ class EmulatedDevice final : public gpu::Device {
   std::byte* pinned(std::size_t bytes) override;
   gpu::Prepared prepare(const Op& op, const GpuRequest& request, const GpuKernel& kernel) override;
   void launch(Stream stream, gpu::Prepared kernel, const gpu::Arguments& arguments, const Accesses& accesses) override;
-  void copy(Stream stream, std::byte* to, const std::byte* from, const gpu::Rows& rows) override;
+  void copy(Stream stream, std::byte* to, const std::byte* from, const gpu::PitchedRows& rows) override;
   void reduce(Stream stream, Reduction reduce, DType dtype, std::byte* to, const std::byte* from, std::int64_t elements,
               const gpu::Arrays& arrays) override;
   void collective(Stream stream, gpu::Communicator communicator, gpu::Collective kind, DType dtype, std::byte* to,

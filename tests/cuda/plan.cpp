@@ -272,7 +272,7 @@ return b = %b
         INFO(to_string(collect.dtype));
         CHECK(collect.kind == gpu::Collective::all_gather);
         CHECK(collect.bytes % gpu::alignment == 0);
-        for (const gpu::Place& place : {collect.from, collect.to}) {
+        for (const gpu::Location& place : {collect.from, collect.to}) {
           CHECK((plan.buffer(place.buffer).offset + place.offset) % gpu::alignment == 0);
         }
         // Of each GPU, what it has and less than `alignment` more.

@@ -32,11 +32,11 @@ void choose_all(const CollectiveCall& call, F&& f) {
 }
 
 // A row-major array seen as [outer][dim · inner bytes].
-struct Rows {
+struct Split {
   std::size_t outer, inner_bytes;
 };
-Rows rows_of(const Type& type, std::int64_t dim) {
-  Rows rows{1, size_of(type.dtype)};
+Split rows_of(const Type& type, std::int64_t dim) {
+  Split rows{1, size_of(type.dtype)};
   for (std::size_t i = 0; i < type.shape.size(); ++i) {
     const auto size = static_cast<std::size_t>(type.shape[i]);
     if (static_cast<std::int64_t>(i) < dim) {
@@ -50,7 +50,7 @@ Rows rows_of(const Type& type, std::int64_t dim) {
 
 void gather(const CollectiveCall& call, std::int64_t dim) {
   const std::span<const ConstArray> members = call.operands.front();
-  const Rows rows = rows_of(*members.front().type, dim);
+  const Split rows = rows_of(*members.front().type, dim);
   std::byte* out = call.results.front().data;
   for (std::size_t row = 0; row < rows.outer; ++row) {
     for (const ConstArray& member : members) {
@@ -98,8 +98,8 @@ void AllToAll::exchange(const CollectiveCall& call) const {
 void PsumScatter::exchange(const CollectiveCall& call) const {
   const std::span<const ConstArray> members = call.operands.front();
   const Array& result = call.results.front();
-  const Rows mine = rows_of(*result.type, dim);
-  const Rows whole = rows_of(*members.front().type, dim);
+  const Split mine = rows_of(*result.type, dim);
+  const Split whole = rows_of(*members.front().type, dim);
   dispatch_arithmetic(result.dtype(), [&]<class T>() {
     const std::size_t count = mine.inner_bytes / sizeof(T);
     const std::size_t stride = whole.inner_bytes / sizeof(T);

@@ -52,7 +52,7 @@ bool is_nan(DType dtype, std::span<const std::byte> element) {
 }
 
 // The library copies rows only where they do not overlap and are less than 2 GiB apart.
-bool is_plain(const gpu::Rows& rows) {
+bool is_plain(const gpu::PitchedRows& rows) {
   const std::size_t most = std::numeric_limits<int>::max();
   return rows.to_pitch >= rows.width && rows.from_pitch >= rows.width && rows.to_pitch <= most &&
          rows.from_pitch <= most;
@@ -181,7 +181,7 @@ void CudaDevice::launch(gpu::Stream on, gpu::Prepared kernel, const gpu::Argumen
   });
 }
 
-void CudaDevice::copy(gpu::Stream on, std::byte* to, const std::byte* from, const gpu::Rows& rows) {
+void CudaDevice::copy(gpu::Stream on, std::byte* to, const std::byte* from, const gpu::PitchedRows& rows) {
   queue(on == gpu::Stream::compute, [this, on, to, from, rows] {
     if (rows.height > 1 && is_plain(rows)) {
       return check(cudaMemcpy2DAsync(to, rows.to_pitch, from, rows.from_pitch, rows.width, rows.height,

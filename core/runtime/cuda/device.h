@@ -39,7 +39,7 @@ class CudaDevice final : public gpu::Device {
   gpu::Prepared prepare(const Op& op, const GpuRequest& request, const GpuKernel& kernel) override;
   void launch(gpu::Stream stream, gpu::Prepared kernel, const gpu::Arguments& arguments,
               const gpu::Accesses& accesses) override;
-  void copy(gpu::Stream stream, std::byte* to, const std::byte* from, const gpu::Rows& rows) override;
+  void copy(gpu::Stream stream, std::byte* to, const std::byte* from, const gpu::PitchedRows& rows) override;
   void reduce(gpu::Stream stream, Reduction kind, DType dtype, std::byte* to, const std::byte* from,
               std::int64_t elements, const gpu::Arrays& arrays) override;
   void collective(gpu::Stream stream, gpu::Communicator communicator, gpu::Collective kind, DType dtype, std::byte* to,

@@ -63,17 +63,17 @@ class Generated final : public Launch {
 
 }  // namespace
 
-std::unique_ptr<Work> prepare_launch(const GpuLaunch& launch, Place place) {
+std::unique_ptr<Work> prepare_launch(const GpuLaunch& launch, RunsOn runs_on) {
   const void* const kernel = kernel_named(launch.kernel);
   if (kernel == nullptr) {
     fail_running(
         fmt::format("GPU: there is no kernel '{}' in this build; this is a mistake of pmaptrain", launch.kernel));
   }
-  return std::make_unique<Launch>(launch, place == Place::device ? kernel : nullptr);
+  return std::make_unique<Launch>(launch, runs_on == RunsOn::device ? kernel : nullptr);
 }
 
-std::unique_ptr<Work> prepare_generated(const std::string& code, const GpuLaunch& launch, Place place) {
-  if (place == Place::nowhere) return std::make_unique<Launch>(launch, nullptr);
+std::unique_ptr<Work> prepare_generated(const std::string& code, const GpuLaunch& launch, RunsOn runs_on) {
+  if (runs_on == RunsOn::nowhere) return std::make_unique<Launch>(launch, nullptr);
   OwnLibrary library;
   check(cudaLibraryLoadData(library.create(), code.data(), nullptr, nullptr, 0, nullptr, nullptr, 0),
         "loading a generated kernel");

@@ -9,12 +9,12 @@
 namespace pmaptrain::cuda {
 
 // Where kernels run: on the current device, or nowhere.
-enum class Place : std::uint8_t { device, nowhere };
+enum class RunsOn : std::uint8_t { device, nowhere };
 
 // Throws Error (failed) for a kernel that there is not.
-std::unique_ptr<Work> prepare_launch(const GpuLaunch& launch, Place place);
+std::unique_ptr<Work> prepare_launch(const GpuLaunch& launch, RunsOn runs_on);
 
 // Takes the kernel `launch.kernel` from `code`, which was compiled.
-std::unique_ptr<Work> prepare_generated(const std::string& code, const GpuLaunch& launch, Place place);
+std::unique_ptr<Work> prepare_generated(const std::string& code, const GpuLaunch& launch, RunsOn runs_on);
 
 }  // namespace pmaptrain::cuda

@@ -33,7 +33,7 @@ Libraries::Libraries(int compute_capability, Generate generate, std::shared_ptr<
     : compute_capability_(compute_capability),
       generate_(generate),
       compiler_(std::move(compiler)),
-      place_(Place::nowhere),
+      runs_on_(RunsOn::nowhere),
       convolutions_(make_conv_planner(properties)) {}
 
 void Libraries::begin(const Op& op, const GpuRequest& request, const GpuKernel& kernel) {
@@ -48,13 +48,13 @@ Kernel Libraries::prepare(const Op& op, const GpuRequest& request, const GpuKern
   std::vector<std::unique_ptr<Work>> commands;
   for (const GpuCommand& command : kernel.commands) {
     if (const auto* launch = std::get_if<GpuLaunch>(&command)) {
-      commands.push_back(prepare_launch(*launch, place_));
+      commands.push_back(prepare_launch(*launch, runs_on_));
     } else if (std::get<GpuCall>(command).by == GpuCall::By::library) {
       commands.push_back(prepare_by_library(op, request, relu));
     } else {
       const gpu::Generated generated = generated_for(op, request);
       const std::string code = compiler_->code(generated.text, compute_capability_);
-      commands.push_back(prepare_generated(code, generated.launch, place_));
+      commands.push_back(prepare_generated(code, generated.launch, runs_on_));
     }
   }
   return Kernel(std::move(commands));
@@ -67,7 +67,7 @@ gpu::Generated Libraries::generated_for(const Op& op, const GpuRequest& request)
 
 std::unique_ptr<Work> Libraries::prepare_by_library(const Op& op, const GpuRequest& request, Relu relu) {
   if (op.name() == ops::Matmul::name || op.name() == ops::BatchMatmul::name) {
-    if (!cublas_ && place_ == Place::device) check(cublasLtCreate(cublas_.create()), "starting cuBLASLt");
+    if (!cublas_ && runs_on_ == RunsOn::device) check(cublasLtCreate(cublas_.create()), "starting cuBLASLt");
     return prepare_matmul(op, request, cublas_.get(), relu);
   }
   if (op.name() == ops::Conv::name || op.name() == ops::ConvInputGrad::name || op.name() == ops::ConvKernelGrad::name) {

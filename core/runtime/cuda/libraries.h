@@ -49,7 +49,7 @@ class Libraries {
   int compute_capability_;
   Generate generate_;
   std::shared_ptr<Compiler> compiler_;
-  Place place_ = Place::device;
+  RunsOn runs_on_ = RunsOn::device;
   CublasHandle cublas_;
   OwnConvPlanner convolutions_;
 };

@@ -30,7 +30,7 @@ class PlannedDevice final : public gpu::Device {
   std::byte* allocate(std::size_t) override { refuse(); }
   std::byte* pinned(std::size_t) override { refuse(); }
   void launch(gpu::Stream, gpu::Prepared, const gpu::Arguments&, const gpu::Accesses&) override { refuse(); }
-  void copy(gpu::Stream, std::byte*, const std::byte*, const gpu::Rows&) override { refuse(); }
+  void copy(gpu::Stream, std::byte*, const std::byte*, const gpu::PitchedRows&) override { refuse(); }
   void reduce(gpu::Stream, Reduction, DType, std::byte*, const std::byte*, std::int64_t, const gpu::Arrays&) override {
     refuse();
   }

@@ -48,7 +48,7 @@ struct Arguments {
 };
 
 // `height` rows of `width` bytes, whose beginnings are `pitch` bytes apart.
-struct Rows {
+struct PitchedRows {
   std::size_t width = 0, height = 1, to_pitch = 0, from_pitch = 0;
 };
 
@@ -114,7 +114,7 @@ class Device {
   virtual Prepared prepare(const Op& op, const GpuRequest& request, const GpuKernel& kernel) = 0;
 
   virtual void launch(Stream stream, Prepared kernel, const Arguments& arguments, const Accesses& accesses) = 0;
-  virtual void copy(Stream stream, std::byte* to, const std::byte* from, const Rows& rows) = 0;
+  virtual void copy(Stream stream, std::byte* to, const std::byte* from, const PitchedRows& rows) = 0;
   // Adds up arrays of `elements`, in order: to[i] = ((from[0][i] + from[1][i]) + from[2][i]) + ...; or the largest, or
   // the smallest of them.
   enum class Reduction : std::uint8_t { sum, max, min };

@@ -152,7 +152,7 @@ void Executor::join(const Plan& plan) {
   });
 }
 
-std::byte* Executor::address(const StepOf& step, Place place) const {
+std::byte* Executor::address(const StepOf& step, Location place) const {
   const Buffer& buffer = plans_[step.entry].buffer(place.buffer);
   const auto member = static_cast<std::size_t>(step.member);
   std::byte* base = transient_;

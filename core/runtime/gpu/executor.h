@@ -117,7 +117,7 @@ class Executor {
   void prepare_kernels(const MakeKernel& make_kernel);
   void join(const Plan& plan);
 
-  std::byte* address(const StepOf& step, Place place) const;
+  std::byte* address(const StepOf& step, Location place) const;
 
   // What a step launches, in order: a graph of commands, or a loop of too many calls for one, whose body is launched in
   // each iteration.

@@ -99,7 +99,7 @@ class Joiner {
  private:
   Chain chain_of(const Launch& launch) const {
     Chain chain{launch.equation, {}, numel(launch.result_types.front())};
-    const auto add = [&](const std::vector<Place>& places, const std::vector<Type>& types, bool are_results) {
+    const auto add = [&](const std::vector<Location>& places, const std::vector<Type>& types, bool are_results) {
       for (std::size_t i = 0; i < places.size(); ++i) {
         const Buffer& buffer = plan_.buffer(places[i].buffer);
         chain.arguments.push_back({&types[i], buffer.pool, buffer.offset + places[i].offset, are_results});

@@ -27,7 +27,7 @@ struct Neighbours {
 template <class F>
 void for_each_written(const Command& command, F&& f) {
   if (const auto* const launch = std::get_if<Launch>(&command)) {
-    for (const Place& place : launch->results) f(place.buffer);
+    for (const Location& place : launch->results) f(place.buffer);
   } else if (const auto* const copy = std::get_if<Copy>(&command)) {
     f(copy->to.buffer);
   } else if (const auto* const reduce = std::get_if<Reduce>(&command)) {
@@ -44,7 +44,7 @@ void for_each_written(const Command& command, F&& f) {
 template <class F>
 void for_each_read(const Command& command, F&& f) {
   if (const auto* const launch = std::get_if<Launch>(&command)) {
-    for (const Place& place : launch->operands) f(place.buffer);
+    for (const Location& place : launch->operands) f(place.buffer);
   } else if (const auto* const copy = std::get_if<Copy>(&command)) {
     f(copy->from.buffer);
   } else if (const auto* const reduce = std::get_if<Reduce>(&command)) {
@@ -121,7 +121,7 @@ class Joined {
   };
 
   void add(const Launch& launch) {
-    const Place x = plan_.root_of(launch.operands.front().buffer);
+    const Location x = plan_.root_of(launch.operands.front().buffer);
     const Type& type = launch.operand_types.front();
     element_bytes_ = size_of(type.dtype);
     const int squares = launch.results[0].buffer, largest = launch.results[1].buffer;
@@ -149,7 +149,7 @@ class Joined {
 
 }  // namespace
 
-Place Lowering::constant(const Equation& equation) {
+Location Lowering::constant(const Equation& equation) {
   added_->push_back(equation);
   const int buffer = add_buffer(equation.op.infer({program_.mesh, {}}).front(), {}, Pool::constant);
   plan_.constants.emplace_back(buffer, &added_->back());
@@ -176,7 +176,7 @@ void Lowering::lay_normed_side_by_side() {
     });
     const Launch* const launch = std::get_if<Launch>(&command);
     if (launch == nullptr) continue;
-    for (const Place& place : launch->results) made_by.emplace(place.buffer, i);
+    for (const Location& place : launch->results) made_by.emplace(place.buffer, i);
     if (!is_norms(command) || launch->devices > 1) continue;
     const int x = launch->operands.front().buffer;
     const Buffer& buffer = plan_.buffer(x);
@@ -188,7 +188,7 @@ void Lowering::lay_normed_side_by_side() {
       continue;
     }
     groups.back().norms.push_back(i);
-    for (const Place& place : launch->results) groups.back().results.insert(plan_.root_of(place.buffer).buffer);
+    for (const Location& place : launch->results) groups.back().results.insert(plan_.root_of(place.buffer).buffer);
   }
 
   const auto operand_of = [&](std::size_t norms) {
@@ -199,7 +199,7 @@ void Lowering::lay_normed_side_by_side() {
     const Launch& maker = std::get<Launch>(plan_.commands[made_by.at(buffer)]);
     std::size_t first = static_cast<std::size_t>(-1);
     for (std::size_t i = maker.operands.size(); i-- > 0;) {
-      const Place root = plan_.root_of(maker.operands[i].buffer);
+      const Location root = plan_.root_of(maker.operands[i].buffer);
       if (numel(maker.operand_types[i]) == numel(plan_.buffer(buffer).type)) {
         first = plan_.buffer(root.buffer).offset + root.offset;
       }

@@ -18,7 +18,7 @@ struct Stretch {
   std::size_t begin, end;
 };
 
-Stretch stretch(const Plan& plan, Place place, std::size_t bytes) {
+Stretch stretch(const Plan& plan, Location place, std::size_t bytes) {
   const Buffer& buffer = plan.buffer(place.buffer);
   return {buffer.pool, buffer.offset + place.offset, buffer.offset + place.offset + bytes};
 }
@@ -31,7 +31,7 @@ bool extend(const Plan& plan, Reduce& reduce, const Reduce& next) {
   if (next.kind != reduce.kind || next.type.dtype != reduce.type.dtype || !are_alike(next.arrays, reduce.arrays))
     return false;
   const std::size_t begin = round_up(bytes(reduce.type), alignment), all = begin + bytes(next.type);
-  const auto follows = [&](Place place, Place before) {
+  const auto follows = [&](Location place, Location before) {
     const Stretch a = stretch(plan, before, begin), b = stretch(plan, place, 0);
     return a.pool == b.pool && a.end == b.begin;
   };

@@ -37,8 +37,8 @@ class Walk {
   }
 
   void touch_all(const Launch& launch) {
-    for (const Place& place : launch.operands) touch(place.buffer);
-    for (const Place& place : launch.results) touch(place.buffer);
+    for (const Location& place : launch.operands) touch(place.buffer);
+    for (const Location& place : launch.results) touch(place.buffer);
   }
   template <class T>
   void touch_all(const T& command) {
@@ -46,7 +46,7 @@ class Walk {
     touch(command.to.buffer);
   }
   void touch_all(const Collect& collect) {
-    for (const Place& place : {collect.from, collect.to}) {
+    for (const Location& place : {collect.from, collect.to}) {
       touch(place.buffer);
       running_.push_back(place.buffer);
     }
@@ -100,7 +100,7 @@ void place_buffers(Plan& plan) {
     for (const std::size_t i : dying[position]) arena.release(plan.buffers[i].offset, plan.buffers[i].bytes());
   }
   plan.transient_bytes = arena.end();
-  std::vector<Place> roots;
+  std::vector<Location> roots;
   for (std::size_t i = 0; i < plan.buffers.size(); ++i) roots.push_back(plan.root_of(static_cast<int>(i)));
   for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
     Buffer& buffer = plan.buffers[i];

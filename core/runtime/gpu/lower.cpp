@@ -71,7 +71,7 @@ int Lowering::add_buffer(const Type& type, AxisSet axes, Pool pool, std::int64_t
   return static_cast<int>(plan_.buffers.size()) - 1;
 }
 
-Place Lowering::place(int buffer, std::int64_t slice) const {
+Location Lowering::place(int buffer, std::int64_t slice) const {
   return {buffer, static_cast<std::size_t>(slice) * plan_.buffer(buffer).slice_bytes()};
 }
 

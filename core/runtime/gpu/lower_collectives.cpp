@@ -47,14 +47,14 @@ void Lowering::lower_scatter(const Equation& equation) {
   const Buffer own = buffer_of(result);
   for (std::int64_t slice = 0; slice < own.slices; ++slice) {
     const std::int64_t device = plan_.reader_of(own, slice);
-    Place from = place(sum, plan_.slice_of(plan_.buffer(sum), device));
+    Location from = place(sum, plan_.slice_of(plan_.buffer(sum), device));
     from.offset += static_cast<std::size_t>(position_in_group(equation, device)) * width;
     const auto members = static_cast<std::size_t>(program_.mesh.group_size(equation.op.axes()));
     add(Copy{&equation, place(buffer(result), slice), from, {width, part.outer, width, width * members}});
   }
 }
 
-Place Lowering::zeros(const Type& type) {
+Location Lowering::zeros(const Type& type) {
   for (const auto& [buffer, equation] : plan_.constants) {
     const bool is_added = equation->results.empty();
     const Type& known = plan_.buffer(buffer).type;
@@ -63,7 +63,8 @@ Place Lowering::zeros(const Type& type) {
   return constant({all_ops().constant(type.dtype, type.shape, 0.0), {}, {}, nullptr, {}});
 }
 
-void Lowering::exchange(const Equation& equation, const std::vector<Place>& from, std::int64_t local_device, Place to) {
+void Lowering::exchange(const Equation& equation, const std::vector<Location>& from, std::int64_t local_device,
+                        Location to) {
   const Type& whole = type(equation.operands.front());
   const std::size_t members = from.size();
   const auto own = static_cast<std::size_t>(position_in_group(equation, local_device));
@@ -79,7 +80,7 @@ void Lowering::exchange(const Equation& equation, const std::vector<Place>& from
   if (const auto* permute = equation.op.as<ops::Ppermute>()) {
     const auto pair = std::find_if(permute->pairs.begin(), permute->pairs.end(),
                                    [&](const auto& known) { return known.second == static_cast<std::int64_t>(own); });
-    const Place source = pair == permute->pairs.end() ? zeros(whole) : from[static_cast<std::size_t>(pair->first)];
+    const Location source = pair == permute->pairs.end() ? zeros(whole) : from[static_cast<std::size_t>(pair->first)];
     const std::size_t bytes = pmaptrain::bytes(whole);
     return add(Copy{&equation, to, source, {bytes, 1, bytes, bytes}});
   }
@@ -127,7 +128,7 @@ void Lowering::lower_exchange(const Equation& equation) {
     const Buffer own = buffer_of(result);
     for (std::int64_t slice = 0; slice < own.slices; ++slice) {
       const std::int64_t device = plan_.reader_of(own, slice);
-      const std::vector<Place> members = members_of(equation, from, device);
+      const std::vector<Location> members = members_of(equation, from, device);
       exchange(equation, members, device, place(buffer(result), slice));
     }
   }

@@ -18,7 +18,7 @@ Device::Reduction reduction_of(const Op& op) {
 }
 
 // Places of one buffer as arrays in evenly spaced rows, if they are that.
-std::optional<Arrays> arrays_at(const std::vector<Place>& places) {
+std::optional<Arrays> arrays_at(const std::vector<Location>& places) {
   const auto count = static_cast<std::int64_t>(places.size());
   const auto offset = [&](std::int64_t i) { return places[static_cast<std::size_t>(i)].offset - places[0].offset; };
   Arrays arrays{count, count, count > 1 ? offset(1) : 0, 0};
@@ -56,11 +56,11 @@ int Lowering::add_gathered(DType dtype, std::size_t pitch, std::int64_t gpus) {
   return gathered;
 }
 
-std::vector<Place> Lowering::members_of(const Equation& equation, const Gathered& from,
-                                        std::int64_t local_device) const {
+std::vector<Location> Lowering::members_of(const Equation& equation, const Gathered& from,
+                                           std::int64_t local_device) const {
   const AxisSet axes = equation.op.axes();
   const Division& division = plan_.division;
-  std::vector<Place> places;
+  std::vector<Location> places;
   std::set<std::size_t> seen;
   for (const std::int64_t member : program_.mesh.group(division.device_of(plan_.gpu, local_device), axes)) {
     const int gpu = division.gpu_of(member);
@@ -74,10 +74,11 @@ std::vector<Place> Lowering::members_of(const Equation& equation, const Gathered
   return places;
 }
 
-void Lowering::reduce_places(const Equation& equation, const std::vector<Place>& from, const Type& type, Place to) {
+void Lowering::reduce_places(const Equation& equation, const std::vector<Location>& from, const Type& type,
+                             Location to) {
   const std::size_t bytes = pmaptrain::bytes(type);
   std::optional<Arrays> arrays = arrays_at(from);
-  Place first = from.front();
+  Location first = from.front();
   if (!arrays) {
     first = {add_buffer(type, {}, Pool::transient), 0};
     at(first.buffer).slices = static_cast<std::int64_t>(from.size());
@@ -94,7 +95,7 @@ bool Lowering::is_reduced(const Equation& equation, const Gathered& from, AxisSe
   if (from.gpus > 1 || from.of.pool != Pool::transient || from.of.slices != result.slices) return false;
   if (commands_ != &plan_.commands) return false;  // in a loop it may be a carry, which the iteration replaces
   for (std::int64_t slice = 0; slice < result.slices; ++slice) {
-    const std::vector<Place> members = members_of(equation, from, plan_.reader_of(result, slice));
+    const std::vector<Location> members = members_of(equation, from, plan_.reader_of(result, slice));
     if (members.size() > 1 || members.front().offset != static_cast<std::size_t>(slice) * result.slice_bytes())
       return false;
   }
@@ -137,15 +138,15 @@ void Lowering::lay_side_by_side(const Equation& equation, std::vector<int>& buff
   }
 }
 
-Place Lowering::beside(int buffer) const {
+Location Lowering::beside(int buffer) const {
   const Buffer& of = plan_.buffer(buffer);
-  return of.within < 0 ? Place{buffer, 0} : Place{of.within, of.offset};
+  return of.within < 0 ? Location{buffer, 0} : Location{of.within, of.offset};
 }
 
 std::vector<Lowering::Bucket> Lowering::buckets_of(const std::vector<int>& buffers) const {
   std::vector<Bucket> buckets;
   for (std::size_t i = 0; i < buffers.size(); ++i) {
-    const Place begin = beside(buffers[i]);
+    const Location begin = beside(buffers[i]);
     const std::size_t bytes = plan_.buffer(buffers[i]).bytes();
     // Of this memory, the one that was begun last.
     auto bucket = std::find_if(buckets.rbegin(), buckets.rend(),

@@ -35,7 +35,7 @@ class Lowering {
   AxisSet axes_of(Value value) const;  // of a local result
   // A new buffer with a slice for each instance along `axes`, or for each `span` of them.
   int add_buffer(const Type& type, AxisSet axes, Pool pool, std::int64_t span = 0);
-  Place place(int buffer, std::int64_t slice = 0) const;
+  Location place(int buffer, std::int64_t slice = 0) const;
   void add(Command command) { commands_->push_back(std::move(command)); }
   // Each slice of a buffer from that of another which the same devices read.
   void copy(int from, int to, const Equation* equation);
@@ -77,7 +77,7 @@ class Lowering {
   static std::size_t pitch_of(std::size_t bytes);
   int add_gathered(DType dtype, std::size_t pitch, std::int64_t gpus);
   // What the group of a local device has, in the order of the mesh.
-  std::vector<Place> members_of(const Equation& equation, const Gathered& from, std::int64_t local_device) const;
+  std::vector<Location> members_of(const Equation& equation, const Gathered& from, std::int64_t local_device) const;
 
   void lower_reduction(const Equation& equation);
   // The group's values reduced: of each operand one slice for each instance along its `axes`.
@@ -89,23 +89,23 @@ class Lowering {
   // Buffers of one type side by side in one memory; what cannot be moved there is copied, and replaced in `buffers`.
   void lay_side_by_side(const Equation& equation, std::vector<int>& buffers);
   // Where a buffer is in such a memory, or itself.
-  Place beside(int buffer) const;
+  Location beside(int buffer) const;
   // A range of such a memory that one collective takes, and which of the buffers it has.
   struct Bucket {
-    Place begin;
+    Location begin;
     std::size_t bytes = 0;
     std::vector<std::size_t> items;
   };
   std::vector<Bucket> buckets_of(const std::vector<int>& buffers) const;
-  void reduce_places(const Equation& equation, const std::vector<Place>& from, const Type& type, Place to);
+  void reduce_places(const Equation& equation, const std::vector<Location>& from, const Type& type, Location to);
   void lower_scatter(const Equation& equation);
   void lower_exchange(const Equation& equation);
   // The result of a local device, from what its group has.
-  void exchange(const Equation& equation, const std::vector<Place>& from, std::int64_t local_device, Place to);
+  void exchange(const Equation& equation, const std::vector<Location>& from, std::int64_t local_device, Location to);
   // All zero; one for all values of a type.
-  Place zeros(const Type& type);
+  Location zeros(const Type& type);
   // What an equation without operands gives, which the program does not have.
-  Place constant(const Equation& equation);
+  Location constant(const Equation& equation);
   std::int64_t position_in_group(const Equation& equation, std::int64_t local_device) const;
 
   // ---- the end of a step

@@ -5,7 +5,7 @@
 namespace pmaptrain::gpu {
 namespace {
 
-std::string text_of(const Plan& plan, Place place) {
+std::string text_of(const Plan& plan, Location place) {
   const Buffer& buffer = plan.buffer(place.buffer);
   std::string text = "%" + std::to_string(place.buffer);
   if (buffer.slice_bytes() > 0 && buffer.slices > 1) {
@@ -14,9 +14,9 @@ std::string text_of(const Plan& plan, Place place) {
   return text;
 }
 
-std::string text_of(const Plan& plan, const std::vector<Place>& places) {
+std::string text_of(const Plan& plan, const std::vector<Location>& places) {
   std::string text;
-  for (const Place& place : places) text += (text.empty() ? "" : ", ") + text_of(plan, place);
+  for (const Location& place : places) text += (text.empty() ? "" : ", ") + text_of(plan, place);
   return text;
 }
 
@@ -73,8 +73,8 @@ Plan make_plan(std::shared_ptr<const Program> program, const Division& division,
   return Lowering(std::move(program), division, gpu, options, shared).run();
 }
 
-Place Plan::root_of(int index) const {
-  Place place{index, 0};
+Location Plan::root_of(int index) const {
+  Location place{index, 0};
   while (buffer(place.buffer).within >= 0) {
     place.offset += buffer(place.buffer).offset;
     place.buffer = buffer(place.buffer).within;

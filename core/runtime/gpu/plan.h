@@ -48,7 +48,7 @@ struct Buffer {
 };
 
 // A byte of a buffer.
-struct Place {
+struct Location {
   int buffer = -1;
   std::size_t offset = 0;
 };
@@ -59,19 +59,19 @@ struct Launch {
   std::vector<Type> operand_types, result_types;
   std::int64_t devices = 1;
   std::vector<bool> stacked;
-  std::vector<Place> operands, results;
+  std::vector<Location> operands, results;
 };
 
 struct Copy {
   const Equation* equation = nullptr;  // null at the end of a step
-  Place to, from;
-  Rows rows;
+  Location to, from;
+  PitchedRows rows;
 };
 
 struct Reduce {
   const Equation* equation = nullptr;
   Device::Reduction kind = Device::Reduction::sum;
-  Place to, from;
+  Location to, from;
   Type type;  // of an array
   Arrays arrays;
 };
@@ -83,7 +83,7 @@ struct Collect {
   Collective kind = Collective::all_gather;
   AxisSet axes;
   DType dtype = DType::f32;
-  Place to, from;
+  Location to, from;
   std::size_t bytes = 0;  // of one GPU
 };
 
@@ -142,7 +142,7 @@ struct Plan {
 
   const Buffer& buffer(int index) const { return buffers[static_cast<std::size_t>(index)]; }
   // Where a buffer is in the one that it is a part of, or itself.
-  Place root_of(int index) const;
+  Location root_of(int index) const;
   // The slice of a buffer that a local logical device reads.
   std::int64_t slice_of(const Buffer& buffer, std::int64_t local_device) const {
     const std::int64_t position = division.local.position(local_device, buffer.axes);

@@ -32,14 +32,14 @@ class Accesses {
 
  private:
   // All of a buffer, or some of its bytes.
-  void add(Place place, bool writes) { add(place.buffer, 0, plan_.buffer(place.buffer).bytes(), writes); }
+  void add(Location place, bool writes) { add(place.buffer, 0, plan_.buffer(place.buffer).bytes(), writes); }
   void add(int buffer, std::size_t offset, std::size_t bytes, bool writes) {
-    const Place root = plan_.root_of(buffer);
+    const Location root = plan_.root_of(buffer);
     found_.push_back({root.buffer, root.offset + offset, root.offset + offset + bytes, writes});
   }
   void add(const Launch& launch) {
-    for (const Place& place : launch.operands) add(place, false);
-    for (const Place& place : launch.results) add(place, true);
+    for (const Location& place : launch.operands) add(place, false);
+    for (const Location& place : launch.results) add(place, true);
   }
   void add(const Copy& copy) {
     add(copy.from, false);
