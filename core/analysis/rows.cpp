@@ -51,7 +51,8 @@ class Trial {
     return cost.flops + cost.bytes;
   }
 
-  // Whether the rows of `value` can be read. Inside a chain's region, only the kinds of its parameters tell.
+  // Whether an equation can read `value` row by row. Inside the region of a chain, the kinds of the region's parameters
+  // alone decide; outside, a value that has rows on every device will do as well.
   bool gives_rows(Value value, Inside inside) {
     if (kind(value) == RowKind::rows || equal(value)) return true;
     return inside != Inside::chain && rows_.has_rows(program_, facts_, value);

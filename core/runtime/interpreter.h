@@ -26,7 +26,8 @@ struct Interpreted {
 using Observer = std::function<void(const Equation& equation, const std::function<const PerDevice&(Value)>& value)>;
 
 struct InterpretOptions {
-  // Throw Error (failed) when a value whose type says that it is the same along an axis is not: a wrong rule of an op.
+  // Check every value whose type says that it is replicated along an axis. If its copies differ, throw Error (failed):
+  // a rule of an op is wrong.
   bool check_replicated = true;
   // Called after each equation, with when it began and ended.
   std::function<void(const Equation&, Clock::time_point, Clock::time_point)> ran = {};

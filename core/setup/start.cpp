@@ -111,7 +111,8 @@ Source run_source(const Setup& setup, bool private_copies) {
 }
 
 Source step_source(const Setup& setup) {
-  return {{{"train", setup.training, 1}}, setup.timetable.verify_every > 0, spec::members(setup.spec())};
+  // `bench` submits steps in groups, which GPUs record when the module is loaded.
+  return {{{"train", setup.training, 1, false, true}}, setup.timetable.verify_every > 0, spec::members(setup.spec())};
 }
 
 std::vector<data::Stream> training_streams(const Setup& setup) {

@@ -23,7 +23,9 @@ class Decisions {
   void restore(const MemberState& state, const std::string& best_mode);
   void save(MemberState& state) const;
 
-  // Takes the measures after `step` on the split that decides. Returns whether they are the best so far.
+  // Updates early stopping, the learning rate's plateau and the best evaluation with the measures of the evaluation
+  // after `step` (on validation; on test if there is no validation split). Returns whether they are the best so far;
+  // false if no best checkpoint is configured.
   bool observe(std::int64_t step, const Measures& measures);
 
   // The best checkpoint, of this step, could not be written: the previous best is the best again.

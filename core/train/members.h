@@ -81,7 +81,7 @@ class Members {
   std::span<const std::int64_t> submitted() const {
     return active_.size() < members_.size() ? std::span<const std::int64_t>(active_) : std::span<const std::int64_t>();
   }
-  // The active members that are sound.
+  // The active members whose parameters are usable: neither a non-finite step nor a replica mismatch ended them.
   std::vector<std::int64_t> sound() const;
 
   void finish(MemberRun& member, std::string kind, std::string why, std::int64_t step);

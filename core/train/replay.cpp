@@ -150,7 +150,7 @@ bool is_small(const Program& program, const ReplayLimits& limits) {
          interpreted_bytes(program) <= std::min(limits.bytes, available_memory() / 2);
 }
 
-// The examples of rows, which begin at `first` in the batch.
+// Names the examples in `rows` for a message ("example 7"). `rows` are counted from row `first` of the batch.
 std::string examples_text(const HostBatch& batch, std::int64_t first, const std::vector<std::int64_t>& rows) {
   constexpr std::size_t most = 8;
   std::vector<std::string> names;

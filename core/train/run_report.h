@@ -44,8 +44,8 @@ class RunReport {
   // Reports the means over the epoch, then resets the module's sums. If epochs are shorter than the log interval,
   // reports only those that end at its steps; the others are kept for last_lines() and save().
   void end_epoch(std::int64_t step, std::span<const std::int64_t> members);
-  // A guard undid this step of a member and those after it. The member's last lines are about this step, whose outputs
-  // the module holds now.
+  // To be called when a guard has undone this step of a member and all later ones, while the module holds the outputs
+  // of this step. The member's last lines then report this step, so that they show the values that made it stop.
   void took_back(std::int64_t step, std::int64_t member);
   // Reports what ends with the last step of these members: that step, unless it was logged, from the module or from a
   // resumed state; and the means of the current epoch, unless its end was reported.

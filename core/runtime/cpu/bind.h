@@ -77,7 +77,8 @@ class Bound {
   RunExchange exchange_of(const Exchange& exchange, std::int64_t device, const Members& members, std::int64_t i,
                           Binding to);
   std::vector<CopyRuns> slices_of(const Copy& slice, std::int64_t iterations, Binding to);
-  // What the instance of a result that `device` holds is made from.
+  // The addresses of the addends that are reduced into `device`'s instance of the result: the accumulators of the
+  // pieces, or the operand's instances in the group.
   std::vector<Address> addends_of(const ReduceCombine& combine, std::int64_t device, const Extent& extent) const;
   const Buffer& buffer(int index) const { return plan_.buffers[static_cast<std::size_t>(index)]; }
   // Of a buffer for an extent: of the rows at hand where `rows`, else of the slice of the first instance.

@@ -50,7 +50,8 @@ struct Copy {
   int from = -1, to = -1;
 };
 
-// Once per step: an operand of `equation` in the layout that the op's kernel takes it in. Pieces share it.
+// Packs one operand of `equation` into the layout that the op's kernel expects. This is done once per step, and all
+// pieces read the packed copy.
 struct PackOperand {
   const Equation* equation = nullptr;
   std::size_t operand = 0;  // of the equation

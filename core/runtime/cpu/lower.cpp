@@ -345,7 +345,8 @@ void Lowering::lower_loop(const Equation& equation) {
   loop_like_ = outer_like;
   append_yields(region, carried, out);
   add(std::move(out), how, how.stage);
-  // What varies over fewer axes than the loop is one value for each of these again.
+  // A carry that varies over fewer axes than the loop was stored once per instance of the loop. Copies it into a result
+  // that has one instance per position along its own axes.
   for (const Copy& copy : narrow) {
     const ValueInfo own = by_instance(out_.type(copy.to), how.stage + 1);
     define(Value{copy.to}, own);

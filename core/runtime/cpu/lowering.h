@@ -133,8 +133,8 @@ class Lowering {
   // These are written straight into the piece's accumulators.
   void sum_rows_of_pieces(const std::vector<Half>& halves);
 
-  // Where the sum is so large that accumulators would move more memory than the rows that it sums up, there are none:
-  // all rows are kept, and summed after the barrier, in parts of the result.
+  // For a sum so large that its accumulators would move more memory than the rows that it adds. It has no accumulators:
+  // all rows are kept, and after the barrier tasks add them, each for one part of the result.
   void sum_rows_in_parts(const Equation& psum, std::vector<Half>& halves, int published);
 
   // Bytes that the pieces' sums would write, all of which the combination would read again, against those of the rows.

@@ -66,7 +66,8 @@ class Planner {
 
   // ---- updates: each replaces its input's value, in place where nothing reads the old one later
 
-  // Adds copies for the other updates, after a barrier of their own. Whether there are any.
+  // Adds copies, in stages of their own at the end, for the updates that cannot be done in place. Returns whether it
+  // added any.
   bool add_update_copies() {
     std::vector<std::pair<int, int>> copies;  // what replaces, and the input
     std::set<int> handed_on;                  // what some input becomes

@@ -160,7 +160,7 @@ struct Plan {
   bool boundary_barrier = false;                             // whether workers must meet at the end of a step
   double work = 0;                                           // floating operations and bytes of a step
 
-  // Barriers of all workers in one step, when several steps run without the host between them.
+  // How many barriers each worker passes per step while several steps run back to back without returning to the host.
   std::int64_t barriers_per_step() const {
     return static_cast<std::int64_t>(stages.size()) - 1 + (boundary_barrier ? 1 : 0);
   }
@@ -179,7 +179,7 @@ struct SharedInputs {
   PoolSizes sizes;
 };
 
-// Adds the buffers of a program's inputs but for its batch, where they are not there yet.
+// Adds to `inputs` a buffer for each input of the program, except batch inputs, that has none there yet.
 void add_inputs(const Program& program, const PlanOptions& options, SharedInputs& inputs);
 
 // `inputs` has the buffers of the program's inputs. Persistent memory of the plan's own follows theirs.

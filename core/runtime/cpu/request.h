@@ -19,7 +19,8 @@ struct Kernels {
   std::function<std::unique_ptr<CpuKernel>(const Op& op, const CpuRequest& request)> make = {};
 };
 
-// What instructions are bound for: a range of rows, instances, elements, or rows of a result.
+// The part of an instruction's work that a bound command does. `once`: all of it. `chunk`: a range of elements of one
+// instance. `part`: a range of rows of a result. `piece`: a range of rows or of instances.
 struct Extent {
   enum class Kind : std::uint8_t { once, chunk, part, piece } kind = Kind::once;
   std::int64_t first = 0, count = 1;

@@ -43,11 +43,12 @@ class Worker {
 
   // All stages of one step. `barrier` is passed between stages.
   void run_step(const StepOrigin& step, Claims& claims, Barrier& barrier);
-  // The same two, but read the clock around each command: add the seconds to its instruction, and tell what the worker
-  // does when; `rows` numbers the instructions. For reports only.
+  // Like run_step(), but reads the clock around each command and adds its seconds to those of its instruction. For
+  // reports only.
   void profile_step(const StepOrigin& step, Claims& claims, Barrier& barrier,
                     std::map<const Instruction*, double>& seconds);
-
+  // Like run_step(), but reads the clock around each command and appends its begin and end to `spans`. `rows` numbers
+  // the instructions. For reports only.
   void trace_step(const StepOrigin& step, Claims& claims, Barrier& barrier,
                   const std::map<const Instruction*, std::int32_t>& rows, std::vector<WorkSpan>& spans);
 

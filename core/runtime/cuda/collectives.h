@@ -47,17 +47,18 @@ class Collectives {
   virtual void run(int communicator, const RankCall& call, cudaStream_t stream) = 0;
   // Whether run() may be captured into a CUDA graph.
   virtual bool can_be_captured() const = 0;
-  // What the call that run() carries out next is called in messages.
+  // The name, for messages, of the call that run() carries out next.
   virtual std::string next(int communicator, const RankCall& call) const = 0;
-  // Throws Error (failed) for what has failed since.
+  // Throws Error (failed) for a collective that has failed since the last check().
   virtual void check() = 0;
-  // What runs and what waits for other ranks ends. On another thread, and on the one that makes the calls: then nothing
-  // is called any more, and no graph has a collective.
+  // Makes running collectives, and calls that wait for other ranks, return early. For threads other than the one that
+  // makes the calls.
   virtual void wake() noexcept = 0;
+  // The same for the thread that makes the calls: it makes no further call, and no graph contains a collective.
   virtual void end() noexcept = 0;
 };
 
-// Of `rank` among `ranks`. Throws Error (failed) where it is missing or one of them is there twice.
+// The position of `rank` among `ranks`. Throws Error (failed) where it is missing or one of them is there twice.
 std::size_t position_of(int rank, std::span<const int> ranks);
 
 }  // namespace pmaptrain::cuda

@@ -50,7 +50,7 @@ using OwnLibrary = Handle<cudaLibrary_t, cudaLibraryUnload>;
 using DeviceMemory = Handle<void*, cudaFree>;
 using PinnedMemory = Handle<void*, cudaFreeHost>;
 
-// Without times, which cost more.
+// Creates an event that records no timestamps (cudaEventDisableTiming), because events with timing cost more.
 inline OwnEvent make_event() {
   OwnEvent event;
   check(cudaEventCreateWithFlags(event.create(), cudaEventDisableTiming), "creating an event");

@@ -189,7 +189,8 @@ class MatmulWork final : public Work {
       set_attribute<cublasLtMatmulPreferenceSetAttribute>(preference, attribute, value);
     };
     prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, matmul_budget);
-    // Partial sums only in an order of their own: the bits of a product do not change from run to run.
+    // Split-K only with a reduction in a fixed order (out of place, without atomics), so that the bits of a product do
+    // not change from run to run.
     prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
            std::uint32_t{CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
     const auto aligned = [](const Type& type) { return static_cast<std::uint32_t>(alignment_of(type, 256)); };

@@ -110,7 +110,8 @@ class NcclCommunicator {
     fail_running(fmt::format("GPU: {}: {}", what, reason_of(status, nullptr)));
   }
 
-  // The library tells the address of a communicator soon after it has begun to make it: until then this returns false.
+  // Aborts the communicator. NCCL stores its pointer soon after initialisation begins, before the call returns; until
+  // then there is nothing to abort, and this returns false.
   bool abort_known() noexcept {
     const ncclComm_t communicator = std::atomic_ref<ncclComm_t>(communicator_);
     if (communicator == nullptr) return false;

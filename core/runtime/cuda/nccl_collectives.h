@@ -23,7 +23,7 @@ struct NcclGroups {
   gpu::Lookout lookout;  // for calls that do not return
 };
 
-// Of the current device. `captured`: collectives may be part of CUDA graphs.
+// Makes the NCCL collectives of the current CUDA device. `captured`: they may be captured into CUDA graphs.
 std::unique_ptr<Collectives> make_nccl_collectives(int rank, int module, NcclGroups& groups, const Abort& abort,
                                                    bool captured);
 

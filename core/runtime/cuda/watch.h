@@ -14,8 +14,8 @@ class Watch {
  public:
   // `what` was queued last in this stream.
   void queued(std::string what, cudaStream_t stream);
-  // Throws Error (failed) when the oldest has been waited for too long: longer than gpu::patience() until the first
-  // ones have ended, and later than twenty times as long as any has taken, but half a minute at least.
+  // Throws Error (failed) if the oldest queued work exceeds its time limit. The limit is gpu::patience() until some
+  // work has completed. After that it is 20 times the longest wait so far, at least 30 s and at most gpu::patience().
   void check(int rank);
 
  private:

@@ -108,7 +108,8 @@ class Device {
   virtual std::byte* allocate(std::size_t bytes) = 0;
   virtual std::byte* pinned(std::size_t bytes) = 0;
 
-  // prepare() will be called with the same: what takes its time may begin, in threads.
+  // Announces that prepare() will be called with the same arguments, so that slow work such as compilation can already
+  // start on background threads.
   virtual void begin_preparing(const Op&, const GpuRequest&, const GpuKernel&) {}
   // Compiles what is to be compiled and lets libraries plan. Not while a graph is captured.
   virtual Prepared prepare(const Op& op, const GpuRequest& request, const GpuKernel& kernel) = 0;

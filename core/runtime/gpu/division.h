@@ -20,11 +20,11 @@ struct Division {
   std::int64_t local_of(std::int64_t device) const;
 };
 
-// What a GPU must have of a mesh: any sub-box, or a number of the mesh's blocks.
+// Which parts of a mesh a GPU may be given: any sub-box, or only a sub-box that is made of whole blocks (block_of()).
 enum class Parts : std::uint8_t { any, whole_blocks };
 
-// Outer axes are divided first. Throws Error (usage) where the mesh does not divide over so many, which says what
-// would.
+// Divides the mesh over `gpus` GPUs, outer axes first. Throws Error (usage) if it does not divide over that many; the
+// error lists numbers of GPUs over which it does.
 Division divide(const Mesh& mesh, int gpus, Parts parts = Parts::any);
 
 // The numbers of GPUs, up to `most`, over which a mesh divides.

@@ -83,7 +83,8 @@ class Joined {
     for (const std::size_t i : group.launches) add(std::get<Launch>(plan.commands[i]));
   }
 
-  // Whether the launches write all of their results, and nothing else has a place for these.
+  // Whether these launches together write every slice of their result buffers, and these buffers may be moved: they are
+  // transient, and no other buffer contains them.
   bool are_whole() const {
     const auto is_free = [&](int buffer) {
       return plan_.buffer(buffer).within < 0 && plan_.buffer(buffer).pool == Pool::transient;

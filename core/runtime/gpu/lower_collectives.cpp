@@ -16,7 +16,8 @@ bool leaves_zeros(const Op& op, const Mesh& mesh) {
   return permute != nullptr && std::ssize(permute->pairs) < mesh.group_size(op.axes());
 }
 
-// An array as [outer, size, inner]: the bytes of an element of `size`, and how many there are before it.
+// An array seen as [outer, size, inner] around one dimension. `size` is that dimension's size, `outer` the product of
+// the sizes before it, `inner` the bytes of one of its elements, that is, of all dimensions after it.
 struct Around {
   std::size_t outer = 1, size = 1, inner = 1;
 };

@@ -60,7 +60,8 @@ class Lowering {
   void lower_equation(const Equation& equation);
   void lower_local(const Equation& equation);
   bool sums_rows(const Equation& equation) const;
-  // An operand of a sum over rows, with the slices of neighbouring instances one after another.
+  // Returns a buffer with the operand of a sum over rows in which the slices of neighbouring instances are contiguous:
+  // `operand` itself if they already are, else a copy.
   int by_rows(const Equation& equation, int operand);
   void lower_loop(const Equation& equation);
 
@@ -86,7 +87,9 @@ class Lowering {
   // Whether what this GPU has of an operand is one addend for each slice of the result.
   bool is_reduced(const Equation& equation, const Gathered& from, AxisSet axes) const;
   int reduce_slices(const Equation& equation, const Gathered& from, AxisSet axes);
-  // Buffers of one type side by side in one memory; what cannot be moved there is copied, and replaced in `buffers`.
+  // Places the buffers of each element type next to each other in one new transient buffer. A buffer that cannot be
+  // moved (it is not transient, or already lies within another) is copied to a new one there, which replaces it in
+  // `buffers`. A type with a single buffer is left as it is.
   void lay_side_by_side(const Equation& equation, std::vector<int>& buffers);
   // Where a buffer is in such a memory, or itself.
   Location beside(int buffer) const;

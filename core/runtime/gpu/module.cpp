@@ -75,8 +75,8 @@ struct GpuModule::Impl {
     }
   }
 
-  // The end of a device may wait for what other GPUs run, so none ends while another one works, or may fail. The first
-  // one ends last: until then other devices may read the batches that it has pinned.
+  // Destroying a device may wait for work of other GPUs. So devices are destroyed only when every worker has finished
+  // or failed. Device 0 is destroyed last, because other devices may read the batches that it has pinned.
   void stop() {
     for (const std::unique_ptr<Worker>& worker : workers) worker->end();
     for (const std::unique_ptr<Worker>& worker : workers) worker->wait_for_end();

@@ -26,8 +26,8 @@ struct ModuleOptions {
   Generated (*generate)(const Op& op, const GpuRequest& request) = nullptr;
   // This many devices, all on the first GPU; 0: the GPUs of the machine.
   int virtual_devices = 0;
-  // The properties of a GPU as cuDNN's JSON. Then no GPU is needed, and prepare() is the only call that devices carry
-  // out: it plans and compiles for that GPU.
+  // If not empty: the properties of a GPU, as cuDNN's JSON. No GPU is needed in that case: devices only carry out
+  // prepare(), which plans and compiles for the described GPU, and refuse to run anything.
   std::string planned_for = {};
 };
 

@@ -12,7 +12,8 @@ namespace pmaptrain::gpu {
 // By command, in order; what a loop repeats follows it. They point to equations of the plan's program.
 std::vector<InstructionReport> instructions_of(const Plan& plan, const MakeKernel& make_kernel);
 
-// All GPUs have as much to do, and meet where they exchange values only.
+// Returns a single stage with the work of all commands: all GPUs have equal work, and wait for each other only where
+// they exchange values.
 std::vector<StageReport> stages_of(const Plan& plan, const MakeKernel& make_kernel);
 
 }  // namespace pmaptrain::gpu

@@ -16,10 +16,13 @@ namespace pmaptrain::spec {
 template <class T>
 struct Tag {};
 
-// Of a member of type T. A specialisation has
-//   static constexpr const Type& type;                       what a key of such a member takes, unless its row says
-//   more static void store(const Node& value, T& out);            from a checked value static std::string written(const
-//   T& value);              as YAML; only if members of T have a default
+// How a member of type T is written. A specialisation has these static members:
+//
+// `const Type& type`: what a key of such a member takes, unless its row says more.
+//
+// `void store(const Node& value, T& out)`: stores a checked value.
+//
+// `std::string written(const T& value)`: the value as YAML; only if members of type T have defaults.
 template <class T>
 struct Takes;
 
