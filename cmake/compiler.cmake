@@ -13,7 +13,7 @@ endif()
 set(CMAKE_CXX_FLAGS_RELEASE "-O3 -DNDEBUG")
 set(CMAKE_CXX_FLAGS_DEBUG "-Og -g -D_GLIBCXX_ASSERTIONS")
 set(CMAKE_CXX_FLAGS_SANITIZE "-O1 -g1 -fno-omit-frame-pointer -D_GLIBCXX_ASSERTIONS")
-# Hardly optimised: a line that is reduced away is not counted. Counts of lines that several workers run are not exact.
+# Hardly optimised: a line that is folded away is not counted. Counts of lines that several workers run are not exact.
 set(CMAKE_CXX_FLAGS_COVERAGE "-O1")
 set(PMAPTRAIN_COVERAGE_OPTIONS $<$<CONFIG:Coverage>:--coverage>)
 add_link_options($<$<CONFIG:Coverage>:--coverage>)

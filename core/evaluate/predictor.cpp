@@ -23,7 +23,7 @@ PredictionKind chosen_kind(const model::Model& model, const std::optional<Predic
 }
 
 // What each of several members computes for a prediction of this kind. For a classifier: the outputs of its last layer.
-PredictionKind kind_of_members(PredictionKind kind, const spec::Spec& spec) {
+PredictionKind kind_of_each_member(PredictionKind kind, const spec::Spec& spec) {
   if (kind == PredictionKind::logits) {
     fail_usage("--as logits does not fit an ensemble: probabilities are averaged over its members, logits are not",
                "choose a member, --member 0 to --member " + std::to_string(spec::members(spec) - 1) +
@@ -71,7 +71,8 @@ Predictor::Predictor(const spec::Loaded& loaded, const std::filesystem::path& ru
   const model::Model model = model::make_model(spec, state.input, state.target, DType::f32, state.encoding);
   predictions_.kind = chosen_kind(model, request.kind);
   const bool all_together = loaded.spec.ensemble && !request.member;
-  const PredictionKind computed = all_together ? kind_of_members(predictions_.kind, loaded.spec) : predictions_.kind;
+  const PredictionKind computed =
+      all_together ? kind_of_each_member(predictions_.kind, loaded.spec) : predictions_.kind;
   data::PredictionInput input = data::open_prediction_input(request.input, spec.data, state.input, state.encoding);
   notes_ = std::move(input.notes);
   predictions_.inputs = std::move(input.dataset);

@@ -14,7 +14,7 @@
 
 namespace pmaptrain::report {
 
-double estimate_step(Module& module, std::size_t entry, double seconds) {
+double measure_step_seconds(Module& module, std::size_t entry, double seconds) {
   double least = std::numeric_limits<double>::infinity();
   for (std::int64_t count = 1;; count *= 2) {
     const Clock::time_point begin = Clock::now();
@@ -39,7 +39,7 @@ Benchmark benchmark(const train::Setup& setup, std::optional<std::int64_t> steps
 
   // Between two groups a GPU is idle until its thread has seen the end of the first group.
   const double worth_a_clock_reading = result.on_gpus ? 0.05 : 0.005;
-  const double estimate = estimate_step(*module, train::train_entry, worth_a_clock_reading);
+  const double estimate = measure_step_seconds(*module, train::train_entry, worth_a_clock_reading);
   result.steps = steps ? *steps : std::max<std::int64_t>(200, static_cast<std::int64_t>(0.2 / estimate));
   const auto groups = std::clamp<std::int64_t>(
       static_cast<std::int64_t>(static_cast<double>(result.steps) * estimate / worth_a_clock_reading), 1, result.steps);

@@ -25,7 +25,7 @@ struct Benchmark {
 
 // The shortest time of a step of an entry on its batch in slot 0, from groups of 1, 2, 4, ... steps until a group takes
 // `seconds`. Also warms up.
-double estimate_step(Module& module, std::size_t entry, double seconds);
+double measure_step_seconds(Module& module, std::size_t entry, double seconds);
 
 // Times `steps` training steps (at least 1) on one batch, in groups that are long enough for the clock. By default as
 // many steps as 0.2 seconds hold, at least 200. Throws Error: data, or resource.

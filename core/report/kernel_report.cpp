@@ -62,7 +62,7 @@ KernelReport kernel_report(const Backend& backend, const Source& source) {
 
 KernelReport measured_kernel_report(const Backend& backend, Module& module) {
   KernelReport report = report_of(backend, module.source(), module.instructions(0));
-  const double estimate = estimate_step(module, 0, 0.002);
+  const double estimate = measure_step_seconds(module, 0, 0.002);
   const std::int64_t group = std::max<std::int64_t>(1, static_cast<std::int64_t>(0.002 / estimate));
   // Rounds with and without timing of instructions alternate. The time of a line is the median over rounds, so that
   // short disturbances by other processes do not count.

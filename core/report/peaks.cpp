@@ -126,7 +126,7 @@ double seconds_of_step(const Backend& backend, const Program& program) {
     module->wait(module->write(module->input(0, i), {every_device, 0}, filled(numel(type), type.dtype, 0.5)));
   }
   module->wait(module->submit(0, 0));
-  return estimate_step(*module, 0, 0.05);
+  return measure_step_seconds(*module, 0, 0.05);
 }
 
 }  // namespace

@@ -23,8 +23,8 @@ std::vector<model::Number> clipping_numbers(const spec::OptimizerSpec& optimizer
   return all;
 }
 
-Clipping clipping_of(Builder& b, const spec::OptimizerSpec& optimizer, const model::Numbers& numbers,
-                     std::span<const Value> sums, Value divisor, const Norms& norms) {
+Clipping emit_clipping(Builder& b, const spec::OptimizerSpec& optimizer, const model::Numbers& numbers,
+                       std::span<const Value> sums, Value divisor, const Norms& norms) {
   const Builder::Scope scope(b, {"clip", optimizer.place});
   const DType dtype = b.type(divisor).dtype;
   Clipping clipping{norms.largest, {}};

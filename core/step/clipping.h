@@ -25,8 +25,8 @@ struct Clipping {
 };
 // `norms` are the norms of the mean gradient, which is `sums` divided by `divisor`. The gradient is clipped by value
 // first (optax.clip), and the result by its global norm (optax.clip_by_global_norm).
-Clipping clipping_of(Builder& b, const spec::OptimizerSpec& optimizer, const model::Numbers& numbers,
-                     std::span<const Value> sums, Value divisor, const Norms& norms);
+Clipping emit_clipping(Builder& b, const spec::OptimizerSpec& optimizer, const model::Numbers& numbers,
+                       std::span<const Value> sums, Value divisor, const Norms& norms);
 
 // The mean gradient after clipping. Without clipping, `sums` divided by `divisor`.
 std::vector<Value> clipped_means(Builder& b, const spec::OptimizerSpec& optimizer, const model::Numbers& numbers,

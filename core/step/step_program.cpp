@@ -95,7 +95,7 @@ class StepBuilder {
     const Value divisor = divisor_of(global);
     const std::vector<Value> means = measure_means(global, divisor);
     const Norms norms = gradient_norms(global.gradients, divisor);
-    const Clipping clipping = clipping_of(b_, optimizer_.spec, numbers_, global.gradients, divisor, norms);
+    const Clipping clipping = emit_clipping(b_, optimizer_.spec, numbers_, global.gradients, divisor, norms);
     const Value next_step = following(step_);
     const Value learning_rate = learning_rate_now();
     const Value good = guard(global, means.front(), norms, clipping, divisor, next_step, learning_rate);

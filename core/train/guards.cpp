@@ -63,7 +63,7 @@ std::string Guards::replayed(std::int64_t step) const {
 }
 
 // With on_nonfinite: skip, every step may have been skipped, so that nothing was trained.
-bool Guards::check_any_good(std::int64_t steps) {
+bool Guards::check_all_skipped(std::int64_t steps) {
   if (steps == 0 || steps_skipped() < steps || stop()) return false;
   reason_ = (steps == 1 ? "the only step was" : "all " + with_commas(steps) + " steps were") +
             skipped_why(setup_.model.weighted);

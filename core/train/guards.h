@@ -37,7 +37,7 @@ class Guards {
   // Each check returns whether it found the first reason to stop. check_finite() replays the step to explain it, if
   // `replays`.
   bool check_finite(bool replays = true);
-  bool check_any_good(std::int64_t steps);
+  bool check_all_skipped(std::int64_t steps);
   // Compares private copies, at most once after each step.
   bool check_replicas(std::int64_t step);
 

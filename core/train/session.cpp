@@ -320,7 +320,7 @@ class Session::Impl {
   void finish() {
     check_finite();
     if (private_copies_) check_replicas();
-    if (step_ == timetable_.steps) check_any_good();  // a run that stops earlier may still have a good step
+    if (step_ == timetable_.steps) check_all_skipped();  // a run that stops earlier may still have a good step
     folder_.check_in_place();
     check_data_unchanged();
     settle();
@@ -347,9 +347,9 @@ class Session::Impl {
     if (ended_.exit_status != told) report_->records().write_summary(ended_);
   }
 
-  void check_any_good() {
+  void check_all_skipped() {
     for (MemberRun& member : *members_) {
-      if (!member.is_finished() && member.guards.check_any_good(step_))
+      if (!member.is_finished() && member.guards.check_all_skipped(step_))
         finish(member, "skipped", member.guards.reason());
     }
     emit_told();

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <deque>
+#include <functional>
 #include <thread>
 #include <vector>
 
@@ -45,7 +46,7 @@ struct Library {
     return true;
   }
   void finish(std::size_t rank) {
-    ending.finish(rank, [this, rank] { end(rank); });
+    if (const std::function<void()> last = ending.finish(rank, [this, rank] { end(rank); })) last();
   }
   void wake(std::size_t rank) { ending.wake(rank, end_of(rank)); }
 
@@ -102,6 +103,46 @@ TEST_CASE("no other thread ends the last rank of a communicator, wherever its ow
     CHECK(library.ended == 3);
     CHECK(library.ended_again == 0);
   }
+}
+
+TEST_CASE("calls of all ranks that do not return end one after another", "[cuda]") {
+  // As where GPUs cannot reach one another: the last rank ends when the threads of the others have finished.
+  Library library(3);
+  std::vector<std::thread> threads;
+  for (const std::size_t rank : {0U, 1U, 2U}) {
+    threads.emplace_back([&, rank] {
+      library.call(rank);
+      library.finish(rank);
+    });
+  }
+  while (library.inside < 3) std::this_thread::yield();
+  while (library.ended < 3) {
+    library.ending.retry();
+    for (const std::size_t rank : {0U, 1U, 2U}) library.ending.end_call(rank, library.end_of(rank));
+    std::this_thread::yield();
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(library.is_freed);
+  CHECK(library.ended_again == 0);
+}
+
+TEST_CASE("communicators that share threads end without waiting for one another", "[cuda]") {
+  // Two ranks each; thread 0 finishes `first` before `second`, thread 1 the other way round.
+  Library first(2), second(2);
+  std::vector<std::function<void()>> ends;
+  ends.push_back(first.ending.finish(0, [&] { first.end(0); }));
+  ends.push_back(second.ending.finish(1, [&] { second.end(1); }));
+  CHECK(!ends[0]);
+  CHECK(!ends[1]);
+  ends.push_back(second.ending.finish(0, [&] { second.end(0); }));
+  ends.push_back(first.ending.finish(1, [&] { first.end(1); }));
+  CHECK(first.ended == 1);  // the kept ranks end when they are told to
+  CHECK(second.ended == 1);
+  for (const std::function<void()>& end : ends) {
+    if (end) end();
+  }
+  CHECK(first.is_freed);
+  CHECK(second.is_freed);
 }
 
 TEST_CASE("a rank that has finished lets all ranks that were woken before end", "[cuda]") {

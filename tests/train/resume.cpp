@@ -64,7 +64,7 @@ std::vector<Diagnostic> refusal(const fs::path& run, const spec::Loaded& loaded)
 }
 
 std::optional<train::FinishedRun> finished(const fs::path& run, std::vector<std::string> set,
-                                        std::optional<std::int64_t> max_steps = std::nullopt) {
+                                           std::optional<std::int64_t> max_steps = std::nullopt) {
   const train::Setup setup = setup_of_text(small_images, std::move(set));
   return train::find_finished(run, train::find_resume_point(run)->checkpoint.state, setup, max_steps);
 }

@@ -33,7 +33,7 @@ std::optional<std::int64_t> number_in(std::string_view text) {
 constexpr std::size_t second_digits = 10;  // as next_file() writes them
 
 // The second in the name of an event file of ours; none for another name.
-std::optional<std::int64_t> second_of(std::string_view name) {
+std::optional<std::int64_t> timestamp_in_name(std::string_view name) {
   if (!name.starts_with(file_prefix) || !name.ends_with(file_suffix)) return std::nullopt;
   if (name.size() < file_prefix.size() + file_suffix.size()) return std::nullopt;
   name.remove_prefix(file_prefix.size());
@@ -52,7 +52,7 @@ std::string member_folder(std::int64_t member) { return fmt::format("{}{}", memb
 std::string next_file(const Directory& folder) {
   std::int64_t second = std::max<std::int64_t>(0, static_cast<std::int64_t>(wall_time()));
   for (const std::string& name : folder.names()) {
-    if (const auto other = second_of(name)) second = std::max(second, *other + 1);
+    if (const auto other = timestamp_in_name(name)) second = std::max(second, *other + 1);
   }
   return fmt::format("{}{:010}{}", file_prefix, second, file_suffix);
 }
@@ -66,7 +66,7 @@ std::vector<Scalar> scalars_of(const std::string& prefix, const Measures& measur
 
 }  // namespace
 
-bool is_event_entry(const std::string& name) { return second_of(name) || member_in(name); }
+bool is_event_entry(const std::string& name) { return timestamp_in_name(name) || member_in(name); }
 
 TensorBoard::TensorBoard(const Directory& run, std::int64_t members, std::int64_t step, const Warn& warn)
     : holds_open_(members <= most_open) {

@@ -155,7 +155,7 @@ void Lowering::add(Instruction instruction, const ValueInfo& like, int stage, st
 
 void Lowering::lower_equation(const Equation& equation) {
   origin_ = equation.origin;
-  if (make_alias(equation) || make_constant(equation)) return;
+  if (try_make_alias(equation) || try_make_constant(equation)) return;
   switch (equation.op.rules().communication) {
     case Communication::coordinate: {
       ValueInfo how;
@@ -172,14 +172,14 @@ void Lowering::lower_equation(const Equation& equation) {
   lower_local(equation);
 }
 
-bool Lowering::make_alias(const Equation& equation) {
+bool Lowering::try_make_alias(const Equation& equation) {
   if (!equation.op.rules().view) return false;
   const ValueInfo operand = info(equation.operands.front());
   info(equation.results.front()) = operand;
   return true;
 }
 
-bool Lowering::make_constant(const Equation& equation) {
+bool Lowering::try_make_constant(const Equation& equation) {
   if (!equation.op.local() || !equation.operands.empty()) return false;
   for (Value result : equation.results) {
     ValueInfo how;

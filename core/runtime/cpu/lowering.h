@@ -73,10 +73,10 @@ class Lowering {
   void lower_equation(const Equation& equation);
 
   // A view has its operand's memory.
-  bool make_alias(const Equation& equation);
+  bool try_make_alias(const Equation& equation);
 
   // What needs no operand is computed once, when the plan is loaded.
-  bool make_constant(const Equation& equation);
+  bool try_make_constant(const Equation& equation);
 
   void lower_local(const Equation& equation);
 

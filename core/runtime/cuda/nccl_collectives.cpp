@@ -41,7 +41,9 @@ class NcclCommunicator {
     ending_ = group_->ending;
     post_.emplace(lookout.add([this] { look(); }));
   }
-  ~NcclCommunicator() { end(); }
+  ~NcclCommunicator() {
+    if (const std::function<void()> last = finish()) last();
+  }
   NcclCommunicator(const NcclCommunicator&) = delete;
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;
 
@@ -85,9 +87,10 @@ class NcclCommunicator {
     ending_->wake(position_, [this] { return abort_known(); });
   }
   // On this thread, when no graph has a collective any more. By abort, because the library's other way waits for the
-  // other ranks. What was queued is done by now, or has failed.
-  void end() noexcept {
-    ending_->finish(position_, [communicator = communicator_] { ncclCommAbort(communicator); });
+  // other ranks. What was queued is done by now, or has failed. Returns what is to be called after this thread has
+  // finished its other communicators, if anything.
+  std::function<void()> finish() noexcept {
+    return ending_->finish(position_, [communicator = communicator_] { ncclCommAbort(communicator); });
   }
 
  private:
@@ -166,8 +169,13 @@ class NcclCollectives final : public Collectives {
     const std::lock_guard lock(mutex_);
     for (const auto& each : all_) each->wake();
   }
+  // A kept rank's collective may run until threads that wait here have finished theirs, so none waits before that.
   void end() noexcept override {
-    for (const auto& each : all_) each->end();
+    std::vector<std::function<void()>> last;
+    for (const auto& each : all_) last.push_back(each->finish());
+    for (const std::function<void()>& end : last) {
+      if (end) end();
+    }
   }
 
  private:

@@ -126,7 +126,7 @@ class VirtualPlatform final : public gpu::Platform {
 }  // namespace
 
 std::unique_ptr<gpu::Platform> open_platform(const gpu::ModuleOptions& options) {
-  if (!options.planned_for.empty()) return open_planned_platform(options);
+  if (!options.planned_for.empty()) return open_compile_only_platform(options);
   if (options.virtual_devices > 0) return std::make_unique<VirtualPlatform>(options.generate, options.virtual_devices);
   set_environment_of_nccl();
   return std::make_unique<CudaPlatform>(options.generate);

@@ -13,6 +13,6 @@ std::unique_ptr<gpu::Platform> open_platform(const gpu::ModuleOptions& options);
 gpu::Settings settings();
 
 // For the GPU with the properties `options.planned_for`: devices that only prepare.
-std::unique_ptr<gpu::Platform> open_planned_platform(const gpu::ModuleOptions& options);
+std::unique_ptr<gpu::Platform> open_compile_only_platform(const gpu::ModuleOptions& options);
 
 }  // namespace pmaptrain::cuda

@@ -21,7 +21,8 @@ std::chrono::duration<double> Ending::lasted(std::size_t rank) const {
 }
 
 void Ending::end(Rank& rank, const End& end) {
-  if (rank.ended || rank.finished || left_ == 1 || !end()) return;
+  const bool is_last = left_ == 1 && finished_ + 1 < ranks_.size();  // others may still make calls
+  if (rank.ended || rank.finished || is_last || !end()) return;
   rank.ended = true;
   --left_;
 }
@@ -52,27 +53,23 @@ void Ending::end_call(std::size_t rank, const End& end) {
   this->end(ranks_[rank], end);
 }
 
-void Ending::finish(std::size_t rank, std::function<void()> end) {
+std::function<void()> Ending::finish(std::size_t rank, std::function<void()> end) {
   Rank& mine = ranks_[rank];
   mine.closed = true;
-  std::optional<std::function<void()>> last;
-  {
-    const std::lock_guard lock(mutex_);
-    if (mine.finished) return;
-    mine.finished = true;
-    mine.woken = {};
-    if (!mine.ended && !end_kept_) {
-      end_kept_ = std::move(end);
-      end_woken();
-    } else if (!mine.ended) {
-      mine.ended = true;
-      --left_;
-      end();
-    }
-    if (++finished_ == ranks_.size()) last = std::exchange(end_kept_, std::nullopt);
+  const std::lock_guard lock(mutex_);
+  if (mine.finished) return {};
+  mine.finished = true;
+  mine.woken = {};
+  if (!mine.ended && !end_kept_) {
+    end_kept_ = std::move(end);
+    end_woken();
+  } else if (!mine.ended) {
+    mine.ended = true;
+    --left_;
+    end();
   }
-  // Without the lock: it waits for what runs on all GPUs.
-  if (last) (*last)();
+  if (++finished_ < ranks_.size()) return {};
+  return std::exchange(end_kept_, {});
 }
 
 }  // namespace pmaptrain::gpu

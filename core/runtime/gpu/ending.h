@@ -7,7 +7,6 @@
 #include <deque>
 #include <functional>
 #include <mutex>
-#include <optional>
 
 namespace pmaptrain::gpu {
 
@@ -33,11 +32,13 @@ class Ending {
   void wake(std::size_t rank, End end);
   // Tries again to end ranks that were woken.
   void retry();
-  // On another thread, when a call lasts too long: the rank ends at once, unless it is the last one.
+  // On another thread, when a call lasts too long: the rank ends at once. The last rank ends so only when the threads
+  // of all others have finished: then its own call is all that keeps the process from ending.
   void end_call(std::size_t rank, const End& end);
   // On the rank's own thread, outside of its calls and without graphs that have them. Calls `end` for a rank that has
-  // not ended; for the one that is kept, on the last thread that comes.
-  void finish(std::size_t rank, std::function<void()> end);
+  // not ended, except for the one that is kept. The last thread that comes gets the `end` of that rank, and calls it
+  // after it has finished the ranks that it has in other communicators: it waits for what runs on all GPUs.
+  [[nodiscard]] std::function<void()> finish(std::size_t rank, std::function<void()> end);
 
  private:
   struct Rank {
@@ -52,7 +53,7 @@ class Ending {
   std::deque<Rank> ranks_;
   std::mutex mutex_;  // of all but the atomics; no thread holds it while it is inside of a call
   std::size_t left_, finished_ = 0;
-  std::optional<std::function<void()>> end_kept_;  // of the rank that is kept
+  std::function<void()> end_kept_;  // of the rank that is kept
 };
 
 }  // namespace pmaptrain::gpu

@@ -54,7 +54,7 @@ Resting resting(const Source& source) {
 }
 
 // Of the inputs that a step takes over from the module, since it replaces them.
-std::size_t moved_bytes(const Program& program) {
+std::size_t donated_bytes(const Program& program) {
   std::size_t moved = 0;
   for (const Input& input : program.inputs) {
     if (input.next) moved = sum_of(moved, held_bytes(program, input.value));
@@ -91,7 +91,7 @@ void add_rows(const Program& program, const std::vector<Equation>& equations, in
 }  // namespace
 
 ReferenceModule::ReferenceModule(Source given) : Module(std::move(given)) {
-  at_rest_ = allocated_ = resting(source()).total();
+  resting_bytes_ = allocated_ = resting(source()).total();
   const auto members = static_cast<std::size_t>(source().members);
   inputs_.resize(members);
   for (const Entry& entry : source().entries) {
@@ -194,7 +194,7 @@ void ReferenceModule::run(std::size_t e, int slot, std::size_t member, const Ran
   Interpreted result = interpret(program, std::move(values), {!source().private_copies, ran});
   for (auto& [name, value] : result.updates) inputs_[member][name] = std::move(value);
   entry.outputs[member] = std::move(result.outputs);
-  allocated_ = std::max(allocated_, at_rest_ - moved_bytes(program) + result.most_bytes);
+  allocated_ = std::max(allocated_, resting_bytes_ - donated_bytes(program) + result.most_bytes);
 }
 
 const std::string& ReferenceModule::name_of(const ModuleValue& input) const {
@@ -289,7 +289,7 @@ Needs ReferenceBackend::needs(const Source& source) const {
   const Resting rest = resting(source);
   std::size_t most = rest.total();
   for (const Entry& entry : source.entries) {
-    most = std::max(most, sum_of(rest.total() - moved_bytes(*entry.program), interpreted_bytes(*entry.program)));
+    most = std::max(most, sum_of(rest.total() - donated_bytes(*entry.program), interpreted_bytes(*entry.program)));
   }
   Needs needs = rest.inputs;
   needs.temporaries = most - needs.total();

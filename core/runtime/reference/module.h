@@ -48,8 +48,8 @@ class ReferenceModule final : public Module {
 
   std::vector<Values> inputs_;  // by member: of all entries but for batches
   std::vector<EntryState> entries_;
-  std::size_t at_rest_ = 0;    // bytes held between steps
-  std::size_t allocated_ = 0;  // and the most so far
+  std::size_t resting_bytes_ = 0;  // bytes held between steps
+  std::size_t allocated_ = 0;      // and the most so far
   std::deque<std::function<void()>> queue_;
   std::int64_t queued_ = 0, carried_out_ = 0;  // tickets
   std::int64_t failed_ = 0;                    // the first ticket whose work did

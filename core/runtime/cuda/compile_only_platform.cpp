@@ -9,9 +9,9 @@ namespace pmaptrain::cuda {
 namespace {
 
 // A device that is not there: it compiles and plans for one.
-class PlannedDevice final : public gpu::Device {
+class CompileOnlyDevice final : public gpu::Device {
  public:
-  explicit PlannedDevice(Libraries libraries) : libraries_(std::move(libraries)) {}
+  explicit CompileOnlyDevice(Libraries libraries) : libraries_(std::move(libraries)) {}
 
   void begin_preparing(const Op& op, const GpuRequest& request, const GpuKernel& kernel) override {
     libraries_.begin(op, request, kernel);
@@ -60,9 +60,9 @@ class PlannedDevice final : public gpu::Device {
   int count_ = 0;
 };
 
-class PlannedPlatform final : public gpu::Platform {
+class CompileOnlyPlatform final : public gpu::Platform {
  public:
-  explicit PlannedPlatform(const gpu::ModuleOptions& options)
+  explicit CompileOnlyPlatform(const gpu::ModuleOptions& options)
       : generate_(options.generate), description_(options.planned_for) {
     const auto json = nlohmann::json::parse(description_, nullptr, false);
     if (!json.is_object() || !json.contains("deviceVer")) {
@@ -77,7 +77,7 @@ class PlannedPlatform final : public gpu::Platform {
   int devices() const override { return 1; }
   gpu::Properties properties(int) const override { return properties_; }
   std::unique_ptr<gpu::Device> open(int, int) override {
-    return std::make_unique<PlannedDevice>(
+    return std::make_unique<CompileOnlyDevice>(
         Libraries(properties_.compute_capability, generate_, compiler_, description_));
   }
 
@@ -90,8 +90,8 @@ class PlannedPlatform final : public gpu::Platform {
 
 }  // namespace
 
-std::unique_ptr<gpu::Platform> open_planned_platform(const gpu::ModuleOptions& options) {
-  return std::make_unique<PlannedPlatform>(options);
+std::unique_ptr<gpu::Platform> open_compile_only_platform(const gpu::ModuleOptions& options) {
+  return std::make_unique<CompileOnlyPlatform>(options);
 }
 
 }  // namespace pmaptrain::cuda
