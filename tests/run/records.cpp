@@ -1,6 +1,8 @@
 // What the recorders write: metrics.jsonl, log.txt, summary.json and the final report.
 #include "core/run/records/records.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -10,6 +12,7 @@
 #include <sstream>
 #include <vector>
 
+#include "core/run/records/event_record.h"
 #include "core/run/records/final_report.h"
 #include "tests/catch.h"
 #include "tests/files.h"
@@ -154,8 +157,7 @@ TEST_CASE("the log shows plain aligned lines and the report", "[run]") {
         "run folder: runs/cnn\n");
 }
 
-TEST_CASE("a full disk is told once for each file, never stops the training, and what is missing is counted",
-          "[run]") {
+TEST_CASE("a full disk is told once for each file, never stops the training, and what is missing is counted", "[run]") {
   const TemporaryFolder folder;
   std::vector<std::string> said;
   Records records("/dev/full", folder / "log.txt", "/nonexistent/summary.json", "1",
@@ -423,4 +425,20 @@ TEST_CASE("a line of metrics.jsonl names the member of an ensemble", "[run]") {
   CHECK(line_of(event_of(event)) ==
         R"({"event":"step","step":2,"epoch":1,"member":3,"loss":0.1,"accuracy":0.5,"learning_rate":0.001,)"
         R"("grad_norm":1.25,"examples_per_second":12345.4,"seconds":2.5})");
+}
+
+TEST_CASE("records of event files have the bytes that protocol buffers and TensorBoard's checksum give them", "[run]") {
+  const auto hex = [](const std::string& bytes) {
+    std::string text;
+    for (const char byte : bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+    return text;
+  };
+  CHECK(hex(version_record(1.5)) == "1800000000000000a37f4b2209000000000000f83f1a0d627261696e2e4576656e743a322a28646c");
+  CHECK(hex(restart_record(1.5, 8)) == "0f000000000000006d532b0909000000000000f83f10083a0208019571c7d1");
+  const std::string scalars = scalars_record(
+      1.5, 300, std::vector<Scalar>{{"train/loss", 0.25}, {"lr", std::numeric_limits<double>::infinity()}});
+  CHECK(hex(scalars) ==
+        "2c00000000000000f4aecc4509000000000000f83f10ac022a1e0a110a0a747261696e2f6c6f7373150000803e0a090a026c7215"
+        "0000807fc8290d66");
+  CHECK(record_bytes(scalars + restart_record(1.5, 8)) == scalars.size());
 }
