@@ -148,7 +148,8 @@ TEST_CASE("the accuracy of predicted classes is what eval measures, without any 
   CHECK(std::abs(loss - evaluated.measures.front().second) < 1e-6);
 }
 
-TEST_CASE("any number of examples is predicted, also fewer than devices, and each as in any other company", "[evaluate]") {
+TEST_CASE("any number of examples is predicted, also fewer than devices, and each as in any other company",
+          "[evaluate]") {
   const Arrays arrays;
   const train::Setup setup = setup_of_text(arrays.config);
   const fs::path run = arrays.folder / "run";
@@ -262,7 +263,8 @@ TEST_CASE("of an ensemble one member predicts, as it would alone", "[evaluate]")
                       ExitStatus::usage) == "member 0 is asked for, but the run is no ensemble | leave --member out");
 }
 
-TEST_CASE("the members of an ensemble together say the mean of their probabilities, as eval measures it", "[evaluate]") {
+TEST_CASE("the members of an ensemble together say the mean of their probabilities, as eval measures it",
+          "[evaluate]") {
   const Arrays arrays;
   const bool one_output = GENERATE(false, true);
   std::vector<std::string> set{"mesh.axes=[{models: 3}, {devices: 4}]",
@@ -340,7 +342,8 @@ TEST_CASE("members that say the same have together the loss of each, however sur
   CHECK(evaluation.of_average().measures.front().second == Approx(each).epsilon(1e-5));
 }
 
-TEST_CASE("values of an ensemble are means with the standard deviation over its members, in every format", "[evaluate]") {
+TEST_CASE("values of an ensemble are means with the standard deviation over its members, in every format",
+          "[evaluate]") {
   const TemporaryFolder folder;
   std::string table = "x,y,z\n", rows = "x\n";
   for (int i = 0; i < 24; ++i) {
