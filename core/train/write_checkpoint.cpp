@@ -15,6 +15,7 @@ namespace {
 
 std::string list_of(const std::vector<double>& numbers) {
   std::vector<std::string> items;
+  items.reserve(numbers.size());
   for (const double number : numbers) items.push_back(exact(number));
   return "[" + join(items, ", ") + "]";
 }
