@@ -19,19 +19,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 OWN_TAGS = ("learning_rate", "grad_norm", "examples_per_second")
 NO_VALUES = ("event", "step", "epoch", "member", "seconds", "examples", "split", "finite")
-# Four epochs of three steps.
-CONFIG = """name: images
-mesh: {axes: {devices: 4}}
-data:
-  source: {synthetic_images: {height: 6, width: 6, channels: 1, classes: 3, train: 60, test: 21, noise: 0.1}}
-  batch_size: 16
-  validation: 0.2
-model: {layers: [flatten, {dense: 3}]}
-loss: softmax_cross_entropy
-metrics: [accuracy]
-optimizer: {adam: {}, learning_rate: 0.01}
-train: {duration: 4 epochs, log_every: 2 steps}
-"""
+CONFIG = ROOT / "tests" / "app" / "tensorboard.yaml"
 TAGS = {"examples_per_second", "grad_norm", "learning_rate", "test/accuracy", "test/loss", "train/accuracy",
         "train/epoch_accuracy", "train/epoch_loss", "train/loss", "validation/accuracy", "validation/loss"}
 
@@ -91,10 +79,9 @@ def main():
     problems = []
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        (folder / "images.yaml").write_text(CONFIG)
 
         def train(run, *options):
-            subprocess.run([program, "run", folder / "images.yaml", "--run-dir", run, "--progress", "none", *options],
+            subprocess.run([program, "run", CONFIG, "--run-dir", run, "--progress", "none", *options],
                            check=True, stdout=subprocess.DEVNULL)
             return run
 

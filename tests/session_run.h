@@ -73,6 +73,13 @@ train::Setup shortened(const std::string& config, KernelChoice kernels);
 // Images of 6x6 in 3 classes on 4 devices, a small convolutional network, adam: three steps of 16 to an epoch.
 extern const std::string small_images;
 
+// Options of a session that takes no step after `steps`.
+inline train::SessionOptions until(std::int64_t steps) {
+  train::SessionOptions options;
+  options.max_steps = steps;
+  return options;
+}
+
 // Trains in a folder that is removed afterwards, or in `dir`. Errors come through.
 Trained train_setup(const train::Setup& setup, train::SessionOptions options = {});
 Trained train_setup_in(const std::filesystem::path& dir, const train::Setup& setup, train::SessionOptions options = {});

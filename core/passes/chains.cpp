@@ -226,8 +226,8 @@ class Joiner {
     return found;
   }
 
-  // Searches downwards. Whether `starts`, which are to be in one chain with c and d, need a value that another node
-  // computes from a result of c or d. If so, they cannot become one equation.
+  // Searches downwards from `starts`, which are to be in one chain with c and d. Returns whether they need a value that
+  // another node computes from a result of c or d. If so, they cannot become one equation.
   bool has_detour(std::span<const std::size_t> starts, std::size_t c, std::size_t d) {
     ++search_;
     open_.clear();

@@ -20,8 +20,9 @@ namespace {
 // Turns broadcasts and reductions along dimensions of size 1 only into views, unless they change the element type.
 void make_views(const Program& program, std::vector<Equation>& equations) {
   for (Equation& equation : equations) {
-    const bool reductions = equation.op.as<ops::ReduceSum>() != nullptr || equation.op.as<ops::ReduceMax>() != nullptr;
-    if (!reductions && equation.op.as<ops::Broadcast>() == nullptr) continue;
+    const bool is_reduction =
+        equation.op.as<ops::ReduceSum>() != nullptr || equation.op.as<ops::ReduceMax>() != nullptr;
+    if (!is_reduction && equation.op.as<ops::Broadcast>() == nullptr) continue;
     const Type &from = program.type(equation.operands.front()), &to = program.type(equation.results.front());
     if (from.dtype != to.dtype || numel(from) != numel(to) || numel(to) == 0) continue;
     equation.op = ops::Reshape{to.shape};

@@ -110,7 +110,7 @@ class RowFuser {
         const auto found = sole_readers_.find(source(operand).id);
         if (found == sole_readers_.end()) continue;
         for (const std::size_t at : found->second) {
-          if (reductions(equations_[at], groups_[g])) open.insert(at);
+          if (reduces_rows(equations_[at], groups_[g])) open.insert(at);
         }
       }
     };
@@ -132,7 +132,7 @@ class RowFuser {
     groups_.pop_back();
   }
 
-  bool reductions(const Equation& equation, const RowGroup& group) const {
+  bool reduces_rows(const Equation& equation, const RowGroup& group) const {
     return ops::reduces_rows(equation.op, program_.type(equation.operands[0]).shape, group.length);
   }
 

@@ -44,6 +44,10 @@ double to_number(const OrderedJson& value) {
 // Whether the document has a field.
 enum class Presence : std::uint8_t { always, newer, not_empty };  // newer: older versions did not write it
 
+bool has(const OrderedJson& json, const char* name, Presence presence) {
+  return presence == Presence::always || json.contains(name);
+}
+
 template <class T, class Struct>
 concept Is = std::same_as<std::remove_const_t<T>, Struct>;
 
@@ -235,7 +239,7 @@ struct Load {
       value = json.get<T>();
     } else {
       for_each_field(value, [&]<class Field>(const char* name, Field&& field, Presence presence = Presence::always) {
-        if (presence == Presence::always || json.contains(name)) from(json.at(name), field);
+        if (has(json, name, presence)) from(json.at(name), field);
       });
     }
   }
@@ -367,10 +371,10 @@ RunState parse_run_state(const std::string& text, const std::string& file) {
     if (state.is_ensemble) state.members.resize(json.at("best").size());
     if (state.members.empty()) throw std::invalid_argument("no member");
     const auto visit = [&](const char* name, auto& field, Presence presence = Presence::always) {
-      if (presence == Presence::always || json.contains(name)) Load::from(json.at(name), field);
+      if (has(json, name, presence)) Load::from(json.at(name), field);
     };
     const auto by_member = [&](const char* name, auto field, Presence presence = Presence::always) {
-      if (presence != Presence::always && !json.contains(name)) return;
+      if (!has(json, name, presence)) return;
       for (std::size_t m = 0; m < state.members.size(); ++m) {
         Load::from(state.is_ensemble ? json.at(name).at(m) : json.at(name), state.members[m].*field);
       }

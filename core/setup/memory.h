@@ -34,8 +34,8 @@ struct MemoryEstimate {
   std::size_t data = 0;                    // splits that stay on devices
   Host host = {};                          // of a run on GPUs
 };
-// The code of the kernel library, of which used pages count, and the code that it generates: 9 MiB with convolutions, 5
-// MiB with dense layers only.
+// The pages in use of the kernel library's code, and the code that it generates: 9 MiB with convolutions, 5 MiB with
+// dense layers only.
 inline constexpr std::size_t library_bytes = std::size_t{9} << 20;
 // For an evaluation without training.
 MemoryEstimate estimate_evaluation(const Needs& needs);

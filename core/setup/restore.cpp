@@ -1,6 +1,5 @@
 #include "core/setup/restore.h"
 
-#include <algorithm>
 #include <map>
 #include <string_view>
 #include <vector>
@@ -9,16 +8,9 @@
 #include "core/setup/start.h"
 
 namespace pmaptrain::train {
-namespace {
-
-bool contains(std::span<const std::size_t> values, std::size_t value) {
-  return std::find(values.begin(), values.end(), value) != values.end();
-}
-
-}  // namespace
 
 void write_group(Module& module, std::int64_t member, std::size_t entry, Group group,
-                 std::span<const TensorView> tensors, const std::string& file, std::span<const std::size_t> left_out) {
+                 std::span<const TensorView> tensors, const std::string& file, std::optional<std::size_t> left_out) {
   const Program& program = module.program(entry);
   std::map<std::string_view, const TensorView*> given;
   for (const TensorView& tensor : tensors) given[tensor.name] = &tensor;
@@ -30,7 +22,7 @@ void write_group(Module& module, std::int64_t member, std::size_t entry, Group g
   }
   for (std::size_t i = 0; i < program.inputs.size(); ++i) {
     const Input& input = program.inputs[i];
-    if (input.group != group || contains(left_out, i)) continue;
+    if (input.group != group || i == left_out) continue;
     const auto found = given.find(input.name);
     if (found == given.end()) {
       fail_data("'" + file + "' has no tensor '" + input.name + "'", "it is of another model or optimizer");

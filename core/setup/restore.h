@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -15,7 +16,7 @@ namespace pmaptrain::train {
 // Error (data), naming `file`, if a tensor is missing or unused, or has a different element type or shape.
 void write_group(Module& module, std::int64_t member, std::size_t entry, Group group,
                  std::span<const TensorView> tensors, const std::string& file,
-                 std::span<const std::size_t> left_out = {});
+                 std::optional<std::size_t> left_out = std::nullopt);
 
 // Sets all values of a member in the module's training entry to those of a checkpoint. Throws Error (data).
 void restore(Module& module, const Setup& setup, const Checkpoint& checkpoint, std::int64_t member);

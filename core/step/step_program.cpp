@@ -508,12 +508,4 @@ std::vector<std::byte> initial_state(const Program& program, const StepRoles& ro
   return bytes;
 }
 
-std::vector<std::size_t> StepRoles::guard() const {
-  std::vector<std::size_t> inputs;
-  for (const std::optional<std::size_t>& input : {finite, skipped}) {
-    if (input) inputs.push_back(*input);
-  }
-  return inputs;
-}
-
 }  // namespace pmaptrain::train

@@ -69,8 +69,8 @@ struct StepRoles {
   std::vector<std::size_t> means;  // in the order of measure_parts
   std::size_t count = 0, grad_norm = 0, used_learning_rate = 0;
 
-  // The inputs of the guard. A checkpoint does not have them, because a run that continues begins with a new guard.
-  std::vector<std::size_t> guard() const;
+  // The input of the guard. A checkpoint does not have it, because a run that continues begins with a new guard.
+  std::optional<std::size_t> guard() const { return finite ? finite : skipped; }
 };
 
 struct StepProgram {

@@ -85,13 +85,10 @@ Slices slices_of(SlicedReader& reader) {
 }
 
 std::vector<std::size_t> checkpoint_inputs(const Setup& setup) {
-  const std::vector<std::size_t> left_out = setup.roles.guard();
   std::vector<std::size_t> inputs;
   for (std::size_t i = 0; i < setup.training->inputs.size(); ++i) {
     const Group group = setup.training->inputs[i].group;
-    if ((group == Group::params || group == Group::state) &&
-        std::find(left_out.begin(), left_out.end(), i) == left_out.end())
-      inputs.push_back(i);
+    if ((group == Group::params || group == Group::state) && i != setup.roles.guard()) inputs.push_back(i);
   }
   return inputs;
 }

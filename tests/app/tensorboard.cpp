@@ -24,23 +24,9 @@ std::vector<fs::path> files_in(const fs::path& folder) {
   return files;
 }
 
-// A small classifier: four epochs of three steps.
-const std::string images = R"(name: images
-mesh: {axes: {devices: 4}}
-data:
-  source: {synthetic_images: {height: 6, width: 6, channels: 1, classes: 3, train: 60, test: 21, noise: 0.1}}
-  batch_size: 16
-  validation: 0.2
-model: {layers: [flatten, {dense: 3}]}
-loss: softmax_cross_entropy
-metrics: [accuracy]
-optimizer: {adam: {}, learning_rate: 0.01}
-train: {duration: 4 epochs, log_every: 2 steps}
-)";
-
 Finished run(const TemporaryFolder& folder, std::vector<std::string> more) {
-  std::vector<std::string> arguments{
-      "run", folder.write("images.yaml", images), "--run-dir", folder / "run", "--progress", "none"};
+  std::vector<std::string> arguments{"run", "tests/app/tensorboard.yaml", "--run-dir", folder / "run", "--progress",
+                                     "none"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   const Finished finished = call(arguments);
   INFO(finished.err);
@@ -102,7 +88,7 @@ TEST_CASE("a run whose event files cannot be written goes on, and says what is m
   const TemporaryFolder folder;
   run(folder, {"--max-steps", "4", "--set", "train.tensorboard=false"});
   pmaptrain::test::write_text(folder / "run/tensorboard", "a file");
-  const Finished finished = call({"run", folder / "images.yaml", "--run-dir", folder / "run", "--resume"});
+  const Finished finished = call({"run", "tests/app/tensorboard.yaml", "--run-dir", folder / "run", "--resume"});
   CHECK(finished.status == 1);
   CHECK(contains(finished.err, "/run/tensorboard' cannot be made: Not a directory"));
   CHECK(contains(read_text(folder / "run/log.txt"), "the run goes on without event files for TensorBoard"));

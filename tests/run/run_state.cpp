@@ -71,7 +71,7 @@ bool is_refused(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("state.json reads back as what was written, also what is not finite", "[run]") {
+TEST_CASE("state.json reads back as what was written, numbers that are not finite too", "[run]") {
   for (const RunState& state : {RunState{}, state_with_everything()}) {
     const std::string text = train::to_json(state);
     const RunState found = train::parse_run_state(text, "state.json");

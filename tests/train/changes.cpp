@@ -28,19 +28,13 @@ Texts eleven(Texts more = {}) {
   return more;
 }
 
-train::SessionOptions up_to(std::int64_t steps) {
-  train::SessionOptions options;
-  options.max_steps = steps;
-  return options;
-}
-
 const std::string rate = "optimizer.learning_rate=";
 
 class Run {
  public:
   explicit Run(Texts set = {}, const std::string& text = small_images) : set_(std::move(set)), text_(text) {}
 
-  Trained begin(std::int64_t steps) const { return train_setup_in(path(), setup_of_text(text_, set_), up_to(steps)); }
+  Trained begin(std::int64_t steps) const { return train_setup_in(path(), setup_of_text(text_, set_), until(steps)); }
 
   // As `pmaptrain run --resume`.
   Trained resume(const Texts& changes = {}, train::SessionOptions options = {}) const {
@@ -178,7 +172,7 @@ TEST_CASE("a run with changes that is stopped and continued has the bits of one 
     once.begin(4);
     const Trained whole = once.resume({rate + value});
     twice.begin(4);
-    twice.resume({rate + value}, up_to(7));
+    twice.resume({rate + value}, until(7));
     const Trained continued = twice.resume();
     CHECK(continued.same_bits(whole));
     CHECK(twice.config() == once.config());
@@ -189,8 +183,8 @@ TEST_CASE("a run with changes that is stopped and continued has the bits of one 
 TEST_CASE("changes at several steps apply one after the other", "[train]") {
   const Run run(eleven());
   run.begin(2);
-  run.resume({rate + "{linear: {init_value: 0.09, end_value: 0.0}}"}, up_to(4));
-  run.resume({"optimizer.learning_rate.linear.init_value=0.9"}, up_to(6));
+  run.resume({rate + "{linear: {init_value: 0.09, end_value: 0.0}}"}, until(4));
+  run.resume({"optimizer.learning_rate.linear.init_value=0.9"}, until(6));
   const Trained last = run.resume({"optimizer.adam.b2=0.99"});
   check_rates(last, {0.5, 0.4, 0.3, 0.2, 0.1});
   Texts keys;
@@ -212,14 +206,14 @@ TEST_CASE("a change that was recorded before a kill is made again without --chan
   }
   CHECK(killed.resume().same_bits(expected));
   CHECK(killed.config() == whole.config());
-  check_rates(replaced.resume({rate + "0.005"}, up_to(5)), {0.005});
+  check_rates(replaced.resume({rate + "0.005"}, until(5)), {0.005});
   CHECK(replaced.json("summary.json")["changes"].size() == 1);
 }
 
 TEST_CASE("a run that goes on from before a change does without it, which a warning says", "[train]") {
   const Run run(eleven());
   run.begin(4);
-  run.resume({rate + "0.001"}, up_to(6));
+  run.resume({rate + "0.001"}, until(6));
   for (const char* const gone : {"step-00000004", "step-00000006"}) fs::remove_all(run.path() / "checkpoints" / gone);
   const Trained resumed = run.resume();
   CHECK(warnings(resumed).front() ==
@@ -235,15 +229,15 @@ TEST_CASE("a changed rate begins without the falls on a plateau, and another cha
   const Run run(eleven({still, "train.eval_every=1 step"}));
   run.begin(5);
   CHECK(run.json("checkpoints/last/state.json")["reduce_on_plateau"]["scale"] == 0.0625);
-  check_rates(run.resume({"optimizer.reduce_on_plateau.factor=0.25"}, up_to(7)), {0.0625e-30, 0.015625e-30});
-  check_rates(run.resume({rate + "1.0e-20"}, up_to(9)), {1e-20, 0.25e-20});
+  check_rates(run.resume({"optimizer.reduce_on_plateau.factor=0.25"}, until(7)), {0.0625e-30, 0.015625e-30});
+  check_rates(run.resume({rate + "1.0e-20"}, until(9)), {1e-20, 0.25e-20});
 }
 
 TEST_CASE("base_batch_size multiplies a changed rate and a new schedule", "[train]") {
   const Run run(eleven({"optimizer.base_batch_size=8"}));
   run.begin(3);
-  check_rates(run.resume({rate + "0.02"}, up_to(5)), {0.04, 0.04});
-  check_rates(run.resume({rate + "{linear: {init_value: 0.03, end_value: 0.0}}"}, up_to(7)), {0.06, 0.05});
+  check_rates(run.resume({rate + "0.02"}, until(5)), {0.04, 0.04});
+  check_rates(run.resume({rate + "{linear: {init_value: 0.03, end_value: 0.0}}"}, until(7)), {0.06, 0.05});
 }
 
 TEST_CASE("a change is of all members of an ensemble, each with its own count of updates", "[train]") {
@@ -251,7 +245,7 @@ TEST_CASE("a change is of all members of an ensemble, each with its own count of
                      "ensemble={axis: members, vary: {seed: [3, 4], optimizer.adam.b1: [0.9, 0.8]}}"};
   const Run run(eleven(set));
   run.begin(5);
-  const Trained changed = run.resume({rate + "{linear: {init_value: 0.06, end_value: 0.0}}"}, up_to(7));
+  const Trained changed = run.resume({rate + "{linear: {init_value: 0.06, end_value: 0.0}}"}, until(7));
   check_rates(changed, {0.06, 0.06, 0.05, 0.05});
   CHECK(run.json("checkpoints/last/state.json")["schedule_began"] == nlohmann::json::parse("[5, 5]"));
 

@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "tests/arrays.h"
 #include "tests/catch.h"
 #include "tests/session_run.h"
 #include "tests/words.h"
@@ -11,8 +12,6 @@ using namespace pmaptrain;
 using namespace pmaptrain::testing;
 
 namespace {
-
-constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
 // The scale after each value.
 std::vector<double> scales(const spec::ReduceOnPlateau& spec, const std::vector<double>& values) {
@@ -60,7 +59,7 @@ TEST_CASE("the mode is the metric's own unless the config says it", "[train]") {
 }
 
 TEST_CASE("what is not a number never improves", "[train]") {
-  CHECK(scales({"loss", {}, 0.5, 2, 0}, {not_a_number, not_a_number, 1.0, not_a_number, not_a_number}) ==
+  CHECK(scales({"loss", {}, 0.5, 2, 0}, {test::nan_value, test::nan_value, 1.0, test::nan_value, test::nan_value}) ==
         Scales{1, 0.5, 0.5, 0.5, 0.25});
   CHECK_FALSE(train::observe({}, {}, std::numeric_limits<double>::infinity()).best);
 }

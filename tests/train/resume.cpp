@@ -47,12 +47,6 @@ Trained resume_in(const fs::path& run, std::vector<std::string> set, train::Sess
   return train_setup_in(run, setup, options);
 }
 
-train::SessionOptions until(std::int64_t steps) {
-  train::SessionOptions options;
-  options.max_steps = steps;
-  return options;
-}
-
 std::vector<Diagnostic> refusal(const fs::path& run, const spec::Loaded& loaded) {
   try {
     train::check_continues(run, loaded);

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "core/run/loss_spike.h"
+#include "tests/arrays.h"
 #include "tests/catch.h"
 
 using namespace pmaptrain;
@@ -13,19 +14,18 @@ using train::LossSpike;
 
 namespace {
 
-constexpr double undefined = std::numeric_limits<double>::quiet_NaN();
 constexpr double infinite = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
 TEST_CASE("The best evaluation is strictly better than all before it", "[train]") {
   BestSoFar lowest{spec::Mode::min, 0, {}};
-  CHECK_FALSE(lowest.observe(10, undefined));
+  CHECK_FALSE(lowest.observe(10, test::nan_value));
   CHECK_FALSE(lowest.value.has_value());
   CHECK(lowest.observe(20, infinite));
   CHECK(lowest.observe(30, 0.5));
   CHECK_FALSE(lowest.observe(40, 0.5));
-  CHECK_FALSE(lowest.observe(50, undefined));
+  CHECK_FALSE(lowest.observe(50, test::nan_value));
   CHECK_FALSE(lowest.observe(60, 0.6));
   CHECK(lowest.step == 30);
   CHECK(lowest.value == 0.5);
@@ -34,7 +34,7 @@ TEST_CASE("The best evaluation is strictly better than all before it", "[train]"
   BestSoFar highest{spec::Mode::max, 0, {}};
   CHECK(highest.observe(1, -2.0));
   CHECK_FALSE(highest.observe(2, -3.0));
-  CHECK_FALSE(highest.observe(3, undefined));
+  CHECK_FALSE(highest.observe(3, test::nan_value));
   CHECK(highest.observe(4, 0.0));
   CHECK(highest.step == 4);
 }
@@ -51,8 +51,8 @@ TEST_CASE("Early stopping counts the evaluations since the last improvement", "[
 
   SECTION("A NaN is no improvement, not even the first") {
     EarlyStopping diverged{spec::Mode::max, 2, 0.0, {}, 0};
-    CHECK_FALSE(diverged.observe(undefined));
-    CHECK(diverged.observe(undefined));
+    CHECK_FALSE(diverged.observe(test::nan_value));
+    CHECK(diverged.observe(test::nan_value));
   }
   SECTION("A copy of its members goes on where it was") {
     EarlyStopping first{spec::Mode::max, 3, 0.0, {}, 0};
@@ -83,7 +83,7 @@ TEST_CASE("A loss spike is judged against the median of a full window", "[train]
 TEST_CASE("A loss spike leaves out means that are not finite", "[train]") {
   LossSpike spike(2.0, 10);
   CHECK_FALSE(spike.observe({0, 10, 1.0}));
-  CHECK_FALSE(spike.observe({10, 20, undefined}));
+  CHECK_FALSE(spike.observe({10, 20, test::nan_value}));
   CHECK_FALSE(spike.observe({20, 30, infinite}));
   CHECK(spike.means().size() == 1);
   CHECK_FALSE(spike.observe({30, 40, 100.0}));  // the window (20, 30] has no mean

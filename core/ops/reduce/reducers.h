@@ -1,4 +1,4 @@
-// What is reduced, and in blocks of which sizes: also for kernels that are generated.
+// The reducers (sum, maximum) and the sizes of the blocks that a reduction works in, shared with generated kernels.
 #pragma once
 
 #include <cstddef>

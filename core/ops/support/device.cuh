@@ -47,7 +47,7 @@ __device__ void for_each_block(i64 count, F&& f) {
 }
 
 // The reduction of `width` values, a power of two, becomes values[0]: halves are combined with halves. To be called by
-// all threads of a block, of which there are at least width / 2.
+// all threads of a block, which has at least width / 2.
 template <unsigned width, class T, class F>
 __device__ void reduce_in_halves(T* values, F&& combine) {
   for (unsigned half = width / 2; half > 0; half /= 2) {

@@ -15,7 +15,7 @@ struct Spread {
   std::int64_t best_member = 0, worst_member = 0;  // the first of equal members
 };
 
-// `values` are by the members in `members`, of which there is at least one. The measure's name tells which values are
+// `values` has a value for each member in `members`, at least one. The measure's name tells which values are
 // better.
 Spread spread_of(const std::string& measure, const std::vector<double>& values,
                  const std::vector<std::int64_t>& members);

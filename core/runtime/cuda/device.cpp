@@ -203,7 +203,7 @@ void CudaDevice::reduce(gpu::Stream on, Reduction kind, DType dtype, std::byte* 
                                                      : ReductionKind::min;
   const EvenlySpaced spaced{from, arrays.in_a_row, arrays.pitch, arrays.row_pitch};
   queue(on == gpu::Stream::compute, [=, this, count = arrays.count] {
-    check(cuda::reduce(how, dtype, to, spaced, elements, count, stream(on)), "a reduce");
+    check(cuda::reduce(how, dtype, to, spaced, elements, count, stream(on)), "a reduction");
   });
 }
 

@@ -1,5 +1,7 @@
 #include "core/runtime/gpu/environment.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <cstdlib>
 #include <string>
@@ -16,11 +18,7 @@ std::string_view variable(const char* name) {
 }
 
 [[noreturn]] void refuse(const char* name, std::string_view text, const std::string& expected, std::string help) {
-  throw Error(ExitStatus::usage, Diagnostic{"usage",
-                                            {},
-                                            std::string(name) + " is " + expected + ", not '" + std::string(text) + "'",
-                                            std::move(help),
-                                            {}});
+  fail_usage(fmt::format("{} is {}, not '{}'", name, expected, text), std::move(help));
 }
 
 }  // namespace

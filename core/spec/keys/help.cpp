@@ -265,7 +265,7 @@ std::string help(const std::string& key) {
   }
   // A word that another program has for a key is told what it is here, too.
   if (std::string out = list_with(lowercase(key), hint_in_config(key) ? near_key(key) : ""); !out.empty()) return out;
-  throw Error(ExitStatus::usage, Diagnostic{"usage", {}, "there is no config key '" + key + "'", near_key(key), {}});
+  fail_usage("there is no config key '" + key + "'", near_key(key));
 }
 
 std::string reference_markdown() {
