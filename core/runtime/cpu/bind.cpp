@@ -13,7 +13,7 @@ using pmaptrain::to_string;
 
 std::string text_of(const Type& type) { return std::string(to_string(type.dtype)) + to_string(type.shape); }
 
-// What a kernel is made of, as far as it depends on an equation's region: `region` is number_of() it.
+// The cache key of a kernel. `region` is number_of() the equation's region, and stands for its contents.
 std::string key_of(const Op& op, const CpuRequest& request, int region) {
   std::string key = to_string(op) + "|" + std::to_string(request.devices);
   const auto add = [&](const Type& type) { key += "|" + text_of(type); };
@@ -30,7 +30,7 @@ std::string key_of(const Op& op, const CpuRequest& request, int region) {
   return key;
 }
 
-// A region's equations with values numbered from its parameters on: equal for regions that compute the same.
+// A text that is equal for regions that compute the same: values are numbered from the region's parameters on.
 std::string text_of(const Region& region, const Program& program) {
   std::map<Value, std::size_t> numbers;
   std::string text;
@@ -50,7 +50,7 @@ std::string text_of(const Region& region, const Program& program) {
   return text;
 }
 
-// Where item `index` of `count` stands among all, from 0 to 1.
+// The relative position of item `index` among `count` items, from 0 to 1.
 double share(std::size_t index, std::size_t count) {
   return (static_cast<double>(index) + 0.5) / static_cast<double>(count);
 }
@@ -114,8 +114,8 @@ void Bound::bind(const Stage& stage, BoundStage& bound) {
   for (const Chunked& chunked : stage.chunked) bind_tasks(chunked, bound);
   for (const Instruction& task : stage.tasks) bind_tasks(task, bound);
   for (const PieceList& list : stage.pieces) bind_tasks(list, bound);
-  // Every worker's range has the same share of each array and of the pieces, step after step: what it touched lies in
-  // its cache.
+  // After sorting, the range of each worker covers the same share of each array and of the pieces in every step, so its
+  // data stays in its cache.
   std::stable_sort(bound.tasks.begin(), bound.tasks.end(),
                    [](const Task& a, const Task& b) { return a.share < b.share; });
 }
@@ -144,7 +144,7 @@ Address Bound::address(int index, const Extent& extent, bool rows) const {
   const Buffer& b = buffer(index);
   Address address{base_of(b), b.offset};
   if (b.pool == Pool::arena || b.pool == Pool::piece) return address;
-  assert(b.layout != Layout::packed || b.axes.empty());  // there is one, for all devices
+  assert(b.layout != Layout::packed || b.axes.empty());  // a packed operand is shared by all devices
   if (b.pieces > 0) {
     address.offset += extent.piece * b.slice_bytes();
     return address;
@@ -208,7 +208,7 @@ void Bound::bind(const Kernel& kernel, const Instruction& instruction, Binding t
   into.push_back({&instruction, command});
 }
 
-// The results are the piece's accumulators.
+// The kernel writes its results directly into the piece's accumulators.
 void Bound::bind(const RowSums& sums, const Instruction& instruction, Binding to, std::vector<Command>& into) {
   const Equation& equation = *sums.equation;
   std::vector<Type> operands = types_of(*plan_.program, equation.operands);
@@ -221,8 +221,8 @@ void Bound::bind(const RowSums& sums, const Instruction& instruction, Binding to
   into.push_back({&instruction, command});
 }
 
-// The columns of the first operand that make the part's rows are gathered in the arena, so that any kernel can take
-// them. That is little beside the product: each element is multiplied many times.
+// The rows of a part are columns of the first operand. They are first gathered in the arena so that any kernel can read
+// them. This costs little beside the product, which uses each element many times.
 void Bound::bind(const Parts& parts, const Instruction& instruction, Binding to, std::vector<Command>& into) {
   const Extent& part = to.extent;
   const Buffer& columns = buffer(parts.operands[0]);
@@ -251,7 +251,7 @@ void Bound::bind(const Parts& parts, const Instruction& instruction, Binding to,
   into.push_back({&instruction, product});
 }
 
-// From the slice of a piece's instance to that of the next.
+// The distance, in slices, from the slice of one instance of a piece to the slice of the next.
 std::size_t Bound::slices_between(const Buffer& b, const Extent& extent) const {
   if (b.pool == Pool::arena) return 1;
   return count_of(slice_number(plan_, b, extent, extent.first + 1) - slice_number(plan_, b, extent, extent.first));
@@ -274,7 +274,8 @@ void Bound::bind(const Copy& copy, const Instruction& instruction, Binding to, s
   into.push_back({&instruction, copy_of(copy, to)});
 }
 
-// Of a loop's slices, for each iteration: the piece's rows of the iteration's rows of each instance.
+// The copies before each iteration of a loop: for each instance in the piece, the piece's rows among those of the
+// iteration.
 std::vector<CopyRuns> Bound::slices_of(const Copy& slice, std::int64_t iterations, Binding to) {
   const Buffer &from = buffer(slice.from), &into = buffer(slice.to);
   const Extent& extent = to.extent;
@@ -320,11 +321,11 @@ void Bound::bind(const PackOperand& pack, const Instruction& instruction, Bindin
   into.push_back({&instruction, command});
 }
 
-// The slices of the piece's instances, in order; or its sum over rows.
+// Reduces the slices of the piece's instances, in order, or the piece's sum over rows, into the accumulator.
 void Bound::bind(const ReducePartial& partial, const Instruction& instruction, Binding to, std::vector<Command>& into) {
   const Accumulator& a = plan_.accumulators[count_of(partial.accumulator)];
   const Buffer& operand = buffer(partial.operand);
-  assert(operand.dtype == a.dtype);  // nothing converts yet
+  assert(operand.dtype == a.dtype);  // no conversion is implemented
   const Reduce command{partial.equation->op.data(), kernels_of(partial.equation->op).exchange, to.list.addresses.size(),
                        to.list.flat(a.dtype, a.elements), count_of(to.extent.instances())};
   const bool stacked = is_stacked(plan_, operand, to.extent);
@@ -359,7 +360,7 @@ std::vector<Address> Bound::addends_of(const ReduceCombine& combine, std::int64_
   return addends;
 }
 
-// Of each instance of the result.
+// Emits one command for each instance of the result.
 void Bound::bind(const ReduceCombine& combine, const Instruction& instruction, Binding to, std::vector<Command>& into) {
   const Mesh& mesh = plan_.program->mesh;
   const Buffer& result = buffer(combine.result);
@@ -383,7 +384,7 @@ void Bound::bind(const ReduceCombine& combine, const Instruction& instruction, B
   }
 }
 
-// The slice of a piece's `i`-th instance.
+// The address of the slice of a piece's `i`-th instance.
 Address Bound::slice_of(int index, std::int64_t i, const Extent& extent) const {
   Address slice = address(index, extent);
   slice.offset += count_of(i) * buffer(index).slice_bytes();
@@ -402,7 +403,7 @@ Bound::Members& Bound::group_of(std::int64_t device, AxisSet along, Groups& grou
   return group->second;
 }
 
-// For the `i`-th instance of the result, which is that of `device`.
+// The command for the `i`-th instance of the result, which belongs to `device`.
 RunExchange Bound::exchange_of(const Exchange& exchange, std::int64_t device, const Members& members, std::int64_t i,
                                Binding to) {
   const Equation& equation = *exchange.equation;
@@ -415,8 +416,8 @@ RunExchange Bound::exchange_of(const Exchange& exchange, std::int64_t device, co
   return command;
 }
 
-// Of each instance of the result: that of a member of the operands' group. What is the same for all members is computed
-// once.
+// Emits one command for each instance of the result. A result that all members of a group share is computed once and
+// then copied.
 void Bound::bind(const Exchange& exchange, const Instruction& instruction, Binding to, std::vector<Command>& into) {
   const Mesh& mesh = plan_.program->mesh;
   const Buffer &operand = buffer(exchange.operand), &result = buffer(exchange.result);

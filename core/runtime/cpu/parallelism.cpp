@@ -37,7 +37,7 @@ class Walk {
     return work;
   }
 
-  // A task for each extent has its share of the work of all.
+  // Divides `work` among the tasks in proportion to the sizes of their extents.
   void add(double work, const std::vector<Extent>& tasks) {
     std::int64_t all = 0;
     for (const Extent& task : tasks) all += task.count;
@@ -50,7 +50,7 @@ class Walk {
   }
 
   const Plan& plan_;
-  std::map<const Instruction*, double> work_;  // of all pieces, chunks, parts and iterations
+  std::map<const Instruction*, double> work_;  // by instruction: the work over all pieces, chunks, parts and iterations
   StageReport out_;
 };
 
