@@ -11,10 +11,10 @@
 namespace pmaptrain::gpu {
 namespace {
 
-// Recording costs some microseconds a call, and memory, so a loop of more calls is not unrolled.
+// Capturing costs some microseconds and memory per call, so loops with more calls than this are not unrolled.
 constexpr std::int64_t few_calls = 200;
 
-// The layer, as the config names it, and the op.
+// The name of a command for profilers: the layer's name in the config, and the op.
 std::string name_of(const Command& command) {
   const Equation* const equation = equation_of(command);
   if (equation == nullptr) return "copy";
@@ -26,7 +26,7 @@ std::string key_of(const Launch& launch) {
   std::string key;
   const auto append = [&](const auto& value) { key.append(reinterpret_cast<const char*>(&value), sizeof value); };
   append_key(launch.equation->op, key);
-  // The numbers of values in a region mean something in its program alone.
+  // Value numbers in a region are meaningful only in its own program, so a kernel with a region is not shared.
   if (!launch.equation->regions.empty()) append(reinterpret_cast<std::uintptr_t>(launch.equation));
   append(launch.devices);
   for (const auto* const types : {&launch.operand_types, &launch.result_types}) {
@@ -62,7 +62,7 @@ GpuRequest request_of(const Plan& plan, const Launch& launch) {
 
 Executor::Executor(Device& device, const std::vector<Plan>& plans, const Layout& layout, const MakeKernel& make_kernel)
     : device_(device), plans_(plans), layout_(layout), gpus_(plans.empty() ? 1 : plans.front().division.gpus()) {
-  prepare_kernels(make_kernel);  // while there is memory to try them on
+  prepare_kernels(make_kernel);  // comes first, because kernels need memory for a trial run
   persistent_ = allocate(product_of(layout.persistent, static_cast<std::size_t>(layout.members)));
   data_ = allocate(layout.data);
   transient_ = allocate(layout.transient);
@@ -173,13 +173,13 @@ void Executor::run(const StepOf& step, std::int64_t steps, bool each_slot) {
   const int group = layout_.batches[step.entry].group;
   Steps next{step};
   for (; steps > 0; steps -= next.count) {
-    // So many graphs serve groups of any length: they begin at slots that are multiples of their length.
+    // Groups begin at slots that are multiples of their length, so a few graphs serve groups of any length.
     next.count = 1;
     while (2 * next.count <= std::min<std::int64_t>(steps, group) &&
            (!each_slot || next.first.slot % (2 * next.count) == 0)) {
       next.count *= 2;
     }
-    next.each_slot = each_slot && next.count > 1;  // a single step is the same by itself and in a group
+    next.each_slot = each_slot && next.count > 1;  // a single step has the same graph with and without `each_slot`
     launch(next.first, recorded(next));
     mark_queued();
     if (each_slot) next.first.slot += next.count;
@@ -370,7 +370,7 @@ void Executor::issue(const StepOf& step, const Collect& collect) {
 
 void Executor::issue(const StepOf&, const Await&) { device_.order(Stream::communicate, Stream::compute); }
 
-// The steps that read the slots' batches before are done; nothing else has to be.
+// The uploads wait only for the earlier steps that read these slots.
 void Executor::begin_uploads(std::size_t entry, int slot, int count) {
   std::optional<Mark> last;
   for (int i = slot; i < slot + count; ++i) {
@@ -390,7 +390,7 @@ void Executor::release(std::size_t entry, int slot, int count) {
 std::vector<Executor::Run> Executor::runs_of(const Plan& plan, const Batches& batches) {
   std::vector<Run> runs;
   const auto add = [&](const Run& run) {
-    // Between two inputs there are less than `alignment` bytes that nothing is in.
+    // Inputs are separated by less than `alignment` bytes of padding, which may be copied too.
     if (!runs.empty() && run.to - runs.back().to == run.from - runs.back().from &&
         run.to - runs.back().to < runs.back().bytes + alignment) {
       runs.back().bytes = run.to - runs.back().to + run.bytes;

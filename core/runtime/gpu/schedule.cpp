@@ -1,4 +1,4 @@
-// When collectives run: beside the commands that compute what the next ones need.
+// Schedules collectives so that they overlap with the computation of later operands.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -9,7 +9,7 @@
 namespace pmaptrain::gpu {
 namespace {
 
-// Bytes of a buffer that is not part of another.
+// An access to a range of bytes of an outermost buffer.
 struct Access {
   int buffer = -1;
   std::size_t begin = 0, end = 0;
@@ -31,7 +31,7 @@ class Accesses {
   }
 
  private:
-  // All of a buffer, or some of its bytes.
+  // Adds an access to a whole buffer, or to some of its bytes.
   void add(Location place, bool writes) { add(place.buffer, 0, plan_.buffer(place.buffer).bytes(), writes); }
   void add(int buffer, std::size_t offset, std::size_t bytes, bool writes) {
     const Location root = plan_.root_of(buffer);
@@ -67,15 +67,15 @@ class Accesses {
   std::vector<Access> found_;
 };
 
-// What of a collective's work other GPUs wait for comes right after the last command that it needs; the rest, and all
-// other commands, stay in order.
+// Moves collectives, and the commands that prepare them, to the earliest possible place: after the last command that
+// they depend on, so that other GPUs wait less. All other commands stay in order.
 class Hoist {
  public:
   explicit Hoist(const Plan& plan) : accesses_(plan) {}
 
   void run(std::vector<Command>& commands) {
     const std::vector<bool> moves = leading_to_collectives(commands);
-    // A command that moves has the place of the one that it follows.
+    // The place of a command that moves is that of the command it follows.
     std::vector<std::pair<std::size_t, std::size_t>> places;
     for (std::size_t i = 0; i < commands.size(); ++i) {
       const std::vector<Access> accesses = accesses_.of(commands[i]);
@@ -99,7 +99,7 @@ class Hoist {
     std::size_t place;
   };
 
-  // By command: whether it is a collective, or comes before one of the same equation.
+  // By command: whether it is a collective, or precedes a collective of the same equation.
   static std::vector<bool> leading_to_collectives(const std::vector<Command>& commands) {
     std::vector<bool> lead(commands.size());
     for (std::size_t i = commands.size(); i-- > 0;) {
@@ -127,7 +127,7 @@ class Hoist {
   std::map<int, std::vector<Known>> known_;  // by buffer
 };
 
-// Awaits come as late as they can, but before each loop: its body may be a graph of its own.
+// Adds awaits as late as possible, but before each loop, because its body may be captured as a separate graph.
 class AddAwaits {
  public:
   explicit AddAwaits(const Plan& plan) : plan_(plan), accesses_(plan) {}
@@ -136,7 +136,7 @@ class AddAwaits {
     std::vector<Command> all;
     for (Command& command : commands) {
       Loop* const loop = std::get_if<Loop>(&command);
-      // Each iteration awaits what it has begun.
+      // An iteration awaits its own collectives.
       if (loop != nullptr) AddAwaits(plan_).run(loop->body);
       const std::vector<Access> accesses = accesses_.of(command);
       if (const Collect* const collect = std::get_if<Collect>(&command)) {
