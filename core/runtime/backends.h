@@ -27,7 +27,7 @@ struct BackendOptions {
   KernelChoice kernels = KernelChoice::best;  // cpu only
   bool deterministic = false;                 // cuda only: results do not depend on the number of GPUs
   bool tf32 = false;                          // cuda only: operands of matrix products may be rounded to TF32
-  // Cuda only: the memory that a plan may use on each GPU; empty: all of it.
+  // For cuda: the memory that a plan may use on each GPU; empty: all of it.
   std::optional<std::size_t> gpu_memory = {};
 };
 

@@ -28,11 +28,11 @@ struct BoundStage {
 };
 
 // A plan bound for one worker. It must be created on the thread that will run it.
-class Bound {
+class BoundPlan {
  public:
-  Bound(const Plan& plan, const Kernels& kernels);
-  Bound(const Bound&) = delete;
-  Bound& operator=(const Bound&) = delete;
+  BoundPlan(const Plan& plan, const Kernels& kernels);
+  BoundPlan(const BoundPlan&) = delete;
+  BoundPlan& operator=(const BoundPlan&) = delete;
 
   std::vector<BoundStage>& stages() { return stages_; }
   const std::vector<BoundStage>& stages() const { return stages_; }

@@ -94,7 +94,7 @@ Plans make_plans(const Source& source, const CpuBackendOptions& options, Packing
 struct CpuModule::Impl {
   struct EntryState {
     Plan plan;
-    std::vector<std::unique_ptr<Bound>> bound;  // by worker, as are the following members
+    std::vector<std::unique_ptr<BoundPlan>> bound;  // by worker, as are the following members
     std::vector<std::unique_ptr<Worker>> workers;
     std::unique_ptr<Claims> claims;
     int last_slot = 0;
@@ -118,7 +118,7 @@ struct CpuModule::Impl {
     try {
       team.run([&](int w) {
         for (EntryState& entry : entries) {
-          entry.bound[static_cast<std::size_t>(w)] = std::make_unique<Bound>(entry.plan, kernels);
+          entry.bound[static_cast<std::size_t>(w)] = std::make_unique<BoundPlan>(entry.plan, kernels);
         }
       });
     } catch (const std::bad_alloc&) {
@@ -131,7 +131,7 @@ struct CpuModule::Impl {
     for (std::size_t e = 0; e < entries.size(); ++e) {
       EntryState& entry = entries[e];
       for (int w = 0; w < team.count(); ++w) {
-        Bound& bound = *entry.bound[static_cast<std::size_t>(w)];
+        BoundPlan& bound = *entry.bound[static_cast<std::size_t>(w)];
         const int sharing = by_member ? 1 : team.count();
         entry.workers.push_back(std::make_unique<Worker>(bound, *memory, e, w, sharing, plans.sizes.members));
       }
@@ -373,7 +373,7 @@ Needs CpuBackend::needs(const Source& source) const {
                   }};
   std::size_t commands = 0;
   for (const Plan& plan : plans.entries) {
-    const Bound bound(plan, kernels);
+    const BoundPlan bound(plan, kernels);
     sizes.scratch = std::max(sizes.scratch, bound.scratch_bytes());
     commands = sum_of(commands, bound.command_bytes());
   }

@@ -11,7 +11,7 @@ namespace {
 
 class Walk {
  public:
-  Walk(const Plan& plan, const Bound& bound) : plan_(plan) {
+  Walk(const Plan& plan, const BoundPlan& bound) : plan_(plan) {
     const PlanReport report = report_of(plan, bound);
     for (std::size_t i = 0; i < report.rows.size(); ++i) {
       work_[report.instructions[i]] = report.rows[i].flops + report.rows[i].bytes;
@@ -56,7 +56,7 @@ class Walk {
 
 }  // namespace
 
-std::vector<StageReport> parallelism_of(const Plan& plan, const Bound& bound) {
+std::vector<StageReport> parallelism_of(const Plan& plan, const BoundPlan& bound) {
   Walk walk(plan, bound);
   std::vector<StageReport> stages;
   for (const Stage& stage : plan.stages) stages.push_back(walk.run(stage));

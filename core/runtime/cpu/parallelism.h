@@ -9,6 +9,6 @@
 namespace pmaptrain::cpu {
 
 // Work is measured as in report_of: floating-point operations plus bytes.
-std::vector<StageReport> parallelism_of(const Plan& plan, const Bound& bound);
+std::vector<StageReport> parallelism_of(const Plan& plan, const BoundPlan& bound);
 
 }  // namespace pmaptrain::cpu

@@ -15,7 +15,7 @@ using pmaptrain::to_string;
 // Finds the kernels that implement each instruction, for every shape that it is bound with.
 class KernelsOf {
  public:
-  explicit KernelsOf(const Bound& bound) {
+  explicit KernelsOf(const BoundPlan& bound) {
     for (const BoundStage& stage : bound.stages()) {
       collect(stage.once.commands, 1);
       std::map<const CommandList*, double> runs;
@@ -49,7 +49,7 @@ class KernelsOf {
 
 class Reporter {
  public:
-  Reporter(const Plan& plan, const Bound& bound) : plan_(plan), kernels_(bound) {}
+  Reporter(const Plan& plan, const BoundPlan& bound) : plan_(plan), kernels_(bound) {}
 
   PlanReport run() {
     for (std::size_t number = 0; number < plan_.stages.size(); ++number) {
@@ -184,6 +184,6 @@ class Reporter {
 
 }  // namespace
 
-PlanReport report_of(const Plan& plan, const Bound& bound) { return Reporter(plan, bound).run(); }
+PlanReport report_of(const Plan& plan, const BoundPlan& bound) { return Reporter(plan, bound).run(); }
 
 }  // namespace pmaptrain::cpu

@@ -14,6 +14,6 @@ struct PlanReport {
   std::vector<InstructionReport> rows;
   std::vector<const Instruction*> instructions;
 };
-PlanReport report_of(const Plan& plan, const Bound& bound);
+PlanReport report_of(const Plan& plan, const BoundPlan& bound);
 
 }  // namespace pmaptrain::cpu

@@ -55,7 +55,7 @@ Claims::Claims(const std::vector<BoundStage>& stages) {
   }
 }
 
-Worker::Worker(Bound& bound, const Memory& memory, std::size_t entry, int index, int workers, std::int64_t members)
+Worker::Worker(BoundPlan& bound, const Memory& memory, std::size_t entry, int index, int workers, std::int64_t members)
     : bound_(bound),
       memory_(memory),
       entry_(entry),

@@ -40,7 +40,7 @@ struct StepOrigin {
 class Worker {
  public:
   // `workers` is the number of workers that share the plan's tasks.
-  Worker(Bound& bound, const Memory& memory, std::size_t entry, int index, int workers, std::int64_t members);
+  Worker(BoundPlan& bound, const Memory& memory, std::size_t entry, int index, int workers, std::int64_t members);
 
   // Runs all stages of one step, with a barrier between stages.
   void run_step(const StepOrigin& step, Claims& claims, Barrier& barrier);
@@ -56,7 +56,7 @@ class Worker {
   template <class Wait, class F>
   void for_each_list(const StepOrigin& step, Claims& claims, Wait&& wait, F&& f);
 
-  Bound& bound_;
+  BoundPlan& bound_;
   const Memory& memory_;
   const std::size_t entry_;
   const int worker_;

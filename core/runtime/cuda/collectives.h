@@ -43,7 +43,7 @@ class Collectives {
   Collectives& operator=(const Collectives&) = delete;
 
   // Returns the number of the new communicator, counted from 0.
-  virtual int join(int key, std::span<const int> ranks) = 0;
+  virtual int create_communicator(int key, std::span<const int> ranks) = 0;
   virtual void run(int communicator, const RankCall& call, cudaStream_t stream) = 0;
   // Whether run() may be captured into a CUDA graph.
   virtual bool can_be_captured() const = 0;

@@ -45,11 +45,11 @@ class CompileOnlyDevice final : public gpu::Device {
   void end_range() override { refuse(); }
   gpu::Graph capture(const std::function<void()>&) override { refuse(); }
   void replay_calls(gpu::Graph, int, int) override { refuse(); }
-  gpu::Mark mark(gpu::Stream) override { refuse(); }
-  bool poll(gpu::Mark) override { refuse(); }
-  void wait(gpu::Mark) override { refuse(); }
-  void follow(gpu::Mark, gpu::Stream) override { refuse(); }
-  gpu::Communicator join(int, std::span<const int>) override { refuse(); }
+  gpu::Event record_event(gpu::Stream) override { refuse(); }
+  bool poll(gpu::Event) override { refuse(); }
+  void wait(gpu::Event) override { refuse(); }
+  void wait_event(gpu::Event, gpu::Stream) override { refuse(); }
+  gpu::Communicator create_communicator(int, std::span<const int>) override { refuse(); }
   void barrier(int) override { refuse(); }
   void abort(const std::string&) noexcept override {}
 

@@ -68,7 +68,7 @@ fe::DataType_t cudnn_type(DType dtype) {
                                : fe::DataType_t::FLOAT;
 }
 
-// CuDNN orders dimensions as examples, channels, height, width. Strides express that channels are contiguous in memory.
+// cuDNN orders dimensions as examples, channels, height, width. Strides express that channels are contiguous in memory.
 Sizes dimensions(const Shape& nhwc) { return {nhwc[0], nhwc[3], nhwc[1], nhwc[2]}; }
 Sizes channels_innermost(const Sizes& nchw) {
   const std::int64_t c = nchw[1], h = nchw[2], w = nchw[3];

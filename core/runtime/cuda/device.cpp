@@ -333,17 +333,17 @@ void CudaDevice::replay_calls(gpu::Graph graph, int first, int count) {
   }
 }
 
-gpu::Mark CudaDevice::mark(gpu::Stream on) {
-  refuse_while_recording("a place in a stream is marked");
+gpu::Event CudaDevice::record_event(gpu::Stream on) {
+  refuse_while_recording("an event is recorded");
   // Delete events that are done but were never waited for.
-  if (marks_.size() > 64) {
-    std::erase_if(marks_, [](const auto& each) { return cudaEventQuery(each.second.get()) == cudaSuccess; });
+  if (events_.size() > 64) {
+    std::erase_if(events_, [](const auto& each) { return cudaEventQuery(each.second.get()) == cudaSuccess; });
     cudaGetLastError();  // clears cudaErrorNotReady, which the next call would report
   }
   OwnEvent event = make_event();
-  check(cudaEventRecord(event.get(), stream(on)), "marking a place in a stream");
-  marks_.emplace(++last_mark_, std::move(event));
-  return {last_mark_};
+  check(cudaEventRecord(event.get(), stream(on)), "recording an event");
+  events_.emplace(++last_event_, std::move(event));
+  return {last_event_};
 }
 
 void CudaDevice::check_progress() {
@@ -352,40 +352,40 @@ void CudaDevice::check_progress() {
   watch_.check(number_);
 }
 
-bool CudaDevice::poll(gpu::Mark mark) {
-  refuse_while_recording("a mark is polled");
+bool CudaDevice::poll(gpu::Event event) {
+  refuse_while_recording("an event is polled");
   check_progress();
-  const auto found = marks_.find(mark.number);
-  if (found == marks_.end()) return true;
+  const auto found = events_.find(event.number);
+  if (found == events_.end()) return true;
   const cudaError_t state = cudaEventQuery(found->second.get());
   if (state == cudaErrorNotReady) {
     cudaGetLastError();  // clears the error, which the next call would report
     return false;
   }
   check(state, fmt::format("on GPU {}", number_));
-  marks_.erase(found);
+  events_.erase(found);
   return true;
 }
 
 // Polls instead of calling cudaEventSynchronize, which would never return if a collective's other ranks are gone.
 // Polling intervals grow with the time waited: a thirtieth of it, at most 1 ms.
-void CudaDevice::wait(gpu::Mark mark) {
+void CudaDevice::wait(gpu::Event event) {
   const auto begin = std::chrono::steady_clock::now();
-  while (!poll(mark)) {
+  while (!poll(event)) {
     const auto passed = std::chrono::steady_clock::now() - begin;
     std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(passed / 30, std::chrono::milliseconds(1)));
   }
 }
 
-void CudaDevice::follow(gpu::Mark mark, gpu::Stream on) {
-  refuse_while_recording("a stream is to follow a mark");
-  const auto found = marks_.find(mark.number);
-  if (found != marks_.end()) check(cudaStreamWaitEvent(stream(on), found->second.get(), 0), "ordering streams");
+void CudaDevice::wait_event(gpu::Event event, gpu::Stream on) {
+  refuse_while_recording("a stream is to wait for an event");
+  const auto found = events_.find(event.number);
+  if (found != events_.end()) check(cudaStreamWaitEvent(stream(on), found->second.get(), 0), "ordering streams");
 }
 
-gpu::Communicator CudaDevice::join(int key, std::span<const int> ranks) {
-  refuse_while_recording("a communicator is joined");
-  return {collectives_->join(key, ranks)};
+gpu::Communicator CudaDevice::create_communicator(int key, std::span<const int> ranks) {
+  refuse_while_recording("a communicator is created");
+  return {collectives_->create_communicator(key, ranks)};
 }
 
 void CudaDevice::barrier(int devices) {

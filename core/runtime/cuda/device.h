@@ -1,4 +1,4 @@
-// Gpu::Device on CUDA: a GPU, or one of several virtual devices on a GPU.
+// gpu::Device on CUDA: a GPU, or one of several virtual devices on a GPU.
 #pragma once
 
 #include <array>
@@ -51,11 +51,11 @@ class CudaDevice final : public gpu::Device {
   void end_range() override;
   gpu::Graph capture(const std::function<void()>& record) override;
   void replay_calls(gpu::Graph graph, int first, int count) override;
-  gpu::Mark mark(gpu::Stream stream) override;
-  bool poll(gpu::Mark mark) override;
-  void wait(gpu::Mark mark) override;
-  void follow(gpu::Mark mark, gpu::Stream stream) override;
-  gpu::Communicator join(int key, std::span<const int> ranks) override;
+  gpu::Event record_event(gpu::Stream stream) override;
+  bool poll(gpu::Event event) override;
+  void wait(gpu::Event event) override;
+  void wait_event(gpu::Event event, gpu::Stream stream) override;
+  gpu::Communicator create_communicator(int key, std::span<const int> ranks) override;
   void barrier(int devices) override;
   void abort(const std::string& reason) noexcept override;
 
@@ -95,8 +95,8 @@ class CudaDevice final : public gpu::Device {
   std::vector<Kernel> kernels_;
   std::unique_ptr<Collectives> collectives_;
   Watch watch_;
-  std::map<std::int64_t, OwnEvent> marks_;  // events that are not known to be done
-  std::int64_t last_mark_ = 0;
+  std::map<std::int64_t, OwnEvent> events_;  // events that are not known to be done
+  std::int64_t last_event_ = 0;
   std::vector<Captured> graphs_;  // declared after collectives_, so graphs are destroyed before communicators
 
   const bool makes_graphs_;

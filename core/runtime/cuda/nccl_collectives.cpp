@@ -146,7 +146,7 @@ class NcclCollectives final : public Collectives {
   NcclCollectives(int rank, int module, NcclGroups& groups, const Abort& abort, bool captured)
       : rank_(rank), module_(module), captured_(captured), groups_(groups), abort_(abort) {}
 
-  int join(int key, std::span<const int> ranks) override {
+  int create_communicator(int key, std::span<const int> ranks) override {
     const std::size_t position = position_of(rank_, ranks);
     auto group = groups_.of.get(
         module_, key, ranks, [&] { return std::make_shared<NcclGroup>(std::vector<int>(ranks.begin(), ranks.end())); });

@@ -77,7 +77,7 @@ struct Graph {
   int number = -1;
   int calls = 1;  // number of launches in a replay; 1 if a single launch runs the whole graph
 };
-struct Mark {
+struct Event {
   std::int64_t number = 0;
 };
 
@@ -148,15 +148,15 @@ class Device {
 
   // Records an event on a stream. poll() returns whether all work before the event is done, and wait() blocks until it
   // is. Both throw errors of that work.
-  virtual Mark mark(Stream stream) = 0;
-  virtual bool poll(Mark mark) = 0;
-  virtual void wait(Mark mark) = 0;
+  virtual Event record_event(Stream stream) = 0;
+  virtual bool poll(Event event) = 0;
+  virtual void wait(Event event) = 0;
   // Makes later work on `stream` wait for the event. Must not be called during a capture.
-  virtual void follow(Mark mark, Stream stream) = 0;
+  virtual void wait_event(Event event, Stream stream) = 0;
 
   // Creates this device's part of a communicator of `ranks`, which are devices of the platform. `key` distinguishes
   // communicators of the same ranks. Blocks until all ranks have called.
-  virtual Communicator join(int key, std::span<const int> ranks) = 0;
+  virtual Communicator create_communicator(int key, std::span<const int> ranks) = 0;
   // Blocks the thread until the devices 0 to `devices` - 1 of the platform have called this as often as this device.
   virtual void barrier(int devices) = 0;
   // Stops running work, and work that waits for other ranks, which then fail with `reason`. May be called on any

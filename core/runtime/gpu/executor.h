@@ -68,10 +68,10 @@ class Executor {
 
   // Queues steps, as graphs of one or several steps. All steps use the batch in a slot; with `each_slot`, each step
   // uses the next slot. Blocks while the device is too far behind: by `most_in_flight` launches of graphs, or as many
-  // groups of `most_unmarked` calls if a graph needs several launches or a loop is not unrolled. A CUDA queue has 1024
-  // places, and CUDA would block the thread if it were full.
+  // groups of `most_calls_between_events` calls if a graph needs several launches or a loop is not unrolled. A CUDA
+  // queue has 1024 places, and CUDA would block the thread if it were full.
   static constexpr std::size_t most_in_flight = 4;
-  static constexpr int most_unmarked = 64;
+  static constexpr int most_calls_between_events = 64;
   void run(const StepOf& step, std::int64_t steps, bool each_slot = false);
   // Runs one step and waits for it. Returns when each command ran, in seconds since the step began. Collectives overlap
   // with other commands. Commands in a loop appear once for each iteration.
@@ -116,7 +116,7 @@ class Executor {
   std::byte* allocate(std::size_t bytes);
   void fill_constants(std::size_t entry);
   void prepare_kernels(const MakeKernel& make_kernel);
-  void join(const Plan& plan);
+  void create_communicators(const Plan& plan);
 
   std::byte* address(const StepOf& step, Location place) const;
 
@@ -147,7 +147,7 @@ class Executor {
   // Called before `calls` calls are queued. Ensures that there are few events in flight, and few calls between two of
   // them.
   void queued(int calls);
-  void mark_queued();
+  void record_queued();
   // Numbers of the stamps of each command, in call order.
   struct Stamps {
     struct Of {
@@ -194,10 +194,10 @@ class Executor {
   std::map<std::vector<int>, Communicator> communicators_;  // by ranks, since entries may have different meshes
   std::map<const Collect*, Communicator> communicator_of_;
   std::map<Steps, std::vector<Part>> steps_;
-  std::deque<Mark> in_flight_;                            // events after queued calls, oldest first
-  int unmarked_ = 0;                                      // number of calls since the last event
-  std::map<StepOf, std::pair<Graph, Stamps>> timed_;      // graphs of single steps with stamps
-  std::map<std::pair<std::size_t, int>, Mark> released_;  // events after the last use of each batch, by entry and slot
+  std::deque<Event> in_flight_;                            // events after queued calls, oldest first
+  int calls_since_event_ = 0;                              // number of calls since the last event
+  std::map<StepOf, std::pair<Graph, Stamps>> timed_;       // graphs of single steps with stamps
+  std::map<std::pair<std::size_t, int>, Event> released_;  // events after the last use of each batch, by entry and slot
 };
 
 }  // namespace pmaptrain::gpu

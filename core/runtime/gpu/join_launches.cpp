@@ -42,26 +42,26 @@ struct Chain {
 class Ranges {
  public:
   bool overlap(const Argument& argument) const {
-    const auto next = known_.lower_bound({argument.pool, argument.end()});
-    if (next == known_.begin()) return false;
+    const auto next = ranges_.lower_bound({argument.pool, argument.end()});
+    if (next == ranges_.begin()) return false;
     const auto& [begin, end] = *std::prev(next);
     return begin.first == argument.pool && end > argument.begin;
   }
   void add(const Argument& argument) {
     std::size_t begin = argument.begin, end = argument.end();
     // Merge all ranges that touch the new one.
-    for (auto next = known_.upper_bound({argument.pool, end}); next != known_.begin();) {
+    for (auto next = ranges_.upper_bound({argument.pool, end}); next != ranges_.begin();) {
       const auto known = std::prev(next);
       if (known->first.first != argument.pool || known->second < begin) break;
       begin = std::min(begin, known->first.second);
       end = std::max(end, known->second);
-      next = known_.erase(known);
+      next = ranges_.erase(known);
     }
-    known_[{argument.pool, begin}] = end;
+    ranges_[{argument.pool, begin}] = end;
   }
 
  private:
-  std::map<std::pair<Pool, std::size_t>, std::size_t> known_;  // from begin to end
+  std::map<std::pair<Pool, std::size_t>, std::size_t> ranges_;  // from begin to end
 };
 
 bool is_chain(const Launch& launch) {
@@ -142,7 +142,7 @@ class Joiner {
 
   void begin(const Chain& first) {
     run_ = {first};
-    largest_ = 0;
+    largest_index_ = 0;
   }
 
   // Tries to add `next` to the run. In the joined launch, each array of `next` must begin right after the padding that
@@ -151,15 +151,15 @@ class Joiner {
   bool extend(const Chain& next) {
     if (next.rule != run_.front().rule) return false;
     run_.push_back(next);
-    const std::size_t largest_before = largest_;
-    if (run_.back().elements > largest().elements) largest_ = run_.size() - 1;
+    const std::size_t largest_before = largest_index_;
+    if (run_.back().elements > largest().elements) largest_index_ = run_.size() - 1;
     if (is_in_step() && is_free_of_overlaps()) return true;
-    largest_ = largest_before;
+    largest_index_ = largest_before;
     run_.pop_back();
     return false;
   }
 
-  const Chain& largest() const { return run_[largest_]; }
+  const Chain& largest() const { return run_[largest_index_]; }
   // Whether an argument is an array with one element per element of the result, rather than a scalar. This cannot be
   // decided from a launch on one element, so the largest launch of the run decides.
   bool is_array(std::size_t argument) const {
@@ -219,7 +219,7 @@ class Joiner {
 
   const Plan& plan_;
   std::vector<Chain> run_;
-  std::size_t largest_ = 0;  // index in `run_`
+  std::size_t largest_index_ = 0;  // index in `run_`
 };
 
 }  // namespace

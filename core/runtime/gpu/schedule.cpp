@@ -82,7 +82,7 @@ class Hoist {
       std::pair<std::size_t, std::size_t> place{i + 1, 0};
       if (moves[i]) place = {last_needed(accesses), i + 1};
       places.push_back(place);
-      for (const Access& access : accesses) known_[access.buffer].push_back({access, place.first});
+      for (const Access& access : accesses) placed_[access.buffer].push_back({access, place.first});
     }
     std::vector<std::size_t> order(commands.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -94,7 +94,7 @@ class Hoist {
   }
 
  private:
-  struct Known {
+  struct PlacedAccess {
     Access access;
     std::size_t place;
   };
@@ -114,9 +114,9 @@ class Hoist {
   std::size_t last_needed(const std::vector<Access>& accesses) const {
     std::size_t last = 0;
     for (const Access& access : accesses) {
-      const auto found = known_.find(access.buffer);
-      if (found == known_.end()) continue;
-      for (const Known& earlier : found->second) {
+      const auto found = placed_.find(access.buffer);
+      if (found == placed_.end()) continue;
+      for (const PlacedAccess& earlier : found->second) {
         if (conflict(access, earlier.access)) last = std::max(last, earlier.place);
       }
     }
@@ -124,7 +124,7 @@ class Hoist {
   }
 
   Accesses accesses_;
-  std::map<int, std::vector<Known>> known_;  // by buffer
+  std::map<int, std::vector<PlacedAccess>> placed_;  // by buffer
 };
 
 // Adds awaits as late as possible, but before each loop, because its body may be captured as a separate graph.

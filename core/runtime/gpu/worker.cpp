@@ -185,7 +185,7 @@ void Worker::carry_out() {
   // Work that was queued on the device and is not yet done.
   struct Ahead {
     std::int64_t ticket;
-    Mark mark;
+    Event event;
     std::function<void(Executor&)> finish;
   };
   std::deque<Ahead> ahead;
@@ -194,7 +194,7 @@ void Worker::carry_out() {
       const Ahead oldest = std::move(ahead.front());
       ahead.pop_front();
       carry_out(oldest.ticket, [&](Executor& executor) {
-        executor.device().wait(oldest.mark);
+        executor.device().wait(oldest.event);
         if (oldest.finish) oldest.finish(executor);
       });
       progress_.advance(gpu_, oldest.ticket);
@@ -202,7 +202,7 @@ void Worker::carry_out() {
   };
   const auto oldest_is_done = [&] {
     bool is_done = true;  // stays true if there was a failure
-    carry_out(ahead.front().ticket, [&](Executor& executor) { is_done = executor.device().poll(ahead.front().mark); });
+    carry_out(ahead.front().ticket, [&](Executor& executor) { is_done = executor.device().poll(ahead.front().event); });
     return is_done;
   };
   auto idle_since = std::chrono::steady_clock::now();
@@ -224,9 +224,9 @@ void Worker::carry_out() {
     settle(most_ahead - 1);
     carry_out(item->ticket, item->work);
     idle_since = std::chrono::steady_clock::now();
-    Mark mark;
-    carry_out(item->ticket, [&](Executor& executor) { mark = executor.device().mark(Stream::compute); });
-    ahead.push_back({item->ticket, mark, std::move(item->finish)});
+    Event event;
+    carry_out(item->ticket, [&](Executor& executor) { event = executor.device().record_event(Stream::compute); });
+    ahead.push_back({item->ticket, event, std::move(item->finish)});
   }
 }
 
