@@ -106,7 +106,7 @@ struct SafeCos {
   }
 };
 
-// C[0] + c[1] x + c[2] x² + ..., without FMA, which only some machines have.
+// c[0] + c[1] x + c[2] x² + ..., without FMA, which only some machines have.
 template <class D, class V, class T, std::size_t count>
 HWY_INLINE V polynomial(D d, V x, const T (&c)[count]) {
   V sum = hn::Set(d, c[count - 1]);
@@ -114,7 +114,7 @@ HWY_INLINE V polynomial(D d, V x, const T (&c)[count]) {
   return sum;
 }
 
-// Erf is computed by two minimax polynomials. Up to |x| = 1, one in x² approximates erf(x) / x - 1 (relative error of
+// erf is computed by two minimax polynomials. Up to |x| = 1, one in x² approximates erf(x) / x - 1 (relative error of
 // erf 1.2e-9). Up to 4, one in |x| - 2.5 approximates 1 - erf(|x|) (error 1e-8). Beyond 4, erf rounds to 1.
 struct Erf {
   template <class D, class V>
@@ -136,7 +136,7 @@ struct Erf {
   }
 };
 
-// X to the power y, for f32 values as f64: 2^(y log2 |x|), with the sign and the special cases of C's pow.
+// x to the power y, for f32 values as f64: 2^(y log2 |x|), with the sign and the special cases of C's pow.
 struct Power {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V x, V y) const {

@@ -36,7 +36,7 @@ void vector_tanh(std::size_t n, const float* x, float* y);
 void vector_erf(std::size_t n, const float* x, float* y);
 void vector_pow(std::size_t n, const float* x, std::size_t x_step, const float* y, std::size_t y_step, float* out);
 
-// Out[j] += x[0, j] + x[1, j] + ... in this order, for at least one row of `width` elements; rows are contiguous.
+// out[j] += x[0, j] + x[1, j] + ... in this order, for at least one row of `width` elements; rows are contiguous.
 // Results do not depend on the machine.
 void vector_add_rows(std::size_t rows, std::size_t width, const float* x, float* out);
 

@@ -17,11 +17,11 @@ class NarrowRows {
 
   explicit NarrowRows(std::size_t width);
 
-  // Y[r] = ((0 + x[r, 0] w[0]) + x[r, 1] w[1]) + ... + *bias. A null bias is omitted. Results do not depend on the
+  // y[r] = ((0 + x[r, 0] w[0]) + x[r, 1] w[1]) + ... + *bias. A null bias is omitted. Results do not depend on the
   // machine, and the result of a row does not depend on the number of rows.
   void times(std::size_t rows, const float* x, const float* w, const float* bias, float* y) const;
 
-  // Out[f] = the sum over rows r of x[r, f] g[r]. The order of additions depends on the number of rows, the width and
+  // out[f] = the sum over rows r of x[r, f] g[r]. The order of additions depends on the number of rows, the width and
   // the length of the CPU's vector registers.
   void weighted_sum(std::size_t rows, const float* x, const float* g, float* out) const;
 
