@@ -119,7 +119,7 @@ Trained train_setup_in(const fs::path& dir, const train::Setup& setup, train::Se
   return trained;
 }
 
-std::vector<double> numbers(const train::Tensor& tensor) {
+std::vector<double> to_doubles(const train::Tensor& tensor) {
   return dispatch(tensor.dtype, [&]<class T>() {
     std::vector<double> values(tensor.bytes.size() / sizeof(T));
     for (std::size_t i = 0; i < values.size(); ++i) {
@@ -151,7 +151,7 @@ void check_near(const train::Tensors& found, const train::Tensors& expected, dou
   REQUIRE(found.size() == expected.size());
   for (const auto& [name, tensor] : expected) {
     INFO(name);
-    check_near(numbers(found.at(name)), numbers(tensor), tolerance);
+    check_near(to_doubles(found.at(name)), to_doubles(tensor), tolerance);
   }
 }
 

@@ -84,7 +84,7 @@ inline train::SessionOptions until(std::int64_t steps) {
 Trained train_setup(const train::Setup& setup, train::SessionOptions options = {});
 Trained train_setup_in(const std::filesystem::path& dir, const train::Setup& setup, train::SessionOptions options = {});
 
-std::vector<double> numbers(const train::Tensor& tensor);
+std::vector<double> to_doubles(const train::Tensor& tensor);
 
 // How far runs may be apart, relative to the largest value.
 struct Tolerance {

@@ -18,8 +18,8 @@ class Crossing {
   }
 
  private:
-  // Called for a value that is read by an equation which runs on no piece. A partial value is then the sum over the
-  // rows of each device.
+  // Called for a value that is read by an equation which does not run on pieces. If the value is partial, the reader
+  // needs the sum over the rows of each device.
   void add_sum(Value value) {
     if (rows_.of(value) == RowKind::partial) axes_ = axes_ | rows_.axes;
   }
@@ -34,7 +34,7 @@ class Crossing {
           continue;  // belongs to the piece
         const Reads how = reads_of(program_, facts_, rows_, equation, i);
         if (how == Reads::whole) axes_ = axes_ | facts_.root_of(operand).axes;
-        // The operand has as many equal rows as one device.
+        // The operand has as many rows as one device, all equal.
         if (how == Reads::any_rows) axes_ = axes_ | rows_.axes;
       } else if (sums && rows_.of(operand) == RowKind::partial) {
         axes_ = axes_ | (program_.type(operand).varying - equation.op.axes());

@@ -9,8 +9,8 @@ namespace pmaptrain {
 inline bool is_scattered(const Op& op) { return op.rules().communication == Communication::scatter; }
 inline bool is_sum(const Op& op) { return op.rules().communication == Communication::sum || is_scattered(op); }
 
-// What a kernel on some rows reads of an operand: all of it, the same rows, or any rows in the same number, because all
-// rows of the operand are equal.
+// The part of an operand that a kernel reads when it runs on some rows: all of it; the same rows; or equally many rows
+// from anywhere, because all rows of the operand are equal.
 enum class Reads : std::uint8_t { whole, rows, any_rows };
 
 // What an equation on rows reads of operand `operand`.

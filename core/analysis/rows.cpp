@@ -51,8 +51,8 @@ class Trial {
     return cost.flops + cost.bytes;
   }
 
-  // Whether an equation can read `value` row by row. Inside the region of a chain, the kinds of the region's parameters
-  // alone decide; outside, a value that has rows on every device will do as well.
+  // Whether an equation can read `value` row by row. In the region of a chain, only the kinds of the region's
+  // parameters decide; outside, it suffices that the value has rows on every device.
   bool gives_rows(Value value, Inside inside) {
     if (kind(value) == RowKind::rows || equal(value)) return true;
     return inside != Inside::chain && rows_.has_rows(program_, facts_, value);
@@ -227,7 +227,7 @@ class Trial {
   const Program& program_;
   const Facts& facts_;
   Rows rows_;
-  std::vector<std::optional<double>> splat_;  // by value: of every element
+  std::vector<std::optional<double>> splat_;  // by value: the value of every element, if it is the same
   std::set<std::int32_t> batch_;              // roots of batch inputs with this number of rows
   TypeList operand_types_, result_types_;
 };

@@ -12,9 +12,9 @@ namespace pmaptrain {
 
 enum class RowKind : std::uint8_t {
   whole,    // computed from all rows at once, or from no rows
-  rows,     // row i depends on the rows i of other values, and on complete values
+  rows,     // row i depends only on row i of other values, and on complete values
   partial,  // a sum over rows; computed from some rows, it is an addend of that sum
-  uniform,  // from complete values only, in equations on rows: the same for all rows
+  uniform,  // computed from complete values by an equation on rows, so it is equal for all rows
 };
 
 struct Rows {
@@ -24,13 +24,13 @@ struct Rows {
   std::vector<bool> equal;     // by value: whether all of its rows are equal, as in a broadcast
 
   RowKind of(Value value) const { return kinds[static_cast<std::size_t>(value.id)]; }
-  // Whether `equation` runs on rows, which is so if one of its results is not whole.
+  // Whether `equation` runs on rows. This is true if any of its results is not whole.
   bool runs_on_rows(const Equation& equation) const;
   // Whether `value` has `count` rows on every device, cut or not.
   bool has_rows(const Program& program, const Facts& facts, Value value) const;
 };
 
-// Tries each number of rows in the program, and returns the one that cuts the most work (floating operations and
+// Tries each number of rows in the program, and returns the one that cuts the most work (floating-point operations plus
 // bytes).
 Rows find_rows(const Program& program, const Facts& facts);
 

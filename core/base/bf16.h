@@ -18,7 +18,8 @@ class bf16 {
  public:
   bf16() = default;
   constexpr explicit bf16(float x) : bits_(rounded(std::bit_cast<std::uint32_t>(x))) {}
-  // Rounded once: a value between two floats becomes the odd one of them, from which rounding goes to the right side.
+  // The conversion rounds once: to_odd() rounds a value between two floats to the odd one, so the next rounding is
+  // correct.
   constexpr explicit bf16(double x) : bf16(to_odd(x)) {}
   template <std::integral T>
   constexpr explicit bf16(T x) : bf16(to_odd(x)) {}
@@ -53,7 +54,7 @@ class bf16 {
     if ((back > x) == (x > 0)) --bits;  // towards 0
     return std::bit_cast<float>(bits | 1);
   }
-  // What a double does not hold is far below the precision: one bit stands for it.
+  // Digits that a double cannot hold are far below the precision of bf16. One sticky bit represents them.
   template <std::integral T>
   static constexpr float to_odd(T x) {
     if constexpr (sizeof(T) == 8) {

@@ -7,7 +7,7 @@
 
 namespace pmaptrain {
 
-// By the kernel's own record of when the process began, in ticks since boot.
+// Uses the kernel's record of when the process began, in ticks since boot.
 double seconds_since_process_began() {
   std::ifstream file("/proc/self/stat");
   std::string text;

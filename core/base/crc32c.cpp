@@ -6,7 +6,7 @@
 namespace pmaptrain {
 namespace {
 
-// By byte: the remainder of the reflected polynomial.
+// For each byte: the remainder of the reflected polynomial.
 constexpr std::array<std::uint32_t, 256> remainders() {
   constexpr std::uint32_t polynomial = 0x82f63b78;
   std::array<std::uint32_t, 256> table{};

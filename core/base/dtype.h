@@ -39,8 +39,8 @@ decltype(auto) dispatch(DType dtype, F&& f) {
   return f.template operator()<bool>();
 }
 
-// As dispatch, for the types that sums and products are computed in. Precondition: `dtype` is one of them: not bf16,
-// which is computed in f32, and not bool.
+// Like dispatch, for the types in which sums and products are computed: all but bf16, which is computed in f32, and
+// bool.
 template <class F>
 decltype(auto) dispatch_arithmetic(DType dtype, F&& f) {
   switch (dtype) {
@@ -56,7 +56,8 @@ decltype(auto) dispatch_arithmetic(DType dtype, F&& f) {
   std::abort();
 }
 
-// As dispatch, for the floating types that sums and products are computed in. Precondition: `dtype` is f32 or f64.
+// Like dispatch, for the floating-point types in which sums and products are computed. Precondition: `dtype` is f32 or
+// f64.
 template <class F>
 decltype(auto) dispatch_floating_arithmetic(DType dtype, F&& f) {
   switch (dtype) {
@@ -72,7 +73,7 @@ decltype(auto) dispatch_floating_arithmetic(DType dtype, F&& f) {
   std::abort();
 }
 
-// As dispatch, for the floating types. Precondition: is_floating(dtype).
+// Like dispatch, for the floating-point types. Precondition: is_floating(dtype).
 template <class F>
 decltype(auto) dispatch_floating(DType dtype, F&& f) {
   if (dtype == DType::bf16) return f.template operator()<bf16>();

@@ -14,16 +14,16 @@ constexpr std::size_t gutter_width = 5;
 constexpr std::size_t longest_excerpt = 200;  // characters shown of a line; the rest says nothing more
 constexpr std::size_t before_caret = 60;      // characters kept before the caret in a longer line
 
-// One character of an excerpt: what is shown for it, and what stands below it in the caret line as long as nothing is
-// underlined there.
+// One character of an excerpt: the text that is shown for it, and the text below it in the caret line unless it is
+// underlined.
 struct Cell {
   std::string shown;
   int width = 1;
   bool tab = false;
 };
 
-// What a terminal would act on, or could not show, is shown as '?': an excerpt comes from a file, which may hold
-// anything.
+// Characters that a terminal would interpret or cannot show are replaced by '?', because an excerpt comes from an
+// arbitrary file.
 std::vector<Cell> cells_of(std::string_view excerpt) {
   std::vector<Cell> cells;
   for (std::size_t i = 0; i < excerpt.size();) {

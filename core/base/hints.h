@@ -1,4 +1,4 @@
-// What people write who know other frameworks, and what stands for it here: one table for configs and the command line.
+// Words of other frameworks, and their equivalents here: one table for configs and the command line.
 #pragma once
 
 #include <optional>
@@ -32,7 +32,7 @@ std::optional<Hint> hint_for(std::string_view where, std::string_view word, std:
 // For a key that the map at `path` (dotted; empty: the config) does not have.
 std::optional<Hint> hint_for_key(std::string_view path, std::string_view word, std::string_view value = "");
 
-// For a word of which it is not known where in a config it would stand.
+// A hint for a word whose place in a config is unknown.
 std::optional<Hint> hint_in_config(std::string_view word);
 
 }  // namespace pmaptrain

@@ -72,11 +72,11 @@ std::vector<CgroupMount> cgroup_mounts(const std::string& mountinfo, std::string
 }
 
 bool is_below(const std::string& path, const std::string& root) {
-  if (path.find("/..") != std::string::npos) return false;  // outside of the name space that the path is told in
+  if (path.find("/..") != std::string::npos) return false;  // outside the cgroup namespace
   return root == "/" || path == root || (path.starts_with(root) && path[root.size()] == '/');
 }
 
-// The folders from the mount's own to that of `path`, the latter first.
+// Adds the folder of `path` and its parents, up to the mount's root.
 void add_folders(const std::vector<CgroupMount>& mounts, const std::string& path, int version,
                  std::vector<Cgroup>& cgroups) {
   if (mounts.empty()) return;

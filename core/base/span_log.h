@@ -30,7 +30,8 @@ class SpanLog {
     return spans_;
   }
 
-  // Adds the span of its own life. Reads no clock where there is no log, or the log does not cover the step.
+  // Adds a span from its construction to its destruction. Reads no clock if there is no log, or if the log does not
+  // cover the step.
   class Scope {
    public:
     Scope(SpanLog* log, std::int64_t step, const char* name) {

@@ -19,7 +19,7 @@ bool same_letters(std::string_view word, const std::vector<std::string>& names);
 // third of its length (but at least 1); empty if there is none.
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
 
-// Whether `pattern`, in which each * stands for any characters, is the whole of `text`.
+// Whether `pattern` matches the whole of `text`; each * in it matches any characters.
 bool matches(std::string_view pattern, std::string_view text);
 
 // Whether `text` is well-formed UTF-8 (no overlong forms, no surrogates).

@@ -24,7 +24,7 @@ struct Field {
   std::size_t bytes() const { return size_of(dtype) * static_cast<std::size_t>(numel(shape)); }
 };
 
-// What examples without targets have.
+// The target of examples without targets.
 inline Field no_target() { return {DType::f32, {0}}; }
 
 class Dataset {
@@ -38,14 +38,15 @@ class Dataset {
   // Writes example `index` (0 <= index < size()) as row-major elements; without `input`, only the target. Throws Error
   // (data) for a NaN or an infinity.
   virtual void read(std::int64_t index, std::byte* input, std::byte* target) const = 0;
-  // Of windows into a sequence: at how many offsets they may begin. 1 for examples of their own.
+  // For windows into a sequence: the number of offsets at which they may begin. 1 for independent examples.
   virtual std::int64_t offsets() const { return 1; }
   // read() of the window that begins `offset` elements later, 0 <= offset < offsets().
   virtual void read_at(std::int64_t offset, std::int64_t index, std::byte* input, std::byte* target) const {
     (void)offset;
     read(index, input, target);
   }
-  // Examples `first` to first + count - 1, where a part of the sequence makes a difference; null where it makes none.
+  // The dataset of examples `first` to first + count - 1, if it differs from a plain subset, as for windows into a
+  // sequence; else null.
   virtual std::shared_ptr<const Dataset> part(std::int64_t first, std::int64_t count) const {
     (void)first, (void)count;
     return nullptr;
@@ -58,7 +59,7 @@ class Dataset {
     (void)index;
     return 1;
   }
-  // The index in the source's own order of what is example `index` here, for messages.
+  // The index of example `index` in the source's own order, for messages.
   virtual std::int64_t index_in_source(std::int64_t index) const { return index; }
   // The file that has example `index`, relative to the folder of the split; empty unless each has one of its own.
   virtual std::string file_of(std::int64_t index) const {
@@ -68,8 +69,8 @@ class Dataset {
   // Throws Error (data) if a file was truncated or could not be read, so that examples may have been read as zeros.
   // fill() calls it once per batch.
   virtual void check_intact() const {}
-  // As check_intact(), and throws if a file that examples are read from was modified. A run calls it at the end of each
-  // epoch and before each checkpoint.
+  // Like check_intact(), and throws if a file that examples are read from was modified. A run calls it at the end of
+  // each epoch and before each checkpoint.
   virtual void check_unchanged() const {}
   // The smallest and largest label (for i32 targets), to be checked against the classes of the model. It is known when
   // the dataset has been opened.
@@ -91,7 +92,7 @@ std::optional<Split> split_named(std::string_view name);
 
 struct Source {
   std::string description;  // "fashion_mnist: 60000 train, 10000 test examples of u8[28,28,1]"
-  std::shared_ptr<const Dataset> train, validation, test;  // null where there is none, or it was not to be opened
+  std::shared_ptr<const Dataset> train, validation, test;  // null if there is none, or if it was not to be opened
   std::vector<Truth> truths;
   std::vector<std::string> notes;  // "inputs are f64 and become f32"
   Encoding encoding;

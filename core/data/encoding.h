@@ -11,7 +11,7 @@
 namespace pmaptrain::data {
 
 struct Encoding {
-  // A column of a table that is an input: a number, or one number for each category, of which one is 1.
+  // An input column of a table: a number, or a one-hot vector over its categories.
   struct Column {
     std::string name;
     std::vector<std::string> categories;  // in the order of their numbers; empty: a number
@@ -21,17 +21,17 @@ struct Encoding {
   std::vector<Column> columns;       // of a table, in the order of the inputs
   std::vector<std::string> classes;  // the names of labels 0, 1, ...; empty where labels are numbers
   std::vector<std::int64_t> image;   // of an image folder: height, width and channels of the inputs; else empty
-  // Of `normalize: auto`: one mean and one standard deviation for each channel or column.
+  // For `normalize: auto`: one mean and one standard deviation for each channel or column.
   struct Statistics {
     std::vector<double> mean, std;
     friend bool operator==(const Statistics&, const Statistics&) = default;
   };
   std::optional<Statistics> statistics;
-  // Of `normalize_targets: auto`: of each number of a target.
+  // For `normalize_targets: auto`: statistics of each number of a target.
   std::optional<Statistics> targets;
-  // Of `class_weights: balanced`: of classes 0, 1, ...; else empty.
+  // For `class_weights: balanced`: weights of the classes 0, 1, ...; else empty.
   std::vector<double> class_weights;
-  // What `on_error: skip` left out.
+  // Rows and files that `on_error: skip` left out.
   struct Skipped {
     std::string split;
     std::int64_t row = 0;  // among all rows or files

@@ -129,7 +129,8 @@ Inflater::~Inflater() { inflateEnd(&state_->stream); }
 
 std::uint64_t Inflater::limit(std::uint64_t compressed) { return compressed * 1032 + 1024; }
 
-// After a gzip member: starts the next one if there is one. Zero bytes at the end are padding, as for gzip itself.
+// Called after a gzip member. Starts the next one, if there is one. Zero bytes at the end are padding, as in gzip
+// itself.
 bool Inflater::next_member() {
   State& s = *state_;
   const std::span<const std::byte> left{s.rest.data() - s.stream.avail_in, s.rest.size() + s.stream.avail_in};

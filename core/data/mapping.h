@@ -28,8 +28,8 @@ class Mapping {
   // data. Costs one system call and, without an error, allocates nothing.
   void check_intact() const;
 
-  // As check_intact(), and throws if the size or the modification time of the file has changed since it was opened. Not
-  // detected: a writer that restores the time, or one through a mapping until the system updates the time.
+  // Like check_intact(), and throws if the size or the modification time of the file has changed since it was opened.
+  // It cannot detect a writer that restores the time, or writes through a mapping before the system updates the time.
   void check_unchanged() const;
 
  private:

@@ -49,7 +49,7 @@ void for_each_item(std::int64_t count, const std::function<void(std::int64_t)>& 
       const BlockSignals blocked;  // in those threads; this one still takes them
       while (std::ssize(threads) + 1 < wanted) threads.emplace_back([&items] { items.run(); });
     } catch (const std::system_error&) {
-      // Those there are do the work.
+      // The threads that were started do all the work.
     }
     items.run();
   }

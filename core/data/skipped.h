@@ -14,13 +14,13 @@ struct SkippedRow {
   std::int64_t row = 0;  // among all rows, or files
   std::string reason;
   std::string file = {};      // of an image
-  bool was_left_out = false;  // by the run that goes on, whether it can be read by now or not
+  bool was_left_out = false;  // by the run that is continued, whether or not it can be read by now
 };
 
 // How many of `count` rows or files may be left out: a hundredth, and at least one.
 std::int64_t most_skipped(std::int64_t count);
 
-// Those of one split.
+// The skipped rows of one split.
 std::vector<SkippedRow> of_split(const Skipped& skipped, Split split);
 
 // Notes what was left out of the `count` rows or files of a split, and adds it to the encoding. Throws Error (data) for

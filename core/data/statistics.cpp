@@ -21,7 +21,7 @@ constexpr std::int64_t most_chunks = 4096;                 // each holds its sum
 
 __extension__ using Wide = unsigned __int128;
 
-// Of `count` numbers in each channel: the mean, and the sum of the squared deviations from it.
+// The mean of `count` numbers in each channel, and the sum of the squared deviations from it.
 struct Moments {
   double count = 0;
   std::vector<double> mean, squares;
@@ -56,7 +56,7 @@ Moments moments_of(const std::vector<T>& values, std::size_t channels) {
   return found;
 }
 
-// The same of bytes: their sums are exact.
+// The moments of bytes, whose sums are exact.
 Moments moments_of_bytes(const std::vector<std::uint8_t>& values, std::size_t channels) {
   std::vector<std::uint64_t> sums(channels), squares(channels);
   if (channels == 1) {
@@ -90,7 +90,7 @@ Moments moments_of_bytes(const std::vector<std::uint8_t>& values, std::size_t ch
   return found;
 }
 
-// By which values are divided, of their variance.
+// The divisor for values with this variance.
 double deviation_of(double variance) {
   const double std = std::sqrt(variance);
   return static_cast<float>(std) > 0 ? std : 1;

@@ -16,7 +16,7 @@ namespace pmaptrain::data {
 // infinity.
 Encoding::Statistics measure(const Dataset& dataset, const std::vector<Encoding::Column>& columns);
 
-// The same of each number of the targets, which are f32, weighted where examples have weights.
+// Measures each number of the targets, which are f32. Examples are weighted if they have weights.
 Encoding::Statistics measure_targets(const Dataset& dataset);
 
 // How often each label occurs among i32 targets, which may be sequences of labels.

@@ -31,7 +31,7 @@ class Subset : public Dataset {
   std::string file_of(std::int64_t index) const override { return whole_->file_of(index_in_whole(index)); }
   void check_intact() const override { whole_->check_intact(); }
   void check_unchanged() const override { whole_->check_unchanged(); }
-  // Of the whole dataset: labels that no example of this part has are still labels of the data.
+  // The range of the whole dataset, since labels that no example of this part has are still labels of the data.
   std::optional<std::pair<std::int64_t, std::int64_t>> label_range() const override { return whole_->label_range(); }
 
  private:

@@ -18,7 +18,8 @@ struct Division {
 };
 // Takes examples by a permutation from the stream "data/validation" of `seed`.
 Division divide_shuffled(const std::shared_ptr<const Dataset>& dataset, std::int64_t count, std::uint64_t seed);
-// Takes so many examples of each class, the first in that permutation. `counts` are by label, `labels` by example.
+// Takes `counts[label]` examples of each class, the first ones in that permutation. `labels` has the label of each
+// example.
 Division divide_by_class(const std::shared_ptr<const Dataset>& dataset, std::map<std::int32_t, std::int64_t> counts,
                          const std::vector<std::int32_t>& labels, std::uint64_t seed);
 // Takes the last examples.

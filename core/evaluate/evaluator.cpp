@@ -91,7 +91,7 @@ Evaluator::Evaluator(Module& module, std::size_t entry, const EvaluationPlan& pl
 void Evaluator::add_step(Sums& sums, std::int64_t member) {
   // The outputs are the parts in their order, followed by the count.
   const auto output = [&](std::size_t i) {
-    return numbers(module_, module_.output(entry_, i), {0, member});  // waits for the step
+    return to_doubles(module_, module_.output(entry_, i), {0, member});  // waits for the step
   };
   for (std::size_t i = 0; i < sums.parts.size(); ++i) {
     const std::vector<double> found = output(i);

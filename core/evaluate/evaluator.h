@@ -94,8 +94,9 @@ class CheckpointEvaluation {
   // Members without a best checkpoint, if "best" is evaluated.
   const std::vector<std::int64_t>& left_out() const { return left_out_; }
   std::vector<Evaluation> of_members() const;
-  // The evaluation of the members' mean: of their probabilities, or of their outputs. If members have different numbers
-  // in the loss, those of the first apply. Its checkpoint is "best" if each member has its own.
+  // The evaluation of the members' mean: of their probabilities, or of their outputs. If members have different
+  // hyperparameters of the loss, those of the first member are used. Its checkpoint is "best" if each member has its
+  // own.
   Evaluation of_average() const;
 
  private:

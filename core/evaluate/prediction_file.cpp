@@ -62,13 +62,13 @@ class CsvLines : public PredictionFile {
     for (std::size_t at = 0; at < rows.size(); at += row_bytes) {
       append_skipped();
       for (const data::TextColumn& id : predictions_.ids)
-        text_ += cell_of(id.cells[static_cast<std::size_t>(next_)]) + ",";
-      if (has_files_) text_ += cell_of(predictions_.inputs->file_of(example_)) + ",";
+        text_ += cell_of(id.cells[static_cast<std::size_t>(next_row_)]) + ",";
+      if (has_files_) text_ += cell_of(predictions_.inputs->file_of(next_example_)) + ",";
       append_row(rows.subspan(at, row_bytes));
       if (predictions_.tells_errors) text_ += ',';
       text_ += '\n';
-      ++next_;
-      ++example_;
+      ++next_row_;
+      ++next_example_;
       if (text_.size() >= slice) flush();
     }
   }
@@ -139,9 +139,9 @@ class CsvLines : public PredictionFile {
   // Appends lines for the rows here that cannot be read: no prediction, and the reason.
   void append_skipped() {
     const std::vector<data::SkippedRow>& skipped = predictions_.skipped;
-    for (; next_skipped_ < skipped.size() && skipped[next_skipped_].row == next_; ++next_, ++next_skipped_) {
+    for (; next_skipped_ < skipped.size() && skipped[next_skipped_].row == next_row_; ++next_row_, ++next_skipped_) {
       for (const data::TextColumn& id : predictions_.ids)
-        text_ += cell_of(id.cells[static_cast<std::size_t>(next_)]) + ",";
+        text_ += cell_of(id.cells[static_cast<std::size_t>(next_row_)]) + ",";
       if (has_files_) text_ += cell_of(skipped[next_skipped_].file) + ",";
       text_ += std::string(row_columns(), ',');
       text_ += cell_of(skipped[next_skipped_].reason) + "\n";
@@ -150,7 +150,7 @@ class CsvLines : public PredictionFile {
 
   const Predictions& predictions_;
   bool has_files_ = false;
-  std::int64_t next_ = 0, example_ = 0;  // among all rows, and among those that can be read
+  std::int64_t next_row_ = 0, next_example_ = 0;  // among all rows, and among the readable ones
   std::size_t next_skipped_ = 0;
   std::string text_;
 };

@@ -22,7 +22,8 @@ PredictionKind chosen_kind(const model::Model& model, const std::optional<Predic
              classifier ? "there are --as classes, --as probabilities and --as logits" : "there is --as values");
 }
 
-// What each of several members computes for a prediction of this kind. For a classifier: the outputs of its last layer.
+// The kind of output that each of several members computes for a prediction. For a classifier: the last layer's
+// outputs.
 PredictionKind kind_of_each_member(PredictionKind kind, const spec::Spec& spec) {
   if (kind == PredictionKind::logits) {
     fail_usage("--as logits does not fit an ensemble: probabilities are averaged over its members, logits are not",

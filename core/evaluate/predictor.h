@@ -34,7 +34,7 @@ inline constexpr model::PredictionKind all_prediction_kinds[] = {
     model::PredictionKind::classes, model::PredictionKind::probabilities, model::PredictionKind::logits,
     model::PredictionKind::values};
 
-// What a file of predictions contains.
+// The content of a file of predictions.
 struct Predictions {
   model::PredictionKind kind = model::PredictionKind::values;
   DType dtype = DType::f32;                     // i32 for classes

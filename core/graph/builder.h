@@ -22,7 +22,7 @@ class Builder {
   const Program& program() const { return program_; }
   const OpSet& ops() const { return ops_; }
   const Mesh& mesh() const { return program_.mesh; }
-  // By value: appending an equation moves the program's types.
+  // Returns a copy, because appending an equation may move the program's types.
   Type type(Value value) const { return program_.type(value); }
 
   Value input(Group group, std::string name, Type type);
@@ -69,7 +69,7 @@ class Builder {
   Value new_value(Type type);
   // The operands, varied where rule 1 requires it.
   std::vector<Value> varied(const Op& op, std::span<const Value> operands);
-  // Gives the equation's results: valid until the next one.
+  // Appends an equation. Returns its results; the reference is valid until the next call.
   const std::vector<Value>& append(const Op& op, std::vector<Value> operands, std::vector<Region> regions);
 
   Program& program_;

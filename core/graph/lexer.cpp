@@ -145,7 +145,7 @@ double Lexer::expect_number() {
   return value;
 }
 
-// What is written as an integer is meant to the last digit.
+// An integer in the text must be represented exactly.
 void Lexer::expect_exact(const Token& token, double value) const {
   if (token.text.find_first_not_of("-0123456789") != std::string::npos) return;
   const std::string nearest = fmt::format("{:.0f}", value);

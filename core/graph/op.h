@@ -1,4 +1,4 @@
-// What an operation is to the graph: a small immutable value and a pointer to its static table of rules.
+// An operation as the graph sees it: a small immutable value and a pointer to its static table of rules.
 //
 // The graph names no particular op. Each op is a struct in core/ops with the members that rules_of requires; a struct
 // without one of them does not compile, and the message names it.
@@ -62,8 +62,8 @@ struct TypeError : std::runtime_error {
   std::string help;
 };
 
-// What a type rule sees. For a region op, region_results are the types its region ends with and region_params those
-// it begins with; `types` are those of all values of the program, by Value::id.
+// The arguments of a type rule. For an op with a region, region_params and region_results are the types of the region's
+// parameters and results; `types` are the types of all values of the program, by Value::id.
 struct InferContext {
   const Mesh& mesh;
   std::span<const Type> operands;
@@ -73,15 +73,15 @@ struct InferContext {
   std::span<const Type> types = {};
 };
 
-// What one execution on one logical device costs. `wire` is what the device sends in a collective, by its axes.
+// The cost of one execution on one logical device. `wire` is the bytes sent in a collective, by its axes.
 struct Cost {
   double flops = 0;
   double bytes = 0;  // read and written
   std::vector<std::pair<AxisSet, double>> wire = {};
 };
 
-// What a derivative rule sees and gives: from the cotangents of an equation's results (none: zero) those of its
-// operands (none: zero). A cotangent has exactly the type of its value. `b` appends equations.
+// The arguments of a derivative rule, which computes the cotangents of an equation's operands from those of its
+// results. An empty cotangent stands for zero. A cotangent has exactly the type of its value. `b` appends equations.
 struct VjpContext {
   Builder& b;
   std::span<const Value> operands;
@@ -101,7 +101,7 @@ struct NoDerivative {
 struct RowRule {
   enum class Kind : std::uint8_t {
     whole,  // a row of a result may need every row of the operands
-    keeps,  // row i of each result needs row i of the operands, but for those of `whole_operands`
+    keeps,  // row i of each result needs row i of the operands, and all of `whole_operands`
     sums,   // the results are sums over the rows of all operands alike, so that running the op on several devices' rows
             // laid one after another gives the sum of their results. Op::rows takes a sum of bf16 for `whole`: it is
             // rounded once, of all rows
@@ -109,8 +109,8 @@ struct RowRule {
   Kind kind = Kind::whole;
   std::uint32_t whole_operands =
       0;  // of kind keeps: bit i is set where every row of the results reads all of operand i
-  // Of kind sums: whether the columns i to j of the first operand, a matrix, make the rows i to j of the only result,
-  // so that these can be computed apart.
+  // For kind `sums`: whether the columns i to j of the first operand, a matrix, determine the rows i to j of the only
+  // result, so that these rows can be computed separately.
   bool columns_make_rows = false;
 
   bool reads_all_of(std::size_t operand) const { return operand < 32 && (whole_operands >> operand & 1U) != 0; }
@@ -136,7 +136,7 @@ enum class Communication : std::uint8_t {
   coordinate,  // none, but each device has its own value
 };
 
-// Of an op whose region is repeated: its operands are `consts`, then `carries`, then slices (core/ops/loop).
+// The operands of an op that repeats its region: `consts`, then `carries`, then slices (core/ops/loop).
 struct LoopRule {
   std::int64_t iterations = 0, consts = 0, carries = 0;
 };
@@ -323,7 +323,7 @@ class Op {
   // The axes that an op over named axes works over (collectives, pvary, axis_index); none for every other op.
   AxisSet axes() const { return rules_->axes != nullptr ? rules_->axes(op_.get()) : AxisSet(); }
   RowRule rows(std::span<const Type> operands, std::span<const Type> results) const;
-  // Of an op that repeats its region.
+  // Only for an op that repeats its region.
   LoopRule loop() const { return rules_->loop(op_.get()); }
   bool is_loop() const { return rules_->loop != nullptr; }
 

@@ -13,7 +13,7 @@ namespace pmaptrain {
 // depends on no particular op; it never reorders and never changes a bit of a result.
 Program simplify(Program program);
 
-// What a value is to become: the same value, reduced over the axes that `target` does not vary over.
+// A value, and the axes over which its reduction may still vary.
 struct Synchronised {
   Value value;
   AxisSet target;

@@ -12,7 +12,7 @@
 
 namespace pmaptrain {
 
-// Where an equation comes from: the layer or the part of the step, and the config's or program text's line.
+// The origin of an equation: the layer or the part of the step, and the line in the config or program text.
 struct Origin {
   std::string scope;  // "conv_0", "loss", "adam"
   Place place;
@@ -67,10 +67,10 @@ std::vector<Type> types_of(const Program& program, std::span<const Value> values
 
 // Gives back the room that the program's lists have for more.
 void shrink(Program& program);
-// What the program takes in memory, about.
+// The approximate memory of the program itself.
 std::size_t bytes_of(const Program& program);
 
-// Calls f(equation) for every equation in order, region equations after the one that carries them.
+// Calls f(equation) for every equation in order. Equations of a region follow the equation that contains it.
 template <class F>
 void for_each_equation(const std::vector<Equation>& equations, F&& f) {
   for (const Equation& equation : equations) {

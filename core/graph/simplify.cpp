@@ -11,7 +11,7 @@
 namespace pmaptrain {
 namespace {
 
-// By value: what stands for it, often itself.
+// By value: its replacement, which is often the value itself.
 class Replacements {
  public:
   explicit Replacements(std::size_t values) : by_value_(values) {
@@ -34,7 +34,7 @@ class Seen {
   explicit Seen(const std::vector<Equation>& equations)
       : equations_(equations), slots_(std::bit_ceil(2 * equations.size() + 1)) {}
 
-  // The place of the first equation, of those added, that is equal to the one at `place`: itself where there is none.
+  // The index of the first added equation that equals the one at `place`; `place` itself if there is none.
   std::size_t find_or_add(std::size_t place) {
     make_key(place, key_);
     const auto hash = static_cast<std::uint32_t>(std::hash<std::string_view>{}(key_));

@@ -55,7 +55,7 @@ class ReferenceKernel final : public CpuKernel {
   std::int64_t devices_;
   const Region* region_;
   std::span<const Type> types_;
-  std::vector<ConstArray> operands_;  // point into the types; data is set in each run
+  std::vector<ConstArray> operands_;  // point to the types; the data pointers are set in each run
   std::vector<Array> results_;
   std::vector<std::size_t> operand_strides_;  // bytes from one device's slice to the next
   std::vector<std::size_t> result_strides_;
@@ -69,8 +69,8 @@ std::unique_ptr<CpuKernel> make_reference_kernel(std::shared_ptr<const void> op,
 }
 
 void use_one_thread_in_libraries() {
-  // Looked up in the running process: whichever OpenMP runtime the kernel library brought is the one that counts, and
-  // without a kernel library there is none.
+  // The function is looked up in the running process, because the kernel library determines the OpenMP runtime. Without
+  // a kernel library there is none.
   using SetThreads = void (*)(int);
   static const auto set_threads = reinterpret_cast<SetThreads>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
   if (set_threads != nullptr) set_threads(1);

@@ -1,4 +1,4 @@
-// What a kernel is on the CPU: planned once for fixed shapes, then run many times without allocating.
+// The interface of CPU kernels: a kernel is planned once for fixed shapes and then runs many times without allocating.
 #pragma once
 
 #include <cstddef>
@@ -13,76 +13,77 @@
 
 namespace pmaptrain {
 
-// One equation for a run of `devices` neighbouring logical devices. A stacked operand holds one slice of its local
-// type for each device, contiguously; one that is not stacked is the same for all. Results are always stacked. So a
-// kernel may see rows of several devices as one batch where no other operand differs between them.
+// Requests a kernel for one equation on a range of `devices` neighbouring logical devices. A stacked operand holds one
+// slice of its local type for each device, contiguously; any other operand is shared by all devices. Results are always
+// stacked. So a kernel may process rows of several devices as one batch if all other operands are shared.
 struct CpuRequest {
   std::span<const Type> operands;  // local types
   std::span<const Type> results;
   std::int64_t devices = 1;
   std::vector<bool> stacked;  // by operand
-  // The operand that comes in the layout of the op's CpuPreparation for this request, if any.
+  // The operand, if any, that is passed in the layout of the op's CpuPreparation for this request.
   std::optional<std::size_t> packed = {};
-  // Pairs of an operand and a result that are the same memory.
+  // Pairs of an operand and a result that use the same memory.
   std::vector<std::pair<std::size_t, std::size_t>> shared = {};
-  const Region* region = nullptr;    // of an op that carries one
-  std::span<const Type> types = {};  // with a region: of all values of the program
+  const Region* region = nullptr;    // the equation's region, if it has one
+  std::span<const Type> types = {};  // if there is a region: the types of all values of the program
 };
 
 struct CpuArguments {
   const std::byte* const* operands;
   std::byte* const* results;
-  std::byte* scratch;  // scratch_bytes() of 64-byte aligned memory, of this call alone while it runs
+  std::byte* scratch;  // scratch_bytes() of 64-byte aligned memory, for exclusive use during the call
 };
 
-// A copy into another layout (a reorder) that a kernel makes in each run, since its library computes in other layouts.
+// A copy to another layout (a reorder) that a kernel makes in each run because its library computes in that layout.
 struct LayoutChange {
   std::string of;         // "operand 1", "result 0"
-  std::size_t bytes = 0;  // read and written in one run
+  std::size_t bytes = 0;  // bytes read and written in one run
 };
 
-// Belongs to one worker: it is made and run on that worker's thread only, so it may keep mutable library objects.
+// A kernel belongs to one worker. It is created and run on that worker's thread only, so it may own mutable library
+// objects.
 class CpuKernel {
  public:
   virtual ~CpuKernel() = default;
   virtual void run(const CpuArguments& arguments) = 0;
   virtual std::size_t scratch_bytes() const { return 0; }
-  // "reference", or the library's name of the implementation that it chose.
+  // "reference", or the name that the library gives to the implementation it chose.
   virtual std::string implementation() const = 0;
   virtual std::vector<LayoutChange> layout_changes() const { return {}; }
-  // How many primitives of a library a run executes, changes of layout included.
+  // The number of library primitives that a run executes, including changes of layout.
   virtual std::int64_t library_calls() const { return 0; }
 };
 
-// Copies an operand that many runs share into the layout in which the op's kernel takes it: packed weights. Belongs to
-// one worker, like a kernel.
+// Packs an operand that many runs share, such as weights, into the layout that the op's kernel reads. Belongs to one
+// worker, like a kernel.
 class CpuPreparation {
  public:
   virtual ~CpuPreparation() = default;
-  virtual std::size_t bytes() const = 0;  // of the result
+  virtual std::size_t bytes() const = 0;  // bytes of the result
   virtual std::size_t scratch_bytes() const { return 0; }
-  // "BA16a64b": equal where two results have the same layout.
+  // For example "BA16a64b". Results with equal strings have the same layout.
   virtual std::string layout() const = 0;
   virtual void run(const std::byte* from, std::byte* to, std::byte* scratch) = 0;
 };
 
-// The explicit entry, in place of cpu(), of an op whose CPU kernel is its reference.
+// Declares, in place of cpu(), that the CPU kernel of an op is its reference kernel.
 struct UseReference {
   std::string_view because;
 };
-// The explicit entry of an op that the runtime itself carries out (collectives, the loop, pvary).
+// Declares that the runtime itself carries out an op (collectives, the loop, pvary).
 struct RuntimeOp {
   std::string_view because;
 };
 
 using ReferenceFunction = void (*)(const void* op, const ReferenceCall& call);
 
-// A kernel that calls `function`, a reference or another with the same arguments, for each device in turn.
+// A kernel that calls `function`, which is a reference kernel or has the same signature, for each device in turn.
 std::unique_ptr<CpuKernel> make_reference_kernel(std::shared_ptr<const void> op, ReferenceFunction function,
                                                  const CpuRequest& request, std::string name = "reference");
 
-// Limits the OpenMP team of the calling thread to one member. Every thread that makes or runs kernels calls it first,
-// since a new thread starts with a team of all cores.
+// Limits OpenMP on the calling thread to one thread. Every thread must call this before it creates or runs kernels,
+// because new threads use all cores by default.
 void use_one_thread_in_libraries();
 
 }  // namespace pmaptrain

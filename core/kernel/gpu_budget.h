@@ -1,12 +1,11 @@
-// The most memory that a library may ask for while one of its kernels runs: an algorithm that asks for more is not
-// taken.
+// The maximum workspace of library kernels. Algorithms that need more are not used.
 #pragma once
 
 #include <cstddef>
 
 namespace pmaptrain {
 
-inline constexpr std::size_t conv_budget = std::size_t{512} << 20;   // of cuDNN
-inline constexpr std::size_t matmul_budget = std::size_t{32} << 20;  // of cuBLASLt: NVIDIA's advice for Hopper
+inline constexpr std::size_t conv_budget = std::size_t{512} << 20;   // for cuDNN
+inline constexpr std::size_t matmul_budget = std::size_t{32} << 20;  // for cuBLASLt: NVIDIA's recommendation for Hopper
 
 }  // namespace pmaptrain

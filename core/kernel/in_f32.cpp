@@ -65,7 +65,7 @@ class KernelInF32 final : public CpuKernel {
   struct Argument {
     bool copied = false;
     std::size_t elements = 0;
-    std::size_t offset = 0;  // of the copy, in the scratch memory
+    std::size_t offset = 0;  // offset of the copy in the scratch memory
   };
 
   void add(std::vector<Argument>& arguments, const Type& type, std::int64_t devices) {
@@ -91,7 +91,8 @@ bool has_bf16_instructions() {
 #ifdef PMAPTRAIN_REFERENCE_KERNELS
   return false;
 #else
-  constexpr unsigned needed = dnnl_cpu_isa_avx512_core_bf16;  // a set of bits, which later instruction sets include
+  // A bit mask, which includes the bits of earlier instruction sets.
+  constexpr unsigned needed = dnnl_cpu_isa_avx512_core_bf16;
   return (static_cast<unsigned>(dnnl_get_effective_cpu_isa()) & needed) == needed;
 #endif
 }
@@ -113,7 +114,8 @@ void call_in_f32(const ReferenceCall& call, const std::function<void(const Refer
     std::vector<float> elements;
   };
   std::vector<Copy> copies;
-  copies.reserve(call.operands.size() + call.results.size());  // arrays point into it
+  // Arrays point to its elements, so it must not reallocate.
+  copies.reserve(call.operands.size() + call.results.size());
   const auto copy_of = [&](const auto& array) -> Copy& {
     return copies.emplace_back(Copy{in_f32(*array.type), std::vector<float>(static_cast<std::size_t>(array.size()))});
   };

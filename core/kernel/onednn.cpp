@@ -37,7 +37,7 @@ dnnl_data_type_t data_type(DType dtype) {
     case DType::u32:
     case DType::boolean: break;
   }
-  std::abort();  // kernels leave these to the reference
+  std::abort();  // kernels use the reference for other types
 }
 
 Memory make_memory(std::string_view op, const_dnnl_memory_desc_t desc) {
@@ -49,7 +49,7 @@ Memory make_memory(std::string_view op, const_dnnl_memory_desc_t desc) {
 }  // namespace
 
 dnnl_engine_t engine() {
-  // Never destroyed: kernels of threads that outlive main's statics may still hold it.
+  // The engine is never destroyed, because kernels of other threads may outlive static objects.
   static dnnl_engine_t const engine = [] {
     dnnl_engine_t created = nullptr;
     expect(dnnl_engine_create(&created, dnnl_cpu, 0), "the runtime", "a CPU engine");
@@ -290,7 +290,7 @@ void Sequence::run(const CpuArguments& arguments) {
       default: return arguments.scratch + at.index;
     }
   };
-  // The C API takes every array as mutable, and writes to results and scratch only.
+  // The C API takes all arrays as mutable, but writes only to results and scratch memory.
   const auto point = [&](const Memory& memory, const std::byte* data) {
     expect(dnnl_memory_set_data_handle(memory.get(), const_cast<std::byte*>(data)), op_, "an argument's address");
   };

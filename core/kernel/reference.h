@@ -1,4 +1,5 @@
-// Plain kernels on one logical device: the oracle in tests, and the kernels of builds without a kernel library.
+// Reference kernels on one logical device. Tests compare other kernels with them, and builds without a kernel library
+// use them.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +11,7 @@ namespace pmaptrain {
 
 struct Region;
 
-// A row-major array in host memory; the caller keeps it alive.
+// A row-major array in host memory, which the caller owns.
 struct ConstArray {
   const Type* type = nullptr;
   const std::byte* data = nullptr;
@@ -38,16 +39,16 @@ struct Array {
   operator ConstArray() const { return {type, data}; }  // NOLINT: an array reads as a const one
 };
 
-// Operands never overlap results, except that an elementwise op's result may be one of its operands' memory.
+// Operands must not overlap results, except that a result of an elementwise op may use the memory of an operand.
 struct ReferenceCall {
   std::span<const ConstArray> operands;
   std::span<const Array> results;
-  const Region* region = nullptr;    // of an op that carries one
-  std::span<const Type> types = {};  // with a region: of all values of the program
+  const Region* region = nullptr;    // the equation's region, if it has one
+  std::span<const Type> types = {};  // if there is a region: the types of all values of the program
 };
 
-// A collective for one member of its group: the operands of all members in group order (operands[i][m]), its
-// own position among them, and its results.
+// A collective for one member of its group. operands[i][m] is operand i of member m, in group order; `member` is the
+// index of this member, and `results` are its results.
 struct CollectiveCall {
   std::span<const std::span<const ConstArray>> operands;
   std::int64_t member = 0;

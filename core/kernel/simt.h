@@ -1,11 +1,11 @@
-// The dialect of our GPU kernels. nvcc compiles them for a GPU; the host's compiler makes functions of them, which
-// core/kernel/simt_host.h runs thread by thread for tests.
+// The CUDA dialect of our GPU kernels. nvcc compiles them for a GPU. The host's compiler turns them into functions that
+// core/kernel/simt_host.h runs thread by thread in tests.
 //
-// The dialect: `extern "C" __global__` functions of pointers, std::int64_t and double; threadIdx, blockIdx, blockDim
-// and gridDim in one dimension; SHARED(type, name, count) for an array in shared memory, which begins without values;
-// __syncthreads() and __syncthreads_or(). No dynamic shared memory, no atomics, no textures, no assembly. Sums and
-// products are not contracted (nvcc's -fmad=false), so that the four operations and the square root have the bits of
-// the CPU.
+// The dialect consists of `extern "C" __global__` functions with arguments that are pointers, std::int64_t or double;
+// one-dimensional threadIdx, blockIdx, blockDim and gridDim; SHARED(type, name, count), which declares an uninitialized
+// array in shared memory; __syncthreads() and __syncthreads_or(). There is no dynamic shared memory, and there are no
+// atomics, textures or assembly. Products and sums are not contracted (nvcc's -fmad=false), so basic arithmetic and
+// square roots have the same results as on the CPU.
 #pragma once
 
 #if defined(__CUDACC__)

@@ -1,9 +1,9 @@
-// CUDA's built-ins on the host, for tests: a grid runs block by block on the calling thread. The threads of a block are
-// fibers, which change places at barriers only, in an order that the caller chooses: a kernel that forgets a barrier
-// gives other results in another order. Shared memory begins with NaN; threads that wait at different barriers, or
-// at one that another thread of the block never reaches, are an error.
+// CUDA's built-ins on the host, for tests. A grid runs block by block on the calling thread. The threads of a block are
+// fibers, which switch only at barriers, in an order that the caller chooses. A kernel that lacks a barrier gives
+// different results in different orders. Shared memory is filled with NaNs. It is an error if threads of a block wait
+// at different barriers, or if a thread never reaches a barrier at which others wait.
 //
-// To be included by the sources that contain kernels only: it defines macros with CUDA's names.
+// Only sources that contain kernels may include this file, because it defines macros with CUDA's names.
 #pragma once
 
 #include <algorithm>
@@ -41,19 +41,19 @@ struct Dim3 {
   unsigned x = 1, y = 1, z = 1;
 };
 
-// In which order the blocks of a grid, and the threads of a block between two barriers, take their turns.
+// The order in which the blocks of a grid, and the threads of a block between two barriers, run.
 enum class Order : std::uint8_t { forward, reverse, shuffled };
 
 struct Launch {
   Dim3 grid;
-  unsigned threads = 1;  // of a block
+  unsigned threads = 1;  // threads per block
   Order order = Order::forward;
-  unsigned seed = 0;                 // of the shuffled order
-  std::size_t shared_bytes = 48000;  // that a block may have
-  int forgotten_barrier = -1;        // planted: no thread waits at its barrier of this number, from 0
+  unsigned seed = 0;                 // for the shuffled order
+  std::size_t shared_bytes = 48000;  // limit for each block
+  int forgotten_barrier = -1;        // to test the tests: no thread waits at its barrier with this number, from 0
 };
 
-// The numbers 0 to count - 1 in an order.
+// Yields the numbers 0 to count - 1 in the launch's order.
 class Arrangement {
  public:
   Arrangement(const Launch& launch, unsigned salt) : order_(launch.order), random_(launch.seed + salt) {}
@@ -87,7 +87,7 @@ inline void change(Context& from, Context& to) { swapcontext(&from.place, &to.pl
 
 #else
 
-// Keeps the registers that a function must keep on the stack, and changes stacks: no system call, some nanoseconds.
+// Pushes the callee-saved registers and switches stacks. It makes no system call and takes some nanoseconds.
 __attribute__((naked, noinline)) inline void change_stacks(void** /*from*/, void* /*to*/) {
   asm("pushq %rbp\n pushq %rbx\n pushq %r12\n pushq %r13\n pushq %r14\n pushq %r15\n"
       "movq %rsp, (%rdi)\n movq %rsi, %rsp\n"
@@ -98,7 +98,7 @@ struct Context {
   void* stack_pointer = nullptr;
   void prepare(std::byte* stack, std::size_t size, void (*entry)()) {
     void** top = reinterpret_cast<void**>(reinterpret_cast<std::uintptr_t>(stack + size) & ~std::uintptr_t{15});
-    *--top = nullptr;  // where entry() would return to
+    *--top = nullptr;  // the return address of entry()
     *--top = reinterpret_cast<void*>(entry);
     for (int registers = 0; registers < 6; ++registers) *--top = nullptr;
     stack_pointer = top;
@@ -110,20 +110,20 @@ inline void change(Context& from, Context& to) { change_stacks(&from.stack_point
 
 class Block;
 
-// A stack on which one thread of a block runs after another, as long as they do not wait.
+// A stack on which threads of a block run one after another as long as they do not wait.
 struct Fiber {
   static constexpr std::size_t bytes = std::size_t{32} << 10;
   std::unique_ptr<std::byte[]> stack{new std::byte[bytes]};
   Context context;
-  void* fake_stack = nullptr;  // of the address sanitizer
+  void* fake_stack = nullptr;  // for the address sanitizer
 };
 
 struct Thread {
   enum class State : std::uint8_t { ready, waits, done } state = State::ready;
   unsigned index = 0;
   std::unique_ptr<Fiber> fiber;
-  const void* barrier = nullptr;  // at which it waits
-  int barriers = 0;               // that it has come to
+  const void* barrier = nullptr;  // the barrier at which it waits
+  int barriers = 0;               // number of barriers it has reached
   bool vote = false;
 };
 
@@ -153,7 +153,7 @@ class Block {
     if (failure_) std::rethrow_exception(failure_);
   }
 
-  // The array of a SHARED, which `site` stands for.
+  // The memory of a SHARED array, which `site` identifies.
   void* shared(const void* site, std::size_t bytes) {
     for (const auto& [known, offset] : arrays_) {
       if (known == site) return memory_.data() + offset;
@@ -166,7 +166,7 @@ class Block {
     return memory_.data() + offset;
   }
 
-  // Whether any thread of the block has given `vote`.
+  // Waits at a barrier. Returns whether any thread of the block has passed a true `vote`.
   bool barrier(const void* site, bool vote) {
     if (self->barriers++ == launch.forgotten_barrier) return vote;
     self->state = Thread::State::waits;
@@ -178,8 +178,8 @@ class Block {
   }
 
  private:
-  // Lets every thread run that does not wait: one after the other, without coming back in between. Whether any waits
-  // after that.
+  // Runs every thread that does not wait, until it ends or waits. They run one after the other without returning here
+  // in between. Returns whether any thread waits.
   bool turn() {
     order_ = arrangement_.next(static_cast<unsigned>(threads_.size()));
     next_ = 0;
@@ -188,7 +188,7 @@ class Block {
     return waits_ && !failure_;
   }
 
-  // The thread that runs next; null at the end of the turn, or where one has failed.
+  // The thread that runs next; null at the end of the turn, or if a thread has failed.
   Thread* next_ready() {
     while (next_ < order_.size() && !failure_) {
       Thread& thread = threads_[order_[next_++]];
@@ -215,7 +215,7 @@ class Block {
     throw Error("thread " + std::to_string(thread.index) + " " + what);
   }
 
-  // From the caller's stack to this thread's. Comes back when no thread can run.
+  // Switches from the caller's stack to this thread. Returns when no thread can run.
   void begin(Thread& thread) {
     if (thread.fiber == nullptr) thread.fiber = take_fiber();
     self = &thread;
@@ -230,7 +230,7 @@ class Block {
 #endif
   }
 
-  // From this fiber to the thread, or back to the caller where it is null.
+  // Switches from this fiber to `thread`, or to the caller if it is null.
   void go_on(Fiber& fiber, Thread* thread) {
     if (thread != nullptr && thread->fiber == nullptr) thread->fiber = take_fiber();
     if (thread != nullptr) self = thread;
@@ -242,7 +242,7 @@ class Block {
       __sanitizer_start_switch_fiber(&fiber.fake_stack, caller_stack_, caller_bytes_);
     }
     change(fiber.context, to);
-    // On return another block may run, as a thread of which the fiber goes on.
+    // When this fiber continues, it may run a thread of another block.
     now->arrive(fiber.fake_stack);
 #else
     change(fiber.context, to);
@@ -250,7 +250,7 @@ class Block {
   }
 
 #if defined(__SANITIZE_ADDRESS__)
-  // Remembers the stack that a fiber came from if that is the caller's.
+  // Records the stack of the caller, if this fiber was entered from there.
   void arrive(void* fake_stack) {
     const void* stack = nullptr;
     std::size_t bytes = 0;
@@ -261,7 +261,7 @@ class Block {
   }
 #endif
 
-  // Where a fiber begins: it runs one thread after another.
+  // The entry point of a fiber, which runs threads one after another.
   static void run_threads() {
 #if defined(__SANITIZE_ADDRESS__)
     now->arrive(nullptr);
@@ -277,7 +277,8 @@ class Block {
     }
   }
 
-  // Comes back when this fiber has another thread to run: at once, if the next one has no fiber of its own yet.
+  // Ends the current thread. Returns when this fiber has another thread to run: at once, if the next thread has no
+  // fiber yet.
   void end_thread() {
     Thread& ended = *self;
     Thread* const next = next_ready();
@@ -302,7 +303,7 @@ class Block {
     return fiber;
   }
 
-  // Without a thread, for this block and later ones.
+  // Fibers without a thread, for this block and later ones.
   static inline thread_local std::vector<std::unique_ptr<Fiber>> idle_;
 
   const std::function<void()>& body_;
@@ -312,19 +313,19 @@ class Block {
   std::vector<std::pair<const void*, std::size_t>> arrays_;
   std::size_t used_ = 0;
   bool any_ = false;
-  std::vector<unsigned> order_;  // of the threads in this turn
-  std::size_t next_ = 0;         // in it
-  bool waits_ = false;           // whether a thread has come to a barrier in this turn
+  std::vector<unsigned> order_;  // order of the threads in this turn
+  std::size_t next_ = 0;         // index in order_
+  bool waits_ = false;           // whether a thread has reached a barrier in this turn
   std::exception_ptr failure_;
   Context caller_;
 #if defined(__SANITIZE_ADDRESS__)
-  bool is_begun_ = false;  // the next fiber comes from the caller's stack
+  bool is_begun_ = false;  // whether the next fiber is entered from the caller's stack
   const void* caller_stack_ = nullptr;
   std::size_t caller_bytes_ = 0;
 #endif
 };
 
-// Runs `body` once for each thread of a grid. Throws Error, or what `body` throws.
+// Runs `body` once for each thread of a grid. Throws Error, or an exception of `body`.
 inline void launch(const Launch& launch, const std::function<void()>& body) {
   if (launch.threads == 0 || launch.threads > 1024) throw Error("a block has 1 to 1024 threads");
   const Dim3 grid = launch.grid;
@@ -351,7 +352,7 @@ struct ThreadIndex {
 #define blockDim (pmaptrain::simt::Dim3{pmaptrain::simt::Block::now->launch.threads})
 #define gridDim (pmaptrain::simt::Block::now->launch.grid)
 #define __syncthreads() static_cast<void>(__syncthreads_or(false))
-// Each place in the source is a barrier of its own.
+// Each place in the source is a separate barrier.
 #define __syncthreads_or(vote)                                     \
   [](bool simt_vote) {                                             \
     static char site;                                              \

@@ -1,4 +1,4 @@
-// Compiled once for each instruction set; the best one for the CPU is chosen when the program runs.
+// This file is compiled once for each instruction set. At run time, the best version for the CPU is chosen.
 #include "core/kernel/vector_convert.h"
 
 #ifdef PMAPTRAIN_REFERENCE_KERNELS
@@ -19,7 +19,7 @@ void to_bf16(std::size_t n, const float* x, bf16* y) {
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "core/kernel/vector_convert.cpp"
-// foreach_target.h comes first: it includes this file again for each other instruction set.
+// foreach_target.h must come first: it includes this file again for each other instruction set.
 // clang-format off
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>

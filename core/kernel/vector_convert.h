@@ -1,4 +1,5 @@
-// Arrays of bf16 as f32 and back, with the widest vector instructions of the CPU. The bits are those of the class bf16.
+// Converts arrays between bf16 and f32 with the widest vector instructions of the CPU. Results equal those of the class
+// bf16.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Compiled once for each instruction set; the best one for the CPU is chosen when the program runs.
+// This file is compiled once for each instruction set. At run time, the best version for the CPU is chosen.
 #ifndef PMAPTRAIN_REFERENCE_KERNELS
 
 #include "core/kernel/vector_math.h"
@@ -9,7 +9,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "core/kernel/vector_math.cpp"
-// foreach_target.h comes first: it includes this file again for each other instruction set.
+// foreach_target.h must come first: it includes this file again for each other instruction set.
 // clang-format off
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
@@ -22,7 +22,7 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// What the library's functions leave out: arguments beyond their range, and NaN.
+// The Safe... functions add what the library's functions do not handle: arguments beyond their range, and NaN.
 struct SafeExp {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V x) const {
@@ -56,7 +56,7 @@ struct SafeExpm1 {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V x) const {
     const V y = hn::Expm1(d, hn::Max(hn::Min(x, hn::Set(d, 104.0F)), hn::Set(d, -104.0F)));
-    // Near 0 it is x to the last bit, which keeps -0 and numbers too small to be squared.
+    // Near 0 the result rounds to x. Returning x keeps -0, and numbers whose square would underflow.
     const V near_zero = hn::Set(d, 1e-8F);
     return hn::IfThenElse(hn::Or(hn::IsNaN(x), hn::Lt(hn::Abs(x), near_zero)), x, y);
   }
@@ -76,7 +76,7 @@ struct SafeLog1p {
   }
 };
 
-// The library reduces angles up to 39000; beyond, and for what is not finite, the C library does.
+// The library reduces angles up to 39000. Larger and non-finite ones are passed to the C library.
 template <float (*scalar)(float), class D, class V, class F>
 HWY_INLINE V with_far_angles(D d, V x, F near) {
   const V y = near(d, x);
@@ -95,7 +95,7 @@ struct SafeSin {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V x) const {
     const V y = with_far_angles<std::sin>(d, x, [](D tag, V v) HWY_ATTR { return hn::Sin(tag, v); });
-    return hn::IfThenElse(hn::Eq(x, hn::Zero(d)), x, y);  // of -0 too
+    return hn::IfThenElse(hn::Eq(x, hn::Zero(d)), x, y);  // this keeps -0
   }
 };
 
@@ -106,7 +106,7 @@ struct SafeCos {
   }
 };
 
-// c[0] + c[1] x + c[2] x² + ..., with no operation that only some machines have.
+// c[0] + c[1] x + c[2] x² + ..., without FMA, which only some machines have.
 template <class D, class V, class T, std::size_t count>
 HWY_INLINE V polynomial(D d, V x, const T (&c)[count]) {
   V sum = hn::Set(d, c[count - 1]);
@@ -114,8 +114,8 @@ HWY_INLINE V polynomial(D d, V x, const T (&c)[count]) {
   return sum;
 }
 
-// Two least-maximum fits: of erf(x) / x - 1 as a polynomial in x² up to 1 (relative error 1.2e-9 of erf), and beyond of
-// 1 - erf(|x|) in |x| - 2.5 up to 4 (error 1e-8), from where on erf is 1.
+// erf is computed by two minimax polynomials. Up to |x| = 1, one in x² approximates erf(x) / x - 1 (relative error of
+// erf 1.2e-9). Up to 4, one in |x| - 2.5 approximates 1 - erf(|x|) (error 1e-8). Beyond 4, erf rounds to 1.
 struct Erf {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V x) const {
@@ -136,18 +136,18 @@ struct Erf {
   }
 };
 
-// x to the power y, of f32 values as f64: 2^(y log2 |x|), and the sign and the special values of C's pow.
+// x to the power y, for f32 values as f64: 2^(y log2 |x|), with the sign and the special cases of C's pow.
 struct Power {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V x, V y) const {
     const hn::RebindToSigned<D> bits;
     constexpr double infinity = std::numeric_limits<double>::infinity();
     const V zero = hn::Zero(d), one = hn::Set(d, 1.0);
-    // Added to a number well below 2^51 it leaves the nearest whole number in the low bits.
+    // Adding this to a number well below 2^51 puts the nearest integer into the low bits.
     const V rounder = hn::Set(d, 0x1.8p52);
     const auto is_whole = [&](V v) HWY_ATTR { return hn::Eq(hn::Sub(hn::Add(v, rounder), rounder), v); };
 
-    // |x| = 2^k m with m from √½ to √2, and log m = 2 atanh f.
+    // Write |x| = 2^k m with m between √½ and √2. Then log m = 2 atanh f.
     const V size = hn::Abs(x);
     const auto half_root = hn::BitCast(bits, hn::Set(d, 0.70710678118654752));
     const auto k = hn::ShiftRight<52>(hn::Sub(hn::BitCast(bits, size), half_root));
@@ -159,7 +159,7 @@ struct Power {
     log = hn::IfThenElse(hn::Eq(size, zero), hn::Set(d, -infinity), log);
     log = hn::IfThenElse(hn::Eq(size, hn::Set(d, infinity)), size, log);
 
-    // Of 2^(n + r), n goes into the exponent; beyond 200 it is 0 or infinite as f32.
+    // Write the power as 2^(n + r): n is added to the exponent. If |power| > 200, the result is 0 or infinite as f32.
     V power = hn::IfThenZeroElse(hn::Or(hn::Eq(log, zero), hn::Eq(y, zero)), hn::Mul(y, log));
     power = hn::Max(hn::Min(power, hn::Set(d, 200.0)), hn::Set(d, -200.0));
     const V n = hn::Add(power, rounder);
@@ -168,7 +168,7 @@ struct Power {
     const V mantissa = polynomial(d, r, exp);
     V result = hn::BitCast(d, hn::Add(hn::BitCast(bits, mantissa), hn::ShiftLeft<52>(hn::BitCast(bits, n))));
 
-    // A negative x (or -0) makes odd powers negative, and has no broken ones.
+    // If x is negative (or -0), odd powers are negative, and powers that are not integers are undefined.
     const auto negative = hn::Eq(hn::CopySign(one, x), hn::Set(d, -1.0));
     const auto odd = hn::AndNot(is_whole(hn::Mul(y, hn::Set(d, 0.5))), is_whole(y));
     result = hn::IfThenElse(hn::And(negative, odd), hn::Neg(result), result);
@@ -181,7 +181,7 @@ struct Power {
   static constexpr double ln2 = 0.69314718055994531;
 };
 
-// The last elements go through a whole vector too: an element meets the same instructions wherever it lies.
+// The last elements are processed as a full vector, so an element's result does not depend on its position.
 template <class F>
 HWY_INLINE void map(std::size_t n, const float* x, float* y, F f) {
   const hn::ScalableTag<float> d;
@@ -213,7 +213,7 @@ void pow_f32(std::size_t n, const float* x, std::size_t x_step, const float* y, 
   std::fill_n(one_y, lanes, y_step == 0 ? *y : 1.0F);
   const auto power = [&](const float* a, const float* b) HWY_ATTR {
     const auto wide = Power{}(d, hn::PromoteTo(d, hn::LoadU(narrow, a)), hn::PromoteTo(d, hn::LoadU(narrow, b)));
-    // Beyond f32 some conversions give the largest number: its double is infinite.
+    // Some conversions of values beyond f32 return the largest f32. Multiplying that by 2 gives infinity.
     const auto beyond = hn::Ge(hn::Abs(wide), hn::Set(d, 0x1p128));
     const auto scale = hn::IfThenElse(beyond, hn::Set(d, 2.0), hn::Set(d, 1.0));
     return hn::Mul(hn::DemoteTo(narrow, wide), hn::DemoteTo(narrow, scale));
@@ -229,7 +229,7 @@ void pow_f32(std::size_t n, const float* x, std::size_t x_step, const float* y, 
   std::copy_n(one_x, n - i, out + i);
 }
 
-// The sums of `vectors` neighbouring vectors of columns, kept in registers.
+// Sums of `vectors` neighbouring vectors of columns, which are kept in registers.
 template <std::size_t vectors, class D>
 HWY_INLINE void add_columns(D d, std::size_t rows, std::size_t width, const float* x, float* out) {
   const std::size_t lanes = hn::Lanes(d);

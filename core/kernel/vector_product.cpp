@@ -1,4 +1,4 @@
-// Compiled once for each instruction set; the best one for the CPU is chosen when the program runs.
+// This file is compiled once for each instruction set. At run time, the best version for the CPU is chosen.
 #ifndef PMAPTRAIN_REFERENCE_KERNELS
 
 #include "core/kernel/vector_product.h"
@@ -9,13 +9,13 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "core/kernel/vector_product.cpp"
-// foreach_target.h comes first: it includes this file again for each other instruction set.
+// foreach_target.h must come first: it includes this file again for each other instruction set.
 // clang-format off
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 // clang-format on
 
-// Whether the target can pick elements from two vectors at once.
+// Whether the target has an instruction that selects elements from two vectors.
 #undef PMAPTRAIN_HAS_MERGE
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
 #define PMAPTRAIN_HAS_MERGE 1
@@ -33,9 +33,10 @@ using Floats = hn::ScalableTag<float>;
 using Places = hn::ScalableTag<std::int32_t>;
 constexpr std::size_t most_lanes = hn::MaxLanes(Floats());
 
-// As many rows as there are lanes, seen as `width` vectors, hold element f of row `lane` in vector (lane * width + f) /
-// lanes. The table says, for each f, how to collect them: by merging vector 1 into vector 0, vector 2 into that, and so
-// on, where a place from `lanes` on is in the vector that is merged; or where to gather them from.
+// Fills the table for column(). A group of as many rows as a vector has lanes is loaded as `width` vectors. Element f
+// of row `lane` is then in vector (lane * width + f) / lanes. With merge instructions, the table has the indices, for
+// each f, to merge vector 1 into vector 0, vector 2 into the result, and so on; indices from `lanes` on select from the
+// vector that is merged. Otherwise, the table has the offsets of a gather.
 void fill_transposition(std::size_t width, std::vector<std::int32_t>& table) {
   const std::size_t lanes = hn::Lanes(Floats());
 #if PMAPTRAIN_HAS_MERGE
@@ -57,8 +58,8 @@ void fill_row_of_element(std::size_t width, std::vector<std::int32_t>& table) {
   for (std::size_t i = 0; i < width * hn::Lanes(Floats()); ++i) table.push_back(static_cast<std::int32_t>(i / width));
 }
 
-// Element f of each of `lanes` rows of `width` elements, which is a constant where the compiler is to keep the table's
-// vectors in registers.
+// Element f of each row in a group of rows with `width` elements. If `width` is a compile-time constant, the compiler
+// keeps the table's vectors in registers.
 template <class Width, class Table>
 HWY_INLINE hn::Vec<Floats> column(const float* rows, std::size_t f, [[maybe_unused]] Width width, const Table& table) {
   const Floats d;
@@ -75,7 +76,7 @@ HWY_INLINE hn::Vec<Floats> column(const float* rows, std::size_t f, [[maybe_unus
 #endif
 }
 
-// The last rows, followed by zeros.
+// Copies the last rows and appends zeros.
 void pad(std::size_t elements, std::size_t width, const float* x, float* padded) {
   std::fill(std::copy_n(x, elements, padded), padded + most_lanes * width, 0.0F);
 }
@@ -85,7 +86,7 @@ HWY_INLINE void times_with(Width width, const Table& table, std::size_t rows, co
                            const float* bias, float* y) {
   const Floats d;
   const std::size_t lanes = hn::Lanes(d);
-  const hn::Vec<Floats> offset = hn::Set(d, bias == nullptr ? -0.0F : *bias);  // y + -0 is y
+  const hn::Vec<Floats> offset = hn::Set(d, bias == nullptr ? -0.0F : *bias);  // adding -0 does not change y
   const auto product = [&](const float* from) HWY_ATTR {
     hn::Vec<Floats> sum = hn::Zero(d);
     for (std::size_t f = 0; f < width; ++f) {
@@ -130,8 +131,8 @@ void times(std::size_t rows, std::size_t width, const std::int32_t* table, const
   times_with(width, memory, rows, x, w, bias, y);
 }
 
-// Vectors `first` to `first + vectors - 1` of each group of rows, which share a load of g and hide each other's
-// latency. In every lane they meet the g of the row that the lane's element is of.
+// Accumulates the vectors `first` to `first + vectors - 1` of each group of rows. They share one load of g, and hide
+// each other's latency. Each lane is multiplied by the g of its element's row.
 template <std::size_t vectors>
 void weighted_sums(std::size_t groups, std::size_t width, const std::int32_t* rows_of_elements, const float* x,
                    const float* g, float* sums) {
@@ -195,14 +196,15 @@ void weighted_sum(std::size_t rows, std::size_t width, const std::int32_t* table
     pad(rows - whole * lanes, 1, g + whole * lanes, last_g);
     add(1, last, last_g);
   }
-  // Lane by lane the rows' sums of one vector's length of rows; halves are added to halves.
+  // `sums` has one partial sum for each row of a group. Add the second half of them to the first half until one is
+  // left.
   for (std::size_t half = lanes / 2; half > 0; half /= 2) {
     for (std::size_t i = 0; i < half * width; ++i) sums[i] += sums[half * width + i];
   }
   std::copy_n(sums, width, out);
 }
 
-// reduce_contiguous<SumReducer>: `width` accumulators side by side, then halves added to halves.
+// Like reduce_contiguous<SumReducer>: sums `width` accumulators in parallel, then adds halves to halves.
 template <std::size_t width>
 HWY_INLINE void reduce(std::size_t& n, const float*& x, float& total) {
   const hn::CappedTag<float, width> d;

@@ -9,20 +9,20 @@
 
 namespace pmaptrain {
 
-// Matrices of rows of `width` <= widest contiguous elements, which follow each other without a gap. Rows so short do
-// not fill vector registers, so several are computed at a time.
+// Operations on matrices with contiguous rows of `width` <= widest elements. Such short rows do not fill a vector
+// register, so several rows are processed at a time.
 class NarrowRows {
  public:
   static constexpr std::size_t widest = 16;
 
   explicit NarrowRows(std::size_t width);
 
-  // y[r] = ((0 + x[r, 0] w[0]) + x[r, 1] w[1]) + ... + *bias, without a bias where that is null. The bits are the same
-  // on every machine, and a row's do not depend on how many rows there are.
+  // y[r] = ((0 + x[r, 0] w[0]) + x[r, 1] w[1]) + ... + *bias. A null bias is omitted. Results do not depend on the
+  // machine, and the result of a row does not depend on the number of rows.
   void times(std::size_t rows, const float* x, const float* w, const float* bias, float* y) const;
 
-  // out[f] = the sum over rows of x[r, f] g[r]. The order of additions depends on the number of rows, the width and the
-  // length of the CPU's vector registers.
+  // out[f] = the sum over rows r of x[r, f] g[r]. The order of additions depends on the number of rows, the width and
+  // the length of the CPU's vector registers.
   void weighted_sum(std::size_t rows, const float* x, const float* g, float* out) const;
 
  private:
@@ -30,7 +30,8 @@ class NarrowRows {
   std::vector<std::int32_t> transposition_, row_of_element_;  // tables for the CPU's shuffle instructions
 };
 
-// The sum of n elements in SumReducer's order (core/ops/reduce/loops.h), so with its bits.
+// The sum of n elements. It equals the result of SumReducer (core/ops/reduce/loops.h) because it adds in the same
+// order.
 float vector_sum(std::size_t n, const float* x);
 
 }  // namespace pmaptrain

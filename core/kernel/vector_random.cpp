@@ -1,4 +1,4 @@
-// Compiled once for each instruction set; the best one for the CPU is chosen when the program runs.
+// This file is compiled once for each instruction set. At run time, the best version for the CPU is chosen.
 #ifndef PMAPTRAIN_REFERENCE_KERNELS
 
 #include "core/kernel/vector_random.h"
@@ -7,7 +7,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "core/kernel/vector_random.cpp"
-// foreach_target.h comes first: it includes this file again for each other instruction set.
+// foreach_target.h must come first: it includes this file again for each other instruction set.
 // clang-format off
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
@@ -21,7 +21,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 #if HWY_TARGET == HWY_SCALAR
 
-// No lanes, no pairs of them.
+// The scalar target has no pairs of lanes, so it computes one counter at a time.
 void philox(PhiloxKey key, std::size_t n, const std::uint32_t* c0, const std::uint32_t* c1, const std::uint32_t* c2,
             std::uint32_t* first, std::uint32_t* second) {
   for (std::size_t i = 0; i < n; ++i) {
@@ -36,13 +36,13 @@ void philox(PhiloxKey key, std::size_t n, const std::uint32_t* c0, const std::ui
 using Words = hn::ScalableTag<std::uint32_t>;
 using Vector = hn::Vec<Words>;
 
-// Four words of each counter, in the even lanes; odd lanes are unused.
+// Four words of each counter. Only the even lanes are used.
 struct Block {
   Vector c0, c1, c2, c3;
 };
 
-// A round of Philox-4x32 (Salmon et al., 2011). A product of two words takes an even lane and the odd one beside it:
-// its low word stays where it is.
+// One round of Philox-4x32 (Salmon et al., 2011). The product of two even lanes is 64 bits wide: its low word is in the
+// even lane, its high word in the odd lane beside it.
 HWY_INLINE void encipher_round(Vector key0, Vector key1, Block& block) {
   const Words d;
   const Vector product0 = hn::BitCast(d, hn::MulEven(block.c0, hn::Set(d, 0xD2511F53u)));

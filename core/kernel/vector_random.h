@@ -1,5 +1,4 @@
-// Random words with the widest vector instructions of the CPU: those of philox4x32 (core/base/philox.h), bit for
-// bit.
+// Computes philox4x32 (core/base/philox.h) with the widest vector instructions of the CPU, bit for bit.
 #pragma once
 
 #ifndef PMAPTRAIN_REFERENCE_KERNELS

@@ -52,7 +52,7 @@ std::vector<std::int64_t> Mesh::group(std::int64_t device, AxisSet axes) const {
   for (int axis = 0; axis < static_cast<int>(axes_.size()); ++axis) {
     if (axes.contains(axis)) first -= coordinate(device, axis) * stride(axis);
   }
-  // From the innermost axis outwards, what is there so far is repeated along an axis, so that devices stay in order.
+  // From the innermost axis outwards, repeat the devices found so far along each axis, so that they stay in order.
   std::vector<std::int64_t> members = {first};
   members.reserve(static_cast<std::size_t>(group_size(axes)));
   for (int axis = static_cast<int>(axes_.size()); axis-- > 0;) {

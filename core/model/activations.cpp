@@ -8,7 +8,7 @@
 namespace pmaptrain::model {
 namespace {
 
-// Of values that are stored in a narrow type, `function` is computed in the type of the parameters.
+// If values are stored in a narrow type, `function` is computed in the type of the parameters.
 PlannedLayer elementwise(const LayerInput& in, std::function<Value(Builder&, Value)> function) {
   PlannedLayer layer = in.start();
   layer.apply = [function = std::move(function), storage = in.precision.storage](const LayerCall& call, Value x) {

@@ -22,8 +22,9 @@ struct BatchInputs {
 };
 BatchInputs declare_batch(Builder& b, const Model& model, AxisSet axes, std::int64_t rows, bool training);
 
-// What an evaluation uses: the parameters; their moving averages, as state inputs "ema/<parameter>" in place of the
-// parameters; or these divided by the hyper input "ema/correction", a scalar of the model's dtype: 1 - decay^updates.
+// The weights that an evaluation uses: the parameters; their moving averages, as state inputs "ema/<parameter>" in
+// place of the parameters; or the averages divided by the hyper input "ema/correction", a scalar of the model's dtype:
+// 1 - decay^updates.
 enum class Weights { raw, ema, debiased_ema };
 Weights weights_of(const std::optional<spec::EmaSpec>& ema);
 
@@ -34,8 +35,8 @@ Weights weights_of(const std::optional<spec::EmaSpec>& ema);
 Program evaluation_program(const Model& model, const Mesh& mesh, AxisSet axes, std::int64_t rows_per_device,
                            const OpSet& ops, Weights weights = Weights::raw);
 
-// The same of outputs that are computed elsewhere: batch inputs "outputs" and, where metrics need rows,
-// "probabilities", each [rows, output...] of f32. There are no weights and no other inputs of the model.
+// The evaluation of outputs that are computed elsewhere: batch inputs "outputs" and, if metrics need rows,
+// "probabilities", each f32 [rows, output...]. There are no weights and no other inputs of the model.
 Program averaged_evaluation_program(const Model& model, const Mesh& mesh, AxisSet axes, std::int64_t rows_per_device,
                                     const OpSet& ops);
 

@@ -75,7 +75,7 @@ struct LayerInput {
   PlannedLayer start() const {
     return {name, spec::to_string(layer.kind), layer.place, precision.compute, shape, {}, false, {}, {}};
   }
-  // Of a layer that moves or selects elements: under mixed precision these keep their type.
+  // For a layer that moves or selects elements, which keep their type under mixed precision.
   PlannedLayer start_as_given() const {
     PlannedLayer planned = start();
     if (precision.compute != precision.storage) planned.compute = given;

@@ -187,18 +187,18 @@ struct Planner {
       return feature_mean(b, squared_error(b, output, targets));
     });
   }
-  // Of each number of a target, then the mean.
+  // Computed for each number of a target, then averaged.
   PlannedMetric operator()(const metric::RootMeanSquaredError&) const {
     return mean_of_each(name, variances(), squared_error, [](double mean) { return std::sqrt(mean); });
   }
-  // The same in any units.
+  // R2 does not depend on the units.
   PlannedMetric operator()(const metric::R2&) const { return r2(name, numel(model.target.shape)); }
   PlannedMetric operator()(const metric::RocAuc&) const { return no_sums(); }
   PlannedMetric operator()(const metric::ConfusionMatrix&) const { return no_sums(); }
 
  private:
   [[noreturn]] PlannedMetric no_sums() const { throw std::logic_error(name + " is no metric of sums"); }
-  // Of each number of a target, in units of normalised targets: what brings squared errors back to those of targets.
+  // For each number of a target, the factor that converts squared errors from normalised to original units.
   std::vector<double> variances() const {
     if (!model.target_statistics) return std::vector<double>(static_cast<std::size_t>(numel(model.target.shape)), 1.0);
     std::vector<double> squares = model.target_statistics->std;

@@ -31,7 +31,7 @@ class Examples {
   std::size_t predicted(std::size_t example) const {
     return static_cast<std::size_t>(examples_[example][predicted_column]);
   }
-  // Of a class; a single output is the probability of class 1.
+  // The probability of a class; a single output is the probability of class 1.
   float probability(std::size_t example, std::size_t of_class) const {
     const bool single = size_ == first_probability + 1;
     return examples_[example][first_probability + (single ? 0 : of_class)];
@@ -77,7 +77,7 @@ double area_under_curve(const Examples& examples, std::size_t of_class) {
 std::vector<double> roc_auc(const Model& model, const metric::RocAuc& metric, const Examples& examples) {
   std::vector<double> areas;
   for (std::int64_t c = 0; c < model.classes(); ++c) {
-    // Of two classes both have the same pairs, and a single output is the probability of class 1.
+    // With two classes, both have the same pairs. A single output is the probability of class 1.
     areas.push_back(area_under_curve(examples, model.classes() == 2 ? 1 : static_cast<std::size_t>(c)));
   }
   if (metric.average == metric::Average::none) return areas;

@@ -30,11 +30,11 @@ struct RowMeasures {
   std::optional<ConfusionMatrix> confusion;
 };
 
-// From the rows of all examples, one after another, in any order.
+// Computes the measures from the rows of all examples, in any order.
 //
-// roc_auc is that of scikit-learn, exact: the share of pairs of an example of the class and one of another whose
-// probabilities of the class are in the right order; equal ones count half. Of several classes each is compared with
-// the rest. A class that all examples have, or none, has the area NaN, and then the mean over the classes is NaN.
+// roc_auc equals scikit-learn's exactly: the fraction of pairs of an example of the class and one of another class
+// whose probabilities of the class are in the right order; equal ones count half. With several classes, each is
+// compared with the rest. If all examples or none have a class, its area is NaN, and so is the mean over the classes.
 RowMeasures finish_rows(const Model& model, std::span<const float> rows);
 
 }  // namespace pmaptrain::model

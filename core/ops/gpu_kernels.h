@@ -1,17 +1,17 @@
-// The kernels of the ops for GPUs, by name: PMAPTRAIN_GPU_KERNELS(X) is X(base, suffix) for each kernel base_suffix.
-// Their code is in the folders of the ops (gpu.cuh); core/ops/gpu_kernels.cuh includes it all. Most have one kernel for
-// each element type.
+// The GPU kernels of the ops, by name: PMAPTRAIN_GPU_KERNELS(X) expands to X(base, suffix) for each kernel base_suffix.
+// The code is in the folders of the ops (gpu.cuh), and core/ops/gpu_kernels.cuh includes all of it. Most kernels exist
+// for each element type.
 #pragma once
 
 namespace pmaptrain::ops {
-inline constexpr unsigned gpu_threads = 256;  // of a block, where nothing else is said
+inline constexpr unsigned gpu_threads = 256;  // threads per block, unless stated otherwise
 }
 
-// X(name, T) for each numeric element type T, and for those that sums are computed in as they are (bf16 is not).
+// X(name, T) for each numeric element type T, and for each type in which sums can be computed (which excludes bf16).
 #define PMAPTRAIN_ARITHMETIC(X, name) X(name, f32) X(name, f64) X(name, i32) X(name, i64) X(name, u8) X(name, u32)
 #define PMAPTRAIN_NUMBERS(X, name) X(name, bf16) PMAPTRAIN_ARITHMETIC(X, name)
 #define PMAPTRAIN_FLOATING(X, name) X(name, bf16) X(name, f32) X(name, f64)
-// For each size of an element, in bytes, where its type does not matter.
+// For each size of an element in bytes, for kernels that do not depend on the type.
 #define PMAPTRAIN_WORDS(X, name) X(name, b1) X(name, b2) X(name, b4) X(name, b8)
 
 #define PMAPTRAIN_GPU_KERNELS(X)          \

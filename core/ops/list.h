@@ -1,4 +1,4 @@
-// The one list of ops: parser, kernels and tests are made from it. A new op adds its include and its name here.
+// The list of all ops, from which parser, kernels and tests are generated. To add an op, add its include and its name.
 #pragma once
 
 #include "core/ops/argmax/argmax.h"

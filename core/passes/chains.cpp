@@ -20,7 +20,7 @@ bool is_member(const Program& program, const Equation& equation) {
          numel(program.type(equation.results.front())) > 0;
 }
 
-// The most values that a chain reads. A kernel of a GPU has at most some thousand parameters, and then takes seconds to
+// The most values that a chain reads. A GPU kernel may have some thousand parameters, and then takes seconds to
 // compile.
 constexpr std::size_t most_reads = 1536;
 
@@ -186,8 +186,8 @@ class Joiner {
     return known ? *known : has_detour(chains_[d].members, d, c);
   }
 
-  // Searches from chain c upwards, to nodes of level `top` at most. None if the search takes more than a few steps,
-  // because the search downwards may then be shorter.
+  // Searches from chain c upwards, to nodes of level `top` at most. Returns nothing if the search takes more than a few
+  // steps, because the search downwards may then be shorter.
   template <class F>
   std::optional<bool> leads(std::size_t c, std::size_t top, F&& is_goal) {
     constexpr std::int64_t most = 64;

@@ -19,7 +19,7 @@ namespace {
 // A chain of flags and their maximum, as indices of equations.
 struct Flags {
   std::size_t chain = 0, largest = 0;
-  DType dtype = DType::f32;          // of the numbers that replace flags
+  DType dtype = DType::f32;          // type of the numbers that replace the flags
   std::vector<std::size_t> readers;  // the equations that read the maximum
 };
 

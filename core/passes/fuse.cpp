@@ -64,7 +64,7 @@ class Fuser {
   Value source(Value value) const { return flow_.source(value); }
 
   void sink_ends() {
-    // Which equation reads which does not change when an end of a chain moves to another chain, so this is computed
+    // The readers of an equation do not change when a part of a chain moves to another chain, so they are computed
     // once.
     const Lists readers = find_readers();
     for (std::size_t g = 0; g < groups_.size(); ++g) {
@@ -78,8 +78,8 @@ class Fuser {
     }
   }
 
-  // Moves the end of chain g that only chain h reads to h, if that reduces memory traffic. For example, the computation
-  // of an update belongs to its selection, even if its operands were ready earlier.
+  // Moves the part at the end of chain g that only chain h reads to h, if that reduces memory traffic. For example, the
+  // computation of an update moves to the chain that selects it, even if its operands were ready earlier.
   void sink(std::size_t g, std::size_t h, const Lists& readers) {
     Chain &from = groups_[g], &to = groups_[h];
     const bool alike = from.elements == to.elements && from.varying == to.varying && from.elements > 1;

@@ -83,7 +83,8 @@ class LoopHoister {
     return bytes_made <= bytes_freed || (elements_made <= small_elements && elements_made <= elements_read);
   }
 
-  // The results are new values outside; the old ones become parameters of the region.
+  // Moves an equation before the loop. Its results become new values there; the old ones become parameters of the
+  // region.
   void move(Equation equation) {
     for (Value& operand : equation.operands) {
       --reads_[root(operand).id];
@@ -148,7 +149,7 @@ bool hoist_from(Program& program, std::vector<Equation>& equations) {
   return moved;
 }
 
-// Returns whether there was such a const.
+// Removes consts that the region does not read. Returns whether there were any.
 bool remove_unread_consts(Equation& loop) {
   Region& region = loop.regions.front();
   std::unordered_set<std::int32_t> read;

@@ -126,7 +126,7 @@ class Unroller {
     for (std::size_t i = 0; i < carries; ++i) now_[loop.results[i].id] = carried[i];
   }
 
-  // Part k of a slice.
+  // The equation of part k of a slice.
   Value part(const Equation& loop, Value whole, const Type& of, const Type& type, std::int64_t k) {
     ops::Slice slice{std::vector<std::int64_t>(of.shape.size(), 0), of.shape};
     slice.starts.front() = k * type.shape.front();

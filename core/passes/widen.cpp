@@ -12,7 +12,7 @@
 namespace pmaptrain {
 namespace {
 
-// The op with f32 results; none if the op has no such form, or has f32 results already.
+// The op with f32 results; nothing if the op has no such form, or has f32 results already.
 template <class T>
 std::optional<Op> widened_as(const Op& op) {
   const T* const narrow = op.as<T>();
@@ -36,7 +36,7 @@ std::optional<Op> widened(const Op& op) {
   return wide;
 }
 
-// Whether one layer, or its derivative, appended both equations.
+// Whether the same layer, or its derivative, has added both equations.
 bool in_one_scope(const Equation& a, const Equation& b) {
   return a.origin == b.origin || (a.origin && b.origin && a.origin->scope == b.origin->scope);
 }

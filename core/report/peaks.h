@@ -14,7 +14,7 @@ struct Peaks {
   double copy_bytes_per_second = 0;  // bytes read plus bytes written
 };
 
-// The sizes of what is measured on each worker.
+// The sizes of the measurements on each worker.
 struct PeakSizes {
   std::int64_t rows = 0;   // of the matrices
   std::size_t copied = 0;  // bytes

@@ -36,7 +36,7 @@ bool remove_folder(const Directory& directory, const std::string& name, std::str
                    bool (*is_ours)(const std::string&)) {
   if (file_system().unlink_at(directory.fd(), name) == 0 || errno == ENOENT) return true;
   try {
-    const Directory inside = directory.enter(name, false);
+    const Directory inside = directory.open_subdirectory(name, false);
     for (const std::string& entry : inside.names()) {
       if (is_ours(entry) && !inside.remove_quietly(entry)) return false;
     }

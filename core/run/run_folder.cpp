@@ -315,7 +315,7 @@ void RunFolder::continue_old(std::string_view config) {
 
 // A process may have been killed between the commit of a checkpoint, its links, and the removal of others.
 void RunFolder::tidy_checkpoints(const RunFolderOptions::Resumed& resumed) const {
-  const Directory checkpoints = directory_.enter("checkpoints", false);
+  const Directory checkpoints = directory_.open_subdirectory("checkpoints", false);
   for (const std::string& name : checkpoints.names()) {
     if (name.starts_with(".tmp-") || name.starts_with(".old-")) checkpoints.remove_quietly(name);
   }
@@ -385,10 +385,10 @@ void RunFolder::commit_best(std::int64_t step, const std::function<void(const Di
 
 void RunFolder::commit(const std::string& name, const std::function<void(const Directory&)>& fill) const {
   const std::string temporary = ".tmp-" + name, replaced = ".old-" + name;
-  const Directory checkpoints = directory_.enter("checkpoints", true);
+  const Directory checkpoints = directory_.open_subdirectory("checkpoints", true);
   checkpoints.remove(temporary);  // of a process that died
   try {
-    const Directory unfinished = checkpoints.enter(temporary, true);
+    const Directory unfinished = checkpoints.open_subdirectory(temporary, true);
     fill(unfinished);
     unfinished.flush();
     directory_.flush();  // the files that a checkpoint's state refers to are on the disk before it
@@ -409,13 +409,13 @@ void RunFolder::commit(const std::string& name, const std::function<void(const D
 }
 
 void RunFolder::link_checkpoint(const std::string& name, const std::string& checkpoint) const {
-  const Directory checkpoints = directory_.enter("checkpoints", false);
+  const Directory checkpoints = directory_.open_subdirectory("checkpoints", false);
   checkpoints.link(checkpoint, name);
   checkpoints.flush();
 }
 
 void RunFolder::prune_checkpoints(std::int64_t keep) const {
-  const Directory checkpoints = directory_.enter("checkpoints", false);
+  const Directory checkpoints = directory_.open_subdirectory("checkpoints", false);
   const std::string best = checkpoints.target("best");
   const auto remove = [&](const std::string& name) {  // never leaves half a checkpoint under its name
     if (name == best) return;

@@ -31,7 +31,7 @@ struct MemberState {
   std::int64_t steps_skipped = 0;  // steps among them that were not finite and changed nothing
   std::int64_t updates = 0;        // steps among them that changed the parameters
 
-  // What was reported last.
+  // The last reported step and measures.
   std::int64_t logged_step = 0;
   // By split: the last measures when the checkpoint was taken, including the lines that end a run. The summary of a run
   // that ends here may have other measures, because evaluations after the last step follow its checkpoint, and because
@@ -44,7 +44,7 @@ struct MemberState {
   std::optional<Logged> last_step;
   std::optional<EpochEnded> last_epoch;
 
-  // What evaluations decided (Decisions).
+  // Decisions that follow from evaluations (Decisions).
   std::optional<Best> best;
   std::optional<Best> lost_best;  // better than `best`, but its checkpoint could not be written
   struct Waiting {

@@ -21,7 +21,7 @@ std::size_t Arena::allocate(std::size_t size) {
     if (rest > 0) holes_[offset + size] = rest;
     return offset;
   }
-  // A hole at the end grows.
+  // A hole at the end of the range is extended rather than skipped.
   std::size_t offset = end_;
   if (!holes_.empty() && std::prev(holes_.end())->first + std::prev(holes_.end())->second == end_) {
     offset = std::prev(holes_.end())->first;

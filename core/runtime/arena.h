@@ -1,4 +1,4 @@
-// Places in a range of memory that grows as it is needed.
+// A first-fit allocator of offsets in a memory range that grows on demand.
 #pragma once
 
 #include <cstddef>
@@ -6,10 +6,10 @@
 
 namespace pmaptrain {
 
-// First fit. Once the range has no end that can be counted (most_bytes), places mean nothing any more.
+// If the size of the range would exceed most_bytes, it saturates, and the offsets are meaningless from then on.
 class Arena {
  public:
-  // Of every place: a power of two.
+  // Every offset is a multiple of `alignment`, a power of two.
   explicit Arena(std::size_t alignment) : alignment_(alignment) {}
 
   std::size_t allocate(std::size_t size);
@@ -20,7 +20,7 @@ class Arena {
   std::size_t aligned(std::size_t size) const;
 
   std::size_t alignment_;
-  std::map<std::size_t, std::size_t> holes_;  // offset to size, never adjacent
+  std::map<std::size_t, std::size_t> holes_;  // offset to size; no two holes are adjacent
   std::size_t end_ = 0;
 };
 

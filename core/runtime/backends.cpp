@@ -19,12 +19,12 @@ gpu::Platform* replaced = nullptr;
 
 gpu::Platform& the_platform() {
   if (replaced != nullptr) return *replaced;
-  // Never freed: its module stays open until the process ends, and threads of it may run until then.
+  // This is never freed: the module stays open until the process ends, and its threads may run until then.
   static gpu::Platform* const platform = gpu::load_platform({gpu::generate, 0, {}}).release();
   return *platform;
 }
 
-// Plans for the first GPU, and where there is none for one that is known.
+// The platform that plans for the first GPU of this machine or, if there is none, for an H100.
 gpu::Platform& the_planner() {
   if (replaced != nullptr) fail_resource("emulated GPUs plan nothing");
   const auto described = [] {

@@ -1,4 +1,4 @@
-// The one place that knows which backends there are.
+// The only place that lists the backends.
 #pragma once
 
 #include <memory>
@@ -14,28 +14,29 @@
 namespace pmaptrain {
 
 enum class BackendKind { cpu, cuda, reference };
-// As a config has it.
+// The name of a backend in a config.
 std::string_view to_string(BackendKind kind);
 
 inline constexpr BackendKind backend_kinds[] = {BackendKind::cpu, BackendKind::cuda, BackendKind::reference};
-// Those that every machine has.
+// The backends that every machine supports.
 inline constexpr BackendKind host_backends[] = {BackendKind::cpu, BackendKind::reference};
 
-// The reference has one worker and reference kernels.
+// The backend "reference" ignores these options: it has one worker and uses reference kernels.
 struct BackendOptions {
-  std::optional<int> workers = {};             // threads, or GPUs; none: as many as the backend finds good
-  KernelChoice kernels = KernelChoice::best;   // of cpu
-  bool deterministic = false;                  // of cuda: the same bits on any number of GPUs
-  bool tf32 = false;                           // of cuda: operands of products may be rounded to TF32
-  std::optional<std::size_t> gpu_memory = {};  // of cuda: what a plan may use of each GPU; none: all that it has
+  std::optional<int> workers = {};            // threads or GPUs; empty: the backend chooses
+  KernelChoice kernels = KernelChoice::best;  // cpu only
+  bool deterministic = false;                 // cuda only: results do not depend on the number of GPUs
+  bool tf32 = false;                          // cuda only: operands of matrix products may be rounded to TF32
+  // For cuda: the memory that a plan may use on each GPU; empty: all of it.
+  std::optional<std::size_t> gpu_memory = {};
 };
 
 std::unique_ptr<Backend> make_backend(BackendKind kind, const BackendOptions& options = {});
 
-// For tests: what the backend cuda runs on in place of libpmaptrain_cuda.so; null: that module again.
+// For tests: makes the backend "cuda" use `platform` in place of libpmaptrain_cuda.so. Null restores the module.
 void set_gpu_platform(gpu::Platform* platform);
 
-// The GPUs that this process may use; where there is none, why, and what would help (which may be empty).
+// The GPUs that this process may use. If there are none, `none_because` is the reason and `help` a remedy, if known.
 struct Gpus {
   std::vector<gpu::Properties> all;
   std::string none_because, help;

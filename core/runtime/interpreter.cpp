@@ -14,8 +14,8 @@
 namespace pmaptrain {
 namespace {
 
-// When each value that the interpreter holds is freed. Views and what a loop passes in are copies of their own, which
-// live as long as what they are views of.
+// Determines when each value that the interpreter holds is freed. Views, and values passed into a loop, are separate
+// copies here; each lives as long as the value that it views.
 class Lifetimes {
  public:
   explicit Lifetimes(const Program& program) : program_(program), facts_(analyse(program)) {
@@ -24,8 +24,8 @@ class Lifetimes {
     add(program.equations, 0);
   }
 
-  // Calls f(value) for each value whose memory was defined inside of `depth` loops and whose last use is in equation
-  // number `number`, counted as analyse() counts.
+  // Calls f(value) for each value that was defined inside `depth` loops and whose last use is in equation number
+  // `number`, counted as analyse() counts.
   template <class F>
   void for_each_dying(int number, int depth, F&& f) const {
     if (static_cast<std::size_t>(number) >= dying_.size()) return;
@@ -34,7 +34,7 @@ class Lifetimes {
     }
   }
 
-  // The most bytes that are live in one equation.
+  // The peak: the most bytes that are live in one equation.
   std::size_t most_bytes() const {
     std::vector<std::size_t> born(dying_.size());
     for (const std::vector<Value>& values : dying_) {
@@ -77,8 +77,8 @@ class Lifetimes {
 
   const Program& program_;
   const Facts facts_;
-  std::vector<int> depths_;                // by value: of loops around it
-  std::vector<std::vector<Value>> dying_;  // by the number of the equation
+  std::vector<int> depths_;                // by value: number of enclosing loops
+  std::vector<std::vector<Value>> dying_;  // values by the number of the equation that uses them last
 };
 
 class Interpreter {
@@ -97,7 +97,7 @@ class Interpreter {
     Interpreted result;
     result.most_bytes = most_bytes_;
     for (const Output& output : program_.outputs) result.outputs[output.name] = at(output.value);
-    std::unordered_map<std::int32_t, int> left;  // inputs that a value is yet to replace
+    std::unordered_map<std::int32_t, int> left;  // inputs that each value has yet to replace
     for (const Input& input : program_.inputs) {
       if (input.next) ++left[input.next->id];
     }
@@ -124,7 +124,7 @@ class Interpreter {
     most_bytes_ = std::max(most_bytes_, bytes_);
   }
 
-  // The first device that agrees on every axis over which the type varies must hold the same bits.
+  // Throws unless the first device with the same position along all axes that the type varies over has the same bits.
   void check_replicated(const Type& type, const PerDevice& arrays, std::int64_t device) const {
     for (std::int64_t other = 0; other < device; ++other) {
       if (program_.mesh.position(other, type.varying) != program_.mesh.position(device, type.varying)) continue;
@@ -142,8 +142,8 @@ class Interpreter {
     });
   }
 
-  // Frees what the last equation uses too, but for what follows the equations: a loop frees that, and after the last
-  // equation of the program all ends.
+  // Frees values after their last use. Values that the last equation uses are left: a loop frees those of its body, and
+  // after the last equation of the program all values are freed.
   void run(const std::vector<Equation>& equations, int depth = 0) {
     for (const Equation& equation : equations) {
       ++number_;
@@ -250,8 +250,8 @@ class Interpreter {
   const std::int64_t devices_;
   const Lifetimes lifetimes_;
   std::unordered_map<std::int32_t, PerDevice> values_;
-  std::size_t bytes_ = 0, most_bytes_ = 0;  // of values_
-  int number_ = 0;                          // of the equation, as analyse() counts
+  std::size_t bytes_ = 0, most_bytes_ = 0;  // bytes of values_, now and at the peak
+  int number_ = 0;                          // number of the equation, as analyse() counts
 };
 
 }  // namespace

@@ -28,7 +28,7 @@ std::vector<std::byte> bytes_of(Module& module, Handle value, Instance instance)
   return bytes;
 }
 
-std::vector<double> numbers(std::span<const std::byte> bytes, DType dtype) {
+std::vector<double> to_doubles(std::span<const std::byte> bytes, DType dtype) {
   return dispatch(dtype, [&]<class T>() {
     std::vector<double> elements(bytes.size() / sizeof(T));
     for (std::size_t i = 0; i < elements.size(); ++i) {
@@ -40,11 +40,11 @@ std::vector<double> numbers(std::span<const std::byte> bytes, DType dtype) {
   });
 }
 
-std::vector<double> numbers(Module& module, Handle value, Instance instance) {
-  return numbers(bytes_of(module, value, instance), module.type(value).dtype);
+std::vector<double> to_doubles(Module& module, Handle value, Instance instance) {
+  return to_doubles(bytes_of(module, value, instance), module.type(value).dtype);
 }
 
-double scalar(Module& module, Handle value, Instance instance) { return numbers(module, value, instance).front(); }
+double scalar(Module& module, Handle value, Instance instance) { return to_doubles(module, value, instance).front(); }
 
 SlicedReader::SlicedReader(Module& module) : module_(module), slice_(slice_size(module, most_bytes)) {}
 

@@ -12,9 +12,9 @@
 namespace pmaptrain::train {
 
 // Converts the elements of a value of any element type.
-std::vector<double> numbers(std::span<const std::byte> bytes, DType dtype);
+std::vector<double> to_doubles(std::span<const std::byte> bytes, DType dtype);
 // The elements of a module's value on one device of a member.
-std::vector<double> numbers(Module& module, Handle value, Instance instance = 0);
+std::vector<double> to_doubles(Module& module, Handle value, Instance instance = 0);
 // The element of a scalar.
 double scalar(Module& module, Handle value, Instance instance = 0);
 

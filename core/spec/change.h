@@ -1,7 +1,7 @@
 // Changes of a run's numbers from one of its steps on: `run RUN --resume --change KEY=VALUE`.
 //
-// What may change is what the members of an ensemble may have different values of: numbers that are inputs of programs.
-// optimizer.learning_rate may also change as a whole, from a number to a schedule and back.
+// The numbers that may change are those in which members of an ensemble may differ: inputs of programs. In addition,
+// optimizer.learning_rate may change as a whole, from a number to a schedule and back.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ bool is_of_rate(const Change& change);
 // Whether it gives the learning rate a schedule, which counts from there on.
 bool begins_schedule(const Change& change);
 
-// KEY=VALUE, and what has it, for messages: the option, or a record.
+// KEY=VALUE, and its source for messages: the option, or a record.
 struct ChangeText {
   std::string text, source = "--change";
 };
@@ -48,7 +48,7 @@ std::string change_for(const ChangedKey& changed, const Loaded& loaded);
 
 // The section x-changes of a run's config.yaml, which records its changes. Empty without any.
 std::string print_changes(std::span<const Change> changes);
-// What the section of a parsed config has; nothing for another section of this name.
+// The changes in the section of a parsed config; empty for an unrelated section of this name.
 std::vector<Change> recorded_changes(const Node& config);
 
 }  // namespace pmaptrain::spec

@@ -18,20 +18,20 @@ struct Duration {
 };
 using Interval = std::optional<Duration>;  // none: never
 
-// Of memory.
+// An amount of memory.
 struct MemorySize {
   std::size_t bytes = 0;
 };
 
 // Whether a duration is of time, not of steps.
 bool is_time(const Duration& duration);
-// Of a duration of time.
+// Only for a duration in units of time.
 double seconds_of(const Duration& duration);
 
-// What is better: a smaller or a larger value.
+// Whether smaller or larger values of a measure are better.
 enum class Mode { min, max };
 std::string to_string(Mode mode);
-// Of a measure whose config does not say it: max for those that are better when larger, as accuracy is.
+// The default for a measure: max if larger values are better, as for accuracy.
 Mode mode_of(const std::string& metric);
 // The mode of what selects by a metric: as its section says, else by the metric.
 template <class Section>
@@ -39,7 +39,7 @@ Mode mode_of(const Section& section) {
   return section.mode.value_or(mode_of(section.metric));
 }
 
-// A name of parameters, in which each * stands for any characters.
+// A pattern for names of parameters; each * matches any characters.
 struct Pattern {
   std::string text;
   Place place = {};

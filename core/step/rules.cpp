@@ -38,11 +38,10 @@ void add_decay(std::vector<Number>& out, const std::string& name, double decay, 
 
 // 1 - decay^step as a scalar of `dtype`, from log decay.
 //
-// As exp(step · log decay) in double: log decay is rounded once, so the power's relative error is about
-// step · |log decay| · 1e-16, small wherever the power is not already negligible, and 1 - power keeps some thirteen
-// digits at the first step of decay 0.999, where f32 would keep five. It depends on the step count only, so a resumed
-// run needs no further state.
-// A decay of 0 has the logarithm -∞ and the power 0.
+// The power is exp(step · log decay) in double. log decay is rounded once, so the power's relative error is about step
+// · |log decay| · 1e-16, which is small unless the power is negligible. 1 - power keeps some thirteen digits at the
+// first step with decay 0.999, where f32 would keep five. It depends only on the step count, so a resumed run needs no
+// further state. A decay of 0 has the logarithm -∞ and the power 0.
 Value bias_correction(Builder& b, Value log_decay, Value step, DType dtype) {
   const Value power = b.emit(ops::Exp{}, {mul(b, cast(b, step, DType::f64), log_decay)});
   return cast(b, sub(b, b.constant(DType::f64, 1.0), power), dtype);

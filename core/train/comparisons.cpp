@@ -39,7 +39,7 @@ std::vector<Comparison> initial_comparisons(const Setup& setup, std::int64_t mem
   std::optional<InitialValues> values;  // opened only if there is something to compare
   const auto initial = [&](const std::string& name) {
     if (!values) values.emplace(setup.model, spec.model, spec.seed, setup.membership(member));
-    return numbers(values->of(*find_parameter(setup.model, name)), setup.model.dtype);
+    return to_doubles(values->of(*find_parameter(setup.model, name)), setup.model.dtype);
   };
   for (const auto& [name, tensor] : spec.model.initial_values) {
     Comparison& comparison = comparisons.emplace_back();
@@ -59,7 +59,7 @@ std::vector<Comparison> initial_comparisons(const Setup& setup, std::int64_t mem
 
 void add_learned(std::vector<Comparison>& comparisons, Module& module, std::int64_t member) {
   for (Comparison& comparison : comparisons) {
-    comparison.learned = numbers(module, module.input(comparison.parameter), {0, member});
+    comparison.learned = to_doubles(module, module.input(comparison.parameter), {0, member});
   }
 }
 

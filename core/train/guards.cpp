@@ -35,7 +35,7 @@ std::string Guards::skipped_steps() const {
   return (skipped == 1 ? "1 step was" : with_commas(skipped) + " steps were") + skipped_why(setup_.model.weighted);
 }
 
-// The count of updates tells which step was the first bad one, whatever the number of steps since.
+// The number of updates identifies the first bad step, however many steps have run since.
 bool Guards::check_finite(bool replays) {
   if (finite() || stop()) return false;
   const std::int64_t good = updates() + steps_skipped();

@@ -70,7 +70,7 @@ Measures LiveMeasures::medians() const {
     std::vector<std::vector<double>> means;
     for (const Handle mean : means_) {
       const std::size_t size = module_.slice_bytes(mean);
-      means.push_back(numbers(rest.first(size), module_.type(mean).dtype));
+      means.push_back(to_doubles(rest.first(size), module_.type(mean).dtype));
       rest = rest.subspan(size);
     }
     of_members.push_back(model::finish_measures(setup_.model, means));

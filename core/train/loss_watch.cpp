@@ -14,21 +14,22 @@ LossWatch::LossWatch(const Setup& setup, Module& module, std::int64_t member)
 void LossWatch::restore(const MemberState& state, std::int64_t step) {
   if (!spike_) return;
   if (!state.loss_sums) {  // nothing was watched before
-    line_ = step;
-    at_line_ = of_epoch();
+    last_logged_step_ = step;
+    sums_at_log_ = of_epoch();
     return;
   }
   const LossSums& sums = *state.loss_sums;
   spike_.emplace(setup_.spec().train.loss_spike->factor, setup_.timetable.spike_window, sums.means);
-  line_ = sums.line;
-  at_line_ = {sums.loss_at_line, sums.examples_at_line};
-  ended_ = {sums.loss_ended, sums.examples_ended};
+  last_logged_step_ = sums.line;
+  sums_at_log_ = {sums.loss_at_line, sums.examples_at_line};
+  ended_epochs_ = {sums.loss_ended, sums.examples_ended};
 }
 
 void LossWatch::save(MemberState& state) const {
   state.loss_sums.reset();
   if (!spike_) return;
-  state.loss_sums = LossSums{spike_->means(), line_, at_line_.loss, at_line_.examples, ended_.loss, ended_.examples};
+  state.loss_sums = LossSums{spike_->means(),       last_logged_step_,  sums_at_log_.loss,
+                             sums_at_log_.examples, ended_epochs_.loss, ended_epochs_.examples};
 }
 
 LossWatch::Sums LossWatch::of_epoch() const {
@@ -43,12 +44,12 @@ LossWatch::Sums LossWatch::of_epoch() const {
 std::optional<std::string> LossWatch::logged(std::int64_t step) {
   if (!spike_) return std::nullopt;
   const Sums now = of_epoch();
-  const double examples = ended_.examples + now.examples - at_line_.examples;
-  const double loss = ended_.loss + now.loss - at_line_.loss;
-  const LossMean mean{line_, step, loss / examples};
-  line_ = step;
-  at_line_ = now;
-  ended_ = {};
+  const double examples = ended_epochs_.examples + now.examples - sums_at_log_.examples;
+  const double loss = ended_epochs_.loss + now.loss - sums_at_log_.loss;
+  const LossMean mean{last_logged_step_, step, loss / examples};
+  last_logged_step_ = step;
+  sums_at_log_ = now;
+  ended_epochs_ = {};
   if (!(examples > 0)) return std::nullopt;  // every step since then was skipped
   return spike_->observe(mean);
 }
@@ -56,9 +57,9 @@ std::optional<std::string> LossWatch::logged(std::int64_t step) {
 void LossWatch::epoch_ends() {
   if (!spike_) return;
   const Sums now = of_epoch();
-  ended_.loss += now.loss - at_line_.loss;
-  ended_.examples += now.examples - at_line_.examples;
-  at_line_ = {};
+  ended_epochs_.loss += now.loss - sums_at_log_.loss;
+  ended_epochs_.examples += now.examples - sums_at_log_.examples;
+  sums_at_log_ = {};
 }
 
 }  // namespace pmaptrain::train

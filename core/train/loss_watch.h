@@ -36,9 +36,9 @@ class LossWatch {
   Module& module_;
   std::int64_t member_;
   std::optional<LossSpike> spike_;
-  std::int64_t line_ = 0;  // the step of the last line
-  Sums at_line_;           // of the epoch, at the last line
-  Sums ended_;             // of the epochs that ended since
+  std::int64_t last_logged_step_ = 0;
+  Sums sums_at_log_;   // sums of the current epoch at that step
+  Sums ended_epochs_;  // sums since that step of epochs that have ended
 };
 
 }  // namespace pmaptrain::train

@@ -29,7 +29,7 @@ struct MemberRun {
   LossWatch loss_watch;
   Decisions decisions;
   std::int64_t evaluated_at = -1;
-  // As in MemberState, and the step after which the member was found to be finished.
+  // See MemberState; and the step after which the member was found to be finished.
   std::string finished, finished_why;
   std::int64_t finished_at = 0;
   bool left_behind = false;

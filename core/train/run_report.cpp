@@ -227,7 +227,7 @@ Logged RunReport::logged(std::int64_t step, std::int64_t member) const {
   event.epoch = epoch_of(step);
   std::vector<std::vector<double>> means;
   for (std::size_t mean : setup_.roles.means) {
-    means.push_back(numbers(module_, module_.output(train_entry, mean), {0, member}));
+    means.push_back(to_doubles(module_, module_.output(train_entry, mean), {0, member}));
   }
   event.measures = model::finish_measures(setup_.model, means);
   event.learning_rate = output(setup_.roles.used_learning_rate, member);
@@ -308,7 +308,9 @@ void RunReport::end_epoch(std::int64_t step, std::span<const std::int64_t> membe
 
 // If every step was skipped there are no examples, and so no means.
 EpochEnded RunReport::epoch(std::int64_t step, std::int64_t member) const {
-  const auto sums = [&](std::size_t input) { return numbers(module_, module_.input(train_entry, input), {0, member}); };
+  const auto sums = [&](std::size_t input) {
+    return to_doubles(module_, module_.input(train_entry, input), {0, member});
+  };
   const double examples = sums(setup_.roles.epoch_examples).front();
   EpochEnded event;
   event.member = setup_.member_number(member);

@@ -134,7 +134,7 @@ class Session::Impl {
     }
   }
 
-  // What follows a step, in this order: log, end of the epoch, evaluation and what it decides, checkpoint.
+  // The work after a step, in this order: log, end of the epoch, evaluation and its decisions, checkpoint.
   void after_step() {
     // Asked once, so that the step which turns out to be the last is treated as the last throughout.
     stopping_ = is_to_stop();
@@ -465,7 +465,7 @@ class Session::Impl {
   const Setup& setup_;
   const SessionOptions options_;
   Timetable timetable_;
-  std::int64_t steps_ = 0;  // to run: those of the duration, or fewer by max_steps
+  std::int64_t steps_ = 0;  // number of steps to run: from the duration, or fewer because of max_steps
   RunFolder folder_;
   bool private_copies_ = false;
 

@@ -39,7 +39,7 @@ struct SessionOptions {
 // replaced or continued is locked. The folder is not changed before run().
 class Session {
  public:
-  // `setup` outlives this. Throws Error for what prevents a run.
+  // `setup` must outlive the session. Throws Error if the run cannot begin.
   Session(const Setup& setup, SessionOptions options);
   ~Session();
   Session(const Session&) = delete;

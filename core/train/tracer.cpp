@@ -45,7 +45,7 @@ Ticket Tracer::submit(std::int64_t step, int slot, std::span<const std::int64_t>
   TracedStep& traced = steps_.emplace_back();
   traced.step = step;
   const Ticket ticket = module_.submit_traced(train_entry, slot, members, traced.trace);
-  module_.wait(ticket);  // else the step would end with the next one
+  module_.wait(ticket);  // otherwise the step's span would end with the next step
   for (const auto& spans : traced.trace.workers) spans_ += spans.size();
   full_ = spans_ > most_spans;
   return ticket;

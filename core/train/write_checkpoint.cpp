@@ -20,7 +20,7 @@ std::string list_of(const std::vector<double>& numbers) {
   return "[" + join(items, ", ") + "]";
 }
 
-// What a program that reads only the parameters must know: the numbers that convert outputs to targets.
+// Numbers that readers of the parameters need: those that convert outputs to targets.
 std::map<std::string, std::string> metadata_of(const RunState& state) {
   const auto& targets = state.encoding.targets;
   if (!targets) return {};

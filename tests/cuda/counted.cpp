@@ -87,28 +87,28 @@ class CountedDevice final : public gpu::Device {
     while (calls_ - done_ > most && !counts_.most_in_flight.compare_exchange_weak(most, calls_ - done_)) continue;
     device_->replay_calls(graph, first, count);
   }
-  gpu::Mark mark(gpu::Stream stream) override {
-    const gpu::Mark mark = device_->mark(stream);
-    if (stream == gpu::Stream::compute) calls_at_[mark.number] = calls_;
-    return mark;
+  gpu::Event record_event(gpu::Stream stream) override {
+    const gpu::Event event = device_->record_event(stream);
+    if (stream == gpu::Stream::compute) calls_at_[event.number] = calls_;
+    return event;
   }
-  bool poll(gpu::Mark mark) override {
-    const bool is_done = device_->poll(mark);
-    if (is_done) know_done(mark);
+  bool poll(gpu::Event event) override {
+    const bool is_done = device_->poll(event);
+    if (is_done) know_done(event);
     return is_done;
   }
-  void wait(gpu::Mark mark) override {
-    device_->wait(mark);
-    know_done(mark);
+  void wait(gpu::Event event) override {
+    device_->wait(event);
+    know_done(event);
   }
-  void follow(gpu::Mark mark, gpu::Stream stream) override {
+  void wait_event(gpu::Event event, gpu::Stream stream) override {
     const std::string call = "follow on " + name_of(stream);
     counts_.queue(call);
-    if (call != counts_.forgotten) device_->follow(mark, stream);
+    if (call != counts_.forgotten) device_->wait_event(event, stream);
   }
-  gpu::Communicator join(int key, std::span<const int> ranks) override {
+  gpu::Communicator create_communicator(int key, std::span<const int> ranks) override {
     ++counts_.communicators;
-    return device_->join(key, ranks);
+    return device_->create_communicator(key, ranks);
   }
   void barrier(int devices) override {
     ++counts_.barriers;
@@ -122,8 +122,8 @@ class CountedDevice final : public gpu::Device {
   }
 
  private:
-  void know_done(gpu::Mark mark) {
-    const auto found = calls_at_.find(mark.number);
+  void know_done(gpu::Event event) {
+    const auto found = calls_at_.find(event.number);
     if (found == calls_at_.end()) return;
     done_ = std::max(done_, found->second);
     calls_at_.erase(calls_at_.begin(), std::next(found));
@@ -134,7 +134,7 @@ class CountedDevice final : public gpu::Device {
   CallCounts& counts_;
   bool next_is_before_ = false;
   int calls_ = 0, done_ = 0;              // of graphs
-  std::map<std::int64_t, int> calls_at_;  // by mark
+  std::map<std::int64_t, int> calls_at_;  // by event
 };
 
 class CountedPlatform final : public gpu::Platform {

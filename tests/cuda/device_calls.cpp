@@ -32,7 +32,7 @@ struct Board {
   }
   Bytes values() {
     device->copy(Stream::compute, host, memory, {size});
-    device->wait(device->mark(Stream::compute));
+    device->wait(device->record_event(Stream::compute));
     return {host, host + size};
   }
 

@@ -83,7 +83,7 @@ struct Exchange {
   std::vector<T> result() {
     device.order(Stream::communicate, Stream::compute);
     device.copy(Stream::compute, host, to, {result_bytes});
-    device.wait(device.mark(Stream::compute));
+    device.wait(device.record_event(Stream::compute));
     const T* const values = reinterpret_cast<const T*>(host);
     return {values, values + result_bytes / sizeof(T)};
   }
@@ -101,12 +101,12 @@ TEST_CASE("all_gather has the ranks' values by rank, in place too", "[cuda]") {
   const auto platform = test::make_emulated({.devices = 4});
   std::vector<std::vector<std::int32_t>> gathered(4), odd(4);
   const auto failures = on_threads(*platform, [&](gpu::Device& device, int number) {
-    const auto group = device.join(0, all);
+    const auto group = device.create_communicator(0, all);
     Exchange<std::int32_t> one(device, 4, {number, 10 * number}, 8);
     device.collective(Stream::communicate, group, Collective::all_gather, DType::i32, one.to, one.from, one.bytes);
     gathered[static_cast<std::size_t>(number)] = one.result();
 
-    const auto some = device.join(1, number % 2 == 0 ? std::array{2, 0} : std::array{1, 3});
+    const auto some = device.create_communicator(1, number % 2 == 0 ? std::array{2, 0} : std::array{1, 3});
     Exchange<std::int32_t> two(device, 4, {number, number}, 2);
     const std::size_t mine = number == 2 || number == 1 ? 0 : 4;
     device.collective(Stream::communicate, some, Collective::all_gather, DType::i32, two.from, two.from + mine, 4);
@@ -123,7 +123,7 @@ std::vector<std::vector<T>> summed(DType dtype, const std::vector<T>& by_rank, u
   const auto platform = test::make_emulated({.devices = 4, .seed = seed});
   std::vector<std::vector<T>> sums(4);
   const auto failures = on_threads(*platform, [&](gpu::Device& device, int number) {
-    const auto group = device.join(0, all);
+    const auto group = device.create_communicator(0, all);
     Exchange<T> exchange(device, 4, {by_rank[static_cast<std::size_t>(number)]}, 1);
     exchange.to = exchange.from;
     device.collective(Stream::communicate, group, Collective::all_reduce_sum, dtype, exchange.to, exchange.from,
@@ -152,7 +152,7 @@ TEST_CASE("a collective orders what one rank did before it and another does afte
   const auto platform = test::make_emulated({.devices = 2});
   const auto failures = on_threads(*platform, [&](gpu::Device& device, int number) {
     const std::array both{0, 1};
-    const auto group = device.join(0, both);
+    const auto group = device.create_communicator(0, both);
     Exchange<float> exchange(device, 2, {1}, 2);
     const auto gather = [&](Stream stream) {
       device.collective(stream, group, Collective::all_gather, DType::f32, exchange.to, exchange.from, 4);
@@ -172,7 +172,7 @@ std::vector<std::string> told(const test::Emulation& options,
                               const std::function<void(gpu::Device&, gpu::Communicator, Exchange<float>&, int)>& call) {
   const auto platform = test::make_emulated(options);
   return on_threads(*platform, [&](gpu::Device& device, int number) {
-    const auto group = device.join(0, std::span(all).first(static_cast<std::size_t>(options.devices)));
+    const auto group = device.create_communicator(0, std::span(all).first(static_cast<std::size_t>(options.devices)));
     Exchange<float> exchange(device, options.devices, std::vector<float>(8), 32);
     call(device, group, exchange, number);
   });
@@ -207,7 +207,7 @@ TEST_CASE("a rank that is lost is named, and abort() ends its wait", "[cuda]") {
   std::array<std::atomic<gpu::Device*>, 3> open{};
   const auto failures = on_threads(*platform, [&](gpu::Device& device, int number) {
     open[static_cast<std::size_t>(number)] = &device;
-    const auto group = device.join(0, std::span(all).first(3));
+    const auto group = device.create_communicator(0, std::span(all).first(3));
     Exchange<float> exchange(device, 3, {1}, 3);
     const auto gather = [&] {
       device.collective(Stream::communicate, group, Collective::all_gather, DType::f32, exchange.to, exchange.from, 4);
@@ -232,7 +232,7 @@ TEST_CASE("ranks that take communicators in different orders are told where the 
   const auto platform = test::make_emulated({.devices = 2, .patience = 200ms});
   const std::array both{0, 1};
   const auto failures = on_threads(*platform, [&](gpu::Device& device, int number) {
-    std::array groups{device.join(0, both), device.join(1, both)};
+    std::array groups{device.create_communicator(0, both), device.create_communicator(1, both)};
     if (number == 1) std::swap(groups[0], groups[1]);
     Exchange<float> exchange(device, 2, {1}, 2);
     for (const auto group : groups) {
@@ -254,7 +254,7 @@ TEST_CASE("an abort wakes a rank that waits, and nothing runs on its device any 
     });
     const std::array both{0, 1};
     try {
-      device.join(0, both);
+      device.create_communicator(0, both);
     } catch (const Error&) {
       device.allocate(1);
     }
@@ -266,13 +266,13 @@ TEST_CASE("a communicator has each rank once, and the device that joins among th
   const auto platform = test::make_emulated({.devices = 2, .patience = 50ms});
   const auto device = platform->open(0);
   const auto refused = [&](const std::vector<int>& ranks) {
-    return test::refusal([&] { device->join(0, ranks); }, ExitStatus::failed);
+    return test::refusal([&] { device->create_communicator(0, ranks); }, ExitStatus::failed);
   };
   CHECK(contains(refused({0, 1, 0}), "device 0 cannot join communicator {0,1,0}: rank 0 is in it twice"));
   CHECK(contains(refused({1}), "device 0 cannot join communicator {1}: it is not one of the ranks"));
   CHECK(contains(refused({0, 2}), "device 0 cannot join communicator {0,2}: there is no device 2"));
   CHECK(contains(refused({0, 1}), "rank 1 did not come to join 1 of communicator {0,1}"));
-  const auto alone = device->join(0, std::array{0});
+  const auto alone = device->create_communicator(0, std::array{0});
   std::byte* const memory = device->allocate(8);
   device->collective(Stream::communicate, alone, Collective::all_reduce_sum, DType::f32, memory, memory, 8);
   CHECK(contains(test::refusal(
@@ -289,7 +289,7 @@ TEST_CASE("a collective is captured, and its ranks meet when they replay it", "[
   std::vector<std::vector<float>> sums(2);
   const auto failures = on_threads(*platform, [&](gpu::Device& device, int number) {
     const std::array both{0, 1};
-    const auto group = device.join(0, both);
+    const auto group = device.create_communicator(0, both);
     Exchange<float> exchange(device, 2, {1.0F + static_cast<float>(number)}, 1);
     const auto graph = device.capture([&] {
       device.order(Stream::compute, Stream::communicate);
@@ -312,7 +312,7 @@ TEST_CASE("a call that may wait for other devices needs an order on the host wit
       {"capture()", [](gpu::Device& device) { device.capture([] {}); }},
       {"allocate()", [](gpu::Device& device) { device.allocate(1); }},
       {"pinned()", [](gpu::Device& device) { device.pinned(1); }},
-      {"join()", [](gpu::Device& device) { device.join(1, std::array{0}); }},
+      {"create_communicator()", [](gpu::Device& device) { device.create_communicator(1, std::array{0}); }},
   };
   for (const auto& [name, call] : alone) {
     // Around the call of device 0 there are two collectives; the other one makes these alone.
@@ -332,7 +332,7 @@ TEST_CASE("a call that may wait for other devices needs an order on the host wit
       return failures[0] + failures[1];
     };
     const Calls nothing = [](gpu::Device&) {}, meet = [](gpu::Device&device) { device.barrier(2); },
-                wait = [](gpu::Device&device) { device.wait(device.mark(Stream::communicate)); };
+                wait = [](gpu::Device&device) { device.wait(device.record_event(Stream::communicate)); };
     INFO(name);
     CHECK(text(meet, meet).empty());
     CHECK(text(wait, meet).empty());
@@ -351,12 +351,12 @@ TEST_CASE("a device ends when the host knows that all collectives are done, and 
     std::barrier step(3);
     const auto failures = on_threads_ending(*platform, [&](std::unique_ptr<gpu::Device> device, int number) {
       const std::array others{1, 2};
-      const auto group = number == 0 ? gpu::Communicator{} : device->join(0, others);
+      const auto group = number == 0 ? gpu::Communicator{} : device->create_communicator(0, others);
       Exchange<float> exchange(*device, 3, {1}, 2);
       const auto gather = [&] {
         device->collective(Stream::communicate, group, Collective::all_gather, DType::f32, exchange.to, exchange.from,
                            4);
-        if (waits) device->wait(device->mark(Stream::communicate));
+        if (waits) device->wait(device->record_event(Stream::communicate));
       };
       if (number > 0) gather();
       step.arrive_and_wait();
@@ -379,10 +379,10 @@ TEST_CASE("no module begins, ends or runs collectives while another one may have
     std::barrier step(2);
     std::string failure;
     on_threads_ending(*platform, [&](std::unique_ptr<gpu::Device> device, int number) {
-      const auto group = device->join(0, std::array{0, 1});
+      const auto group = device->create_communicator(0, std::array{0, 1});
       Exchange<float> exchange(*device, 2, {1}, 2);
       device->collective(Stream::communicate, group, Collective::all_gather, DType::f32, exchange.to, exchange.from, 4);
-      if (waits) device->wait(device->mark(Stream::communicate));
+      if (waits) device->wait(device->record_event(Stream::communicate));
       step.arrive_and_wait();
       try {
         if (number == 0) other(*platform);
@@ -407,7 +407,7 @@ TEST_CASE("after a failure a device ends when all ranks have ended their collect
     const auto platform = test::make_emulated({.devices = 2});
     std::barrier step(2);
     on_threads_ending(*platform, [&](std::unique_ptr<gpu::Device> device, int number) {
-      device->join(0, std::array{0, 1});
+      device->create_communicator(0, std::array{0, 1});
       step.arrive_and_wait();
       if (number == 0 || waits) device->abort("a kernel has failed");
       step.arrive_and_wait();

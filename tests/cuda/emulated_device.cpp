@@ -206,8 +206,8 @@ void EmulatedDevice::reduce(Stream stream, Reduction reduce, DType dtype, std::b
   issue(std::move(work));
 }
 
-gpu::Communicator EmulatedDevice::join(int key, std::span<const int> ranks) {
-  enter_alone("join()");
+gpu::Communicator EmulatedDevice::create_communicator(int key, std::span<const int> ranks) {
+  enter_alone("create_communicator()");
   communicators_.push_back(module_.rendezvous.join(number_, key, ranks));
   return {static_cast<int>(std::ssize(communicators_)) - 1};
 }
@@ -372,47 +372,47 @@ void EmulatedDevice::replay_calls(gpu::Graph graph, int first, int count) {
   }
 }
 
-gpu::Mark EmulatedDevice::mark(Stream stream) {
-  enter_outside_capture("mark()");
-  marks_.emplace(next_mark_, clocks_[lane_of(stream, false)]);
-  return {next_mark_++};
+gpu::Event EmulatedDevice::record_event(Stream stream) {
+  enter_outside_capture("record_event()");
+  events_.emplace(next_event_, clocks_[lane_of(stream, false)]);
+  return {next_event_++};
 }
 
-bool EmulatedDevice::poll(gpu::Mark mark) {
+bool EmulatedDevice::poll(gpu::Event event) {
   enter_outside_capture("poll()");
   // A device may take its time.
-  if (marks_.contains(mark.number) && random_() % 2 == 0) return false;
-  host_knows(mark);
+  if (events_.contains(event.number) && random_() % 2 == 0) return false;
+  host_knows(event);
   return true;
 }
 
-void EmulatedDevice::wait(gpu::Mark mark) {
+void EmulatedDevice::wait(gpu::Event event) {
   enter_outside_capture("wait()");
-  host_knows(mark);
+  host_knows(event);
 }
 
-void EmulatedDevice::check_known(gpu::Mark mark) const {
-  if (mark.number < 0 || mark.number >= next_mark_) {
-    fail_running("device " + std::to_string(number_) + " has no mark " + std::to_string(mark.number));
+void EmulatedDevice::check_known(gpu::Event event) const {
+  if (event.number < 0 || event.number >= next_event_) {
+    fail_running("device " + std::to_string(number_) + " has no event " + std::to_string(event.number));
   }
 }
 
-void EmulatedDevice::host_knows(gpu::Mark mark) {
-  check_known(mark);
-  const auto found = marks_.find(mark.number);
-  if (found == marks_.end()) return;
+void EmulatedDevice::host_knows(gpu::Event event) {
+  check_known(event);
+  const auto found = events_.find(event.number);
+  if (found == events_.end()) return;
   host_.join(found->second);
-  std::erase_if(marks_, [&](const auto& known) { return host_.covers(known.second); });
+  std::erase_if(events_, [&](const auto& known) { return host_.covers(known.second); });
   const std::lock_guard lock(machine_->mutex);
   machine_->host.join(host_);
   machine_->memory.host_waited(host_);
 }
 
-void EmulatedDevice::follow(gpu::Mark mark, Stream stream) {
-  enter_outside_capture("follow()");
-  check_known(mark);
-  const auto found = marks_.find(mark.number);
-  clocks_[lane_of(stream, false)].join(found == marks_.end() ? host_ : found->second);
+void EmulatedDevice::wait_event(gpu::Event event, Stream stream) {
+  enter_outside_capture("wait_event()");
+  check_known(event);
+  const auto found = events_.find(event.number);
+  clocks_[lane_of(stream, false)].join(found == events_.end() ? host_ : found->second);
 }
 
 void EmulatedDevice::stamp(Stream stream, int number) {

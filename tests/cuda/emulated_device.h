@@ -44,11 +44,11 @@ class EmulatedDevice final : public gpu::Device {
   void end_range() override;
   gpu::Graph capture(const std::function<void()>& record) override;
   void replay_calls(gpu::Graph graph, int first, int count) override;
-  gpu::Mark mark(Stream stream) override;
-  bool poll(gpu::Mark mark) override;
-  void wait(gpu::Mark mark) override;
-  void follow(gpu::Mark mark, Stream stream) override;
-  gpu::Communicator join(int key, std::span<const int> ranks) override;
+  gpu::Event record_event(Stream stream) override;
+  bool poll(gpu::Event event) override;
+  void wait(gpu::Event event) override;
+  void wait_event(gpu::Event event, Stream stream) override;
+  gpu::Communicator create_communicator(int key, std::span<const int> ranks) override;
   void barrier(int devices) override;
   void abort(const std::string& reason) noexcept override;
 
@@ -81,8 +81,8 @@ class EmulatedDevice final : public gpu::Device {
   void issue(Work work, bool pinned_allowed = false);
   void carry_out(const Work& work, std::size_t lane);
   void fork_or_join(Order order);
-  void check_known(gpu::Mark mark) const;
-  void host_knows(gpu::Mark mark);
+  void check_known(gpu::Event event) const;
+  void host_knows(gpu::Event event);
 
   const std::shared_ptr<Machine> machine_;
   const Opened opened_;
@@ -97,8 +97,8 @@ class EmulatedDevice final : public gpu::Device {
   int collectives_ = 0;
   std::vector<Recorded> graphs_;
   std::optional<Capture> capture_;
-  std::map<std::int64_t, Clock> marks_;  // those that the host has not waited for
-  std::int64_t next_mark_ = 0;
+  std::map<std::int64_t, Clock> events_;  // those that the host has not waited for
+  std::int64_t next_event_ = 0;
   std::map<int, std::chrono::steady_clock::time_point> stamps_;
   int ranges_ = 0;  // that have not ended
 };

@@ -192,7 +192,7 @@ void Memory::settle(const Transfer& transfer) const {
   if (!alone) {
     fail_running("the host changed pinned memory before " + *transfer.call.what +
                      (transfer.to_host ? " had written" : " had read") + " it",
-                 "Device::wait() for a mark after the copy comes first");
+                 "Device::wait() for an event after the copy comes first");
   }
   if (!transfer.to_host) return;
   const std::byte* from = transfer.bytes.data();

@@ -45,12 +45,12 @@ struct Bench {
     std::byte* const address = device->allocate(bytes);
     for (int i = 0; i < 4; ++i) as<float>(staging)[i] = value;
     device->copy(Stream::compute, address, staging, {bytes});
-    device->wait(device->mark(Stream::compute));
+    device->wait(device->record_event(Stream::compute));
     return address;
   }
   std::vector<float> values(const std::byte* address) {
     device->copy(Stream::compute, staging, address, {bytes});
-    device->wait(device->mark(Stream::compute));
+    device->wait(device->record_event(Stream::compute));
     return {as<float>(staging), as<float>(staging) + 4};
   }
   void sum(Stream stream, std::byte* to, const std::byte* a, const std::byte* b) {
@@ -148,7 +148,7 @@ TEST_CASE("two streams without an order race, and order() makes one", "[cuda]") 
   bench.sum(Stream::copy, d, c, b);
   bench.sum(Stream::copy, a, d, d);
   CHECK(contains(failure([&] { bench.sum(Stream::compute, c, a, b); }), "no order between"));
-  bench.device->wait(bench.device->mark(Stream::copy));  // and what the host calls for after it
+  bench.device->wait(bench.device->record_event(Stream::copy));  // and what the host calls for after it
   CHECK(bench.values(a) == std::vector<float>(4, 10));
 }
 
@@ -213,7 +213,7 @@ TEST_CASE("an emulated device uses memory of its own, and pinned memory in copie
       contains(failure([&] { bench.device->copy(Stream::copy, a, reinterpret_cast<std::byte*>(local.data()), {16}); }),
                "uses memory that no device has allocated"));
   bench.device->copy(Stream::compute, a, other.staging, {16});  // what one device has pinned, all may copy
-  bench.device->wait(bench.device->mark(Stream::compute));
+  bench.device->wait(bench.device->record_event(Stream::compute));
 }
 
 TEST_CASE("memory that a device has pinned is not freed while another one copies it", "[cuda]") {
@@ -224,7 +224,7 @@ TEST_CASE("memory that a device has pinned is not freed while another one copies
     {
       const Bench other(*platform, 1);
       bench.device->copy(Stream::copy, a, other.staging, {16});
-      if (waits) bench.device->wait(bench.device->mark(Stream::copy));
+      if (waits) bench.device->wait(bench.device->record_event(Stream::copy));
     }
     CHECK(
         test::take_misuse(*platform) ==
@@ -252,8 +252,8 @@ TEST_CASE("the host has what was copied to it when it has waited, and not before
         test::host_reads(*platform, {bench.staging, 16});
       }),
       "no order between copy of 16 bytes on stream copy of device 0, which writes, and the host, which reads"));
-  const gpu::Mark mark = bench.device->mark(Stream::copy);
-  while (!bench.device->poll(mark)) continue;
+  const gpu::Event event = bench.device->record_event(Stream::copy);
+  while (!bench.device->poll(event)) continue;
   test::host_reads(*platform, {bench.staging, 16});
   CHECK(host[0] == 7);
 
@@ -261,7 +261,7 @@ TEST_CASE("the host has what was copied to it when it has waited, and not before
   test::host_reads(*platform, {bench.staging, 16});
   CHECK(contains(failure([&] { test::host_writes(*platform, {bench.staging + 4, 4}); }), "the host, which writes"));
   host[1] = 8;
-  CHECK(contains(failure([&] { bench.device->wait(bench.device->mark(Stream::copy)); }),
+  CHECK(contains(failure([&] { bench.device->wait(bench.device->record_event(Stream::copy)); }),
                  "the host changed pinned memory before copy of 16 bytes on stream copy of device 0 had read it"));
 }
 
@@ -319,15 +319,16 @@ TEST_CASE("a capture refuses what a graph cannot have", "[cuda]") {
   Bench bench(*platform);
   Device& device = *bench.device;
   std::byte* const a = bench.array(1);
-  const gpu::Mark mark = device.mark(Stream::compute);
+  const gpu::Event event = device.record_event(Stream::compute);
   const gpu::Graph empty = device.capture([] {});
   const auto refused = [&](const std::function<void()>& record) { return failure([&] { device.capture(record); }); };
   CHECK(contains(refused([&] { device.allocate(1); }), "allocate() on device 0 while a graph is captured"));
   CHECK(contains(refused([&] { device.pinned(1); }), "pinned() on device 0 while a graph is captured"));
   CHECK(contains(refused([&] { bench.prepare(ops::Add{}, 2); }), "prepare() on device 0 while a graph is captured"));
-  CHECK(contains(refused([&] { device.wait(mark); }), "wait() on device 0 while a graph is captured"));
-  CHECK(contains(refused([&] { device.poll(mark); }), "poll() on device 0 while a graph is captured"));
-  CHECK(contains(refused([&] { device.mark(Stream::compute); }), "mark() on device 0 while a graph is captured"));
+  CHECK(contains(refused([&] { device.wait(event); }), "wait() on device 0 while a graph is captured"));
+  CHECK(contains(refused([&] { device.poll(event); }), "poll() on device 0 while a graph is captured"));
+  CHECK(contains(refused([&] { device.record_event(Stream::compute); }),
+                 "record_event() on device 0 while a graph is captured"));
   CHECK(contains(refused([&] { device.replay(empty); }), "replay() on device 0 while a graph is captured"));
   CHECK(contains(refused([&] { device.capture([] {}); }), "capture() on device 0 while a graph is captured"));
   CHECK(contains(
@@ -355,7 +356,7 @@ TEST_CASE("reductions run in order, as the collectives' references do", "[cuda]"
     device->reduce(Stream::compute, kind, dtype, from, from, 1, {std::ssize(values), std::ssize(values), sizeof(T)});
     std::byte* const result = device->pinned(sizeof(T));
     device->copy(Stream::compute, result, from, {sizeof(T)});
-    device->wait(device->mark(Stream::compute));
+    device->wait(device->record_event(Stream::compute));
     return *as<T>(result);
   };
   using Reduction = Device::Reduction;

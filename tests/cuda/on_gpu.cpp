@@ -73,7 +73,7 @@ class Runner {
     device_->copy(Stream::compute, memory, host, {end});
     device_->launch(Stream::compute, prepared, {from, to, memory + scratch, workspace}, accesses);
     device_->copy(Stream::compute, host, memory, {end});
-    device_->wait(device_->mark(Stream::compute));
+    device_->wait(device_->record_event(Stream::compute));
     for (std::size_t i = 0; i < results.size(); ++i) {
       std::copy_n(host + results[i], found[i].size(), found[i].begin());
     }

@@ -40,10 +40,10 @@ std::vector<float> alone(gpu::Device& device, gpu::Communicator communicator, gp
   } else {
     collect();
   }
-  device.wait(device.mark(Stream::compute));  // the copy reads `host`
+  device.wait(device.record_event(Stream::compute));  // the copy reads `host`
   std::memset(host, 0, bytes);
   device.copy(Stream::compute, host, to, {bytes});
-  device.wait(device.mark(Stream::compute));
+  device.wait(device.record_event(Stream::compute));
   std::vector<float> found(values.size());
   std::memcpy(found.data(), host, bytes);
   return found;
@@ -64,7 +64,7 @@ TEST_CASE("NCCL's communicator of one rank gives back what the rank has, in a gr
   const auto platform = gpu::load_platform({gpu::generate, 0, {}});
   const auto device = platform->open(0);
   const int ranks[] = {0};
-  const gpu::Communicator communicator = device->join(0, ranks);
+  const gpu::Communicator communicator = device->create_communicator(0, ranks);
   const std::vector<float> values{1.5F, -0.25F, 3e20F, 0};
   for (const gpu::Collective kind : {gpu::Collective::all_reduce_sum, gpu::Collective::all_gather}) {
     for (const bool replays : {false, true}) {

@@ -14,7 +14,7 @@
 namespace pmaptrain::parity {
 
 namespace fs = std::filesystem;
-using testing::numbers;
+using testing::to_doubles;
 
 namespace {
 
@@ -30,7 +30,7 @@ void read_ema(const train::Setup& setup, Module& module, Run& run) {
   const double correction = ema.debias ? 1.0 - std::pow(ema.decay, static_cast<double>(steps)) : 1.0;
   for (std::size_t i = 0; i < setup.model.parameters.size(); ++i) {
     std::vector<double>& values = run.ema[setup.model.parameters[i].name];
-    values = train::numbers(module, module.input(train::train_entry, setup.roles.ema.at(i)));
+    values = train::to_doubles(module, module.input(train::train_entry, setup.roles.ema.at(i)));
     for (double& value : values) value /= correction;
   }
 }
@@ -72,7 +72,7 @@ Run train_case(const std::string& name, const Layout& layout, Names set) {
       auto& parameters = run.first_step.emplace_back();
       for (const Input& input : program.inputs) {
         if (input.group != Group::params) continue;
-        parameters[input.name] = train::numbers(module, module.input(input.name), device);
+        parameters[input.name] = train::to_doubles(module, module.input(input.name), device);
       }
     }
   };
@@ -103,7 +103,7 @@ Names differences(const Case& expected, const Run& run) {
   }
   const auto are_near = [](const train::Tensor& tensor, const std::map<std::string, std::vector<double>>& found_in,
                            const std::string& name, double tolerance) {
-    const std::vector<double> values = numbers(tensor);
+    const std::vector<double> values = to_doubles(tensor);
     const auto ours = found_in.find(name);
     return ours != found_in.end() && std::equal(values.begin(), values.end(), ours->second.begin(), ours->second.end(),
                                                 [&](double a, double b) { return std::abs(a - b) <= tolerance; });

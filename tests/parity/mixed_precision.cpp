@@ -88,7 +88,7 @@ std::vector<double> logits(const train::Setup& setup, std::int64_t steps) {
   }
   single.set("inputs", trained->batch(0, 0, "inputs"));
   single.run();
-  return numbers({DType::f32, {rows, model.output.front()}, single.output("logits")});
+  return to_doubles({DType::f32, {rows, model.output.front()}, single.output("logits")});
 }
 
 // By parameter; after one step of plain SGD at a rate of 1.
@@ -98,11 +98,11 @@ std::map<std::string, std::vector<double>> gradients(const std::string& name, st
   const std::unique_ptr<Module> module = load_step(setup, {.workers = 1});
   std::map<std::string, std::vector<double>> found;
   for (const model::Parameter& parameter : setup.model.parameters) {
-    found[parameter.name] = train::numbers(*module, module->input(parameter.name));
+    found[parameter.name] = train::to_doubles(*module, module->input(parameter.name));
   }
   run(*module);
   for (auto& [parameter, values] : found) {
-    const std::vector<double> after = train::numbers(*module, module->input(parameter));
+    const std::vector<double> after = train::to_doubles(*module, module->input(parameter));
     for (std::size_t i = 0; i < values.size(); ++i) values[i] -= after[i];
   }
   return found;
@@ -159,7 +159,7 @@ TEST_CASE("a run that stays in float32 is noticed", "[parity]") {
 
 TEST_CASE("the first logits of mixed precision, rounded to bf16, are Flax's bits", "[parity]") {
   for (const std::string& name : names) {
-    const std::vector<double> flax = numbers(tensors_of(name, "logits").at("step_0"));
+    const std::vector<double> flax = to_doubles(tensors_of(name, "logits").at("step_0"));
     const auto equal = [&](const std::vector<double>& found) {
       REQUIRE(found.size() == flax.size());
       std::size_t count = 0;
@@ -177,7 +177,7 @@ TEST_CASE("the first logits of mixed precision, rounded to bf16, are Flax's bits
 
 TEST_CASE("the logits of mixed precision after the first step are Flax's to the precision of bf16", "[parity]") {
   for (const std::string& name : names) {
-    const std::vector<double> flax = numbers(tensors_of(name, "logits").at("step_1"));
+    const std::vector<double> flax = to_doubles(tensors_of(name, "logits").at("step_1"));
     INFO(name);
     CHECK(apart(logits(setup_of(name), 1), flax) <= std::ldexp(largest(flax), -6));
   }
@@ -191,7 +191,7 @@ TEST_CASE("the first gradients of mixed precision are Flax's, and those of float
     CHECK(mixed.size() == flax.size());
     for (const auto& [parameter, found] : mixed) {
       INFO(name << ' ' << parameter);
-      const std::vector<double> expected = numbers(flax.at(parameter));
+      const std::vector<double> expected = to_doubles(flax.at(parameter));
       const double bound = std::ldexp(largest(expected), -6);
       CHECK(apart(found, expected) <= bound);
       CHECK(apart(found, full.at(parameter)) <= bound);

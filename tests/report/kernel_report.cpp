@@ -13,7 +13,7 @@ namespace {
 TEST_CASE("the lines of a report follow the plan, loops before what they repeat", "[report]") {
   const train::Setup setup = small_cnn({"data.microbatches=2"});
   const cpu::Plan plan = cpu::make_plan(setup.training);
-  const cpu::Bound bound(plan, {});
+  const cpu::BoundPlan bound(plan, {});
   std::vector<const cpu::Instruction*> expected;
   const auto add = [&](const auto& self, const std::vector<cpu::Instruction>& instructions) -> void {
     for (const cpu::Instruction& instruction : instructions) {

@@ -68,7 +68,7 @@ TEST_CASE("a checkpoint holds every parameter and slot, and says where training 
       CHECK(trained.state.at(slot + name).shape == tensor.shape);
     }
   }
-  CHECK(numbers(trained.state.at("step")) == std::vector<double>{4});
+  CHECK(to_doubles(trained.state.at("step")) == std::vector<double>{4});
   const std::string state = read_text(root / "run/checkpoints/step-00000004/state.json");
   CHECK(state.find("\"step\": 4") != std::string::npos);
   CHECK(state.find("\"example_cursor\": 64") != std::string::npos);

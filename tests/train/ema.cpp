@@ -13,7 +13,7 @@ using namespace pmaptrain::testing;
 
 namespace {
 
-Numbers read(Module& module, const std::string& name) { return train::numbers(module, module.input(name)); }
+Numbers read(Module& module, const std::string& name) { return train::to_doubles(module, module.input(name)); }
 
 void write(Module& module, const std::string& name, const Numbers& values) {
   const std::vector<std::byte> bytes = to_bytes(values, DType::f32);

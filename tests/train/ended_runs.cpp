@@ -41,7 +41,7 @@ TEST_CASE("a run that a signal stops between two lines has looked at its last st
   CHECK(trained.ended.steps < 200);
   CHECK(trained.ended.reason == "guard");
   CHECK(trained.ended.exit_status == 5);
-  CHECK(numbers(trained.state.at("step")).front() == static_cast<double>(trained.ended.steps));
+  CHECK(to_doubles(trained.state.at("step")).front() == static_cast<double>(trained.ended.steps));
 }
 
 TEST_CASE("a run that is stopped while all its steps were skipped is not finished", "[train]") {
@@ -79,7 +79,7 @@ TEST_CASE("an eps that is too small to bound a step of adam has every step looke
                     "data.source.values={inputs: [[1.0e-22], [1.0e-22]], targets: [[0.5], [0.5]]}"}));
     double most = 0;
     for (const auto& [name, tensor] : trained.parameters) {
-      for (const double value : numbers(tensor)) most = std::max(most, std::abs(value));
+      for (const double value : to_doubles(tensor)) most = std::max(most, std::abs(value));
     }
     return most;
   };

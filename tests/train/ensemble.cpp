@@ -239,7 +239,7 @@ TEST_CASE("nested_axes.yaml: the data over both axes, or two members with rates 
     for (std::int64_t m = 0; m < spec::members(setup.spec()); ++m) {
       const double rate = m == 0 ? 0.01 : 0.005;
       const auto learned = [&](const char* name) {
-        return train::numbers(*module, module->input(name), {0, m}).front();
+        return train::to_doubles(*module, module->input(name), {0, m}).front();
       };
       CHECK(learned("dense_0.kernel") == Approx(1.0 + rate * 162.5));
       CHECK(learned("dense_0.bias") == Approx(rate * 16.0));

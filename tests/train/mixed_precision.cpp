@@ -48,7 +48,7 @@ TEST_CASE("a global batch gives the same bits on 1, 2, 4 and 8 devices in mixed 
       const Trained more = with(mixed, devices);
       CHECK((more.parameters == narrow.parameters || !same));
       for (const auto& [name, tensor] : more.parameters) {
-        const std::vector<double> a = numbers(tensor), b = numbers(narrow.parameters.at(name));
+        const std::vector<double> a = to_doubles(tensor), b = to_doubles(narrow.parameters.at(name));
         CHECK(std::equal(a.begin(), a.end(), b.begin(), b.end(),
                          [](double x, double y) { return std::abs(x - y) <= 1e-3; }));
       }

@@ -118,7 +118,7 @@ TEST_CASE("a run on normalised targets is the run on targets that were normalise
     CHECK(is_near(measure(own, "loss"), measure(other, "loss")));
     CHECK(is_near(measure(own, "r2"), measure(other, "r2")));
     for (const auto& [name, tensor] : found.parameters) {
-      const std::vector<double> a = numbers(tensor), b = numbers(expected.parameters.at(name));
+      const std::vector<double> a = to_doubles(tensor), b = to_doubles(expected.parameters.at(name));
       for (std::size_t i = 0; i < a.size(); ++i) CHECK(std::abs(a[i] - b[i]) < 1e-4);
     }
     CHECK(is_near(found.of<train::Logged>().front().grad_norm, expected.of<train::Logged>().front().grad_norm));

@@ -381,7 +381,7 @@ TEST_CASE("a run goes on with other devices, says so, and comes close to the one
   REQUIRE(resumed.parameters.size() == whole.parameters.size());
   for (const auto& [name, tensor] : resumed.parameters) {
     INFO(name);
-    const std::vector<double> found = numbers(tensor), expected = numbers(whole.parameters.at(name));
+    const std::vector<double> found = to_doubles(tensor), expected = to_doubles(whole.parameters.at(name));
     REQUIRE(found.size() == expected.size());
     for (std::size_t i = 0; i < found.size(); ++i) CHECK(std::abs(found[i] - expected[i]) < 1e-5);
   }

@@ -33,14 +33,14 @@ void check_near(const train::Tensors& a, const train::Tensors& b, double margin)
   REQUIRE(a.size() == b.size());
   for (const auto& [name, tensor] : a) {
     INFO(name);
-    check_near(numbers(tensor), numbers(b.at(name)), margin);
+    check_near(to_doubles(tensor), to_doubles(b.at(name)), margin);
   }
 }
 
 std::vector<double> device_values(Module& module, const std::string& name) {
   std::vector<double> values;
   for (std::int64_t d = 0; d < module.program(0).mesh.devices(); ++d) {
-    values.push_back(train::numbers(module, module.input(name), d).front());
+    values.push_back(train::to_doubles(module, module.input(name), d).front());
   }
   return values;
 }
@@ -245,7 +245,7 @@ TEST_CASE("an exploding run halts with the parameters of its last good step", "[
     const std::int64_t good = trained.ended.steps;
     CHECK(good > 5);
     CHECK(good < 20);
-    CHECK(numbers(trained.state.at("step")).front() == static_cast<double>(good));
+    CHECK(to_doubles(trained.state.at("step")).front() == static_cast<double>(good));
     CHECK(trained.of<train::Warned>().back().text.starts_with(
         "step " + std::to_string(good + 1) +
         ": the loss, the gradient or the update is not finite; stopped with the parameters after step " +
@@ -287,7 +287,7 @@ TEST_CASE("layers may be called like what a step keeps", "[train]") {
   CHECK(named.ended.status == "done");
   for (const char* name : {"epoch.kernel", "epoch.bias", "dropout.kernel", "dropout.bias"}) {
     INFO(name);
-    const std::vector<double> values = numbers(named.parameters.at(name));
+    const std::vector<double> values = to_doubles(named.parameters.at(name));
     CHECK(std::any_of(values.begin(), values.end(), [](double value) { return value != 0; }));
   }
   CHECK(named.ended.steps == train_setup(setup_of_text(small_images, plain)).ended.steps);

@@ -27,7 +27,7 @@ train: {duration: 3 steps}
   const Trained trained = train_setup(setup_of_text(text, {any_backend()}));
   CHECK(trained.ended.exit_status == 5);
   CHECK(trained.ended.steps == 0);
-  CHECK(numbers(trained.parameters.at("dense_0.kernel")) == std::vector<double>{2.0});
+  CHECK(to_doubles(trained.parameters.at("dense_0.kernel")) == std::vector<double>{2.0});
   CHECK(trained.of<train::Warned>().back().text.starts_with(
       "step 1: the loss, the gradient or the update is not finite; stopped with the parameters that training began "
       "with (train.on_nonfinite: halt); "));
@@ -93,8 +93,8 @@ TEST_CASE("an update that is not finite counts as a bad step, with any optimizer
         rule + "}\n"));
     CHECK(trained.ended.exit_status == 5);
     CHECK(trained.ended.steps == 0);
-    CHECK(numbers(trained.parameters.at("dense_0.kernel")) == std::vector<double>{static_cast<double>(-3.0e+38F)});
-    CHECK(numbers(trained.parameters.at("dense_0.bias")) == std::vector<double>{8.0});
+    CHECK(to_doubles(trained.parameters.at("dense_0.kernel")) == std::vector<double>{static_cast<double>(-3.0e+38F)});
+    CHECK(to_doubles(trained.parameters.at("dense_0.bias")) == std::vector<double>{8.0});
   }
 }
 
@@ -125,14 +125,14 @@ TEST_CASE("only the clipped gradient is judged by its squares", "[train]") {
   }
   const Trained clipped = one_weight("1.0e+25", "sgd: {}, learning_rate: 0.5, clip_by_global_norm: 1.0");
   CHECK(clipped.of<train::Logged>().front().grad_norm == Approx(1e25));  // before clipping
-  CHECK(numbers(clipped.parameters.at("dense_0.kernel"))[0] == Approx(0.5));
+  CHECK(to_doubles(clipped.parameters.at("dense_0.kernel"))[0] == Approx(0.5));
 }
 
 TEST_CASE("a finite gradient whose squares overflow trains on, and its norm is right", "[train]") {
   const Trained large = one_weight("1.0e+25", "sgd: {}, learning_rate: 1.0e-25");
   CHECK(large.ended.exit_status == 0);
   CHECK(large.of<train::Logged>().front().grad_norm == Approx(1e25));
-  CHECK(numbers(large.parameters.at("dense_0.kernel"))[0] == Approx(0.0).margin(1e-6));
+  CHECK(to_doubles(large.parameters.at("dense_0.kernel"))[0] == Approx(0.0).margin(1e-6));
 
   // Squares of 1e12 in the loss, and of 1e24 in the gradient.
   const std::string far = R"(mesh: {axes: {a: 2}}
@@ -218,7 +218,7 @@ train: {duration: 2 epochs, on_nonfinite: skip, log_every: 1 step}
   CHECK(trained.ended.exit_status == 0);
   CHECK(trained.ended.steps == 6);
   CHECK(trained.ended.steps_skipped() == 2);
-  CHECK(numbers(trained.state.at("step")).front() == 4);
+  CHECK(to_doubles(trained.state.at("step")).front() == 4);
   CHECK(trained.of<train::Warned>().back().text ==
         "2 steps were skipped: the loss, the gradient or the update was not finite (train.on_nonfinite: skip)");
   // Epochs count the four good examples; the bad step's line says that it is not finite.

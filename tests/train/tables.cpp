@@ -58,7 +58,7 @@ train: {duration: 10 epochs}
 
 // The values of this parameter.
 std::vector<double> parameter(const Trained& trained, const std::string& name) {
-  return numbers(trained.parameters.at(name));
+  return to_doubles(trained.parameters.at(name));
 }
 
 // The measures of a split at the end.

@@ -19,7 +19,7 @@ namespace pmaptrain::data {
 std::shared_ptr<const Dataset> make_dataset(Array inputs, const Array& targets, std::vector<std::string>& notes,
                                             const Place& place = {}, bool numeric = false);
 
-// The same of inputs alone, without targets.
+// Makes a dataset of inputs without targets.
 std::shared_ptr<const Dataset> make_inputs(Array inputs, std::vector<std::string>& notes, const Place& place = {});
 
 // Inputs and targets from rows of numbers. Throws Error (data) if there are no rows, rows are empty or differ in

@@ -49,10 +49,9 @@ class Loader {
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  // The next batch, whose memory is unchanged until the next call, or with LoaderOptions::held until so many calls
-  // later; waits until it is filled. An exception thrown while
-  // a batch was filled is rethrown by the call for that batch and by all later calls. Throws std::out_of_range past the
-  // end step. Not thread-safe.
+  // The next batch; waits until it is filled. Its memory is unchanged until the next call or, with LoaderOptions::held,
+  // for that many calls. An exception thrown while a batch was filled is rethrown by the call for that batch and by all
+  // later calls. Throws std::out_of_range past the end step. Not thread-safe.
   Batch next();
 
   // Continues with the steps [first_step, end_step) and discards prefetched batches. No batch has been read before.

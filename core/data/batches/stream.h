@@ -18,7 +18,7 @@ class Stream {
   Stream(Sampler order, Augmenter augmenter = {}) : order_(order), augmenter_(std::move(augmenter)) {}
 
   const Sampler& order() const { return order_; }
-  // Windows begin at one of so many offsets (Dataset::offsets), drawn for each epoch.
+  // Draws an offset for each epoch at which windows begin, from 0 to `offsets` - 1 (Dataset::offsets).
   void draw_offsets(std::int64_t offsets, std::uint64_t seed) {
     offsets_ = offsets;
     offset_key_ = stream_key(seed, "data/offset");

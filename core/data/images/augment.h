@@ -1,5 +1,5 @@
-// Random changes of training images, bytes to bytes, in place. augment_draws.h says what is drawn; image_rotate.h,
-// image_color.h and image_resize.h have the changes that need more than some lines.
+// Random changes of training images, bytes to bytes, in place. augment_draws.h draws the random parameters;
+// image_rotate.h, image_color.h and image_resize.h have the longer changes.
 #pragma once
 
 #include <cstddef>

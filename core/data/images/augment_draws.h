@@ -1,4 +1,4 @@
-// What random changes do to one image, drawn from the random words of its place in the sample stream.
+// The random parameters of the changes to one image, drawn from the random words of its place in the sample stream.
 #pragma once
 
 #include <array>

@@ -29,8 +29,8 @@ int grey_of(const std::byte* rgb) {
   return (19595 * value_of(rgb[0]) + 38470 * value_of(rgb[1]) + 7471 * value_of(rgb[2]) + 0x8000) >> 16;
 }
 
-// Pillow's conversions take each result to f32 (hue, saturation) or an integer, and compute in f64 what has a constant.
-// So do these: it decides low bits.
+// Pillow's conversions round each result to f32 (hue, saturation) or an integer, and use f64 in expressions with
+// constants. The same is done here, because it affects the low bits.
 struct Hsv {
   int hue = 0, saturation = 0, value = 0;  // 0 to 255 each
 };

@@ -8,8 +8,8 @@
 
 namespace pmaptrain::data {
 
-// Pillow's ImageEnhance: mixes black, grey of the image's mean lightness, or the grey of each pixel with what is there.
-// A factor of 0 leaves only the former, 1 changes nothing, more than 1 goes beyond. Factors are at least 0.
+// Pillow's ImageEnhance: mixes the image with black, with the grey of the image's mean lightness, or with each pixel's
+// grey. A factor of 0 gives only the latter, 1 changes nothing, and more than 1 extrapolates. Factors are at least 0.
 void change_brightness(std::span<std::byte> image, double factor);
 void change_contrast(std::span<std::byte> image, std::int64_t channels, double factor);  // of 1 or 3 channels
 void change_saturation(std::span<std::byte> image, double factor);                       // of 3 channels

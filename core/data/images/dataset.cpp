@@ -22,7 +22,7 @@
 namespace pmaptrain::data {
 namespace {
 
-// What changes when a file is written.
+// Attributes of a file that change when it is written.
 struct Stamp {
   std::int64_t bytes = -1;
   timespec modified = {};
@@ -50,7 +50,7 @@ void read_image(const std::string& path, const ImageHead& head, const ImageForm&
   const auto bytes = static_cast<std::size_t>(head.height * head.width * form.channels);
   const std::vector<std::byte> file = read_file(path);
   check_image_bytes(head, file.size(), path);
-  // The memory for the pixels is that of the head that was read before.
+  // `out` has room for the image of the head that was read before.
   const ImageHead now = read_image_head(file, path);
   if (now.format != head.format || now.height != head.height || now.width != head.width || now.grey != head.grey) {
     fail_modified(path);
@@ -64,7 +64,7 @@ void read_image(const std::string& path, const ImageHead& head, const ImageForm&
 
 class FolderDataset : public Dataset {
  public:
-  // `pixels` are those of the first images; `stamps` are of all files, or none if all pixels are there.
+  // `pixels` has the first images. `stamps` has all files, or is empty if all pixels are in memory.
   FolderDataset(ImageFiles files, const ImageForm& form, Memory pixels, std::vector<Stamp> stamps)
       : files_(std::move(files)),
         form_(form),

@@ -15,7 +15,7 @@
 
 namespace pmaptrain::data {
 
-// What all images become.
+// The form that all images are converted to.
 struct ImageForm {
   ImageSize size;
   std::int64_t channels = 3;
@@ -24,13 +24,14 @@ struct ImageForm {
 
 ImageSize seen_size(const ImageHead& head);
 
-// How many bytes of decoded images of a split stay in memory: half of what is available now. The model needs some, too.
+// The bytes of decoded images of a split that stay in memory: half of the available memory, because the model needs
+// some.
 std::size_t room_for_images();
 
-// Decodes and resizes all images by several threads, so that a file that cannot be read is told here. The first ones,
-// as many as fit in `room` bytes, stay in memory; the others are decoded again whenever they are read, which throws
-// Error (data) if a file was modified in the meantime. Which these are changes no bit. Removes files whose pixels
-// cannot be read and adds them to `skipped`, where that is given; else throws Error (data), which names the file.
+// Decodes and resizes all images with several threads, so that unreadable files are reported now. The first images, as
+// many as fit in `room` bytes, stay in memory. The others are decoded again whenever they are read, which throws Error
+// (data) if a file was modified in the meantime. Results do not depend on `room`. Files whose pixels cannot be read are
+// removed and added to `skipped` if that is given; otherwise an Error (data) names the file.
 std::shared_ptr<const Dataset> decode_images(ImageFiles files, const ImageForm& form, std::size_t room,
                                              std::vector<SkippedRow>* skipped);
 
@@ -38,8 +39,8 @@ std::shared_ptr<const Dataset> decode_images(ImageFiles files, const ImageForm& 
 void remove_damaged(ImageFiles& files, const std::function<bool(const ImageFile&)>& asked,
                     std::vector<SkippedRow>& skipped);
 
-// A file whose head alone can be read must not decide what all images become. Where heads differ in size (which counts
-// without `resize`) or in colour, removes the damaged ones among those of so few files that all may be left out.
+// A file of which only the head can be read must not determine the form of all images. If heads differ in size (which
+// matters without `resize`) or in colour, removes damaged files among the groups that are small enough to be left out.
 void remove_damaged_few(ImageFiles& files, bool resize, std::vector<SkippedRow>& skipped);
 
 // "train images: 12 GiB do not fit in 8 GiB of memory; 3000 of 9000 are decoded whenever they are read"; empty if all

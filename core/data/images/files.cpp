@@ -22,7 +22,7 @@
 namespace pmaptrain::data {
 namespace {
 
-// Enough for the heads of most files, and for that of any with its metadata.
+// Sufficient for the heads of most files, and of any file including its metadata.
 constexpr std::size_t head_bytes = std::size_t{64} << 10, most_head_bytes = std::size_t{64} << 20;
 
 constexpr std::string_view layout = "expected one folder for each class, with the images of the class in it";

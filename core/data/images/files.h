@@ -25,10 +25,10 @@ struct ImageFiles {
   std::string path_of(const ImageFile& file) const { return folder + "/" + file.name; }
 };
 
-// Lists the files of a split, without opening them. Names that begin with a dot, Thumbs.db and desktop.ini are passed
-// over, symbolic links are followed. Throws Error (data) for a folder without classes, for files beside the folders of
-// classes, for folders in them, and for names of classes that are not UTF-8. Whether each of the others can be read,
-// read_heads() says.
+// Lists the files of a split, without opening them. Names that begin with a dot, Thumbs.db and desktop.ini are ignored;
+// symbolic links are followed. Throws Error (data) for a folder without classes, for files next to the folders of
+// classes, for folders inside these, and for names of classes that are not UTF-8. read_heads() checks whether files can
+// be read.
 ImageFiles list_image_files(const std::string& folder);
 
 // The images at `path` without classes: a file alone, or the files of a folder and of the folders in it, sorted by

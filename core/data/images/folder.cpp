@@ -20,7 +20,7 @@ namespace {
 
 std::string to_text(const ImageSize& size) { return fmt::format("{}x{}", size.height, size.width); }
 
-// Without `size`, all images must have that of the first.
+// Without `size`, all images must have the size of the first one.
 ImageSize common_size(const ImageFiles& files) {
   const ImageFile& first = files.files.front();
   for (const ImageFile& file : files.files) {
@@ -63,7 +63,7 @@ bool has_form(const ImageFile& file, const ImageForm& form, bool resize) {
   return (form.channels == 3 || file.head.grey) && (resize || seen_size(file.head) == form.size);
 }
 
-// Checks that the images of a split can become what those of the training split are.
+// Checks that the images of a split can be converted to the form of the training split.
 void check_form(const ImageFiles& files, const ImageForm& form, bool resize) {
   for (const ImageFile& file : files.files) {
     if (has_form(file, form, resize)) continue;

@@ -23,9 +23,9 @@ Source open_image_folder(const spec::ImageFolder& folder, const std::function<bo
                          const Encoding* known, const Skipped& left_out = {},
                          std::optional<std::size_t> room = std::nullopt);
 
-// The images at `path` (list_unclassed_images) without targets, as a model takes them that was trained on u8 images of
-// `shape`, [height, width, 1 or 3]. Images of another size are resized where `resize` says that those of training were,
-// else refused. Files that cannot be read are added to `skipped`, in their order, where that is given.
+// Opens the images at `path` (list_unclassed_images) without targets, for a model that was trained on u8 images of
+// `shape`, [height, width, 1 or 3]. Images of another size are resized if `resize` says that training images were, else
+// refused. Unreadable files are added to `skipped`, in order, if that is given.
 std::shared_ptr<const Dataset> open_unclassed_images(const std::string& path, const Shape& shape, bool resize,
                                                      std::vector<std::string>& notes, std::vector<SkippedRow>* skipped);
 

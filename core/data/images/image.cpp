@@ -75,8 +75,8 @@ ImageHead read_image_head(std::span<const std::byte> file, const std::string& na
   fail_format(file, name);
 }
 
-// Of the pixels of a PNG, eight may be in a byte, which is compressed 1032 times at most. For JPEG there is no such
-// bound: in its progressive form, a few bits stand for thousands of blocks.
+// A byte of a PNG file may encode eight pixels, compressed at most 1032 times. There is no such bound for JPEG: in its
+// progressive form, a few bits may encode thousands of blocks.
 void check_image_bytes(const ImageHead& head, std::size_t file_bytes, const std::string& name) {
   const auto pixels = static_cast<std::uint64_t>(head.height * head.width);
   if (head.format != ImageFormat::png || pixels / 8 <= Inflater::limit(file_bytes)) return;

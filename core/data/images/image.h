@@ -13,14 +13,14 @@ namespace pmaptrain::data {
 
 enum class ImageFormat : std::uint8_t { png, jpeg };
 
-// What a file says about its image before it is decoded.
+// The head of an image file, which is read before the image is decoded.
 struct ImageHead {
   std::int64_t height = 0, width = 0;  // as stored
   ImageFormat format = ImageFormat::png;
   bool grey = false;             // by the type of the file: a palette is colour
   std::uint8_t orientation = 1;  // EXIF: 1 to 8
   bool turned() const { return orientation >= 5; }
-  // Of the image as it is seen.
+  // The height of the image with its orientation applied.
   std::int64_t seen_height() const { return turned() ? width : height; }
   std::int64_t seen_width() const { return turned() ? height : width; }
 };
@@ -36,8 +36,8 @@ bool is_image(std::span<const std::byte> file);
 // Error (data) for another format, for a damaged head, and for an image beyond the limits.
 ImageHead read_image_head(std::span<const std::byte> file, const std::string& name);
 
-// Throws Error (data) if a file of so many bytes is too short for the image that its head says, so that memory is not
-// allocated for nothing.
+// Throws Error (data) if `file_bytes` is too small for an image with this head, so that memory is not allocated in
+// vain.
 void check_image_bytes(const ImageHead& head, std::size_t file_bytes, const std::string& name);
 
 // Decodes to rows of `channels` bytes for each pixel, [seen_height, seen_width, channels]: 3 are red, green and blue;

@@ -33,8 +33,8 @@ struct Progress {
   bool too_many_scans = false;
 };
 
-// Warnings that pixels are wrong or missing. The library goes on after them; others are harmless, such as unneeded
-// bytes between two segments, which many cameras write.
+// Whether a warning means that pixels are wrong or missing. The library continues after warnings. Others are harmless,
+// such as unneeded bytes between two segments, which many cameras write.
 bool is_damage(int warning) {
   return warning == JWRN_HIT_MARKER || warning == JWRN_JPEG_EOF || warning == JWRN_HUFF_BAD_CODE ||
          warning == JWRN_ARITH_BAD_CODE || warning == JWRN_MUST_RESYNC;
@@ -117,7 +117,7 @@ class JpegReader {
     jpeg_finish_decompress(&jpeg_);
   }
 
-  // Adobe's programs write the complements of the four inks.
+  // Adobe's programs store inverted CMYK values.
   void to_rgb(const JSAMPLE* cmyk, std::size_t width, JSAMPLE* rgb) const {
     const unsigned flip = jpeg_.saw_Adobe_marker ? 0 : 255;
     for (std::size_t x = 0; x < width; ++x) {

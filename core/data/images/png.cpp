@@ -58,7 +58,7 @@ class PngReader {
 
   void read_info() {
     png_set_read_fn(png_, this, read);
-    // The library's own limits: a chunk beside the pixels is small, and there are not many.
+    // Limits for the library: chunks other than pixels are small, and there are few.
     png_set_user_limits(png_, max_image_side, max_image_side);
     png_set_chunk_malloc_max(png_, png_alloc_size_t{8} << 20);
     png_set_chunk_cache_max(png_, 1000);

@@ -10,7 +10,7 @@
 namespace pmaptrain::data {
 namespace {
 
-// Weights are integers of so many bits, and their sum times 255 fits 32 bits with a sign.
+// Weights are integers with this many bits. Their sum times 255 fits a signed 32-bit integer.
 constexpr int precision = 32 - 8 - 2;
 
 // The pixels of the source that one pixel of the result is a weighted sum of.
@@ -64,7 +64,7 @@ std::byte rounded(std::int32_t sum) {
 
 std::int32_t value(std::byte pixel) { return std::to_integer<std::int32_t>(pixel); }
 
-// From one row of the source to the next there are `stride` bytes.
+// `stride` is the distance in bytes between rows of the source.
 void resize_rows(const std::byte* from, std::int64_t rows, std::int64_t stride, std::int64_t width,
                  std::int64_t new_width, std::int64_t channels, std::byte* to) {
   const Filter filter(width, new_width);

@@ -113,9 +113,9 @@ std::map<Split, ArrayNames> find_arrays(const std::string& path) {
 
 namespace {
 
-// Of a column; one of more texts is no input.
+// Maximum number of distinct values of a column; a column with more texts is not an input.
 constexpr std::size_t most_values = std::size_t{1} << 16;
-// Of a column of numbers with texts in a few rows.
+// Maximum number of rows with texts in a column of numbers.
 constexpr std::size_t most_text_rows = std::size_t{1} << 16;
 
 // The delimiter that splits the first records into most cells, as many in each. One that leaves quotes within cells
@@ -144,7 +144,7 @@ struct Column {
   std::int64_t text_line = 0;
   std::vector<std::size_t> text_rows;  // the first of them
   bool has_leading_zero = false;       // "0,579"
-  // Of cells that are no texts.
+  // These flags concern cells that are not texts.
   bool has_integers = true;     // alone
   bool counts_rows = true;      // they are 0, 1, 2, ... or 1, 2, 3, ...
   std::optional<double> first;  // what the first row would have so
@@ -218,7 +218,7 @@ bool names_rows(const Column& column) {
          words.front() == "unnamed";
 }
 
-// Whoever wrote so many numbers did not mean texts.
+// Whether a column has few texts among many numbers, so that its texts are probably mistakes.
 bool has_stray_texts(const Column& column) {
   return column.texts > 0 && column.dates < column.texts && column.numbers >= 9 * column.texts;
 }
@@ -333,7 +333,7 @@ TableLayout find_columns(const std::string& path) {
     layout.notes.push_back("Column '" + column.name + "', the target, " + strays_of(column) +
                            ": all its cells are taken as classes.");
   }
-  // Texts in a few rows of what is an input make no categories of its numbers: these rows are left out.
+  // A few texts in an input column do not make its numbers categories; their rows are left out.
   std::vector<std::pair<std::size_t, std::size_t>> of_numbers;  // columns, and how many texts they have
   std::set<std::size_t> stray_rows;
   for (std::size_t i = 0; i < columns.size(); ++i) {

@@ -1,5 +1,5 @@
-// What the files of a user are likely to mean: which arrays, columns and folders are inputs, targets and splits. `init`
-// writes it down in a config, where the user can change it; nothing else guesses.
+// Guesses the meaning of a user's files: which arrays, columns and folders are inputs, targets and splits. `init`
+// writes the guess to a config, where the user can change it. Nothing else guesses.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace pmaptrain::data {
 
-// `init` leaves out at most one of so many rows or files.
+// `init` leaves out a row or file only if there are at least this many for each.
 inline constexpr std::int64_t least_for_one_skipped = 20;
 
 // The arrays of an NPZ archive by split: those called x_train and y_train, images and labels and the like; or the only
@@ -27,7 +27,7 @@ struct TableLayout {
   char delimiter = ',';
   bool header = true;                    // else columns are named by their number
   std::vector<std::string> inputs;       // in the order of the file
-  std::vector<std::string> categorical;  // of them, those of texts
+  std::vector<std::string> categorical;  // those of the columns above that have texts
   std::string target;
   bool has_missing = false;      // an input has empty cells
   bool has_stray_texts = false;  // in columns of numbers, in so few rows that on_error: skip leaves these out

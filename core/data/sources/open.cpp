@@ -272,7 +272,7 @@ void divide(Source& source, const spec::DataSpec& spec) {
                ? "stratify takes at least one example of each class: leave it out, or add examples"
                : fmt::format("at most {} can be kept aside: use a smaller share", counted(examples - 1, "example")));
   }
-  // Of windows, only a contiguous part has nothing in common with the others.
+  // Windows overlap, so only a contiguous part of them is independent of the others.
   const bool shuffle = validation.shuffle && !std::holds_alternative<spec::TextFiles>(spec.source);
   if (shuffle) demand_memory(static_cast<std::size_t>(count) * sizeof(std::int64_t), "data.validation");
   Division parts = validation.stratify ? divide_by_class(source.train, of_classes, labels, validation.seed)
@@ -318,7 +318,7 @@ void check_weights(const Source& source, const Place& place) {
   }
 }
 
-// Completes the encoding by what the training split says after data.validation and data.limit, or by what is known.
+// Completes the encoding from the training split, after data.validation and data.limit are applied, or from `known`.
 void learn(Source& source, const spec::DataSpec& spec, const std::map<Split, std::shared_ptr<TableDataset>>& tables,
            const Encoding* known) {
   if (known != nullptr) {

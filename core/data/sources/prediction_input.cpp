@@ -57,7 +57,7 @@ std::vector<std::string> arrays_of(const std::string& path) {
   return names;
 }
 
-// What the run's own archives call their inputs.
+// The names of the input arrays in the run's own archives.
 std::vector<std::string> configured_arrays(const spec::DataSpec& spec) {
   const auto* const npz = std::get_if<spec::Npz>(&spec.source);
   if (npz == nullptr) return {};

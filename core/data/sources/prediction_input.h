@@ -26,12 +26,12 @@ struct PredictionInput {
   std::vector<SkippedRow> skipped;         // with `on_error: skip`, rows and files that are not in the dataset
 };
 
-// Opens an NPZ, NPY, IDX (plain or gzip) or CSV file, an image, or a folder of images, whichever its content says it
-// is, and checks that the examples are such as the model takes: `trained` is the input that it was trained on, `known`
-// the encoding of its checkpoint, `spec` the data of its run. Throws Error (data), placed at the option.
+// Opens an NPZ, NPY, IDX (plain or gzip) or CSV file, an image, or a folder of images; the content determines the
+// format. Checks that the examples fit the model: `trained` is the input that it was trained on, `known` the encoding
+// of its checkpoint, `spec` the data of its run. Throws Error (data), placed at the option.
 //
-// Of an archive with several arrays, the one is read that `array` names, or that the run's npz source names.
-// Bytes and floats are never converted into each other: whether 255 means 255 or 1 cannot be known.
+// From an archive with several arrays, reads the one that `array` names, or that the run's npz source names. Bytes and
+// floats are never converted into each other, because the scale is unknown: 255 could mean 255 or 1.
 PredictionInput open_prediction_input(const PredictionFile& file, const spec::DataSpec& spec, const Field& trained,
                                       const Encoding& known);
 

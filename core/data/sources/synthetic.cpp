@@ -31,7 +31,7 @@ void check_noise(std::string_view source, double noise) {
 
 // ---- linear --------------------------------------------------------------------------------------------------------
 
-// Normals in order: pair k of a row comes from words 2k and 2k + 1 of it.
+// Normal values in sequence: pair k of a row comes from the row's words 2k and 2k + 1.
 class Normals {
  public:
   Normals(PhiloxKey key, std::uint64_t row)

@@ -34,7 +34,7 @@ bool has_numbers(const std::vector<std::string>& names) {
 
 constexpr const char* no_header = "if the first line has data, header: false names the columns by their number, from 0";
 
-// One column in a file of which another delimiter makes several.
+// Checks for a single column that another delimiter would split into several.
 void check_delimiter(const std::vector<std::string>& names, char delimiter, const TableText& file) {
   if (names.size() != 1) return;
   const std::string& path = file.path;

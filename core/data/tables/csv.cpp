@@ -15,7 +15,7 @@
 namespace pmaptrain::data {
 namespace {
 
-// What state.json holds of a table.
+// Limits of a table's names in state.json.
 constexpr std::int64_t most_names = std::int64_t{1} << 21, most_name_bytes = std::int64_t{16} << 20;
 
 std::vector<std::string> sorted_texts(const Dictionary& dictionary) {
@@ -25,7 +25,7 @@ std::vector<std::string> sorted_texts(const Dictionary& dictionary) {
   return texts;
 }
 
-// Of a category that the training split does not have, and that counts as none.
+// The code of a category that the training split does not have and that counts as missing.
 constexpr std::uint32_t no_category = std::numeric_limits<std::uint32_t>::max();
 
 enum class TextKind { category, category_or_none, class_name };
@@ -103,7 +103,7 @@ Table read_split(const spec::Csv& csv, Split split, const TableColumns& columns,
   return read_table(csv, files, columns, kind, of_split(left_out, split));
 }
 
-// A split whose targets would all be numbers, beside a training split with classes of text.
+// Throws if all targets of a split would be read as numbers while the training split has classes of text.
 void read_as_classes(const spec::Csv& csv, const TableColumns& columns, Split split, const Skipped& left_out,
                      Table& table) {
   if (table.target != Table::Target::texts) table = read_split(csv, split, columns, TargetKind::texts, left_out);

@@ -13,17 +13,16 @@
 
 namespace pmaptrain::data {
 
-// The encoding that a training split has, but for what stands for missing values.
+// The encoding of a training split, without the replacements of missing values.
 Encoding learn(const TableColumns& columns, const Table& table);
 
 // The rows of one split. Inputs are f32[width]: a number for each column of numbers, one for each category of the
 // others. Targets are labels (i32) or numbers (f32[targets]).
 class TableDataset : public Dataset {
  public:
-  // `encoding` has the columns of the inputs, and the names of the classes where targets are texts. Throws Error (data)
-  // for a class that it does not have, and unless they are ignored for a category.
-  // `targets` are the names of their columns, `path` that of a file of the split. Several targets are numbers, whether
-  // integers are or not.
+  // `encoding` has the input columns, and the names of the classes if targets are texts. Throws Error (data) for an
+  // unknown class, and for an unknown category unless these are ignored. `targets` are the names of the target columns,
+  // `path` is a file of the split. Several targets are always numbers.
   TableDataset(Table table, const Encoding& encoding, const std::vector<spec::ColumnName>& targets,
                const std::string& path, bool numeric, spec::Unknown unknown);
 
@@ -39,11 +38,11 @@ class TableDataset : public Dataset {
 
   // How many cells have a category that the encoding does not have.
   std::int64_t unknown_cells() const { return unknown_cells_; }
-  // The mean of each column whose missing numbers it stands for, over `rows`, a part of this dataset, without the
-  // values that are missing; none for others. Throws Error (data) for a column that has none.
+  // The means of `rows`, a part of this dataset, without missing values, for each column whose missing numbers are
+  // replaced by the mean; empty for other columns. Throws Error (data) for a column without values.
   std::vector<std::optional<double>> means_of(const Dataset& rows, const Encoding& encoding,
                                               const spec::MissingCells& missing) const;
-  // What stands for missing values from here on.
+  // Sets the replacements of missing values.
   void fill_missing(const Encoding& encoding);
 
  private:
@@ -61,7 +60,7 @@ class TableDataset : public Dataset {
   Field input_, target_;
   std::vector<Column> columns_;
   std::int64_t unknown_cells_ = 0;
-  bool plain_ = true;  // an input is a row of cells as it is
+  bool plain_ = true;  // whether inputs are equal to the stored rows of cells
   std::vector<std::int32_t> labels_;
   std::vector<float> values_;
   std::optional<std::pair<std::int64_t, std::int64_t>> range_;
@@ -79,8 +78,8 @@ struct CsvSource {
 CsvSource open_csv(const spec::Csv& csv, const std::function<bool(Split)>& wants, const Encoding* known, bool numeric,
                    const Skipped& left_out);
 
-// The rows of another file, by the columns that `known`, the encoding of a checkpoint, has as inputs: without targets,
-// so read() leaves its `target` as it is, and whatever other columns there are.
+// The rows of another file, with the input columns of `known`, the encoding of a checkpoint. There are no targets, so
+// read() does not write `target`. Other columns of the file are ignored.
 struct InputTable {
   std::shared_ptr<const Dataset> dataset;
   std::vector<std::string> notes;

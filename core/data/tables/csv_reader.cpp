@@ -16,10 +16,10 @@
 namespace pmaptrain::data {
 namespace {
 
-// What decides whether a file is text: no more of it is read where it is none.
+// The first bytes of a file, which decide whether it is text. Of other files, no more is read.
 constexpr std::size_t first_block = std::size_t{1} << 16;
 
-// All that the gzip file holds. Its last four bytes say how much that is, modulo 2^32, but may lie.
+// Decompresses the whole gzip file. Its last four bytes state the size modulo 2^32, but may be wrong.
 Bytes inflate(const Bytes& file, const std::string& path) {
   const std::string name = fmt::format("'{}'", path);
   const std::uint64_t stated = file.size() >= 4 ? read_little(file.view(), file.size() - 4, 4) : 0;
@@ -121,7 +121,7 @@ std::optional<std::string_view> CsvReader::next_cell() {
   return std::string_view(begin, static_cast<std::size_t>(at - begin));
 }
 
-// A sparse file goes on with zeros for as long as its size says.
+// A sparse file reads as zeros up to its stated size.
 void CsvReader::fail_on_zeros(const char* begin, const char* end) const {
   const char* const zero = std::find(begin, end, '\0');
   if (zero != end) fail("a zero byte, expected text", "the file was not written to its end, or is no text");
@@ -165,7 +165,7 @@ std::string_view CsvReader::quoted_cell(const char* first) {
   return unescaped_;
 }
 
-// Moves behind what ends a cell.
+// Moves past the delimiter or line end after a cell.
 void CsvReader::end_cell(const char* at) {
   if (at < end_ && *at == delimiter_) {
     at_ = at + 1;
@@ -226,7 +226,7 @@ bool is_below_one(std::string_view number) {
   const std::size_t exponent_at = std::min(number.find_first_of("eE"), number.size());
   const std::size_t point = std::min(number.find('.'), exponent_at);
   const std::size_t first = std::min(number.find_first_of("123456789"), exponent_at);
-  // The first digit other than 0 is that of 10^power.
+  // The first nonzero digit is the digit of 10^power.
   const auto at = static_cast<std::int64_t>(first), dot = static_cast<std::int64_t>(point);
   const std::int64_t power = at < dot ? dot - at - 1 : dot - at;
   std::string_view exponent = number.substr(std::min(exponent_at + 1, number.size()));

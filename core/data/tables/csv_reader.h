@@ -13,22 +13,22 @@ namespace pmaptrain::data {
 // The text of a file, without a byte order mark; a gzip file is decompressed into memory. Throws Error (data) for what
 // is no text in UTF-8: another format, UTF-16.
 Bytes read_text(const std::string& path);
-// The same of bytes, which `path` names in messages.
+// The same for bytes in memory. `path` names them in messages.
 Bytes text_of(const Bytes& file, const std::string& path);
 
 inline std::string_view as_text(const Bytes& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Reads records one after another, and each record's cells. Lines end in LF or CRLF; blank lines are skipped. A cell in
-// double quotes may hold delimiters, line ends and doubled quotes; blanks around its quotes are no part of it. Those of
-// a cell without quotes are.
+// Reads records one after another, and the cells of each record. Lines end in LF or CRLF; blank lines are skipped. A
+// quoted cell may contain delimiters, line ends and doubled quotes. Blanks around the quotes are ignored; blanks in an
+// unquoted cell are part of it.
 class CsvReader {
  public:
   // `text` must outlive it; `path` is for messages.
   CsvReader(std::string_view text, char delimiter, const std::string& path);
 
-  // Moves to the next record; what is left of the one before is skipped. False at the end of the text.
+  // Moves to the next record and skips the rest of the previous one. Returns false at the end of the text.
   bool next_record();
   // The next cell of the record, valid until the next call; none after the last. Throws Error (data) for a quote that
   // is not closed, text after a closing quote, and a line end of CR alone.
@@ -74,8 +74,8 @@ std::int64_t count_lines(std::string_view text);
 // A cell as messages show it: in quotes, short, without control characters.
 std::string shown_cell(std::string_view cell);
 
-// What a cell says as a number, whatever blanks are around it. Numbers are decimal, with a point, whatever the locale;
-// NA, NaN, null and the like say that a value is missing, as pandas reads them.
+// A cell read as a number; blanks around it are ignored. Numbers are decimal with a point, whatever the locale. NA,
+// NaN, null and the like mean a missing value, as in pandas.
 struct CellNumber {
   enum class Kind { number, missing, infinite, beyond_float, text };
   Kind kind = Kind::text;
@@ -84,8 +84,8 @@ struct CellNumber {
 };
 CellNumber to_number(std::string_view cell);
 
-// The number in a cell that also has a currency or percent sign, or separators of thousands: "1234" of "$1,234". None
-// of a cell that is a number as it is, or holds anything else.
+// The number in a cell with a currency or percent sign, or thousands separators: "1234" for "$1,234". Empty if the cell
+// is a plain number or contains anything else.
 std::optional<std::string> plain_number(std::string_view cell);
 
 }  // namespace pmaptrain::data

@@ -36,7 +36,7 @@ class TableReader {
       try {
         read_file(file);
       } catch (const Error&) {
-        file.text.check_intact();  // why what is read is wrong
+        file.text.check_intact();  // a modified file would explain the error better
         throw;
       }
       file.text.check_intact();
@@ -74,7 +74,8 @@ class TableReader {
     }
   }
 
-  // What each column of a file is: an input by its number, a target by its number after the first, or one of these.
+  // The meaning of each column of a file: the index of an input, of a target (numbered after the inputs), or one of
+  // these constants.
   static constexpr std::size_t skipped = std::numeric_limits<std::size_t>::max(), weight = skipped - 1,
                                first_target = skipped / 2;
   static bool is_target(std::size_t part) { return part >= first_target && part < weight; }
@@ -85,7 +86,7 @@ class TableReader {
       parts[find_column(names, name, place, path, csv_.header)] = part;
     };
     if (columns_.inputs.size() > 64) {
-      // By name at once: looking for each would take the square of so many.
+      // A map by name, because a search for each name would take quadratic time.
       std::map<std::string_view, std::size_t> at;
       for (std::size_t i = 0; i < names.size(); ++i) at.emplace(names[i], i);
       for (std::size_t i = 0; i < columns_.inputs.size(); ++i) {
@@ -275,7 +276,7 @@ class TableReader {
     }
   }
 
-  // The same of one that is new. Returns where it is.
+  // The same for a new text. Returns its position in the file.
   std::string check_new_text(std::string_view cell) const {
     check_text(cell);
     return fmt::format("'{}', line {}", *path_, reader_->line());

@@ -45,7 +45,7 @@ class Dictionary {
   std::vector<Entry> entries_;
 };
 
-// What is read from each row.
+// The columns that are read from each row.
 struct TableColumns {
   struct Input {
     std::string name;
@@ -71,18 +71,18 @@ TableText open_table(const std::string& path);
 // The names of the columns: the header, or their numbers. Throws Error (data) for a header that cannot be one: names
 // that occur twice, another delimiter.
 std::vector<std::string> header_of(const spec::Csv& csv, const TableText& file);
-// The number of a column among these names. Throws Error (data) at `place`, with the nearest name, where there is none.
+// The index of a column among these names. If there is none, throws Error (data) at `place`, with the nearest name.
 std::size_t find_column(const std::vector<std::string>& names, const std::string& name, const Place& place,
                         const std::string& path, bool header);
 // The target and the weight that the config names, without inputs.
 TableColumns target_columns(const spec::Csv& csv);
-// What the config says about the columns, completed by the header of the first training file.
+// The columns as the config describes them, completed by the header of the first training file.
 TableColumns columns_of(const spec::Csv& csv, const std::vector<std::string>& header, const std::string& path);
 
 struct Table {
   std::int64_t rows = 0;
   std::vector<SkippedRow> skipped;  // with `on_error: skip`; all else is of the others
-  // [rows, inputs]: f32, NaN where a value is missing; of a category the bits of its code.
+  // f32 [rows, inputs]. A missing value is NaN; a category is stored as the bits of its code.
   Memory cells;
   bool has_missing = false;
   std::vector<Dictionary> categories;  // by input; empty for numbers

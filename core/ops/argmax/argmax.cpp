@@ -13,8 +13,8 @@
 namespace pmaptrain::ops {
 namespace {
 
-// Where `value`, which is one of n elements, or a NaN, is found first. Whole blocks are tested first, which
-// the compiler does by vectors.
+// The first index of `value` (or of a NaN) among n elements, which must contain it. Whole blocks are tested first,
+// because the compiler vectorizes that.
 template <class T>
 std::int64_t first_place(const T* x, std::int64_t n, T value) {
   constexpr std::int64_t block = 64;
@@ -29,7 +29,7 @@ std::int64_t first_place(const T* x, std::int64_t n, T value) {
   return i;
 }
 
-// Of n neighbours; for a short row one pass is faster than two.
+// The argmax of n contiguous elements. For a short row, one pass is faster than two.
 template <class T>
 std::int64_t argmax_of_row(const T* x, std::int64_t n) {
   if (n >= 64) return first_place(x, n, reduce_contiguous<MaxReducer>(x, static_cast<std::size_t>(n)));
@@ -43,7 +43,7 @@ std::int64_t argmax_of_row(const T* x, std::int64_t n) {
   return place;
 }
 
-// x [outer, size, inner] -> out [outer, inner]. Row by row of `inner`, so that memory is read in order.
+// x [outer, size, inner] -> out [outer, inner]. Processes rows of `inner` elements, so that memory is read in order.
 template <class T>
 void argmax(const T* x, std::int64_t outer, std::int64_t size, std::int64_t inner, std::int32_t* out) {
   if (inner == 1) {

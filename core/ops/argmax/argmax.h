@@ -1,4 +1,4 @@
-// The index of the largest.
+// The index of the largest element.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace pmaptrain::ops {
 
-// The index along `dim` of the largest element, the first of equals, as i32; the dimension disappears. A NaN is the
-// largest.
+// The index along `dim` of the largest element, as i32; of equal elements, the first. The dimension disappears. A NaN
+// counts as the largest.
 struct Argmax {
   static constexpr std::string_view name = "argmax";
   static constexpr bool local = true;

@@ -1,11 +1,11 @@
-// The index of the largest.
+// The index of the largest element.
 #pragma once
 
 #include "core/ops/support/device.cuh"
 
 namespace pmaptrain::ops::device {
 
-// For each of `count` results, of which each device has `local`, over `size` elements `inner` apart.
+// One thread for each of `count` results, of which each device has `local`; reduces `size` elements, `inner` apart.
 template <class T>
 __device__ void find_largest(i32* out, const T* x, i64 count, i64 local, i64 size, i64 inner, i64 device_stride) {
   for_each_index(count, [&](i64 i) {

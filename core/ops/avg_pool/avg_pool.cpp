@@ -14,8 +14,8 @@
 namespace pmaptrain::ops {
 namespace {
 
-// Calls f(y's pixel, divisor, for_each_tap) for every window, where for_each_tap(g) calls g(x's pixel) for its elements
-// that are not padding; offsets are of channel 0.
+// Calls f(y's pixel, divisor, for_each_tap) for every window. for_each_tap(g) calls g(x's pixel) for each element of
+// the window that is not padding. Offsets are those of channel 0.
 template <class F>
 void for_each_window(const PoolGeometry& g, bool count_include_pad, F&& f) {
   for (std::int64_t n = 0; n < g.n; ++n) {
@@ -76,7 +76,7 @@ void AvgPool::reference(const ReferenceCall& call) const {
     const T* x = call.operands[0].as<T>();
     T* y = call.results[0].as<T>();
     std::fill_n(y, call.results[0].size(), T{});
-    // The sum first, as the library does: where it overflows, it does whatever the size of the image.
+    // The sum comes before the division, as in the library, so overflow does not depend on the size of the image.
     for_each_window(g, count_include_pad, [&](std::int64_t at_y, std::int64_t divisor, const auto& for_each_tap) {
       for_each_tap([&](std::int64_t at_x) {
         for (std::int64_t c = 0; c < g.c; ++c) y[at_y + c] += x[at_x + c];
@@ -109,10 +109,10 @@ std::unique_ptr<CpuKernel> AvgPoolGrad::cpu(const CpuRequest&) const { return nu
 
 namespace {
 
-// Additions of one device below which the library's call costs more than it saves, as for conv.
+// The number of additions of one device below which plain loops are faster than the library, as for conv.
 constexpr std::int64_t least_additions = 16384;
 
-// The library's pooling: the forward primitive, which the backward one asks for as a hint.
+// The library's descriptors. The backward primitive needs the forward one as a hint.
 struct PoolDescs {
   onednn::Desc x, y;
   onednn::Attributes attributes;
@@ -136,12 +136,12 @@ struct PoolDescs {
     forward = onednn::take(op, status, created);
   }
 
-  // Sizes that divide: padding that no window reaches is dropped, and input that none reaches is negative padding.
+  // Padding or input that no window reaches is dropped, because oneDNN requires sizes that divide exactly.
   static std::int64_t used(const Window& w) { return (w.out - 1) * w.stride + w.window - w.in - w.low; }
 };
 
-// The library counts a window's elements, its sizes and the bytes of an image in 32 bits, and does not say where they
-// are too many.
+// Whether 32 bits suffice for the library's counters of window elements, sizes and bytes of an image. It does not
+// report an overflow.
 bool counts_in_32_bits(const PoolGeometry& g) {
   constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
   const auto fits = [](const Window& w) {

@@ -14,8 +14,8 @@
 
 namespace pmaptrain::ops {
 
-// x [N,H,W,C] -> [N,OH,OW,C], the size as for conv. Padding counts as zeros with count_include_pad; else a window's sum
-// is divided by the number of its elements that lie on the image. Padding is smaller than the window.
+// x [N,H,W,C] -> [N,OH,OW,C], with sizes as for conv. With count_include_pad, padding counts as zeros; otherwise a
+// window's sum is divided by the number of its elements on the image. Padding is smaller than the window.
 struct AvgPool {
   static constexpr std::string_view name = "avg_pool";
   static constexpr bool local = true;
@@ -41,8 +41,8 @@ struct AvgPool {
   std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
 };
 
-// dy -> dx of `input_shape`: the transpose of avg_pool. Each window's cotangent is divided equally among its elements;
-// where windows overlap they add, in the windows' order.
+// dy -> dx of `input_shape`: the transpose of avg_pool. Each window's cotangent is divided equally among its elements.
+// Cotangents of overlapping windows are added in the order of the windows.
 struct AvgPoolGrad {
   static constexpr std::string_view name = "avg_pool_grad";
   static constexpr bool local = true;

@@ -5,7 +5,7 @@
 
 namespace pmaptrain::ops::device {
 
-// What the sum of a window is divided by.
+// The divisor of a window's sum.
 template <class I>
 __device__ I divisor_of(const Pool<I>& pool, I row, I column, i64 count_include_pad) {
   if (count_include_pad != 0) return pool.h.window * pool.w.window;
@@ -28,7 +28,7 @@ __device__ void mean_of_windows(T* y, const T* x, i64 count, i64 x_images, i64 c
   });
 }
 
-// An element of x gets its part of the cotangents of the windows that have it, in the windows' order.
+// An element of x gets its share of the cotangents of all windows that contain it, in the order of the windows.
 template <class T, class I>
 __device__ void divide_cotangents(T* dx, const T* dy, i64 count, i64 dy_images, i64 count_include_pad,
                                   const Pool<I>& pool) {

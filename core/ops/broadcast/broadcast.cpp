@@ -12,7 +12,7 @@
 namespace pmaptrain::ops {
 namespace {
 
-// The result's dimensions as groups that alternate between the operand's dimensions and new ones.
+// The result's dimensions, grouped: groups of the operand's dimensions alternate with groups of new dimensions.
 struct BroadcastGroups {
   Dims sizes;
   std::array<bool, max_rank> is_new{};
@@ -35,7 +35,7 @@ BroadcastGroups broadcast_groups(const Shape& result, std::span<const std::int64
   return groups;
 }
 
-// Fills `count` copies of the block of `size` elements that stands at `to`, from the copies made so far.
+// Fills `count` copies of the block of `size` elements at `to`, by copying the copies made so far.
 template <class T>
 void repeat_block(T* to, std::size_t size, std::size_t count) {
   constexpr std::size_t longest = std::size_t{16} << 10;
@@ -50,13 +50,13 @@ void repeat_block(T* to, std::size_t size, std::size_t count) {
   }
 }
 
-// Writes the result group by group, the outermost first, and reads the operand on from `from`.
+// Writes the result group by group, the outermost first, and reads the operand sequentially from `from`.
 template <class T>
 struct Writer {
   const BroadcastGroups& groups;
   const T* from;
 
-  // Returns the end of what it wrote.
+  // Returns the end of the written range.
   T* write(std::size_t group, T* to) {
     const std::size_t rank = groups.sizes.rank;
     if (group == rank) {

@@ -1,4 +1,4 @@
-// The same elements repeated along new dimensions.
+// Repeats elements along new dimensions.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace pmaptrain::ops {
 
-// The operand's dimension i becomes the result's dimension dims[i], of the same size; `dims` rises. The operand is
-// repeated along all other dimensions.
+// The operand's dimension i becomes the result's dimension dims[i], of the same size; `dims` is ascending. The operand
+// is repeated along all other dimensions.
 struct Broadcast {
   static constexpr std::string_view name = "broadcast";
   static constexpr bool local = true;
@@ -25,7 +25,7 @@ struct Broadcast {
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
   Cotangents derivative(VjpContext& context) const;
-  // Where the operand's dimension 0 is not the result's, each row of the result repeats the whole operand.
+  // If the operand's dimension 0 is not the result's dimension 0, each row of the result repeats the whole operand.
   RowRule row_rule(std::span<const Type>, std::span<const Type>) const {
     return keeps_rows_if(!shape.empty(), dims.empty() || dims.front() != 0 ? 0b1 : 0);
   }

@@ -5,7 +5,7 @@
 
 namespace pmaptrain::ops {
 
-// Along a new dimension the operand does not move.
+// New dimensions have a stride of 0 in the operand.
 GpuKernel Broadcast::gpu(const GpuRequest& request) const {
   if (has_no_results(request)) return {};
   const Shape& sizes = request.results[0].shape;

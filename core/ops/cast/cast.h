@@ -1,4 +1,4 @@
-// A value in another element type.
+// Converts a value to another element type.
 #pragma once
 
 #include <memory>
@@ -12,8 +12,8 @@
 
 namespace pmaptrain::ops {
 
-// Between floating types: rounded to nearest. Floating to integer: towards zero, saturating; NaN becomes 0. Between
-// integers: wraps. To boolean: whether it differs from 0.
+// Floating to floating: rounds to nearest. Floating to integer: rounds towards zero and saturates; NaN becomes 0.
+// Integer to integer: wraps. To boolean: true unless the element is 0.
 struct Cast {
   static constexpr std::string_view name = "cast";
   static constexpr bool local = true;
@@ -31,7 +31,7 @@ struct Cast {
   std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
 };
 
-// x itself where it has elements of this type, else a cast of it.
+// Returns x if it has this element type, else a cast of it.
 Value as_dtype(Builder& b, DType dtype, Value x);
 
 }  // namespace pmaptrain::ops

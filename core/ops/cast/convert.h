@@ -1,4 +1,4 @@
-// One element in another element type: for Cast and for fused chains that contain one.
+// Converts one element, for Cast and for fused chains that contain a cast.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ To convert(From x) {
   } else if constexpr (std::is_same_v<To, bool>) {
     return x != From{0};
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
-    // Both bounds are powers of two or 0, hence exact; the upper one is the first that does not fit.
+    // Both bounds are 0 or powers of two, so they are exact. The upper one is the first that does not fit.
     constexpr auto lowest = static_cast<From>(std::numeric_limits<To>::min());
     constexpr auto above = static_cast<From>(std::numeric_limits<To>::max() / 2 + 1) * From{2};
     if (x != x) return To{0};

@@ -36,7 +36,7 @@ Cost Concatenate::cost(const Mesh&, std::span<const Type> operands, std::span<co
   return traffic(operands, results);
 }
 
-// Each operand's part of dy.
+// Each operand gets its part of dy.
 Cotangents Concatenate::derivative(VjpContext& context) const {
   Builder& b = context.b;
   const Value dy = *context.cotangents[0];

@@ -12,7 +12,7 @@
 
 namespace pmaptrain::ops {
 
-// One array or more, along `dim`; their other dimensions are equal.
+// Joins one or more arrays along `dim`. Their other dimensions are equal.
 struct Concatenate {
   static constexpr std::string_view name = "concatenate";
   static constexpr bool local = true;

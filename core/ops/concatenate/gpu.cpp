@@ -4,7 +4,7 @@
 
 namespace pmaptrain::ops {
 
-// One copy for each operand: of the runs that follow each other in it, into its part of each of the result's.
+// One copy for each operand: its contiguous runs go to its part of each run of the result.
 GpuKernel Concatenate::gpu(const GpuRequest& request) const {
   GpuKernel kernel;
   if (has_no_results(request)) return kernel;

@@ -1,4 +1,4 @@
-// Numbers that the program holds.
+// Constants of a program.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace pmaptrain::ops {
 
-// No operand. `value` in every element (a splat), or a number for each element in row-major order: `values`, beside
-// which `value` stays 0. A number must be exact for integers and booleans (0 or 1), and within range for floating
+// Has no operand. Either every element is `value` (a splat), or `values` has a number for each element in row-major
+// order, and `value` is 0. A number must be exact for integers and booleans (0 or 1), and within range for floating
 // types.
 struct Constant {
   static constexpr std::string_view name = "constant";
@@ -38,11 +38,11 @@ struct Constant {
   }
   void reference(const ReferenceCall& call) const;
   GpuKernel gpu(const GpuRequest& request) const;
-  // The value of every element; nothing where each has its own.
+  // The value of every element; empty if `values` is used.
   std::optional<double> splat() const { return values.empty() ? std::optional(value) : std::nullopt; }
 };
 
-// The value of every element that `op` makes; nothing where it is no constant, or one with a list of values.
+// The value of every element of `op`; empty if it is no constant or uses `values`.
 std::optional<double> splat_of(const Op& op);
 
 }  // namespace pmaptrain::ops

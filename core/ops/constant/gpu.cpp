@@ -6,7 +6,7 @@
 
 namespace pmaptrain::ops {
 
-// One value is filled in; a list of them is part of generated code.
+// A splat is a fill; `values` are part of generated code.
 GpuKernel Constant::gpu(const GpuRequest& request) const {
   if (has_no_results(request)) return {};
   if (!splat()) return generated_kernel(request);

@@ -23,7 +23,7 @@ void expect_cotangent(std::string_view op, const ConvGeometry& geometry, const S
                   "dy has the shape of the convolution's result");
 }
 
-// The three do the same work: each multiplies every tap with every cotangent.
+// The three ops do the same work: each multiplies every tap with every cotangent.
 Cost cost_of(const ConvGeometry& geometry, std::span<const Type> operands, std::span<const Type> results) {
   Cost cost;
   cost.flops = geometry.flops();
@@ -124,7 +124,7 @@ Cotangents Conv::derivative(VjpContext& context) const {
   if (context.needed[1]) {
     const Value operands[] = {x, dy};
     ConvKernelGrad gradient{strides, padding, b.type(kernel).shape, bias, dilation, groups};
-    // Beside a kernel of bf16 the bias may be f32, and both sums have one type.
+    // A bf16 kernel may have an f32 bias; then both gradients get the type f32.
     if (bias && b.type(context.operands[2]).dtype != b.type(x).dtype) gradient.preferred_element_type = DType::f32;
     const std::vector<Value> sums = b.emit_all(gradient, operands);
     for (std::size_t i = 0; i < sums.size(); ++i) {
@@ -149,7 +149,7 @@ Cotangents ConvInputGrad::derivative(VjpContext& context) const {
   return result;
 }
 
-// The sum over dy's pixels has the transpose that adds its cotangent to each of them: a bias.
+// The sum over dy's pixels is the transpose of adding a bias to each pixel.
 Cotangents ConvKernelGrad::derivative(VjpContext& context) const {
   Cotangents result(2);
   Builder& b = context.b;

@@ -1,6 +1,6 @@
 // Two-dimensional convolution (cross-correlation, as in every framework) and its two gradients. Images are NHWC,
-// kernels HWIO. Each of the three is linear in image, kernel and cotangent (but for `relu`) and the
-// three are each other's derivatives, so any order of derivative is expressible.
+// kernels HWIO. Apart from `relu`, each of the three ops is bilinear in two of image, kernel and cotangent, and they
+// are each other's derivatives, so derivatives of any order can be expressed.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +20,12 @@ namespace pmaptrain::ops {
 using Padding = std::vector<std::pair<std::int64_t, std::int64_t>>;
 
 // x [N,H,W,C], kernel [KH,KW,C/groups,O] -> y [N,OH,OW,O], where OH = (H + low + high - extent) / stride + 1, rounded
-// down, and extent = (KH - 1) · dilation + 1. `strides`, `padding` and `dilation` are for height and width; padding is
-// zeros, rows before and after; the kernel's elements are `dilation` apart on the image. With several `groups`,
-// channels in and out are cut into as many equal parts, and each part of y is made from its part of x alone. A third
-// operand, the bias [O], is added to each of y's pixels; with `relu`, the op relu is then applied to y. A NaN stays,
-// but a sum that has overflowed to -inf may become NaN rather than 0. Elements of bf16 are accumulated as in matmul, in
-// the gradients too.
+// down, and extent = (KH - 1) · dilation + 1. `strides`, `padding` and `dilation` are for height and width. Padding
+// adds zeros before and after; the kernel's elements are `dilation` apart on the image. With several `groups`, input
+// and output channels are divided into equal groups, and each group of outputs depends on one group of inputs. A third
+// operand, the bias [O], is added to each pixel of y. With `relu`, the op relu is then applied. A NaN is kept, but a
+// sum that overflowed to -inf may become NaN rather than 0. Elements of bf16 are accumulated as in matmul, also in the
+// gradients.
 struct Conv {
   static constexpr std::string_view name = "conv";
   static constexpr bool local = true;
@@ -58,8 +58,8 @@ struct Conv {
   std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
 };
 
-// kernel, dy -> dx of `input_shape`: the transpose of conv in x. The shape is an attribute because several input sizes
-// give the same dy where the stride does not divide.
+// kernel, dy -> dx of `input_shape`: the transpose of conv in x. The shape is an attribute because with a stride
+// several input sizes give the same dy.
 struct ConvInputGrad {
   static constexpr std::string_view name = "conv_input_grad";
   static constexpr bool local = true;

@@ -22,17 +22,17 @@ std::unique_ptr<CpuKernel> ConvKernelGrad::cpu(const CpuRequest&) const { return
 
 namespace {
 
-// Operations of one device below which the library's calls cost more than they save (measured).
+// The number of operations of one device below which plain loops are faster than the library (measured).
 constexpr double least_operations = 32768;
 
 bool is_f32(const CpuRequest& request) { return request.operands[0].dtype == DType::f32; }
 
-// Element types of the arrays of a call.
+// The element types of the arrays of a call.
 struct Elements {
   DType x, kernel, bias, y;
 };
 
-// The arrays of one call in plain layouts, and what all three primitives are asked with.
+// The arrays of one call in plain layouts, and the arguments that all three primitives share.
 struct Library {
   onednn::Desc x, kernel, bias, y;
   onednn::Desc any_kernel;
@@ -51,13 +51,13 @@ struct Library {
         low{g.h.low, g.w.low},
         high{used_padding(g.h), used_padding(g.w)} {}
 
-  // oneDNN wants sizes that divide: padding that no window reaches is dropped, and input that none reaches is negative
-  // padding.
+  // oneDNN requires sizes that divide exactly. So padding that no window reaches is dropped, and input that no window
+  // reaches is cut off by negative padding.
   static std::int64_t used_padding(const Window& window) {
     return (window.out - 1) * window.stride + window.extent() - window.in - window.low;
   }
 
-  // The library's order: out, in, height, width; in front of them the groups where there are several.
+  // Kernel sizes in the library's order: out, in, height, width, preceded by the groups if there are several.
   static Shape kernel_sizes(const ConvGeometry& g) {
     const Shape sizes = {g.o_of_group(), g.c_of_group(), g.h.window, g.w.window};
     return g.groups == 1 ? sizes : Shape{g.groups, sizes[0], sizes[1], sizes[2], sizes[3]};
@@ -78,27 +78,26 @@ struct Library {
   }
 };
 
-// Whether the library's call is faster than plain loops. Decided by one device's shapes, so that the bits do not depend
-// on how many devices run as one call.
+// Whether the library is faster than plain loops. The decision depends on the shapes of one device only, so results do
+// not depend on how many devices share a call.
 bool worthwhile(const CpuRequest& request, const ConvGeometry& g) {
   const bool known = is_f32(request) || (request.operands[0].dtype == DType::bf16 && has_bf16_instructions());
   return known && g.flops() >= least_operations;
 }
 
-// Whether the library has no primitive of its own kind for a gradient, and the kernel's size may be the reason. Its
-// references take a hundred times as long. Tiles are of f32: whoever has bf16 returns no kernel, and is computed in
-// f32.
+// Whether tiles are faster because the library has only a reference primitive for this gradient, perhaps because of the
+// kernel's size; these take a hundred times as long. Tiles support f32; bf16 is then computed in f32.
 bool is_better_in_tiles(const onednn::PrimitiveDesc& desc, const ConvGeometry& g) {
   const bool lacks = !desc || onednn::implementation_of(desc).starts_with("ref");
   return lacks && takes_tiles(g);
 }
 
-// Images of fewer channels take a primitive of the library's that sums the bias's gradient in a slow pass of its own
-// (measured with 3 channels: it doubles the time; with 32 the sum is free).
+// Images with fewer channels than this use a primitive that sums the bias's gradient in a slow separate pass (measured:
+// it doubles the time with 3 channels; with 32 the sum is free).
 constexpr std::int64_t few_channels = 16;
 
-// The kernel's gradient, and then the bias's by our own sum of dy's pixels. Of bf16, some hundred pixels at a time in
-// f32.
+// Computes the kernel's gradient, and then the bias's by our own sum over dy's pixels. For bf16, some hundred pixels at
+// a time are converted to f32.
 class WithBiasSum final : public CpuKernel {
  public:
   WithBiasSum(std::unique_ptr<CpuKernel> kernel, const CpuRequest& request)
@@ -211,7 +210,7 @@ std::unique_ptr<CpuKernel> ConvInputGrad::cpu(const CpuRequest& request) const {
   return sequence;
 }
 
-// Always one call for each device, which has a sum of its own.
+// The result is a sum for each device, so there is one call for each device.
 std::unique_ptr<CpuKernel> ConvKernelGrad::cpu(const CpuRequest& request) const {
   const ConvGeometry g =
       conv_geometry(name, request.operands[0].shape, kernel_shape, strides, padding, dilation, groups);

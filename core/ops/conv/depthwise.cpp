@@ -9,15 +9,15 @@
 namespace pmaptrain::ops {
 namespace {
 
-// Floats of one device's array, and of one image in it.
+// The number of floats of one device's array, and of one image in it.
 struct Part {
   std::int64_t device = 0, image = 0;
 
   Part(const Shape& shape, bool stacked) : device(stacked ? numel(shape) : 0), image(numel(shape) / shape[0]) {}
 };
 
-// Calls run(arguments, device, scratch) for each device in turn. The scratch memory holds one image with as many
-// channels as the results have, where these are more than the image's own.
+// Calls run(arguments, device, scratch) for each device in turn. If the result has more channels than the image, the
+// scratch memory holds one image with the result's channels.
 template <class Body>
 class DepthwiseKernel final : public CpuKernel {
  public:
@@ -58,7 +58,7 @@ DepthwisePass pass_to_x(const ConvGeometry& g) {
   return {runs_to_elements(g.h), runs_to_elements(g.w), g.w.out, g.w.in, g.w.window, g.o};
 }
 
-// An image of x with each channel as often as it makes results.
+// An image of x in which each channel is repeated for each of its results.
 const float* widened(const float* x, std::int64_t size, std::int64_t times, float* scratch) {
   if (times == 1) return x;
   repeat_elements(static_cast<std::size_t>(size), static_cast<std::size_t>(times), x, scratch);

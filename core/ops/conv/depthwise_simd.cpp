@@ -18,19 +18,19 @@ HWY_BEFORE_NAMESPACE();
 namespace pmaptrain::ops {
 namespace HWY_NAMESPACE {
 
-// The elements of the window that targets use, and the distances between neighbours, in floats.
+// The window elements that targets use, and the distances between neighbouring ones, in floats.
 struct KernelTaps {
   std::int64_t rows, columns;
   std::int64_t kernel_row, kernel_column;
   std::int64_t source_row, source_column;
 };
 
-// Targets side by side, in floats.
+// A line of targets; distances are in floats.
 struct Line {
   std::int64_t count, source_stride, target_stride;
 };
 
-// Targets that use the same taps: a run of rows by a run of columns. `inner` is the longer side.
+// Targets that use the same taps: a run of rows times a run of columns. `inner` is the longer side.
 struct Rectangle {
   KernelTaps taps;
   std::int64_t kernel, source, target;  // offsets of the first tap, and of the first target's source and own
@@ -56,8 +56,8 @@ Rectangle rectangle(const DepthwisePass& pass, const Run& row, const Run& column
           .inner = wide ? along : down};
 }
 
-// A kernel's vector serves `tile` targets side by side, which also hide each other's latency. `columns` is taps.columns
-// where the compiler is to know it, else 0.
+// A kernel vector is used for `tile` neighbouring targets, whose independent sums also hide latency. `columns` equals
+// taps.columns if that is a compile-time constant, else 0.
 template <int tile, int columns, class D>
 HWY_INLINE void sum_taps(D d, const KernelTaps& taps, const float* source, std::int64_t source_stride,
                          const float* kernel, const float* bias, bool relu, float* target, std::int64_t target_stride) {
@@ -80,12 +80,12 @@ HWY_INLINE void sum_taps(D d, const KernelTaps& taps, const float* source, std::
     }
   }
   for (int t = 0; t < tile; ++t) {
-    if (relu) sums[t] = hn::IfThenZeroElse(hn::Lt(sums[t], hn::Zero(d)), sums[t]);  // a NaN stays
+    if (relu) sums[t] = hn::IfThenZeroElse(hn::Lt(sums[t], hn::Zero(d)), sums[t]);  // keeps a NaN
     hn::StoreU(sums[t], d, target + t * target_stride);
   }
 }
 
-// All features of a tile. On its own, so that its loops have the registers to themselves.
+// Processes all features of a tile. It is a separate function so that its loops have all registers.
 template <int tile, int columns>
 HWY_NOINLINE void sum_tile(const KernelTaps& taps, std::int64_t features, const float* source,
                            std::int64_t source_stride, const float* kernel, const float* bias, bool relu, float* target,
@@ -121,7 +121,8 @@ void depthwise_sums(const DepthwisePass& pass, const float* source, const float*
   }
 }
 
-// One vector of the sums of `rows` x `columns` taps over a rectangle, which share the loads of the targets.
+// Processes one vector of features for `rows` x `columns` taps over a rectangle. The taps share the loads of the
+// targets.
 template <int rows, int columns, class D>
 HWY_INLINE void sum_pixels(D d, const Rectangle& part, const float* source, const float* target, float* dkernel) {
   constexpr std::size_t height = rows, width = columns;
@@ -152,7 +153,7 @@ HWY_INLINE void sum_pixels(D d, const Rectangle& part, const float* source, cons
   }
 }
 
-// All features of some taps. On its own, as sum_tile is.
+// Processes all features of some taps. It is a separate function like sum_tile.
 template <int rows, int columns>
 HWY_NOINLINE void sum_rectangle(const Rectangle& part, std::int64_t features, const float* source, const float* target,
                                 float* dkernel) {
@@ -160,7 +161,7 @@ HWY_NOINLINE void sum_rectangle(const Rectangle& part, std::int64_t features, co
                                 HWY_ATTR { sum_pixels<rows, columns>(d, part, source + f, target + f, dkernel + f); });
 }
 
-// Up to three by three taps at a time.
+// Processes up to three by three taps at a time.
 void depthwise_kernel_sums(const DepthwisePass& pass, const float* source, const float* target, float* dkernel) {
   constexpr decltype(&sum_rectangle<1, 1>) functions[3][3] = {
       {sum_rectangle<1, 1>, sum_rectangle<1, 2>, sum_rectangle<1, 3>},

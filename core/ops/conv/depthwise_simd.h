@@ -11,7 +11,8 @@
 
 namespace pmaptrain::ops {
 
-// The windows of an image of `target_columns` x `features` rows on one of `source_columns` x `features`.
+// The windows of a target image with `target_columns` x `features` elements per row, on a source image with
+// `source_columns` x `features`.
 struct DepthwisePass {
   std::vector<Run> rows, columns;
   std::int64_t source_columns = 0, target_columns = 0, window_columns = 0, features = 0;
@@ -22,7 +23,7 @@ struct DepthwisePass {
 void depthwise_sums(const DepthwisePass& pass, const float* source, const float* kernel, const float* bias, bool relu,
                     float* target);
 
-// dkernel[t, f] += the sum over targets of source[p + t, f] target[p, f]: row by row, each row's runs apart.
+// dkernel[t, f] += the sum over targets of source[p + t, f] target[p, f]. The sums of each row are computed separately.
 void depthwise_kernel_sums(const DepthwisePass& pass, const float* source, const float* target, float* dkernel);
 
 // to[i · times + j] = from[i], and its transpose, to[i] = the sum over j of from[i · times + j].

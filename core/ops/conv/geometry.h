@@ -1,4 +1,4 @@
-// Sizes of one convolution, the same for it and both its gradients.
+// The sizes of a convolution, which its two gradients share.
 #pragma once
 
 #include "core/ops/conv/conv.h"
@@ -16,11 +16,11 @@ struct ConvGeometry {
   std::int64_t c_of_group() const { return c / groups; }
   std::int64_t o_of_group() const { return o / groups; }
   Shape y_shape() const { return {n, h.out, w.out, o}; }
-  // Additions and multiplications, without those of padding.
+  // The number of additions and multiplications, without those of padding.
   double flops() const;
 };
 
-// Throws TypeError that names the op called `op` where the shapes do not fit together.
+// Throws TypeError that names the op `op` if the shapes do not fit together.
 ConvGeometry conv_geometry(std::string_view op, const Shape& x, const Shape& kernel,
                            std::span<const std::int64_t> strides, const Padding& padding,
                            std::span<const std::int64_t> dilation = {}, std::int64_t groups = 1);

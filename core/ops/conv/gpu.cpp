@@ -3,7 +3,7 @@
 
 namespace pmaptrain::ops {
 
-// Of no input channels, each pixel is the bias.
+// Without input channels, each pixel equals the bias.
 GpuKernel Conv::gpu(const GpuRequest& request) const {
   if (numel(request.operands[0]) > 0 && numel(request.operands[1]) > 0) return library_kernel(request);
   const Shape& y = request.results[0].shape;

@@ -8,9 +8,8 @@
 namespace pmaptrain::ops {
 namespace {
 
-// Calls f(x offset, kernel offset, y offset) for every tap that falls on the image and every group: the group's
-// channels of one element of x, of one element of the kernel and of one element of y. Taps of one output element are
-// neighbours in time.
+// Calls f(x offset, kernel offset, y offset) for every tap on the image and every group. The offsets are those of the
+// group's first channels in x, in the kernel and in y. The taps of an output element come one after another.
 template <class F>
 void for_each_tap(const ConvGeometry& g, F&& f) {
   const std::int64_t cs = g.c_of_group(), os = g.o_of_group();

@@ -5,7 +5,8 @@
 namespace pmaptrain::ops {
 namespace {
 
-// `reach(target)` is a run of this one target. Neighbours, `stride` apart, that meet the same taps become one.
+// `reach(target)` returns a run of this one target. Neighbouring targets, `stride` apart, with the same taps become one
+// run.
 template <class F>
 std::vector<Run> runs(std::int64_t targets, std::int64_t stride, const F& reach) {
   std::vector<Run> found;
@@ -40,7 +41,8 @@ std::vector<Run> runs_to_elements(const Window& window) {
   return runs(window.in, window.stride, [&](std::int64_t element) {
     Run run{.first = element, .stride = window.stride, .count = 1};
     for (std::int64_t tap = 0; tap < window.window; ++tap) {
-      const std::int64_t start = element + window.low - tap * window.dilation;  // of the window that has its tap here
+      // Start of the window whose tap is at this element.
+      const std::int64_t start = element + window.low - tap * window.dilation;
       if (start < 0) break;
       if (start % window.stride != 0 || start / window.stride >= window.out) continue;
       const std::int64_t position = start / window.stride;

@@ -1,4 +1,5 @@
-// Which elements of image and result a window multiplies, in runs that a loop can walk without further conditions.
+// The elements of an image and of a result that a window multiplies, as runs that a loop can process without
+// conditions.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +17,10 @@ struct Run {
   std::int64_t source = 0, source_stride = 1, source_tap_stride = 1;
 };
 
-// Every position of the window as a target, elements of the image as sources: the sums of a convolution.
+// The runs of a convolution: targets are positions of the window, sources are elements of the image.
 std::vector<Run> runs_to_positions(const Window& window);
-// The transpose: every element of the image as a target, positions as sources. A stride of s makes s kinds of
-// elements.
+// The runs of the transpose: targets are elements of the image, sources are positions. With a stride of s, elements of
+// s kinds have different runs.
 std::vector<Run> runs_to_elements(const Window& window);
 
 }  // namespace pmaptrain::ops

@@ -10,10 +10,11 @@
 namespace pmaptrain::ops {
 namespace {
 
-constexpr std::int64_t most_taps = 7;  // of a tile in each dimension: the library's kernels are fast up to this
+// Size of a tile in each dimension; the library's kernels are fast up to this size.
+constexpr std::int64_t most_taps = 7;
 
-// Of one dimension: some of the window's taps, and the positions of the window at which any of these is on the image.
-// `start` and `extent` are the part of the image that they reach, padding included.
+// For one dimension: some taps of the window, and the positions at which any of these taps is on the image. `start` and
+// `extent` describe the part of the image that they reach, including padding.
 struct Reach {
   std::int64_t tap = 0, taps = 0, position = 0, positions = 0, start = 0, extent = 0;
 };
@@ -35,13 +36,13 @@ std::vector<Reach> reaches_of(const Window& window) {
   return reaches;
 }
 
-// Rows and columns of an array [n, height, width, elements].
+// A range of rows and columns of an array [n, height, width, elements].
 struct Box {
   std::int64_t top = 0, left = 0, height = 0, width = 0;
 };
 
-// Calls f(element of the array, element of the box as an array of its own, count of elements) for the runs of a box
-// that are inside of the array.
+// Calls f(offset in the array, offset in a packed array of the box, count of elements) for the parts of the box that
+// are inside the array.
 template <class F>
 void for_each_run(const Shape& array, const Box& box, F&& f) {
   const std::int64_t elements = array[3];
@@ -77,7 +78,7 @@ void add_to(const Shape& array, const Box& box, const float* from, float* to) {
 }
 
 struct Tile {
-  Box image, kernel, y;  // the kernel's, of an array [1, height, width, channels in and out]
+  Box image, kernel, y;  // boxes of the arrays; the kernel is an array [1, height, width, channels in and out]
   std::unique_ptr<CpuKernel> gradient;
 };
 
@@ -114,7 +115,7 @@ class Tiled : public CpuKernel {
   }
 
  protected:
-  // Makes the tiles' kernels: make(tile, shapes of its image, kernel and y).
+  // Creates the kernels of the tiles: make(tile, shapes of its image, kernel and y).
   template <class Make>
   void make_kernels(const ConvGeometry& g, Make&& make) {
     std::size_t image = 0, kernel = 0, y = 0;
@@ -147,12 +148,12 @@ class Tiled : public CpuKernel {
   std::vector<bool> stacked_;
   Shape x_, y_, kernel_;
   std::vector<Tile> tiles_;
-  std::size_t image_at_ = 0, kernel_at_ = 0, y_at_ = 0;  // in scratch
+  std::size_t image_at_ = 0, kernel_at_ = 0, y_at_ = 0;  // offsets in scratch memory
 
   std::size_t arrays_bytes() const { return arrays_; }
 
  private:
-  std::size_t arrays_ = 0, inner_ = 0;  // bytes of scratch: arrays of a tile, and what its kernel takes
+  std::size_t arrays_ = 0, inner_ = 0;  // bytes of scratch memory: for arrays of a tile, and for its kernel
 };
 
 float* floats(std::byte* at) { return reinterpret_cast<float*>(at); }
@@ -207,7 +208,7 @@ class TiledKernelGrad final : public Tiled {
       const float* const x = floats(operand(arguments, 0, d, x_));
       const float* const dy = floats(operand(arguments, 1, d, y_));
       float* const dkernel = floats(arguments.results[0]) + d * numel(kernel_);
-      std::fill_n(dkernel, numel(kernel_), 0.0F);  // taps that are always on padding
+      std::fill_n(dkernel, numel(kernel_), 0.0F);  // clears taps that are always on padding
       for (const Tile& tile : tiles_) {
         copy_from(x_, tile.image, x, floats(scratch + image_at_));
         copy_from(y_, tile.y, dy, floats(scratch + y_at_));

@@ -1,5 +1,5 @@
-// Gradients of convolutions with large kernels, which the library has no fast primitive for: the kernel is cut into
-// tiles of a size that it has, each a convolution of its own over the part of the image that its taps reach.
+// Gradients of convolutions with large kernels, for which the library has no fast primitive. The kernel is cut into
+// tiles that the library supports. Each tile is a convolution over the part of the image that its taps reach.
 #pragma once
 
 #ifndef PMAPTRAIN_REFERENCE_KERNELS
@@ -14,9 +14,10 @@ namespace pmaptrain::ops {
 // Whether the kernel of `g` is larger than a tile.
 bool takes_tiles(const ConvGeometry& g);
 
-// Of f32. What a tile gives is added up in the order of the tiles, so the bits of an example do not depend on others.
+// For f32. Results of tiles are added in the order of the tiles, so an example's result does not depend on other
+// examples.
 std::unique_ptr<CpuKernel> make_tiled_input_grad(const CpuRequest& request, const ConvGeometry& g);
-// The kernel's gradient alone, the first result.
+// Computes the first result only, the kernel's gradient.
 std::unique_ptr<CpuKernel> make_tiled_kernel_grad(const CpuRequest& request, const ConvGeometry& g);
 
 }  // namespace pmaptrain::ops

@@ -7,13 +7,13 @@
 namespace pmaptrain::ops {
 namespace {
 
-// Far beyond any image, and far from where sums of sizes overflow.
+// A bound far above any image size, and far below the overflow of sums of sizes.
 constexpr std::int64_t largest = std::int64_t{1} << 31;
 
 std::string_view dimension_name(std::size_t d) { return d == 0 ? "height" : "width"; }
 
-// The sum of floor((a·i + b) / m) over 0 <= i < n, of numbers that are not negative, in as many rounds as Euclid's
-// algorithm takes on a and m: points under a flat line are counted by columns, then by rows.
+// The sum of floor((a·i + b) / m) over 0 <= i < n, for non-negative numbers, in as many rounds as Euclid's algorithm
+// needs for a and m. It counts the lattice points under a line, alternately by columns and by rows.
 double sum_of_quotients(std::int64_t n, std::int64_t m, std::int64_t a, std::int64_t b) {
   double sum = 0;
   while (n > 0) {
@@ -27,14 +27,15 @@ double sum_of_quotients(std::int64_t n, std::int64_t m, std::int64_t a, std::int
   return sum;
 }
 
-// How many pairs of a position and a window's element stand before place `end` of the padded image.
+// The number of pairs of a position and a window element that are before index `end` of the padded image.
 double pairs_before(const Window& window, std::int64_t end) {
-  // So many of the window's elements stand before `end` at the window's first position, and so many at its last.
+  // The number of window elements before `end` at the window's first position, and at its last position.
   const auto elements = [&](std::int64_t distance) {
     return distance <= 0 ? 0 : std::min(window.window, (distance - 1) / window.dilation + 1);
   };
   const std::int64_t at_first = elements(end), at_last = elements(end - (window.out - 1) * window.stride);
-  // The others do at ceil((end - element * dilation) / stride) positions each; counted from the last one.
+  // Each other element is before `end` at ceil((end - element * dilation) / stride) positions. Count from the last
+  // element.
   const std::int64_t distance = end - (at_first - 1) * window.dilation;
   return static_cast<double>(at_last) * static_cast<double>(window.out) +
          sum_of_quotients(at_first - at_last, window.stride, window.dilation, distance + window.stride - 1);

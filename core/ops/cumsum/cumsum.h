@@ -12,8 +12,8 @@
 
 namespace pmaptrain::ops {
 
-// Along `dim`, each element is the sum of the operand's elements up to and including it, added one by one in this
-// order; with `reverse`, of those from it to the end, added from the end.
+// Along `dim`, each element is the sum of the operand's elements up to and including it, added in this order. With
+// `reverse`, it is the sum of the elements from it to the end, added from the end.
 struct Cumsum {
   static constexpr std::string_view name = "cumsum";
   static constexpr bool local = true;

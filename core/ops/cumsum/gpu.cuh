@@ -1,11 +1,11 @@
-// Running sums, one thread for each.
+// Running sums, with one thread for each line.
 #pragma once
 
 #include "core/ops/support/device.cuh"
 
 namespace pmaptrain::ops::device {
 
-// `count` lines of `size` elements that are `inner` apart, of which each device has `local`.
+// `count` lines of `size` elements that are `inner` apart; each device has `local` lines.
 template <class T>
 __device__ void add_along(T* y, const T* x, i64 count, i64 local, i64 size, i64 inner, i64 reverse, i64 device_stride) {
   using C = Computed<T>;

@@ -8,7 +8,7 @@
 namespace pmaptrain::ops {
 namespace {
 
-// Of max and min: the cotangent goes to the operand for which `Wins` holds beside the other, to equals in halves.
+// The derivative of max and min: the cotangent goes to the operand that `Wins` selects, and is halved between equals.
 template <class Wins>
 Cotangents to_the_winner(VjpContext& context) {
   Builder& b = context.b;
@@ -42,7 +42,7 @@ Cotangents Sub::derivative(VjpContext& context) const {
   const Value dy = *context.cotangents[0];
   Cotangents result(2);
   if (context.needed[0]) result[0] = fit_to_operand(b, dy, context.operands[0]);
-  // The sum first: a scalar is cheaper to negate.
+  // Sum before negating: if the operand is a scalar, only one element is negated.
   if (context.needed[1]) result[1] = b.emit(Neg{}, {fit_to_operand(b, dy, context.operands[1])});
   return result;
 }
@@ -86,7 +86,7 @@ Cotangents Rem::derivative(VjpContext& context) const {
   return result;
 }
 
-// With y = a^b: da = dy · b · a^(b - 1), which is 0 where b is, and db = dy · log(a) · y, which is 0 where a is.
+// With y = a^b: da = dy · b · a^(b - 1), which is 0 if b is 0, and db = dy · log(a) · y, which is 0 if a is 0.
 Cotangents Pow::derivative(VjpContext& context) const {
   Builder& b = context.b;
   const Value dy = *context.cotangents[0];
@@ -104,7 +104,7 @@ Cotangents Pow::derivative(VjpContext& context) const {
   if (context.needed[1]) {
     const Value at_zero = b.emit(Eq{}, {base, zero});
     const Value log = b.emit(Log{}, {b.emit(Select{}, {at_zero, one, base})});
-    // Beside a negative power the result is infinite, which times 0 would be NaN.
+    // A negative power of 0 is infinite, and infinity times 0 would be NaN.
     const Value y = b.emit(Select{}, {at_zero, zero, context.results[0]});
     const Value slope = b.emit(Mul{}, {log, y});
     result[1] = fit_to_operand(b, b.emit(Mul{}, {dy, slope}), power);

@@ -33,7 +33,7 @@ struct Mul : Elementwise<Mul> {
   Cotangents derivative(VjpContext& context) const;
 };
 
-// a / b. An integer divided by 0 is 0, so that padding cannot trap; the quotient is rounded towards zero.
+// a / b, rounded towards zero for integers. An integer divided by 0 is 0, so that padding cannot trap.
 struct Div : Elementwise<Div> {
   static constexpr std::string_view name = "div";
   static constexpr ElementKinds takes = ElementKinds::numbers;
@@ -41,8 +41,8 @@ struct Div : Elementwise<Div> {
   Cotangents derivative(VjpContext& context) const;
 };
 
-// The remainder of a division that rounds towards zero: it has the sign of a. By 0 it is a for integers, and NaN for
-// floating values.
+// The remainder of a division that rounds towards zero; it has the sign of a. If b is 0, the remainder is a for
+// integers, and NaN for floating values.
 struct Rem : Elementwise<Rem> {
   static constexpr std::string_view name = "rem";
   static constexpr ElementKinds takes = ElementKinds::numbers;
@@ -50,7 +50,7 @@ struct Rem : Elementwise<Rem> {
   Cotangents derivative(VjpContext& context) const;
 };
 
-// a to the power b, with the C library's special values. Beside a base of 0, the derivative in b is 0.
+// a to the power b, with the C library's special values. If a is 0, the derivative in b is 0.
 struct Pow : Elementwise<Pow> {
   static constexpr std::string_view name = "pow";
   static constexpr ElementKinds takes = ElementKinds::floating;
@@ -75,8 +75,8 @@ struct Min : Elementwise<Min> {
   Cotangents derivative(VjpContext& context) const;
 };
 
-// low, x, high -> x, or the bound that it lies beyond; high wins where low is above it. A NaN is the result. Where x
-// equals a bound, no operand gets the cotangent (rule 5).
+// low, x, high -> x, limited to [low, high]; if low > high, the result is high. If any operand is NaN, the result is
+// NaN. If x equals a bound, no operand gets the cotangent (rule 5).
 struct Clamp : Elementwise<Clamp> {
   static constexpr std::string_view name = "clamp";
   static constexpr ElementKinds takes = ElementKinds::numbers;

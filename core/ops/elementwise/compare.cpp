@@ -8,7 +8,7 @@
 namespace pmaptrain::ops {
 namespace {
 
-// Which operands are scalars is told apart once, outside of the loops.
+// Scalar operands are distinguished once, outside the loops.
 template <class T>
 void run_select(const ReferenceCall& call) {
   const auto n = static_cast<std::size_t>(call.results[0].size());

@@ -19,7 +19,7 @@ struct Eq : Elementwise<Eq> {
   static constexpr NoDerivative derivative = boolean_result;
 };
 
-// a != b; true where either is NaN.
+// a != b; true if either is NaN.
 struct Ne : Elementwise<Ne> {
   static constexpr std::string_view name = "ne";
   static constexpr ElementKinds takes = ElementKinds::any;
@@ -27,7 +27,7 @@ struct Ne : Elementwise<Ne> {
   static constexpr NoDerivative derivative = boolean_result;
 };
 
-// a < b; false where either is NaN, as the three that follow.
+// a < b; false if either is NaN, like the three ops that follow.
 struct Lt : Elementwise<Lt> {
   static constexpr std::string_view name = "lt";
   static constexpr ElementKinds takes = ElementKinds::numbers;
@@ -59,7 +59,7 @@ struct Ge : Elementwise<Ge> {
   static constexpr NoDerivative derivative = boolean_result;
 };
 
-// Neither infinite nor NaN.
+// True unless the element is infinite or NaN.
 struct IsFinite : Elementwise<IsFinite> {
   static constexpr std::string_view name = "is_finite";
   static constexpr ElementKinds takes = ElementKinds::floating;
@@ -67,8 +67,8 @@ struct IsFinite : Elementwise<IsFinite> {
   static constexpr NoDerivative derivative = boolean_result;
 };
 
-// predicate, on_true, on_false -> on_true where the predicate is true, else on_false. Each operand has the result's
-// shape or [].
+// predicate, on_true, on_false -> on_true where the predicate is true, else on_false. Each operand has the shape of the
+// result, or is a scalar [].
 struct Select : Elementwise<Select> {
   static constexpr std::string_view name = "select";
   std::vector<Type> infer(const InferContext& context) const { return infer_select(context); }

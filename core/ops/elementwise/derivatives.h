@@ -5,8 +5,8 @@
 
 namespace pmaptrain::ops {
 
-// `cotangent`, of the result's shape, as a cotangent of `operand`: the cotangent of a scalar operand is the sum over
-// the elements.
+// Converts `cotangent`, which has the result's shape, to a cotangent of `operand`. If the operand is a scalar, that is
+// the sum over the elements.
 Value fit_to_operand(Builder& b, Value cotangent, Value operand);
 
 }  // namespace pmaptrain::ops

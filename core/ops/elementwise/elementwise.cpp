@@ -31,7 +31,7 @@ void expect_kind(std::string_view op, DType dtype, ElementKinds takes) {
   }
 }
 
-// The shape of the result: the operands' common one, where [] goes with every other.
+// The shape of the result: the common shape of the operands that are not scalars.
 Shape common_shape(std::string_view op, std::span<const Type> operands) {
   const Type* shaped = nullptr;
   for (const Type& operand : operands) {
@@ -50,8 +50,8 @@ void expect_equal_dtypes(std::string_view op, const Type& a, const Type& b) {
                   "cast one of them");
 }
 
-// The op's loop: once over the elements of all devices where every operand is either stacked and of the result's shape,
-// or a scalar that all devices share; else once for each device. An element's bits depend on its operands alone.
+// The loop of an elementwise op. It runs once over the elements of all devices if each operand is stacked and has the
+// result's shape, or is a scalar that all devices share; else once for each device.
 class LoopKernel final : public CpuKernel {
  public:
   LoopKernel(VectorFunction function, const CpuRequest& request)
@@ -67,7 +67,7 @@ class LoopKernel final : public CpuKernel {
     if (one_call) elements_ *= std::exchange(calls_, 1);
   }
 
-  // Whether operand i is one element for all of the result.
+  // Whether operand i is a scalar.
   static bool is_scalar(const CpuRequest& request, std::size_t i) {
     return numel(request.operands[i]) == 1 && numel(request.results[0]) != 1;
   }
@@ -87,7 +87,7 @@ class LoopKernel final : public CpuKernel {
  private:
   VectorFunction function_;
   std::size_t elements_, calls_, result_stride_;
-  std::vector<std::size_t> operand_strides_;  // bytes from call to call
+  std::vector<std::size_t> operand_strides_;  // distances in bytes between the operands of successive calls
 };
 
 }  // namespace

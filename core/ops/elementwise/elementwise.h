@@ -1,8 +1,8 @@
-// The common part of the elementwise ops. Each is a functor and a derivative; type, cost, text form and kernels are
-// those of the family.
+// The common part of the elementwise ops. An op defines a functor and a derivative; the family defines type, cost, text
+// form and kernels.
 //
-// Shapes are equal, except that an operand of shape [] is then the same for every element. A result may be the memory
-// of one of its operands of the same size.
+// Shapes are equal, except that a scalar operand [] applies to every element. A result may use the memory of an operand
+// of the same size.
 #pragma once
 
 #include <memory>
@@ -23,8 +23,8 @@ namespace pmaptrain::ops {
 
 enum class ElementKinds { floating, signed_numbers, numbers, any };
 
-// The type of an op on `operands` values of equal element type: boolean where it compares them, else theirs. Throws
-// TypeError (rule 6).
+// The type of an op on `operands` values of equal element type: boolean for comparisons, else the operands' element
+// type. Throws TypeError (rule 6).
 std::vector<Type> infer_elementwise(std::string_view op, const InferContext& context, std::size_t operands,
                                     ElementKinds takes, bool compares);
 std::vector<Type> infer_select(const InferContext& context);
@@ -33,12 +33,12 @@ Cost elementwise_cost(std::span<const Type> operands, std::span<const Type> resu
 // Every row of the result reads all of a scalar operand.
 RowRule elementwise_rows(std::span<const Type> operands);
 
-// The loop that the op has in fused chains too (core/ops/elementwise/vector.h). Null where there is none for the
+// A kernel with the same loop that fused chains use (core/ops/elementwise/vector.h). Null if there is no loop for the
 // element type.
 std::unique_ptr<CpuKernel> make_elementwise_kernel(const Op& op, const CpuRequest& request);
 
-// An op has a name, the kinds of element types that it takes as `takes`, its functor as `Of` and, where there is one,
-// an f32 function in vectors as `vectors`.
+// An op has a name, the supported kinds of element types `takes`, a functor `Of` and, optionally, a vectorized f32
+// function `vectors`.
 template <class Self>
 struct Elementwise {
   static constexpr bool local = true;

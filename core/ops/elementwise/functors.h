@@ -1,6 +1,6 @@
-// Elementwise ops on one element: the one definition behind the kernels of the single ops and of fused chains, so that
-// both give the same bits. The types with which a functor can be called determine the element types that it has loops
-// for, the number of its operands and whether its result is boolean. Elements of bf16 are computed in f32, by InF32.
+// Elementwise ops on one element. Single ops and fused chains use the same functors, so their results are equal bit for
+// bit. The argument types of a functor determine the element types that it supports, the number of its operands and
+// whether its result is boolean. InF32 computes bf16 elements in f32.
 #pragma once
 
 #include <cmath>
@@ -48,7 +48,7 @@ struct DivOf {
     } else {
       if (b == T{0}) return T{0};
       if constexpr (std::is_signed_v<T>) {
-        // The smallest value divided by -1 does not fit: it wraps, as its negation does.
+        // The smallest value divided by -1 does not fit. It wraps, like its negation.
         if (b == T{-1}) return SubOf{}(T{0}, a);
       }
       return static_cast<T>(a / b);
@@ -92,7 +92,7 @@ struct MinOf {
   }
 };
 
-// A NaN in any of the three is the result.
+// If any of the three is NaN, the result is NaN.
 struct ClampOf {
   template <Number T>
   T operator()(T low, T x, T high) const {
@@ -122,7 +122,7 @@ struct AbsOf {
   }
 };
 
-// A value that is neither above nor below 0 is its own sign: 0, -0 and NaN.
+// A value that is neither above nor below 0 is returned as it is: 0, -0 and NaN.
 struct SignOf {
   template <Signed T>
   T operator()(T x) const {
@@ -208,7 +208,7 @@ struct RsqrtOf {
   }
 };
 
-// In this order a NaN is kept, and the CPU's maximum instruction computes it.
+// With this order of operands a NaN is kept, and the comparison compiles to the CPU's maximum instruction.
 struct ReluOf {
   template <Signed T>
   T operator()(T x) const {
@@ -216,7 +216,7 @@ struct ReluOf {
   }
 };
 
-// Infinity less itself is NaN, and NaN stays NaN.
+// Infinity minus itself is NaN, and so is NaN minus itself.
 struct IsFiniteOf {
   template <Floating T>
   bool operator()(T x) const {
@@ -224,7 +224,7 @@ struct IsFiniteOf {
   }
 };
 
-// The functor F on elements of bf16: in f32, and a number is rounded.
+// Applies the functor F to bf16 elements: computes in f32 and rounds a floating-point result.
 template <class F>
 struct InF32 {
   template <std::same_as<bf16>... T>
@@ -239,7 +239,7 @@ struct InF32 {
   }
 };
 
-// F as it is called with elements of type T.
+// The functor that applies F to elements of type T.
 template <class F, class T>
 using OnElements = std::conditional_t<std::is_same_v<T, bf16>, InF32<F>, F>;
 

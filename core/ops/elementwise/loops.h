@@ -1,8 +1,8 @@
-// The loops of elementwise kernels: straight enough for the compiler to vectorise, one for each way in which operands
-// can be scalars.
+// The loops of elementwise kernels, simple enough for the compiler to vectorize. There is one for each combination of
+// scalar and array operands.
 //
-// A result may be the memory of an operand of its size. Element i of the result then depends on element i of that
-// operand only, which is what `ivdep` states; anything else does not overlap.
+// A result may use the memory of an operand of the same size. Element i of the result depends only on element i of that
+// operand, so the loops are marked `ivdep`. Nothing else may overlap.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ void map_unary(const ReferenceCall& call, F f) {
   for (std::size_t i = 0; i < n; ++i) out[i] = f(a[i]);
 }
 
-// R out[i] = f(T a[i], T b[i]), where an operand of one element is the same for all.
+// R out[i] = f(T a[i], T b[i]); an operand with one element is a scalar.
 template <class T, class R, class F>
 void map_binary(const ReferenceCall& call, F f) {
   const auto n = static_cast<std::size_t>(call.results[0].size());
@@ -50,7 +50,7 @@ void map_binary(const ReferenceCall& call, F f) {
   }
 }
 
-// R out[i] = f(T a[i], T b[i], T c[i]), where an operand of one element is the same for all.
+// R out[i] = f(T a[i], T b[i], T c[i]); an operand with one element is a scalar.
 template <class T, class R, class F>
 void map_ternary(const ReferenceCall& call, F f) {
   const auto n = static_cast<std::size_t>(call.results[0].size());
@@ -71,7 +71,7 @@ void map_ternary(const ReferenceCall& call, F f) {
   }
 }
 
-// The functor F over all elements, for the element types that it takes (infer has refused the others).
+// Applies the functor F to all elements, for the element types that it supports; infer() has refused all others.
 template <class F>
 void map(const ReferenceCall& call) {
   dispatch(call.operands[0].dtype(), [&]<class T>() {

@@ -10,7 +10,7 @@
 namespace pmaptrain::ops {
 namespace {
 
-// The one cotangent of an op with one operand.
+// The cotangents of an op with one operand.
 Cotangents only(Value value) { return {value}; }
 
 }  // namespace
@@ -97,7 +97,7 @@ Cotangents Tanh::derivative(VjpContext& context) const {
   return only(b.emit(Mul{}, {dy, slope}));
 }
 
-// By the result, which is above 0 exactly where the operand is: the next layer keeps it anyway.
+// Uses the result, which is positive exactly where the operand is. The next layer keeps the result in memory anyway.
 Cotangents Relu::derivative(VjpContext& context) const { return only(relu_cotangent(context)); }
 
 Cotangents StopGradient::derivative(VjpContext&) const { return Cotangents(1); }

@@ -16,7 +16,7 @@ struct Neg : Elementwise<Neg> {
   Cotangents derivative(VjpContext& context) const;
 };
 
-// The distance from 0; an integer wraps. The derivative is the sign.
+// The absolute value; an integer wraps. The derivative is the sign.
 struct Abs : Elementwise<Abs> {
   static constexpr std::string_view name = "abs";
   static constexpr ElementKinds takes = ElementKinds::signed_numbers;
@@ -24,7 +24,7 @@ struct Abs : Elementwise<Abs> {
   Cotangents derivative(VjpContext& context) const;
 };
 
-// -1 below 0, 1 above; 0 and NaN are themselves. The derivative is 0 everywhere.
+// -1 for negative values, 1 for positive ones; 0, -0 and NaN are returned as they are. The derivative is 0 everywhere.
 struct Sign : Elementwise<Sign> {
   static constexpr std::string_view name = "sign";
   static constexpr ElementKinds takes = ElementKinds::signed_numbers;
@@ -32,7 +32,7 @@ struct Sign : Elementwise<Sign> {
   Cotangents derivative(VjpContext& context) const;
 };
 
-// The largest whole number that is not above x. The derivative is 0 everywhere.
+// The largest integer that is not above x. The derivative is 0 everywhere.
 struct Floor : Elementwise<Floor> {
   static constexpr std::string_view name = "floor";
   static constexpr ElementKinds takes = ElementKinds::floating;
@@ -40,7 +40,7 @@ struct Floor : Elementwise<Floor> {
   Cotangents derivative(VjpContext& context) const;
 };
 
-// e to the x.
+// The exponential function.
 struct Exp : Elementwise<Exp> {
   static constexpr std::string_view name = "exp";
   static constexpr ElementKinds takes = ElementKinds::floating;
@@ -49,7 +49,7 @@ struct Exp : Elementwise<Exp> {
   Cotangents derivative(VjpContext& context) const;
 };
 
-// e to the x, less 1, exact near 0.
+// exp(x) - 1, accurate near 0.
 struct Expm1 : Elementwise<Expm1> {
   static constexpr std::string_view name = "expm1";
   static constexpr ElementKinds takes = ElementKinds::floating;
@@ -58,7 +58,7 @@ struct Expm1 : Elementwise<Expm1> {
   Cotangents derivative(VjpContext& context) const;
 };
 
-// The natural logarithm; -inf at 0 and NaN below.
+// The natural logarithm; -inf at 0 and NaN for negative values.
 struct Log : Elementwise<Log> {
   static constexpr std::string_view name = "log";
   static constexpr ElementKinds takes = ElementKinds::floating;
@@ -67,7 +67,7 @@ struct Log : Elementwise<Log> {
   Cotangents derivative(VjpContext& context) const;
 };
 
-// The natural logarithm of 1 + x, exact near 0; -inf at -1 and NaN below.
+// log(1 + x), accurate near 0; -inf at -1 and NaN below.
 struct Log1p : Elementwise<Log1p> {
   static constexpr std::string_view name = "log1p";
   static constexpr ElementKinds takes = ElementKinds::floating;
@@ -76,7 +76,7 @@ struct Log1p : Elementwise<Log1p> {
   Cotangents derivative(VjpContext& context) const;
 };
 
-// The square root; NaN below 0.
+// The square root; NaN for negative values.
 struct Sqrt : Elementwise<Sqrt> {
   static constexpr std::string_view name = "sqrt";
   static constexpr ElementKinds takes = ElementKinds::floating;
@@ -84,7 +84,7 @@ struct Sqrt : Elementwise<Sqrt> {
   Cotangents derivative(VjpContext& context) const;
 };
 
-// 1 / the square root; inf at 0 and NaN below.
+// 1 / sqrt(x); inf at 0 and NaN for negative values.
 struct Rsqrt : Elementwise<Rsqrt> {
   static constexpr std::string_view name = "rsqrt";
   static constexpr ElementKinds takes = ElementKinds::floating;
@@ -92,7 +92,7 @@ struct Rsqrt : Elementwise<Rsqrt> {
   Cotangents derivative(VjpContext& context) const;
 };
 
-// The sine; NaN of infinities.
+// The sine; NaN for infinities.
 struct Sin : Elementwise<Sin> {
   static constexpr std::string_view name = "sin";
   static constexpr ElementKinds takes = ElementKinds::floating;
@@ -101,7 +101,7 @@ struct Sin : Elementwise<Sin> {
   Cotangents derivative(VjpContext& context) const;
 };
 
-// The cosine; NaN of infinities.
+// The cosine; NaN for infinities.
 struct Cos : Elementwise<Cos> {
   static constexpr std::string_view name = "cos";
   static constexpr ElementKinds takes = ElementKinds::floating;
@@ -128,7 +128,7 @@ struct Erf : Elementwise<Erf> {
   Cotangents derivative(VjpContext& context) const;
 };
 
-// x where it is above 0, else 0; a NaN stays. The derivative at 0 is 0 (rule 5).
+// max(x, 0); a NaN is kept. The derivative at 0 is 0 (rule 5).
 struct Relu : Elementwise<Relu> {
   static constexpr std::string_view name = "relu";
   static constexpr ElementKinds takes = ElementKinds::signed_numbers;
@@ -136,7 +136,7 @@ struct Relu : Elementwise<Relu> {
   Cotangents derivative(VjpContext& context) const;
 };
 
-// The same value, of any element type.
+// Returns the operand, of any element type.
 template <class Self>
 struct Identity : Elementwise<Self> {
   static constexpr bool view = true;
@@ -148,14 +148,14 @@ struct Identity : Elementwise<Self> {
   }
 };
 
-// No derivative passes through it.
+// The operand. No derivative passes through it.
 struct StopGradient : Identity<StopGradient> {
   static constexpr std::string_view name = "stop_gradient";
   Cotangents derivative(VjpContext& context) const;
 };
 
-// No pass treats the result as x: equations on it are not shared with equal ones on x. As in JAX; computing something
-// again may be cheaper than keeping it.
+// The operand. No pass treats the result as equal to the operand, so common subexpressions are not merged across it, as
+// in JAX. This is useful where computing a value again is cheaper than keeping it.
 struct OptimizationBarrier : Identity<OptimizationBarrier> {
   static constexpr std::string_view name = "optimization_barrier";
   Cotangents derivative(VjpContext& context) const;

@@ -25,7 +25,7 @@ namespace portable {
 #include "core/ops/elementwise/vector_loops.inc"
 }
 
-// Contraction is off for the whole program, so that wider vectors give the same bits.
+// Contraction is off for the whole program, so results do not depend on the vector width.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #define PMAPTRAIN_WIDE_LOOPS 1
 #pragma GCC push_options
@@ -78,7 +78,7 @@ void call2(const std::byte* a, const std::byte* b, const std::byte*, std::byte* 
            reinterpret_cast<float*>(out));
 }
 
-// Of bf16, by blocks in f32.
+// Elements of bf16 are processed in blocks in f32.
 constexpr std::size_t f32_block = 256;
 
 template <VectorMath function>
@@ -105,7 +105,7 @@ void call2_on_bf16(const std::byte* a, const std::byte* b, const std::byte*, std
     const std::size_t count = std::min(f32_block, n - first);
     if (step_a == 1) to_f32(count, x + first, block_x.data());
     if (step_b == 1) to_f32(count, y + first, block_y.data());
-    // Into the block of an operand that is read element by element.
+    // Use the block of an operand that is read element by element.
     float* const result = step_a == 1 ? block_x.data() : block_y.data();
     function(count, block_x.data(), step_a, block_y.data(), step_b, result);
     to_bf16(count, result, to + first);
@@ -145,7 +145,7 @@ concept HasVectorMath = has_vector_math && requires {
   T::vectors;
 };
 
-// What `ask` answers for the loops of the widest vectors that the machine has.
+// Calls `ask` for the loops with the widest vectors that the machine supports.
 template <class Ask>
 VectorFunction ask_the_widest(Ask ask) {
 #ifdef PMAPTRAIN_WIDE_LOOPS
@@ -155,7 +155,7 @@ VectorFunction ask_the_widest(Ask ask) {
   return ask(portable::Loops{});
 }
 
-// For an op of the elementwise family: the function that its own kernel calls, or the loop of its functor.
+// For an elementwise op: the function that its own kernel calls, or the loop of its functor.
 template <class T>
 VectorFunction find_of(DType operand, unsigned scalars) {
   if constexpr (HasVectorMath<T>) {

@@ -8,24 +8,25 @@
 
 namespace pmaptrain::ops {
 
-// out[i] = f(a[i], b[i], c[i]) for n elements; an operand that is a scalar has one. The result may be the memory of an
+// out[i] = f(a[i], b[i], c[i]) for n elements; a scalar operand has one element. The result may use the memory of an
 // operand whose elements have the same size.
 using VectorFunction = void (*)(const std::byte* a, const std::byte* b, const std::byte* c, std::byte* out,
                                 std::size_t n);
 
-// The loop for an elementwise op on operands of this element type (for select: that of what is selected), compiled for
-// the CPU's vector registers; the bits are those of its functor, or of its function in vectors. Bit i of `scalars` says
-// that operand i is a scalar; not all of several operands are. Null where there is none: the reference is then as fast.
+// The loop of an elementwise op for operands of this element type (for select: the type of the selected values),
+// compiled for the CPU's vector registers. Results equal those of the functor or vectorized function. Bit i of
+// `scalars` tells that operand i is a scalar; of several operands, at least one is an array. Null if the reference is
+// as fast.
 VectorFunction find_vector_function(const Op& op, DType operand, unsigned scalars);
 
-// Elements that are only moved are read and written as whole numbers of their size, whatever their type: as
-// Bits<T>::Any, since a plain T must not alias them.
+// Elements that are only moved are handled as unsigned integers of their size. They are accessed as Bits<T>::Any,
+// because a plain T must not alias other types.
 template <class T>
 struct Bits {
-  typedef T Any __attribute__((may_alias));  // in place of `using`, which drops the attribute of a template's argument
+  typedef T Any __attribute__((may_alias));  // `using` would drop the attribute of a template's argument
 };
 
-// As dispatch, with the unsigned number of the size of an element.
+// Like dispatch, with the unsigned integer of the element's size.
 template <class F>
 decltype(auto) dispatch_words(DType dtype, F&& f) {
   return dispatch(dtype, [&]<class T>() -> decltype(auto) {
@@ -42,7 +43,7 @@ decltype(auto) dispatch_words(DType dtype, F&& f) {
   });
 }
 
-// Copies n elements, or repeats one.
+// A function that copies n elements, or repeats one element n times.
 VectorFunction find_copy(DType dtype, bool scalar);
 
 }  // namespace pmaptrain::ops

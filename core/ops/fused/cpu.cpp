@@ -13,20 +13,20 @@
 namespace pmaptrain::ops {
 namespace {
 
-constexpr std::int64_t tile_elements = 1024;  // four kilobytes of f32: a dozen registers stay in the L2 cache
-constexpr std::int64_t one_tile = 2048;       // so many are one tile still
+constexpr std::int64_t tile_elements = 1024;  // four kilobytes of f32, so that a dozen registers fit the L2 cache
+constexpr std::int64_t one_tile = 2048;       // up to this many elements form a single tile
 constexpr std::size_t widest_element = sizeof(double);
 
-// What an instruction reads or writes: memory of the call, a register of one tile in scratch, or a constant.
+// An operand or result of an instruction: memory of the call, a register (one tile of scratch memory), or a constant.
 struct Node {
   enum class Kind { operand, result, scratch, immediate };
   Kind kind = Kind::scratch;
-  std::size_t index = 0;   // of the operand or result
-  std::size_t offset = 0;  // in scratch, or in the constants
+  std::size_t index = 0;   // index of the operand or result
+  std::size_t offset = 0;  // offset in scratch memory, or in the constants
   DType dtype = DType::f32;
-  bool scalar = false;          // one element, the same for all
-  int defined = -1, last = -1;  // instructions
-  int yields = -1;              // the first result that it is
+  bool scalar = false;          // a single element for all
+  int defined = -1, last = -1;  // indices of the first and the last instruction that use it
+  int yields = -1;              // the first result whose value it is; -1 if there is none
 
   std::size_t size() const { return size_of(dtype); }
 };
@@ -37,12 +37,12 @@ struct Instruction {
   VectorFunction function = nullptr;
   std::array<int, 3> in{-1, -1, -1};
   int out = -1;
-  bool once = false;  // scalar, or the same for every tile
+  bool once = false;  // run once for all tiles, because the result is a scalar or repeats in every tile
   Spread spread = {};
   std::size_t reference = 0;
 };
 
-// An op without a loop of ours, by its reference over one tile.
+// An op without a vectorized loop, computed by its reference on one tile.
 struct ReferenceInstruction {
   std::shared_ptr<const void> op;
   ReferenceFunction function;
@@ -56,15 +56,15 @@ struct Code {
   std::vector<Instruction> instructions;
   std::vector<ReferenceInstruction> references;
   std::vector<std::byte> constants;
-  std::vector<int> yields;                                   // by result: the node
-  std::vector<std::size_t> operand_strides, result_strides;  // bytes from one pass to the next
-  std::int64_t passes = 1;                                   // one for each device, or one over the elements of all
-  std::int64_t elements = 0;                                 // of a pass
+  std::vector<int> yields;                                   // by result: its node
+  std::vector<std::size_t> operand_strides, result_strides;  // distances in bytes between successive passes
+  std::int64_t passes = 1;    // one pass for each device, or a single one over the elements of all devices
+  std::int64_t elements = 0;  // elements of a pass
   std::int64_t tile = 0;
   std::size_t scratch = 0;
 };
 
-// From a region to instructions over tiles.
+// Compiles a region to instructions on tiles.
 class Compiler {
  public:
   explicit Compiler(const CpuRequest& request)
@@ -85,11 +85,11 @@ class Compiler {
   const Type& type(Value value) const { return request_.types[static_cast<std::size_t>(value.id)]; }
   int node(Value value) const { return nodes_.at(value.id); }
   Node& at(int node) { return code_.nodes[static_cast<std::size_t>(node)]; }
-  // Whether an operand has as many elements as a result. The call's types say so, which may have other rows than the
-  // region's.
+  // Whether an operand has as many elements as a result. This uses the types of the call, which may have other numbers
+  // of rows than the region.
   bool is_full(std::size_t operand) const { return numel(request_.operands[operand]) == local_; }
 
-  // The elements of all devices are one pass where every operand is read in the same pattern by each.
+  // One pass covers the elements of all devices if each device reads every operand in the same pattern.
   void choose_passes() {
     bool flat = true;
     for (std::size_t i = 0; i < region_.params.size(); ++i) {
@@ -107,7 +107,7 @@ class Compiler {
     for (const Type& result : request_.results) code_.result_strides.push_back(bytes(result));
   }
 
-  // [B] to [B, ...]: the rows of several devices follow each other as those of one do.
+  // Whether the broadcast maps [B] to [B, ...]: then rows of several devices are like more rows of one device.
   bool repeats_along_last_only(std::size_t operand) const {
     const Value param = region_.params[operand];
     if (numel(request_.operands[operand]) == 1) return false;
@@ -121,7 +121,7 @@ class Compiler {
     return true;
   }
 
-  // Of a broadcast to the call's rows.
+  // The pattern of a broadcast for the rows of this call.
   Spread local_spread(Broadcast broadcast) const {
     const Shape& result = request_.results.front().shape;
     const Shape& declared = type(region_.results.front()).shape;
@@ -164,7 +164,7 @@ class Compiler {
     return static_cast<int>(code_.nodes.size()) - 1;
   }
 
-  // A new register that the next instruction writes.
+  // Adds a register for the result of the next instruction.
   int add_register(DType dtype, bool scalar) {
     code_.nodes.push_back({.kind = Node::Kind::scratch,
                            .dtype = dtype,
@@ -218,7 +218,7 @@ class Compiler {
     return code_.references.size() - 1;
   }
 
-  // The node as the value of one result: computed, of n elements and not the value of another result.
+  // The node for the value of a result. It is computed, has n elements, and is not shared with another result.
   int yield(int value) {
     const int number = yields_++;
     const bool computed = at(value).kind == Node::Kind::scratch && !at(value).scalar && at(value).yields < 0;
@@ -231,7 +231,7 @@ class Compiler {
     return value;
   }
 
-  // A tile holds whole periods of what is repeated where it can: then one expansion serves all tiles.
+  // If possible, a tile has a whole number of periods of repeated operands. Then one expansion serves all tiles.
   void choose_tile() {
     code_.tile = code_.elements <= one_tile ? code_.elements : tile_elements;
     if (code_.elements <= one_tile) return;
@@ -239,7 +239,7 @@ class Compiler {
     for (const Instruction& instruction : code_.instructions) {
       if (instruction.kind != Instruction::Kind::spread) continue;
       const std::int64_t own = instruction.spread.inner * instruction.spread.size;
-      assert(own > 0);  // a broadcast gives all elements of the chain
+      assert(own > 0);  // a broadcast has as many elements as the chain
       if (own <= tile_elements && std::lcm(period, own) <= tile_elements) period = std::lcm(period, own);
     }
     code_.tile = tile_elements / period * period;
@@ -249,8 +249,8 @@ class Compiler {
     }
   }
 
-  // A result is written where it belongs at once, unless that is the memory of an operand that a later instruction
-  // reads: then it is copied at the end of the tile.
+  // A result is written directly to its memory, unless this is the memory of an operand that a later instruction reads.
+  // Then it is written to a register and copied at the end of the tile.
   void place_results() {
     for (std::size_t i = 0; i < code_.instructions.size(); ++i) {
       for (int in : code_.instructions[i].in) {
@@ -272,8 +272,8 @@ class Compiler {
     }
   }
 
-  // Registers are free again after their last use. A result never takes the register of an operand whose elements have
-  // another size, since the loop would overwrite what it has yet to read.
+  // Registers are reused after their last use. A result never reuses the register of an operand with another element
+  // size, because the loop would overwrite elements that it has not read yet.
   void place_registers() {
     const std::size_t size =
         std::max<std::size_t>(64, (static_cast<std::size_t>(code_.tile) * widest() + 63) / 64 * 64);
@@ -307,7 +307,7 @@ class Compiler {
     }
   }
 
-  // What is computed once keeps its register to the end.
+  // A node that is computed once keeps its register to the end.
   bool keeps(int node) {
     const Node& n = at(node);
     return n.defined >= 0 && code_.instructions[static_cast<std::size_t>(n.defined)].once;
@@ -327,7 +327,7 @@ class Compiler {
   int yields_ = 0;
 };
 
-// Elements [first, first + count) of what is repeated.
+// Expands elements [first, first + count) of a repeated operand.
 template <class T>
 void expand(const std::byte* from, const Spread& spread, std::int64_t first, std::int64_t count, std::byte* out) {
   using Any = typename Bits<T>::Any;
@@ -455,8 +455,8 @@ class FusedKernel final : public CpuKernel {
   Code code_;
   std::vector<std::byte*> pointers_;  // by node
   std::vector<std::size_t> operands_, results_;
-  std::vector<std::pair<std::size_t, std::size_t>> moving_;  // nodes, and bytes from tile to tile
-  std::vector<std::pair<std::size_t, std::size_t>> copied_;  // nodes, and the results that they become
+  std::vector<std::pair<std::size_t, std::size_t>> moving_;  // nodes whose pointers advance, and bytes per tile
+  std::vector<std::pair<std::size_t, std::size_t>> copied_;  // nodes, and the results that they are copied to
   std::vector<Instruction> once_, each_;
   std::byte* scratch_ = nullptr;
 };

@@ -1,4 +1,4 @@
-// What generated kernels call besides the functors, behind which it stands in their text.
+// Functions that generated kernels call in addition to the functors. This text is inserted after the functors.
 namespace pmaptrain::ops {
 
 template <class F, class T, class... More>
@@ -11,7 +11,7 @@ T select(bool predicate, T on_true, T on_false) {
   return predicate ? on_true : on_false;
 }
 
-// The element of type T that has these bits.
+// The element of type T with these bits.
 template <class T>
 T element(std::uint64_t bits) {
   using Small = std::conditional_t<sizeof(T) == 1, std::uint8_t, std::uint16_t>;

@@ -14,8 +14,7 @@
 namespace pmaptrain::ops {
 namespace {
 
-// Throws TypeError (rules 7 and 8) for an equation that does not belong into a chain over n elements with these
-// parameters.
+// Throws TypeError (rules 7 and 8) unless the equation may be part of a chain over n elements with these parameters.
 void expect_in_chain(const Equation& equation, std::int64_t n, std::span<const Value> params,
                      std::span<const Type> types) {
   const auto type = [&](Value value) -> const Type& { return types[static_cast<std::size_t>(value.id)]; };
@@ -64,7 +63,7 @@ std::optional<Spread> spread_of(const Broadcast& broadcast) {
   for (std::size_t d = 0; d < broadcast.shape.size(); ++d) {
     const bool kept = next < broadcast.dims.size() && broadcast.dims[next] == static_cast<std::int64_t>(d);
     if (kept) ++next;
-    // Dimension 0 may be rows, of which a call may have more.
+    // Dimension 0 may be rows, and the call may have more of them.
     if (broadcast.shape[d] == 1 && d > 0) continue;
     if (kept && !before && !inside) return std::nullopt;
     if (kept) {
@@ -135,7 +134,7 @@ void Fused::reference(const ReferenceCall& call) const {
     std::vector<std::byte> bytes;
   };
   std::unordered_map<std::int32_t, Held> values;
-  // The call may be on some of the rows, or on a range of elements, in any number.
+  // The call may process any number of rows, or of elements.
   const Type& whole = call.types[static_cast<std::size_t>(call.region->results.front().id)];
   const Shape& here = call.results[0].shape();
   const bool by_rows = here.size() == whole.shape.size();
@@ -170,7 +169,7 @@ void Fused::reference(const ReferenceCall& call) const {
     if (equation.op.rules().view || (ranged && operands[0].size() == to.size())) {
       std::copy_n(operands[0].data, result.bytes.size(), to.data);
     } else if (ranged) {
-      assert(operands[0].size() == 1);  // the plan cuts no chain into ranges that repeats a vector
+      assert(operands[0].size() == 1);  // a plan does not cut a chain that repeats a vector into ranges of elements
       const std::size_t size = size_of(result.type.dtype);
       for (std::size_t at = 0; at < result.bytes.size(); at += size) std::memcpy(to.data + at, operands[0].data, size);
     } else {

@@ -17,7 +17,7 @@
 namespace pmaptrain::ops {
 namespace {
 
-// Writes one kernel. Element e of the results of all devices is element i of device d.
+// Writes the source of one kernel. Element e of the results of all devices is element i of device d.
 class Writer {
  public:
   Writer(const GpuRequest& request, std::string_view name)
@@ -52,10 +52,10 @@ class Writer {
   struct Held {
     std::string name;
     DType dtype = DType::f32;
-    bool uniform = false;  // one value for all elements: it is computed before the loop
+    bool uniform = false;  // one value for all elements, computed before the loop
   };
 
-  // Where operand i has the element of a result's element, for one that has as many, or one.
+  // The index of a result's element in operand i, which has as many elements as the result, or one.
   std::string element_index(std::size_t i) {
     const bool full = numel(request_.operands[i]) == local_;
     if (!request_.stacked[i]) return full && local_ > 1 ? index("i") : "";
@@ -64,20 +64,20 @@ class Writer {
     return index("d");
   }
 
-  // The element that a broadcast repeats.
+  // The index of the element that a broadcast repeats.
   std::string repeated_index(std::size_t i, const Spread& spread) {
     const std::string at = fmt::format("{} / {} % {}", index("i"), spread.inner, spread.size);
     return request_.stacked[i] ? fmt::format("{} * {} + {}", index("d"), spread.size, at) : at;
   }
 
-  // "d" or "i", which the loop then computes.
+  // "d" or "i". The loop then computes that variable.
   std::string index(const char* which) {
     if (request_.devices == 1) return *which == 'd' ? "0" : "e";
     divides_ = true;
     return which;
   }
 
-  // The value of operand i at an index; at none, the operand is one value.
+  // The value of operand i at an index. With an empty index, the operand is a single value.
   Held load(std::size_t i, const std::string& at) {
     Held held{next_name(), request_.operands[i].dtype, at.empty() || at == "0"};
     define(held, fmt::format("a{}[{}]", i, held.uniform ? "0" : at));
@@ -96,7 +96,7 @@ class Writer {
     return static_cast<int>(values_.size()) - 1;
   }
 
-  // A parameter is loaded where it is first read as it is.
+  // A parameter is loaded where its value is first needed.
   int value_of(Value value) {
     const auto known = known_.find(value.id);
     if (known != known_.end()) return known->second;
@@ -124,7 +124,7 @@ class Writer {
     if (param == params_.end()) return value_of(operand);
     const std::int64_t size = numel(request_.operands[param->second]);
     if (size == local_ || size == 1) return value_of(operand);
-    // The request may be for some of the rows.
+    // The request may be for a part of the rows.
     const Shape& result = request_.results.front().shape;
     if (result.size() == broadcast.shape.size()) broadcast.shape = result;
     return keep(load(param->second, repeated_index(param->second, *spread_of(broadcast))));
@@ -157,7 +157,7 @@ class Writer {
   }
 
   std::string kernel_text(std::string_view parameters, std::string_view body, std::string_view head) const {
-    // Indices of 32 bits are divided several times as fast.
+    // Division of 32-bit indices is several times as fast.
     const std::string_view index = total_ < std::int64_t{1} << 31 ? "std::uint32_t" : "std::uint64_t";
     std::string text = fmt::format("extern \"C\" __global__ void {}({}) {{\n{}", name_, parameters, head);
     text +=
@@ -176,10 +176,10 @@ class Writer {
 
   const GpuRequest& request_;
   const std::string_view name_;
-  const std::int64_t local_, total_;  // elements of a result: of one device, and of all
+  const std::int64_t local_, total_;  // elements of a result: of one device, and of all devices
   std::vector<Held> values_;
-  std::unordered_map<std::int32_t, int> known_;           // values of the region
-  std::unordered_map<std::int32_t, std::size_t> params_;  // operands
+  std::unordered_map<std::int32_t, int> known_;           // by value of the region
+  std::unordered_map<std::int32_t, std::size_t> params_;  // by value: number of the operand
   std::string head_, body_;
   int names_ = 0;
   bool divides_ = false;

@@ -1,5 +1,6 @@
-// Elementwise equations as CUDA C++: the text of a kernel for one equation, which a compiler at run time (NVRTC) takes,
-// and in tests the host's. An element's work is the functors of core/ops/elementwise/functors.h, the CPU's own.
+// Generates CUDA C++ source for elementwise equations: one kernel for each equation. NVRTC compiles it at run time; in
+// tests the host's compiler does. Elements are computed with the same functors as on the CPU
+// (core/ops/elementwise/functors.h).
 #pragma once
 
 #include <string>
@@ -11,19 +12,19 @@
 namespace pmaptrain::ops {
 
 struct GpuSource {
-  std::string text;  // of one function, extern "C" __global__, whose shapes are constants
-  GpuLaunch launch;  // of the function: the results' addresses, then the operands'
+  std::string text;  // a function, extern "C" __global__, in which shapes are constants
+  GpuLaunch launch;  // its launch; the arguments are the addresses of results, then of operands
 };
 
-// Of an elementwise op, a fused region, rows that are fused (core/ops/fused_rows) or a constant with a list of values:
-// what gpu() leaves to generated code. A result of an elementwise op or a fused region may be the memory of an operand
-// of its size. The launch refers to `name`, which the caller keeps.
+// Generates the source for an elementwise op, a fused region, fused rows (core/ops/fused_rows) or a constant with a
+// list of values: the equations that gpu() leaves to generated code. A result of an elementwise op or a fused region
+// may use the memory of an operand of the same size. The launch refers to `name`, which the caller must keep.
 GpuSource gpu_source(const Op& op, const GpuRequest& request, std::string_view name);
 
-// What stands in front of any number of such texts in one translation unit. It includes nothing under NVRTC.
+// The text that must precede any number of such sources in one translation unit. It includes nothing under NVRTC.
 std::string_view gpu_prelude();
 
-// What NVRTC is told besides the architecture.
+// Options for NVRTC in addition to the architecture.
 inline constexpr const char* nvrtc_options[] = {"--std=c++20", "-fmad=false", "--device-as-default-execution-space"};
 
 }  // namespace pmaptrain::ops

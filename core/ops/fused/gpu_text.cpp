@@ -11,7 +11,7 @@
 namespace pmaptrain::ops {
 namespace {
 
-// The functor of an op, whose name follows from the op's: is_finite has IsFiniteOf.
+// The functor of an op. Its name derives from the op's name: is_finite has IsFiniteOf.
 std::string functor_text(std::string_view op) {
   static constexpr std::pair<std::string_view, std::string_view> comparisons[] = {
       {Eq::name, "std::equal_to<>"},   {Ne::name, "std::not_equal_to<>"}, {Lt::name, "std::less<>"},

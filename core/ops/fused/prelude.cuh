@@ -1,5 +1,5 @@
-// What generated kernels stand on, in front of the functors: the parts of the standard library that these use, which
-// NVRTC does not have. Only ever part of a text (core/ops/fused/gpu_source.h).
+// The text that precedes the functors in generated kernels: parts of the standard library that NVRTC does not have. It
+// is only used as text (core/ops/fused/gpu_source.h).
 #if defined(__CUDACC_RTC__)
 
 #define SHARED(type, name, count) __shared__ type name[count]
@@ -65,7 +65,7 @@ constexpr To bit_cast(const From& from) {
   return __builtin_bit_cast(To, from);
 }
 
-// bf16 has its own.
+// bf16 has its own specialization.
 template <class T>
 struct numeric_limits {
   static constexpr bool is_specialized = true;

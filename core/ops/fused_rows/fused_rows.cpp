@@ -22,7 +22,7 @@ bool reduces_rows(const Op& op, const Shape& operand, std::int64_t length) {
   if (const auto* sum = op.as<ReduceSum>()) dims = sum->dims;
   if (const auto* max = op.as<ReduceMax>()) dims = max->dims;
   if (const auto* argmax = op.as<Argmax>()) dims = {argmax->dim};
-  // From the last dimension on, those of size 1 aside.
+  // Multiply the sizes from the last dimension on, ignoring dimensions of size 1.
   std::int64_t reduced = 1;
   std::size_t left = dims.size();
   for (std::size_t d = operand.size(); d-- > 0 && left > 0;) {
@@ -60,7 +60,7 @@ bool fits_rows(const Equation& equation, std::span<const Type> operands, const T
 
 namespace {
 
-// How many rows the first reduction has; 0 without one.
+// The number of rows of the first reduction; 0 if there is none.
 std::int64_t rows_of(const Region& region, std::span<const Type> types, std::int64_t length) {
   for (const Equation& equation : region.equations) {
     if (equation.operands.size() != 1) continue;
@@ -140,7 +140,7 @@ void FusedRows::reference(const ReferenceCall& call) const {
   };
   std::unordered_map<std::int32_t, Held> values;
   const auto declared = [&](Value value) { return call.types[static_cast<std::size_t>(value.id)]; };
-  // The call may be on some of the rows: values that have rows have them in dimension 0 then.
+  // The call may process a part of the rows. Values with rows have them in dimension 0.
   const Shape whole = declared(call.region->results[0]).shape, &here = call.results[0].shape();
   for (std::size_t i = 0; i < call.operands.size(); ++i) {
     const ConstArray& operand = call.operands[i];

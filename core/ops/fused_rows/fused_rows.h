@@ -1,5 +1,5 @@
-// Chains and reductions over the rows of a matrix, computed row by row in one pass: softmax and its like. GPUs only: on
-// the CPU a row's values are in the cache anyway, so core/runtime/gpu makes these equations of a program.
+// Chains and reductions over the rows of a matrix, computed row by row in one pass, for example softmax. For GPUs only:
+// on the CPU, a row stays in the cache anyway. The passes for GPUs create these equations (core/passes/fuse_rows.h).
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@
 
 namespace pmaptrain::ops {
 
-// The region has a parameter for each operand, of its type. A value in it has an element for each element of the
-// matrix, one for each row, or one. Its equations are those of a fused chain; reduce_sum, reduce_max and argmax, which
-// make one element of a row; and one_hot and broadcast, which make a row of one. Where all of them are sums, a GPU may
-// be given the rows of several devices as one.
+// The region has a parameter for each operand, of its type. A value in it has one element for each element of the
+// matrix, one for each row, or one. The equations are those of a fused chain; reduce_sum, reduce_max and argmax, which
+// reduce a row to one element; and one_hot and broadcast, which expand one element to a row. If all equations are sums,
+// a GPU may process the rows of several devices as one row.
 struct FusedRows {
   static constexpr std::string_view name = "fused_rows";
   static constexpr bool local = true;
@@ -24,25 +24,25 @@ struct FusedRows {
   static constexpr UseReference cpu{"no pass makes it for the CPU"};
   static constexpr NoDerivative derivative{"equations are fused after differentiation"};
 
-  std::int64_t length = 2;  // of a row, at least 2
+  std::int64_t length = 2;  // elements of a row, at least 2
 
   std::vector<Type> infer(const InferContext& context) const;
-  // The traffic; arithmetic is counted for the equations of the region.
+  // Counts memory traffic. The arithmetic is counted for the equations of the region.
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
-  // Keeps dimension 0 where all operands and results have it alike, single elements aside.
+  // Keeps dimension 0 if it is equal in all operands and results, ignoring scalars.
   RowRule row_rule(std::span<const Type> operands, std::span<const Type> results) const;
   void attributes(AttributeVisitor& visitor) { visitor.field("length", length); }
-  // Equation by equation.
+  // Runs equation by equation.
   void reference(const ReferenceCall& call) const;
   GpuKernel gpu(const GpuRequest& request) const;
 };
 
-// Of one equation over `rows` rows of `length`: whether it belongs into such a region. `operands` and `results` are its
-// own types.
+// Whether an equation may be part of such a region with `rows` rows of `length` elements. `operands` and `result` are
+// its own types.
 bool fits_rows(const Equation& equation, std::span<const Type> operands, const Type& result, std::int64_t rows,
                std::int64_t length);
 
-// Whether an op makes one element of each row of `length`, of an operand of this shape.
+// Whether an op reduces each row of `length` elements of an operand of this shape to one element.
 bool reduces_rows(const Op& op, const Shape& operand, std::int64_t length);
 
 }  // namespace pmaptrain::ops

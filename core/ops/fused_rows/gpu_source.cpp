@@ -19,10 +19,10 @@
 namespace pmaptrain::ops {
 namespace {
 
-constexpr unsigned threads_of_short_rows = 32;  // few, so that a batch is spread over the GPU
+constexpr unsigned threads_of_short_rows = 32;  // few threads per block spread a batch over the GPU
 
-// Values of a row as a whole are computed once, in order. Those of its elements are computed anew wherever a reduction
-// or a result needs them.
+// Values of a whole row are computed once, in order. Values of its elements are computed again wherever a reduction or
+// a result needs them.
 class RowsWriter {
  public:
   RowsWriter(const FusedRows& op, const GpuRequest& request, std::string_view name)
@@ -35,7 +35,7 @@ class RowsWriter {
         continue;
       rows_ = numel(type(equation.operands[0])) / op.length;
     }
-    // Rows of several devices may be given as one.
+    // Rows of several devices may be passed as one row.
     for (std::size_t i = 0; i < region.params.size(); ++i) {
       if (is_full(region.params[i])) length_ = numel(request.operands[i]) / rows_;
     }
@@ -83,7 +83,7 @@ class RowsWriter {
     return name;
   }
 
-  // A value of the row, or of all rows.
+  // A value for the row, or for all rows.
   std::string in_row(Value value) {
     const auto known = row_.known.find(value.id);
     if (known != row_.known.end()) return known->second;
@@ -93,7 +93,7 @@ class RowsWriter {
     return define(row_, value, "    ", fmt::format("a{}[{}]", i, index));
   }
 
-  // The row's number within its device, and the device's.
+  // Expressions for the row's index on its device, and for the device's index.
   const char* here() {
     divides_ |= request_.devices > 1;
     return request_.devices > 1 ? "i" : "row";
@@ -103,7 +103,7 @@ class RowsWriter {
     return request_.devices > 1 ? "d" : "0";
   }
 
-  // A value of element j.
+  // A value for element j.
   std::string in_element(Value value, Scope& scope) {
     if (!is_full(value)) return in_row(value);
     const auto known = scope.known.find(value.id);
@@ -187,9 +187,9 @@ class RowsWriter {
   const FusedRows& op_;
   const GpuRequest& request_;
   const std::string_view name_;
-  std::int64_t length_;  // of the rows that are given
+  std::int64_t length_;  // length of the rows of this request
   bool is_long_ = false;
-  std::int64_t rows_ = 0, all_rows_ = 0;  // of one device, and of all
+  std::int64_t rows_ = 0, all_rows_ = 0;  // rows of one device, and of all devices
   std::unordered_map<std::int32_t, std::size_t> params_;
   std::unordered_map<std::int32_t, const Equation*> made_by_;
   Scope row_;

@@ -1,5 +1,5 @@
-// A fused_rows equation as CUDA C++: a thread for each row that is shorter than a wide group of a reduction, a block of
-// as many threads as that group for each longer one.
+// Generates CUDA C++ source for a fused_rows equation. Rows that are shorter than a wide group of a reduction have one
+// thread each. Longer rows have a block each, with as many threads as a wide group.
 #pragma once
 
 #include <string_view>
@@ -9,7 +9,7 @@
 
 namespace pmaptrain::ops {
 
-// No result may be the memory of an operand, which is read anew for each reduction.
+// No result may use the memory of an operand, because operands are read again for each reduction.
 GpuSource gpu_source_of_rows(const FusedRows& op, const GpuRequest& request, std::string_view name);
 
 }  // namespace pmaptrain::ops

@@ -1,11 +1,11 @@
-// Reductions of a row, in the order of core/ops/reduce/loops.h, for generated kernels; part of their text. `at(j)`
-// computes element j of the row.
+// Reductions of a row in generated kernels, in the order of core/ops/reduce/loops.h. `at(j)` computes element j of the
+// row.
 namespace pmaptrain::ops {
 
 template <class T>
 using ComputedInRow = std::conditional_t<std::is_same_v<T, bf16>, float, T>;
 
-// Adds what is left of a row behind its wide groups to `total`.
+// Adds the elements after the last wide group of a row to `total`.
 template <class Reducer, unsigned n, class C, class F>
 C reduce_rest(C total, F&& at) {
   constexpr unsigned narrow = narrow_group, groups = n / narrow;
@@ -24,7 +24,7 @@ C reduce_rest(C total, F&& at) {
   return total;
 }
 
-// By one thread, which has a row of its own.
+// Reduction of a row by a single thread.
 template <class Reducer, class To, unsigned n, class F>
 To reduce_by_thread(F&& at) {
   using C = ComputedInRow<decltype(at(0U))>;
@@ -32,7 +32,7 @@ To reduce_by_thread(F&& at) {
       reduce_rest<Reducer, n>(Reducer::template identity<C>(), [&](unsigned j) { return C(at(j)); }));
 }
 
-// By a block of wide_group threads, all of which have the result.
+// Reduction of a row by a block of wide_group threads, all of which get the result.
 template <class Reducer, class To, unsigned n, class F>
 To reduce_by_block(F&& at) {
   using C = ComputedInRow<decltype(at(0U))>;
@@ -50,7 +50,7 @@ To reduce_by_block(F&& at) {
     }
     __syncthreads();
     total = Reducer::combine(total, lanes[0]);
-    __syncthreads();  // until all have read it
+    __syncthreads();  // until all threads have read it
   }
   if constexpr (n % wide > 0) {
     if (threadIdx.x < n % wide) lanes[threadIdx.x] = at(all * wide + threadIdx.x);
@@ -61,7 +61,7 @@ To reduce_by_block(F&& at) {
   return static_cast<To>(total);
 }
 
-// The first of the largest.
+// The index of the first largest element.
 template <unsigned n, class F>
 std::int32_t argmax_by_thread(F&& at) {
   unsigned place = 0;

@@ -26,11 +26,11 @@ std::vector<Type> Gather::infer(const InferContext& context) const {
 
 Cost Gather::cost(const Mesh&, std::span<const Type> operands, std::span<const Type> results) const {
   Cost cost = traffic(operands.subspan(1), results);
-  cost.bytes += static_cast<double>(bytes(results[0]));  // of the table, only the rows taken
+  cost.bytes += static_cast<double>(bytes(results[0]));  // only the selected rows of the table are read
   return cost;
 }
 
-// dtable[v] is the sum of dy over the places whose index is v.
+// dtable[v] is the sum of dy over the positions whose index is v.
 Cotangents Gather::derivative(VjpContext& context) const {
   Cotangents cotangents(2);
   if (context.needed[0]) {

@@ -1,4 +1,4 @@
-// Rows of a table by index.
+// Selects rows of a table by index.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace pmaptrain::ops {
 
-// operand [V, rest...], indices i32 or i64 [I...] -> [I..., rest...]. An index outside of [0, V) gives zeros, and the
-// derivative, scatter_add, leaves it out.
+// operand [V, rest...], indices i32 or i64 [I...] -> [I..., rest...]. An index outside [0, V) gives zeros; the
+// derivative, scatter_add, ignores it.
 struct Gather {
   static constexpr std::string_view name = "gather";
   static constexpr bool local = true;

@@ -4,7 +4,7 @@
 
 namespace pmaptrain::ops {
 
-// Rows are taken in the widest words that they consist of: slices begin at multiples of whole rows.
+// Rows are copied in the widest words whose size divides the size of a row; slices begin at multiples of rows.
 GpuKernel Gather::gpu(const GpuRequest& request) const {
   if (has_no_results(request)) return {};
   const Type &table = request.operands[0], &indices = request.operands[1];

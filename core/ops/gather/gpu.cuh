@@ -1,11 +1,11 @@
-// Rows of a table by index.
+// Selects rows of a table by index.
 #pragma once
 
 #include "core/ops/support/device.cuh"
 
 namespace pmaptrain::ops::device {
 
-// `count` elements in rows of `width`. Each device has `local` rows, and its table has `rows`.
+// `count` elements in rows of `width`. Each device has `local` rows of results, and a table of `rows` rows.
 template <class Word>
 __device__ void take_rows(Word* out, const Word* table, const void* indices, i64 wide_indices, i64 count, i64 width,
                           i64 local, i64 rows, i64 table_stride, i64 index_stride) {

@@ -11,7 +11,7 @@
 namespace pmaptrain::ops {
 namespace {
 
-// The largest whole number up to which the type holds all.
+// The largest integer up to which the type represents all integers.
 template <class T>
 constexpr std::int64_t last_whole() {
   if constexpr (FloatingElement<T>) {

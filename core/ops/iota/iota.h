@@ -12,7 +12,7 @@
 
 namespace pmaptrain::ops {
 
-// No operand. Each element is its index along dimension `dim`, in a numeric element type.
+// Has no operand. Each element is its index along dimension `dim`, in a numeric element type.
 struct Iota {
   static constexpr std::string_view name = "iota";
   static constexpr bool local = true;

@@ -67,7 +67,7 @@ Cost BatchMatmul::cost(const Mesh&, std::span<const Type> operands, std::span<co
   return traffic(operands, results, 2.0 * static_cast<double>(sizes.k) * static_cast<double>(numel(results[0])));
 }
 
-// As matmul's: with A and B for the operands as they enter the product, dA = dC Bᵀ and dB = Aᵀ dC.
+// As for matmul: if A and B are the operands after transposition, dA = dC Bᵀ and dB = Aᵀ dC.
 Cotangents BatchMatmul::derivative(VjpContext& context) const {
   Cotangents result(2);
   const Value a = context.operands[0], b = context.operands[1];
@@ -104,7 +104,7 @@ std::unique_ptr<CpuKernel> BatchMatmul::cpu(const CpuRequest& request) const {
   const DType dtype = request.operands[0].dtype;
   if (dtype != DType::f32 && !(dtype == DType::bf16 && has_bf16_instructions())) return nullptr;
   if (s.batch * s.m * s.n * s.k < least_products) return nullptr;
-  // The products of several devices are one batch: each is its own.
+  // The products of several devices form one batch, because products of a batch are independent.
   const bool merged = request.stacked[0] && request.stacked[1];
   if (merged) s.batch *= request.devices;
   const auto desc_of = [&](DType of, std::int64_t rows, std::int64_t columns, bool transposed) {

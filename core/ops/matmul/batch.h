@@ -1,4 +1,4 @@
-// Matrix products by the batch.
+// Batched matrix products.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@
 namespace pmaptrain::ops {
 
 // [batch..., m,k] x [batch..., k,n] -> [batch..., m,n], for every numeric element type and any number of equal batch
-// dimensions; each pair of matrices is multiplied as in matmul, whose attributes these are.
+// dimensions. Each pair of matrices is multiplied as in matmul, which also defines the attributes.
 struct BatchMatmul {
   static constexpr std::string_view name = "batch_matmul";
   static constexpr bool local = true;
@@ -29,7 +29,7 @@ struct BatchMatmul {
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
   Cotangents derivative(VjpContext& context) const;
-  // Without batch dimensions, dimension 0 is the one that matmul has rows in.
+  // Without batch dimensions, dimension 0 has the same role as in matmul.
   RowRule row_rule(std::span<const Type> operands, std::span<const Type>) const {
     if (operands[0].shape.size() > 2) return {RowRule::Kind::keeps};
     return Matmul{transpose_a, transpose_b}.row_rule(operands, {});

@@ -17,16 +17,16 @@ std::unique_ptr<CpuPreparation> Matmul::prepare(const CpuRequest&) const { retur
 
 namespace {
 
-// Whether a row of the result has the same bits whatever rows are multiplied with it, so that devices may share a call
-// and still agree with private copies, which may not. So it is of the library's kernels for AVX-512 (measured: the
-// tests ask many shapes; AMX is not measured); its GEMM, which machines without AVX-512 meet, takes other paths for
-// other numbers of rows.
+// Whether the result of a row does not depend on the other rows of a call. Then devices may share a call, and results
+// still equal those with private copies, where devices have separate calls. This holds for the library's AVX-512
+// kernels (measured: the tests try many shapes; AMX was not measured). The GEMM that it uses without AVX-512 chooses
+// its code by the number of rows.
 bool rows_are_independent(const onednn::PrimitiveDesc& desc) {
   const std::string implementation = onednn::implementation_of(desc);
   return implementation.starts_with("brg:avx512") && implementation.find("amx") == std::string::npos;
 }
 
-// The library's product for a request.
+// The library's primitive for a request.
 struct Product {
   Product(const Matmul& op, const CpuRequest& request) : name(Matmul::name) {
     const Type& a = request.operands[0];
@@ -44,7 +44,7 @@ struct Product {
       const onednn::PrimitiveDesc candidate = primitive(op, count, op.relu);
       return candidate && rows_are_independent(candidate);
     };
-    // Rows of several devices are one batch where they are rows of a as it is stored, and meet the same b.
+    // Rows of several devices form one batch if a is not transposed and all devices share b.
     merged = request.devices > 1 && !op.transpose_a && request.stacked[0] && !request.stacked[1] &&
              !(with_bias && request.stacked[2]) && independent(m) && independent(m * request.devices);
     rows = merged ? m * request.devices : m;
@@ -71,8 +71,8 @@ struct Product {
   std::int64_t rows = 0, n = 0, k = 0;
   DType dtype, result_dtype;
   bool with_bias = false, merged = false, relu_apart = false;
-  onednn::Desc b_plain, b, bias;  // b: null for the plain layout; bias: null where there is none
-  onednn::PrimitiveDesc desc;     // null where the library has no kernel
+  onednn::Desc b_plain, b, bias;  // b: null for the plain layout; bias: null if there is none
+  onednn::PrimitiveDesc desc;     // null if the library has no kernel
 };
 
 bool is_worthwhile(const Type& a, const Type& c, bool transpose_a) {
@@ -80,7 +80,7 @@ bool is_worthwhile(const Type& a, const Type& c, bool transpose_a) {
   return known && numel(c) * a.shape[transpose_a ? 0 : 1] >= least_products;
 }
 
-// Rows from which a call that transposes b itself costs less than one packing for all calls (measured).
+// From this number of rows on, transposing b in each call costs less than packing it once for all calls (measured).
 constexpr std::int64_t rows_worth_transposing = 48;
 
 }  // namespace

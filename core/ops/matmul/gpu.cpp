@@ -4,8 +4,7 @@
 
 namespace pmaptrain::ops {
 
-// One launch where every device's operands follow those of the device before, or are the same for all; else one for
-// each device.
+// One launch if the operands of all devices are contiguous or shared; else one for each device.
 GpuKernel GpuProduct::launch(const GpuRequest& request) const {
   if (has_no_results(request)) return {};
   const Type& result = request.results[0];

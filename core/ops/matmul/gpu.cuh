@@ -1,4 +1,4 @@
-// The plain product of matrices: of integers, which the libraries do not multiply, and over nothing.
+// A plain matrix product for integers, which the libraries do not support, and for contractions over nothing.
 #pragma once
 
 #include "core/ops/matmul/inner.h"
@@ -6,21 +6,21 @@
 
 namespace pmaptrain::ops::device {
 
-// How the elements of a matrix of a batch lie: the distances from row to row, column to column and matrix to matrix.
+// The layout of matrices in a batch: distances between rows, columns and matrices.
 struct Matrix {
   i64 row, column, next;
 };
 
-// y[i,j] = epilogue(the sum of a[i,p] b[p,j] over p in order) for `matrices` products of m rows and n columns. The bias
-// has the operands' type, or is f32 if `wide_bias`; 0 for its address: none. It begins anew for each device, of which
-// each has the bias `bias_next` after the one before.
+// y[i,j] = epilogue(the sum of a[i,p] b[p,j] over p in order), for `matrices` products with m rows and n columns. The
+// bias has the operands' type, or f32 if `wide_bias`; a null address means no bias. Each device has its own bias,
+// `bias_next` elements after the previous one.
 template <class To, class T>
 __device__ void multiply(To* y, const T* a, const T* b, const void* bias, i64 count, i64 m, i64 n, i64 k, Matrix at_a,
                          Matrix at_b, i64 biases, i64 wide_bias, i64 bias_next, i64 relu) {
   using C = Computed<T>;
   for_each_index(count, [&](i64 i) {
     const i64 column = i % n, row = i / n % m, matrix = i / n / m;
-    // No pointers yet: where k is 0 there are no arrays.
+    // These are offsets, not pointers: if k is 0 there are no arrays.
     const i64 from_a = matrix * at_a.next + row * at_a.row, from_b = matrix * at_b.next + column * at_b.column;
     C sum{};
     for (i64 p = 0; p < k; ++p) {

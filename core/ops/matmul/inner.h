@@ -1,4 +1,4 @@
-// The two inner loops of the plain kernels. Their order of additions depends on the length alone.
+// The two inner loops of the plain kernels. The order of additions depends only on the length.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,8 @@
 
 namespace pmaptrain::ops {
 
-// Integers wrap: their arithmetic is done unsigned, where overflow is defined (and in 32 bits at least, since narrower
-// ones would promote to int).
+// Integers are computed as unsigned integers of at least 32 bits, so that overflow wraps. Narrower ones would be
+// promoted to int.
 template <class T>
 constexpr T multiply_add(T sum, T a, T b) {
   if constexpr (std::is_integral_v<T>) {
@@ -18,7 +18,7 @@ constexpr T multiply_add(T sum, T a, T b) {
   }
 }
 
-// Blocks of a constant length: g++ 12 vectorises these at -O2, but no loop of unknown length.
+// Blocks of a constant length: g++ 12 vectorizes these at -O2, but not loops of unknown length.
 inline constexpr std::int64_t lanes = 8;
 
 // y[0..n) += a x[0..n); x and y do not overlap.
@@ -31,7 +31,7 @@ void axpy(std::int64_t n, T a, const T* __restrict x, T* __restrict y) {
   for (; j < n; ++j) y[j] = multiply_add(y[j], a, x[j]);
 }
 
-// The sum of a[i] b[i], in `lanes` partial sums.
+// The sum of a[i] b[i], computed in `lanes` partial sums.
 template <class T>
 T dot(std::int64_t n, const T* __restrict a, const T* __restrict b) {
   T partial[lanes] = {};

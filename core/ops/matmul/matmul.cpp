@@ -58,8 +58,8 @@ Cost Matmul::cost(const Mesh&, std::span<const Type> operands, std::span<const T
   return cost;
 }
 
-// With A and B for the operands as they enter the product, dA = dC Bᵀ and dB = Aᵀ dC; a stored transpose is asked for
-// as one.
+// If A and B are the operands after transposition, dA = dC Bᵀ and dB = Aᵀ dC. If an operand is stored transposed, its
+// cotangent is computed transposed.
 Cotangents Matmul::derivative(VjpContext& context) const {
   Cotangents result(context.operands.size());
   if (!context.cotangents[0]) return result;

@@ -13,15 +13,15 @@
 
 namespace pmaptrain::ops {
 
-// Multiplications of one device, over the whole batch, below which a plain loop is faster than the library's call
-// (measured: both take 0.6 us at half of it).
+// The number of multiplications of one device, over the whole batch, below which a plain loop is faster than the
+// library (measured: at half of it both take 0.6 us).
 inline constexpr std::int64_t least_products = 16 * 32 * 16;
 
 // [m,k] x [k,n] -> [m,n], for every numeric element type; integers wrap. With transpose_a the first operand is stored
 // as [k,m], with transpose_b the second as [n,k]. A contraction over nothing (k = 0) gives zeros. A third operand, the
-// bias [n], is added to each row; with `relu`, the op relu is then applied to the result. A NaN stays, but a sum
-// that has overflowed to -inf may become NaN rather than 0. Products of bf16 are accumulated in f32, to which a bias of
-// bf16 or f32 is added before the result is rounded; with a preferred_element_type of f32 it is not.
+// bias [n], is added to each row; with `relu`, the op relu is then applied. A NaN is kept, but a sum that overflowed to
+// -inf may become NaN rather than 0. Products of bf16 are accumulated in f32; a bias of bf16 or f32 is added before the
+// result is rounded. With a preferred_element_type of f32, the result is not rounded.
 struct Matmul {
   static constexpr std::string_view name = "matmul";
   static constexpr bool local = true;
@@ -50,7 +50,7 @@ struct Matmul {
   void reference(const ReferenceCall& call) const;
   GpuKernel gpu(const GpuRequest& request) const;
   std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
-  // The second matrix, the weights of a dense layer: the library's kernels read it in blocks of columns.
+  // The second matrix, such as the weights of a dense layer: the library's kernels read it in blocks of columns.
   std::optional<std::size_t> prepared_operand() const {
     return transpose_a ? std::nullopt : std::optional<std::size_t>(1);
   }

@@ -8,14 +8,15 @@
 
 namespace pmaptrain::ops {
 
-// c [m,n] = a [m,k] · b [k,n], the first stored as [k,m] with transpose_a, the second as [n,k] with transpose_b.
+// c [m,n] = a [m,k] · b [k,n]. With transpose_a the first matrix is stored as [k,m], with transpose_b the second as
+// [n,k].
 //
-// Every element is summed over k in an order that depends on k alone, so a row's bits do not depend on how many rows
-// there are.
+// Each element is summed over k in an order that depends only on k, so the result of a row does not depend on the
+// number of rows.
 template <class T>
 void multiply(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, bool transpose_a, const T* b,
               bool transpose_b, T* c) {
-  if (n == 1 && transpose_a) {  // a column of b: rows of a, one after another, as they lie
+  if (n == 1 && transpose_a) {  // b is a column, so the rows of a can be read in memory order
     std::fill(c, c + m, T{});
     for (std::int64_t p = 0; p < k; ++p) axpy(m, b[p], a + p * m, c);
   } else if (n == 1) {

@@ -17,7 +17,7 @@ class NarrowKernel final : public CpuKernel {
         relu_(op.relu),
         with_bias_(request.operands.size() == 3),
         calls_(request.devices) {
-    // A row's bits do not depend on its neighbours: the rows of several devices are one matrix.
+    // The result of a row does not depend on other rows, so the rows of several devices are one matrix.
     if (!sums_rows_ && request.stacked[0] && !request.stacked[1] && !(with_bias_ && request.stacked[2])) {
       rows_ *= calls_;
       calls_ = 1;
@@ -52,7 +52,7 @@ class NarrowKernel final : public CpuKernel {
   NarrowRows narrow_;
   bool sums_rows_, relu_, with_bias_;
   std::int64_t calls_;
-  std::size_t strides_[3] = {};  // bytes from one call's operand to the next one's
+  std::size_t strides_[3] = {};  // distances in bytes between the operands of successive calls
   std::size_t result_stride_ = 0;
 };
 

@@ -9,7 +9,7 @@
 
 namespace pmaptrain::ops {
 
-// Null where `request` is not such a product.
+// Returns null if `request` is not such a product.
 std::unique_ptr<CpuKernel> make_narrow_kernel(const Matmul& op, const CpuRequest& request);
 
 }  // namespace pmaptrain::ops

@@ -1,11 +1,11 @@
-// The plain product on a GPU, for what the libraries leave: integers, and contractions over nothing.
+// The plain product on a GPU, for cases without a library: integers, and contractions over nothing.
 #pragma once
 
 #include "core/ops/support/gpu.h"
 
 namespace pmaptrain::ops {
 
-// y [matrices, m, n] of a and b [matrices, ...] by each device; a third operand is the bias.
+// y [matrices, m, n] from a and b [matrices, ...] on each device. A third operand is the bias.
 struct GpuProduct {
   std::int64_t matrices = 1, m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false, relu = false;
@@ -13,7 +13,7 @@ struct GpuProduct {
   GpuKernel launch(const GpuRequest& request) const;
 };
 
-// Whether a library has the product of elements of this type.
+// Whether a library supports products of this element type.
 inline bool in_libraries(DType dtype) { return is_floating(dtype); }
 
 }  // namespace pmaptrain::ops

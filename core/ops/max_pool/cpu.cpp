@@ -14,7 +14,7 @@ std::unique_ptr<CpuKernel> MaxPoolGrad::cpu(const CpuRequest&) const { return nu
 
 namespace {
 
-// Calls run(arguments, device) for each device in turn, or once where the images of all devices are one batch.
+// Calls run(arguments, device) for each device in turn, or once if the images of all devices form one batch.
 template <class Run>
 class PoolKernel final : public CpuKernel {
  public:
@@ -39,7 +39,7 @@ const T* slice(const std::byte* data, std::int64_t call, std::int64_t elements) 
   return reinterpret_cast<const T*>(data) + call * elements;
 }
 
-// The images of all devices where all operands are stacked: a window's result does not depend on other images.
+// If all operands are stacked, the images of all devices form one batch, because images are independent.
 std::int64_t merge(const CpuRequest& request, PoolGeometry& g) {
   for (const bool stacked : request.stacked) {
     if (!stacked) return request.devices;
@@ -48,7 +48,7 @@ std::int64_t merge(const CpuRequest& request, PoolGeometry& g) {
   return 1;
 }
 
-// `run` for elements of this type; null where there are no vectors for it.
+// `run` for elements of this type; null if there is no vectorized version.
 template <class Run>
 std::unique_ptr<CpuKernel> kernel_of(DType dtype, std::int64_t calls, const Run& run) {
   const auto make = [&]<class T>() -> std::unique_ptr<CpuKernel> {

@@ -14,12 +14,12 @@ struct PoolGeometry {
   Shape y_shape() const { return {n, h.out, w.out, c}; }
 };
 
-// Throws TypeError that names the op called `op` where the attributes do not fit the image.
+// Throws TypeError that names the op `op` if the attributes do not fit the image.
 PoolGeometry pool_geometry(std::string_view op, const Shape& x, std::span<const std::int64_t> window,
                            std::span<const std::int64_t> strides,
                            std::span<const std::pair<std::int64_t, std::int64_t>> padding);
 
-// One operation for each element of each window.
+// Counts one operation for each element of each window.
 Cost pool_cost(const PoolGeometry& geometry, std::span<const Type> operands, std::span<const Type> results);
 
 // Throws TypeError (rule 6) unless dy has the shape of the result of pooling x.

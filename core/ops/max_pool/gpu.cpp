@@ -12,7 +12,7 @@ void add_pool(std::vector<GpuArgument>& arguments, const PoolGeometry& geometry,
   for (const Window* w : {&geometry.h, &geometry.w}) {
     for (const std::int64_t value : {w->in, w->out, w->window, w->stride, w->low}) arguments.push_back(number(value));
   }
-  // Sums of a few of these numbers, and an index that is one grid further, are indices too.
+  // The bound leaves room for sums of a few indices, and for an index that is one grid beyond the end.
   constexpr std::size_t most = std::size_t{1} << 28;
   bool is_narrow = true;
   std::size_t pixels = 1;

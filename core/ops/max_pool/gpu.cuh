@@ -1,11 +1,11 @@
-// Maximum over the windows of an image, and its gradient. A NaN in a window is its maximum.
+// Maximum over the windows of an image, and its gradient. If a window contains a NaN, its maximum is NaN.
 #pragma once
 
 #include "core/ops/max_pool/slide.cuh"
 
 namespace pmaptrain::ops::device {
 
-// Where x has the first maximum of a window, row by row; the first NaN where there is one.
+// The index in x of the first maximum of a window, row by row; of the first NaN if there is one.
 template <class T, class I>
 __device__ I first_maximum(const Pool<I>& pool, const T* x, I image, I y_row, I y_column, I channel) {
   I best = -1;
@@ -27,7 +27,7 @@ __device__ void largest_of_windows(T* y, const T* x, i64 count, i64 x_images, co
   });
 }
 
-// An element of x gets the cotangents of the windows whose first maximum it is, in the windows' order.
+// An element of x gets the cotangents of the windows whose first maximum it is, in the order of the windows.
 template <class T, class I>
 __device__ void collect_cotangents(T* dx, const T* x, const T* dy, i64 count, i64 x_images, i64 dy_images, i64 relu,
                                    const Pool<I>& pool) {

@@ -14,8 +14,8 @@
 
 namespace pmaptrain::ops {
 
-// x [N,H,W,C] -> [N,OH,OW,C], the size as for conv. Padding never wins, and is smaller than the window, so that every
-// window sees an element. A NaN in a window is its maximum, so that the guard sees it.
+// x [N,H,W,C] -> [N,OH,OW,C], with sizes as for conv. Padding never wins. It is smaller than the window, so every
+// window contains an element. If a window contains a NaN, its maximum is NaN, so that the guard detects it.
 struct MaxPool {
   static constexpr std::string_view name = "max_pool";
   static constexpr bool local = true;
@@ -37,13 +37,13 @@ struct MaxPool {
   }
   void reference(const ReferenceCall& call) const;
   GpuKernel gpu(const GpuRequest& request) const;
-  // Ours: oneDNN's ignores a NaN in a window, and the guard would miss it.
+  // A kernel of ours, because oneDNN's ignores NaNs in a window, which would hide them from the guard.
   std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
 };
 
-// x, dy -> dx: each window's cotangent goes to its first maximum, row by row (rule 5). Where windows overlap the
-// cotangents add, in the windows' order. With `relu`, x is a result of relu and dx the cotangent of relu's operand:
-// only windows whose maximum is above 0 pass theirs on.
+// x, dy -> dx: each window's cotangent goes to its first maximum, row by row (rule 5). Cotangents of overlapping
+// windows are added in the order of the windows. With `relu`, x is a result of relu and dx is the cotangent of relu's
+// operand: windows whose maximum is not positive are ignored.
 struct MaxPoolGrad {
   static constexpr std::string_view name = "max_pool_grad";
   static constexpr bool local = true;
@@ -67,8 +67,8 @@ struct MaxPoolGrad {
   }
   void reference(const ReferenceCall& call) const;
   GpuKernel gpu(const GpuRequest& request) const;
-  // Ours: oneDNN's reads a workspace of its forward, so that the forward would run twice, and gives a NaN's cotangent
-  // to another element.
+  // A kernel of ours, because oneDNN's needs a workspace from its forward primitive, which would have to run again, and
+  // passes the cotangent of a NaN to another element.
   std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
 };
 

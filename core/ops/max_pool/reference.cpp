@@ -7,8 +7,8 @@
 namespace pmaptrain::ops {
 namespace {
 
-// Calls f(y's element, x's element) for each element of y and the first maximum of its window, row by row; the first
-// NaN where there is one.
+// Calls f(y's element, x's element) for each element of y and the first maximum of its window, row by row, or its first
+// NaN.
 template <class T, class F>
 void for_each_maximum(const PoolGeometry& g, const T* x, F&& f) {
   for (std::int64_t y = 0; y < numel(g.y_shape()); ++y) {

@@ -19,7 +19,7 @@ HWY_BEFORE_NAMESPACE();
 namespace pmaptrain::ops {
 namespace HWY_NAMESPACE {
 
-// A window's elements on the image; `row` and `column` are the distances between neighbours in x.
+// The elements of a window that are on the image; `row` and `column` are distances between neighbours in x.
 struct PoolTaps {
   std::int64_t rows, columns, row, column;
 };
@@ -38,7 +38,7 @@ HWY_INLINE void for_each_window_of(const PoolGeometry& g, std::int64_t n, const 
   }
 }
 
-// Elements as f32, and back where they are the same as bf16.
+// Converts elements to f32, and back if bf16 can represent them exactly.
 template <class D>
 HWY_INLINE hn::Vec<D> load(D d, const float* from) {
   return hn::LoadU(d, from);
@@ -62,7 +62,7 @@ HWY_INLINE void store(hn::Vec<D> x, D, bf16* to) {
              reinterpret_cast<std::uint16_t*>(to));
 }
 
-// Whether a value replaces the best so far: the first of equals stays, and so does the first NaN.
+// Whether a value replaces the best one so far. Of equal values, and of NaNs, the first is kept.
 template <class D, class V>
 HWY_INLINE auto wins(D, V tap, V best) {
   return hn::And(hn::Not(hn::Le(tap, best)), hn::Eq(best, best));
@@ -82,7 +82,7 @@ HWY_INLINE void pool_window(D d, const T* x, T* y, const PoolTaps& taps) {
   store(hn::IfThenElse(nan, hn::Set(d, std::numeric_limits<float>::quiet_NaN()), best), d, y);
 }
 
-// The most usual window, unrolled.
+// The most common window size, unrolled.
 template <class D, class T>
 HWY_INLINE void pool_2x2(D d, const T* x, T* y, const PoolTaps& taps) {
   const auto a = load(d, x), b = load(d, x + taps.column);
@@ -93,7 +93,7 @@ HWY_INLINE void pool_2x2(D d, const T* x, T* y, const PoolTaps& taps) {
   store(hn::IfThenElse(nan, hn::Set(d, std::numeric_limits<float>::quiet_NaN()), best), d, y);
 }
 
-// Adds to dx. PoolTaps are counted in integers: a float would stop at 2^24. -1 is no tap.
+// Adds to dx. Taps are counted in integers because floats are exact only up to 2^24. -1 stands for no tap.
 template <class D, class T>
 HWY_INLINE void grad_window(D d, const T* x, const T* dy, T* dx, const PoolTaps& taps, bool relu) {
   const hn::RebindToSigned<D> places;
@@ -126,7 +126,7 @@ HWY_INLINE void grad_window(D d, const T* x, const T* dy, T* dx, const PoolTaps&
   }
 }
 
-// Writes dx: for windows that do not overlap.
+// Writes dx, for windows that do not overlap.
 template <class D, class T>
 HWY_INLINE void grad_2x2(D d, const T* x, const T* dy, T* dx, const PoolTaps& taps, bool relu) {
   auto best = load(d, x);
@@ -139,7 +139,7 @@ HWY_INLINE void grad_2x2(D d, const T* x, const T* dy, T* dx, const PoolTaps& ta
   best = hn::IfThenElse(c_wins, c, best);
   const auto e_wins = wins(d, e, best);
   best = hn::IfThenElse(e_wins, e, best);
-  // What is left of the cotangent after the later taps took theirs.
+  // The part of the cotangent that no later tap has taken.
   auto rest = load(d, dy);
   if (relu) rest = hn::IfThenElseZero(hn::Gt(best, hn::Zero(d)), rest);
   store(hn::IfThenElseZero(e_wins, rest), d, dx + taps.row + taps.column);
@@ -150,7 +150,7 @@ HWY_INLINE void grad_2x2(D d, const T* x, const T* dy, T* dx, const PoolTaps& ta
   store(hn::IfThenZeroElse(b_wins, rest), d, dx);
 }
 
-// Lambdas do not take on the instruction set of their surroundings: each says it.
+// Lambdas do not inherit the target instruction set of the enclosing function, so each one states it.
 template <class T>
 void pool_all(const PoolGeometry& g, const T* x, T* y) {
   for (std::int64_t n = 0; n < g.n; ++n) {

@@ -1,4 +1,4 @@
-// Max pooling with the widest vector instructions of the CPU; the bits are those of the reference.
+// Max pooling with the widest vector instructions of the CPU. Results equal those of the reference.
 #pragma once
 
 #ifndef PMAPTRAIN_REFERENCE_KERNELS
@@ -7,11 +7,11 @@
 
 namespace pmaptrain::ops {
 
-// As MaxPool and MaxPoolGrad say: x [N,H,W,C], y and dy of the pooled shape, dx of x's.
+// For the shapes of MaxPool and MaxPoolGrad: x [N,H,W,C], y and dy of the pooled shape, dx like x.
 void max_pool_simd(const PoolGeometry& g, const float* x, float* y);
 void max_pool_grad_simd(const PoolGeometry& g, const float* x, const float* dy, float* dx, bool relu);
 
-// Of bf16, where no sum is to be rounded: the gradient's windows are apart.
+// Whether windows do not overlap. Then the gradient of bf16 values has no sums that would need rounding.
 bool windows_are_apart(const PoolGeometry& g);
 void max_pool_simd(const PoolGeometry& g, const bf16* x, bf16* y);
 void max_pool_grad_simd(const PoolGeometry& g, const bf16* x, const bf16* dy, bf16* dx, bool relu);

@@ -1,5 +1,5 @@
-// Windows that slide over images in kernels: as core/ops/conv/window.h, without dilation. `I` is what indices are
-// computed in: a division of 64 bits takes several times as long as one of 32, and each element needs some.
+// Sliding windows in GPU kernels, like core/ops/conv/window.h without dilation. `I` is the type of indices: a 64-bit
+// division takes several times as long as a 32-bit one, and each element needs several.
 #pragma once
 
 #include "core/ops/support/device.cuh"
@@ -10,7 +10,7 @@ template <class I>
 struct Slide {
   I in, out, window, stride, low;
 
-  // The elements of the window at a position that lie on the image: first <= i < last.
+  // The elements of the window at a position that are on the image: first <= i < last.
   __device__ I first(I position) const {
     const I start = position * stride - low;
     return start > 0 ? start : 0;
@@ -19,9 +19,10 @@ struct Slide {
     const I end = position * stride - low + window;
     return end < in ? end : in;
   }
-  // The positions whose windows have an element: first_position <= position < last_position.
+  // The positions whose windows contain an element: first_position <= position < last_position.
   __device__ I first_position(I element) const {
-    const I distance = element + low - window + 1;  // a window that begins here is the first one
+    // `distance` is 0 if the first window to contain the element begins at `low`
+    const I distance = element + low - window + 1;
     return distance > 0 ? (distance + stride - 1) / stride : 0;
   }
   __device__ I last_position(I element) const {
@@ -30,7 +31,7 @@ struct Slide {
   }
 };
 
-// Of all devices: c channels, images of x and of y. What is not stacked has fewer images, which then repeat.
+// The geometry of all devices: c channels, images of x and of y. An unstacked operand has fewer images, which repeat.
 template <class I>
 struct Pool {
   I c;
@@ -44,7 +45,7 @@ struct Pool {
   }
 };
 
-// An element of x or of y.
+// The coordinates of an element of x or of y.
 template <class I>
 struct Pixel {
   I image, row, column, channel;
@@ -55,7 +56,7 @@ __device__ Pixel<I> pixel_of(I i, I rows, I columns, I channels) {
   return {image, line - image * rows, pixel - line * columns, i - pixel * channels};
 }
 
-// Images that not every device has for itself repeat.
+// The images of an unstacked operand repeat.
 template <class I>
 __device__ I repeated(I image, I images) {
   return image < images ? image : image % images;
@@ -66,7 +67,7 @@ __device__ I repeated(I image, I images) {
       i64 w_low, i64 narrow
 #define PMAPTRAIN_POOL_OF c, h_in, h_out, h_window, h_stride, h_low, w_in, w_out, w_window, w_stride, w_low, narrow
 
-// Calls f(pool) with indices that are wide enough.
+// Calls f(pool) with a sufficiently wide index type.
 template <class F>
 __device__ void with_pool(PMAPTRAIN_POOL, F&& f) {
   const auto pool = [&]<class I>(I) {

@@ -7,8 +7,8 @@
 
 namespace pmaptrain::ops {
 
-// Squares are added in another order than by the CPU, whose 32 running sums would leave a GPU idle. As they are f64,
-// the sums differ in their last bits at most.
+// The CPU adds squares in 32 partial sums, which would leave a GPU idle. The order here differs, so sums may differ
+// from the CPU's, but only in the last bits of f64.
 GpuKernel Norms::gpu(const GpuRequest& request) const {
   const Type& x = request.operands[0];
   const std::int64_t elements = numel(x), chunks = (elements + norm_elements - 1) / norm_elements;

@@ -1,11 +1,12 @@
-// Two norms of a value: of chunks by blocks, and then of the chunks' by one block for each device.
+// Two norms of a value: blocks of threads reduce chunks, then one block per device combines the chunks.
 #pragma once
 
 #include "core/ops/support/device.cuh"
 
 namespace pmaptrain::ops::device {
 
-// The sum of the threads' sums, and the largest of their magnitudes, for thread 0. All threads of the block call it.
+// The sum of the threads' sums, and the largest of their magnitudes; only thread 0 gets them. All threads of the block
+// must call this.
 template <class C>
 __device__ void reduce_norms(double& squares, C& largest) {
   SHARED(double, sums, gpu_threads);
@@ -18,13 +19,13 @@ __device__ void reduce_norms(double& squares, C& largest) {
     sums[threadIdx.x] += sums[threadIdx.x + half];
     magnitudes[threadIdx.x] = larger(magnitudes[threadIdx.x], magnitudes[threadIdx.x + half]);
   }
-  __syncthreads();  // until all have read what the next call writes
+  __syncthreads();  // until all threads have read values that the next call overwrites
   if (threadIdx.x != 0) return;
   squares = sums[0];
   largest = magnitudes[0];
 }
 
-// Of the elements from `first` up to `end`, by a block.
+// A block's norms of the elements from `first` up to `end`.
 template <class T, class C>
 __device__ void norms_of_chunk(double* squares, C* largest, const T* x, i64 first, i64 end) {
   double sum = 0;
@@ -32,7 +33,7 @@ __device__ void norms_of_chunk(double* squares, C* largest, const T* x, i64 firs
   for (i64 i = first + threadIdx.x; i < end; i += gpu_threads) {
     const C value = static_cast<C>(x[i]);
     sum += static_cast<double>(value) * static_cast<double>(value);
-    most = larger(most, value > C{0} ? value : C{0} - value);  // of -0, too, it is 0
+    most = larger(most, value > C{0} ? value : C{0} - value);  // the result is 0 for -0 as well
   }
   reduce_norms(sum, most);
   if (threadIdx.x == 0) {
@@ -41,7 +42,7 @@ __device__ void norms_of_chunk(double* squares, C* largest, const T* x, i64 firs
   }
 }
 
-// Of the chunks from `first` up to `end`, by a block.
+// A block's combination of the chunks from `first` up to `end`.
 template <class T, class C>
 __device__ void norms_of_all(double* result, T* largest_result, const double* squares, const C* largest, i64 first,
                              i64 end) {
@@ -75,7 +76,7 @@ __device__ void norms_of_devices(double* results, T* largest_results, const doub
   });
 }
 
-// The same, where tables have the bounds: of chunks in x, and of parts in the chunks.
+// The same with tables of bounds: of chunks in x, and of parts in the chunks.
 struct Bounds {
   i64 begin, end;
 };

@@ -18,7 +18,7 @@ struct Found {
   T largest;
 };
 
-// The norms of n elements; `add(n, x, sums, largest)` takes up a multiple of norm_sums of them.
+// The norms of n elements. `add(n, x, sums, largest)` processes a multiple of norm_sums elements.
 template <class T, class Add>
 Found<T> norms_of(std::size_t n, const T* x, Add&& add) {
   std::array<double, norm_sums> sums{};
@@ -36,7 +36,7 @@ Found<T> norms_of(std::size_t n, const T* x, Add&& add) {
       largest[j] = larger(largest[j], largest[j + half]);
     }
   }
-  // The sum is NaN exactly where an element is.
+  // The sum is NaN if and only if an element is.
   return {sums[0], std::isnan(sums[0]) ? static_cast<T>(sums[0]) : largest[0]};
 }
 

@@ -12,8 +12,8 @@
 namespace pmaptrain::ops {
 
 // x, floating -> the sum of its squares (the square of the 2-norm) as f64[], and the largest magnitude (the infinity
-// norm) as a scalar of x's type. Of f32 no square overflows or is rounded, so the sum is finite exactly where all of x
-// is. A NaN in x is both results; of nothing both are 0.
+// norm) as a scalar of x's type. For f32, squares are exact and do not overflow, so the sum is finite if and only if
+// all elements are. If x contains a NaN, both results are NaN; if x is empty, both are 0.
 struct Norms {
   static constexpr std::string_view name = "norms";
   static constexpr bool local = true;

@@ -13,7 +13,7 @@ namespace {
 
 bool is_table(const Type& type) { return type.dtype == DType::i64 && type.shape.size() == 2 && type.shape.back() == 2; }
 
-// The pair of a table, within 0 to `size`.
+// A pair of bounds from a table, limited to 0 to `size`.
 struct Bounds {
   std::int64_t begin, end;
 };

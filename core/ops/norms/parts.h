@@ -1,4 +1,4 @@
-// The norms of many arrays that lie side by side.
+// The norms of many contiguous arrays.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@
 
 namespace pmaptrain::ops {
 
-// x [n], floating; chunks i64[c,2]; parts i64[p,2] -> the results of `norms` for each part, f64[p] and x's type [p].
-// Part i is the chunks from parts[i,0] up to parts[i,1], chunk j the elements from chunks[j,0] up to chunks[j,1]; what
-// lies outside of x or `chunks` is left out. Plans of GPUs have it in place of neighbouring `norms`.
+// x [n], floating; chunks i64[c,2]; parts i64[p,2] -> the results of `norms` for each part, f64[p] and [p] of x's type.
+// Part i consists of the chunks parts[i,0] to parts[i,1] - 1, and chunk j of the elements chunks[j,0] to chunks[j,1] -
+// 1. Indices outside x or `chunks` are ignored. Plans for GPUs use it in place of several `norms`.
 struct NormsOfParts {
   static constexpr std::string_view name = "norms_of_parts";
   static constexpr bool local = true;
@@ -29,8 +29,8 @@ struct NormsOfParts {
   GpuKernel gpu(const GpuRequest& request) const;
 };
 
-// How many elements a block of threads takes up: of what a chunk has at most, where chunks are to give the bits of
-// `norms`.
+// The number of elements that a block of threads processes. Chunks of this size give the same results as `norms`, bit
+// for bit.
 inline constexpr std::int64_t norm_elements = 8192;
 
 }  // namespace pmaptrain::ops

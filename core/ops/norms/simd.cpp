@@ -16,12 +16,12 @@ namespace pmaptrain::ops {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Half as many floats as doubles make one vector: then a load is converted to one vector of sums.
+// Vectors of floats are half as long as vectors of doubles, so that each load converts to one vector of sums.
 constexpr std::size_t most_doubles = 8;
 using Doubles = hn::CappedTag<double, most_doubles>;
 using Floats = hn::Rebind<float, Doubles>;
 
-// Each sum has a register of its own, as long as there are enough.
+// Each vector of sums has its own register, if there are enough.
 constexpr std::size_t vectors = norm_sums / HWY_MAX(std::size_t{1}, hn::MaxLanes(Doubles()));
 
 void add(std::size_t n, const float* x, double* sums, float* largest) {
@@ -38,7 +38,7 @@ void add(std::size_t n, const float* x, double* sums, float* largest) {
     for (std::size_t v = 0; v < vectors; ++v) {
       const hn::Vec<Floats> elements = hn::LoadU(f, x + i + v * lanes);
       const hn::Vec<Doubles> wide = hn::PromoteTo(d, elements);
-      sum[v] = hn::MulAdd(wide, wide, sum[v]);  // a square of 24 bits is exact in 53: no rounding is left out
+      sum[v] = hn::MulAdd(wide, wide, sum[v]);  // exact without rounding: the square of 24 bits fits 53 bits
       most[v] = hn::Max(most[v], hn::Abs(elements));
     }
   }

@@ -1,11 +1,11 @@
-// Indices as rows of zeros with a single one.
+// One-hot encoding of indices.
 #pragma once
 
 #include "core/ops/support/device.cuh"
 
 namespace pmaptrain::ops::device {
 
-// `count` elements in rows of `depth`, of which each device has `local`.
+// `count` elements in rows of `depth`; each device has `local` elements.
 #define PMAPTRAIN_KERNEL(name, T)                                                                            \
   extern "C" __global__ void name##_##T(T* out, const void* indices, i64 wide_indices, i64 count, i64 depth, \
                                         i64 local, i64 index_stride) {                                       \

@@ -1,4 +1,4 @@
-// Indices as rows of zeros with a single one.
+// One-hot encoding of indices.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace pmaptrain::ops {
 
-// indices i32 or i64 [I...] -> [I..., depth] of any numeric element type. An index outside of [0, depth) gives zeros.
+// indices i32 or i64 [I...] -> [I..., depth] of any numeric element type. An index outside [0, depth) gives zeros.
 struct OneHot {
   static constexpr std::string_view name = "one_hot";
   static constexpr bool local = true;

@@ -5,7 +5,7 @@
 
 namespace pmaptrain::ops {
 
-// Zeros, and the operand over them.
+// Fills the result with zeros, then copies the operand into it.
 GpuKernel Pad::gpu(const GpuRequest& request) const {
   GpuKernel kernel = zeros_kernel(request);
   const Shape& shape = request.operands[0].shape;

@@ -12,7 +12,7 @@
 
 namespace pmaptrain::ops {
 
-// low[i] zeros before and high[i] after, along each dimension i.
+// Adds low[i] zeros before and high[i] zeros after the array along each dimension i.
 struct Pad {
   static constexpr std::string_view name = "pad";
   static constexpr bool local = true;

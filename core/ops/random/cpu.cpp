@@ -19,8 +19,8 @@ std::unique_ptr<CpuKernel> RandomBernoulli::cpu(const CpuRequest&) const { retur
 
 namespace {
 
-// out[...] = from_words(first word, second word) for every element of every row. Counters are written down in blocks
-// that stay in the L1 cache, so that short rows fill vectors too.
+// out[...] = from_words(first word, second word) for every element of every row. Counters of several short rows are
+// collected in blocks that fit the L1 cache, so that vectors are full.
 template <class T, class F>
 void fill_rows(const ReferenceCall& call, std::int64_t elements, F from_words) {
   constexpr std::int64_t block = 512;
@@ -28,7 +28,7 @@ void fill_rows(const ReferenceCall& call, std::int64_t elements, F from_words) {
   const std::uint32_t* const words = call.operands[0].as<std::uint32_t>();
   const std::int64_t* row = call.operands[1].as<std::int64_t>();
   T* out = call.results[0].as<T>();
-  std::int64_t next = 0;  // element of *row
+  std::int64_t next = 0;  // next element of *row
   for (std::int64_t left = call.results[0].size(); left > 0;) {
     const std::int64_t count = std::min(block, left);
     for (std::int64_t i = 0; i < count;) {
@@ -61,7 +61,7 @@ std::unique_ptr<CpuKernel> kernel_of(const Op& op, const CpuRequest& request, Re
 
 std::unique_ptr<CpuKernel> RandomUniform::cpu(const CpuRequest& request) const {
   return kernel_of(*this, request, [](const void* op, const ReferenceCall& call) {
-    // uniform_from_bits, by the conversion that every instruction set has.
+    // Like uniform_from_bits, with a conversion that every instruction set has.
     fill_rows<float>(call, numel(static_cast<const RandomUniform*>(op)->shape), [](std::uint32_t a, std::uint32_t) {
       return static_cast<float>(static_cast<std::int32_t>(a >> 8)) * 0x1.0p-24F;
     });
@@ -78,7 +78,7 @@ std::unique_ptr<CpuKernel> RandomNormal::cpu(const CpuRequest& request) const {
 std::unique_ptr<CpuKernel> RandomBernoulli::cpu(const CpuRequest& request) const {
   return kernel_of(*this, request, [](const void* op, const ReferenceCall& call) {
     const auto& self = *static_cast<const RandomBernoulli*>(op);
-    // n / 2^24 is below p exactly where n is below 2^24 p, rounded up, which is at most 2^24.
+    // n / 2^24 < p if and only if n < ceil(2^24 p), which is at most 2^24.
     const auto bound = static_cast<std::int32_t>(std::ceil(self.probability * 0x1.0p24));
     fill_rows<bool>(call, numel(self.shape),
                     [bound](std::uint32_t a, std::uint32_t) { return static_cast<std::int32_t>(a >> 8) < bound; });

@@ -5,7 +5,7 @@
 namespace pmaptrain::ops {
 namespace {
 
-// The words of all elements, or rows, of the request, and then `more`.
+// A launch that computes the words of all elements, or rows, of the request. `more` are further arguments.
 GpuKernel random_kernel(std::string_view name, const GpuRequest& request, std::int64_t count,
                         std::initializer_list<GpuArgument> more) {
   std::vector<GpuArgument> arguments{GpuArgument::result(0),

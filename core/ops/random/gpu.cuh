@@ -1,5 +1,5 @@
-// Random values. The words are those of core/base/philox.h; a normal value goes through a logarithm and a cosine, which
-// are not the C library's on a GPU, so that its last bit may differ from the CPU's.
+// Random values from the words of core/base/philox.h. Normal values need a logarithm and a cosine, which differ on a
+// GPU from the C library's, so their last bit may differ from the CPU's.
 #pragma once
 
 #include <cmath>
@@ -28,7 +28,7 @@ __device__ inline Words philox(u32 key_low, u32 key_high, Words counter) {
   return counter;
 }
 
-// The words of elements of rows: each device has `local` rows, and a key.
+// The words of elements in rows. Each device has `local` rows and its own key.
 struct Stream {
   const u32* keys;
   const i64* rows;
@@ -52,7 +52,7 @@ extern "C" __global__ void random_uniform(float* out, PMAPTRAIN_STREAM, i64 coun
   for_each_index(count, [&](i64 i) { out[i] = uniform_from_bits(stream.words(i / elements, i % elements).first); });
 }
 
-// As normal_pair of core/base/philox.h has it.
+// Like normal_pair in core/base/philox.h.
 extern "C" __global__ void random_normal(float* out, PMAPTRAIN_STREAM, i64 count, i64 elements) {
   const Stream stream = PMAPTRAIN_STREAM_OF;
   for_each_index(count, [&](i64 i) {
@@ -70,7 +70,7 @@ extern "C" __global__ void random_bernoulli(bool* out, PMAPTRAIN_STREAM, i64 cou
   });
 }
 
-// `count` rows, one thread for each, since each exchange depends on the one before it.
+// `count` rows with one thread each, because each exchange depends on the previous one.
 extern "C" __global__ void random_permutation(i32* out, PMAPTRAIN_STREAM, i64 count, i64 size) {
   const Stream stream = PMAPTRAIN_STREAM_OF;
   for_each_index(count, [&](i64 row) {
@@ -78,7 +78,7 @@ extern "C" __global__ void random_permutation(i32* out, PMAPTRAIN_STREAM, i64 co
     for (i64 e = 0; e < size; ++e) {
       const auto word = static_cast<std::uint64_t>(stream.words(row, e).first);
       const auto other = static_cast<i64>(word * static_cast<std::uint64_t>(e + 1) >> 32);
-      places[e] = places[other];  // which is nothing yet where both are one place
+      places[e] = places[other];  // if both are the same place, it has no value yet
       places[other] = static_cast<i32>(e);
     }
   });

@@ -58,7 +58,7 @@ void fill_elements(const ReferenceCall& call, std::int64_t elements, F from_word
   for_each_element(call, elements, [&](std::int64_t, std::int64_t, const auto& words) { *out++ = from_words(words); });
 }
 
-// Ten rounds of two multiplications and four xors or additions each.
+// Counts ten rounds with two multiplications and four xors or additions each.
 constexpr double flops_per_block = 60;
 
 }  // namespace

@@ -1,7 +1,7 @@
-// Random values without hidden state: the bits of an element are a function of the key, of its row's number and of its
-// index in the row, whatever the batch, the microbatch or the mesh.
+// Random values without hidden state. An element depends only on the key, the number of its row and its index in the
+// row, not on the batch, the microbatch or the mesh.
 //
-// The words come from Philox with the counter (row's low half, row's high half, element, 0).
+// Words come from Philox with the counter (low half of the row, high half of the row, element, 0).
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace pmaptrain::ops {
 
 inline constexpr RowRule key_is_whole{RowRule::Kind::keeps, 0b01};
 
-// operands: key u32[2], rows i64[B] -> f32[B, shape...]. Uniform in [0, 1), multiples of 2^-24, from the first word.
+// operands: key u32[2], rows i64[B] -> f32[B, shape...]. Uniform in [0, 1), in multiples of 2^-24, from the first word.
 struct RandomUniform {
   static constexpr std::string_view name = "random_uniform";
   static constexpr bool local = true;
@@ -35,7 +35,7 @@ struct RandomUniform {
   std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
 };
 
-// operands: key u32[2], rows i64[B] -> f32[B, shape...]. Standard normal, by normal_from_bits of the first two words.
+// operands: key u32[2], rows i64[B] -> f32[B, shape...]. Standard normal: normal_from_bits of the first two words.
 struct RandomNormal {
   static constexpr std::string_view name = "random_normal";
   static constexpr bool local = true;
@@ -52,7 +52,7 @@ struct RandomNormal {
   std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
 };
 
-// operands: key u32[2], rows i64[B] -> bool [B, shape...]. True with `probability`: where random_uniform is below it.
+// operands: key u32[2], rows i64[B] -> bool [B, shape...]. True if the value of random_uniform is below `probability`.
 struct RandomBernoulli {
   static constexpr std::string_view name = "random_bernoulli";
   static constexpr bool local = true;
@@ -73,8 +73,9 @@ struct RandomBernoulli {
   std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
 };
 
-// operands: key u32[2], rows i64[B] -> i32 [B, size]. In each row the numbers 0 to size - 1 in random order: for e from
-// 1 up, place e is exchanged with place w · (e + 1) / 2^32, rounded down, w being the first word of element e.
+// operands: key u32[2], rows i64[B] -> i32 [B, size]. Each row is a random permutation of 0 to size - 1: for e = 1 to
+// size - 1, element e is exchanged with element w · (e + 1) / 2^32, rounded down, where w is the first word of element
+// e.
 struct RandomPermutation {
   static constexpr std::string_view name = "random_permutation";
   static constexpr bool local = true;

@@ -13,13 +13,13 @@ namespace {
 constexpr auto reduce_lanes = static_cast<std::int64_t>(wide_group);
 constexpr auto block_rows = static_cast<std::int64_t>(reduce_block);
 
-// A thread reductions so many rows in about the time that a second launch takes.
+// A thread reduces this many rows in about the time that a second launch takes.
 constexpr std::int64_t short_columns = 256;
 static_assert(short_columns <= block_rows);
 
 std::int64_t divided_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-// Sizes and strides, innermost first, as many as a Walk of gpu.cuh has.
+// Appends sizes and strides, innermost first, padded to the rank of a Walk in gpu.cuh.
 void add_walk(std::vector<GpuArgument>& arguments, const Dims& sizes, const Dims& strides, std::size_t rank) {
   for (std::size_t i = 0; i < rank; ++i) arguments.push_back(number(i < sizes.rank ? sizes[sizes.rank - 1 - i] : 1));
   for (std::size_t i = 0; i < rank; ++i) {
@@ -27,7 +27,7 @@ void add_walk(std::vector<GpuArgument>& arguments, const Dims& sizes, const Dims
   }
 }
 
-// The launches of one reduction: "sum" or "max".
+// The launches of a reduction, "sum" or "max".
 class ReductionKernel {
  public:
   ReductionKernel(std::string base, const GpuRequest& request, std::span<const std::int64_t> dims)
@@ -83,7 +83,7 @@ class ReductionKernel {
   }
 
   DType dtype() const { return request_.operands[0].dtype; }
-  // Of all devices: results, or rows of them.
+  // The number of results, or rows of results, of all devices.
   std::int64_t outputs() const {
     std::int64_t count = request_.devices;
     for (const std::int64_t size : g_.kept_sizes.span()) count *= size;
@@ -95,7 +95,7 @@ class ReductionKernel {
     return count;
   }
 
-  // Parts are of the type that is computed in.
+  // Parts have the type in which elements are computed.
   void make_room(std::int64_t parts) {
     kernel_.scratch_bytes =
         static_cast<std::size_t>(parts) * (dtype() == DType::bf16 ? sizeof(float) : size_of(dtype()));

@@ -1,5 +1,6 @@
-// Reductions over dimensions in the order of core/ops/reduce/loops.h, and so with its bits. What a block of it adds up,
-// one thread adds up (or the threads of one block, for neighbours); these parts are then combined one after another.
+// Reductions over dimensions in the order of core/ops/reduce/loops.h, so with equal results. Each block of that order
+// is reduced by one thread or, if its elements are contiguous, by the threads of one block. The partial results are
+// then combined in order.
 #pragma once
 
 #include "core/ops/reduce/loops.h"
@@ -7,7 +8,7 @@
 
 namespace pmaptrain::ops::device {
 
-// The offset of an index over a few dimensions, innermost first.
+// Converts an index over a few dimensions, innermost first, to an offset.
 template <unsigned rank>
 struct Walk {
   i64 sizes[rank], strides[rank];
@@ -22,8 +23,8 @@ struct Walk {
   }
 };
 
-// The operand as the reduction sees it: for each result (or row of results) and each of `reduced` indices of what is
-// reduced outside, `rows` rows that follow each other.
+// The operand of a reduction: for each result (or row of results) and each of `reduced` outer indices, `rows`
+// contiguous rows.
 struct Source {
   Walk<5> kept_outside;
   Walk<3> reduced_outside;
@@ -34,8 +35,8 @@ struct Source {
 
 inline constexpr i64 block_size = reduce_block, group_size = wide_group, narrow_size = narrow_group;
 
-// Rows of single elements: parts[result, outer, chunk] is the reduction of reduce_block groups. Blocks have wide_group
-// threads.
+// For rows of single elements: parts[result, outer, chunk] is the reduction of reduce_block groups. Blocks have
+// wide_group threads.
 template <class Reducer, class T>
 __device__ void reduce_row_parts(Computed<T>* parts, const T* x, i64 count, i64 chunks, const Source& source) {
   using C = Computed<T>;
@@ -50,11 +51,11 @@ __device__ void reduce_row_parts(Computed<T>* parts, const T* x, i64 count, i64 
     for (i64 i = 1; i < groups; ++i) sum = combine(sum, static_cast<C>(from[i * group_size + threadIdx.x]));
     lanes[threadIdx.x] = sum;
     reduce_in_halves<wide_group>(lanes, combine);
-    if (threadIdx.x == 0) parts[unit] = lanes[0];  // which this thread alone writes next
+    if (threadIdx.x == 0) parts[unit] = lanes[0];  // only this thread writes lanes[0] next
   });
 }
 
-// Adds the `left` elements of a row behind its groups to `total`.
+// Adds the `left` elements after the last group of a row to `total`.
 template <class Reducer, class C, class T>
 __device__ C reduce_left(C total, const T* from, i64 left) {
   if (const i64 groups = left / narrow_size; groups > 0) {
@@ -93,7 +94,7 @@ __device__ void reduce_rows(To* out, const T* x, const Computed<T>* parts, i64 c
   });
 }
 
-// The same of rows of one chunk, in one launch; `reduced` is 1. Blocks have wide_group threads.
+// The same in one launch, for rows of one chunk; `reduced` is 1. Blocks have wide_group threads.
 template <class Reducer, class To, class T>
 __device__ void reduce_short_rows(To* out, const T* x, i64 count, const Source& source) {
   using C = Computed<T>;
@@ -107,7 +108,7 @@ __device__ void reduce_short_rows(To* out, const T* x, i64 count, const Source& 
     lanes[threadIdx.x] = sum;
     reduce_in_halves<wide_group>(lanes, combine);
     const C total = combine(Reducer::template identity<C>(), lanes[0]);
-    __syncthreads();  // until all have read it
+    __syncthreads();  // until all threads have read it
     if (done + threadIdx.x < source.rows) lanes[threadIdx.x] = static_cast<C>(from[done + threadIdx.x]);
     __syncthreads();
     if (threadIdx.x == 0) out[result] = static_cast<To>(reduce_left<Reducer>(total, lanes, source.rows - done));
@@ -115,8 +116,8 @@ __device__ void reduce_short_rows(To* out, const T* x, i64 count, const Source& 
   });
 }
 
-// Rows of several elements, taken as `wide_rows` of `wide`: parts[row of results, outer, block, column] is the
-// reduction of reduce_block wide rows.
+// For rows of several elements, which are processed as `wide_rows` rows of `wide` elements: parts[row of results,
+// outer, block, column] is the reduction of reduce_block wide rows.
 template <class Reducer, class T>
 __device__ void reduce_column_parts(Computed<T>* parts, const T* x, i64 count, i64 blocks, i64 wide_rows, i64 wide,
                                     const Source& source) {
@@ -148,7 +149,7 @@ __device__ void reduce_columns(To* out, const T* x, const Computed<T>* parts, i6
         for (i64 block = 0; block < blocks; ++block) reduced = Reducer::combine(reduced, of_outer[block * wide]);
         continue;
       }
-      // The rows that make one wide row are reduced last, and then those that fill none.
+      // Finally reduce the rows within a wide row, and the rows after the last wide row.
       C sum{};
       for (i64 member = 0; member < group; ++member) {
         C total = Reducer::template identity<C>();
@@ -170,7 +171,7 @@ __device__ void reduce_columns(To* out, const T* x, const Computed<T>* parts, i6
   });
 }
 
-// The same of one block of wide rows at most, in one launch; `reduced` is 1.
+// The same in one launch, for at most one block of wide rows; `reduced` is 1.
 template <class Reducer, class To, class T>
 __device__ void reduce_short_columns(To* out, const T* x, i64 count, i64 wide_rows, i64 columns, i64 group,
                                      const Source& source) {

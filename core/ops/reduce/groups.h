@@ -1,4 +1,4 @@
-// How a reduction sees its operand.
+// The dimensions of an operand as a reduction processes them.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@
 
 namespace pmaptrain::ops {
 
-// The operand's dimensions as groups that alternate between kept and reduced ones, innermost group apart: `outer_kept`
-// and `outer_reduced` with strides of the operand and of the result, and the contiguous inner part.
+// Groups of kept and reduced dimensions of the operand. The contiguous innermost dimensions are `rows` and `columns`;
+// the others are `outer_kept` and `outer_reduced`, with strides of the operand and of the result.
 struct ReduceGroups {
   Dims kept_sizes, kept_strides, kept_result_strides;
   Dims reduced_sizes, reduced_strides;
-  std::int64_t rows = 1;     // reduced and contiguous, in front of the columns
+  std::int64_t rows = 1;     // reduced and contiguous; each row has `columns` elements
   std::int64_t columns = 1;  // kept and contiguous
 };
 

@@ -1,8 +1,8 @@
-// Reductions: the inner loops of reductions, in a fixed, blocked order that depends on the sizes alone.
+// The inner loops of reductions, in a fixed, blocked order that depends only on the sizes.
 //
-// A Reducer has `identity<T>()` and `combine(acc, x)`, and may have `add_rows(rows, width, x, out)` of its own for
-// blocks of rows and `contiguous(n, x)` for neighbours, in the same order. Blocks of some hundred combinations are
-// reduced into running results, so that no accumulator takes part in more than a few hundred additions per block: the
+// A Reducer has `identity<T>()` and `combine(acc, x)`. It may have its own `add_rows(rows, width, x, out)` for blocks
+// of rows and `contiguous(n, x)` for contiguous elements, with the same order. Blocks of some hundred elements are
+// reduced into running results, so no accumulator takes part in more than a few hundred additions per block. So the
 // rounding error of a sum of n grows with n / block + block rather than with n.
 #pragma once
 
@@ -16,8 +16,8 @@ namespace pmaptrain::ops {
 
 inline constexpr std::size_t reduce_width = 256;  // accumulators on the stack
 
-// Reductions whole groups of `width` elements into `total`: `width` accumulators side by side, which the compiler keeps
-// in vectors, then halves combined with halves.
+// Reduces whole groups of `width` elements into `total`, with `width` parallel accumulators, which the compiler keeps
+// in vectors; then combines halves with halves.
 template <class Reducer, std::size_t width, class T>
 void reduce_groups(const T*& x, std::size_t& n, T& total) {
   while (n >= width) {
@@ -50,8 +50,7 @@ T reduce_contiguous(const T* x, std::size_t n) {
   }
 }
 
-// out[j] = combine(out[j], reduction over the rows of x[r, j]), for rows of `width` contiguous elements that follow
-// each other without a gap.
+// out[j] = combine(out[j], reduction over the rows r of x[r, j]), for contiguous rows of `width` elements.
 template <class Reducer, class T>
 void reduce_wide_rows(const T* x, std::size_t rows, std::size_t width, T* out) {
   if constexpr (requires { Reducer::add_rows(rows, width, x, out); }) {
@@ -76,14 +75,14 @@ void reduce_wide_rows(const T* x, std::size_t rows, std::size_t width, T* out) {
   }
 }
 
-// How many short rows count as one wide one first, so that the inner loop is never short.
+// The number of short rows that are first processed as one wide row, so that the inner loop is never short.
 inline std::size_t rows_of_wide(std::size_t rows, std::size_t width) {
   std::size_t group = 1;
   while (2 * group * width <= reduce_width / 2 && 8 * group <= rows) group *= 2;
   return group;
 }
 
-// As reduce_wide_rows, by wide rows.
+// Like reduce_wide_rows, with wide rows.
 template <class Reducer, class T>
 void reduce_rows(const T* x, std::size_t rows, std::size_t width, T* out) {
   const std::size_t group = rows_of_wide(rows, width);

@@ -75,7 +75,8 @@ template <class Reducer, class T>
 void reduce(const ReferenceCall& call, std::span<const std::int64_t> dims) {
   T* out = call.results[0].as<T>();
   if (call.operands[0].size() == 0) {
-    std::fill_n(out, call.results[0].size(), T{0});  // a maximum over nothing is refused before
+    // Reductions over nothing are sums here; a maximum over nothing was refused.
+    std::fill_n(out, call.results[0].size(), T{0});
     return;
   }
   std::fill_n(out, call.results[0].size(), Reducer::template identity<T>());
@@ -127,7 +128,7 @@ std::unique_ptr<CpuKernel> ReduceSum::cpu(const CpuRequest&) const { return null
 
 namespace {
 
-// The sum of all elements of each device, without the walk over dimensions that a general reduction makes.
+// The sum of all elements of each device, without the loops over dimensions of a general reduction.
 class WholeSum final : public CpuKernel {
  public:
   explicit WholeSum(const CpuRequest& request)
@@ -148,10 +149,10 @@ class WholeSum final : public CpuKernel {
 
 }  // namespace
 
-// The reference with vectors for rows of f32: the same order, so the same bits.
+// Like the reference, with vectors for rows of f32. The order is the same, so results are equal bit for bit.
 std::unique_ptr<CpuKernel> ReduceSum::cpu(const CpuRequest& request) const {
   if (request.results[0].dtype != DType::f32) return nullptr;
-  // Over nothing it would leave the -0 that sums begin with.
+  // WholeSum of an empty operand would return -0, the initial value of sums.
   if (numel(request.results[0]) == 1 && numel(request.operands[0]) > 0) return std::make_unique<WholeSum>(request);
   const auto function = [](const void* op, const ReferenceCall& call) {
     reduce<VectorSumReducer, float>(call, static_cast<const ReduceSum*>(op)->dims);
@@ -183,7 +184,7 @@ Cost ReduceMax::cost(const Mesh&, std::span<const Type> operands, std::span<cons
   return traffic(operands, results, static_cast<double>(numel(operands[0])));
 }
 
-// Every element that equals the maximum gets dy / (how many do).
+// Each element that equals the maximum gets dy divided by the number of such elements.
 Cotangents ReduceMax::derivative(VjpContext& context) const {
   Builder& b = context.b;
   const Value x = context.operands[0];

@@ -1,7 +1,7 @@
-// Sums and maxima over dimensions. Reduced dimensions disappear; `dims` rises.
+// Sums and maxima over dimensions. Reduced dimensions disappear; `dims` is ascending.
 //
-// The order of additions depends on the shape alone. It is blocked, so that the error of a sum of n grows much slower
-// than n.
+// The order of additions depends only on the shape. It is blocked, so the error of a sum of n elements grows much more
+// slowly than n.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@
 
 namespace pmaptrain::ops {
 
-// Floating and integer values; integers wrap. A sum over nothing is 0, a sum over one element is that element. A sum of
-// bf16 is accumulated in f32, and is f32 where that is preferred.
+// For floating and integer values; integers wrap. A sum over nothing is 0; a sum over one element is that element. bf16
+// is accumulated in f32, and the result is f32 if that is the preferred_element_type.
 struct ReduceSum {
   static constexpr std::string_view name = "reduce_sum";
   static constexpr bool local = true;
@@ -41,11 +41,11 @@ struct ReduceSum {
   GpuKernel gpu(const GpuRequest& request) const;
 };
 
-// The sum of x over `dims` as elements of type `dtype`, which is x's, or f32 where x is bf16, or the reverse.
+// The sum of x over `dims` with elements of type `dtype`: x's type, f32 for bf16 operands, or bf16 for f32 operands.
 Value sum_as(Builder& b, DType dtype, Value x, const std::vector<std::int64_t>& dims);
 
-// Floating and integer values; a NaN is the maximum. Equal maxima share the cotangent equally (rule 5). A maximum over
-// nothing is an error.
+// For floating and integer values. If an element is NaN, the maximum is NaN. Equal maxima share the cotangent equally
+// (rule 5). A maximum over nothing is an error.
 struct ReduceMax {
   static constexpr std::string_view name = "reduce_max";
   static constexpr bool local = true;

@@ -1,4 +1,4 @@
-// The reducers (sum, maximum) and the sizes of the blocks that a reduction works in, shared with generated kernels.
+// The reducers (sum, maximum) and the block sizes of reductions, shared with generated kernels.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 namespace pmaptrain::ops {
 
 struct SumReducer {
-  // -0 + x is x for every x, -0 included; 0 + x is not.
+  // -0 + x is x for every x, even for -0; 0 + x is not.
   template <class T>
   static constexpr T identity() {
     return std::is_floating_point_v<T> ? static_cast<T>(-0.0) : T{0};
@@ -36,8 +36,8 @@ struct MaxReducer {
   }
 };
 
-inline constexpr std::size_t reduce_block = 256;  // combinations of one accumulator in a block
-// Accumulators side by side: for neighbours, and for what is left of them.
+inline constexpr std::size_t reduce_block = 256;  // combinations of an accumulator in a block
+// The numbers of parallel accumulators: for contiguous elements, and for the rest of them.
 inline constexpr std::size_t wide_group = 64, narrow_group = 16;
 
 }  // namespace pmaptrain::ops

@@ -1,4 +1,4 @@
-// Sums of f32 rows by vectors: SumReducer's order, and so its bits.
+// Vectorized sums of f32 rows, in the order of SumReducer, so with equal results.
 #pragma once
 
 #ifndef PMAPTRAIN_REFERENCE_KERNELS

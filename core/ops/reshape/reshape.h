@@ -12,7 +12,7 @@
 
 namespace pmaptrain::ops {
 
-// Row-major order stays; the number of elements must.
+// Keeps the row-major order of the elements. The number of elements must not change.
 struct Reshape {
   static constexpr std::string_view name = "reshape";
   static constexpr bool local = true;

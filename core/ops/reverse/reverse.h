@@ -1,4 +1,4 @@
-// An array backwards.
+// Reverses an array.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace pmaptrain::ops {
 
-// The same elements, the last first along each of `dims`.
+// Reverses the order of elements along each of `dims`.
 struct Reverse {
   static constexpr std::string_view name = "reverse";
   static constexpr bool local = true;

@@ -1,13 +1,13 @@
-// Rows added up by index. Every element of the result has one thread, which adds its updates in their order: no
-// atomics, and the bits of the CPU. The threads of a block read the indices together, and pass over those of other
-// rows.
+// Adds rows by index. Each element of the result has one thread, which adds its updates in order, so there are no
+// atomics, and results equal the CPU's. The threads of a block load the indices together and skip those of other rows.
 #pragma once
 
 #include "core/ops/support/device.cuh"
 
 namespace pmaptrain::ops::device {
 
-// Each of `count` blocks makes gpu_threads elements; each device has `rows` rows of `width`, and `updates` updates.
+// Each of `count` blocks computes gpu_threads elements. Each device has `rows` rows of `width` elements, and `updates`
+// updates.
 template <class T>
 __device__ void add_updates(T* out, const void* indices, const T* x, i64 wide_indices, i64 count, i64 rows, i64 width,
                             i64 updates, i64 index_stride, i64 update_stride) {
@@ -19,7 +19,7 @@ __device__ void add_updates(T* out, const void* indices, const T* x, i64 wide_in
     const i64 end = first + gpu_threads < elements ? first + gpu_threads : elements;
     const i64 first_row = first / width, last_row = (end - 1) / width;
     const i64 row = element < end ? element / width : -1, column = element % width;
-    const i64 from = device * update_stride + column;  // no pointer yet: without updates there is no array
+    const i64 from = device * update_stride + column;  // an offset, not a pointer: without updates there is no array
     C sum{};
     for (i64 start = 0; start < updates; start += gpu_threads) {
       const i64 mine = start + threadIdx.x;

@@ -47,7 +47,7 @@ void ScatterAdd::reference(const ReferenceCall& call) const {
     T* const out = call.results[0].as<T>();
     std::fill_n(out, call.results[0].size(), T{});
     const auto add_rows = [&](const auto* indices) {
-      // A width that the compiler knows has a loop without a beginning and an end for what fills no vector.
+      // A width that is a compile-time constant avoids the scalar remainder loops.
       const auto add = [&](auto width) {
         const T* update = call.operands[1].as<T>();
         for (std::int64_t i = 0; i < count; ++i, update += width) {

@@ -1,4 +1,4 @@
-// Rows added up by index: the transpose of gather.
+// Adds rows by index: the transpose of gather.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace pmaptrain::ops {
 
-// indices i32 or i64 [I...], updates [I..., rest...] -> [rows, rest...]: each row is the sum of the updates that have
-// its index, in their order; 0 where there are none. Updates with an index outside of [0, rows) are ignored.
+// indices i32 or i64 [I...], updates [I..., rest...] -> [rows, rest...]. Each row is the sum of the updates with its
+// index, in order, or 0 if there are none. Updates with an index outside [0, rows) are ignored.
 struct ScatterAdd {
   static constexpr std::string_view name = "scatter_add";
   static constexpr bool local = true;
@@ -25,7 +25,7 @@ struct ScatterAdd {
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
   Cotangents derivative(VjpContext& context) const;
-  // As a sum over rows, all devices of a piece share one dense result.
+  // It sums rows, so all devices of a piece share one dense result.
   RowRule row_rule(std::span<const Type> operands, std::span<const Type>) const {
     return {operands[0].shape.empty() ? RowRule::Kind::whole : RowRule::Kind::sums};
   }

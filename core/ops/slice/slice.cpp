@@ -32,7 +32,7 @@ std::vector<Type> Slice::infer(const InferContext& context) const {
 }
 
 Cost Slice::cost(const Mesh&, std::span<const Type>, std::span<const Type> results) const {
-  return traffic(results, results);  // it reads no more than it writes
+  return traffic(results, results);  // it reads as much as it writes
 }
 
 Cotangents Slice::derivative(VjpContext& context) const {

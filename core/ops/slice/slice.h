@@ -1,4 +1,4 @@
-// A box out of an array.
+// Extracts a box from an array.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace pmaptrain::ops {
 
-// Indices starts[i] up to but not including limits[i] of each dimension i.
+// Indices starts[i] to limits[i] - 1 of each dimension i.
 struct Slice {
   static constexpr std::string_view name = "slice";
   static constexpr bool local = true;

@@ -1,4 +1,4 @@
-// Arithmetic that is defined for every operand.
+// Arithmetic that is defined for all operands.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace pmaptrain::ops {
 
-// Integers are computed as unsigned, at least 32 bits wide, so that they wrap and never overflow.
+// Integers are computed as unsigned integers of at least 32 bits, so that they wrap instead of overflowing.
 template <class T>
 constexpr auto wrapping(T x) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -25,7 +25,7 @@ constexpr T wrapping_add(T a, T b) {
   return static_cast<T>(wrapping(a) + wrapping(b));
 }
 
-// The larger of two; a NaN in either is the result.
+// The maximum; NaN if either is NaN.
 template <class T>
 constexpr T larger(T a, T b) {
   if constexpr (FloatingElement<T>) {
@@ -36,7 +36,7 @@ constexpr T larger(T a, T b) {
   }
 }
 
-// The smaller of two; a NaN in either is the result.
+// The minimum; NaN if either is NaN.
 template <class T>
 constexpr T smaller(T a, T b) {
   if constexpr (FloatingElement<T>) {
@@ -47,7 +47,7 @@ constexpr T smaller(T a, T b) {
   }
 }
 
-// Whether a is above b, where a NaN is above every number.
+// Whether a > b, where NaN counts as greater than every number.
 template <class T>
 constexpr bool is_larger(T a, T b) {
   if constexpr (FloatingElement<T>) {

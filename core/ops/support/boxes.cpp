@@ -17,12 +17,12 @@ Dims row_major(std::span<const std::int64_t> sizes) {
 
 void copy_box(std::span<const std::int64_t> sizes, const std::byte* from, Dims from_strides, std::byte* to,
               Dims to_strides, std::size_t element) {
-  // Dimensions that end contiguously on both sides make one run.
+  // Dimensions that are contiguous on both sides are joined into one run.
   std::size_t rank = sizes.size();
   std::int64_t run = 1;
   while (rank > 0 && from_strides[rank - 1] == run && to_strides[rank - 1] == run) run *= sizes[--rank];
   if (run == 0) return;
-  // The innermost dimension that is left is a loop of its own.
+  // The innermost remaining dimension has its own loop.
   const std::int64_t runs = rank == 0 ? 1 : sizes[rank - 1];
   const auto bytes_of = [element](std::int64_t elements) { return elements * static_cast<std::int64_t>(element); };
   const std::int64_t from_stride = rank == 0 ? 0 : bytes_of(from_strides[rank - 1]);

@@ -1,4 +1,4 @@
-// Walks over boxes of row-major arrays, without allocating. Rank is at most max_rank.
+// Iterates over boxes in row-major arrays, without allocating. The rank is at most max_rank.
 #pragma once
 
 #include <array>
@@ -11,8 +11,8 @@
 
 namespace pmaptrain::ops {
 
-// Calls f(offset_a, offset_b) for every index of a box, in row-major order, where the offsets are those of the index
-// by two sets of strides. Spans have equal length; an empty box calls nothing, a box of rank 0 calls once.
+// Calls f(offset_a, offset_b) for every index of a box, in row-major order. The offsets follow from two sets of
+// strides. All spans have the same length. f is not called for an empty box, and called once for a box of rank 0.
 template <class F>
 void walk(std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides_a,
           std::span<const std::int64_t> strides_b, F&& f) {
@@ -32,11 +32,11 @@ void walk(std::span<const std::int64_t> sizes, std::span<const std::int64_t> str
       b -= strides_b[d] * sizes[d];
       index[d] = 0;
     }
-    if (d >= sizes.size()) return;  // the outermost index ran over
+    if (d >= sizes.size()) return;  // the outermost index has passed its end
   }
 }
 
-// Sizes and strides in arrays of fixed capacity. Row-major strides of a shape come from row_major.
+// Sizes or strides in an array of fixed capacity.
 struct Dims {
   std::array<std::int64_t, max_rank> values{};
   std::size_t rank = 0;
@@ -47,11 +47,11 @@ struct Dims {
   std::span<const std::int64_t> span() const { return {values.data(), rank}; }
 };
 
-// Elements between neighbours along each dimension of an array of these sizes.
+// The row-major strides, in elements, of an array with these sizes.
 Dims row_major(std::span<const std::int64_t> sizes);
 
-// Calls f with a number of bytes: with a constant for small numbers, where a copy is an instruction or two and a call
-// takes longer than the copy.
+// Calls f with a number of bytes; small numbers are passed as compile-time constants, because then a copy takes one or
+// two instructions instead of a call.
 template <class F>
 void with_few_bytes(std::size_t bytes, const F& f) {
   switch (bytes) {
@@ -65,8 +65,8 @@ void with_few_bytes(std::size_t bytes, const F& f) {
   }
 }
 
-// Copies a box of `sizes` between two arrays of elements of `element` bytes, whose strides are in elements; a negative
-// one walks backwards. Copies the longest runs that are contiguous on both sides.
+// Copies a box of `sizes` between two arrays of elements with `element` bytes. Strides are in elements and may be
+// negative. Copies the longest runs that are contiguous on both sides.
 void copy_box(std::span<const std::int64_t> sizes, const std::byte* from, Dims from_strides, std::byte* to,
               Dims to_strides, std::size_t element);
 

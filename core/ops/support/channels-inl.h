@@ -1,5 +1,5 @@
-// Neighbouring channels by vectors, for code that is compiled once for each instruction set: included after
-// hwy/highway.h, and again with each of them.
+// Vectorized loops over contiguous channels, for code that is compiled once for each instruction set. Include this
+// after hwy/highway.h.
 #if defined(PMAPTRAIN_CORE_OPS_SUPPORT_CHANNELS_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef PMAPTRAIN_CORE_OPS_SUPPORT_CHANNELS_INL_H
 #undef PMAPTRAIN_CORE_OPS_SUPPORT_CHANNELS_INL_H
@@ -17,7 +17,7 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Calls f(tag of a vector, first channel) until all channels are done.
+// Calls f(tag of a vector, first channel) until all channels are processed.
 template <class F>
 HWY_INLINE void for_each_vector(std::int64_t channels, const F& f) {
   const hn::ScalableTag<float> wide;

@@ -1,11 +1,11 @@
-// Elements moved and set, whatever their type.
+// Copies and fills of elements, whatever their type.
 #pragma once
 
 #include "core/ops/support/device.cuh"
 
 namespace pmaptrain::ops::device {
 
-// Nine numbers, innermost dimension first; what a box does not have is of size 1.
+// Nine numbers, innermost dimension first; missing dimensions have size 1.
 #define PMAPTRAIN_DIMS(name) \
   i64 name##0, i64 name##1, i64 name##2, i64 name##3, i64 name##4, i64 name##5, i64 name##6, i64 name##7, i64 name##8
 #define PMAPTRAIN_LIST(name) \

@@ -1,4 +1,4 @@
-// What kernels share: element types by their names in program text, and the indices that a thread takes up.
+// Common code of the GPU kernels: element types by their names in program text, and loops over indices.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ using b2 = std::uint16_t;
 using b4 = std::uint32_t;
 using b8 = std::uint64_t;
 
-// The type that elements of type T are computed in.
+// The type in which elements of type T are computed.
 template <class T>
 struct ComputedIn {
   using type = T;
@@ -33,21 +33,21 @@ struct ComputedIn<bf16> {
 template <class T>
 using Computed = typename ComputedIn<T>::type;
 
-// Calls f(i) for this thread's part of 0 to count - 1.
+// Calls f(i) for this thread's share of 0 to count - 1.
 template <class F>
 __device__ void for_each_index(i64 count, F&& f) {
   const i64 step = static_cast<i64>(gridDim.x) * blockDim.x;
   for (i64 i = static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += step) f(i);
 }
 
-// As for_each_index, for the blocks: all threads of one call f(i) alike, so that f may have barriers.
+// Like for_each_index, but by block: all threads of a block call f(i) with the same i, so f may contain barriers.
 template <class F>
 __device__ void for_each_block(i64 count, F&& f) {
   for (i64 i = blockIdx.x; i < count; i += gridDim.x) f(i);
 }
 
-// The reduction of `width` values, a power of two, becomes values[0]: halves are combined with halves. To be called by
-// all threads of a block, which has at least width / 2.
+// Reduces `width` values, a power of two, into values[0], by combining halves. All threads of a block must call this,
+// and the block must have at least width / 2 threads.
 template <unsigned width, class T, class F>
 __device__ void reduce_in_halves(T* values, F&& combine) {
   for (unsigned half = width / 2; half > 0; half /= 2) {
@@ -57,7 +57,7 @@ __device__ void reduce_in_halves(T* values, F&& combine) {
   __syncthreads();
 }
 
-// Indices of 4 or 8 bytes.
+// Reads an index of 4 or 8 bytes.
 __device__ inline i64 index_at(const void* indices, i64 wide, i64 i) {
   return wide != 0 ? static_cast<const i64*>(indices)[i] : static_cast<const i32*>(indices)[i];
 }

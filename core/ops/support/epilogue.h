@@ -9,14 +9,14 @@
 
 namespace pmaptrain::ops {
 
-// Throws TypeError (rule 6) that names the op unless the bias is a vector of `features` elements, of the type of the
-// op's first operand or, beside bf16, of f32.
+// Throws TypeError (rule 6) that names the op unless the bias is a vector of `features` elements with the type of the
+// op's first operand, or f32 if that is bf16.
 void expect_bias(std::string_view op, const Type& bias, DType operand, std::int64_t features);
 
-// The cotangent of the only result as it was before relu: it passes where the result is above 0 (rule 5).
+// The cotangent of the only result before relu: it is passed where the result is positive (rule 5).
 Value relu_cotangent(VjpContext& context);
 
-// Adds `bias` (null: none) to each row of y, [rows, features], and then applies relu where `relu` is set. A NaN stays.
+// Adds `bias` (may be null) to each row of y, [rows, features], and then applies relu if `relu` is set. A NaN is kept.
 template <class T>
 void add_bias_and_relu(std::int64_t rows, std::int64_t features, const T* bias, bool relu, T* y) {
   for (std::int64_t r = 0; bias != nullptr && r < rows; ++r) {

@@ -24,7 +24,7 @@ GpuKernel call(const GpuRequest& request, GpuCall::By by) {
   return {{GpuCall{by}}};
 }
 
-// Leaves out dimensions of one element, and joins those that follow each other on both sides.
+// Drops dimensions of size 1, and joins dimensions that are contiguous on both sides.
 std::vector<CopyDim> joined(const std::vector<CopyDim>& dims) {
   std::vector<CopyDim> result;
   for (const CopyDim& dim : dims) {

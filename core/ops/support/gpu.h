@@ -1,7 +1,7 @@
-// What the gpu() of the ops is made of: launches of the kernels in core/ops/gpu_kernels.h.
+// Helpers for the gpu() functions of ops, which build launches of the kernels in core/ops/gpu_kernels.h.
 //
-// A kernel's parameters are the addresses of results, then of operands, then numbers, each a std::int64_t (or a
-// double). Grids follow from shapes alone.
+// The parameters of a kernel are the addresses of results, then of operands, then numbers of type std::int64_t or
+// double. Grids depend only on shapes.
 #pragma once
 
 #include <cstdint>
@@ -15,43 +15,43 @@
 
 namespace pmaptrain::ops {
 
-// The whole equation by generated code, or by a library; nothing where its results have no elements.
+// The whole equation by generated code or by a library; no command if the results are empty.
 GpuKernel generated_kernel(const GpuRequest& request);
 GpuKernel library_kernel(const GpuRequest& request);
 
 bool has_no_results(const GpuRequest& request);
 
-// From one device's slice of an operand to the next, in elements.
+// The distance, in elements, between the slices of successive devices; 0 if the operand is not stacked.
 std::int64_t device_stride(const GpuRequest& request, std::size_t operand);
 
 inline GpuArgument number(std::int64_t value) { return GpuArgument::of(value); }
 
-// The name "base_suffix" in the list of kernels, which must have it.
+// The name "base_suffix" in the list of kernels, which must contain it.
 std::string_view kernel_name(std::string_view base, std::string_view suffix);
 std::string_view kernel_name(std::string_view base, DType dtype);
-// The one for elements of this size.
+// The name of the kernel for elements of this size.
 std::string_view word_name(std::string_view base, DType dtype);
 
-// A launch of a kernel that takes up `count` elements by any number of threads.
+// A launch of a kernel that processes `count` elements with any number of threads.
 GpuLaunch launch_elements(std::string_view kernel, std::int64_t count, std::vector<GpuArgument> arguments);
-// Of one that takes up `count` units by any number of blocks of `threads`.
+// A launch of a kernel that processes `count` units with any number of blocks of `threads` threads.
 GpuLaunch launch_blocks(std::string_view kernel, std::int64_t count, unsigned threads,
                         std::vector<GpuArgument> arguments);
 
-// One dimension of a copy: its size, and the elements from one index to the next on either side.
+// A dimension of a copy: its size, and the distances, in elements, between indices on both sides.
 struct CopyDim {
   std::int64_t size = 1, to = 0, from = 0;
 };
-// As many as a value may have, and one for the devices.
+// The maximum rank of a value, and one dimension for the devices.
 inline constexpr std::size_t copy_dims = 9;
 
-// A copy of a box, outermost dimension first. Dimensions that follow each other on both sides become one.
+// Copies a box, outermost dimension first. Dimensions that are contiguous on both sides are joined.
 GpuLaunch launch_copy(DType dtype, GpuArgument to, GpuArgument from, std::vector<CopyDim> dims);
-// `count` elements that are all bits zero.
+// Sets all bits of `count` elements to zero.
 GpuLaunch launch_zeros(DType dtype, GpuArgument to, std::int64_t count);
 GpuLaunch launch_fill(DType dtype, GpuArgument to, std::int64_t count, std::uint64_t bits);
 
-// The copy of a box from operand 0 to result 0 for every device: `sizes`, and on each side strides and the offset of
+// Copies a box from operand 0 to result 0 for every device. `sizes` is the box; each side has strides and the offset of
 // the first element.
 struct Side {
   std::span<const std::int64_t> strides;
@@ -59,7 +59,7 @@ struct Side {
 };
 GpuLaunch launch_box(const GpuRequest& request, std::span<const std::int64_t> sizes, Side to, Side from);
 
-// All results as zeros.
+// Sets all results to zero.
 GpuKernel zeros_kernel(const GpuRequest& request);
 
 }  // namespace pmaptrain::ops

@@ -89,7 +89,7 @@ Cost traffic(std::span<const Type> operands, std::span<const Type> results, doub
 }
 
 std::vector<Type> one_result(DType dtype, Shape shape) {
-  std::vector<Type> types(1);  // a list in braces would copy the shape
+  std::vector<Type> types(1);  // an initializer list would copy the shape
   types.front() = {dtype, std::move(shape), {}};
   return types;
 }

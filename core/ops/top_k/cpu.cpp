@@ -15,14 +15,14 @@ std::unique_ptr<CpuKernel> TopK::cpu(const CpuRequest&) const { return nullptr; 
 
 namespace {
 
-// A place among the elements of a row: larger elements have larger keys, and of equals the first. The upper half is the
-// element, the lower one its index, upside down.
+// A sort key for an element of a row. Larger elements have larger keys; of equal elements, the first has the largest
+// key. The upper half is the element, the lower half its inverted index.
 using RankKey = std::uint64_t;
 
 std::uint32_t rank_of(float x) {
-  const auto bits = std::bit_cast<std::uint32_t>(x + 0.0F);  // -0 is 0
+  const auto bits = std::bit_cast<std::uint32_t>(x + 0.0F);  // maps -0 to 0
   const std::uint32_t ordered = bits ^ ((bits >> 31) != 0 ? 0xFFFFFFFFu : 0x80000000u);
-  return x != x ? 0xFFFFFFFFu : ordered;  // every NaN is the largest
+  return x != x ? 0xFFFFFFFFu : ordered;  // every NaN counts as largest
 }
 std::uint32_t rank_of(std::int32_t x) { return static_cast<std::uint32_t>(x) ^ 0x80000000u; }
 std::uint32_t rank_of(std::uint32_t x) { return x; }
@@ -33,7 +33,7 @@ RankKey key_of(const T* x, std::size_t i) {
 }
 std::uint32_t index_of(RankKey key) { return ~static_cast<std::uint32_t>(key); }
 
-// Leaves the k largest of `count` different keys, in their order, and returns the least of them.
+// Keeps the k largest of `count` distinct keys, in their order. Returns the smallest of them.
 RankKey keep_largest(RankKey* keys, std::size_t count, std::size_t k, RankKey* scratch) {
   std::copy_n(keys, count, scratch);
   std::nth_element(scratch, scratch + k - 1, scratch + count, std::greater<>());
@@ -46,8 +46,8 @@ RankKey keep_largest(RankKey* keys, std::size_t count, std::size_t k, RankKey* s
   return least;
 }
 
-// Falling order of keys whose indices rise, byte by byte of the elements, from the last byte on: no comparison is
-// guessed wrong, and equals stay in their order.
+// Sorts keys, whose indices ascend, in descending order, by a radix sort over the bytes of the elements. It has no
+// unpredictable branches, and keeps the order of equal elements.
 void sort_falling(RankKey* keys, std::size_t count, RankKey* scratch) {
   for (int shift = 32; shift < 64; shift += 8) {
     const auto byte = [shift](RankKey key) { return static_cast<std::uint8_t>(~key >> shift); };
@@ -59,14 +59,15 @@ void sort_falling(RankKey* keys, std::size_t count, RankKey* scratch) {
   }
 }
 
-// The k largest elements of a row of n. Elements are collected until there is no more room; then most of them can no
-// longer be among the largest.
+// Selects the k largest elements of a row of n. Candidates are collected in a buffer; when it is full, all but the k
+// largest are dropped.
 struct Selection {
   std::size_t n, k;
 
   std::size_t room() const { return std::min(n, 2 * k + 256); }
 
-  // Their keys in falling order, at the front of `keys`; it and `scratch` are room() long.
+  // Writes the keys of the k largest elements in descending order to the front of `keys`. `keys` and `scratch` must
+  // have room() elements.
   template <class T>
   void operator()(const T* x, RankKey* keys, RankKey* scratch) const {
     std::size_t count = 0;
@@ -119,7 +120,7 @@ class TopKKernel final : public CpuKernel {
 }  // namespace
 
 std::unique_ptr<CpuKernel> TopK::cpu(const CpuRequest& request) const {
-  constexpr std::int64_t many = 64;  // fewer are found as soon by the reference's heap (measured)
+  constexpr std::int64_t many = 64;  // for smaller k the reference's heap is as fast (measured)
   if (k < many) return nullptr;
   switch (request.operands[0].dtype) {
     case DType::bf16: return std::make_unique<TopKKernel<bf16>>(request, k);

@@ -1,11 +1,11 @@
-// The largest elements of each row, one after another: a block looks for the best of those that come after the last.
+// The largest elements of each row, in order: a block repeatedly searches for the best element after the previous one.
 #pragma once
 
 #include "core/ops/support/device.cuh"
 
 namespace pmaptrain::ops::device {
 
-// The order of places in a row; -1 is no place, and comes last.
+// The order of elements in a row by their indices; index -1 is no element and comes last.
 template <class T>
 struct Falling {
   const T* x;
@@ -16,7 +16,7 @@ struct Falling {
   }
 };
 
-// For `count` rows of n elements, of which each device has `local`.
+// For `count` rows of n elements; each device has `local` rows.
 template <class T>
 __device__ void choose_largest(T* values, i32* indices, const T* x, i64 count, i64 local, i64 n, i64 k,
                                i64 device_stride) {

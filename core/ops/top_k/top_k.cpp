@@ -19,7 +19,7 @@
 namespace pmaptrain::ops {
 namespace {
 
-// The k best indices of a row of n, in a heap with the worst on top until all are seen.
+// Selects the k best indices of a row of n with a heap whose root is the worst.
 template <class T>
 void choose(const T* x, std::int64_t n, std::int64_t k, T* values, std::int32_t* indices) {
   const auto before = [x](std::int32_t a, std::int32_t b) {
@@ -61,7 +61,7 @@ Cost TopK::cost(const Mesh&, std::span<const Type> operands, std::span<const Typ
   return traffic(operands, results, static_cast<double>(numel(operands[0])));
 }
 
-// Each value's cotangent goes to where the value came from: row · n + index of the elements in row-major order.
+// Each value's cotangent goes to the element that it came from: row · n + index, in row-major order.
 Cotangents TopK::derivative(VjpContext& context) const {
   Builder& b = context.b;
   const Type x = b.type(context.operands[0]);

@@ -13,8 +13,8 @@
 
 namespace pmaptrain::ops {
 
-// x [..., n] -> the k largest of the last dimension in falling order, [..., k], and their indices as i32. Of equals the
-// first comes first; a NaN is the largest. With k = n, a stable sort.
+// x [..., n] -> the k largest elements of the last dimension in descending order, [..., k], and their indices as i32.
+// Equal elements keep their order, so with k = n this is a stable sort. A NaN counts as largest.
 struct TopK {
   static constexpr std::string_view name = "top_k";
   static constexpr bool local = true;

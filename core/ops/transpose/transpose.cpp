@@ -10,14 +10,14 @@
 namespace pmaptrain::ops {
 namespace {
 
-// The result's dimensions, with the operand's stride for each.
+// The dimensions of the result, with the operand's stride for each.
 struct Layout {
   Dims sizes;
   Dims from;  // operand strides
   Dims to;    // result strides
 };
 
-// Leaves out dimensions of size 1 and makes one of neighbours that stay neighbours.
+// Drops dimensions of size 1 and joins dimensions that are neighbours in the operand and in the result.
 Layout simplified(const Shape& result, const Shape& operand, std::span<const std::int64_t> permutation) {
   const Dims operand_strides = row_major(operand);
   Layout layout;
@@ -36,7 +36,7 @@ Layout simplified(const Shape& result, const Shape& operand, std::span<const std
   return layout;
 }
 
-// to[r * to_stride + c] = from[r + c * from_stride], in tiles that stay in the cache on both sides.
+// to[r * to_stride + c] = from[r + c * from_stride], in tiles that fit the cache on both sides.
 template <class T>
 void transpose_plane(const T* from, std::int64_t from_stride, T* to, std::int64_t to_stride, std::int64_t rows,
                      std::int64_t columns) {
@@ -92,7 +92,7 @@ void Transpose::reference(const ReferenceCall& call) const {
              size_of(call.results[0].dtype()));
     return;
   }
-  // The operand's contiguous dimension stands elsewhere in the result: planes of it and of the result's last.
+  // The operand's contiguous dimension is not the result's: process planes of these two dimensions.
   std::size_t contiguous = 0;
   while (layout.from[contiguous] != 1) ++contiguous;
   Dims sizes, from, to;

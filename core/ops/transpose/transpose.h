@@ -1,4 +1,4 @@
-// Dimensions in another order.
+// Permutes dimensions.
 #pragma once
 
 #include <cstdint>

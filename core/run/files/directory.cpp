@@ -65,7 +65,7 @@ bool same(const struct stat& a, const struct stat& b) { return a.st_dev == b.st_
 
 }  // namespace
 
-Directory Directory::enter(const std::string& name, bool make) const {
+Directory Directory::open_subdirectory(const std::string& name, bool make) const {
   const bool made = make && file_system().mkdir_at(fd_.get(), name) == 0;
   if (make && !made && errno != EEXIST) fail_file(path_ / name, "made", errno);
   Descriptor fd(file_system().open_at(fd_.get(), name, open_flags));

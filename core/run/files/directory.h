@@ -18,7 +18,7 @@ class Directory {
   Directory(Descriptor fd, std::filesystem::path shown) : fd_(std::move(fd)), path_(std::move(shown)) {}
 
   // Opens a subdirectory. With `make`, creates it first if it does not exist. Throws Error (failed).
-  Directory enter(const std::string& name, bool make) const;
+  Directory open_subdirectory(const std::string& name, bool make) const;
 
   int fd() const { return fd_.get(); }
   // The path with which it was opened.

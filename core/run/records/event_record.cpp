@@ -63,7 +63,7 @@ std::string event_at(double wall_time, std::int64_t step) {
   std::string event;
   append_key(event, wall_time_field, eight_bytes);
   append(event, wall_time);
-  if (step == 0) return event;  // what a message lacks is 0
+  if (step == 0) return event;  // a field that a protobuf message lacks is 0
   append_key(event, step_number_field, varint);
   append_varint(event, static_cast<std::uint64_t>(step));
   return event;

@@ -71,13 +71,13 @@ bool is_event_entry(const std::string& name) { return timestamp_in_name(name) ||
 TensorBoard::TensorBoard(const Directory& run, std::int64_t members, std::int64_t step, const Warn& warn)
     : holds_open_(members <= most_open) {
   try {
-    folder_ = run.enter(std::string(tensorboard_folder), true);
+    folder_ = run.open_subdirectory(std::string(tensorboard_folder), true);
     for (std::int64_t m = 0; m < std::max<std::int64_t>(1, members); ++m) {
       std::string name;
       if (members == 0) {
         name = next_file(folder_);
       } else {
-        const Directory folder = folder_.enter(member_folder(m), true);
+        const Directory folder = folder_.open_subdirectory(member_folder(m), true);
         name = member_folder(m) + "/" + next_file(folder);
       }
       AppendFile& file = files_.emplace_back(folder_.place(name), warn, event_records);

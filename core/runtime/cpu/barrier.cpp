@@ -7,8 +7,9 @@
 namespace pmaptrain {
 namespace {
 
-// A hypervisor takes a processor away that pauses in a loop for more than about a microsecond (pause-loop exiting), and
-// gives it back some 50 µs later: too late for steps of a few microseconds.
+// The number of spins without a pause instruction. A virtual CPU that executes pauses for more than about a microsecond
+// is descheduled by the hypervisor (pause-loop exiting) and resumes only some 50 µs later, which is too late for steps
+// of a few microseconds.
 constexpr int eager_spins = 2048;
 
 void pause() {
@@ -20,14 +21,15 @@ void pause() {
 }  // namespace
 
 void Barrier::arrive_and_wait() {
-  // In this order: a thread that reads the generation of break_all sees the flag; one that reads an older one is woken.
+  // The generation must be read before the flag: a thread that reads the generation set by break_all() then also sees
+  // the flag, and a thread that reads an older one is woken.
   const std::uint32_t generation = generation_.load(std::memory_order_acquire);
   if (broken_.load(std::memory_order_acquire)) throw BrokenBarrier();
   if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == threads_) {
     arrived_.store(0, std::memory_order_relaxed);
-    // Sequentially consistent, as the library's code that follows: notify_all() wakes no thread where it counts no
-    // waiter, and a waiter counts itself before it reads the generation for the last time. A weaker store could become
-    // visible after the count was read; then a waiter would sleep for good.
+    // This store must be sequentially consistent, like the library code that follows it. notify_all() does nothing if
+    // it counts no waiters, and a waiter registers before it reads the generation for the last time. A weaker store
+    // could become visible after notify_all() has counted; then a waiter would sleep forever.
     generation_.store(generation + 1, std::memory_order_seq_cst);
     generation_.notify_all();
     return;

@@ -7,28 +7,28 @@
 
 namespace pmaptrain {
 
-// Another worker failed: every wait at the barrier ends with this.
+// Thrown from every wait at the barrier after another worker has failed.
 struct BrokenBarrier : std::runtime_error {
   BrokenBarrier() : std::runtime_error("another worker failed") {}
 };
 
-// Whether workers may spin while they wait. With more workers than the cores that are allowed, spinning takes time from
-// the workers that compute.
+// Whether workers may spin while they wait. If there are more workers than cores, a spinning worker takes time from
+// workers that compute.
 inline bool may_spin(int workers, double cores) { return workers <= cores; }
 
-// Takes no lock and allocates nothing. A waiter spins for a short while, since a worker that is not delayed arrives
-// within microseconds, and then sleeps in the kernel.
+// Takes no lock and allocates nothing. A waiting thread first spins for a short time, because the others usually arrive
+// within microseconds; then it sleeps in the kernel.
 class Barrier {
  public:
   explicit Barrier(int threads, bool may_spin) : threads_(threads), spins_(may_spin ? 2500 : 0) {}
 
-  // Returns once all threads have arrived; what they wrote before is visible after. Throws BrokenBarrier.
+  // Returns once all threads have arrived. Everything they wrote before arriving is then visible. Throws BrokenBarrier.
   void arrive_and_wait();
 
-  // How often all threads have met.
+  // How often all threads have met at this barrier.
   std::uint32_t barriers() const { return generation_.load(std::memory_order_acquire); }
 
-  // Ends all present and future waits with BrokenBarrier.
+  // Makes all present and future waits throw BrokenBarrier.
   void break_all();
 
  private:

@@ -13,7 +13,7 @@ using pmaptrain::to_string;
 
 std::string text_of(const Type& type) { return std::string(to_string(type.dtype)) + to_string(type.shape); }
 
-// What a kernel is made of, as far as it depends on an equation's region: `region` is number_of() it.
+// The cache key of a kernel. `region` is number_of() the equation's region, and stands for its contents.
 std::string key_of(const Op& op, const CpuRequest& request, int region) {
   std::string key = to_string(op) + "|" + std::to_string(request.devices);
   const auto add = [&](const Type& type) { key += "|" + text_of(type); };
@@ -30,7 +30,7 @@ std::string key_of(const Op& op, const CpuRequest& request, int region) {
   return key;
 }
 
-// A region's equations with values numbered from its parameters on: equal for regions that compute the same.
+// A text that is equal for regions that compute the same: values are numbered from the region's parameters on.
 std::string text_of(const Region& region, const Program& program) {
   std::map<Value, std::size_t> numbers;
   std::string text;
@@ -50,7 +50,7 @@ std::string text_of(const Region& region, const Program& program) {
   return text;
 }
 
-// Where item `index` of `count` stands among all, from 0 to 1.
+// The relative position of item `index` among `count` items, from 0 to 1.
 double share(std::size_t index, std::size_t count) {
   return (static_cast<double>(index) + 0.5) / static_cast<double>(count);
 }
@@ -71,7 +71,7 @@ std::size_t count_of(std::int64_t n) { return static_cast<std::size_t>(n); }
 
 }  // namespace
 
-Bound::Bound(const Plan& plan, const Kernels& kernels) : plan_(plan), make_(kernels) {
+BoundPlan::BoundPlan(const Plan& plan, const Kernels& kernels) : plan_(plan), make_(kernels) {
   use_one_thread_in_libraries();
   for (const auto& [buffer, reader] : readers_of_packed(plan)) {
     Request request = request_of(plan, *reader.kernel, first_piece_of(plan, reader));
@@ -84,14 +84,14 @@ Bound::Bound(const Plan& plan, const Kernels& kernels) : plan_(plan), make_(kern
   for (CommandList& list : lists_) shrink(list);
 }
 
-std::size_t Bound::command_bytes() const {
+std::size_t BoundPlan::command_bytes() const {
   std::size_t bytes = 0;
   for (const BoundStage& stage : stages_) bytes += bytes_of(stage.once) + stage.tasks.size() * sizeof(Task);
   for (const CommandList& list : lists_) bytes += bytes_of(list);
   return bytes;
 }
 
-std::size_t Bound::scratch_bytes() const {
+std::size_t BoundPlan::scratch_bytes() const {
   std::size_t bytes = 0;
   for (const auto& [key, kernel] : kernels_) {
     if (kernel) bytes = std::max(bytes, kernel->scratch_bytes());
@@ -100,7 +100,7 @@ std::size_t Bound::scratch_bytes() const {
   return round_up(bytes, alignment);
 }
 
-std::string Bound::shapes() const {
+std::string BoundPlan::shapes() const {
   std::string text;
   for (const auto& [key, kernel] : kernels_) text += key + " " + kernel->implementation() + "\n";
   return text;
@@ -108,20 +108,20 @@ std::string Bound::shapes() const {
 
 // ---- lists
 
-void Bound::bind(const Stage& stage, BoundStage& bound) {
+void BoundPlan::bind(const Stage& stage, BoundStage& bound) {
   const Extent once;
   bind(stage.once, {once, bound.once}, bound.once.commands);
   for (const Chunked& chunked : stage.chunked) bind_tasks(chunked, bound);
   for (const Instruction& task : stage.tasks) bind_tasks(task, bound);
   for (const PieceList& list : stage.pieces) bind_tasks(list, bound);
-  // Every worker's range has the same share of each array and of the pieces, step after step: what it touched lies in
-  // its cache.
+  // After sorting, the range of each worker covers the same share of each array and of the pieces in every step, so its
+  // data stays in its cache.
   std::stable_sort(bound.tasks.begin(), bound.tasks.end(),
                    [](const Task& a, const Task& b) { return a.share < b.share; });
 }
 
 template <class Of>
-void Bound::bind_tasks(const Of& of, BoundStage& bound) {
+void BoundPlan::bind_tasks(const Of& of, BoundStage& bound) {
   const std::vector<Extent> extents = extents_of(plan_, of);
   for (std::size_t i = 0; i < extents.size(); ++i) {
     CommandList& list = lists_.emplace_back();
@@ -131,7 +131,7 @@ void Bound::bind_tasks(const Of& of, BoundStage& bound) {
   }
 }
 
-void Bound::bind(std::span<const Instruction> instructions, Binding to, std::vector<Command>& into) {
+void BoundPlan::bind(std::span<const Instruction> instructions, Binding to, std::vector<Command>& into) {
   into.reserve(into.size() + instructions.size());
   for (const Instruction& instruction : instructions) {
     visit([&](const auto& i) { bind(i, instruction, to, into); }, instruction);
@@ -140,11 +140,11 @@ void Bound::bind(std::span<const Instruction> instructions, Binding to, std::vec
 
 // ---- addresses
 
-Address Bound::address(int index, const Extent& extent, bool rows) const {
+Address BoundPlan::address(int index, const Extent& extent, bool rows) const {
   const Buffer& b = buffer(index);
   Address address{base_of(b), b.offset};
   if (b.pool == Pool::arena || b.pool == Pool::piece) return address;
-  assert(b.layout != Layout::packed || b.axes.empty());  // there is one, for all devices
+  assert(b.layout != Layout::packed || b.axes.empty());  // a packed operand is shared by all devices
   if (b.pieces > 0) {
     address.offset += extent.piece * b.slice_bytes();
     return address;
@@ -160,14 +160,14 @@ Address Bound::address(int index, const Extent& extent, bool rows) const {
   return address;
 }
 
-Address Bound::accumulator(int index, std::size_t piece, const Extent& extent) const {
+Address BoundPlan::accumulator(int index, std::size_t piece, const Extent& extent) const {
   const Accumulator& a = plan_.accumulators[count_of(index)];
   Address address{Base::accumulators, a.offset + piece * a.piece_bytes()};
   if (extent.kind == Extent::Kind::chunk) address.offset += count_of(extent.first) * size_of(a.dtype);
   return address;
 }
 
-int Bound::number_of(const Region& region) {
+int BoundPlan::number_of(const Region& region) {
   const auto [known, is_new] = region_numbers_.try_emplace(&region);
   if (is_new) {
     const int next = static_cast<int>(region_texts_.size());
@@ -176,7 +176,7 @@ int Bound::number_of(const Region& region) {
   return known->second;
 }
 
-CpuKernel* Bound::kernel(const Op& op, const CpuRequest& request) {
+CpuKernel* BoundPlan::kernel(const Op& op, const CpuRequest& request) {
   const int region = request.region != nullptr ? number_of(*request.region) : 0;
   const auto [found, is_new] = kernels_.try_emplace(key_of(op, request, region));
   if (is_new) found->second = make_.make ? make_.make(op, request) : make_cpu_kernel(op, request, make_.choice);
@@ -185,7 +185,7 @@ CpuKernel* Bound::kernel(const Op& op, const CpuRequest& request) {
 
 // ---- instructions
 
-void Bound::bind(const Kernel& kernel, const Instruction& instruction, Binding to, std::vector<Command>& into) {
+void BoundPlan::bind(const Kernel& kernel, const Instruction& instruction, Binding to, std::vector<Command>& into) {
   Request request = request_of(plan_, kernel, to.extent);
   std::vector<Address> operands, results;
   for (std::size_t i = 0; i < kernel.operands.size(); ++i) {
@@ -208,8 +208,8 @@ void Bound::bind(const Kernel& kernel, const Instruction& instruction, Binding t
   into.push_back({&instruction, command});
 }
 
-// The results are the piece's accumulators.
-void Bound::bind(const RowSums& sums, const Instruction& instruction, Binding to, std::vector<Command>& into) {
+// The kernel writes its results directly into the piece's accumulators.
+void BoundPlan::bind(const RowSums& sums, const Instruction& instruction, Binding to, std::vector<Command>& into) {
   const Equation& equation = *sums.equation;
   std::vector<Type> operands = types_of(*plan_.program, equation.operands);
   const std::vector<Type> results = types_of(*plan_.program, equation.results);
@@ -221,9 +221,9 @@ void Bound::bind(const RowSums& sums, const Instruction& instruction, Binding to
   into.push_back({&instruction, command});
 }
 
-// The columns of the first operand that make the part's rows are gathered in the arena, so that any kernel can take
-// them. That is little beside the product: each element is multiplied many times.
-void Bound::bind(const Parts& parts, const Instruction& instruction, Binding to, std::vector<Command>& into) {
+// The rows of a part are columns of the first operand. They are first gathered in the arena so that any kernel can read
+// them. This costs little beside the product, which uses each element many times.
+void BoundPlan::bind(const Parts& parts, const Instruction& instruction, Binding to, std::vector<Command>& into) {
   const Extent& part = to.extent;
   const Buffer& columns = buffer(parts.operands[0]);
   const std::int64_t instances = plan_.program->mesh.group_size(columns.axes);
@@ -251,13 +251,13 @@ void Bound::bind(const Parts& parts, const Instruction& instruction, Binding to,
   into.push_back({&instruction, product});
 }
 
-// From the slice of a piece's instance to that of the next.
-std::size_t Bound::slices_between(const Buffer& b, const Extent& extent) const {
+// The distance, in slices, from the slice of one instance of a piece to the slice of the next.
+std::size_t BoundPlan::slices_between(const Buffer& b, const Extent& extent) const {
   if (b.pool == Pool::arena) return 1;
   return count_of(slice_number(plan_, b, extent, extent.first + 1) - slice_number(plan_, b, extent, extent.first));
 }
 
-CopyRuns Bound::copy_of(const Copy& copy, Binding to) {
+CopyRuns BoundPlan::copy_of(const Copy& copy, Binding to) {
   const Buffer &from = buffer(copy.from), &into = buffer(copy.to);
   const Extent& extent = to.extent;
   CopyRuns runs;
@@ -270,12 +270,13 @@ CopyRuns Bound::copy_of(const Copy& copy, Binding to) {
   return runs;
 }
 
-void Bound::bind(const Copy& copy, const Instruction& instruction, Binding to, std::vector<Command>& into) {
+void BoundPlan::bind(const Copy& copy, const Instruction& instruction, Binding to, std::vector<Command>& into) {
   into.push_back({&instruction, copy_of(copy, to)});
 }
 
-// Of a loop's slices, for each iteration: the piece's rows of the iteration's rows of each instance.
-std::vector<CopyRuns> Bound::slices_of(const Copy& slice, std::int64_t iterations, Binding to) {
+// The copies before each iteration of a loop: for each instance in the piece, the piece's rows among those of the
+// iteration.
+std::vector<CopyRuns> BoundPlan::slices_of(const Copy& slice, std::int64_t iterations, Binding to) {
   const Buffer &from = buffer(slice.from), &into = buffer(slice.to);
   const Extent& extent = to.extent;
   if (extent.rows == 0) {
@@ -303,7 +304,7 @@ std::vector<CopyRuns> Bound::slices_of(const Copy& slice, std::int64_t iteration
   return all;
 }
 
-void Bound::bind(const Loop& loop, const Instruction& instruction, Binding to, std::vector<Command>& into) {
+void BoundPlan::bind(const Loop& loop, const Instruction& instruction, Binding to, std::vector<Command>& into) {
   RunLoop command;
   command.iterations = loop.iterations;
   for (const Copy& slice : loop.slices) {
@@ -314,17 +315,18 @@ void Bound::bind(const Loop& loop, const Instruction& instruction, Binding to, s
   into.push_back({&instruction, std::move(command)});
 }
 
-void Bound::bind(const PackOperand& pack, const Instruction& instruction, Binding to, std::vector<Command>& into) {
+void BoundPlan::bind(const PackOperand& pack, const Instruction& instruction, Binding to, std::vector<Command>& into) {
   const Pack command{preparations_.at(pack.to).get(), to.list.add(address(pack.from, to.extent))};
   to.list.add(address(pack.to, to.extent));
   into.push_back({&instruction, command});
 }
 
-// The slices of the piece's instances, in order; or its sum over rows.
-void Bound::bind(const ReducePartial& partial, const Instruction& instruction, Binding to, std::vector<Command>& into) {
+// Reduces the slices of the piece's instances, in order, or the piece's sum over rows, into the accumulator.
+void BoundPlan::bind(const ReducePartial& partial, const Instruction& instruction, Binding to,
+                     std::vector<Command>& into) {
   const Accumulator& a = plan_.accumulators[count_of(partial.accumulator)];
   const Buffer& operand = buffer(partial.operand);
-  assert(operand.dtype == a.dtype);  // nothing converts yet
+  assert(operand.dtype == a.dtype);  // no conversion is implemented
   const Reduce command{partial.equation->op.data(), kernels_of(partial.equation->op).exchange, to.list.addresses.size(),
                        to.list.flat(a.dtype, a.elements), count_of(to.extent.instances())};
   const bool stacked = is_stacked(plan_, operand, to.extent);
@@ -336,7 +338,8 @@ void Bound::bind(const ReducePartial& partial, const Instruction& instruction, B
   into.push_back({&instruction, command});
 }
 
-std::vector<Address> Bound::addends_of(const ReduceCombine& combine, std::int64_t device, const Extent& extent) const {
+std::vector<Address> BoundPlan::addends_of(const ReduceCombine& combine, std::int64_t device,
+                                           const Extent& extent) const {
   const Mesh& mesh = plan_.program->mesh;
   const AxisSet along = combine.equation->op.axes();
   std::vector<Address> addends;
@@ -359,8 +362,9 @@ std::vector<Address> Bound::addends_of(const ReduceCombine& combine, std::int64_
   return addends;
 }
 
-// Of each instance of the result.
-void Bound::bind(const ReduceCombine& combine, const Instruction& instruction, Binding to, std::vector<Command>& into) {
+// Emits one command for each instance of the result.
+void BoundPlan::bind(const ReduceCombine& combine, const Instruction& instruction, Binding to,
+                     std::vector<Command>& into) {
   const Mesh& mesh = plan_.program->mesh;
   const Buffer& result = buffer(combine.result);
   const std::int64_t elements = to.extent.kind == Extent::Kind::chunk ? to.extent.count : result.elements;
@@ -383,16 +387,16 @@ void Bound::bind(const ReduceCombine& combine, const Instruction& instruction, B
   }
 }
 
-// The slice of a piece's `i`-th instance.
-Address Bound::slice_of(int index, std::int64_t i, const Extent& extent) const {
+// The address of the slice of a piece's `i`-th instance.
+Address BoundPlan::slice_of(int index, std::int64_t i, const Extent& extent) const {
   Address slice = address(index, extent);
   slice.offset += count_of(i) * buffer(index).slice_bytes();
   return slice;
 }
 
 template <class Addresses>
-Bound::Members& Bound::group_of(std::int64_t device, AxisSet along, Groups& groups, CommandList& list,
-                                Addresses&& addresses) const {
+BoundPlan::Members& BoundPlan::group_of(std::int64_t device, AxisSet along, Groups& groups, CommandList& list,
+                                        Addresses&& addresses) const {
   const Mesh& mesh = plan_.program->mesh;
   const auto [group, is_new] = groups.try_emplace(mesh.position(device, mesh.all() - along));
   if (is_new) {
@@ -402,9 +406,9 @@ Bound::Members& Bound::group_of(std::int64_t device, AxisSet along, Groups& grou
   return group->second;
 }
 
-// For the `i`-th instance of the result, which is that of `device`.
-RunExchange Bound::exchange_of(const Exchange& exchange, std::int64_t device, const Members& members, std::int64_t i,
-                               Binding to) {
+// The command for the `i`-th instance of the result, which belongs to `device`.
+RunExchange BoundPlan::exchange_of(const Exchange& exchange, std::int64_t device, const Members& members,
+                                   std::int64_t i, Binding to) {
   const Equation& equation = *exchange.equation;
   RunExchange command{equation.op.data(), kernels_of(equation.op).exchange, members.at};
   command.operand = &plan_.program->type(equation.operands[exchange.index]);
@@ -415,9 +419,9 @@ RunExchange Bound::exchange_of(const Exchange& exchange, std::int64_t device, co
   return command;
 }
 
-// Of each instance of the result: that of a member of the operands' group. What is the same for all members is computed
-// once.
-void Bound::bind(const Exchange& exchange, const Instruction& instruction, Binding to, std::vector<Command>& into) {
+// Emits one command for each instance of the result. A result that all members of a group share is computed once and
+// then copied.
+void BoundPlan::bind(const Exchange& exchange, const Instruction& instruction, Binding to, std::vector<Command>& into) {
   const Mesh& mesh = plan_.program->mesh;
   const Buffer &operand = buffer(exchange.operand), &result = buffer(exchange.result);
   const AxisSet along = exchange.equation->op.axes();

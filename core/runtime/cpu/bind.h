@@ -1,4 +1,5 @@
-// From a plan's instructions to a worker's commands: kernels for the shapes that there are, and addresses.
+// Turns the instructions of a plan into commands of a worker: creates kernels for the required shapes and computes
+// addresses.
 #pragma once
 
 #include <deque>
@@ -15,31 +16,31 @@
 
 namespace pmaptrain::cpu {
 
-// A list that one worker runs.
+// A command list that a single worker runs.
 struct Task {
   CommandList* list = nullptr;
-  double share = 0;  // where it stands among the tasks of its kind, from 0 to 1: their order
+  double share = 0;  // position among the tasks of its kind, from 0 to 1; tasks are sorted by it
 };
 
 struct BoundStage {
   CommandList once;
-  std::vector<Task> tasks;  // the same for every worker: chunks, parts, preparations, pieces
+  std::vector<Task> tasks;  // chunks, parts, preparations and pieces; equal for every worker
 };
 
-// A plan bound for one worker. To be made on the thread that will run it.
-class Bound {
+// A plan bound for one worker. It must be created on the thread that will run it.
+class BoundPlan {
  public:
-  Bound(const Plan& plan, const Kernels& kernels);
-  Bound(const Bound&) = delete;
-  Bound& operator=(const Bound&) = delete;
+  BoundPlan(const Plan& plan, const Kernels& kernels);
+  BoundPlan(const BoundPlan&) = delete;
+  BoundPlan& operator=(const BoundPlan&) = delete;
 
   std::vector<BoundStage>& stages() { return stages_; }
   const std::vector<BoundStage>& stages() const { return stages_; }
-  // Of the kernel that needs most.
+  // The scratch memory of the kernel that needs most.
   std::size_t scratch_bytes() const;
-  // What the lists of commands take, without kernels.
+  // The memory of the command lists, without kernels.
   std::size_t command_bytes() const;
-  // The op, shapes and device count of every kernel, a line each, in order: what libraries are asked for.
+  // The op, shapes and device count of every kernel, one per line, in order: the shapes of all library calls.
   std::string shapes() const;
 
  private:
@@ -65,27 +66,27 @@ class Bound {
   std::size_t slices_between(const Buffer& b, const Extent& extent) const;
   CopyRuns copy_of(const Copy& copy, Binding to);
   Address slice_of(int index, std::int64_t i, const Extent& extent) const;
-  // What the instances of a collective's group read in common: addresses of a list. A list has them once, since they
-  // are as many as the instances are.
+  // The addresses that all instances of a collective's group read. A command list stores them once per group: storing
+  // them per instance would need quadratic memory.
   struct Members {
     std::size_t at = 0, count = 0;
-    std::optional<std::int64_t> first;  // instance of the extent whose result is bound
+    std::optional<std::int64_t> first;  // the first instance in the extent whose result is bound
   };
-  using Groups = std::map<std::int64_t, Members>;  // by the place of a group among all
+  using Groups = std::map<std::int64_t, Members>;  // by the index of the group
   template <class Addresses>
   Members& group_of(std::int64_t device, AxisSet along, Groups& groups, CommandList& list, Addresses&& addresses) const;
   RunExchange exchange_of(const Exchange& exchange, std::int64_t device, const Members& members, std::int64_t i,
                           Binding to);
   std::vector<CopyRuns> slices_of(const Copy& slice, std::int64_t iterations, Binding to);
-  // The addresses of the addends that are reduced into `device`'s instance of the result: the accumulators of the
-  // pieces, or the operand's instances in the group.
+  // The addresses of the addends that are reduced into the result of `device`: accumulators of pieces, or the operand's
+  // slices in the group.
   std::vector<Address> addends_of(const ReduceCombine& combine, std::int64_t device, const Extent& extent) const;
   const Buffer& buffer(int index) const { return plan_.buffers[static_cast<std::size_t>(index)]; }
-  // Of a buffer for an extent: of the rows at hand where `rows`, else of the slice of the first instance.
+  // The address of a buffer for an extent: of its current rows if `rows`, else of the slice of its first instance.
   Address address(int index, const Extent& extent, bool rows = false) const;
   Address accumulator(int index, std::size_t piece, const Extent& extent) const;
   CpuKernel* kernel(const Op& op, const CpuRequest& request);
-  // Regions that compute the same have one number, so that a kernel is made once for all of them.
+  // Numbers regions. Regions that compute the same have the same number and share their kernels.
   int number_of(const Region& region);
 
   const Plan& plan_;

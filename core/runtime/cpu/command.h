@@ -1,7 +1,8 @@
 // Instructions bound to kernels and addresses for one worker, ready to run.
 //
-// A list of commands is bound for each piece, chunk or part, with places in the pools. Its pointers are set anew where
-// the memory at hand is another (locate): of another step, slot or member. Kernels are made once per shape.
+// A command list is bound for each piece, chunk or part. It stores addresses as offsets in memory pools. When it runs
+// on the memory of another step, slot or member, locate() computes its pointers again. Kernels are created once per
+// shape.
 #pragma once
 
 #include <algorithm>
@@ -17,10 +18,10 @@
 
 namespace pmaptrain::cpu {
 
-// The memory that a list runs on.
+// Identifies the memory that a command list runs on.
 struct Origin {
-  int parity = 0;  // of the step: which set of accumulators
-  int slot = 0;    // of the batch
+  int parity = 0;  // step number modulo 2, which selects one of two sets of accumulators
+  int slot = 0;    // slot of the batch
   std::int64_t member = 0;
   friend bool operator==(const Origin&, const Origin&) = default;
 };
@@ -32,32 +33,33 @@ struct Address {
 
 struct Command;
 
-// Of all these, `at` is where the first of their pointers is in the list.
-struct RunKernel {  // operands, then results
+// In each command, `at` is the index of its first pointer in the list.
+struct RunKernel {  // pointers: operands, then results
   CpuKernel* kernel = nullptr;
   std::size_t at = 0, operands = 0;
 };
-struct CopyRuns {  // from, to: `count` runs of `bytes`; in an iteration of a loop `per_iteration` further on in `from`
+// Pointers: from, to. Copies `count` runs of `bytes`; in iteration k of a loop `from` is advanced by k * per_iteration.
+struct CopyRuns {
   std::size_t at = 0;
   std::size_t bytes = 0, count = 0, from_stride = 0, to_stride = 0, per_iteration = 0;
 };
-struct Pack {  // from, to
+struct Pack {  // pointers: from, to
   CpuPreparation* preparation = nullptr;
   std::size_t at = 0;
 };
 using ExchangeFunction = void (*)(const void* op, const CollectiveCall& call);
-struct Reduce {  // `members` of them, then the result
+struct Reduce {  // pointers: `members` operands, then the result
   const void* op = nullptr;
   ExchangeFunction function = nullptr;
   std::size_t at = 0;
-  const Type* type = nullptr;  // of the list
+  const Type* type = nullptr;  // owned by the list
   std::size_t members = 0;
 };
-struct RunExchange {  // `members` operands of a group, and elsewhere the result of its member `member`
+struct RunExchange {  // pointers: `members` operands of a group at `at`, and at `to` the result of member `member`
   const void* op = nullptr;
   ExchangeFunction function = nullptr;
   std::size_t at = 0, to = 0;
-  const Type *operand = nullptr, *result = nullptr;  // of the program
+  const Type *operand = nullptr, *result = nullptr;  // types of the program
   std::size_t members = 0;
   std::int64_t member = 0;
 };
@@ -68,19 +70,19 @@ struct RunLoop {
 };
 
 struct Command {
-  const Instruction* instruction = nullptr;  // of the plan
+  const Instruction* instruction = nullptr;  // the instruction of the plan
   std::variant<RunKernel, CopyRuns, Pack, Reduce, RunExchange, RunLoop> what;
 };
 
-// Run one after another by one worker.
+// Commands that one worker runs one after another.
 struct CommandList {
   std::vector<Command> commands;
   std::vector<Address> addresses;
-  std::vector<std::byte*> pointers;          // of these addresses at `origin`
-  std::vector<std::unique_ptr<Type>> types;  // that commands refer to
-  std::vector<ConstArray> members;           // room for those of any reduction
+  std::vector<std::byte*> pointers;          // the addresses resolved for `origin`
+  std::vector<std::unique_ptr<Type>> types;  // types that commands refer to
+  std::vector<ConstArray> members;           // scratch array, large enough for the members of any reduction
   Origin origin{-1};
-  Instances instances = {};  // for a trace: the instances that the list works on
+  Instances instances = {};  // for a trace: the instances that the list computes
 
   const Type* flat(DType dtype, std::int64_t elements) {
     const Type type{dtype, {elements}, {}};
@@ -92,30 +94,31 @@ struct CommandList {
     pointers.push_back(nullptr);
     return addresses.size() - 1;
   }
-  // The members of a reduction or a collective: where the first is.
+  // Adds the members of a reduction or a collective. Returns the index of the first.
   std::size_t add(const std::vector<Address>& of) {
     const std::size_t first = addresses.size();
     members.resize(std::max(members.size(), of.size()));
     for (const Address& member : of) add(member);
     return first;
   }
-  // The members of a reduction, then its result.
+  // Adds the members of a reduction, then its result.
   void add(const std::vector<Address>& of, const Address& result) {
     add(of);
     add(result);
   }
 };
 
-// Gives back the room that the list has for more.
+// Releases unused capacity.
 void shrink(CommandList& list);
-// What the list takes.
+// The memory of the list in bytes.
 std::size_t bytes_of(const CommandList& list);
 
 using Bases = std::array<std::byte*, base_count>;
 
-// Sets the list's pointers, where they are not those of this origin already. `bases` has the origin's parity and slot.
+// Resolves the list's addresses for `origin` unless they already are. `bases` must match the parity and slot of
+// `origin`.
 void locate(CommandList& list, const Origin& origin, const Bases& bases);
-// Runs a command of a list that is located.
+// Runs a command of a list whose addresses are resolved.
 void run(Command& command, CommandList& list, std::byte* scratch);
 void run_copy(const CopyRuns& copy, const CommandList& list, std::int64_t iteration = 0);
 

@@ -1,4 +1,4 @@
-// How work is cut into pieces, chunks and parts: by the program and fixed constants alone.
+// Decides how work is cut into pieces, chunks and parts. The result depends only on the program and on constants.
 #include <algorithm>
 
 #include "core/ops/all.h"
@@ -7,28 +7,30 @@
 namespace pmaptrain::cpu {
 namespace {
 
-// Floating operations and bytes that pay for the dispatch of a piece's kernels: about 10 microseconds of work.
+// The work, in floating-point operations plus bytes, that justifies another piece, because of the cost of dispatching
+// its kernels: about 10 microseconds.
 constexpr double piece_work = 1 << 20;
-// So many pieces are cut as soon as they pay for themselves; more where each has much more work.
+// Up to `first_pieces` pieces need `piece_work` each; further ones need `more_work` each.
 constexpr double first_pieces = 8;
 constexpr double more_work = 48 << 20;
-// Below this, some 3 microseconds, a barrier costs more than a second worker saves.
+// A step with less work, about 3 microseconds, is faster on one worker, because a barrier costs more.
 constexpr double tiny_work = 1 << 18;
 
-// Fewer rows than these leave the inner loops of a large product short, above all where its matrix is read from beyond
-// the caches. Still a few workers should have a piece each.
+// The minimum of rows per piece for a product with a prepared operand, and for one with a large matrix, which does not
+// fit the caches. Shorter pieces make inefficient products. Still, `few_pieces` pieces are allowed, so that a few
+// workers have one each.
 constexpr std::int64_t product_rows = 20, large_rows = 64;
 constexpr std::int64_t large_matrix = std::int64_t{1} << 20;
 constexpr std::int64_t few_pieces = 4;
-// And no library computes as fast on fewer rows than these.
+// The minimum of rows per piece in any program. With fewer rows no library is efficient.
 constexpr std::int64_t piece_rows = 4;
 
-// Of all devices; none of a scalar.
+// The number of rows of all devices; 0 for a scalar.
 std::int64_t rows_of(const Program& program, const Type& type) {
   return type.shape.empty() ? 0 : type.shape.front() * program.mesh.group_size(type.varying);
 }
 
-// Of the batch, in one iteration of the loop over microbatches.
+// The number of rows of the batch, in one iteration of the loop over microbatches.
 std::int64_t most_rows(const Program& program) {
   std::int64_t most = 0, iterations = 1;
   for (const Input& input : program.inputs) {

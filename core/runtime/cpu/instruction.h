@@ -1,8 +1,8 @@
-// The instructions that a program is lowered to on CPU threads. Each names its operands by number: of values while a
-// program is lowered, of buffers in a plan.
+// The instructions that a program is lowered to for CPU threads. Operands are identified by number: the number of a
+// value during lowering, of a buffer in a plan.
 //
-// Instructions run in one of four ways (Stage): by every worker for itself, on a chunk of elements, as one task, or on
-// a piece: a range of the rows of all devices, or a number of whole instances.
+// An instruction runs in one of four ways (see Stage): repeated by every worker, on a chunk of elements, as a single
+// task, or on a piece. A piece is a range of the rows of all devices, or a number of whole instances.
 #pragma once
 
 #include <cstddef>
@@ -19,26 +19,26 @@ namespace pmaptrain::cpu {
 
 struct Instruction;
 
-// An op on local values: on a piece's rows, on the slices of its instances, on a chunk of elements, or on a replicated
-// value.
+// Applies an op to local values: to a piece's rows, to the slices of its instances, to a chunk of elements, or to a
+// replicated value.
 struct Kernel {
   const Equation* equation = nullptr;
   std::vector<int> operands, results;
-  std::vector<Reads> operand_rows;  // on rows: what of each operand
-  std::vector<bool> result_rows;    // and which results are the piece's rows
-  // What a packed operand was packed from: the kernel reads that where the library wants no other layout.
+  std::vector<Reads> operand_rows;  // if it runs on rows: which rows it reads of each operand
+  std::vector<bool> result_rows;    // if it runs on rows: which results are rows of the piece
+  // The buffer that a packed operand was packed from. The kernel reads this one if the library needs no other layout.
   int unpacked = -1;
 };
 
-// An op that sums rows (RowRule::sums), run over a piece's rows. The results go into the piece's accumulators.
+// Applies an op that sums rows (RowRule::sums) to a piece's rows. The results go into the piece's accumulators.
 struct RowSums {
   const Equation* equation = nullptr;
   std::vector<int> operands;
   std::vector<int> accumulators;
 };
 
-// A product that sums rows, over the rows of all devices, whose result is computed in `parts` tasks, each of some rows
-// of the result (part_begin).
+// Computes a matrix product that sums over the rows of all devices, in `parts` tasks. Each task computes a range of
+// rows of the result (see part_begin).
 struct Parts {
   const Equation* equation = nullptr;
   std::vector<int> operands;
@@ -54,19 +54,21 @@ struct Copy {
 // pieces read the packed copy.
 struct PackOperand {
   const Equation* equation = nullptr;
-  std::size_t operand = 0;  // of the equation
+  std::size_t operand = 0;  // index among the operands of the equation
   int from = -1, to = -1;
 };
 
-// A reduction's first half: the slices of a piece's instances in order, or its sum over rows, into its accumulator.
+// First half of a reduction: adds the slices of a piece's instances, in order, or the piece's sum over rows, into its
+// accumulator.
 struct ReducePartial {
   const Equation* equation = nullptr;
   int operand = -1;
   int accumulator = -1;
 };
 
-// Its second half, after a barrier: for each instance of the result, the accumulators of its group's pieces in index
-// order, of psum_scatter its own part of them. Without an accumulator, the group's slices of `operand` in device order.
+// Second half of a reduction, after a barrier: for each instance of the result, adds the accumulators of its group's
+// pieces in index order; for psum_scatter only the instance's part of them. Without an accumulator, adds the group's
+// slices of `operand` in device order.
 struct ReduceCombine {
   const Equation* equation = nullptr;
   int accumulator = -1;
@@ -74,15 +76,15 @@ struct ReduceCombine {
   int result = -1;
 };
 
-// One operand of a collective that reads other devices' slices.
+// Handles one operand of a collective that reads slices of other devices.
 struct Exchange {
   const Equation* equation = nullptr;
-  std::size_t index = 0;  // of the operand and the result
+  std::size_t index = 0;  // index of the operand and of the result
   int operand = -1, result = -1;
 };
 
-// `body`, `iterations` times. Before iteration k, part k of each slice's `from`, which has `iterations` parts per
-// device, is copied to its `to`. `before` gives the carries their initial values.
+// Runs `body` `iterations` times. Before iteration k, part k of each slice's `from` is copied to its `to`; `from` has
+// `iterations` parts per device. The copies in `before` initialize the carries.
 struct Loop {
   const Equation* equation = nullptr;
   std::int64_t iterations = 0;
@@ -103,7 +105,7 @@ struct Instruction
   }
 };
 
-// One function object from several lambdas, for std::visit.
+// Combines several lambdas into one function object for std::visit.
 template <class... F>
 struct Overloaded : F... {
   using F::operator()...;
@@ -120,15 +122,15 @@ decltype(auto) visit(F&& f, Instruction& instruction) {
   return std::visit(std::forward<F>(f), static_cast<Instruction::variant&>(instruction));
 }
 
-// The equation behind an instruction; null for a copy.
+// The equation that an instruction was lowered from; null for a copy.
 inline const Equation* equation_of(const Instruction& instruction) {
   return visit(Overloaded{[](const Copy&) -> const Equation* { return nullptr; },
                           [](const auto& other) -> const Equation* { return other.equation; }},
                instruction);
 }
 
-// Calls read(id) for each operand and write(id) for each result: numbers of values or buffers. Of a loop these are its
-// carries and slices; its body has its own.
+// Calls read(id) for each operand and write(id) for each result, where ids are numbers of values or buffers. For a
+// loop, these are its carries and slices; instructions of its body are not visited.
 template <class I, class Read, class Write>
 void for_each_value(I& instruction, Read&& read, Write&& write) {
   const auto all = [](auto& ids, auto& f) {

@@ -34,10 +34,10 @@ class Finder {
     const ReduceCombine* const combine = instruction.as<ReduceCombine>();
     const bool exchanges = instruction.as<Exchange>() != nullptr || (combine != nullptr && combine->operand >= 0);
     const Reader as = exchanges ? Reader::exchange : reader;
-    AxisSet axes;  // of the chunks
+    AxisSet axes;  // axes of the chunks
     for_each_value(
         instruction, [](int) {}, [&](int root) { axes = lowered_.info(root).axes; });
-    // A value over other axes than the chunks that read it is cut elsewhere.
+    // A chunk that reads a value over other axes may need elements that another worker's chunk has written.
     const auto reads_as = [&](int root) {
       return as == Reader::chunk && lowered_.info(root).axes != axes ? Reader::task : as;
     };
@@ -49,7 +49,7 @@ class Finder {
   void visit_loop(const Instruction& instruction, const Loop& loop, Reader reader) {
     loops_.push_back(&loop);
     const std::size_t depth = loops_.size();
-    // Carries live outside of the loop's body, until its end.
+    // A carry lives outside the loop's body, until the end of the loop.
     for (const Copy& copy : loop.before) {
       ++position_;
       read(copy.from, reader);
@@ -60,7 +60,7 @@ class Finder {
     for (const Instruction& inner : loop.body) visit(inner, reader);
     loops_.pop_back();
     lifetimes_.end[&instruction] = ++position_;
-    // What a loop reads from outside, and what it carries, lives until its end.
+    // Values that a loop carries, or reads from outside, live until its end.
     for (const auto& [root, outside] : kept_) {
       if (outside >= loops_.size()) extend(root);
     }
@@ -81,7 +81,7 @@ class Finder {
     if (written_at < loops_.size()) kept_.emplace_back(root, written_at);
   }
 
-  // `depth`: the loops around the write. Whether this is the first.
+  // `depth` is the number of loops around the write. Returns whether this is the first write.
   bool write(int root, const Instruction& by, std::size_t depth) {
     Lifetime& lifetime = of(root);
     const bool first = lifetime.by == nullptr;
@@ -102,12 +102,13 @@ class Finder {
 
   const Lowered& lowered_;
   Lifetimes lifetimes_;
-  std::map<int, std::size_t> depth_;               // loops around the write, where there are any
-  std::vector<std::pair<int, std::size_t>> kept_;  // read inside a loop, written outside: at this depth
+  std::map<int, std::size_t> depth_;  // number of loops around the write, if there are any
+  // Values that a loop reads or carries but that were written outside it, at this depth.
+  std::vector<std::pair<int, std::size_t>> kept_;
   std::vector<const Loop*> loops_;
   int stage_ = 0;
   int position_ = 0;
-  int cut_ = -1;  // of the instructions at hand
+  int cut_ = -1;  // cut of the instructions that are being visited
 };
 
 }  // namespace

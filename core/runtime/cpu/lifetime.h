@@ -1,4 +1,5 @@
-// When each value is written and read, in the order of the instructions: what memory planning decides from.
+// The live ranges of values: when each value is written and read, in instruction order. Memory planning is based on
+// them.
 #pragma once
 
 #include <map>
@@ -8,41 +9,43 @@
 
 namespace pmaptrain::cpu {
 
-// What reads: an instruction that runs for each piece, one that every worker runs, one that runs on chunks, or a task.
-// An exchange also reads slices of devices of other pieces.
+// Which kind of instruction reads a value: one that runs for each piece, one that every worker repeats, one that runs
+// on chunks, a task, or an exchange. An exchange also reads slices of devices that belong to other pieces.
 enum class Reader : std::uint8_t { piece, everywhere, chunk, task, exchange };
 
 struct Access {
   int stage = 0;
   int position = 0;
   Reader reader = Reader::piece;
-  int cut = -1;  // of pieces
+  int cut = -1;  // the cut, for a reader that runs on pieces
 };
 
 struct Lifetime {
   int root = -1;
   Access written;                   // first write
-  const Instruction* by = nullptr;  // what writes it; null for inputs and constants
-  const Loop* loop = nullptr;       // the innermost loop in whose body it is written, or which carries it
+  const Instruction* by = nullptr;  // the instruction that writes it; null for inputs and constants
+  const Loop* loop = nullptr;       // the innermost loop whose body writes it or which carries it
   std::vector<Access> reads;
-  int last = 0;  // position of the last read, at least that of the write; a loop's end for what the loop reads from
-                 // outside
+  // Position of the last read, or of the write if that is later. A value that a loop reads from outside lives to the
+  // loop's end.
+  int last = 0;
 };
 
 struct Lifetimes {
-  std::vector<Lifetime> values;           // in the order of roots
-  std::vector<int> places;                // by value: where it is among those; -1 for what is no root
-  std::map<const Instruction*, int> end;  // where a loop ends
+  std::vector<Lifetime> values;           // one for each root, in order of roots
+  std::vector<int> places;                // by value: index in `values`; -1 for a value that is no root
+  std::map<const Instruction*, int> end;  // position of each loop's end
 
   const Lifetime& of(int root) const {
     return values[static_cast<std::size_t>(places[static_cast<std::size_t>(root)])];
   }
 };
 
-// Positions count instructions and ends of loops from 1, in the order of for_each_instruction, bodies inside.
+// Positions count from 1. Instructions, including those of loop bodies, and ends of loops are counted, in the order of
+// for_each_instruction.
 Lifetimes find_lifetimes(const Lowered& lowered);
 
-// Calls f(instruction, reader, cut) for the instructions of a stage in order: once, chunked, tasks, pieces.
+// Calls f(instruction, reader, cut) for the instructions of a stage, in the order once, chunked, tasks, pieces.
 template <class S, class F>
 void for_each_instruction(S& stage, F&& f) {
   for (auto& instruction : stage.once) f(instruction, Reader::everywhere, -1);

@@ -42,7 +42,7 @@ void Lowering::cut_by_rows() {
   if (rows.count == 0) return;
   const std::int64_t instances = program_.mesh.group_size(rows.axes);
   const std::int64_t span = span_within(program_.mesh, rows.axes, axes_not_to_cross(program_, out_.facts, rows));
-  // Pieces within one device are worth their number where there are few devices.
+  // The devices alone give enough pieces to use a cut into whole instances instead.
   if (span == 1 && instances > 1 && instances >= out_.target) {
     std::fill(rows.kinds.begin(), rows.kinds.end(), RowKind::whole);
     rows.count = 0;
@@ -88,7 +88,7 @@ int Lowering::first_stage(const Equation& equation, std::span<const int> operand
   for (std::size_t i = 0; i < operands.size(); ++i) {
     const ValueInfo& read = out_.info(operands[i]);
     stage = std::max(stage, readable(read, reader));
-    // All rows are there after a barrier, though each piece may read its own before.
+    // Each piece may read its own rows at once, but all rows are complete only after a barrier.
     const bool needs_all = read.kind == RowKind::rows && read.cut == reader.cut && !read.complete &&
                            reads_of(program_, out_.facts, out_.rows, equation, i) != Reads::rows;
     if (needs_all) stage = std::max(stage, read.stage + 1);
@@ -202,7 +202,7 @@ void Lowering::lower_local(const Equation& equation) {
     ValueInfo own = how;
     if (on_rows) {
       own.kind = out_.rows.of(result);
-      if (own.kind == RowKind::whole) own.kind = RowKind::uniform;  // replicated, inside a loop
+      if (own.kind == RowKind::whole) own.kind = RowKind::uniform;  // replicated, in a loop
       if (own.kind != RowKind::rows) own.axes = {};
       kernel.result_rows.push_back(own.kind == RowKind::rows);
     } else if (type(result).varying.empty() && !options_.private_copies) {
@@ -226,7 +226,8 @@ ValueInfo Lowering::how_to_compute(const Equation& equation) {
     how.cut = rows_cut_;
     return how;
   }
-  // What a chain repeats along a dimension is neither a scalar nor of the result's size, and has no chunks.
+  // An operand that is repeated along a dimension is neither a scalar nor as large as the result, and cannot be
+  // chunked.
   const bool chunks = equation.op.rules().elementwise &&
                       std::all_of(equation.operands.begin(), equation.operands.end(), [&](Value operand) {
                         return numel(type(operand)) == 1 || numel(type(operand)) == numel(type(result));
@@ -248,9 +249,9 @@ bool Lowering::is_parameter(int root) const {
 }
 
 void Lowering::plan_preparations() {
-  std::set<int> casts;  // of parameters
+  std::set<int> casts;  // casts of parameters
   for (const Equation& equation : program_.equations) {
-    // A result that varies, after a pvary, has an instance for each device; preparations have one for all.
+    // After a pvary, a result varies and has an instance for each device. A preparation has one result for all devices.
     const bool is_cast = equation.op.rules().elementwise && equation.regions.empty() && equation.operands.size() == 1 &&
                          type(equation.results.front()).varying.empty();
     if (is_cast && is_parameter(facts(equation.operands.front()).root)) casts.insert(equation.results.front().id);
@@ -261,7 +262,7 @@ void Lowering::plan_preparations() {
       if (casts.contains(facts(operand).root)) preparatory_.insert(facts(operand).root);
     }
   });
-  // What is prepared is ready for every other instruction.
+  // All other instructions may read prepared operands, so they run after the preparations.
   first_ = preparatory_.empty() ? 0 : 1;
   for_each_equation(program_.equations, [&](const Equation& equation) {
     const auto index = prepared_operand(equation);
@@ -345,8 +346,8 @@ void Lowering::lower_loop(const Equation& equation) {
   loop_like_ = outer_like;
   append_yields(region, carried, out);
   add(std::move(out), how, how.stage);
-  // A carry that varies over fewer axes than the loop was stored once per instance of the loop. Copies it into a result
-  // that has one instance per position along its own axes.
+  // A carry that varies over fewer axes than the loop was stored once per instance of the loop. It is copied into a
+  // result that has one instance per position along the carry's own axes.
   for (const Copy& copy : narrow) {
     const ValueInfo own = by_instance(out_.type(copy.to), how.stage + 1);
     define(Value{copy.to}, own);

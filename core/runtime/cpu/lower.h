@@ -1,5 +1,5 @@
-// The first half of planning: which work is replicated and which varies, in which instructions it is carried out, on
-// what pieces, and in which stage each runs.
+// The first half of planning: decides which work is replicated and which varies, which instructions and pieces it is
+// divided into, and in which stage each instruction runs.
 #pragma once
 
 #include <set>
@@ -11,38 +11,40 @@
 
 namespace pmaptrain::cpu {
 
-// How a value comes to be. Everything but `varying`, and what is `chunked` over axes, is one value for the whole mesh.
+// How a value is stored. It is one value for the whole mesh unless it is `varying`, or `chunked` with axes.
 enum class Class : std::uint8_t { constant, worker, chunked, varying };
 
 struct ValueInfo {
   Class of = Class::varying;
-  int root = -1;  // the value whose memory this one is (views share their operand's)
-  int stage = 0;  // from which instructions of the same class may read it; barriers stand between stages
-  AxisSet axes;   // one slice for each instance along these
-  int cut = -1;   // of class varying: which cut its instructions run on
-  RowKind kind = RowKind::whole;  // on a cut by rows: what a piece has of it
-  bool by_task = false;   // of class chunked: written by tasks of other shapes than chunks, so in a stage of its own
-  bool complete = false;  // before the step begins
+  int root = -1;  // the value whose memory this one uses; views share the memory of their operand
+  int stage = 0;  // the first stage whose instructions of the same class may read it; a barrier separates stages
+  AxisSet axes;   // axes along which each instance has its own slice
+  int cut = -1;   // class varying: the cut on which its instructions run
+  RowKind kind = RowKind::whole;  // on a cut by rows: which part of it a piece has
+  // Class chunked only: tasks write it in units other than chunks, so readers need a later stage.
+  bool by_task = false;
+  bool complete = false;  // whether it is complete before the step begins
 };
 
-// Instructions refer to values (their roots) where a plan's refer to buffers.
+// In these instructions ids are values (roots); in a plan they are buffers.
 struct Lowered {
   const Program* program = nullptr;
   Facts facts;
   Rows rows;
-  std::vector<ValueInfo> values;   // by value; more than the program's where values had to be copied
-  std::vector<Type> copied_types;  // of those
+  std::vector<ValueInfo> values;   // by value; includes copies that the program does not have
+  std::vector<Type> copied_types;  // types of these copies
   std::vector<Stage> stages;
-  std::int64_t target = 1;       // pieces of a cut, about
+  std::int64_t target = 1;       // approximate number of pieces of a cut
   bool varies_in_parts = false;  // whether some values vary over fewer axes than others
   std::vector<Cut> cuts;
   std::vector<Accumulator> accumulators;
   std::shared_ptr<std::deque<Equation>> sums = std::make_shared<std::deque<Equation>>();  // see Plan
   std::vector<std::pair<int, const Equation*>> constants, coordinates;
-  std::vector<int> outputs;                  // roots, in the program's order
-  std::vector<std::pair<int, int>> updates;  // input root, root of the value that replaces it; copied unless in place
-  std::set<int> exchanged;                   // roots that others than the writing piece read, by instance
-  std::set<int> packed;                      // copied values in the layout of the kernel that reads them
+  std::vector<int> outputs;  // roots, in the program's order
+  // Pairs of roots: an input and the value that replaces it. The value is copied unless it was computed in place.
+  std::vector<std::pair<int, int>> updates;
+  std::set<int> exchanged;  // roots of which a piece reads slices that other pieces write
+  std::set<int> packed;     // copies in the layout of the kernel that reads them
 
   ValueInfo& info(int id) { return values[static_cast<std::size_t>(id)]; }
   const ValueInfo& info(int id) const { return values[static_cast<std::size_t>(id)]; }
@@ -50,18 +52,19 @@ struct Lowered {
     const std::size_t index = static_cast<std::size_t>(id), own = program->types.size();
     return index < own ? program->types[index] : copied_types[index - own];
   }
-  // A value with the type, the instances and the stage of an existing one.
+  // Adds a value with the type, instances and stage of an existing one.
   int add_like(int id);
-  // `like`: a value whose class, instances and elements are those of what the instruction computes.
+  // Adds an instruction to a stage. `like` describes the results of the instruction: their class and axes. `elements`
+  // is the size of the results.
   void add(Instruction instruction, const ValueInfo& like, int stage, std::int64_t elements);
-  // A stage's list for chunks of arrays of so many elements, or for the pieces of a cut.
+  // The list of a stage for chunks of arrays with `elements` elements, or for the pieces of a cut.
   Chunked& chunked(int stage, std::int64_t elements, AxisSet axes);
   std::vector<Instruction>& pieces(int stage, int cut);
-  // The cut into whole instances along `axes`.
+  // The cut into whole instances along `axes`. It is made on the first call.
   int cut_of(AxisSet axes);
 };
 
-// `target`: the pieces to cut into, at most.
+// Cuts work into about `target` pieces.
 Lowered lower(const Program& program, const PlanOptions& options, std::int64_t target);
 
 }  // namespace pmaptrain::cpu

@@ -1,4 +1,4 @@
-// Collectives: which values are added up where, and what is exchanged.
+// Lowering of collectives: where values are added up, and which slices are exchanged.
 #include <algorithm>
 #include <cassert>
 
@@ -9,7 +9,7 @@
 namespace pmaptrain::cpu {
 
 void Lowering::lower_collective(const Equation& equation) {
-  assert(loop_ == nullptr);  // such loops are unrolled
+  assert(loop_ == nullptr);  // loops with collectives were unrolled
   if (equation.op.rules().communication != Communication::exchange) return lower_reduction(equation);
   for (std::size_t i = 0; i < equation.operands.size(); ++i) {
     const Value result = equation.results[i];
@@ -75,7 +75,7 @@ void Lowering::finish_reduction(const Equation& equation, std::size_t i, const H
     const ValueInfo from = info(operand);
     out_.add(ReducePartial{start_of(equation), from.root, half.combine.accumulator}, from, from.stage, 0);
   }
-  // Parts of a sum do not begin where chunks do.
+  // A scattered part is not aligned with chunks.
   const bool whole = is_scattered(equation.op);
   const ValueInfo how = whole ? by_instance(type(result), published) : by_size(type(result), published);
   define(result, how);

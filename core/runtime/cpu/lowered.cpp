@@ -1,4 +1,4 @@
-// What lowering builds: lists of instructions by stage, and cuts.
+// The data structure that lowering fills: instructions by stage, and cuts.
 #include <algorithm>
 
 #include "core/runtime/cpu/lower.h"
@@ -17,7 +17,8 @@ int Lowered::cut_of(AxisSet axes) {
   for (std::size_t i = 0; i < cuts.size(); ++i) {
     if (cuts[i].axes == axes && cuts[i].rows == 0) return static_cast<int>(i);
   }
-  // Neighbouring instances along the innermost axis alone: what a piece reads of fewer axes is one slice, or follows.
+  // A piece has neighbouring instances along the innermost axis only. Then its slices of a value that varies over fewer
+  // axes are one slice, or contiguous.
   const Mesh& mesh = program->mesh;
   int innermost = -1, used = 0;
   for (int axis = 0; axis < static_cast<int>(mesh.axes().size()); ++axis) {

@@ -1,4 +1,4 @@
-// How a program is lowered: the work of lower(), in lower.cpp and lower_collectives.cpp.
+// Lowering of programs: the implementation of lower(), in lower.cpp and lower_collectives.cpp.
 #pragma once
 
 #include <map>
@@ -27,7 +27,7 @@ class Lowering {
 
   // ---- instances, and where pieces may be cut
 
-  // Over which axes a value of this type is stored: of a value that is equal over an axis there is one.
+  // The axes over which a value of this type has separate slices. Replicas share one slice, unless copies are private.
   AxisSet stored(const Type& type) const { return options_.private_copies ? all() : type.varying; }
 
   void cut_by_rows();
@@ -38,24 +38,24 @@ class Lowering {
 
   Class class_of(AxisSet axes, std::int64_t elements) const;
 
-  // There is one copy of a replicated batch input, which no worker writes.
+  // A replicated batch input is stored once, because no worker writes it.
   void define_input(const Input& input);
 
-  // The first stage in which an instruction like `reader` may read the value of a root: what other workers write needs
-  // a barrier in between.
+  // The first stage in which an instruction like `reader` may read a value. Reading what other workers have written
+  // requires a barrier in between.
   int readable(const ValueInfo& read, const ValueInfo& reader) const;
-  // The first in which `equation`, computed like `reader`, may read its operands, by their roots.
+  // The first stage in which `equation`, computed like `reader`, may read its operands, which are given by their roots.
   int first_stage(const Equation& equation, std::span<const int> operands, const ValueInfo& reader) const;
-  // The input whose value this is; null for any other.
+  // The input with this root; null if the root is not an input.
   const Input* input_of(int root) const;
 
-  // The root to read where instructions run on the pieces of `cut` (-1: on none). A sum over rows is complete after a
-  // barrier.
+  // The root that instructions on the pieces of `cut` read for `value`; a cut of -1 stands for instructions on no
+  // pieces. A sum over rows is completed first, which takes a barrier, unless it is read on its own cut.
   int source(Value value, int cut);
 
   int complete(int root);
 
-  // How a value of this type is made in `stage`: instance by instance; or in chunks where it is large.
+  // How a value of this type is computed in `stage`: instance by instance, or in chunks if it is large.
   ValueInfo by_instance(const Type& type, int stage);
   ValueInfo by_size(const Type& type, int stage);
   ValueInfo made(Class of, const Type& type, int stage);
@@ -67,15 +67,15 @@ class Lowering {
 
   // ---- equations
 
-  // Appends to the loop at hand, or to a stage.
+  // Appends an instruction to the body of the current loop, if there is one, else to a stage.
   void add(Instruction instruction, const ValueInfo& like, int stage, std::int64_t elements = 0);
 
   void lower_equation(const Equation& equation);
 
-  // A view has its operand's memory.
+  // Makes the result of a view an alias of its operand. Returns false if the equation is not a view.
   bool try_make_alias(const Equation& equation);
 
-  // What needs no operand is computed once, when the plan is loaded.
+  // An equation without operands is computed once, when the plan is loaded. Returns false for other equations.
   bool try_make_constant(const Equation& equation);
 
   void lower_local(const Equation& equation);
@@ -84,18 +84,18 @@ class Lowering {
 
   // ---- operands in the layout of the kernels that read them
 
-  // The operand that this op's kernel would rather have in a layout of its own: a parameter or its cast, which stay the
-  // same for all pieces, microbatches and devices.
+  // The index of the operand that should be packed for the op's kernel. It is a parameter or the cast of one, so the
+  // packed copy serves all pieces, microbatches and devices.
   std::optional<std::size_t> prepared_operand(const Equation& equation);
 
-  // Whether this is a parameter of which every device has the same value.
+  // Whether this root is a parameter that is equal on all devices.
   bool is_parameter(int root) const;
 
-  // Finds what runs before all pieces, so that these need not meet in their midst: parameters in another element type
-  // or layout. Sets `first_`.
+  // Finds the casts and packings of parameters that run before all pieces, so that pieces need no barrier in between.
+  // Sets `first_`.
   void plan_preparations();
 
-  // The stage in which what has this root is packed.
+  // The stage in which the parameter or cast with this root is packed.
   int preparation_stage(int root) const { return preparatory_.contains(root) ? 1 : 0; }
 
   void prepare_operands(Kernel& kernel);
@@ -104,71 +104,74 @@ class Lowering {
 
   void lower_collective(const Equation& equation);
 
-  // One operand of a reduction.
+  // The state of one operand of a reduction.
   struct Half {
     ReduceCombine combine;
     bool of_rows = false;   // the addends are sums over rows
-    bool in_parts = false;  // nothing is left to combine
+    bool in_parts = false;  // tasks compute the whole sum (Parts), so there is nothing left to combine
   };
 
-  // Whether the slices of a value are added up piece by piece: where they are computed, and the sum over all devices is
-  // wanted. With private copies the order is the same.
+  // Whether each piece adds up the slices of its own instances first. This requires that the pieces compute the value
+  // and that the result is the sum over all devices. The order of the sum is the same with private copies.
   bool starts_on_instances(const Equation& equation, const ValueInfo& operand, const Type& of) const;
 
-  // The sum whose first half a reduction's pieces carry out: the reduction itself; of psum_scatter, a psum.
+  // The equation that the first half of a reduction carries out: the reduction itself, or a psum in place of
+  // psum_scatter.
   const Equation* start_of(const Equation& equation);
 
-  // Pieces have their addends, in accumulators or as they are; after a barrier these are combined in order.
+  // Lowers a reduction in two halves. Pieces first leave their addends in accumulators, or as slices of the operand.
+  // After a barrier these are combined in order.
   void lower_reduction(const Equation& equation);
 
   void finish_reduction(const Equation& equation, std::size_t i, const Half& half, int published);
 
-  // Whether an instruction's results are sums over rows that only the reduction at hand reads.
+  // Whether an instruction's results are sums over rows that only the current reduction reads.
   bool sums_rows_for(const Instruction& instruction) const;
 
-  // Calls f with the instructions of each stage on the cut by rows.
+  // Calls f with each list of instructions that runs on the cut by rows.
   template <class F>
   void for_each_list_on_rows(F&& f);
 
-  // These are written straight into the piece's accumulators.
+  // Lets the instructions for which sums_rows_for() holds write directly into their piece's accumulators.
   void sum_rows_of_pieces(const std::vector<Half>& halves);
 
-  // For a sum so large that its accumulators would move more memory than the rows that it adds. It has no accumulators:
-  // all rows are kept, and after the barrier tasks add them, each for one part of the result.
+  // Handles sums that are so large that their accumulators would move more memory than the rows they add. These get no
+  // accumulators: all rows are kept, and after the barrier tasks add them up, each for one part of the result.
   void sum_rows_in_parts(const Equation& psum, std::vector<Half>& halves, int published);
 
-  // Bytes that the pieces' sums would write, all of which the combination would read again, against those of the rows.
-  // Parts of fewer rows would leave the product's inner loops short.
+  // Compares the bytes of all pieces' accumulators with the bytes of the rows. A result with few rows is not divided
+  // into parts, which would be too small for efficient products.
   bool is_better_in_parts(const Equation& equation) const;
 
-  // One sum for all; with private copies, each device then copies it.
+  // Emits one sum for the whole mesh. With private copies, each device then copies it.
   void lower_parts(const Equation& psum, std::vector<Half>& halves, int published, Kernel kernel);
 
   // ---- loops
 
-  // A loop varies when anything that goes into it does; then all its carries must.
+  // Lowers a loop. If any of its inputs varies, all of its carries must vary.
   void lower_loop(const Equation& equation);
 
-  // After the body, what it yields becomes the carries. A yield that is itself a carry is copied aside first, so that
-  // carries may change places.
+  // Appends copies of the yielded values to the carries at the end of the body. A yield that is itself a carry is first
+  // copied to a temporary, so that carries can be swapped.
   void append_yields(const Region& region, const std::vector<int>& carries, Loop& loop);
 
   [[noreturn]] void refuse_mixed_carries(const Equation& equation, Value carry) const;
 
-  // An output that is an input which this step replaces is copied before it changes.
+  // Lowers outputs. If an output is an input that this step replaces, the old value is copied first.
   void lower_outputs();
 
   const Program& program_;
   const PlanOptions options_;
   Lowered out_;
-  std::vector<const Input*> inputs_;                     // by value
-  int rows_cut_ = -1;                                    // the cut by rows, where there is one
-  std::map<int, int> completed_;                         // sums over rows that other work reads, by their addends
-  std::unordered_map<int, std::size_t> operand_number_;  // of the reduction at hand, by value: the first such operand
-  std::set<int> summed_;                                 // values that exist only as pieces' sums
-  std::shared_ptr<const Origin> origin_;                 // of the equation at hand
-  std::set<int> preparatory_;                            // roots of casts of parameters that run before all pieces
-  int first_ = 0;                                        // the stage before which only preparations run
+  std::vector<const Input*> inputs_;  // by value
+  int rows_cut_ = -1;                 // the cut by rows; -1 if there is none
+  std::map<int, int> completed_;      // completed sums over rows, by the root of their addends
+  // For the current reduction: the first operand number of each value.
+  std::unordered_map<int, std::size_t> operand_number_;
+  std::set<int> summed_;                  // values that exist only as accumulators of pieces
+  std::shared_ptr<const Origin> origin_;  // origin of the current equation
+  std::set<int> preparatory_;             // roots of casts of parameters that run before all pieces
+  int first_ = 0;  // all other instructions run from this stage on; earlier stages only prepare operands
   std::vector<Instruction>* loop_ = nullptr;
   ValueInfo loop_like_;
 };

@@ -11,7 +11,7 @@
 namespace pmaptrain::cpu {
 namespace {
 
-// Small pools come from the heap; a large one begins a page of its own.
+// Small pools come from the heap; larger pools are aligned to pages.
 constexpr std::size_t page = 4096;
 
 std::size_t allocated_size(std::size_t bytes) {

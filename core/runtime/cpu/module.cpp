@@ -22,7 +22,7 @@
 namespace pmaptrain::cpu {
 namespace {
 
-// The plans of a module's entries and the memory that they need but for kernels' scratch.
+// The plans of a module's entries, and the memory that they need without scratch memory of kernels.
 struct Plans {
   std::vector<Plan> entries;
   SharedInputs inputs;
@@ -37,7 +37,8 @@ PoolSizes larger(const PoolSizes& a, const PoolSizes& b) {
 
 enum class Packing { settled, open };
 
-// Steps that are shorter than a barrier have one worker; of an ensemble, each member's.
+// The default number of workers is one if steps are shorter than a barrier. In an ensemble, that is one for each
+// member.
 int workers_of(const std::vector<Plan>& plans, std::int64_t members, const CpuBackendOptions& options) {
   if (options.workers) return std::max(1, *options.workers);
   const double cores = std::max(1.0, std::floor(allowed_cores()));
@@ -48,9 +49,9 @@ int workers_of(const std::vector<Plan>& plans, std::int64_t members, const CpuBa
   return static_cast<int>(workers);
 }
 
-// Whether a worker carries out whole steps of a member. It passes no barrier then, but there is transient memory for
-// each worker, and some workers may have a member more to carry out than others: so where steps are shorter than a
-// barrier, and where members are not large and divide among the workers.
+// Whether one worker runs whole steps of a member. It then passes no barriers. But each worker needs its own transient
+// memory, and some workers may have one member more to run. So this is done if steps are shorter than a barrier, or if
+// members are small and divide almost evenly among the workers.
 bool steps_are_of_one_worker(const std::vector<Plan>& plans, const MemorySizes& sizes) {
   constexpr std::size_t most_transient = std::size_t{64} << 20;
   if (sizes.members == 1 || sizes.workers == 1) return false;
@@ -61,7 +62,7 @@ bool steps_are_of_one_worker(const std::vector<Plan>& plans, const MemorySizes& 
          sum_of(pass.shared, pass.devices, pass.worker, pass.arena, pass.accumulators, sizes.packed) <= most_transient;
 }
 
-// To settle the packing, libraries are asked for their layouts, which takes time.
+// Packing::settled asks the libraries for their layouts, which takes time.
 Plans make_plans(const Source& source, const CpuBackendOptions& options, Packing packing = Packing::settled) {
   Plans plans;
   const PlanOptions how{source.private_copies, options.pieces};
@@ -76,7 +77,7 @@ Plans make_plans(const Source& source, const CpuBackendOptions& options, Packing
     plans.sizes.slot.push_back(plan.persistent.batch);
     plans.sizes.batch.push_back(product_of(plan.persistent.batch, static_cast<std::size_t>(batches)));
     plans.sizes.batch_by_member.push_back(entry.batch_by_member);
-    // Persistent memory of one entry follows that of the one before.
+    // The persistent memory of an entry follows the memory of the previous entry.
     inputs.sizes = plan.persistent;
     inputs.sizes.batch = 0;
     plans.sizes.transient = larger(plans.sizes.transient, plan.transient);
@@ -93,12 +94,13 @@ Plans make_plans(const Source& source, const CpuBackendOptions& options, Packing
 struct CpuModule::Impl {
   struct EntryState {
     Plan plan;
-    std::vector<std::unique_ptr<Bound>> bound;  // this and what follows: by worker
+    std::vector<std::unique_ptr<BoundPlan>> bound;  // by worker, as are the following members
     std::vector<std::unique_ptr<Worker>> workers;
     std::unique_ptr<Claims> claims;
     int last_slot = 0;
-    std::int64_t runs = 0;                            // so far, of one member each
-    std::map<const Instruction*, std::int32_t> rows;  // of the instructions in reports; for traces, once it is needed
+    std::int64_t runs = 0;  // number of runs so far; each is one step of one member
+    // Row of each instruction in reports; filled when a trace first needs it.
+    std::map<const Instruction*, std::int32_t> rows;
   };
 
   Impl(const Source& source, const CpuBackendOptions& options) : Impl(make_plans(source, options), options) {}
@@ -116,7 +118,7 @@ struct CpuModule::Impl {
     try {
       team.run([&](int w) {
         for (EntryState& entry : entries) {
-          entry.bound[static_cast<std::size_t>(w)] = std::make_unique<Bound>(entry.plan, kernels);
+          entry.bound[static_cast<std::size_t>(w)] = std::make_unique<BoundPlan>(entry.plan, kernels);
         }
       });
     } catch (const std::bad_alloc&) {
@@ -129,7 +131,7 @@ struct CpuModule::Impl {
     for (std::size_t e = 0; e < entries.size(); ++e) {
       EntryState& entry = entries[e];
       for (int w = 0; w < team.count(); ++w) {
-        Bound& bound = *entry.bound[static_cast<std::size_t>(w)];
+        BoundPlan& bound = *entry.bound[static_cast<std::size_t>(w)];
         const int sharing = by_member ? 1 : team.count();
         entry.workers.push_back(std::make_unique<Worker>(bound, *memory, e, w, sharing, plans.sizes.members));
       }
@@ -164,8 +166,8 @@ struct CpuModule::Impl {
     }
   }
 
-  // Calls f(worker number, origin) for every step of every member on every worker that shares it, with a barrier after
-  // it where the plan has one.
+  // Calls f(worker number, origin) for every step of every member on all workers. After a step, the workers meet at a
+  // barrier if the plan requires it.
   template <class F>
   void run(std::size_t e, int slot, std::int64_t steps, std::span<const std::int64_t> members, F&& f) {
     EntryState& entry = entries[e];
@@ -176,7 +178,7 @@ struct CpuModule::Impl {
       std::int64_t number = entry.runs;
       for (std::int64_t i = 0; i < steps; ++i) {
         for (std::int64_t member : members) {
-          // A worker that is alone needs no second set of accumulators.
+          // A single worker needs only one set of accumulators.
           const int parity = team.count() > 1 ? static_cast<int>(number & 1) : 0;
           f(static_cast<std::size_t>(w), StepOrigin{static_cast<std::uint32_t>(++number), parity, slot, member});
           if (meet) team.barrier().arrive_and_wait();
@@ -186,7 +188,7 @@ struct CpuModule::Impl {
     entry.runs += steps * static_cast<std::int64_t>(members.size());
   }
 
-  // Each worker takes the next member and carries out its steps.
+  // Each worker repeatedly takes the next member and runs all of its steps.
   template <class F>
   void run_by_member(int slot, std::int64_t steps, std::span<const std::int64_t> members, F&& f) {
     next_member.store(0, std::memory_order_relaxed);
@@ -199,7 +201,7 @@ struct CpuModule::Impl {
     });
   }
 
-  // Runs f, whose exception is kept for wait().
+  // Runs f and stores its exception for wait().
   template <class F>
   Ticket carry_out(F&& f) noexcept {
     ++tickets;
@@ -221,7 +223,7 @@ struct CpuModule::Impl {
   std::atomic<std::size_t> next_member{0};
   Team team;
   std::int64_t tickets = 0;
-  std::int64_t failed = 0;  // the first ticket whose work did
+  std::int64_t failed = 0;  // the first ticket whose work failed
   std::exception_ptr failure;
 };
 
@@ -362,7 +364,7 @@ std::int64_t CpuBackend::barriers_per_step(const Source& source, std::size_t ent
 Needs CpuBackend::needs(const Source& source) const {
   Plans plans = make_plans(source, options_);
   MemorySizes& sizes = plans.sizes;
-  // A kernel says how much scratch memory it needs once it is made, and is not needed any more then.
+  // A kernel states its scratch memory once it is created. For this measurement it is then destroyed.
   Kernels kernels{options_.kernels, [&](const Op& op, const CpuRequest& request) -> std::unique_ptr<CpuKernel> {
                     const auto kernel = options_.make_kernel ? options_.make_kernel(op, request)
                                                              : make_cpu_kernel(op, request, options_.kernels);
@@ -371,7 +373,7 @@ Needs CpuBackend::needs(const Source& source) const {
                   }};
   std::size_t commands = 0;
   for (const Plan& plan : plans.entries) {
-    const Bound bound(plan, kernels);
+    const BoundPlan bound(plan, kernels);
     sizes.scratch = std::max(sizes.scratch, bound.scratch_bytes());
     commands = sum_of(commands, bound.command_bytes());
   }
@@ -396,7 +398,7 @@ Needs CpuBackend::needs(const Source& source) const {
   const std::size_t total = sum_of(sizes.total(), product_of(workers, commands));
   const std::size_t named = needs.total();
   needs.temporaries = total > named ? total - named : 0;
-  // The plan, the model and the config grow with the program: together they take about as much again.
+  // The plan, the model and the config grow with the program; together they take about as much memory as it does.
   for (const Entry& entry : source.entries) needs.programs = sum_of(needs.programs, 2 * bytes_of(*entry.program));
   const auto pool = [&](std::string name, std::size_t bytes, std::size_t copies, std::string meaning) {
     if (bytes > 0) needs.pools.push_back({std::move(name), bytes, copies, std::move(meaning)});

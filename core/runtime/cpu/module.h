@@ -1,4 +1,4 @@
-// The backend "cpu": logical devices carried by CPU threads.
+// The backend "cpu": runs logical devices on CPU threads.
 #pragma once
 
 #include <functional>
@@ -13,17 +13,17 @@
 namespace pmaptrain::cpu {
 
 struct CpuBackendOptions {
-  // Threads. None: the cores that affinity and cgroups allow, at most one per piece; one for programs whose steps are
-  // shorter than a barrier.
+  // The number of threads. By default, the cores that CPU affinity and cgroups allow, at most one per piece; one thread
+  // for programs whose steps are shorter than a barrier.
   std::optional<int> workers = {};
   KernelChoice kernels = KernelChoice::best;
-  // What makes a kernel, in place of make_cpu_kernel; called on the thread of the worker that will run it.
+  // Creates a kernel in place of make_cpu_kernel. Called on the thread of the worker that will run the kernel.
   std::function<std::unique_ptr<CpuKernel>(const Op& op, const CpuRequest& request)> make_kernel = {};
   std::int64_t pieces = 0;  // see PlanOptions
 };
 
-// Memory, kernels and threads for the programs of a source. The bits of every result are the same for any number of
-// workers. submit(), write() and read() are carried out at once, by the calling thread and the others.
+// Owns the memory, kernels and threads for the programs of a source. Results do not depend on the number of workers.
+// submit(), write() and read() are synchronous: the calling thread and the others do the work before the call returns.
 class CpuModule final : public Module {
  public:
   CpuModule(Source source, const CpuBackendOptions& options);
@@ -45,9 +45,9 @@ class CpuModule final : public Module {
 
   const Plan& plan(std::size_t entry) const;
   int workers() const;
-  // How often all workers have met within steps, modulo 2^32.
+  // How often all workers have met at a barrier during steps, modulo 2^32.
   std::uint32_t barriers() const;
-  // What libraries are asked for: the op, shapes and name of each kernel of an entry, a line each.
+  // The op, shapes and name of each kernel of an entry, one per line.
   std::string kernel_shapes(std::size_t entry) const;
 
  private:

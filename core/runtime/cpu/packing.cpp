@@ -1,4 +1,4 @@
-// Operands in the layouts of the kernels that read them.
+// Packs operands into the layouts that kernels prefer.
 #include <algorithm>
 #include <set>
 #include <string>
@@ -9,8 +9,8 @@
 namespace pmaptrain::cpu {
 namespace {
 
-// The bytes of an operand in the layout that the kernels of all pieces want; none where they want it as it is, or
-// disagree.
+// The bytes of an operand in the layout that the kernels of all pieces prefer. Empty if they need no other layout or if
+// they disagree.
 std::size_t packed_bytes(const Plan& plan, const Reading& reader, KernelChoice choice) {
   std::string layout;
   std::size_t bytes = 0;

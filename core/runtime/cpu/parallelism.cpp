@@ -11,7 +11,7 @@ namespace {
 
 class Walk {
  public:
-  Walk(const Plan& plan, const Bound& bound) : plan_(plan) {
+  Walk(const Plan& plan, const BoundPlan& bound) : plan_(plan) {
     const PlanReport report = report_of(plan, bound);
     for (std::size_t i = 0; i < report.rows.size(); ++i) {
       work_[report.instructions[i]] = report.rows[i].flops + report.rows[i].bytes;
@@ -37,7 +37,7 @@ class Walk {
     return work;
   }
 
-  // A task for each extent has its share of the work of all.
+  // Divides `work` among the tasks in proportion to the sizes of their extents.
   void add(double work, const std::vector<Extent>& tasks) {
     std::int64_t all = 0;
     for (const Extent& task : tasks) all += task.count;
@@ -50,13 +50,13 @@ class Walk {
   }
 
   const Plan& plan_;
-  std::map<const Instruction*, double> work_;  // of all pieces, chunks, parts and iterations
+  std::map<const Instruction*, double> work_;  // by instruction: the work over all pieces, chunks, parts and iterations
   StageReport out_;
 };
 
 }  // namespace
 
-std::vector<StageReport> parallelism_of(const Plan& plan, const Bound& bound) {
+std::vector<StageReport> parallelism_of(const Plan& plan, const BoundPlan& bound) {
   Walk walk(plan, bound);
   std::vector<StageReport> stages;
   for (const Stage& stage : plan.stages) stages.push_back(walk.run(stage));

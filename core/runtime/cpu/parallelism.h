@@ -8,7 +8,7 @@
 
 namespace pmaptrain::cpu {
 
-// In the units of report_of: floating operations and bytes.
-std::vector<StageReport> parallelism_of(const Plan& plan, const Bound& bound);
+// Work is measured as in report_of: floating-point operations plus bytes.
+std::vector<StageReport> parallelism_of(const Plan& plan, const BoundPlan& bound);
 
 }  // namespace pmaptrain::cpu

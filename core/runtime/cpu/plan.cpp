@@ -1,4 +1,4 @@
-// The second half of planning: where values live.
+// The second half of planning: allocates memory for values.
 #include "core/runtime/cpu/plan.h"
 
 #include <algorithm>
@@ -64,17 +64,17 @@ class Planner {
   int buffer_of(int root) const { return buffer_of_[static_cast<std::size_t>(root)]; }
   void set_buffer(int root, int buffer) { buffer_of_[static_cast<std::size_t>(root)] = buffer; }
 
-  // ---- updates: each replaces its input's value, in place where nothing reads the old one later
+  // ---- updates: the new value of an input is computed in place if no later instruction reads the old value
 
-  // Adds copies, in stages of their own at the end, for the updates that cannot be done in place. Returns whether it
-  // added any.
+  // Adds copies, in stages of their own at the end, for updates that cannot be done in place. Returns whether it added
+  // any.
   bool add_update_copies() {
-    std::vector<std::pair<int, int>> copies;  // what replaces, and the input
-    std::set<int> handed_on;                  // what some input becomes
+    std::vector<std::pair<int, int>> copies;  // new value and input
+    std::set<int> handed_on;                  // the new values of all inputs
     for (const auto& [input, next] : lowered_.updates) handed_on.insert(next);
     for (const auto& [input, next] : lowered_.updates) {
       if (input == next) continue;
-      // Another input takes this one's old value after the step: it must still be there.
+      // If this input becomes the new value of another one, its old value is needed until the end of the step.
       if (!handed_on.contains(input) && can_update_in_place(input, next)) {
         in_place_[next] = input;
       } else {
@@ -84,8 +84,8 @@ class Planner {
     if (copies.empty()) return false;
     std::set<int> inputs;
     for (const auto& [input, next] : lowered_.updates) inputs.insert(input);
-    // Two inputs that change places are read before either is written: what an update takes from an input goes
-    // through a copy.
+    // If inputs swap their values, all are read before any is written: a new value that is itself an input is first
+    // copied to a temporary.
     const bool aside =
         std::any_of(copies.begin(), copies.end(), [&](auto& copy) { return inputs.contains(copy.first); });
     const auto first = static_cast<int>(lowered_.stages.size()), replace = first + (aside ? 1 : 0);
@@ -152,12 +152,13 @@ class Planner {
     return info(value.root).axes.empty() ? Pool::piece : Pool::arena;
   }
 
-  // Values whose memory is found while walking the instructions: the arena's, and shared temporaries.
+  // Whether the memory is allocated while walking the instructions, so that it can be reused: the arena, and shared
+  // temporaries.
   bool reused(const Lifetime& value) const {
     const Pool pool = pool_of(value.root);
     if (pool == Pool::arena || pool == Pool::piece) return true;
     if (pool != Pool::shared || is_kept(value.root)) return false;
-    // What nothing reads would be free again in the very stage in which its parts are written.
+    // A value without readers would be released in the same stage in which tasks write its parts.
     if (info(value.root).by_task && value.reads.empty()) return false;
     return std::all_of(value.reads.begin(), value.reads.end(),
                        [](const Access& read) { return read.reader == Reader::chunk; });
@@ -188,7 +189,7 @@ class Planner {
       buffer.layout = Layout::packed;
       buffer.offset = packed_++;
     } else {
-      // Outputs are read between steps; what is computed when the plan is loaded must stay as well.
+      // Outputs are read between steps. Constants are computed when the plan is loaded, so they must be kept as well.
       buffer.persistent = outlives_.contains(root) || buffer.pool == Pool::constant;
       give_place(buffer, mesh(), buffer.persistent ? plan_.persistent : plan_.transient);
     }
@@ -215,7 +216,7 @@ class Planner {
     for (const auto& [next, input] : in_place_) set_buffer(next, buffer_of(input));
   }
 
-  // ---- the arena and shared temporaries, in the order of the instructions
+  // ---- the arena and shared temporaries, in instruction order
 
   std::size_t arena_bytes(int root) const {
     if (pool_of(root) != Pool::arena) return bytes(type(root));
@@ -225,8 +226,8 @@ class Planner {
     return product_of(bytes(type(root)) / static_cast<std::size_t>(type(root).shape.front()), most);
   }
 
-  // Of the columns of its first operand that the widest part reads: a worker gathers them in its arena, where nothing
-  // lies while there is no piece at hand.
+  // The bytes of the columns of the first operand that the widest part reads. A worker gathers these in its arena,
+  // which is free while it has no piece.
   std::size_t bytes_to_gather() const {
     std::size_t most = 0;
     for (const Stage& stage : lowered_.stages) {
@@ -273,8 +274,8 @@ class Planner {
     assert(position_ == lifetimes_.end.at(&instruction));
   }
 
-  // What an elementwise op yields may be written straight into its carry, where nothing reads the old one afterwards:
-  // so a gradient accumulates in place.
+  // Lets an elementwise op write its result directly into the carry that it is yielded to, if nothing reads the old
+  // value afterwards. So gradients accumulate in place.
   void carry_in_place(const Instruction& instruction, const Loop& loop, int begin) {
     const int end = lifetimes_.end.at(&instruction);
     std::set<int> taken;
@@ -294,7 +295,7 @@ class Planner {
     }
   }
 
-  // An elementwise result may have the memory of an operand that nothing reads afterwards.
+  // Gives an elementwise result the memory of an operand that is not read afterwards. Returns whether there was one.
   bool take_over(const Kernel& kernel, int result, int position) {
     for (int operand : kernel.operands) {
       const auto live = live_.find(operand);
@@ -315,8 +316,8 @@ class Planner {
   void allocate(int root) {
     if (buffer_of(root) >= 0) return;
     if (pool_of(root) == Pool::shared) {
-      // Only a temporary of as many elements is cut into the same chunks, so that no worker writes what another still
-      // reads; tasks are cut elsewhere.
+      // A temporary may only reuse the memory of one with equally many elements. Both are cut into the same chunks, so
+      // a worker does not overwrite elements that another worker still reads. Tasks divide values differently.
       auto& free = free_shared_[shape_of_chunks(root)];
       std::size_t offset = plan_.transient.shared;
       if (free.empty() || info(root).by_task) {
@@ -344,7 +345,7 @@ class Planner {
     release_if(position, [](Pool pool) { return pool == Pool::shared; });
   }
 
-  // In the order of roots, in which memory is taken again.
+  // Releases in the order of roots, so that the reuse of memory is deterministic.
   template <class Predicate>
   void release_if(int position, Predicate&& predicate) {
     std::vector<int> ended;
@@ -397,8 +398,8 @@ class Planner {
     for (int root : lowered_.outputs) plan_.outputs.push_back(buffer_of(root));
   }
 
-  // Whether workers must have finished the last stage before the next step's first begins. Any worker may run a task of
-  // the next step, and overwrite what a task, or another worker for itself, still reads in this one.
+  // Whether workers must meet between the last stage and the next step. Without a barrier, a worker could run a task of
+  // the next step and overwrite memory that other workers still read in this one.
   bool last_stage_shares() const { return plan_.stages.back().has_tasks() || reads_shared(plan_.stages.back().once); }
 
   bool reads_shared(const std::vector<Instruction>& instructions) const {
@@ -443,16 +444,16 @@ class Planner {
   Plan plan_;
   Lowered lowered_;
   Lifetimes lifetimes_;
-  std::map<int, int> in_place_;  // the value that replaces, to the input that it replaces
-  std::set<int> outlives_;       // roots that stay after a run
+  std::map<int, int> in_place_;  // from the new value to the input
+  std::set<int> outlives_;       // roots that are kept after a run
   std::size_t packed_ = 0;
-  std::vector<Pool> pools_;     // this and what follows: by root
-  std::vector<bool> kept_;      // through the step
+  std::vector<Pool> pools_;     // by root, as are the two following members
+  std::vector<bool> kept_;      // whether it is kept through the step
   std::vector<int> buffer_of_;  // -1: none yet
   Arena arena_{alignment};
-  int position_ = 0;                    // of the instruction that is being placed, as in lifetimes
-  std::map<int, std::size_t> live_;     // reused memory that is taken: root to offset
-  std::set<std::pair<int, int>> ends_;  // position of the last read, and root, of the same
+  int position_ = 0;                    // position, as in lifetimes, of the instruction that is being placed
+  std::map<int, std::size_t> live_;     // reusable memory in use: root to offset
+  std::set<std::pair<int, int>> ends_;  // position of the last read and root, for each entry of `live_`
   std::map<ChunkShape, std::vector<std::size_t>> free_shared_;
 };
 

@@ -123,7 +123,7 @@ class Printer {
     for (const Copy& copy : i.before) text += fmt::format("\n{}  first {}", indent, line(copy, indent));
     Printer inner(plan_);
     inner.print(i.body, indent + "  ");
-    if (!inner.text_.empty()) inner.text_.pop_back();  // the caller ends the line
+    if (!inner.text_.empty()) inner.text_.pop_back();  // the caller adds the line break
     return text + "\n" + inner.text_;
   }
 

@@ -1,4 +1,4 @@
-// Places in pools, and the inputs that several plans share.
+// Allocation in pools, and inputs that several plans share.
 #include <cassert>
 
 #include "core/base/saturate.h"

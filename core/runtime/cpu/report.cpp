@@ -12,10 +12,10 @@ namespace {
 
 using pmaptrain::to_string;
 
-// The kernels behind each instruction, of every shape that it is bound for.
+// Finds the kernels that implement each instruction, for every shape that it is bound with.
 class KernelsOf {
  public:
-  explicit KernelsOf(const Bound& bound) {
+  explicit KernelsOf(const BoundPlan& bound) {
     for (const BoundStage& stage : bound.stages()) {
       collect(stage.once.commands, 1);
       std::map<const CommandList*, double> runs;
@@ -24,10 +24,10 @@ class KernelsOf {
     }
   }
 
-  // In one step, apart from loops.
+  // Totals of one step, not counting iterations of loops.
   struct Found {
     const CpuKernel* kernel = nullptr;
-    std::map<std::string, double> layout_bytes;  // by what changes its layout
+    std::map<std::string, double> layout_bytes;  // by the name of the array whose layout changes
   };
   std::map<const Instruction*, Found> found;
 
@@ -49,7 +49,7 @@ class KernelsOf {
 
 class Reporter {
  public:
-  Reporter(const Plan& plan, const Bound& bound) : plan_(plan), kernels_(bound) {}
+  Reporter(const Plan& plan, const BoundPlan& bound) : plan_(plan), kernels_(bound) {}
 
   PlanReport run() {
     for (std::size_t number = 0; number < plan_.stages.size(); ++number) {
@@ -76,7 +76,7 @@ class Reporter {
     return fmt::format("each of {} pieces of up to {}", cut.pieces.size(), what);
   }
 
-  // `times`: how often loops repeat it.
+  // Adds rows for instructions. `times` is the number of iterations of the loops around them.
   void add(const std::vector<Instruction>& instructions, const std::string& part, int depth, double times) {
     for (const Instruction& instruction : instructions) {
       InstructionReport row;
@@ -103,7 +103,7 @@ class Reporter {
     }
   }
 
-  // ---- over all devices, in one iteration
+  // ---- costs over all devices, in one iteration
 
   const Buffer& buffer(int index) const { return plan_.buffers[static_cast<std::size_t>(index)]; }
   double slices_of(const Buffer& b) const { return static_cast<double>(plan_.program->mesh.group_size(b.axes)); }
@@ -165,7 +165,7 @@ class Reporter {
   double pieces_of(const Accumulator& sums) const {
     return static_cast<double>(plan_.cuts[static_cast<std::size_t>(sums.cut)].pieces.size());
   }
-  // Each iteration copies its slices, which are all of the operands in the end.
+  // Over all iterations, the slices together cover the operands once.
   Cost describe(const Loop& i, InstructionReport& row) const {
     row.name = "loop";
     row.implementation = fmt::format("{} times, slices of {}", i.iterations,
@@ -184,6 +184,6 @@ class Reporter {
 
 }  // namespace
 
-PlanReport report_of(const Plan& plan, const Bound& bound) { return Reporter(plan, bound).run(); }
+PlanReport report_of(const Plan& plan, const BoundPlan& bound) { return Reporter(plan, bound).run(); }
 
 }  // namespace pmaptrain::cpu

@@ -1,4 +1,4 @@
-// What the instructions of a plan are carried out by, and what they cost.
+// Reports which kernels implement the instructions of a plan, and their costs.
 #pragma once
 
 #include <map>
@@ -9,11 +9,11 @@
 
 namespace pmaptrain::cpu {
 
-// A row for each instruction of the plan, loops before what they repeat; the instructions themselves in the same order.
+// One row for each instruction of the plan, and the instructions in the same order. A loop comes before its body.
 struct PlanReport {
   std::vector<InstructionReport> rows;
   std::vector<const Instruction*> instructions;
 };
-PlanReport report_of(const Plan& plan, const Bound& bound);
+PlanReport report_of(const Plan& plan, const BoundPlan& bound);
 
 }  // namespace pmaptrain::cpu

@@ -16,7 +16,7 @@ Team::Team(int count)
     const BlockSignals blocked;
     for (int w = 1; w < count; ++w) threads_.emplace_back([this, w] { serve(w); });
   } catch (const std::system_error& error) {
-    const std::size_t failed = threads_.size() + 2;  // the first is the caller's own
+    const std::size_t failed = threads_.size() + 2;  // number of the failed thread, counted with the caller's own
     give_up();
     fail_resource("thread " + std::to_string(failed) + " of " + std::to_string(count) +
                       " could not be started: " + error.code().message(),

@@ -1,4 +1,4 @@
-// A fixed number of threads that carry out one function together, and the failures of any of them.
+// A fixed number of threads that run a function together.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,18 @@ namespace pmaptrain::cpu {
 
 class Team {
  public:
-  // The calling thread is worker 0 while run() lasts. Throws Error (resource) when a thread cannot be started.
+  // The caller of run() acts as worker 0. Throws Error (resource) if a thread cannot be started.
   explicit Team(int count);
   ~Team();
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
 
   int count() const { return count_; }
-  // Among the workers, while they run.
+  // The barrier for the workers to use inside run().
   Barrier& barrier() { return barrier_; }
 
-  // Calls f(worker) on every worker; returns when all have finished. The first exception of any is thrown, here and in
-  // every later call: the others, waiting for it at the barrier, have then given up. Allocates nothing.
+  // Calls f(worker) on every worker and returns when all have finished. If a worker throws, workers that wait at the
+  // barrier are released, and the first exception is thrown here and by every later call. Allocates nothing.
   template <class F>
   void run(F&& f) {
     start({[](void* context, int worker) { (*static_cast<std::remove_reference_t<F>*>(context))(worker); }, &f});
@@ -40,13 +40,13 @@ class Team {
   void serve(int worker) noexcept;
   void carry_out(int worker) noexcept;
   void rethrow();
-  void give_up();  // ends the threads where not all could be started
+  void give_up();  // ends the threads if not all could be started
 
   const int count_;
   Barrier barrier_;
-  Barrier host_;  // between the caller and the workers, twice a run
+  Barrier host_;  // between the caller and the workers; each run passes it twice
   std::vector<std::thread> threads_;
-  Job job_;  // none: end
+  Job job_;  // an empty job ends the threads
   std::mutex failure_mutex_;
   std::exception_ptr failure_;
 };

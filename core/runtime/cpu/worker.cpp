@@ -7,7 +7,7 @@
 namespace pmaptrain::cpu {
 namespace {
 
-// What two readings of the clock are apart with nothing between them.
+// The time that reading the clock takes: the smallest difference of two successive readings.
 double clock_seconds() {
   static const double seconds = [] {
     double least = 1;
@@ -20,7 +20,8 @@ double clock_seconds() {
   return seconds;
 }
 
-// Runs the commands, and calls ran(instruction, begin, end) after each; of a loop also for what its body does.
+// Runs the commands and calls ran(instruction, begin, end) after each. For a loop, also calls it for commands of the
+// body.
 template <class Ran>
 void run_timed(std::vector<Command>& commands, CommandList& list, std::byte* scratch, const Ran& ran) {
   const auto timed = [&](const Command& command, const auto& f) {
@@ -54,7 +55,7 @@ Claims::Claims(const std::vector<BoundStage>& stages) {
   }
 }
 
-Worker::Worker(Bound& bound, const Memory& memory, std::size_t entry, int index, int workers, std::int64_t members)
+Worker::Worker(BoundPlan& bound, const Memory& memory, std::size_t entry, int index, int workers, std::int64_t members)
     : bound_(bound),
       memory_(memory),
       entry_(entry),
@@ -65,7 +66,8 @@ Worker::Worker(Bound& bound, const Memory& memory, std::size_t entry, int index,
   for (std::int64_t member = 0; member < members; ++member) bases_.push_back(memory.bases(index, member, entry));
 }
 
-// Calls f(list) for each list that falls to this worker, located, and wait() where all workers meet.
+// Calls f(list) for each command list that this worker takes, after resolving its addresses; calls wait() between
+// stages.
 template <class Wait, class F>
 void Worker::for_each_list(const StepOrigin& step, Claims& claims, Wait&& wait, F&& f) {
   Bases& bases = bases_[static_cast<std::size_t>(step.member)];
@@ -76,7 +78,8 @@ void Worker::for_each_list(const StepOrigin& step, Claims& claims, Wait&& wait, 
     f(list);
   };
   for (std::size_t number = 0; number < bound_.stages().size(); ++number) {
-    if (number > 0 && workers_ > 1) wait();  // workers may be at steps of different members
+    // workers_ is 1 if workers run different members: then there is nobody to wait for
+    if (number > 0 && workers_ > 1) wait();
     BoundStage& stage = bound_.stages()[number];
     if (!stage.once.commands.empty()) at(stage.once);
     const std::size_t count = stage.tasks.size();
@@ -88,7 +91,7 @@ void Worker::for_each_list(const StepOrigin& step, Claims& claims, Wait&& wait, 
     for (std::size_t i = begin(index_); i < begin(index_ + 1); ++i) {
       if (claims.take(number, i, step.number)) at(*stage.tasks[i].list);
     }
-    // From the ends of the others' ranges, where they come last.
+    // Take tasks from the other workers' ranges, starting at the end, which their owners reach last.
     for (std::size_t next = 1; next < workers_; ++next) {
       const std::size_t other = (index_ + next) % workers_;
       for (std::size_t i = begin(other + 1); i > begin(other); --i) {

@@ -1,4 +1,5 @@
-// One worker's share of a step: the tasks of its own range first, then what others have not begun.
+// Runs one worker's part of a step. A worker first takes the tasks of its own range, then tasks that other workers have
+// not begun (work stealing).
 #pragma once
 
 #include <atomic>
@@ -12,12 +13,12 @@
 
 namespace pmaptrain::cpu {
 
-// Which tasks of a plan have been taken in the present step. Shared by its workers.
+// Records which tasks of a plan have been taken in the current step. The workers of the plan share it.
 class Claims {
  public:
   explicit Claims(const std::vector<BoundStage>& stages);
 
-  // Whether the caller is the first to ask for this task in this step.
+  // Takes a task. Returns whether the caller is the first in this step.
   bool take(std::size_t stage, std::size_t task, std::uint32_t step) {
     std::atomic<std::uint32_t>& last = stages_[stage][task];
     std::uint32_t seen = last.load(std::memory_order_relaxed);
@@ -28,9 +29,9 @@ class Claims {
   std::vector<std::unique_ptr<std::atomic<std::uint32_t>[]>> stages_;
 };
 
-// What one run of a plan works on.
+// Identifies one run of a plan and the memory that it uses.
 struct StepOrigin {
-  std::uint32_t number = 1;  // never that of the run before
+  std::uint32_t number = 1;  // differs from the number of the previous run
   int parity = 0;
   int slot = 0;
   std::int64_t member = 0;
@@ -38,17 +39,16 @@ struct StepOrigin {
 
 class Worker {
  public:
-  // `workers`: how many share the plan's tasks.
-  Worker(Bound& bound, const Memory& memory, std::size_t entry, int index, int workers, std::int64_t members);
+  // `workers` is the number of workers that share the plan's tasks.
+  Worker(BoundPlan& bound, const Memory& memory, std::size_t entry, int index, int workers, std::int64_t members);
 
-  // All stages of one step. `barrier` is passed between stages.
+  // Runs all stages of one step, with a barrier between stages.
   void run_step(const StepOrigin& step, Claims& claims, Barrier& barrier);
-  // Like run_step(), but reads the clock around each command and adds its seconds to those of its instruction. For
-  // reports only.
+  // Like run_step(), and adds the measured seconds of each command to its instruction. For reports only.
   void profile_step(const StepOrigin& step, Claims& claims, Barrier& barrier,
                     std::map<const Instruction*, double>& seconds);
-  // Like run_step(), but reads the clock around each command and appends its begin and end to `spans`. `rows` numbers
-  // the instructions. For reports only.
+  // Like run_step(), and appends the begin and end of each command to `spans`. `rows` maps instructions to row numbers.
+  // For reports only.
   void trace_step(const StepOrigin& step, Claims& claims, Barrier& barrier,
                   const std::map<const Instruction*, std::int32_t>& rows, std::vector<WorkSpan>& spans);
 
@@ -56,11 +56,11 @@ class Worker {
   template <class Wait, class F>
   void for_each_list(const StepOrigin& step, Claims& claims, Wait&& wait, F&& f);
 
-  Bound& bound_;
+  BoundPlan& bound_;
   const Memory& memory_;
   const std::size_t entry_;
   const int worker_;
-  const std::size_t index_, workers_;  // among those that share the plan's tasks
+  const std::size_t index_, workers_;  // number among the workers that share the plan's tasks, and their count
   std::vector<Bases> bases_;           // by member
   std::byte* scratch_;
 };

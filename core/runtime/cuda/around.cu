@@ -24,7 +24,8 @@ constexpr int tile = 32, tile_rows = 8;
 
 template <class T>
 __global__ void transpose_kernel(T* to, const T* from, std::int64_t rows, std::int64_t columns) {
-  __shared__ T values[tile][tile + 1];  // one more, so that a column lies in different banks
+  // One extra element per row, so that the elements of a column are in different memory banks.
+  __shared__ T values[tile][tile + 1];
   const std::int64_t tiles = (columns + tile - 1) / tile;
   const std::int64_t row = blockIdx.x / tiles * tile, column = blockIdx.x % tiles * tile;
   for (int r = static_cast<int>(threadIdx.y); r < tile; r += tile_rows) {
@@ -46,13 +47,13 @@ void launch_transpose(std::byte* to, const std::byte* from, std::int64_t rows, s
                                                                    reinterpret_cast<const T*>(from), rows, columns);
 }
 
-// A thread adds up so many rows of a column: the parts of a matrix, and then some of the parts' sums, until few are
-// left.
+// The number of rows of a column that a thread adds up: in the first pass, and in the passes that add partial sums
+// until few are left.
 constexpr std::int64_t rows_of_part = 512, parts_of_sum = 64;
 
 std::int64_t divided_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-// One thread for each part of a column: neighbours read neighbouring elements.
+// Each thread computes one part of a column; neighbouring threads read neighbouring elements.
 template <class From>
 __global__ void sum_parts(Sum<From>* sums, const From* from, std::int64_t rows, std::int64_t columns,
                           std::int64_t rows_of_each, std::int64_t parts) {

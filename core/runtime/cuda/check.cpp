@@ -8,7 +8,7 @@ namespace pmaptrain::cuda {
 
 void check(cudaError_t status, std::string_view doing) {
   if (status == cudaSuccess) return;
-  cudaGetLastError();  // this call has reported it; the next one must not
+  cudaGetLastError();  // clears the error, which the next call would report again
   const std::string message =
       fmt::format("GPU: {}: {} ({})", doing, cudaGetErrorString(status), cudaGetErrorName(status));
   if (status == cudaErrorMemoryAllocation) {

@@ -1,4 +1,4 @@
-// What CUDA and its libraries return, as Error: resource where memory is short, failed for everything else.
+// Converts error codes of CUDA and its libraries to Error: resource if memory is short, failed otherwise.
 #pragma once
 
 #include <cublasLt.h>
@@ -10,12 +10,12 @@
 
 namespace pmaptrain::cuda {
 
-// `doing` completes "GPU: <doing>: <reason>".
+// `doing` is part of the message "GPU: <doing>: <reason>".
 void check(cudaError_t status, std::string_view doing);
 void check(cublasStatus_t status, std::string_view doing);
 void check(nvrtcResult status, std::string_view doing);
 
-// "unhandled cuda error: Cuda failure 2 'out of memory'"; `communicator` may be null.
+// For example "unhandled cuda error: Cuda failure 2 'out of memory'". `communicator` may be null.
 std::string reason_of(ncclResult_t status, ncclComm_t communicator);
 
 }  // namespace pmaptrain::cuda

@@ -23,7 +23,8 @@ CodeCache CodeCache::of_user() {
   const auto folder_in = [](const char* variable) {
     const char* const value = std::getenv(variable);
     const std::filesystem::path path = value == nullptr ? "" : value;
-    return path.is_absolute() ? path : std::filesystem::path();  // others are to be ignored, says the XDG standard
+    // The XDG standard says that relative paths are ignored.
+    return path.is_absolute() ? path : std::filesystem::path();
   };
   if (const auto cache = folder_in("XDG_CACHE_HOME"); !cache.empty()) return CodeCache(cache / "pmaptrain");
   if (const auto home = folder_in("HOME"); !home.empty()) return CodeCache(home / ".cache" / "pmaptrain");
@@ -45,7 +46,7 @@ void CodeCache::keep(const std::string& key, std::string_view code) const noexce
   if (folder_.empty()) return;
   std::error_code ignored;
   std::filesystem::create_directories(folder_, ignored);
-  // Another thread or process may write the same.
+  // Another thread or process may write the same file.
   static std::atomic<int> count = 0;
   const auto temporary = folder_ / fmt::format(".{}.{}-{}", key, getpid(), ++count);
   std::ofstream stream(temporary, std::ios::binary);
@@ -56,7 +57,7 @@ void CodeCache::keep(const std::string& key, std::string_view code) const noexce
   }
   if (!stream || ignored) std::filesystem::remove(temporary, ignored);
 } catch (const std::exception&) {
-  return;  // compiled again next time
+  return;  // a missing entry is compiled again next time
 }
 
 std::string CodeCache::key(std::initializer_list<std::string_view> parts) {

@@ -1,6 +1,6 @@
-// Compiled kernels on disk, so that each is compiled once on a machine: $XDG_CACHE_HOME/pmaptrain, by default
-// ~/.cache/pmaptrain. A file is written whole and then renamed, and has a checksum: what is damaged is not found.
-// Nothing here throws: without a cache kernels are compiled each time.
+// A cache of compiled kernels on disk, in $XDG_CACHE_HOME/pmaptrain, by default ~/.cache/pmaptrain. Files are replaced
+// atomically and have checksums; find() ignores damaged files. No function throws: without a cache, kernels are
+// compiled each time.
 #pragma once
 
 #include <filesystem>
@@ -12,14 +12,14 @@ namespace pmaptrain::cuda {
 
 class CodeCache {
  public:
-  // An empty folder: nothing is found or kept.
+  // If `folder` is empty, nothing is stored or found.
   explicit CodeCache(std::filesystem::path folder) : folder_(std::move(folder)) {}
   static CodeCache of_user();
 
   std::optional<std::string> find(const std::string& key) const;
   void keep(const std::string& key, std::string_view code) const noexcept;
 
-  // A file name for what all of `parts` together determine.
+  // A file name that is unique for the combination of `parts`.
   static std::string key(std::initializer_list<std::string_view> parts);
 
  private:

@@ -8,7 +8,7 @@
 namespace pmaptrain::cuda {
 namespace {
 
-// A device that is not there: it compiles and plans for one.
+// A device that compiles and plans for a GPU that need not exist.
 class CompileOnlyDevice final : public gpu::Device {
  public:
   explicit CompileOnlyDevice(Libraries libraries) : libraries_(std::move(libraries)) {}
@@ -17,7 +17,7 @@ class CompileOnlyDevice final : public gpu::Device {
     libraries_.begin(op, request, kernel);
   }
   gpu::Prepared prepare(const Op& op, const GpuRequest& request, const GpuKernel& kernel) override {
-    // The GPU itself tries whether a library's relu keeps a NaN, and takes the first kernel that does.
+    // A real GPU tries these variants until a library's relu keeps NaNs; here, the maximum of their workspaces is used.
     std::size_t workspace = 0;
     for (const Relu relu : relus) {
       const Kernel tried = libraries_.prepare(op, request, kernel, relu);
@@ -45,11 +45,11 @@ class CompileOnlyDevice final : public gpu::Device {
   void end_range() override { refuse(); }
   gpu::Graph capture(const std::function<void()>&) override { refuse(); }
   void replay_calls(gpu::Graph, int, int) override { refuse(); }
-  gpu::Mark mark(gpu::Stream) override { refuse(); }
-  bool poll(gpu::Mark) override { refuse(); }
-  void wait(gpu::Mark) override { refuse(); }
-  void follow(gpu::Mark, gpu::Stream) override { refuse(); }
-  gpu::Communicator join(int, std::span<const int>) override { refuse(); }
+  gpu::Event record_event(gpu::Stream) override { refuse(); }
+  bool poll(gpu::Event) override { refuse(); }
+  void wait(gpu::Event) override { refuse(); }
+  void wait_event(gpu::Event, gpu::Stream) override { refuse(); }
+  gpu::Communicator create_communicator(int, std::span<const int>) override { refuse(); }
   void barrier(int) override { refuse(); }
   void abort(const std::string&) noexcept override {}
 
@@ -69,7 +69,7 @@ class CompileOnlyPlatform final : public gpu::Platform {
       fail_running("GPU: the description of a device is no JSON object with a deviceVer");
     }
     properties_.name = json.value("deviceName", "");
-    properties_.compute_capability = json.value("deviceVer", 0) / 10;  // 900: 9.0
+    properties_.compute_capability = json.value("deviceVer", 0) / 10;  // 900 means 9.0
     properties_.memory = json.value("totalGlobalMem", std::size_t{0});
     properties_.driver = json.value("driverVer", 0);
   }

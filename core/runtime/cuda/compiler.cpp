@@ -86,7 +86,7 @@ Compiler::Compiler() : free_(std::max(1U, std::thread::hardware_concurrency())) 
 std::shared_future<std::string> Compiler::code_of(const std::string& text, int compute_capability) {
   const std::lock_guard lock(mutex_);
   std::shared_future<std::string>& code = known_[{compute_capability, text}];
-  // Where no more threads can be had, whoever needs the code compiles it.
+  // If no thread can be started, the first caller that needs the code compiles it.
   constexpr auto in_a_thread_if_possible = std::launch::async | std::launch::deferred;
   if (!code.valid()) {
     code = std::async(in_a_thread_if_possible, [=, this] { return compile(text, compute_capability); }).share();

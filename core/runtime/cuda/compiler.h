@@ -1,4 +1,4 @@
-// CUDA C++ text made machine code by NVRTC, which needs no GPU.
+// Compiles CUDA C++ source to machine code with NVRTC, which needs no GPU.
 #pragma once
 
 #include <future>
@@ -12,15 +12,16 @@
 
 namespace pmaptrain::cuda {
 
-// Compiles each text once for all devices of a process, several at a time. All functions may be called on any thread.
+// Compiles each source once for all devices of a process, several in parallel. All functions are thread-safe.
 class Compiler {
  public:
   Compiler();
 
-  // Begins, in a thread of its own, what code() will be asked for. Throws nothing that code() would not.
+  // Starts compilation in the background for a later call of code(). Throws only errors that code() would throw.
   void begin(const std::string& text, int compute_capability) { code_of(text, compute_capability); }
-  // Code for a GPU of this compute capability (90): machine code, or PTX where the compiler is older than the GPU.
-  // Arithmetic is not contracted, as everywhere in the project. Throws Error (failed) with the compiler's messages.
+  // Returns code for GPUs with this compute capability, for example 90: machine code, or PTX if the compiler is older
+  // than the GPU. Multiplications and additions are not contracted to FMAs. Throws Error (failed) with the compiler's
+  // messages.
   std::string code(const std::string& text, int compute_capability) { return code_of(text, compute_capability).get(); }
 
  private:
@@ -28,9 +29,9 @@ class Compiler {
   std::string compile(const std::string& text, int compute_capability);
 
   const CodeCache cache_ = CodeCache::of_user();
-  std::counting_semaphore<> free_;  // how many more may be compiled at a time
+  std::counting_semaphore<> free_;  // the number of further compilations that may run in parallel
   std::mutex mutex_;
-  std::map<std::pair<int, std::string>, std::shared_future<std::string>> known_;  // by compute capability and text
+  std::map<std::pair<int, std::string>, std::shared_future<std::string>> known_;  // by compute capability and source
 };
 
 }  // namespace pmaptrain::cuda

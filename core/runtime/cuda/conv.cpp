@@ -13,16 +13,18 @@
 namespace pmaptrain::cuda {
 namespace {
 
-// How an equation is carried out: by a plan on operands of `input` that gives `sum`, and kernels around it.
+// A way to carry out an equation: a cuDNN plan with operands of type `input` and a result of type `sum`, and further
+// kernels of our own.
 struct Way {
   DType input, sum;
   bool bias_in_plan = false, relu_in_plan = false;
-  DType bias = DType::f32;      // as the plan reads it
-  bool is_relu_strict = false;  // that of the plan
+  DType bias = DType::f32;      // type of the bias that the plan reads
+  bool is_relu_strict = false;  // whether the plan's relu must keep NaNs
 };
 
-// The best first. Few engines take bf16 and give f32, and none takes bf16 and a bias of f32: it is rounded, as in Flax
-// and PyTorch. bf16 widened to f32 is exact in TF32, so that tensor cores multiply it without loss.
+// All ways, best first. Few engines compute f32 results from bf16 operands, and none adds an f32 bias to bf16 operands,
+// so the bias is rounded, as in Flax and PyTorch. As a last resort, bf16 is widened to f32; this is exact in TF32, so
+// tensor cores can still be used without loss.
 std::vector<Way> ways(DType operands, DType result, std::optional<DType> bias, bool relu, Relu where) {
   std::vector<Way> all;
   std::vector<DType> in_plan;
@@ -39,12 +41,12 @@ std::vector<Way> ways(DType operands, DType result, std::optional<DType> bias, b
   return all;
 }
 
-// A floating operand of the plan, where it is when the plan runs.
+// A floating-point operand of the plan.
 struct Operand {
   std::size_t index = 0;
   DType dtype = DType::f32;
   std::int64_t elements = 0;
-  std::optional<std::size_t> widened;  // its place in the workspace as f32
+  std::optional<std::size_t> widened;  // offset of its f32 copy in the workspace, if there is one
 };
 
 class ConvWork final : public Work {
@@ -80,7 +82,7 @@ class ConvWork final : public Work {
       ConvTypes types{way.input, way.sum, way.bias, way.bias_in_plan, way.relu_in_plan};
       types.is_relu_strict = way.is_relu_strict;
       types.tensor_cores = image_.dtype == DType::bf16 || request.tf32;
-      if (way.input == image_.dtype) {  // else widened, and a kernel transposed, into the workspace
+      if (way.input == image_.dtype) {  // otherwise the plan reads copies in the workspace
         types.input_alignment = alignment_of(request.operands[image_.index], 16);
         if (shape_.kind == ConvKind::kernel_grad) {
           types.input_alignment = std::min(types.input_alignment, alignment_of(request.operands[other_.index], 16));
@@ -122,7 +124,7 @@ class ConvWork final : public Work {
 
   bool narrows_bias() const { return way_.bias_in_plan && way_.bias != bias_type_; }
 
-  // Elements of the first result, of one call.
+  // The number of elements of the first result in one call.
   std::int64_t sums() const {
     return numel(shape_.kind == ConvKind::forward      ? shape_.y
                  : shape_.kind == ConvKind::input_grad ? shape_.x
@@ -138,7 +140,7 @@ class ConvWork final : public Work {
                       shape_.pixels(), shape_.y[3], arguments.workspace + bias_part_, stream),
           "the gradient of a bias");
     }
-    if (plan_ == nullptr) {  // a sum of nothing
+    if (plan_ == nullptr) {  // the sum has no addends
       check(cudaMemsetAsync(result, 0, static_cast<std::size_t>(sums()) * size_of(result_), stream), "a convolution");
       return finish_sums(stream, arguments, call, {result_, result}, result);
     }
@@ -190,7 +192,7 @@ class ConvWork final : public Work {
     check(finish({to, from, {}, false, 1, elements}, stream), "converting an operand");
   }
 
-  // Bias, relu and rounding, where the plan has not done them.
+  // Applies those of bias, relu and rounding that the plan has not applied.
   void finish_sums(cudaStream_t stream, const gpu::Arguments& arguments, std::int64_t call, FloatingMatrix sum,
                    std::byte* result) const {
     const bool add_bias = bias_ && (plan_ == nullptr || !way_.bias_in_plan);
@@ -207,12 +209,12 @@ class ConvWork final : public Work {
 
   ConvShape shape_;
   Slices slices_;
-  Operand image_, other_;  // what the plan reads: x or dy; the kernel, or for its gradient dy
+  Operand image_, other_;  // Operands of the plan: x or dy, and the kernel, or dy for the kernel's gradient.
   DType result_ = DType::f32, bias_type_ = DType::f32;
   bool bias_ = false;
   std::optional<DType> bias_gradient_;
   Way way_{};
-  std::unique_ptr<ConvPlan> plan_;  // null where there is nothing to multiply
+  std::unique_ptr<ConvPlan> plan_;  // null if there is nothing to multiply
   Workspace parts_;
   std::size_t kernel_part_ = 0, rounded_bias_ = 0, sum_part_ = 0, plan_part_ = 0, bias_part_ = 0;
 };

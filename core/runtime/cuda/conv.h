@@ -8,8 +8,8 @@
 
 namespace pmaptrain::cuda {
 
-// The ops conv, conv_input_grad and conv_kernel_grad. The library chooses the engine by its rules, among those that
-// give the same bits in each run. Throws Error (failed) where it has none.
+// Prepares the ops conv, conv_input_grad and conv_kernel_grad. The library's heuristics choose the engine, among
+// engines that are deterministic. Throws Error (failed) if there is none.
 std::unique_ptr<Work> prepare_conv(const Op& op, const GpuRequest& request, ConvPlanner& planner, Relu relu);
 
 }  // namespace pmaptrain::cuda

@@ -18,8 +18,8 @@ namespace fe = cudnn_frontend;
 
 class ConvPlanner {
  public:
-  Handle<cudnnHandle_t, cudnnDestroy> handle;          // of a GPU
-  std::shared_ptr<const fe::DeviceProperties> device;  // or of a description
+  Handle<cudnnHandle_t, cudnnDestroy> handle;          // for a GPU of this machine
+  std::shared_ptr<const fe::DeviceProperties> device;  // for a described GPU
 };
 
 void ConvPlannerDeleter::operator()(ConvPlanner* planner) const { delete planner; }
@@ -54,7 +54,7 @@ std::string properties_for_planning(int gpu) {
 
 namespace {
 
-// Engines that ask for more are not taken while others are there: memory is for batches.
+// Engines that need more than modest_workspace are a last resort, because they leave less memory for batches.
 constexpr std::int64_t modest_workspace = std::int64_t{64} << 20, most_workspace = conv_budget;
 
 enum Name : std::int64_t { name_x = 1, name_kernel, name_y, name_bias };
@@ -68,7 +68,7 @@ fe::DataType_t cudnn_type(DType dtype) {
                                : fe::DataType_t::FLOAT;
 }
 
-// The library counts dimensions as examples, channels, height, width; the strides say that channels lie innermost.
+// cuDNN orders dimensions as examples, channels, height, width. Strides express that channels are contiguous in memory.
 Sizes dimensions(const Shape& nhwc) { return {nhwc[0], nhwc[3], nhwc[1], nhwc[2]}; }
 Sizes channels_innermost(const Sizes& nchw) {
   const std::int64_t c = nchw[1], h = nchw[2], w = nchw[3];
@@ -141,7 +141,7 @@ struct Definition {
     }
   }
 
-  // Engines that give other bits in each run, or that spread a NaN or an error over a whole tile of the image.
+  // Engines to avoid: nondeterministic ones, and ones that spread a NaN or an error over a whole tile of the image.
   std::vector<fe::NumericalNote_t> avoided() const {
     using Note = fe::NumericalNote_t;
     std::vector<Note> notes{Note::NONDETERMINISTIC,
@@ -156,11 +156,11 @@ struct Definition {
     return notes;
   }
 
-  // For an NVIDIA H100, cuDNN 9.19 has one engine with this note for each convolution with bias and relu, the general
-  // one, and it uses no tensor cores. Of float32 without TF32 no engine does, so it saves the pass over the result that
-  // a relu apart is. For bf16 and TF32 it would cost ten times what it saves: of 64 channels to 64, by kernels of 3x3,
-  // a product takes 1152 operations for each element of the result, which is 1 ps on tensor cores and 20 ps without
-  // them, where a pass over it takes 1 to 3 ps at 3 TB/s. So there an engine has to use them too.
+  // Notes that an engine must have. For convolutions with bias and relu on an NVIDIA H100, cuDNN 9.19 has one engine
+  // with STRICT_NAN_PROP, the general one, which uses no tensor cores. For float32 without TF32 no engine uses them, so
+  // this one saves a separate pass for relu over the result. For bf16 and TF32 it would cost ten times what it saves:
+  // with 64 input channels and kernels of 3x3, each element of the result takes 1152 operations, which is 1 ps on
+  // tensor cores and 20 ps without them, while a pass takes 1 to 3 ps at 3 TB/s. So tensor cores are required there.
   std::vector<fe::NumericalNote_t> required() const {
     using Note = fe::NumericalNote_t;
     if (!types.is_relu_strict) return {};

@@ -25,7 +25,7 @@ int compute_capability_of(int gpu) {
   return major * 10 + minor;
 }
 
-// The first call of the thread that the device belongs to.
+// Selects the GPU for the calling thread; this comes before any other CUDA call of the device's thread.
 int chosen(int gpu) {
   check(cudaSetDevice(gpu), fmt::format("starting on GPU {}", gpu));
   return gpu;
@@ -48,10 +48,10 @@ bool is_nan(DType dtype, std::span<const std::byte> element) {
   };
   if (dtype == DType::f64) return std::isnan(value(double{}));
   if (dtype == DType::f32) return std::isnan(value(float{}));
-  return (value(std::uint16_t{}) & 0x7FFFU) > 0x7F80U;  // of bf16
+  return (value(std::uint16_t{}) & 0x7FFFU) > 0x7F80U;  // bf16
 }
 
-// The library copies rows only where they do not overlap and are less than 2 GiB apart.
+// CUDA can copy rows in one call only if they do not overlap and are less than 2 GiB apart.
 bool is_plain(const gpu::PitchedRows& rows) {
   const std::size_t most = std::numeric_limits<int>::max();
   return rows.to_pitch >= rows.width && rows.from_pitch >= rows.width && rows.to_pitch <= most &&
@@ -60,7 +60,7 @@ bool is_plain(const gpu::PitchedRows& rows) {
 
 }  // namespace
 
-// Collectives are few blocks that other GPUs wait for: theirs are the next places that become free on the GPU.
+// Collectives have few thread blocks, and other GPUs wait for them. With high priority, they start before other work.
 int priority_of(gpu::Stream stream, int least, int greatest) {
   return stream == gpu::Stream::communicate ? greatest : least;
 }
@@ -84,7 +84,7 @@ CudaDevice::CudaDevice(int number, int module, int gpu, Generate generate, std::
 }
 
 CudaDevice::~CudaDevice() {
-  // What runs uses memory that ends here. After an abort nothing waits for other ranks any more.
+  // Running kernels use memory that is freed below. After an abort, none of them waits for other ranks.
   for (const OwnStream& each : streams_) cudaStreamSynchronize(each.get());
 }
 
@@ -155,7 +155,7 @@ bool CudaDevice::warm_up(const Kernel& kernel, const GpuRequest& request, const 
   for (const std::size_t place : operand_places) operands.push_back(begin + place);
   for (const std::size_t place : result_places) results.push_back(begin + place);
   const cudaStream_t in = stream(gpu::Stream::compute);
-  // These bytes are a NaN of every floating type.
+  // A NaN in every floating-point type.
   check(cudaMemsetAsync(begin, 0xFF, parts.size(), in), "trying a kernel");
   for (std::size_t i = 0; i < results.size(); ++i) {
     check(cudaMemsetAsync(results[i], 0, bytes(request.results[i]) * devices, in), "trying a kernel");
@@ -234,7 +234,8 @@ void CudaDevice::stamp(gpu::Stream on, int number) {
     check(cudaEventCreate(stamps_.emplace_back().create()), "creating an event");
   }
   queue(on == gpu::Stream::compute, [this, on, event = stamps_[static_cast<std::size_t>(number)].get()] {
-    // External: a node of the graph that records it in each replay, not an edge of the capture.
+    // With the external flag, the graph records the event in each replay; otherwise, it would be a dependency in the
+    // capture.
     check(cudaEventRecordWithFlags(event, stream(on), capturing_ ? cudaEventRecordExternal : cudaEventRecordDefault),
           "keeping a time");
   });
@@ -248,7 +249,7 @@ double CudaDevice::seconds_between(int from, int to) {
   return static_cast<double>(milliseconds) / 1000;
 }
 
-// A graph has no ranges: what is captured runs when nobody calls it.
+// A captured call runs at a time when no range is open, so ranges are omitted in graphs.
 void CudaDevice::begin_range(const std::string& name) {
   place_ = name;
   if (recorded_ == nullptr || !makes_graphs_) queue(false, [name] { nvtxRangePushA(name.c_str()); });
@@ -258,9 +259,9 @@ void CudaDevice::end_range() {
   if (recorded_ == nullptr || !makes_graphs_) queue(false, [] { nvtxRangePop(); });
 }
 
-// Calls become a CUDA graph where they can. Collectives of virtual GPUs cannot, which wait for one another on their
-// threads, nor, unless it is asked for, NCCL's of several GPUs of one process, whose graphs may block one another: they
-// are called in each replay, and what is between them on the stream compute are graphs.
+// Captures one CUDA graph if possible. Some collectives cannot be captured: those of virtual GPUs, whose threads wait
+// for each other, and by default those of several GPUs of one process, because the graphs could block each other. Then
+// these collectives are called in each replay, and the calls between them on the stream `compute` become graphs.
 gpu::Graph CudaDevice::capture(const std::function<void()>& record) {
   refuse_while_recording("a capture begins");
   std::vector<Call> calls;
@@ -303,13 +304,13 @@ OwnGraphExec CudaDevice::make_graph(std::span<const Call> calls) {
   } catch (...) {
     capturing_ = false;
     cudaStreamEndCapture(begin, graph.create());
-    cudaGetLastError();  // the capture has failed, which the call says better
+    cudaGetLastError();  // clears the error of the capture; the exception of the call says more
     throw;
   }
   capturing_ = false;
   check(cudaStreamEndCapture(begin, graph.create()), "ending a capture");
   OwnGraphExec ready;
-  // Collectives in it keep the priority of their stream.
+  // With this flag, collectives in the graph keep the priority of their stream.
   check(cudaGraphInstantiate(ready.create(), graph.get(), cudaGraphInstantiateFlagUseNodePriority), "making a graph");
   check(cudaGraphUpload(ready.get(), begin), "making a graph");
   return ready;
@@ -327,22 +328,22 @@ void CudaDevice::replay_calls(gpu::Graph graph, int first, int count) {
       std::get<std::function<void()>>(part)();
     }
   }
-  if (!captured.collectives.empty()) {  // those in a graph, which then is the only call
+  if (!captured.collectives.empty()) {  // collectives in a graph exist only if the whole capture is one graph
     watch_.queued(fmt::format("a graph with {} to {}", captured.collectives.front(), captured.collectives.back()), in);
   }
 }
 
-gpu::Mark CudaDevice::mark(gpu::Stream on) {
-  refuse_while_recording("a place in a stream is marked");
-  // What nobody has waited for.
-  if (marks_.size() > 64) {
-    std::erase_if(marks_, [](const auto& each) { return cudaEventQuery(each.second.get()) == cudaSuccess; });
-    cudaGetLastError();  // that some are not done is no error of the next call
+gpu::Event CudaDevice::record_event(gpu::Stream on) {
+  refuse_while_recording("an event is recorded");
+  // Delete events that are done but were never waited for.
+  if (events_.size() > 64) {
+    std::erase_if(events_, [](const auto& each) { return cudaEventQuery(each.second.get()) == cudaSuccess; });
+    cudaGetLastError();  // clears cudaErrorNotReady, which the next call would report
   }
   OwnEvent event = make_event();
-  check(cudaEventRecord(event.get(), stream(on)), "marking a place in a stream");
-  marks_.emplace(++last_mark_, std::move(event));
-  return {last_mark_};
+  check(cudaEventRecord(event.get(), stream(on)), "recording an event");
+  events_.emplace(++last_event_, std::move(event));
+  return {last_event_};
 }
 
 void CudaDevice::check_progress() {
@@ -351,40 +352,40 @@ void CudaDevice::check_progress() {
   watch_.check(number_);
 }
 
-bool CudaDevice::poll(gpu::Mark mark) {
-  refuse_while_recording("a mark is polled");
+bool CudaDevice::poll(gpu::Event event) {
+  refuse_while_recording("an event is polled");
   check_progress();
-  const auto found = marks_.find(mark.number);
-  if (found == marks_.end()) return true;
+  const auto found = events_.find(event.number);
+  if (found == events_.end()) return true;
   const cudaError_t state = cudaEventQuery(found->second.get());
   if (state == cudaErrorNotReady) {
-    cudaGetLastError();  // it is no error of the next call
+    cudaGetLastError();  // clears the error, which the next call would report
     return false;
   }
   check(state, fmt::format("on GPU {}", number_));
-  marks_.erase(found);
+  events_.erase(found);
   return true;
 }
 
-// Not by cudaEventSynchronize: a collective whose other ranks are gone would hold this thread for ever. The pauses grow
-// with the time that has passed, to a thirtieth of it and 1 ms at most.
-void CudaDevice::wait(gpu::Mark mark) {
+// Polls instead of calling cudaEventSynchronize, which would never return if a collective's other ranks are gone.
+// Polling intervals grow with the time waited: a thirtieth of it, at most 1 ms.
+void CudaDevice::wait(gpu::Event event) {
   const auto begin = std::chrono::steady_clock::now();
-  while (!poll(mark)) {
+  while (!poll(event)) {
     const auto passed = std::chrono::steady_clock::now() - begin;
     std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(passed / 30, std::chrono::milliseconds(1)));
   }
 }
 
-void CudaDevice::follow(gpu::Mark mark, gpu::Stream on) {
-  refuse_while_recording("a stream is to follow a mark");
-  const auto found = marks_.find(mark.number);
-  if (found != marks_.end()) check(cudaStreamWaitEvent(stream(on), found->second.get(), 0), "ordering streams");
+void CudaDevice::wait_event(gpu::Event event, gpu::Stream on) {
+  refuse_while_recording("a stream is to wait for an event");
+  const auto found = events_.find(event.number);
+  if (found != events_.end()) check(cudaStreamWaitEvent(stream(on), found->second.get(), 0), "ordering streams");
 }
 
-gpu::Communicator CudaDevice::join(int key, std::span<const int> ranks) {
-  refuse_while_recording("a communicator is joined");
-  return {collectives_->join(key, ranks)};
+gpu::Communicator CudaDevice::create_communicator(int key, std::span<const int> ranks) {
+  refuse_while_recording("a communicator is created");
+  return {collectives_->create_communicator(key, ranks)};
 }
 
 void CudaDevice::barrier(int devices) {
@@ -396,7 +397,7 @@ void CudaDevice::barrier(int devices) {
                            [] {});
 }
 
-// The library ends the last rank of a communicator when no graph holds its collectives any more.
+// Graphs are destroyed first: the library ends the last rank of a communicator only when no graph has its collectives.
 void CudaDevice::abort(const std::string& reason) noexcept {
   abort_.set(reason);
   if (std::this_thread::get_id() != thread_) return collectives_->wake();

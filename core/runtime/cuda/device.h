@@ -1,4 +1,4 @@
-// gpu::Device on CUDA: one GPU, or one of several virtual ones on it.
+// gpu::Device on CUDA: a GPU, or one of several virtual devices on a GPU.
 #pragma once
 
 #include <array>
@@ -21,12 +21,12 @@ namespace pmaptrain::cuda {
 using MakeCollectives = std::function<std::unique_ptr<Collectives>(const Abort& abort)>;
 using Barriers = SharedMap<Barrier>;
 
-// Of a stream, between the least and the greatest that CUDA has.
+// The priority of a stream, between the lowest and the highest priority of CUDA.
 int priority_of(gpu::Stream stream, int least, int greatest);
 
 class CudaDevice final : public gpu::Device {
  public:
-  // `number` is the rank in the module, `gpu` the GPU as CUDA counts.
+  // `number` is the rank in the module, `gpu` the number of the GPU in CUDA.
   CudaDevice(int number, int module, int gpu, Generate generate, std::shared_ptr<Compiler> compiler,
              const MakeCollectives& make_collectives, Barriers& barriers);
   ~CudaDevice() override;
@@ -51,34 +51,34 @@ class CudaDevice final : public gpu::Device {
   void end_range() override;
   gpu::Graph capture(const std::function<void()>& record) override;
   void replay_calls(gpu::Graph graph, int first, int count) override;
-  gpu::Mark mark(gpu::Stream stream) override;
-  bool poll(gpu::Mark mark) override;
-  void wait(gpu::Mark mark) override;
-  void follow(gpu::Mark mark, gpu::Stream stream) override;
-  gpu::Communicator join(int key, std::span<const int> ranks) override;
+  gpu::Event record_event(gpu::Stream stream) override;
+  bool poll(gpu::Event event) override;
+  void wait(gpu::Event event) override;
+  void wait_event(gpu::Event event, gpu::Stream stream) override;
+  gpu::Communicator create_communicator(int key, std::span<const int> ranks) override;
   void barrier(int devices) override;
   void abort(const std::string& reason) noexcept override;
 
  private:
-  // A call that was recorded, and whether it is one on the stream compute alone.
+  // A recorded call, and whether it uses only the stream `compute`.
   struct Call {
     std::function<void()> make;
     bool on_compute = false;
   };
-  // What a replay calls: launches of graphs, and what is between them.
+  // A captured graph: CUDA graphs, and the calls between them that cannot be part of a graph.
   struct Captured {
     std::vector<std::variant<OwnGraphExec, std::function<void()>>> parts;
-    std::vector<std::string> collectives;  // in the graphs
+    std::vector<std::string> collectives;  // descriptions of the collectives in CUDA graphs
   };
 
   cudaStream_t stream(gpu::Stream stream) const { return streams_[static_cast<std::size_t>(stream)].get(); }
-  // Carries the call out, or keeps it while calls are recorded.
+  // Makes the call, or stores it while calls are recorded.
   template <class F>
   void queue(bool on_compute, F&& call);
   void refuse_while_recording(const char* what) const;
   OwnGraphExec make_graph(std::span<const Call> calls);
-  // Runs a kernel of a library once: libraries load code in their first call, which a capture forbids. Returns whether
-  // NaN operands give a NaN.
+  // Runs a library kernel once, because libraries load code on the first call and this is forbidden during a capture.
+  // Returns whether NaN operands result in a NaN.
   bool warm_up(const Kernel& kernel, const GpuRequest& request, const GpuKernel& description);
   void check_progress();
 
@@ -87,23 +87,23 @@ class CudaDevice final : public gpu::Device {
   Abort abort_;
   Barriers& barriers_;
   std::array<OwnStream, gpu::streams> streams_;
-  std::array<OwnEvent, gpu::streams> orders_;  // by the stream before
-  std::vector<OwnEvent> stamps_;               // with times
+  std::array<OwnEvent, gpu::streams> orders_;  // events for order(), by the stream `before`
+  std::vector<OwnEvent> stamps_;               // events with times
   std::vector<DeviceMemory> memory_;
   std::vector<PinnedMemory> pinned_;
   Libraries libraries_;
   std::vector<Kernel> kernels_;
   std::unique_ptr<Collectives> collectives_;
   Watch watch_;
-  std::map<std::int64_t, OwnEvent> marks_;  // that have not been seen to be done
-  std::int64_t last_mark_ = 0;
-  std::vector<Captured> graphs_;  // after collectives_: graphs end before communicators
+  std::map<std::int64_t, OwnEvent> events_;  // events that are not known to be done
+  std::int64_t last_event_ = 0;
+  std::vector<Captured> graphs_;  // declared after collectives_, so graphs are destroyed before communicators
 
   const bool makes_graphs_;
-  std::vector<Call>* recorded_ = nullptr;  // while capture() runs
-  std::string place_;                      // in the program, of what is called
-  bool records_collectives_ = false;       // in them
-  bool capturing_ = false;                 // the calls are carried out into a graph
+  std::vector<Call>* recorded_ = nullptr;  // set while capture() runs
+  std::string place_;                      // the range that begin_range() began last
+  bool records_collectives_ = false;       // whether the recorded calls contain collectives
+  bool capturing_ = false;                 // whether calls are being captured into a CUDA graph
   std::vector<std::string> captured_collectives_;
 };
 

@@ -1,4 +1,4 @@
-// Element types on a device: what they are stored as, and what they are computed in.
+// Element types on a GPU: their storage types, and the types that they are computed in.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -10,7 +10,7 @@
 
 namespace pmaptrain::cuda {
 
-// What sums of elements are computed in. Signed integers as unsigned ones, which wrap.
+// The type in which elements are summed. Signed integers are summed as unsigned ones, so that overflow wraps.
 template <class T>
 struct Computed {
   using type = T;
@@ -41,7 +41,7 @@ __device__ To converted(From value) {
   }
 }
 
-// f.operator()<T>() for what kernels store elements of a DType as.
+// Calls f.operator()<T>(), where T is the storage type of a DType.
 template <class F>
 void dispatch_floating_elements(DType dtype, F&& f) {
   switch (dtype) {
@@ -63,7 +63,7 @@ void dispatch_elements(DType dtype, F&& f) {
 
 inline constexpr unsigned block_threads = 256;
 
-// Blocks for a loop over `elements` in which each thread takes every n-th. From the size alone, never from the GPU.
+// The number of thread blocks for a grid-stride loop over `elements`. It depends only on that number, not on the GPU.
 inline unsigned blocks_for(std::int64_t elements) {
   const std::int64_t blocks = (elements + block_threads - 1) / block_threads;
   return static_cast<unsigned>(blocks < 4096 ? blocks : 4096);

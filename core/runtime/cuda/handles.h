@@ -1,4 +1,4 @@
-// What CUDA creates, with an owner.
+// RAII owners of CUDA objects.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -10,7 +10,7 @@
 
 namespace pmaptrain::cuda {
 
-// One handle of a library; destroyed by `destroy`, whose failures nobody could act on.
+// Owns a handle of a library and destroys it with `destroy`. Errors of `destroy` are ignored.
 template <class T, auto destroy>
 class Handle {
  public:
@@ -28,7 +28,7 @@ class Handle {
 
   T get() const { return value_; }
   explicit operator bool() const { return value_ != T{}; }
-  // For functions that create: the address of an empty handle.
+  // Empties the handle and returns its address, for functions that create objects.
   T* create() {
     reset();
     return &value_;

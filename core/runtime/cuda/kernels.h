@@ -1,11 +1,11 @@
-// The project's own kernels by their names.
+// The project's own kernels, by name.
 #pragma once
 
 #include <string_view>
 
 namespace pmaptrain::cuda {
 
-// What cudaLaunchKernel takes; null for a name that there is not.
+// A kernel in the form that cudaLaunchKernel takes; null if there is no kernel of this name.
 const void* kernel_named(std::string_view name);
 
 }  // namespace pmaptrain::cuda

@@ -11,14 +11,14 @@ namespace {
 
 class Launch : public Work {
  public:
-  // `kernel` is null where there is no GPU.
+  // `kernel` is null if there is no GPU.
   Launch(const GpuLaunch& launch, const void* kernel)
       : name_(launch.kernel), kernel_(kernel), threads_(launch.threads), arguments_(launch.arguments) {
     blocks_ = dim3(launch.blocks[0], launch.blocks[1], launch.blocks[2]);
     values_.resize(arguments_.size());
     for (std::uint64_t& value : values_) addresses_.push_back(&value);
     if (kernel_ == nullptr) return;
-    // Code is loaded when it is first asked for, which a capture would forbid.
+    // This loads the kernel's code, which otherwise happens at the first launch and is forbidden during a capture.
     cudaFuncAttributes attributes{};
     check(cudaFuncGetAttributes(&attributes, kernel_), name_);
   }
@@ -49,7 +49,7 @@ class Launch : public Work {
   unsigned threads_;
   std::vector<GpuArgument> arguments_;
   std::vector<std::uint64_t> values_;
-  std::vector<void*> addresses_;  // of values_
+  std::vector<void*> addresses_;  // addresses of the elements of values_
 };
 
 class Generated final : public Launch {

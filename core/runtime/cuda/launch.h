@@ -1,4 +1,4 @@
-// Launches of the project's own kernels, built in or generated.
+// Prepares launches of the project's own kernels, built-in or generated.
 #pragma once
 
 #include <memory>
@@ -8,13 +8,13 @@
 
 namespace pmaptrain::cuda {
 
-// Where kernels run: on the current device, or nowhere.
+// Whether kernels are loaded on the current device, or only compiled.
 enum class RunsOn : std::uint8_t { device, nowhere };
 
-// Throws Error (failed) for a kernel that there is not.
+// Throws Error (failed) if there is no kernel of this name.
 std::unique_ptr<Work> prepare_launch(const GpuLaunch& launch, RunsOn runs_on);
 
-// Takes the kernel `launch.kernel` from `code`, which was compiled.
+// Loads the kernel `launch.kernel` from compiled `code`.
 std::unique_ptr<Work> prepare_generated(const std::string& code, const GpuLaunch& launch, RunsOn runs_on);
 
 }  // namespace pmaptrain::cuda

@@ -1,5 +1,5 @@
-// What makes kernels ready for one device: the project's kernels, NVRTC, cuBLASLt and cuDNN, each started when it is
-// first needed.
+// Prepares kernels for one device: the project's own kernels, and those of NVRTC, cuBLASLt and cuDNN. Each library is
+// initialized when it is first needed.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ namespace pmaptrain::cuda {
 
 using Generate = decltype(gpu::ModuleOptions::generate);
 
-// The commands of a kernel, in order. Each has the whole workspace while it runs.
+// The commands of a kernel, in order. They use the same workspace one after another.
 class Kernel {
  public:
   explicit Kernel(std::vector<std::unique_ptr<Work>> commands);
@@ -32,13 +32,13 @@ class Kernel {
 
 class Libraries {
  public:
-  // Of the current device. The devices of a platform have one compiler.
+  // For the current device. All devices of a platform share one compiler.
   Libraries(int compute_capability, Generate generate, std::shared_ptr<Compiler> compiler);
-  // Of a device that is only described, by cuDNN's JSON: kernels that do not run.
+  // For a device that is only described, as cuDNN's JSON. The kernels cannot run.
   Libraries(int compute_capability, Generate generate, std::shared_ptr<Compiler> compiler,
             const std::string& properties);
 
-  // Begins to compile what prepare() will be called with.
+  // Starts compilation in the background for a later call of prepare().
   void begin(const Op& op, const GpuRequest& request, const GpuKernel& kernel);
   Kernel prepare(const Op& op, const GpuRequest& request, const GpuKernel& kernel, Relu relu = Relu::by_library);
 

@@ -101,10 +101,10 @@ class MatmulWork final : public Work {
   }
 
  private:
-  // Where the bias is added: by the library, or by a kernel after it, to sums of the result's type or of f32.
+  // Where the bias is added: by the library, or by a later kernel to sums of the result's type or of f32.
   enum class Bias : std::uint8_t { none, by_library, after, after_f32_sum };
 
-  // Nothing tells the library how slices of a bias are aligned, and its kernels may read 16 bytes at a time.
+  // The library cannot be told the alignment of each slice of a bias, and its kernels may read 16 bytes at a time.
   static Bias bias_of(const Product& p, const GpuRequest& request) {
     if (p.out == DType::bf16 && p.bias_type != DType::bf16) return Bias::after_f32_sum;
     const bool is_aligned = request.devices == 1 || !request.stacked[2] || alignment_of(request.operands[2], 16) == 16;
@@ -112,7 +112,7 @@ class MatmulWork final : public Work {
     return p.out == DType::bf16 ? Bias::after_f32_sum : Bias::after;
   }
 
-  // What of bias and relu the library takes, and its algorithm: the most that there is an algorithm for.
+  // Chooses an algorithm that includes as much of bias and relu as possible.
   void choose(const Op& op, const GpuRequest& request, Relu relu) {
     const Product& p = product_;
     const Bias best = bias_;
@@ -137,8 +137,8 @@ class MatmulWork final : public Work {
   bool empty() const { return product_.m == 0 || product_.n == 0 || product_.batch == 0 || product_.calls == 0; }
   DType sum_type() const { return bias_ == Bias::after_f32_sum ? DType::f32 : product_.out; }
 
-  // The library stores columns: it computes the transpose of the result, from the transposes of the operands in the
-  // other order.
+  // The library uses column-major matrices, so it computes the transpose of the result, from the transposed operands in
+  // reverse order.
   void describe(const GpuRequest& request) {
     const Product& p = product_;
     const bool f64 = p.in == DType::f64;
@@ -161,7 +161,7 @@ class MatmulWork final : public Work {
     if (bias) {
       describe_with(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<std::int32_t>(cublas_type(p.bias_type)));
       describe_with(CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE, p.bias_stride);
-      // The choice of an algorithm looks at the address's alignment.
+      // The heuristics use only the alignment of this address.
       const std::uintptr_t example = alignment_of(request.operands[2], 256);
       describe_with(CUBLASLT_MATMUL_DESC_BIAS_POINTER, example);
     }
@@ -189,8 +189,8 @@ class MatmulWork final : public Work {
       set_attribute<cublasLtMatmulPreferenceSetAttribute>(preference, attribute, value);
     };
     prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, matmul_budget);
-    // Split-K only with a reduction in a fixed order (out of place, without atomics), so that the bits of a product do
-    // not change from run to run.
+    // Split-K is allowed only with a reduction in a fixed order (out of place, without atomics), so that products are
+    // deterministic.
     prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
            std::uint32_t{CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
     const auto aligned = [](const Type& type) { return static_cast<std::uint32_t>(alignment_of(type, 256)); };
@@ -226,7 +226,7 @@ class MatmulWork final : public Work {
     const bool bias_after = p.bias && (bias_ != Bias::by_library || p.k == 0);
     const bool relu_after = p.relu && !library_relu_;
     if (!bias_after && !relu_after) return;
-    // The bias of each product of a batch is its own.
+    // Each product of a batch has its own bias.
     const std::int64_t steps = bias_after && p.bias_stride != 0 ? p.batch : 1;
     for (std::int64_t i = 0; i < steps; ++i) {
       const auto rows = p.rows() / steps;
@@ -262,7 +262,7 @@ class MatmulWork final : public Work {
   Bias bias_ = Bias::none;
   bool library_relu_ = false;
   OwnDescription description_;
-  OwnLayout first_, second_, sum_;  // of our b, our a and the result
+  OwnLayout first_, second_, sum_;  // layouts of our b, of our a and of the result
   cublasLtMatmulAlgo_t algorithm_{};
   Workspace parts_;
   std::size_t sums_ = 0, library_part_ = 0, library_bytes_ = 0;

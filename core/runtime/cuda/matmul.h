@@ -1,4 +1,4 @@
-// Matrix products by cuBLASLt.
+// Matrix products with cuBLASLt.
 #pragma once
 
 #include <cublasLt.h>
@@ -12,9 +12,9 @@ namespace pmaptrain::cuda {
 
 using CublasHandle = Handle<cublasLtHandle_t, cublasLtDestroy>;
 
-// The ops matmul and batch_matmul, of floating elements. The algorithm is chosen here, once, by the library's rules:
-// the same for equal shapes on equal GPUs. `handle` may be null; then the product is planned but cannot run, and its
-// workspace is the most that any takes. Throws Error (failed) where the library has no algorithm.
+// Prepares the ops matmul and batch_matmul for floating-point elements. The library's heuristics choose the algorithm
+// here, once: the same for equal shapes on equal GPUs. If `handle` is null, the product is only planned and cannot run;
+// its workspace is an upper bound. Throws Error (failed) if the library has no algorithm.
 std::unique_ptr<Work> prepare_matmul(const Op& op, const GpuRequest& request, cublasLtHandle_t handle, Relu relu);
 
 }  // namespace pmaptrain::cuda

@@ -25,11 +25,11 @@ ncclDataType_t nccl_type(DType dtype) {
   return ncclUint8;
 }
 
-// It blocks, as communicator_config() says. A call may be held up by a rank that does not come, so a communicator is
-// ended by other threads without a lock that this one holds while it calls.
+// A blocking communicator (see communicator_config()). A call may block until a missing rank comes. So other threads
+// can abort the communicator, without a lock that this thread holds during calls.
 class NcclCommunicator {
  public:
-  // Waits until the other ranks have come.
+  // Waits for all ranks.
   NcclCommunicator(std::shared_ptr<NcclGroup> group, std::size_t position, const Abort& abort, gpu::Lookout& lookout)
       : group_(std::move(group)), position_(position), abort_(abort) {
     group_->barrier.arrive_and_wait(position, abort_, beginning(), [&] {
@@ -50,7 +50,7 @@ class NcclCommunicator {
   const std::vector<int>& ranks() const { return group_->barrier.ranks(); }
   std::string next(const RankCall& call) const { return text_of(call, sequence_, ranks()); }
 
-  // Before all other calls, and when other threads know of this one.
+  // Must precede all other calls. By then, other threads must be able to wake() this communicator.
   void begin() {
     abort_.check();
     call(beginning(), [&] {
@@ -70,7 +70,7 @@ class NcclCommunicator {
     ++sequence_;
   }
 
-  // Throws what has failed since it was queued.
+  // Throws the error of an earlier asynchronous call, if there is one.
   void check() {
     if (!ending_->enter(position_)) return;
     ncclResult_t state = ncclSuccess;
@@ -82,13 +82,13 @@ class NcclCommunicator {
                              sequence_ - 1, reason_of(state, communicator_)));
   }
 
-  // On another thread: what this rank waits for ends, in a call and on the GPU.
+  // Called on another thread. Aborts this rank's waiting calls and its work on the GPU.
   void wake() noexcept {
     ending_->wake(position_, [this] { return abort_known(); });
   }
-  // On this thread, when no graph has a collective any more. By abort, because the library's other way waits for the
-  // other ranks. What was queued is done by now, or has failed. Returns what is to be called after this thread has
-  // finished its other communicators, if anything.
+  // Called on the thread of this rank, when no graph contains a collective. Uses ncclCommAbort, because ncclCommDestroy
+  // waits for the other ranks; queued work is done by now or has failed. Returns a function to call after finish() of
+  // this thread's other communicators; it may be empty.
   std::function<void()> finish() noexcept {
     return ending_->finish(position_, [communicator = communicator_] { ncclCommAbort(communicator); });
   }
@@ -113,8 +113,8 @@ class NcclCommunicator {
     fail_running(fmt::format("GPU: {}: {}", what, reason_of(status, nullptr)));
   }
 
-  // Aborts the communicator. NCCL stores its pointer soon after initialisation begins, before the call returns; until
-  // then there is nothing to abort, and this returns false.
+  // Aborts the communicator. Returns false if NCCL has not stored its pointer yet, which it does early in
+  // initialization: then there is nothing to abort.
   bool abort_known() noexcept {
     const ncclComm_t communicator = std::atomic_ref<ncclComm_t>(communicator_);
     if (communicator == nullptr) return false;
@@ -122,7 +122,7 @@ class NcclCommunicator {
     return true;
   }
 
-  // On the lookout's thread.
+  // Called on the watchdog's thread.
   void look() noexcept {
     ending_->retry();
     if (ending_->lasted(position_) <= patience()) return;
@@ -138,7 +138,7 @@ class NcclCommunicator {
   alignas(std::atomic_ref<ncclComm_t>::required_alignment) ncclComm_t communicator_ = nullptr;
   std::int64_t sequence_ = 0;
   std::atomic<bool> is_late_ = false;
-  std::optional<gpu::Lookout::Post> post_;  // ends first
+  std::optional<gpu::Lookout::Post> post_;  // destroyed first
 };
 
 class NcclCollectives final : public Collectives {
@@ -146,7 +146,7 @@ class NcclCollectives final : public Collectives {
   NcclCollectives(int rank, int module, NcclGroups& groups, const Abort& abort, bool captured)
       : rank_(rank), module_(module), captured_(captured), groups_(groups), abort_(abort) {}
 
-  int join(int key, std::span<const int> ranks) override {
+  int create_communicator(int key, std::span<const int> ranks) override {
     const std::size_t position = position_of(rank_, ranks);
     auto group = groups_.of.get(
         module_, key, ranks, [&] { return std::make_shared<NcclGroup>(std::vector<int>(ranks.begin(), ranks.end())); });
@@ -169,7 +169,8 @@ class NcclCollectives final : public Collectives {
     const std::lock_guard lock(mutex_);
     for (const auto& each : all_) each->wake();
   }
-  // A kept rank's collective may run until threads that wait here have finished theirs, so none waits before that.
+  // The collective of a rank that is kept alive may run until other threads have finished. So all communicators are
+  // finished before any returned function is called.
   void end() noexcept override {
     std::vector<std::function<void()>> last;
     for (const auto& each : all_) last.push_back(each->finish());
@@ -185,7 +186,7 @@ class NcclCollectives final : public Collectives {
   bool captured_;
   NcclGroups& groups_;
   const Abort& abort_;
-  std::mutex mutex_;  // of changes to `all_`, which wake() reads on another thread
+  std::mutex mutex_;  // protects changes of `all_`, which wake() reads on another thread
   std::vector<std::unique_ptr<NcclCommunicator>> all_;
 };
 
@@ -196,7 +197,7 @@ std::unique_ptr<Collectives> make_nccl_collectives(int rank, int module, NcclGro
   return std::make_unique<NcclCollectives>(rank, module, groups, abort, captured);
 }
 
-// Of a communicator that does not block, NCCL makes each call on a thread of its own.
+// NCCL would run each call of a nonblocking communicator on a separate thread.
 ncclConfig_t communicator_config() {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 1;

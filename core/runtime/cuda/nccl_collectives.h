@@ -1,4 +1,4 @@
-// Collectives of GPUs of one machine, by NCCL.
+// Collectives between the GPUs of one machine, with NCCL.
 #pragma once
 
 #include <nccl.h>
@@ -9,7 +9,7 @@
 
 namespace pmaptrain::cuda {
 
-// What the ranks of a communicator share: its identity, and how it ends.
+// State that the ranks of a communicator share.
 struct NcclGroup {
   explicit NcclGroup(const std::vector<int>& ranks) : barrier(ranks) {}
   Barrier barrier;
@@ -17,13 +17,14 @@ struct NcclGroup {
   std::shared_ptr<gpu::Ending> ending;
 };
 
-// What the devices of a platform share.
+// State that the devices of a platform share.
 struct NcclGroups {
   SharedMap<NcclGroup> of;
-  gpu::Lookout lookout;  // for calls that do not return
+  gpu::Lookout lookout;  // finds calls that do not return
 };
 
-// Makes the NCCL collectives of the current CUDA device. `captured`: they may be captured into CUDA graphs.
+// Creates the NCCL collectives of the current CUDA device. `captured` tells whether they may be captured into CUDA
+// graphs.
 std::unique_ptr<Collectives> make_nccl_collectives(int rank, int module, NcclGroups& groups, const Abort& abort,
                                                    bool captured);
 

@@ -14,7 +14,7 @@
 namespace pmaptrain::cuda {
 namespace {
 
-// "13.0"
+// For example "13.0".
 std::string version_text(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
 
 int count_gpus() {
@@ -50,18 +50,19 @@ gpu::Properties properties_of(int gpu) {
   return properties;
 }
 
-// Before any call of NCCL, which reads it once.
+// Must be called before any call of NCCL, which reads the environment once.
 void set_environment_of_nccl() {
-  // A device may have collectives of several communicators under way: they run in the order of the calls.
+  // Collectives of several communicators on one device then run in call order.
   setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
-  // Connections are made with a communicator, when no GPU runs anything: they take memory, and wait for other ranks.
+  // Connections are made when a communicator is created, while no GPU is busy, because this allocates memory and waits
+  // for other ranks.
   setenv("NCCL_RUNTIME_CONNECT", "0", 0);
 }
 
 class CudaPlatform final : public gpu::Platform {
  public:
   explicit CudaPlatform(Generate generate) : generate_(generate), count_(count_gpus()) {
-    // Without it a communicator's calls in graphs and outside of them would have to wait for one another.
+    // Otherwise, calls of a communicator in graphs and outside them would have to wait for each other.
     if (captures_collectives()) setenv("NCCL_GRAPH_MIXING_SUPPORT", "0", 0);
   }
 
@@ -142,7 +143,7 @@ gpu::Settings settings() {
 
 }  // namespace pmaptrain::cuda
 
-// Nothing is thrown here: the program has not yet compared what both were built from.
+// This must not throw, because the program has not yet checked that it was built with the same interface.
 extern "C" __attribute__((visibility("default"))) const pmaptrain::gpu::ModuleTable* pmaptrain_cuda() {
   static constexpr pmaptrain::gpu::ModuleTable table{pmaptrain::gpu::module_abi, pmaptrain::cuda::open_platform,
                                                      pmaptrain::cuda::settings};

@@ -1,4 +1,4 @@
-// The GPUs of the machine, several devices on one of them, or a GPU that is only described.
+// Platforms: the GPUs of the machine, several virtual devices on one GPU, or a GPU that is only described.
 #pragma once
 
 #include <memory>
@@ -7,12 +7,12 @@
 
 namespace pmaptrain::cuda {
 
-// Throws Error (resource) where there is no GPU or no driver.
+// Throws Error (resource) if there is no GPU or no driver.
 std::unique_ptr<gpu::Platform> open_platform(const gpu::ModuleOptions& options);
 
 gpu::Settings settings();
 
-// For the GPU with the properties `options.planned_for`: devices that only prepare.
+// Opens a platform with the properties `options.planned_for`, whose devices only prepare kernels.
 std::unique_ptr<gpu::Platform> open_compile_only_platform(const gpu::ModuleOptions& options);
 
 }  // namespace pmaptrain::cuda

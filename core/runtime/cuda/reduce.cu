@@ -4,7 +4,7 @@
 namespace pmaptrain::cuda {
 namespace {
 
-// One array after another.
+// Iterates over arrays in order.
 class Walk {
  public:
   __device__ explicit Walk(const EvenlySpaced& from) : from_(from), row_(from.begin), array_(from.begin) {}
@@ -34,7 +34,7 @@ class ScatteredWalk {
 __device__ Walk walk(const EvenlySpaced& from) { return Walk(from); }
 __device__ ScatteredWalk walk(const Scattered& from) { return ScatteredWalk(from); }
 
-// A NaN anywhere is the result.
+// Whether the maximum or minimum of `a` and `b` is `a`. If any element is a NaN, the result is a NaN.
 template <ReductionKind kind, class T>
 __device__ bool keeps(T a, T b) {
   if constexpr (kind == ReductionKind::max) return a != a || a > b;
@@ -43,7 +43,7 @@ __device__ bool keeps(T a, T b) {
 
 template <ReductionKind kind, class T, class From>
 __global__ void reduce_kernel(T* to, From from, std::int64_t elements, std::int64_t count) {
-  // Extremes compare values with their sign; sums wrap.
+  // Extremes compare signed values, while sums wrap.
   using Sum = typename Computed<T>::type;
   using Value = std::conditional_t<std::is_same_v<T, __nv_bfloat16>, float, T>;
   using Result = std::conditional_t<kind == ReductionKind::sum, Sum, Value>;

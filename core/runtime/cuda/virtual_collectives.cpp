@@ -32,8 +32,8 @@ class VirtualCommunicator {
         copy(call.to + i * call.bytes, shared_->ranks_calls[i].call.from, call.bytes, stream);
       }
     } else {
-      // Each rank adds up a part, in place if it must: nobody else reads this part of its values. Then it takes the
-      // others' parts.
+      // Each rank sums one part, which may be in place because no other rank reads this part of its values. Then it
+      // copies the other parts.
       add_up_part(call, stream);
       wait_for_others(
           what, stream, ready_, [] {}, &VirtualGroup::Word::ready);
@@ -43,7 +43,7 @@ class VirtualCommunicator {
           copy(call.to + part.begin, shared_->ranks_calls[i].call.to + part.begin, part.bytes, stream);
       }
     }
-    // What this rank has given may be overwritten when all have read it.
+    // The memory of this rank may be overwritten when all others have read it.
     wait_for_others(
         what, stream, read_, [] {}, &VirtualGroup::Word::read);
     ++sequence_;
@@ -70,7 +70,7 @@ class VirtualCommunicator {
   }
 
   static void copy(std::byte* to, const std::byte* from, std::size_t bytes, cudaStream_t stream) {
-    if (to == from) return;  // in place
+    if (to == from) return;  // the operation is in place
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream), "copying between virtual GPUs");
   }
 
@@ -79,7 +79,7 @@ class VirtualCommunicator {
     shared_->barrier.arrive_and_wait(position_, abort_, what, leave_word);
   }
 
-  // Marks this place in the stream as `mine`, and lets the stream wait for what the others have marked.
+  // Records the event `mine` on the stream, and makes the stream wait for the events of the others.
   template <class F>
   void wait_for_others(const std::string& what, cudaStream_t stream, const OwnEvent& mine, F&& leave_word,
                        cudaEvent_t VirtualGroup::Word::*others) {
@@ -89,7 +89,7 @@ class VirtualCommunicator {
       if (i == position_) continue;
       check(cudaStreamWaitEvent(stream, shared_->ranks_calls[i].*others, 0), "ordering virtual GPUs");
     }
-    // An event may be recorded anew only when all wait for this one.
+    // An event may be recorded again only when all streams wait for the previous recording.
     meet(what, [] {});
   }
 
@@ -115,7 +115,7 @@ class VirtualCollectives final : public Collectives {
   VirtualCollectives(int rank, int module, VirtualGroups& groups, const Abort& abort)
       : rank_(rank), module_(module), groups_(groups), abort_(abort) {}
 
-  int join(int key, std::span<const int> ranks) override {
+  int create_communicator(int key, std::span<const int> ranks) override {
     const std::size_t position = position_of(rank_, ranks);
     if (ranks.size() > most_arrays) {
       fail_running(fmt::format("GPU: a communicator of {} virtual GPUs; the most are {}", ranks.size(), most_arrays));
@@ -129,13 +129,13 @@ class VirtualCollectives final : public Collectives {
   void run(int communicator, const RankCall& call, cudaStream_t stream) override {
     all_[static_cast<std::size_t>(communicator)]->run(call, stream);
   }
-  // The ranks wait for one another on their threads, in each step anew.
+  // The ranks' threads wait for each other in each step.
   bool can_be_captured() const override { return false; }
   std::string next(int communicator, const RankCall& call) const override {
     return all_[static_cast<std::size_t>(communicator)]->next(call);
   }
   void check() override {}
-  // Who waits in a barrier looks at the Abort.
+  // A thread that waits in a barrier polls its Abort.
   void wake() noexcept override {}
   void end() noexcept override {}
 

@@ -1,5 +1,5 @@
-// Collectives of virtual GPUs: several devices on one GPU, whose memory all of them reach. Each rank copies from the
-// others, or adds up their values, when they are ready; sums are in the order of ranks.
+// Collectives of virtual GPUs, that is, of several devices on one GPU, which share its memory. When the values of the
+// others are ready, each rank copies them or adds them up, in rank order.
 #pragma once
 
 #include "core/runtime/cuda/collectives.h"
@@ -7,13 +7,13 @@
 
 namespace pmaptrain::cuda {
 
-// What the ranks of a communicator tell one another.
+// State that the ranks of a communicator share.
 struct VirtualGroup {
   explicit VirtualGroup(const std::vector<int>& ranks) : barrier(ranks), ranks_calls(ranks.size()) {}
   struct Word {
     RankCall call;
-    cudaEvent_t ready = nullptr;  // what it reads is there
-    cudaEvent_t read = nullptr;   // it has read what it reads of others
+    cudaEvent_t ready = nullptr;  // after this event, the values that others read are complete
+    cudaEvent_t read = nullptr;   // after this event, the rank has read the values of others
   };
   Barrier barrier;
   std::vector<Word> ranks_calls;

@@ -32,7 +32,7 @@ void Watch::check(int rank) {
     const cudaError_t state = cudaEventQuery(pending_.front().end.get());
     const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - oldest_since_;
     if (state == cudaErrorNotReady) {
-      cudaGetLastError();  // it is no error of the next call
+      cudaGetLastError();  // clears the error, which the next call would report
       if (waited < limit()) return;
       fail_running(fmt::format("GPU {}: {} has not ended within {:.0f} s", rank, pending_.front().what, waited.count()),
                    "another rank did not come to it, or a link between GPUs is down; PMAPTRAIN_GPU_TIMEOUT sets the "

@@ -1,4 +1,4 @@
-// The collectives that a device has queued and that have not ended: what is said when one of them does not end.
+// Tracks a device's queued collectives, and reports one that takes too long.
 #pragma once
 
 #include <chrono>
@@ -12,10 +12,11 @@ namespace pmaptrain::cuda {
 
 class Watch {
  public:
-  // `what` was queued last in this stream.
+  // Records that `what` was the last work queued on the stream.
   void queued(std::string what, cudaStream_t stream);
   // Throws Error (failed) if the oldest queued work exceeds its time limit. The limit is gpu::patience() until some
-  // work has completed. After that it is 20 times the longest wait so far, at least 30 s and at most gpu::patience().
+  // work has completed. After that it is 20 times the longest wait so far, but at least 30 s and at most
+  // gpu::patience().
   void check(int rank);
 
  private:
@@ -28,7 +29,7 @@ class Watch {
   std::deque<Queued> pending_;
   std::vector<OwnEvent> unused_;
   std::chrono::steady_clock::time_point oldest_since_;
-  std::chrono::duration<double> longest_{0};  // that one has been waited for
+  std::chrono::duration<double> longest_{0};  // the longest wait for a collective so far
 };
 
 }  // namespace pmaptrain::cuda

@@ -1,4 +1,4 @@
-// One command of a kernel, made ready for a device.
+// One command of a kernel, prepared for a device.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -12,31 +12,30 @@
 
 namespace pmaptrain::cuda {
 
-// Where the relu of a convolution or a product is. A NaN has to stay one. What libraries make of it they do not
-// document, but for the few engines of cuDNN with the note STRICT_NAN_PROP. So these are tried with NaN, one after
-// another, until one of them keeps it.
+// How the relu of a convolution or a product is computed. A NaN must be kept. Libraries do not document what they do
+// with NaNs, except for the few cuDNN engines with the note STRICT_NAN_PROP. So these variants are tried with NaNs, in
+// order, until one keeps them.
 enum class Relu : std::uint8_t {
-  by_library,  // within the library's first choice
-  strict,      // within an engine that has the note and is about as fast, else apart
-  apart,       // by a kernel of our own
+  by_library,  // by the library's first choice of an engine
+  strict,      // by an engine that has the note and is about as fast; otherwise as `apart`
+  apart,       // by a separate kernel of our own
 };
 inline constexpr Relu relus[] = {Relu::by_library, Relu::strict, Relu::apart};
 
 class Work {
  public:
   virtual ~Work() = default;
-  // Queues it. Bytes of workspace() lie at `arguments.workspace`, aligned to 256.
+  // Queues the command. `arguments.workspace` must have workspace() bytes, aligned to 256.
   virtual void run(cudaStream_t stream, const gpu::Arguments& arguments) = 0;
   std::size_t workspace() const { return workspace_; }
-  // Whether a library applies a relu.
+  // Whether a library computes a relu.
   virtual bool has_library_relu() const { return false; }
 
  protected:
   std::size_t workspace_ = 0;
 };
 
-// A request by slices: where the slice of one logical device begins, and over how many of them a library can be called
-// once.
+// The slices of a request: the number of logical devices, and the distances between their slices.
 struct Slices {
   explicit Slices(const GpuRequest& request);
 
@@ -48,13 +47,13 @@ struct Slices {
   }
 
   std::int64_t devices;
-  std::vector<std::int64_t> operand_stride, result_stride;  // bytes; 0 of an operand that all devices share
+  std::vector<std::int64_t> operand_stride, result_stride;  // in bytes; 0 for an operand that all devices share
 };
 
-// What every address of slices of this type is a multiple of, up to `limit` bytes.
+// The alignment, up to `limit` bytes, of every slice of this type.
 std::size_t alignment_of(const Type& type, std::size_t limit);
 
-// A workspace in parts, each aligned to 256 bytes.
+// The layout of a workspace that consists of several parts, each aligned to 256 bytes.
 class Workspace {
  public:
   std::size_t add(std::size_t bytes) {

@@ -21,14 +21,14 @@ Platform* GpuBackend::found() const {
   }
 }
 
-// A plan for a named memory is for one GPU where none is found.
+// If the config names a memory size and no GPU is found, the plan is for one GPU.
 int GpuBackend::workers(const Source& source) const {
   if (options_.gpus) return *options_.gpus;
   if (options_.memory && found() == nullptr) return 1;
   return divisors(source.entries.front().program->mesh, open_().devices(), parts_of(options_)).back();
 }
 
-// Of the one that has least.
+// The memory of the GPU that has least.
 std::optional<std::size_t> GpuBackend::device_memory() const {
   if (options_.memory) return options_.memory;
   const Platform* const platform = found();
@@ -49,7 +49,8 @@ std::int64_t GpuBackend::barriers_per_step(const Source& source, std::size_t ent
 
 namespace {
 
-// Bytes of sums over rows and over devices, gradients above all, as far as all of them can be in memory at once.
+// The bytes of sums over rows and over devices, above all of gradients, limited by the size of the transient memory
+// that they share.
 std::size_t bytes_of_sums(const Plan& plan) {
   std::set<int> sums;
   for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
@@ -79,7 +80,7 @@ std::size_t scratch_of(const std::vector<Plan>& plans, const MakeKernel& make_ke
   return scratch;
 }
 
-// What each GPU needs, from the plans of one; without the libraries' workspace.
+// The memory that each GPU needs, derived from the plans of one GPU, without workspaces of libraries.
 Needs needs_of_one(const Plans& plans) {
   const auto members = static_cast<std::size_t>(plans.layout.members);
   Needs needs;

@@ -15,8 +15,8 @@ namespace pmaptrain::gpu {
 
 class GpuBackend final : public Backend {
  public:
-  // `open` gives the platform, which outlives this and its modules. It may throw Error (resource): plans for a named
-  // number of GPUs, or a named memory, do without it.
+  // `open` returns the platform, which must outlive the backend and its modules. It may throw Error (resource): if the
+  // config names a number of GPUs or a memory size, plans can be made without a platform.
   GpuBackend(std::function<Platform&()> open, GpuOptions options)
       : open_(std::move(open)), options_(std::move(options)) {}
 
@@ -31,7 +31,7 @@ class GpuBackend final : public Backend {
   std::unique_ptr<Module> load(Source source) const override;
 
  private:
-  Platform* found() const;  // null where there is no GPU
+  Platform* found() const;  // The platform; null if there is no GPU.
   Needs needs_on(int gpus, const Source& source) const;
 
   const std::function<Platform&()> open_;

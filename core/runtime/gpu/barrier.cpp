@@ -38,7 +38,7 @@ void Barrier::wait_for_all(std::unique_lock<std::mutex>& lock, std::size_t posit
     return;
   }
   const std::size_t mine = round_;
-  // Who leaves by an exception has not been here.
+  // A device that leaves with an exception does not count as arrived.
   const auto leave = [&] {
     here_[position] = false;
     --arrived_;
@@ -50,7 +50,7 @@ void Barrier::wait_for_all(std::unique_lock<std::mutex>& lock, std::size_t posit
       abort.check();
     }
     if (std::chrono::steady_clock::now() > end) {
-      // Who has given up before was here.
+      // A device that has given up before had arrived, so it is not the absent one.
       std::size_t absent = 0;
       while (absent < ranks_.size() - 1 && (here_[absent] || gave_up_[absent])) ++absent;
       leave();
@@ -58,7 +58,7 @@ void Barrier::wait_for_all(std::unique_lock<std::mutex>& lock, std::size_t posit
       fail_running(
           fmt::format("GPU: rank {} did not come to {} within {} s", ranks_[absent], what, patience().count()));
     }
-    // An abort is seen within this time; nobody has to know of this barrier to end it.
+    // This interval bounds the delay of an abort, which does not notify the barrier.
     changed_.wait_for(lock, std::chrono::milliseconds(50));
   }
 }

@@ -1,4 +1,4 @@
-// A place where the devices of a communicator, each on its own thread, wait for one another.
+// A barrier for the devices of a communicator, each on its own thread.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@
 
 namespace pmaptrain::gpu {
 
-// Why a device must not go on: another thread has aborted it. Set once.
+// Tells a device to stop: another thread sets the reason, once.
 class Abort {
  public:
   void set(const std::string& reason) noexcept;
@@ -28,7 +28,7 @@ class Abort {
   std::optional<std::string> reason_;
 };
 
-// "{0, 1, 2}"
+// For example "{0, 1, 2}".
 std::string ranks_text(std::span<const int> ranks);
 
 class Barrier {
@@ -37,9 +37,9 @@ class Barrier {
 
   const std::vector<int>& ranks() const { return ranks_; }
 
-  // Returns when all devices have come as often as this one. `leave_word` is called before, under the lock that all
-  // share, so that what it writes is seen by the others afterwards. Throws Error (failed) when a device does not come
-  // ("rank 2 did not come to <what>"), or when `abort` is set.
+  // Returns when all devices have called this as often as this one. `leave_word` is called first, under the lock of the
+  // barrier, so the others see what it wrote when they return. Throws Error (failed) if a device does not come ("rank 2
+  // did not come to <what>"), or if `abort` is set.
   template <class F>
   void arrive_and_wait(std::size_t position, const Abort& abort, const std::string& what, F&& leave_word) {
     std::unique_lock lock(mutex_);
@@ -59,7 +59,8 @@ class Barrier {
   std::size_t round_ = 0;
 };
 
-// Things that the devices of a module share, each made by the first of them that comes, and gone with the last one.
+// Objects that the devices of a module share. The first device that asks for an object creates it; it is destroyed with
+// its last owner.
 template <class T>
 class SharedMap {
  public:

@@ -1,4 +1,4 @@
-// A GPU that plans are made for where none is: an NVIDIA H100, as ModuleOptions::planned_for takes it.
+// The GPU that plans are made for if the machine has none: an NVIDIA H100, in the format of ModuleOptions::planned_for.
 #pragma once
 
 namespace pmaptrain::gpu {

@@ -10,7 +10,7 @@
 namespace pmaptrain::gpu {
 namespace {
 
-// GPUs that a message names.
+// The largest number of GPUs that an error message lists.
 constexpr int most_listed = 64;
 
 constexpr int most_blocks = 8;
@@ -41,7 +41,7 @@ std::optional<Division> try_divide(const Mesh& mesh, int gpus, Parts parts) {
   return division;
 }
 
-// The device at these coordinates.
+// The number of the device at these coordinates.
 std::int64_t index_of(const Mesh& mesh, const std::vector<std::int64_t>& coordinates) {
   std::int64_t index = 0;
   for (std::size_t axis = 0; axis < coordinates.size(); ++axis) {

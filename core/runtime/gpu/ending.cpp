@@ -4,7 +4,8 @@
 
 namespace pmaptrain::gpu {
 
-// In this order, and who closes in the other one: one of the two sees what the other has written.
+// enter() stores inside_since, then reads `closed`; a thread that aborts does the reverse. So one of them sees the
+// other.
 bool Ending::enter(std::size_t rank) {
   ranks_[rank].inside_since = std::chrono::steady_clock::now().time_since_epoch().count();
   if (!ranks_[rank].closed) return true;
@@ -21,7 +22,7 @@ std::chrono::duration<double> Ending::lasted(std::size_t rank) const {
 }
 
 void Ending::end(Rank& rank, const End& end) {
-  const bool is_last = left_ == 1 && finished_ + 1 < ranks_.size();  // others may still make calls
+  const bool is_last = left_ == 1 && finished_ + 1 < ranks_.size();  // the threads of other ranks may still make calls
   if (rank.ended || rank.finished || is_last || !end()) return;
   rank.ended = true;
   --left_;

@@ -1,4 +1,4 @@
-// When the ranks of a communicator end, whose threads may be inside of a call of the library.
+// Decides when the ranks of a communicator are aborted while their threads may be inside calls of the library.
 #pragma once
 
 #include <atomic>
@@ -10,34 +10,36 @@
 
 namespace pmaptrain::gpu {
 
-// A call that does not return, because another rank does not come, ends when its rank does, which then happens on
-// another thread. NCCL frees what all ranks of a process have with the last of them, and waits until no graph holds
-// their collectives. So one rank is kept until all threads have finished: they make no calls and have no graphs.
+// A call that waits for an absent rank returns only when its own rank is aborted, which another thread must do. NCCL
+// frees the shared resources of a process with the last rank, and first waits until no graph contains their
+// collectives. So one rank is kept alive until all threads have finished: then none makes calls or owns graphs.
 class Ending {
  public:
   explicit Ending(std::size_t ranks) : ranks_(ranks), left_(ranks) {}
 
-  // Around each call of a rank, on its thread. enter() returns false, and the call must not be made, when the rank has
-  // ended or is to end.
+  // Must surround each call of a rank, on its thread. enter() returns false if the rank has been aborted or is about to
+  // be; then the call must not be made.
   bool enter(std::size_t rank);
   void leave(std::size_t rank);
-  // How long the call that a rank is inside of has lasted; 0 where there is none.
+  // For how long the rank has been inside its current call; 0 if it is in none.
   std::chrono::duration<double> lasted(std::size_t rank) const;
 
-  // Ends a rank in the library; returns false where that is not possible yet. It may be called on any thread until its
-  // rank has finished, and must not wait.
+  // Aborts a rank in the library. Returns false if that is not possible yet. It may be called on any thread until its
+  // rank has finished, and must not block.
   using End = std::function<bool()>;
 
-  // On another thread, after a failure: the rank ends as soon as there is one to keep, which has finished.
+  // Called on another thread after a failure. Aborts the rank as soon as some other rank has finished and is kept
+  // alive.
   void wake(std::size_t rank, End end);
-  // Tries again to end ranks that were woken.
+  // Tries again to abort ranks for which wake() was called.
   void retry();
-  // On another thread, when a call lasts too long: the rank ends at once. The last rank ends so only when the threads
-  // of all others have finished: then its own call is all that keeps the process from ending.
+  // Called on another thread if a call takes too long. Aborts the rank at once. The last rank is aborted only when the
+  // threads of all others have finished: then its own call is all that keeps the process from ending.
   void end_call(std::size_t rank, const End& end);
-  // On the rank's own thread, outside of its calls and without graphs that have them. Calls `end` for a rank that has
-  // not ended, except for the one that is kept. The last thread that comes gets the `end` of that rank, and calls it
-  // after it has finished the ranks that it has in other communicators: it waits for what runs on all GPUs.
+  // Called on the rank's own thread, outside its calls and after its graphs are destroyed. Calls `end` unless the rank
+  // has been aborted or is the one that is kept alive. For the last thread, returns the `end` of the rank that was kept
+  // alive. The thread must call it after finish() for its ranks in all communicators, because it waits for work of all
+  // GPUs.
   [[nodiscard]] std::function<void()> finish(std::size_t rank, std::function<void()> end);
 
  private:
@@ -51,9 +53,9 @@ class Ending {
   void end_woken();
 
   std::deque<Rank> ranks_;
-  std::mutex mutex_;  // of all but the atomics; no thread holds it while it is inside of a call
+  std::mutex mutex_;  // protects all members but the atomics; no thread holds it inside a call of the library
   std::size_t left_, finished_ = 0;
-  std::function<void()> end_kept_;  // of the rank that is kept
+  std::function<void()> end_kept_;  // aborts the rank that is kept alive
 };
 
 }  // namespace pmaptrain::gpu

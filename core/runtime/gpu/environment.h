@@ -1,5 +1,5 @@
-// What the environment says of how GPUs are used. All functions throw Error (usage) for what a variable cannot be; an
-// empty one is as if it were not there.
+// Environment variables that control the use of GPUs. All functions throw Error (usage) for an invalid value. An empty
+// variable counts as not set.
 #pragma once
 
 #include <chrono>
@@ -7,14 +7,14 @@
 
 namespace pmaptrain::gpu {
 
-// How long a device waits for others: 10 minutes, or the seconds in PMAPTRAIN_GPU_TIMEOUT.
+// How long a device waits for others: the number of seconds in PMAPTRAIN_GPU_TIMEOUT, by default 10 minutes.
 std::chrono::duration<double> patience();
 
-// PMAPTRAIN_GPU_GRAPHS: which calls of a step are part of CUDA graphs.
+// The calls of a step that are part of CUDA graphs, from PMAPTRAIN_GPU_GRAPHS.
 enum class Graphs : std::uint8_t {
-  usual,  // all of one GPU; of several, all but collectives
-  off,    // none: profilers see each call
-  whole,  // collectives of several GPUs, too
+  usual,  // on one GPU all calls; on several GPUs all but collectives
+  off,    // none, so profilers see each call
+  whole,  // all calls, even collectives of several GPUs
 };
 Graphs wanted_graphs();
 

@@ -11,10 +11,10 @@
 namespace pmaptrain::gpu {
 namespace {
 
-// Recording costs some microseconds a call, and memory, so a loop of more calls is not unrolled.
+// Capturing costs some microseconds and memory per call, so loops with more calls than this are not unrolled.
 constexpr std::int64_t few_calls = 200;
 
-// The layer, as the config names it, and the op.
+// The name of a command for profilers: the layer's name in the config, and the op.
 std::string name_of(const Command& command) {
   const Equation* const equation = equation_of(command);
   if (equation == nullptr) return "copy";
@@ -26,7 +26,7 @@ std::string key_of(const Launch& launch) {
   std::string key;
   const auto append = [&](const auto& value) { key.append(reinterpret_cast<const char*>(&value), sizeof value); };
   append_key(launch.equation->op, key);
-  // The numbers of values in a region mean something in its program alone.
+  // Value numbers in a region are meaningful only in its own program, so a kernel with a region is not shared.
   if (!launch.equation->regions.empty()) append(reinterpret_cast<std::uintptr_t>(launch.equation));
   append(launch.devices);
   for (const auto* const types : {&launch.operand_types, &launch.result_types}) {
@@ -62,7 +62,7 @@ GpuRequest request_of(const Plan& plan, const Launch& launch) {
 
 Executor::Executor(Device& device, const std::vector<Plan>& plans, const Layout& layout, const MakeKernel& make_kernel)
     : device_(device), plans_(plans), layout_(layout), gpus_(plans.empty() ? 1 : plans.front().division.gpus()) {
-  prepare_kernels(make_kernel);  // while there is memory to try them on
+  prepare_kernels(make_kernel);  // comes first, because kernels need memory for a trial run
   persistent_ = allocate(product_of(layout.persistent, static_cast<std::size_t>(layout.members)));
   data_ = allocate(layout.data);
   transient_ = allocate(layout.transient);
@@ -81,7 +81,7 @@ Executor::Executor(Device& device, const std::vector<Plan>& plans, const Layout&
   }
   scratch_ = allocate(scratch);
   workspace_ = allocate(workspace);
-  for (const Plan& plan : plans) join(plan);
+  for (const Plan& plan : plans) create_communicators(plan);
   record_foreseen();
   if (gpus_ > 1) device_.barrier(gpus_);
 }
@@ -138,7 +138,7 @@ void Executor::prepare_kernels(const MakeKernel& make_kernel) {
   }
 }
 
-void Executor::join(const Plan& plan) {
+void Executor::create_communicators(const Plan& plan) {
   for_each_command(plan.commands, [&](const Command& command) {
     const Collect* const collect = std::get_if<Collect>(&command);
     if (collect == nullptr) return;
@@ -147,7 +147,7 @@ void Executor::join(const Plan& plan) {
       ranks.push_back(static_cast<int>(gpu));
     }
     const auto [known, is_new] = communicators_.try_emplace(ranks);
-    if (is_new) known->second = device_.join(0, ranks);
+    if (is_new) known->second = device_.create_communicator(0, ranks);
     communicator_of_.emplace(collect, known->second);
   });
 }
@@ -173,15 +173,15 @@ void Executor::run(const StepOf& step, std::int64_t steps, bool each_slot) {
   const int group = layout_.batches[step.entry].group;
   Steps next{step};
   for (; steps > 0; steps -= next.count) {
-    // So many graphs serve groups of any length: they begin at slots that are multiples of their length.
+    // Groups begin at slots that are multiples of their length, so a few graphs serve groups of any length.
     next.count = 1;
     while (2 * next.count <= std::min<std::int64_t>(steps, group) &&
            (!each_slot || next.first.slot % (2 * next.count) == 0)) {
       next.count *= 2;
     }
-    next.each_slot = each_slot && next.count > 1;  // a single step is the same by itself and in a group
+    next.each_slot = each_slot && next.count > 1;  // a single step has the same graph with and without `each_slot`
     launch(next.first, recorded(next));
-    mark_queued();
+    record_queued();
     if (each_slot) next.first.slot += next.count;
   }
 }
@@ -258,26 +258,26 @@ void Executor::launch(const StepOf& step, const std::vector<Part>& parts) {
 }
 
 void Executor::replay(Graph graph) {
-  for (int first = 0; first < graph.calls; first += most_unmarked) {
-    const int count = std::min(most_unmarked, graph.calls - first);
+  for (int first = 0; first < graph.calls; first += most_calls_between_events) {
+    const int count = std::min(most_calls_between_events, graph.calls - first);
     queued(count);
     device_.replay_calls(graph, first, count);
   }
 }
 
 void Executor::queued(int calls) {
-  if (unmarked_ + calls > most_unmarked) mark_queued();
+  if (calls_since_event_ + calls > most_calls_between_events) record_queued();
   while (in_flight_.size() >= most_in_flight) {
     device_.wait(in_flight_.front());
     in_flight_.pop_front();
   }
-  unmarked_ += calls;
+  calls_since_event_ += calls;
 }
 
-void Executor::mark_queued() {
-  if (unmarked_ == 0) return;
-  in_flight_.push_back(device_.mark(Stream::compute));
-  unmarked_ = 0;
+void Executor::record_queued() {
+  if (calls_since_event_ == 0) return;
+  in_flight_.push_back(device_.record_event(Stream::compute));
+  calls_since_event_ = 0;
 }
 
 std::vector<Executor::Timed> Executor::run_timed(const StepOf& step) {
@@ -295,9 +295,9 @@ std::vector<Executor::Timed> Executor::run_timed(const StepOf& step) {
   }
   const auto& [graph, stamps] = timed->second;
   replay(graph);
-  device_.wait(device_.mark(Stream::compute));
+  device_.wait(device_.record_event(Stream::compute));
   in_flight_.clear();
-  unmarked_ = 0;
+  calls_since_event_ = 0;
   std::vector<Timed> times;
   for (const Stamps::Of& of : stamps.commands) {
     times.push_back({of.command, device_.seconds_between(0, of.begin), device_.seconds_between(0, of.end)});
@@ -370,27 +370,27 @@ void Executor::issue(const StepOf& step, const Collect& collect) {
 
 void Executor::issue(const StepOf&, const Await&) { device_.order(Stream::communicate, Stream::compute); }
 
-// The steps that read the slots' batches before are done; nothing else has to be.
+// The uploads wait only for the earlier steps that read these slots.
 void Executor::begin_uploads(std::size_t entry, int slot, int count) {
-  std::optional<Mark> last;
+  std::optional<Event> last;
   for (int i = slot; i < slot + count; ++i) {
     const auto released = released_.find({entry, i});
     if (released != released_.end() && (!last || last->number < released->second.number)) last = released->second;
   }
-  if (last) device_.follow(*last, Stream::copy);
+  if (last) device_.wait_event(*last, Stream::copy);
 }
 
 void Executor::end_uploads() { device_.order(Stream::copy, Stream::compute); }
 
 void Executor::release(std::size_t entry, int slot, int count) {
-  const Mark mark = device_.mark(Stream::compute);
-  for (int i = slot; i < slot + count; ++i) released_[{entry, i}] = mark;
+  const Event event = device_.record_event(Stream::compute);
+  for (int i = slot; i < slot + count; ++i) released_[{entry, i}] = event;
 }
 
 std::vector<Executor::Run> Executor::runs_of(const Plan& plan, const Batches& batches) {
   std::vector<Run> runs;
   const auto add = [&](const Run& run) {
-    // Between two inputs there are less than `alignment` bytes that nothing is in.
+    // Inputs are separated by less than `alignment` bytes of padding, which may be copied too.
     if (!runs.empty() && run.to - runs.back().to == run.from - runs.back().from &&
         run.to - runs.back().to < runs.back().bytes + alignment) {
       runs.back().bytes = run.to - runs.back().to + run.bytes;
@@ -429,7 +429,7 @@ void Executor::write(const StepOf& step, int buffer, std::int64_t slice, std::sp
     const std::size_t size = std::min(staging_bytes, bytes.size() - at);
     std::memcpy(staging_, bytes.data() + at, size);
     device_.copy(Stream::compute, address(step, {buffer, first + at}), staging_, {size, 1, size, size});
-    device_.wait(device_.mark(Stream::compute));
+    device_.wait(device_.record_event(Stream::compute));
   }
 }
 
@@ -446,7 +446,7 @@ void Executor::read(const StepOf& step, int buffer, std::int64_t slice, std::siz
   for (std::size_t at = 0; at < into.size(); at += staging_bytes) {
     const std::size_t size = std::min(staging_bytes, into.size() - at);
     device_.copy(Stream::compute, staging_, address(step, {buffer, first + at}), {size, 1, size, size});
-    device_.wait(device_.mark(Stream::compute));
+    device_.wait(device_.record_event(Stream::compute));
     std::memcpy(into.data() + at, staging_, size);
   }
 }

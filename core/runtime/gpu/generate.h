@@ -1,12 +1,12 @@
-// The generator of kernels' text that the program gives the module for GPUs.
+// The generator of kernel sources that the program passes to the GPU module.
 #pragma once
 
 #include "core/runtime/gpu/module_table.h"
 
 namespace pmaptrain::gpu {
 
-// For equations that GpuCall::By::generated carries out: core/ops/fused/gpu_source.h as ModuleOptions::generate takes
-// it.
+// Generates the kernel of an equation for GpuCall::By::generated: adapts core/ops/fused/gpu_source.h to
+// ModuleOptions::generate.
 Generated generate(const Op& op, const GpuRequest& request);
 
 }  // namespace pmaptrain::gpu

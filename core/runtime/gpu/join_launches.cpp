@@ -1,6 +1,6 @@
-// The update of many parameters as one launch, as multi-tensor optimizers have it: parameters, their state and their
-// gradients lie side by side in the same order, so one launch of the elementwise chain covers all of them, and the
-// padding between.
+// Joins the updates of many parameters into one launch, like multi-tensor optimizers. Parameters, their state and their
+// gradients are stored contiguously in the same order, so one launch of the elementwise chain covers all of them, and
+// the padding between them.
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
@@ -15,7 +15,7 @@
 namespace pmaptrain::gpu {
 namespace {
 
-// An operand or a result.
+// An operand or a result of a launch.
 struct Argument {
   const Type* type;
   Pool pool;
@@ -25,43 +25,43 @@ struct Argument {
   std::size_t end() const { return begin + bytes(*type); }
 };
 
-// A launch of a chain on one slice.
+// A launch of an elementwise chain on one slice.
 struct Chain {
   const Equation* equation;
   std::vector<Argument> arguments;  // operands, then results
-  std::int64_t elements;            // of a result
-  std::size_t rule = 0;             // the same for chains of the same text
+  std::int64_t elements;            // elements of a result
+  std::size_t rule = 0;             // equal for chains with the same text
 
-  // Where the first result is.
+  // The offset of the first result.
   std::size_t begin() const {
     return std::find_if(arguments.begin(), arguments.end(), [](const Argument& each) { return each.is_result; })->begin;
   }
 };
 
-// Ranges of bytes of all pools.
+// A set of byte ranges in all pools. Ranges that overlap or touch are merged.
 class Ranges {
  public:
   bool overlap(const Argument& argument) const {
-    const auto next = known_.lower_bound({argument.pool, argument.end()});
-    if (next == known_.begin()) return false;
+    const auto next = ranges_.lower_bound({argument.pool, argument.end()});
+    if (next == ranges_.begin()) return false;
     const auto& [begin, end] = *std::prev(next);
     return begin.first == argument.pool && end > argument.begin;
   }
   void add(const Argument& argument) {
     std::size_t begin = argument.begin, end = argument.end();
-    // Those that it touches become part of it.
-    for (auto next = known_.upper_bound({argument.pool, end}); next != known_.begin();) {
+    // Merge all ranges that touch the new one.
+    for (auto next = ranges_.upper_bound({argument.pool, end}); next != ranges_.begin();) {
       const auto known = std::prev(next);
       if (known->first.first != argument.pool || known->second < begin) break;
       begin = std::min(begin, known->first.second);
       end = std::max(end, known->second);
-      next = known_.erase(known);
+      next = ranges_.erase(known);
     }
-    known_[{argument.pool, begin}] = end;
+    ranges_[{argument.pool, begin}] = end;
   }
 
  private:
-  std::map<std::pair<Pool, std::size_t>, std::size_t> known_;  // from the beginning to the end
+  std::map<std::pair<Pool, std::size_t>, std::size_t> ranges_;  // from begin to end
 };
 
 bool is_chain(const Launch& launch) {
@@ -115,8 +115,8 @@ class Joiner {
     Chain chain;
   };
 
-  // The launches from command `i` on, of which none needs another: those of a rule one after another, as their arrays
-  // are.
+  // The longest sequence of launches from command `i` on that are independent of each other, sorted by rule and by the
+  // position of their results.
   std::vector<Found> independent(const std::vector<Command>& commands, std::size_t i) {
     std::vector<Found> found;
     std::map<std::string, std::size_t> rules;
@@ -142,36 +142,38 @@ class Joiner {
 
   void begin(const Chain& first) {
     run_ = {first};
-    largest_ = 0;
+    largest_index_ = 0;
   }
 
-  // Whether each array of `next` begins where the padding after that of the last launch ends, in step with the others,
-  // and all else is the same.
+  // Tries to add `next` to the run. In the joined launch, each array of `next` must begin right after the padding that
+  // follows the previous launch's array, at the same element offset for all arguments; all other arguments must be
+  // equal.
   bool extend(const Chain& next) {
     if (next.rule != run_.front().rule) return false;
     run_.push_back(next);
-    const std::size_t largest_before = largest_;
-    if (run_.back().elements > largest().elements) largest_ = run_.size() - 1;
+    const std::size_t largest_before = largest_index_;
+    if (run_.back().elements > largest().elements) largest_index_ = run_.size() - 1;
     if (is_in_step() && is_free_of_overlaps()) return true;
-    largest_ = largest_before;
+    largest_index_ = largest_before;
     run_.pop_back();
     return false;
   }
 
-  const Chain& largest() const { return run_[largest_]; }
-  // Whether an argument has an element for each of the result's. Of one element, the larger launches tell.
+  const Chain& largest() const { return run_[largest_index_]; }
+  // Whether an argument is an array with one element per element of the result, rather than a scalar. This cannot be
+  // decided from a launch on one element, so the largest launch of the run decides.
   bool is_array(std::size_t argument) const {
     const Chain& chain = largest();
     return chain.elements > 1 && numel(*chain.arguments[argument].type) == chain.elements;
   }
 
-  // Whether the last launch of the run follows the one before it.
+  // Whether the arguments of the last launch follow those of the previous one.
   bool is_in_step() const {
     const Chain &first = run_.front(), &previous = run_[run_.size() - 2], &last = run_.back();
     std::int64_t elements_before = -1;
     for (std::size_t i = 0; i < last.arguments.size(); ++i) {
       const Argument &before = previous.arguments[i], &here = last.arguments[i];
-      // Constants lie as each GPU needs them, and all GPUs have the same commands.
+      // The place of a constant may differ between GPUs, but all GPUs need equal commands.
       if (here.pool != before.pool || (is_array(i) && here.pool == Pool::constant)) return false;
       if (here.begin != (is_array(i) ? round_up(before.end(), alignment) : before.begin)) return false;
       if (!is_array(i)) continue;
@@ -184,8 +186,8 @@ class Joiner {
     return elements_before >= 0;
   }
 
-  // One after another the launches may use memory again. At once, a result has memory of its own, or that of an
-  // operand that is the same array.
+  // Separate launches may reuse memory one after another, but in a joined launch each result needs its own memory. It
+  // may only share that of an operand that is the same array.
   bool is_free_of_overlaps() const {
     const Chain& first = run_.front();
     const Chain& last = run_.back();
@@ -217,7 +219,7 @@ class Joiner {
 
   const Plan& plan_;
   std::vector<Chain> run_;
-  std::size_t largest_ = 0;  // in it
+  std::size_t largest_index_ = 0;  // index in `run_`
 };
 
 }  // namespace

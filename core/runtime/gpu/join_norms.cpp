@@ -1,4 +1,5 @@
-// The norms of many arrays as one launch: gradients lie side by side, so tables tell a kernel where each begins.
+// Joins the norms of many arrays into one launch. Gradients are contiguous, and tables tell the kernel where each
+// begins.
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -17,10 +18,10 @@
 namespace pmaptrain::gpu {
 namespace {
 
-// Launches of `norms` on parts of one memory, which nothing writes from the first of them to the last.
+// Launches of `norms` on parts of one buffer, which no command in between writes.
 struct Neighbours {
   int memory = -1;
-  std::vector<std::size_t> launches;  // commands
+  std::vector<std::size_t> launches;  // indices of commands
 };
 
 // Calls f(buffer) for each buffer that a command writes.
@@ -40,7 +41,7 @@ void for_each_written(const Command& command, F&& f) {
   }
 }
 
-// The same for each that a command reads.
+// Calls f(buffer) for each buffer that a command reads.
 template <class F>
 void for_each_read(const Command& command, F&& f) {
   if (const auto* const launch = std::get_if<Launch>(&command)) {
@@ -64,7 +65,7 @@ bool is_norms(const Command& command) {
 
 std::vector<Neighbours> groups_of(const Plan& plan) {
   std::vector<Neighbours> groups;
-  std::map<int, std::size_t> open;  // by memory
+  std::map<int, std::size_t> open;  // by buffer: the group that may be extended
   for (std::size_t i = 0; i < plan.commands.size(); ++i) {
     for_each_written(plan.commands[i], [&](int buffer) { open.erase(plan.root_of(buffer).buffer); });
     if (!is_norms(plan.commands[i])) continue;
@@ -76,7 +77,7 @@ std::vector<Neighbours> groups_of(const Plan& plan) {
   return groups;
 }
 
-// What the launches of a group become, one after another in the memory of x and in those of the results.
+// The joined launch of a group. Its parts are numbered in the order of the results.
 class Joined {
  public:
   Joined(const Plan& plan, const Neighbours& group) : plan_(plan) {
@@ -97,10 +98,10 @@ class Joined {
   std::int64_t count() const { return std::ssize(parts_); }
   std::size_t begin() const { return begin_; }
   std::int64_t elements() const { return static_cast<std::int64_t>((end_ - begin_) / element_bytes_); }
-  // Buffers of squares and of largest magnitudes, in their order.
+  // The buffers of squares and of largest magnitudes, in the order of the parts.
   const std::vector<std::pair<int, int>>& results() const { return results_; }
 
-  // The tables of NormsOfParts.
+  // The tables that are operands of NormsOfParts.
   std::pair<std::vector<double>, std::vector<double>> tables() const {
     std::vector<double> chunks, parts;
     for (const auto& part : parts_) {
@@ -142,8 +143,8 @@ class Joined {
   }
 
   const Plan& plan_;
-  std::vector<std::optional<Stretch>> parts_;  // by number of the result
-  std::map<int, std::size_t> first_of_;        // by buffer of squares
+  std::vector<std::optional<Stretch>> parts_;  // by number of the part
+  std::map<int, std::size_t> first_of_;        // by buffer of squares: its first part
   std::vector<std::pair<int, int>> results_;
   std::size_t begin_ = static_cast<std::size_t>(-1), end_ = 0, element_bytes_ = 1;
 };
@@ -157,17 +158,18 @@ Location Lowering::constant(const Equation& equation) {
   return {buffer, 0};
 }
 
-// The chains that compute these values become one launch (join_launches) where they lie in the order of the parameters.
+// Places the normed values in the order of the parameters. Then join_launches can also join the chains that compute
+// them.
 void Lowering::lay_normed_side_by_side() {
-  std::set<int> held;  // what has a place of its own at the end of a step
+  std::set<int> held;  // values that keep their own buffer because they are read after the step
   for (const Input& input : program_.inputs) {
     if (input.next) held.insert(buffer(*input.next));
   }
   for (const Output& output : program_.outputs) held.insert(buffer(output.value));
-  std::map<int, std::size_t> made_by;  // by buffer: a launch
+  std::map<int, std::size_t> made_by;  // by buffer: index of the launch that computes it
   struct Group {
-    std::vector<std::size_t> norms;  // commands
-    std::set<int> results;           // the memory that they are in
+    std::vector<std::size_t> norms;  // indices of commands
+    std::set<int> results;           // buffers of their results
   };
   std::vector<Group> groups(1);
   for (std::size_t i = 0; i < plan_.commands.size(); ++i) {
@@ -195,7 +197,8 @@ void Lowering::lay_normed_side_by_side() {
   const auto operand_of = [&](std::size_t norms) {
     return std::get<Launch>(plan_.commands[norms]).operands.front().buffer;
   };
-  // Where the first array begins that the value is computed from, of those that are kept; they have an order already.
+  // The order of values follows the first array operand of the launches that compute them, since it already has a
+  // place.
   const auto order_of = [&](int buffer) {
     const Launch& maker = std::get<Launch>(plan_.commands[made_by.at(buffer)]);
     std::size_t first = static_cast<std::size_t>(-1);
@@ -207,7 +210,7 @@ void Lowering::lay_normed_side_by_side() {
     }
     return first;
   };
-  std::vector<std::size_t> place(plan_.commands.size());  // after which command each comes
+  std::vector<std::size_t> place(plan_.commands.size());  // index of the command after which each command is placed
   for (std::size_t i = 0; i < place.size(); ++i) place[i] = i;
   for (const Group& group : groups) {
     if (group.norms.size() < 2) continue;
@@ -229,7 +232,7 @@ void Lowering::lay_normed_side_by_side() {
   plan_.commands = std::move(commands);
 }
 
-// Chunks are those of `norms`, so that the bits are the same.
+// The joined launch divides arrays into the same chunks as `norms` does, so results are equal bit for bit.
 void Lowering::join_norms() {
   std::set<std::size_t> gone;
   for (const Neighbours& group : groups_of(plan_)) {

@@ -1,4 +1,4 @@
-// Reductions of values that lie side by side become one: the sums of what a bucket has gathered.
+// Joins reductions of contiguous values into one, for example the sums of a gathered bucket.
 #include <utility>
 #include <vector>
 
@@ -12,7 +12,7 @@ bool are_alike(const Arrays& a, const Arrays& b) {
   return a.count == b.count && a.in_a_row == b.in_a_row && a.pitch == b.pitch && a.row_pitch == b.row_pitch;
 }
 
-// Bytes of a pool.
+// A range of bytes in a pool.
 struct Stretch {
   Pool pool;
   std::size_t begin, end;
@@ -25,8 +25,8 @@ Stretch stretch(const Plan& plan, Location place, std::size_t bytes) {
 
 bool overlap(const Stretch& a, const Stretch& b) { return a.pool == b.pool && a.begin < b.end && b.begin < a.end; }
 
-// Makes `next` part of `reduction` where its values follow those of the reduction, and the padding between, on both
-// sides.
+// Extends `reduce` by `next` if the operands and the result of `next` begin right after those of `reduce` and their
+// padding. Returns whether it did.
 bool extend(const Plan& plan, Reduce& reduce, const Reduce& next) {
   if (next.kind != reduce.kind || next.type.dtype != reduce.type.dtype || !are_alike(next.arrays, reduce.arrays))
     return false;
@@ -36,7 +36,7 @@ bool extend(const Plan& plan, Reduce& reduce, const Reduce& next) {
     return a.pool == b.pool && a.end == b.begin;
   };
   if (!follows(next.from, reduce.from) || !follows(next.to, reduce.to)) return false;
-  // One after another they may write where an earlier one has read.
+  // The result of a joined reduction must not overlap its operands: separate reductions could reuse memory in turn.
   const Stretch to = stretch(plan, reduce.to, all);
   for (std::int64_t i = 0; i < reduce.arrays.count; ++i) {
     Stretch from = stretch(plan, reduce.from, all);

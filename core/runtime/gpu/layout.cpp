@@ -1,5 +1,5 @@
-// Which parameters lie beside each other: those that one rule updates, their state and their gradients in the same
-// order. Then the update is a launch for each rule.
+// Decides the order of parameters in memory. Parameters that are updated by the same rule are contiguous; their state
+// and gradients have the same order. Then the update takes one launch for each rule.
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -15,12 +15,12 @@
 namespace pmaptrain::gpu {
 namespace {
 
-// A chain that computes what replaces inputs.
+// An elementwise chain that computes new values of inputs.
 struct Update {
   const Equation* equation = nullptr;
-  std::vector<Value> inputs;  // that it replaces
-  std::size_t rule = 0;       // the same for chains that differ in their arrays alone
-  std::size_t ready = 0;      // the equation after which all of its gradients are there
+  std::vector<Value> inputs;  // inputs that get new values
+  std::size_t rule = 0;       // equal for chains that differ only in their arrays
+  std::size_t ready = 0;      // the equation after which all of its gradients are available
 };
 
 class Updates {
@@ -45,7 +45,7 @@ class Updates {
     for (Update& update : all_) find_gradients(update);
   }
 
-  // By value: the place of the update that replaces an input, or that alone reads a gradient; -1 for all other values.
+  // By value: the number of the update that replaces an input or is the only reader of a gradient; -1 for other values.
   std::vector<int> places() {
     std::map<std::size_t, std::size_t> last;  // by rule
     for (const Update& update : all_) last[update.rule] = std::max(last[update.rule], update.ready);
@@ -71,7 +71,7 @@ class Updates {
     return found == defined_.end() ? nullptr : &program_.equations[found->second];
   }
 
-  // What each device has of a sum over devices; null where a value is none.
+  // The addend of a sum over devices that results in `value`; null if `value` is no such sum.
   const Value* gradient_of(Value value) const {
     const Equation* const sum = definition(value);
     if (sum == nullptr || sum->op.rules().communication != Communication::sum) return nullptr;
@@ -79,11 +79,11 @@ class Updates {
     return &sum->operands[static_cast<std::size_t>(result - sum->results.begin())];
   }
 
-  // A chain's text, and those of its operands that are no arrays. Arrays have as many elements as the result; of chains
-  // on one element, others of the same text tell.
+  // A rule is a chain's text together with its scalar operands. Array operands have as many elements as the result.
+  // This cannot be decided from a chain on one element, so other chains of the same text decide.
   void find_rules() {
     std::vector<std::string> texts;
-    std::map<std::string, std::vector<bool>> arrays;  // by text, and operand
+    std::map<std::string, std::vector<bool>> arrays;  // by text and number of the operand
     for (const Update& update : all_) {
       const Equation& equation = *update.equation;
       std::vector<bool>& known = arrays[texts.emplace_back(text_of(program_, equation.regions.front()))];
@@ -113,7 +113,7 @@ class Updates {
   }
 
   const Program& program_;
-  std::unordered_map<std::int32_t, std::size_t> defined_;  // by value: the place of its equation
+  std::unordered_map<std::int32_t, std::size_t> defined_;  // by value: index of its equation
   std::vector<Update> all_;
 };
 
@@ -140,7 +140,7 @@ std::string text_of(const Program& program, const Region& region) {
 std::vector<int> places_of_updates(const Program& program) { return Updates(program).places(); }
 
 std::vector<const Input*> Lowering::inputs_in_order() const {
-  // Parameters are one run, and each kind of state; they are known by the update that they share.
+  // The parameters form one run of inputs, as does each kind of state. A new run begins when an update appears twice.
   std::vector<const Input*> order;
   std::set<int> seen;
   std::size_t first = 0;

@@ -15,7 +15,7 @@ class Walk {
   std::vector<Lifetime> take() { return std::move(lifetimes_); }
 
  private:
-  // A buffer, and all that it is a part of.
+  // Records an access to a buffer and to all buffers that contain it.
   void touch(int buffer) {
     for (int each = buffer; each >= 0; each = plan_.buffer(each).within) {
       Lifetime& lifetime = lifetimes_[static_cast<std::size_t>(each)];
@@ -64,17 +64,17 @@ class Walk {
     ++position_;
     for (Lifetime& lifetime : lifetimes_) {
       const bool outside = lifetime.first > 0 && lifetime.first < begun;
-      // A carry is written before the loop by commands of the loop's own position.
+      // Commands at the loop's own position write a carry before the loop begins.
       const bool carried = lifetime.first == begun && lifetime.first_by == loop.equation;
       if ((outside || carried) && lifetime.last >= begun) lifetime.last = position_, lifetime.last_by = loop.equation;
     }
-    // What follows is of another position, also where it is of the same equation.
+    // Commands after the loop get a new position, even if they belong to the same equation.
     ++position_;
   }
 
   const Plan& plan_;
   std::vector<Lifetime> lifetimes_;
-  std::vector<int> running_;  // what collectives use that nothing has awaited
+  std::vector<int> running_;  // buffers used by collectives that have not been awaited
   const Equation* equation_ = nullptr;
   int position_ = 0;
 };

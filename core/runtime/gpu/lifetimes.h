@@ -1,4 +1,4 @@
-// When the buffers of a plan are read and written, in the order of its commands.
+// The live ranges of buffers in a plan, in the order of its commands.
 #pragma once
 
 #include <vector>
@@ -7,10 +7,12 @@
 
 namespace pmaptrain::gpu {
 
-// Positions count from 1; the commands of one equation that follow one another have the same.
+// Positions count from 1. Successive commands of the same equation have the same position.
 struct Lifetime {
-  int first = 0, last = 0;  // of any access; 0 where there is none. What a loop reads from outside lives to its end
-  const Equation* first_by = nullptr;  // what begins it
+  // Positions of the first and the last access, or 0 if there is none. A buffer that a loop reads from outside lives to
+  // the loop's end.
+  int first = 0, last = 0;
+  const Equation* first_by = nullptr;  // the equation of the first access
   const Equation* last_by = nullptr;
 };
 

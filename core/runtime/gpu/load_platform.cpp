@@ -29,7 +29,8 @@ std::filesystem::path find_module() {
       "NVIDIA GPU and a driver for CUDA 13");
 }
 
-// "libcudnn.so.9: cannot open shared object file: No such file or directory" names what is missing.
+// An error such as "libcudnn.so.9: cannot open shared object file: No such file or directory" names the missing
+// library.
 [[noreturn]] void fail_to_open(const std::filesystem::path& module, const std::string& reason) {
   if (const std::size_t end = reason.find(no_such_file); end != std::string::npos) {
     fail_resource(fmt::format("{} was not found, which {} needs", reason.substr(0, end), module.string()),
@@ -39,7 +40,7 @@ std::filesystem::path find_module() {
   fail_resource(fmt::format("the module for GPUs does not load: {}", reason), "build it anew: scripts/build cuda");
 }
 
-// The module stays open until the process ends: devices and errors have code in it.
+// The module is never closed, because devices and errors refer to its code.
 const ModuleTable& open_module(const std::filesystem::path& path) {
   void* const module = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (module == nullptr) fail_to_open(path, dlerror());

@@ -1,4 +1,4 @@
-// Opens libpmaptrain_cuda.so, which has all of CUDA: the program itself needs none of its libraries to start.
+// Opens libpmaptrain_cuda.so, which contains all use of CUDA. The program itself starts without CUDA's libraries.
 #pragma once
 
 #include <filesystem>
@@ -9,12 +9,12 @@
 
 namespace pmaptrain::gpu {
 
-// Where the module is looked for: PMAPTRAIN_CUDA_MODULE where it is set; else beside the program, above it (as the
-// tests of a build are), and in ../lib/pmaptrain (as packages install it).
+// The places where the module is searched: PMAPTRAIN_CUDA_MODULE if it is set; else the program's folder, the folder
+// above (for tests of a build), and ../lib/pmaptrain (for installed packages).
 std::vector<std::filesystem::path> module_places();
 
-// Throws Error (resource) where there is no module, a library that it needs is missing, it belongs to another version
-// of the program, or there is no GPU.
+// Throws Error (resource) if the module or a library that it needs is missing, if it belongs to another version of the
+// program, or if there is no GPU.
 std::unique_ptr<Platform> load_platform(const ModuleOptions& options = {});
 
 }  // namespace pmaptrain::gpu

@@ -1,4 +1,4 @@
-// A thread that looks, from time to time, whether other threads are held up.
+// A watchdog thread that periodically checks whether other threads are blocked.
 #pragma once
 
 #include <chrono>
@@ -13,13 +13,13 @@ namespace pmaptrain::gpu {
 
 class Lookout {
  public:
-  // One second, or less where gpu::patience() is short.
+  // Checks every second, or more often if gpu::patience() is short.
   Lookout();
   ~Lookout();
   Lookout(const Lookout&) = delete;
   Lookout& operator=(const Lookout&) = delete;
 
-  // While it lives, `look` is called on the lookout's thread; not any more when it has ended.
+  // A registration of `look`, which is called on the watchdog's thread until the Post is destroyed.
   class Post {
    public:
     Post() = default;
@@ -43,7 +43,7 @@ class Lookout {
   std::condition_variable ends_changed_;
   bool ends_ = false;
   std::list<std::function<void()>> all_;
-  std::thread thread_;  // begun with the first post
+  std::thread thread_;  // started by the first add()
 };
 
 }  // namespace pmaptrain::gpu

@@ -11,7 +11,7 @@
 namespace pmaptrain::gpu {
 namespace {
 
-// How many neighbouring instances along `axes` of a mesh one block has.
+// The number of neighbouring instances along `axes` that one block contains.
 std::int64_t neighbours_in(const Mesh& block, const Mesh& mesh, AxisSet axes) {
   std::int64_t count = 1;
   for (int axis = static_cast<int>(mesh.axes().size()) - 1; axis >= 0; --axis) {
@@ -110,7 +110,7 @@ void Lowering::lower_input(const Input& input) {
     plan_.batch_bytes = sum_of(plan_.batch_bytes, round_up(at(added).bytes(), alignment));
     return set(input.value, added);
   }
-  // There are no private copies of data: no step writes it.
+  // Data has no private copies, because no step writes it.
   const bool is_data = input.group == Group::data;
   const AxisSet axes = is_data ? type(input.value).varying : stored(type(input.value).varying);
   const int added = add_buffer(type(input.value), axes, is_data ? Pool::data : Pool::persistent);
@@ -138,7 +138,7 @@ void Lowering::lower_equation(const Equation& equation) {
   }
   if (equation.op.is_loop()) return lower_loop(equation);
   if (!equation.operands.empty()) return lower_local(equation);
-  // What needs no operand is computed once, when the program is loaded.
+  // An equation without operands is computed once, when the program is loaded.
   for (Value result : equation.results) {
     set(result, add_buffer(type(result), {}, Pool::constant));
     plan_.constants.emplace_back(buffer(result), &equation);
@@ -176,9 +176,10 @@ void Lowering::lower_local(const Equation& equation) {
   const AxisSet axes = axes_of(equation.results.front());
   for (Value result : equation.results)
     set(result, add_buffer(type(result), axes, Pool::transient, is_partial ? span_ : 0));
-  const Buffer first = buffer_of(equation.results.front());  // a copy: the domain of all results
+  // A copy, because add_buffer may invalidate references; all results have its slices.
+  const Buffer first = buffer_of(equation.results.front());
 
-  // A sum over rows takes the rows of `span_` neighbouring instances as those of one.
+  // A sum over rows treats the rows of `span_` neighbouring instances as those of one instance.
   const std::int64_t instances = sums ? span_ : 1;
   Launch launch;
   launch.equation = &equation;
@@ -199,13 +200,13 @@ void Lowering::lower_local(const Equation& equation) {
     }
     return found;
   };
-  // Whose bits do not depend on how many devices a call has.
+  // Results of these ops do not depend on the number of devices in a call.
   const bool any_shape = equation.op.rules().elementwise || equation.op.as<ops::FusedRows>() != nullptr;
   const std::int64_t most = any_shape    ? first.slices
                             : is_partial ? 1
                                          : most_in_a_call(type(equation.results.front()).varying);
   for (std::int64_t slice = 0; slice < first.slices;) {
-    // As many slices as there are whose operands follow those before, or stay the same.
+    // Extend the launch while the slices of each operand either follow the previous ones or stay the same.
     const std::vector<std::int64_t> begin = slices_at(slice);
     std::vector<bool> stacked(begin.size(), true);
     std::int64_t count = 1;
@@ -250,7 +251,7 @@ void Lowering::lower_loop(const Equation& equation) {
       set(result, buffer(param));
       copy(buffer(operand), buffer(param), &equation);
     } else {
-      // An iteration's part of each slice.
+      // `part` holds the iteration's part of each slice.
       const Buffer from = buffer_of(operand);
       const int part = add_buffer(type(param), from.axes, Pool::transient, from.span);
       set(param, part);

@@ -1,5 +1,5 @@
-// Reductions: within a GPU by reductions, between GPUs by all_gather and reductions in the order of the mesh, or by
-// all_reduce where that order is left to the library.
+// Lowers reductions. Within a GPU, slices are reduced in the order of the mesh. Between GPUs, an all_gather comes
+// first; if the library may choose the order, an all_reduce does both.
 #include <algorithm>
 #include <optional>
 #include <set>
@@ -17,7 +17,7 @@ Device::Reduction reduction_of(const Op& op) {
   return op.as<ops::Pmin>() != nullptr ? Device::Reduction::min : Device::Reduction::sum;
 }
 
-// Places of one buffer as arrays in evenly spaced rows, if they are that.
+// Describes places in one buffer as arrays in evenly spaced rows, if possible.
 std::optional<Arrays> arrays_at(const std::vector<Location>& places) {
   const auto count = static_cast<std::int64_t>(places.size());
   const auto offset = [&](std::int64_t i) { return places[static_cast<std::size_t>(i)].offset - places[0].offset; };
@@ -45,8 +45,8 @@ Lowering::Gathered Lowering::gather(const Equation& equation, int operand) {
   return {gathered, one, gpus, 0, pitch};
 }
 
-// Of what each GPU sends. What begins at a multiple of 16 bytes NCCL copies in words of 16, and else in bytes. The
-// bytes between the end of a buffer and the next multiple of `alignment` belong to it.
+// The distance between the parts that GPUs send. Multiples of 16 bytes let NCCL copy in 16-byte words rather than
+// bytes. The padding up to the next multiple of `alignment` belongs to the buffer, so it may be sent too.
 std::size_t Lowering::pitch_of(std::size_t bytes) { return round_up(bytes, alignment); }
 
 int Lowering::add_gathered(DType dtype, std::size_t pitch, std::int64_t gpus) {
@@ -64,11 +64,11 @@ std::vector<Location> Lowering::members_of(const Equation& equation, const Gathe
   std::set<std::size_t> seen;
   for (const std::int64_t member : program_.mesh.group(division.device_of(plan_.gpu, local_device), axes)) {
     const int gpu = division.gpu_of(member);
-    if (from.gpus == 1 && gpu != plan_.gpu) continue;  // the library adds what the others have
+    if (from.gpus == 1 && gpu != plan_.gpu) continue;  // the library adds the values of other GPUs
     const auto rank = static_cast<std::size_t>(from.gpus == 1 ? 0 : division.grid.position(gpu, axes));
     const auto slice = static_cast<std::size_t>(plan_.slice_of(from.of, division.local_of(member)));
     const std::size_t offset = from.offset + rank * from.pitch + slice * from.of.slice_bytes();
-    if (from.of.span > 0 && !seen.insert(offset).second) continue;  // an addend is the sum of several members
+    if (from.of.span > 0 && !seen.insert(offset).second) continue;  // this addend already includes the member
     places.push_back({from.buffer, offset});
   }
   return places;
@@ -93,7 +93,7 @@ void Lowering::reduce_places(const Equation& equation, const std::vector<Locatio
 bool Lowering::is_reduced(const Equation& equation, const Gathered& from, AxisSet axes) const {
   const Buffer result{from.of.type, axes, 0, plan_.division.local.group_size(axes)};
   if (from.gpus > 1 || from.of.pool != Pool::transient || from.of.slices != result.slices) return false;
-  if (commands_ != &plan_.commands) return false;  // in a loop it may be a carry, which the iteration replaces
+  if (commands_ != &plan_.commands) return false;  // in a loop it may be a carry, which the iteration overwrites
   for (std::int64_t slice = 0; slice < result.slices; ++slice) {
     const std::vector<Location> members = members_of(equation, from, plan_.reader_of(result, slice));
     if (members.size() > 1 || members.front().offset != static_cast<std::size_t>(slice) * result.slice_bytes())
@@ -148,7 +148,7 @@ std::vector<Lowering::Bucket> Lowering::buckets_of(const std::vector<int>& buffe
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     const Location begin = beside(buffers[i]);
     const std::size_t bytes = plan_.buffer(buffers[i]).bytes();
-    // Of this memory, the one that was begun last.
+    // The most recent bucket in the same memory.
     auto bucket = std::find_if(buckets.rbegin(), buckets.rend(),
                                [&](const Bucket& known) { return known.begin.buffer == begin.buffer; });
     if (bucket == buckets.rend() || begin.offset + bytes - bucket->begin.offset > options_.bucket_bytes) {
@@ -169,7 +169,7 @@ std::vector<int> Lowering::reduce(const Equation& equation, const std::vector<Va
   const bool gathers = gpus > 1 && !by_library;
   const auto here = [&](int buffer) { return Gathered{buffer, plan_.buffer(buffer)}; };
 
-  // What this GPU has, reduced as far as that goes without the others.
+  // Reduce the values of this GPU as far as possible without the others.
   std::vector<int> own;
   for (std::size_t i = 0; i < operands.size(); ++i) {
     const int operand = buffer(operands[i]);

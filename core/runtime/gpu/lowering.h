@@ -1,5 +1,5 @@
-// How a program becomes the commands of one GPU: the work of layout.cpp, lower*.cpp, join_norms.cpp and updates.cpp,
-// then of schedule.cpp, join_launches.cpp and join_reductions.cpp.
+// Lowering of a program to the commands of one GPU, implemented in layout.cpp, lower*.cpp, join_norms.cpp and
+// updates.cpp. Then schedule.cpp, join_launches.cpp and join_reductions.cpp transform the commands.
 #pragma once
 
 #include <cstdint>
@@ -29,29 +29,29 @@ class Lowering {
   Buffer& at(int buffer) { return plan_.buffers[static_cast<std::size_t>(buffer)]; }
   void set(Value value, int buffer) { buffers_[static_cast<std::size_t>(value.id)] = buffer; }
 
-  // Over which axes there are slices of a value that varies over `axes`: with private copies, every logical device has
-  // its own of what is not cut by rows.
+  // The axes over which a value that varies over `axes` has separate slices. With private copies, every logical device
+  // has its own slice, except of values that are cut by rows.
   AxisSet stored(AxisSet axes) const { return options_.private_copies ? program_.mesh.all() : axes; }
-  AxisSet axes_of(Value value) const;  // of a local result
-  // A new buffer with a slice for each instance along `axes`, or for each `span` of them.
+  AxisSet axes_of(Value value) const;  // the axes of the slices of a local result
+  // Adds a buffer with a slice for each instance along `axes`, or for each group of `span` instances.
   int add_buffer(const Type& type, AxisSet axes, Pool pool, std::int64_t span = 0);
   Location place(int buffer, std::int64_t slice = 0) const;
   void add(Command command) { commands_->push_back(std::move(command)); }
-  // Each slice of a buffer from that of another which the same devices read.
+  // Copies each slice of `to` from the slice of `from` that the same devices read.
   void copy(int from, int to, const Equation* equation);
-  // The same for pairs (from, to) of buffers, as if all were read before any is written.
+  // Copies several pairs (from, to) of buffers as if all were read before any is written.
   void copy_in_parallel(const std::vector<std::pair<int, int>>& copies, const Equation* equation);
 
-  // ---- blocks: what no library call and no sum over rows crosses
+  // ---- blocks: no library call and no sum over rows crosses the boundary of a block
 
-  // How many neighbouring instances along `axes` one call may have.
+  // How many neighbouring instances along `axes` one call may process.
   std::int64_t most_in_a_call(AxisSet axes) const;
 
-  // ---- which values lie beside each other
+  // ---- the order of values in memory
 
   int place_of(Value value) const { return places_[static_cast<std::size_t>(value.id)]; }
   std::vector<const Input*> inputs_in_order() const;
-  // Numbers of values that are reduced together.
+  // The order in which values that are reduced together are stored, as indices into `values`.
   std::vector<std::size_t> in_order(const std::vector<Value>& values) const;
 
   // ---- equations
@@ -67,33 +67,33 @@ class Lowering {
 
   // ---- collectives
 
-  // The slices of an operand on all GPUs that a collective reads, those of a GPU one after another.
+  // The slices of an operand on all GPUs that a collective reads. The slices of each GPU are contiguous.
   struct Gathered {
     int buffer = -1;
-    Buffer of;  // the operand's, on one GPU
+    Buffer of;  // the operand's buffer on one GPU
     std::int64_t gpus = 1;
-    std::size_t offset = 0, pitch = 0;  // of the first GPU's part, and from one to the next
+    std::size_t offset = 0, pitch = 0;  // offset of the first GPU's part, and distance between the parts
   };
   Gathered gather(const Equation& equation, int operand);
   static std::size_t pitch_of(std::size_t bytes);
   int add_gathered(DType dtype, std::size_t pitch, std::int64_t gpus);
-  // What the group of a local device has, in the order of the mesh.
+  // The slices of the members of a local device's group, in the order of the mesh.
   std::vector<Location> members_of(const Equation& equation, const Gathered& from, std::int64_t local_device) const;
 
   void lower_reduction(const Equation& equation);
-  // The group's values reduced: of each operand one slice for each instance along its `axes`.
+  // Reduces over groups. Each result has one slice for each instance along its `axes`.
   std::vector<int> reduce(const Equation& equation, const std::vector<Value>& operands,
                           const std::vector<AxisSet>& axes);
-  // Whether what this GPU has of an operand is one addend for each slice of the result.
+  // Whether this GPU has exactly one addend for each slice of the result.
   bool is_reduced(const Equation& equation, const Gathered& from, AxisSet axes) const;
   int reduce_slices(const Equation& equation, const Gathered& from, AxisSet axes);
   // Places the buffers of each element type next to each other in one new transient buffer. A buffer that cannot be
   // moved (it is not transient, or already lies within another) is copied to a new one there, which replaces it in
   // `buffers`. A type with a single buffer is left as it is.
   void lay_side_by_side(const Equation& equation, std::vector<int>& buffers);
-  // Where a buffer is in such a memory, or itself.
+  // The place of a buffer in the contiguous buffer that contains it, or the buffer itself.
   Location beside(int buffer) const;
-  // A range of such a memory that one collective takes, and which of the buffers it has.
+  // A range of contiguous buffers that one collective transfers, and the indices of these buffers.
   struct Bucket {
     Location begin;
     std::size_t bytes = 0;
@@ -103,20 +103,19 @@ class Lowering {
   void reduce_places(const Equation& equation, const std::vector<Location>& from, const Type& type, Location to);
   void lower_scatter(const Equation& equation);
   void lower_exchange(const Equation& equation);
-  // The result of a local device, from what its group has.
+  // Computes the result of a local device from the slices of its group.
   void exchange(const Equation& equation, const std::vector<Location>& from, std::int64_t local_device, Location to);
-  // All zero; one for all values of a type.
+  // A constant of zeros, shared by all values of a type.
   Location zeros(const Type& type);
-  // What an equation without operands gives, which the program does not have.
+  // The buffer of a constant that the equation computes; the equation is not part of the program.
   Location constant(const Equation& equation);
   std::int64_t position_in_group(const Equation& equation, std::int64_t local_device) const;
 
   // ---- the end of a step
 
-  // Values of which only norms are taken lie side by side as well, and their norms are taken when all of them are
-  // there.
+  // Stores values that are only read by norms contiguously, and moves their norms after the last of these values.
   void lay_normed_side_by_side();
-  // Launches of `norms` on arrays of one memory become one.
+  // Joins launches of `norms` on arrays in one buffer.
   void join_norms();
   void lower_updates();
   void lower_outputs();
@@ -127,32 +126,32 @@ class Lowering {
   Plan plan_;
   const Facts facts_;
   const pmaptrain::Rows rows_;
-  Mesh block_;                     // of logical devices
-  std::int64_t span_ = 1;          // of instances of rows_.axes that are one addend
+  Mesh block_;                     // mesh of the logical devices in a block
+  std::int64_t span_ = 1;          // number of instances along rows_.axes whose rows form one addend
   std::vector<int> buffers_;       // by value
-  const std::vector<int> places_;  // so, too: see places_of_updates
+  const std::vector<int> places_;  // by value: see places_of_updates
   std::vector<Command>* commands_ = nullptr;
-  const std::shared_ptr<std::deque<Equation>> added_;  // equations that no program has; the plan keeps them
+  const std::shared_ptr<std::deque<Equation>> added_;  // equations that are not part of the program; the plan owns them
 };
 
-// By value: the place, among the updates of inputs, of the one that replaces an input, or that reads a gradient.
-// Updates of one rule are neighbours, in the order in which the backward pass computes their gradients. -1 for other
-// values.
+// By value: the position, among the updates of inputs, of the update that replaces an input or that reads a gradient;
+// -1 for other values. Updates of one rule are neighbours, in the order in which the backward pass computes their
+// gradients.
 std::vector<int> places_of_updates(const Program& program);
 
-// The same for two regions that compute the same of their parameters, whatever the shapes.
+// A text that is equal for regions that compute the same function of their parameters, whatever the shapes.
 std::string text_of(const Program& program, const Region& region);
 
-// Begins collectives as soon as what they read is there, and awaits them where their results are first used.
+// Moves collectives up to where their operands are complete, and adds awaits where their results are first used.
 void schedule_collectives(Plan& plan);
 
-// Gives the buffers of the transient pool, and those within others, their places.
+// Allocates transient buffers, and places buffers that lie within others.
 void place_buffers(Plan& plan);
 
-// Launches of one chain of elementwise ops on arrays that lie side by side become one.
+// Joins launches of one elementwise chain on contiguous arrays.
 void join_launches(Plan& plan);
 
-// The same of reductions.
+// Joins reductions of contiguous arrays.
 void join_reductions(Plan& plan);
 
 }  // namespace pmaptrain::gpu

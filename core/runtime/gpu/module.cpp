@@ -22,7 +22,7 @@ WorkKind kind_of(const Command& command) {
   return std::holds_alternative<Collect>(command) ? WorkKind::collective : WorkKind::instruction;
 }
 
-// Of each module of the process another one.
+// A number that is unique among the modules of the process.
 int next_number() {
   static std::atomic<int> last = 0;
   return ++last;
@@ -32,8 +32,8 @@ int next_number() {
 
 struct GpuModule::Impl {
   struct EntryState {
-    std::byte* batches = nullptr;  // of the host, as Batches says
-    int last_slot = 0;             // of the step that was queued last
+    std::byte* batches = nullptr;  // pinned host memory, laid out as Batches describes
+    int last_slot = 0;             // slot of the step that was queued last
   };
 
   Impl(const Source& source, Platform& platform, int gpus, const GpuOptions& options)
@@ -65,7 +65,7 @@ struct GpuModule::Impl {
       }
     }
     for (const std::unique_ptr<Worker>& worker : workers) worker->wait_for_start();
-    progress.wait(0);  // throws what failed first
+    progress.wait(0);  // throws the first failure
     for (const std::vector<Plan>& of_gpu : plans.of) {
       std::map<const Command*, std::int32_t>& numbers = rows.emplace_back();
       for (const Plan& plan : of_gpu) {
@@ -88,7 +88,7 @@ struct GpuModule::Impl {
     for (const std::unique_ptr<Worker>& worker : workers) worker->abort(reason);
   }
 
-  // Once, on the first GPU's thread.
+  // Called once, on the first GPU's thread.
   void pin_batches(Device& device) {
     for (const Batches& batches : plans.layout.batches) {
       const std::size_t bytes = product_of(batches.count(), batches.host_bytes);
@@ -96,7 +96,7 @@ struct GpuModule::Impl {
     }
   }
 
-  // The batches that steps of these members read, to the device.
+  // Uploads the batches for steps of these members.
   void upload(Executor& executor, std::size_t entry, int slot, int count, std::span<const std::int64_t> members) const {
     executor.begin_uploads(entry, slot, count);
     for (const std::int64_t member : plans.layout.batches[entry].members > 1 ? members : members.first(1)) {
@@ -105,7 +105,7 @@ struct GpuModule::Impl {
     executor.end_uploads();
   }
 
-  // Of `steps` steps on the batch in a slot, or of one on each of `steps` batches.
+  // Queues `steps` steps on the batch in a slot, or with `each_slot` one step on each of `steps` batches.
   Ticket submit(std::size_t entry, int slot, std::int64_t steps, bool each_slot,
                 std::span<const std::int64_t> members) {
     const int count = each_slot ? static_cast<int>(steps) : 1;
@@ -122,7 +122,7 @@ struct GpuModule::Impl {
     for (const std::unique_ptr<Worker>& worker : workers) worker->add(tickets, work);
     return {tickets};
   }
-  // The others have nothing to do, and are done with the ticket in their turn.
+  // Adds work for one GPU. The other workers get an empty item, so that each ticket passes through all workers.
   Ticket add_to_one(int gpu, const std::function<void(Executor&)>& work,
                     const std::function<void(Executor&)>& finish = {}) {
     ++tickets;
@@ -142,13 +142,13 @@ struct GpuModule::Impl {
   const int number = next_number();
   const Plans plans;
   const MakeKernel make_kernel;
-  std::vector<std::map<const Command*, std::int32_t>> rows;  // by GPU: of the entry's instructions()
+  std::vector<std::map<const Command*, std::int32_t>> rows;  // by GPU: the row in instructions() of each command
   Progress progress;
   std::vector<EntryState> entries;
   std::mutex workers_mutex;
   std::vector<std::unique_ptr<Worker>> workers;
   std::int64_t tickets = 0;
-  std::mutex trace_mutex;  // of what the workers write into one trace
+  std::mutex trace_mutex;  // protects the trace, which several workers write
 };
 
 GpuModule::GpuModule(Source source, Platform& platform, int gpus, const GpuOptions& options)
@@ -248,11 +248,11 @@ Ticket GpuModule::read(Handle handle, Instance from, std::span<std::byte> into, 
   const int index = (of.is_input ? plan.inputs : plan.outputs)[static_cast<std::size_t>(of.index)];
   const std::int64_t slice = plan.slice_of(plan.buffer(index), plan.division.local_of(from.device));
   const StepOf step{e, impl_->entries[e].last_slot, from.member};
-  // What a later step may replace at once, a batch, is read before that is queued.
+  // A batch may be overwritten as soon as later work is queued, so it is read before that.
   if (into.empty() || into.size() > Executor::small_read || plan.buffer(index).pool == Pool::batch) {
     return impl_->add_to_one(gpu, [=](Executor& executor) { executor.read(step, index, slice, offset, into); });
   }
-  // Steps that are submitted meanwhile are queued behind the copy.
+  // Small values are read asynchronously: steps may be queued while the copy is pending.
   const auto copied = std::make_shared<const std::byte*>(nullptr);
   return impl_->add_to_one(
       gpu, [=](Executor& executor) { *copied = executor.queue_read(step, index, slice, offset, into.size()); },

@@ -1,5 +1,5 @@
-// The module of the backend "cuda": the GPUs of one machine, each a thread, a stream of graphs and a part of the mesh.
-// It runs on any Platform: CUDA's, or one that emulates GPUs.
+// The module of the backend "cuda". Each GPU of the machine has a thread, a part of the mesh, and streams of graphs. It
+// runs on any Platform: CUDA, or an emulation.
 #pragma once
 
 #include <memory>
@@ -31,7 +31,7 @@ class GpuModule final : public Module {
   std::vector<StageReport> stages(std::size_t entry) const override;
   Profile profile(std::size_t entry, int slot, std::int64_t steps) override;
 
-  // Of the first GPU.
+  // The plan of the first GPU.
   const Plan& plan(std::size_t entry) const;
 
  private:

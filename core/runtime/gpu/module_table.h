@@ -1,5 +1,5 @@
-// What the program and the module libpmaptrain_cuda.so agree on. The module has a copy of the program's errors and
-// texts, but not of the tables of ops: it knows an op by its name and reads the attributes from the op's struct.
+// The interface between the program and the module libpmaptrain_cuda.so. The module has its own copy of errors and text
+// functions, but not of the op tables: it identifies an op by name and reads the attributes from the op's struct.
 #pragma once
 
 #include <array>
@@ -10,37 +10,37 @@
 
 namespace pmaptrain::gpu {
 
-// Raised with each change to this file, device.h, core/kernel/gpu.h, or the structs of the ops that libraries carry
-// out.
+// Must be increased when the interface changes: this file, device.h, core/kernel/gpu.h, or the structs of ops that
+// libraries carry out.
 inline constexpr int module_abi = 5;
 
-// The text of a kernel in CUDA C++ that carries out one equation, and its launch. `launch.kernel` is its name in the
-// text, which declares it extern "C"; the view points to memory that is never freed, or into `text`.
+// The CUDA C++ source of a kernel that carries out one equation, and its launch. The source declares the kernel as
+// extern "C" with the name `launch.kernel`. The name refers to memory that is never freed, or to a part of `text`.
 struct Generated {
   std::string text;
   GpuLaunch launch;
 };
 
 struct ModuleOptions {
-  // Writes the text of what is carried out by GpuCall::By::generated. Null: such equations are refused.
+  // Generates the source for GpuCall::By::generated. If null, such equations are refused.
   Generated (*generate)(const Op& op, const GpuRequest& request) = nullptr;
-  // This many devices, all on the first GPU; 0: the GPUs of the machine.
+  // If positive, the number of virtual devices, all on the first GPU. 0: use the GPUs of the machine.
   int virtual_devices = 0;
   // If not empty: the properties of a GPU, as cuDNN's JSON. No GPU is needed in that case: devices only carry out
   // prepare(), which plans and compiles for the described GPU, and refuse to run anything.
   std::string planned_for = {};
 };
 
-// What the module asks of CUDA and NCCL, for tests: no result of a run shows it.
+// The settings that the module passes to CUDA and NCCL, for tests: they do not affect results.
 struct Settings {
-  // A call of a communicator is made on the thread that calls, and has been made when it returns.
+  // Whether a communicator's calls block: they are made on the calling thread and done when they return.
   bool communicators_block = false;
-  std::array<int, streams> priorities{};  // of streams, where 0 is the least and -5 the greatest
+  std::array<int, streams> priorities{};  // priorities of the streams, from 0 (lowest) to -5 (highest)
 };
 
 struct ModuleTable {
   int abi = module_abi;  // checked before anything else is read
-  // Throws Error (resource) where there is no GPU or no driver.
+  // Throws Error (resource) if there is no GPU or no driver.
   std::unique_ptr<Platform> (*open)(const ModuleOptions& options);
   Settings (*settings)();
 };

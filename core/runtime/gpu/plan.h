@@ -1,5 +1,5 @@
-// What one GPU does in a step of a program, and where its memory is: a function of the program, of how the mesh divides
-// over GPUs, and of the number of this GPU among them. The plans of all GPUs have the same commands in the same order.
+// The commands of one GPU in a step of a program, and its memory. The plan depends only on the program, on the division
+// of the mesh over GPUs, and on the number of this GPU. The plans of all GPUs have the same commands in the same order.
 #pragma once
 
 #include <cstddef>
@@ -20,40 +20,40 @@
 
 namespace pmaptrain::gpu {
 
-// Of every buffer.
+// The alignment of every buffer.
 inline constexpr std::size_t alignment = 256;
 
 enum class Pool : std::uint8_t {
-  constant,    // of an entry, filled when it is loaded
-  persistent,  // of a member: inputs, outputs
-  data,        // inputs of that group, the same for all members
-  batch,       // of a slot of an entry
-  transient,   // temporaries: all entries and members use the same memory in turn
+  constant,    // memory of an entry, filled on loading
+  persistent,  // memory of a member: inputs, outputs
+  data,        // inputs of the group data, shared by all members
+  batch,       // memory of a slot of an entry
+  transient,   // temporaries; all entries and members reuse the same memory
 };
 inline constexpr std::size_t pools = 5;
 
-// The slices of a value on one GPU, one after another: one for each instance along `axes` that the GPU has; or, of a
-// sum over rows, one addend for each `span` neighbouring instances.
+// The contiguous slices of a value on one GPU: one slice for each instance along `axes` on this GPU. A sum over rows
+// has one addend for each `span` neighbouring instances instead.
 struct Buffer {
-  Type type;  // of a slice
+  Type type;  // type of a slice
   AxisSet axes;
   std::int64_t span = 0;
   std::int64_t slices = 1;
   Pool pool = Pool::transient;
   std::size_t offset = 0;
-  int within = -1;  // until the plan is made: the buffer of which this is the part from `offset` on
+  int within = -1;  // during planning: the buffer that contains this one, at `offset`
 
   std::size_t slice_bytes() const { return pmaptrain::bytes(type); }
   std::size_t bytes() const { return product_of(static_cast<std::size_t>(slices), slice_bytes()); }
 };
 
-// A byte of a buffer.
+// A position in a buffer, in bytes.
 struct Location {
   int buffer = -1;
   std::size_t offset = 0;
 };
 
-// An op on a run of slices.
+// Applies an op to a range of slices.
 struct Launch {
   const Equation* equation = nullptr;
   std::vector<Type> operand_types, result_types;
@@ -72,29 +72,30 @@ struct Reduce {
   const Equation* equation = nullptr;
   Device::Reduction kind = Device::Reduction::sum;
   Location to, from;
-  Type type;  // of an array
+  Type type;  // type of each array
   Arrays arrays;
 };
 
-// Begins a collective with the GPUs that have another position along `axes` of the grid. It runs beside the commands
-// that follow, up to the next Await.
+// Begins a collective with the GPUs that differ in position along `axes` of the grid. It overlaps with the following
+// commands until the next Await.
 struct Collect {
   const Equation* equation = nullptr;
   Collective kind = Collective::all_gather;
   AxisSet axes;
   DType dtype = DType::f32;
   Location to, from;
-  std::size_t bytes = 0;  // of one GPU
+  std::size_t bytes = 0;  // bytes of one GPU
 };
 
-// The commands that follow begin when all collectives before it are done.
+// Makes the following commands wait for all earlier collectives.
 struct Await {
-  const Equation* equation = nullptr;  // of the last of them
+  const Equation* equation = nullptr;  // equation of the last collective
 };
 
 struct Command;
 
-// `body`, `iterations` times. Before iteration k come `slices`, from `step` bytes times k further on.
+// Runs `body` `iterations` times. Before iteration k, each copy of `slices` runs, with `from` advanced by k * `step`
+// bytes.
 struct Loop {
   const Equation* equation = nullptr;
   std::int64_t iterations = 0;
@@ -110,40 +111,40 @@ struct Command : std::variant<Launch, Copy, Reduce, Collect, Await, Loop> {
   using variant::variant;
 };
 
-// What the plans of a module's entries share.
+// State that the plans of a module's entries share.
 struct Shared {
-  std::map<std::string, std::pair<AxisSet, std::size_t>, std::less<>> inputs;  // axes and offset in their pool
-  std::size_t persistent = 0, data = 0;                                        // bytes so far, of these pools
+  std::map<std::string, std::pair<AxisSet, std::size_t>, std::less<>> inputs;  // axes and offset in the pool, by name
+  std::size_t persistent = 0, data = 0;                                        // bytes of these pools allocated so far
 };
 
 struct PlanOptions {
-  // The bits do not depend on the number of GPUs: sums go over the same blocks of logical devices in the same order,
-  // and libraries are called for the same shapes.
+  // Whether results are independent of the number of GPUs: then sums cover the same blocks of logical devices in the
+  // same order, and libraries are called with the same shapes.
   bool deterministic = true;
-  bool private_copies = false;  // as in Source
-  // What one collective takes of the values that are reduced together: the larger, the fewer collectives, and the later
-  // the first one begins. As in PyTorch's DistributedDataParallel.
+  bool private_copies = false;  // see Source
+  // The maximum bytes of a bucket of values that are reduced by one collective. Larger buckets mean fewer collectives,
+  // but the first one begins later. The default is that of PyTorch's DistributedDataParallel.
   std::size_t bucket_bytes = std::size_t{25} << 20;
-  bool tf32 = false;  // as in GpuRequest
+  bool tf32 = false;  // see GpuRequest
 };
 
 struct Plan {
   std::shared_ptr<const Program> program;
   Division division;
   int gpu = 0;
-  bool tf32 = false;  // as in GpuRequest, of all launches
+  bool tf32 = false;  // see GpuRequest; applies to all launches
   std::vector<Buffer> buffers;
   std::vector<int> inputs, outputs;  // buffers of the program's inputs and outputs
   std::vector<Command> commands;
-  std::vector<std::pair<int, const Equation*>> constants;    // by buffer: what fills it
-  std::vector<std::pair<int, const Equation*>> coordinates;  // of axis_index
-  std::shared_ptr<const std::deque<Equation>> added;         // equations that the program does not have
+  std::vector<std::pair<int, const Equation*>> constants;    // buffers, and the equations whose results fill them
+  std::vector<std::pair<int, const Equation*>> coordinates;  // buffers that hold axis_index
+  std::shared_ptr<const std::deque<Equation>> added;         // equations that are not part of the program
   std::size_t constant_bytes = 0, batch_bytes = 0, transient_bytes = 0;
 
   const Buffer& buffer(int index) const { return buffers[static_cast<std::size_t>(index)]; }
-  // Where a buffer is in the one that it is a part of, or itself.
+  // The place of a buffer in the outermost buffer that contains it, or the buffer itself.
   Location root_of(int index) const;
-  // The slice of a buffer that a local logical device reads.
+  // The index of the slice that a local logical device reads.
   std::int64_t slice_of(const Buffer& buffer, std::int64_t local_device) const {
     const std::int64_t position = division.local.position(local_device, buffer.axes);
     return buffer.span > 0 ? position / buffer.span : position;
@@ -154,12 +155,12 @@ struct Plan {
   }
 };
 
-// Inputs that are no batches and that `shared` has are where they are there; others are added to it.
-// Throws Error (usage) for a program that GPUs cannot run.
+// Makes the plan. Inputs other than batches get the places that `shared` has for them, or are added to it. Throws Error
+// (usage) for a program that GPUs cannot run.
 Plan make_plan(std::shared_ptr<const Program> program, const Division& division, int gpu, const PlanOptions& options,
                Shared& shared);
 
-// Calls f(command) for each command in order, those of a loop after it.
+// Calls f(command) for each command in order. Commands of a loop's body follow the loop.
 template <class F>
 void for_each_command(const std::vector<Command>& commands, F&& f) {
   for (const Command& command : commands) {
@@ -168,10 +169,10 @@ void for_each_command(const std::vector<Command>& commands, F&& f) {
   }
 }
 
-// The equation that a command belongs to; null for copies at the beginning and at the end of a step.
+// The equation that a command was lowered from; null for copies at the beginning and at the end of a step.
 const Equation* equation_of(const Command& command);
 
-// As text, a line for each command.
+// The plan as text, one command per line.
 std::string to_string(const Plan& plan);
 
 }  // namespace pmaptrain::gpu

@@ -10,10 +10,10 @@
 namespace pmaptrain::gpu {
 namespace {
 
-// Launching a graph costs the host some microseconds, as much as a short step. So several short steps become one graph.
-// A step is short if it has few calls, so that recording takes little time and memory, and if its batch and temporaries
-// are read and written in about a millisecond. If each step has its own batch, the batches of a group are copied
-// together.
+// Launching a graph costs the host some microseconds, as much as a short step takes. So several short steps become one
+// graph. A step counts as short if it has few calls, because recording takes time and memory, and if its batch and
+// temporaries can be read and written in about a millisecond. If each step has its own batch, the batches of a group
+// are copied together.
 int group_of(const Plan& plan, const Entry& entry, std::int64_t members, std::int64_t batches) {
   constexpr std::int64_t most = 16, most_calls = 400;
   constexpr std::size_t most_bytes = std::size_t{512} << 20, most_copied = std::size_t{1} << 20;

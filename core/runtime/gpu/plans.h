@@ -1,4 +1,4 @@
-// The plans of a module: one for each GPU and entry, and what its GPUs have in common.
+// The plans of a module, one for each GPU and entry, and the sizes that its GPUs share.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +13,12 @@
 namespace pmaptrain::gpu {
 
 struct GpuOptions {
-  std::optional<int> gpus = {};  // none: as many as there are and the mesh divides over
+  std::optional<int> gpus = {};  // empty: as many GPUs as there are and the mesh divides over
   PlanOptions plan = {};
-  // In place of make_gpu_kernel, for tests; called on the threads of the devices.
+  // For tests: used in place of make_gpu_kernel. Called on the threads of the devices.
   MakeKernel make_kernel = {};
-  OpenPlanner planner = {};                // of workspaces, for needs(); may be empty
-  std::optional<std::size_t> memory = {};  // bytes that a plan may use of each; none: all that a GPU has
+  OpenPlanner planner = {};                // plans workspaces for needs(); may be empty
+  std::optional<std::size_t> memory = {};  // bytes that a plan may use on each GPU; empty: all
 };
 
 Parts parts_of(const GpuOptions& options);
@@ -29,14 +29,15 @@ struct Plans {
   Layout layout;
 };
 
-// For so many GPUs. All of them need as much memory, so the plans of the first one alone tell what each needs.
+// Plans for `gpus` GPUs. plan_first() makes only the plans of the first GPU, which tell the memory that each GPU needs.
 Plans plan_all(const Source& source, int gpus, const GpuOptions& options);
 Plans plan_first(const Source& source, int gpus, const GpuOptions& options);
 
-// The bytes of a batch input on the host: the slices of the whole mesh.
+// The bytes of a batch input on the host, for the whole mesh.
 std::size_t host_bytes(const Program& program, const Input& input);
 
-// Calls f(command, depth, how often it runs in a step) in order, the commands of a loop after it.
+// Calls f(command, depth, times) in order, where the command is inside `depth` loops and runs `times` times per step.
+// Commands of a loop's body follow the loop.
 template <class F>
 void for_each_row(const std::vector<Command>& commands, F&& f, int depth = 0, double times = 1) {
   for (const Command& command : commands) {

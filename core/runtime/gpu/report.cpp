@@ -18,7 +18,7 @@ std::string_view library_of(const Op& op) {
   return is_conv ? "cuDNN" : "cuBLASLt";
 }
 
-// "cuDNN", "generated", or the names of this project's kernels.
+// For example "cuDNN", "generated", or the names of this project's kernels.
 std::string implementation_of(const Plan& plan, const Launch& launch, const MakeKernel& make_kernel) {
   const Op& op = launch.equation->op;
   std::vector<std::string> names;

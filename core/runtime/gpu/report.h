@@ -1,4 +1,4 @@
-// What the plan of an entry consists of, for reports: for all GPUs of a plan together.
+// Reports on the plan of an entry, for all GPUs together.
 #pragma once
 
 #include <vector>
@@ -9,11 +9,11 @@
 
 namespace pmaptrain::gpu {
 
-// By command, in order; what a loop repeats follows it. They point to equations of the plan's program.
+// One row for each command, in order; a loop comes before its body. The rows point to equations of the plan's program.
 std::vector<InstructionReport> instructions_of(const Plan& plan, const MakeKernel& make_kernel);
 
-// Returns a single stage with the work of all commands: all GPUs have equal work, and wait for each other only where
-// they exchange values.
+// Returns a single stage with the work of all commands: all GPUs have equal work, and wait for each other only to
+// exchange values.
 std::vector<StageReport> stages_of(const Plan& plan, const MakeKernel& make_kernel);
 
 }  // namespace pmaptrain::gpu

@@ -1,4 +1,4 @@
-// When collectives run: beside the commands that compute what the next ones need.
+// Schedules collectives so that they overlap with the computation of later operands.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -9,7 +9,7 @@
 namespace pmaptrain::gpu {
 namespace {
 
-// Bytes of a buffer that is not part of another.
+// An access to a range of bytes of an outermost buffer.
 struct Access {
   int buffer = -1;
   std::size_t begin = 0, end = 0;
@@ -31,7 +31,7 @@ class Accesses {
   }
 
  private:
-  // All of a buffer, or some of its bytes.
+  // Adds an access to a whole buffer, or to some of its bytes.
   void add(Location place, bool writes) { add(place.buffer, 0, plan_.buffer(place.buffer).bytes(), writes); }
   void add(int buffer, std::size_t offset, std::size_t bytes, bool writes) {
     const Location root = plan_.root_of(buffer);
@@ -67,22 +67,22 @@ class Accesses {
   std::vector<Access> found_;
 };
 
-// What of a collective's work other GPUs wait for comes right after the last command that it needs; the rest, and all
-// other commands, stay in order.
+// Moves collectives, and the commands that prepare them, to the earliest possible place: after the last command that
+// they depend on, so that other GPUs wait less. All other commands stay in order.
 class Hoist {
  public:
   explicit Hoist(const Plan& plan) : accesses_(plan) {}
 
   void run(std::vector<Command>& commands) {
     const std::vector<bool> moves = leading_to_collectives(commands);
-    // A command that moves has the place of the one that it follows.
+    // The place of a command that moves is that of the command it follows.
     std::vector<std::pair<std::size_t, std::size_t>> places;
     for (std::size_t i = 0; i < commands.size(); ++i) {
       const std::vector<Access> accesses = accesses_.of(commands[i]);
       std::pair<std::size_t, std::size_t> place{i + 1, 0};
       if (moves[i]) place = {last_needed(accesses), i + 1};
       places.push_back(place);
-      for (const Access& access : accesses) known_[access.buffer].push_back({access, place.first});
+      for (const Access& access : accesses) placed_[access.buffer].push_back({access, place.first});
     }
     std::vector<std::size_t> order(commands.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -94,12 +94,12 @@ class Hoist {
   }
 
  private:
-  struct Known {
+  struct PlacedAccess {
     Access access;
     std::size_t place;
   };
 
-  // By command: whether it is a collective, or comes before one of the same equation.
+  // By command: whether it is a collective, or precedes a collective of the same equation.
   static std::vector<bool> leading_to_collectives(const std::vector<Command>& commands) {
     std::vector<bool> lead(commands.size());
     for (std::size_t i = commands.size(); i-- > 0;) {
@@ -114,9 +114,9 @@ class Hoist {
   std::size_t last_needed(const std::vector<Access>& accesses) const {
     std::size_t last = 0;
     for (const Access& access : accesses) {
-      const auto found = known_.find(access.buffer);
-      if (found == known_.end()) continue;
-      for (const Known& earlier : found->second) {
+      const auto found = placed_.find(access.buffer);
+      if (found == placed_.end()) continue;
+      for (const PlacedAccess& earlier : found->second) {
         if (conflict(access, earlier.access)) last = std::max(last, earlier.place);
       }
     }
@@ -124,10 +124,10 @@ class Hoist {
   }
 
   Accesses accesses_;
-  std::map<int, std::vector<Known>> known_;  // by buffer
+  std::map<int, std::vector<PlacedAccess>> placed_;  // by buffer
 };
 
-// Awaits come as late as they can, but before each loop: its body may be a graph of its own.
+// Adds awaits as late as possible, but before each loop, because its body may be captured as a separate graph.
 class AddAwaits {
  public:
   explicit AddAwaits(const Plan& plan) : plan_(plan), accesses_(plan) {}
@@ -136,7 +136,7 @@ class AddAwaits {
     std::vector<Command> all;
     for (Command& command : commands) {
       Loop* const loop = std::get_if<Loop>(&command);
-      // Each iteration awaits what it has begun.
+      // An iteration awaits its own collectives.
       if (loop != nullptr) AddAwaits(plan_).run(loop->body);
       const std::vector<Access> accesses = accesses_.of(command);
       if (const Collect* const collect = std::get_if<Collect>(&command)) {

@@ -1,4 +1,4 @@
-// The end of a step: what replaces inputs, and what is kept for the host.
+// Lowers the end of a step: updates of inputs, and outputs.
 #include <algorithm>
 #include <set>
 
@@ -9,7 +9,7 @@
 namespace pmaptrain::gpu {
 namespace {
 
-// Whether the commands of `equation` may write `next` over `input`, which they read: element by element.
+// Whether `equation`, which reads `input`, may write `next` into the same memory. This is safe element by element.
 bool overwrites(const Equation* equation, const Buffer& input, const Buffer& next) {
   return equation != nullptr && equation->op.rules().elementwise && numel(input.type) == numel(next.type);
 }
@@ -17,7 +17,7 @@ bool overwrites(const Equation* equation, const Buffer& input, const Buffer& nex
 }  // namespace
 
 void Lowering::lower_updates() {
-  std::set<int> held;  // inputs whose old values are wanted at the end of the step
+  std::set<int> held;  // buffers that are still needed at the end of the step
   for (const Input& input : program_.inputs) {
     if (input.next) held.insert(buffer(*input.next));
   }
@@ -57,7 +57,7 @@ void Lowering::lower_outputs() {
     const auto input = std::find_if(program_.inputs.begin(), program_.inputs.end(),
                                     [&](const Input& known) { return known.next && buffer(known.value) == kept; });
     if (input != program_.inputs.end() && buffer(*input->next) != kept) {
-      // An input that this step replaces is copied before it changes.
+      // Copy an input before this step replaces it.
       const Buffer like = plan_.buffer(kept);
       const int old = add_buffer(like.type, like.axes, Pool::transient, like.span);
       std::vector<Command> first;

@@ -8,7 +8,7 @@
 namespace pmaptrain::gpu {
 namespace {
 
-// Tickets that a device may be behind its thread: steps, and values that are read between them.
+// The maximum number of tickets whose work is queued on the device but not done.
 constexpr std::size_t most_ahead = Executor::reads_ahead;
 
 std::string message_of(const std::exception_ptr& failure) {
@@ -105,7 +105,7 @@ void Worker::add(std::int64_t ticket, std::function<void(Executor&)> work, std::
   changed_.notify_all();
 }
 
-// A worker that fails aborts its own device after the others, on its own thread: see end_collectives().
+// A worker that fails itself aborts its own device on its own thread, after the others: see end_collectives().
 void Worker::abort(const std::string& reason) noexcept {
   if (thread_.get_id() == std::this_thread::get_id()) return;
   const std::lock_guard lock(mutex_);
@@ -134,7 +134,7 @@ void Worker::run(Platform& platform, int module, const std::function<std::unique
   if (executor_) carry_out();
   executor_.reset();
   if (progress_.has_failed()) end_collectives();
-  std::unique_ptr<Device> device;  // ends on the thread that it belongs to
+  std::unique_ptr<Device> device;  // destroyed on the thread that owns it
   std::unique_lock lock(mutex_);
   has_ended_ = true;
   changed_.notify_all();
@@ -151,7 +151,7 @@ std::optional<Worker::Item> Worker::next(bool wait) {
   const auto is_due = [&] { return ends_ || !queue_.empty(); };
   if (wait) changed_.wait(lock, [&] { return is_due() || is_aborted_; });
   if (wait && !is_due()) {
-    // Another GPU has failed while there is nothing to do.
+    // Another GPU has failed while this worker was idle.
     lock.unlock();
     end_collectives();
     lock.lock();
@@ -182,10 +182,10 @@ void Worker::carry_out(std::int64_t ticket, const std::function<void(Executor&)>
 }
 
 void Worker::carry_out() {
-  // Work is handed to the device ahead of what it is done with.
+  // Work that was queued on the device and is not yet done.
   struct Ahead {
     std::int64_t ticket;
-    Mark mark;
+    Event event;
     std::function<void(Executor&)> finish;
   };
   std::deque<Ahead> ahead;
@@ -194,22 +194,22 @@ void Worker::carry_out() {
       const Ahead oldest = std::move(ahead.front());
       ahead.pop_front();
       carry_out(oldest.ticket, [&](Executor& executor) {
-        executor.device().wait(oldest.mark);
+        executor.device().wait(oldest.event);
         if (oldest.finish) oldest.finish(executor);
       });
       progress_.advance(gpu_, oldest.ticket);
     }
   };
   const auto oldest_is_done = [&] {
-    bool is_done = true;  // after a failure, too
-    carry_out(ahead.front().ticket, [&](Executor& executor) { is_done = executor.device().poll(ahead.front().mark); });
+    bool is_done = true;  // stays true if there was a failure
+    carry_out(ahead.front().ticket, [&](Executor& executor) { is_done = executor.device().poll(ahead.front().event); });
     return is_done;
   };
   auto idle_since = std::chrono::steady_clock::now();
   while (true) {
     std::optional<Item> item = next(false);
     if (!item && !ahead.empty()) {
-      // Work that comes meanwhile is queued at once. The pauses grow as those of Device::wait().
+      // Waits for the device or for new work, which is queued at once. Polling intervals grow as in Device::wait().
       if (oldest_is_done()) {
         settle(ahead.size() - 1);
         idle_since = std::chrono::steady_clock::now();
@@ -224,9 +224,9 @@ void Worker::carry_out() {
     settle(most_ahead - 1);
     carry_out(item->ticket, item->work);
     idle_since = std::chrono::steady_clock::now();
-    Mark mark;
-    carry_out(item->ticket, [&](Executor& executor) { mark = executor.device().mark(Stream::compute); });
-    ahead.push_back({item->ticket, mark, std::move(item->finish)});
+    Event event;
+    carry_out(item->ticket, [&](Executor& executor) { event = executor.device().record_event(Stream::compute); });
+    ahead.push_back({item->ticket, event, std::move(item->finish)});
   }
 }
 

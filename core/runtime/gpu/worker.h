@@ -1,4 +1,4 @@
-// The thread of one GPU: it carries out what is queued, in order, and says how far its device is.
+// The thread of one GPU. It queues work on its device, in order, and reports the device's progress.
 #pragma once
 
 #include <chrono>
@@ -18,19 +18,19 @@
 
 namespace pmaptrain::gpu {
 
-// What the workers of a module share: how far they are, and the first failure.
+// The progress of a module's workers, and the first failure.
 class Progress {
  public:
   explicit Progress(int workers) : done_(static_cast<std::size_t>(workers)) {}
 
   void advance(int worker, std::int64_t ticket);
-  // Keeps the first one. Returns whether this is it.
+  // Stores a failure if it is the first. Returns whether it was.
   bool fail(std::int64_t ticket, std::exception_ptr failure);
-  // After a failure: this ticket's work is not carried out, so it has failed too.
+  // Marks a ticket as failed whose work is skipped after an earlier failure.
   void skip(std::int64_t ticket);
   bool has_failed() const;
   bool done(std::int64_t ticket) const;
-  // Returns when all workers are done with the ticket; throws the failure of it or of an earlier one.
+  // Returns when all workers have done the ticket. Throws the failure of this or of an earlier ticket.
   void wait(std::int64_t ticket);
 
  private:
@@ -38,34 +38,36 @@ class Progress {
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<std::int64_t> done_;  // by worker: the last ticket
+  std::vector<std::int64_t> done_;  // by worker: the last ticket that is done
   std::exception_ptr failure_;
-  std::int64_t failed_ = 0;  // its ticket
+  std::int64_t failed_ = 0;  // the ticket that failed
 };
 
 class Worker {
  public:
-  // Opens the device of the module on the new thread and lets `make` set up its executor there. `failed` is called with
-  // what a work has failed by, once for the module.
+  // Opens the device on a new thread, and calls `make` there to create its executor. `failed` is called with the
+  // message of the module's first failure.
   Worker(Platform& platform, int gpu, int module, Progress& progress,
          std::function<std::unique_ptr<Executor>(Device&)> make, std::function<void(const std::string&)> failed);
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  // Returns when the executor is set up, or that has failed, which Progress then knows as the failure of ticket 0.
+  // Returns when the executor exists, or when creating it has failed. Progress then has the failure as that of ticket
+  // 0.
   void wait_for_start();
-  // Three steps, each of all workers of a module before the next one. What is queued is carried out, and no more; that
-  // is done, or has failed and collectives do not wait for this GPU any more; the device ends.
+  // The three steps of shutdown. All workers of a module must finish a step before the next one begins. end() asks the
+  // worker to stop after the queued work. wait_for_end() returns when that work is done, or has failed and no
+  // collective waits for this GPU any more. close() destroys the device.
   void end();
   void wait_for_end();
   void close();
-  // `work` queues calls of the device and returns; `finish` follows when the device is done with them, and before the
-  // ticket is. What is added later may be queued in between.
+  // Adds work. `work` queues device calls and returns. `finish` is called when the device has done them, before the
+  // ticket is done. Later work may be queued in between.
   void add(std::int64_t ticket, std::function<void(Executor&)> work, std::function<void(Executor&)> finish = {});
-  // After a start that did not fail.
+  // Valid if the start did not fail.
   Executor& executor() { return *executor_; }
-  // On any thread.
+  // May be called on any thread.
   void abort(const std::string& reason) noexcept;
 
  private:
@@ -75,13 +77,13 @@ class Worker {
   };
 
   void run(Platform& platform, int module, const std::function<std::unique_ptr<Executor>(Device&)>& make);
-  // After a failure, on the worker's thread: nothing comes any more that collectives of this GPU wait for, and they may
-  // hold other GPUs inside of calls.
+  // After a failure, this GPU joins no more collectives. Aborts its communicators, because other GPUs may be blocked in
+  // calls that wait for it. Called on the worker's thread.
   void end_collectives();
   void carry_out();
   void carry_out(std::int64_t ticket, const std::function<void(Executor&)>& work);
   std::optional<Item> next(bool wait);
-  // Returns when there is work, or at the latest after this time.
+  // Returns when there is work, or after `at_most`.
   void wait_for_work(std::chrono::nanoseconds at_most);
 
   const int gpu_;
@@ -90,8 +92,8 @@ class Worker {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Item> queue_;
-  bool ends_ = false, closes_ = false;                               // asked for
-  bool has_begun_ = false, has_ended_ = false, is_aborted_ = false;  // told
+  bool ends_ = false, closes_ = false;                               // requests from the owner
+  bool has_begun_ = false, has_ended_ = false, is_aborted_ = false;  // states of the worker
   std::unique_ptr<Device> device_;
   std::unique_ptr<Executor> executor_;
   std::thread thread_;

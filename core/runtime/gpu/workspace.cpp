@@ -17,8 +17,8 @@ bool is_by_library(const GpuKernel& kernel) {
   });
 }
 
-// Beside the library's own memory, a kernel has copies: of bf16 as f32, of the kernel of a convolution in the library's
-// layout, and of sums before they are rounded.
+// The workspace bound of a launch: the library's own memory, and copies: of bf16 operands as f32, of a convolution's
+// kernel in the library's layout, and of sums before they are rounded.
 std::size_t bound(const Launch& launch) {
   const Op& op = launch.equation->op;
   const bool is_kernel_grad = op.as<ops::ConvKernelGrad>() != nullptr;
@@ -38,7 +38,7 @@ std::size_t bound(const Launch& launch) {
   return bytes;
 }
 
-// The largest of what f(launch, op, request, kernel) says of the launches that a library carries out.
+// The maximum of f(launch, op, request, kernel) over the launches that a library carries out.
 template <class F>
 std::size_t largest(const std::vector<Plan>& plans, const MakeKernel& make_kernel, F&& f) {
   std::size_t most = 0;
@@ -71,7 +71,7 @@ Workspace workspace_of(const std::vector<Plan>& plans, const MakeKernel& make_ke
     try {
       return planned_by(planner(), plans, make_kernel);
     } catch (const Error&) {
-      // Without its libraries, or a plan for this GPU, the bound holds. What cannot run at all fails when it is loaded.
+      // If a library or its plan is missing, the upper bound holds. Kernels that cannot run at all fail on loading.
     }
   }
   const std::size_t bytes =

@@ -1,4 +1,4 @@
-// The memory that libraries need on a GPU while their kernels run, beside the plan's buffers.
+// The memory that libraries need on a GPU while their kernels run, in addition to the plan's buffers.
 #pragma once
 
 #include <cstddef>
@@ -13,14 +13,14 @@
 namespace pmaptrain::gpu {
 
 struct Workspace {
-  std::size_t bytes = 0;   // kernels use it in turn
-  std::string is_planned;  // the GPU that libraries have planned for; empty: `bytes` is the most that they may take
+  std::size_t bytes = 0;   // memory for one kernel; kernels use it in turn
+  std::string is_planned;  // the GPU that the libraries have planned for; empty if `bytes` is an upper bound
 };
 
-// A platform whose devices prepare kernels and run nothing. Throws Error where the libraries are missing.
+// Opens a platform whose devices only prepare kernels. Throws Error if libraries are missing.
 using OpenPlanner = std::function<Platform&()>;
 
-// Of the launches of these plans. Without a planner, or where it fails, the bound.
+// The workspace for the launches of these plans: as planned, or an upper bound if there is no planner or it fails.
 Workspace workspace_of(const std::vector<Plan>& plans, const MakeKernel& make_kernel, const OpenPlanner& planner);
 
 }  // namespace pmaptrain::gpu

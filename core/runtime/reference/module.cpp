@@ -13,7 +13,7 @@ namespace {
 
 std::size_t devices_of(const Program& program) { return static_cast<std::size_t>(program.mesh.devices()); }
 
-// Slices of a batch input in memory.
+// The number of slices of a batch input.
 std::size_t slices_of(const Program& program, const Type& type) {
   return static_cast<std::size_t>(program.mesh.group_size(type.varying));
 }
@@ -22,7 +22,7 @@ std::size_t held_bytes(const Program& program, Value value) {
   return product_of(devices_of(program), bytes(program.type(value)));
 }
 
-// What is held between steps, by what it is.
+// The bytes held between steps, by purpose.
 struct Resting {
   Needs inputs;
   std::size_t outputs = 0;
@@ -53,7 +53,7 @@ Resting resting(const Source& source) {
   return rest;
 }
 
-// Of the inputs that a step takes over from the module, since it replaces them.
+// The bytes of the inputs that a step takes over from the module because it replaces them.
 std::size_t donated_bytes(const Program& program) {
   std::size_t moved = 0;
   for (const Input& input : program.inputs) {
@@ -162,7 +162,7 @@ Ticket ReferenceModule::submit_traced(std::size_t entry, int slot, std::span<con
                        {}});
       run(entry, slot, static_cast<std::size_t>(member),
           [&](const Equation& equation, Clock::time_point begin, Clock::time_point end) {
-            // A loop has no time of its own beside that of its body.
+            // A loop needs no span of its own: its time is that of its body.
             if (equation.op.is_loop()) return;
             spans.push_back({WorkKind::instruction, rows.at(&equation), member, {}, begin, end});
           });

@@ -1,6 +1,6 @@
-// The backend "reference": the interpreter, which shows that what uses a module keeps to its rules. Work is only queued
-// by submit(), write() and read(), and carried out by wait(), as late as the interface allows: a caller that reads a
-// result too early, or gives memory back too early, gets wrong values.
+// The backend "reference" runs programs with the interpreter, to test that users of a module follow its rules.
+// submit(), write() and read() only queue work, and wait() does it, as late as the interface allows. So a caller that
+// reads a result or reuses memory too early gets wrong values.
 #pragma once
 
 #include <deque>
@@ -26,9 +26,9 @@ class ReferenceModule final : public Module {
   Ticket read(Handle value, Instance instance, std::span<std::byte> into, std::size_t offset = 0) override;
   bool done(Ticket ticket) override;
   void wait(Ticket ticket) override;
-  // The most until now: a step's values are freed as it goes on.
+  // The peak so far: values of a step are freed while it runs.
   std::size_t allocated() const override;
-  // A row for each equation, loops before what they repeat.
+  // One row for each equation. A loop comes before the equations of its body.
   std::vector<InstructionReport> instructions(std::size_t entry) const override;
   std::vector<StageReport> stages(std::size_t entry) const override;
   Profile profile(std::size_t entry, int slot, std::int64_t steps) override;
@@ -37,7 +37,7 @@ class ReferenceModule final : public Module {
   using Values = std::map<std::string, PerDevice>;
   using Batch = std::map<std::string, std::vector<std::byte>, std::less<>>;  // inputs by name
   struct EntryState {
-    std::vector<std::vector<Batch>> slots;  // by slot, and by member where each has its own
+    std::vector<std::vector<Batch>> slots;  // by slot, then by member if each member has its own batch
     std::vector<Values> outputs;            // by member
   };
 
@@ -46,13 +46,13 @@ class ReferenceModule final : public Module {
   void run(std::size_t entry, int slot, std::size_t member, const Ran& ran = {});
   const std::string& name_of(const ModuleValue& input) const;
 
-  std::vector<Values> inputs_;  // by member: of all entries but for batches
+  std::vector<Values> inputs_;  // by member: the inputs of all entries except batch inputs
   std::vector<EntryState> entries_;
   std::size_t resting_bytes_ = 0;  // bytes held between steps
-  std::size_t allocated_ = 0;      // and the most so far
+  std::size_t allocated_ = 0;      // peak bytes so far
   std::deque<std::function<void()>> queue_;
-  std::int64_t queued_ = 0, carried_out_ = 0;  // tickets
-  std::int64_t failed_ = 0;                    // the first ticket whose work did
+  std::int64_t queued_ = 0, carried_out_ = 0;  // ticket numbers
+  std::int64_t failed_ = 0;                    // the first ticket whose work failed
   std::exception_ptr failure_;
 };
 

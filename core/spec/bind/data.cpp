@@ -39,7 +39,7 @@ class DataBinder {
   }
 
  private:
-  // A share of train beside a validation split of the source, and limits of splits that the data does not have.
+  // Refuses a share of train if the source has a validation split, and limits of splits that the data does not have.
   void splits(Node& data, DataSpec& out) {
     const Node* share = get(&data, "validation");
     const bool own = has_own_validation(out.source);
@@ -94,7 +94,7 @@ class DataBinder {
                      "give one for each channel, or one for all");
   }
 
-  // Each column has one part, and what is categorical is an input.
+  // Checks that each column has one role, and that categorical columns are inputs.
   void check_csv(const Node& options, const Csv& csv) {
     if (csv.delimiter.size() != 1 || csv.delimiter.find_first_of("\"\r\n") != std::string::npos ||
         static_cast<unsigned char>(csv.delimiter.front()) >= 0x80) {
@@ -138,7 +138,7 @@ class DataBinder {
     }
   }
 
-  // Each column that `missing` names is an input, and is treated as what it holds.
+  // Checks that each column that `missing` names is an input, and that its treatment fits its content.
   void check_missing(const Node& missing, const Csv& csv, const std::map<std::string, std::string>& parts,
                      bool inputs_are_named) {
     for (std::size_t i = 0; i < missing.keys.size(); ++i) {

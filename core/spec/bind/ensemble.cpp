@@ -145,7 +145,7 @@ class EnsembleBinder {
     }
   }
 
-  // Of a schedule the numbers can vary, the one that scales it first of all.
+  // Refuses to vary a schedule as a whole and suggests one of its numbers, preferably the one that scales it.
   void refuse_schedule(const Node& key, const Node& schedule, std::vector<std::string> paths) const {
     std::erase_if(paths, [&](const std::string& path) { return !path.starts_with(key.text + "."); });
     const auto named = [&](const char* name) {
@@ -220,7 +220,7 @@ class EnsembleBinder {
   std::vector<Diagnostic>& errors_;
   const Reporter reporter_;
   std::int64_t members_ = 1;
-  std::span<const Node> axis_;  // that of the members
+  std::span<const Node> axis_;  // the axis of the members
   std::vector<Node> values_;    // by Ensemble::vary: the checked lists
 };
 

@@ -76,8 +76,8 @@ class OptimizerBinder {
 
 }  // namespace
 
-// So that the resolved config has the same schedule with another duration. Inside `join`, the default is what is left
-// of the run after the boundary, and no text says that.
+// Writes the default down, so that the resolved config has the same schedule even with another duration. Inside `join`,
+// the default is the rest of the run after the boundary, which no text can express.
 void fill_in_length(Node& learning_rate, const Node& length) {
   if (!learning_rate.is(Node::Kind::map) || !learning_rate.items.front().is(Node::Kind::map)) return;
   Node& schedule = learning_rate.items.front();

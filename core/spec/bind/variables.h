@@ -18,9 +18,9 @@ struct Variable {
   const Key* key;
 };
 
-// Those that a checked config has, defaults included.
+// The variables of a checked config, including defaults.
 std::vector<Variable> variables_of(const Node& config);
-// Null where there is none at this path.
+// Null if there is none at this path.
 const Variable* find_variable(const std::vector<Variable>& variables, std::string_view path);
 
 // Checks a value of one, like the key itself. A schedule is none.

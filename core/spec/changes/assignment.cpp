@@ -31,7 +31,7 @@ Node at_column(const std::shared_ptr<const Text>& text, int column, int length) 
   return node;
 }
 
-// What Hydra takes and --set writes otherwise: "~key", "+key=value", "layers[0].dense=8". Empty for anything else.
+// The equivalent of Hydra's syntax in --set, for "~key", "+key=value", "layers[0].dense=8". Empty for anything else.
 std::string hydra_help(const std::string& argument) {
   const std::string key = argument.substr(0, argument.find('='));
   if (key.starts_with('~')) return "'=null' restores the default of a key: write " + key.substr(1) + "=null";

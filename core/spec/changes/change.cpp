@@ -37,7 +37,7 @@ std::string_view why_fixed(std::string_view path) {
   return key == nullptr ? std::string_view{} : key->fixed;
 }
 
-// What one argument asks for.
+// The change that one argument requests.
 struct Asked {
   std::string path;
   Node key;  // the whole of it
@@ -97,7 +97,7 @@ class Changer {
   }
 
  private:
-  // What members differ in, where that is this key or below it.
+  // The differences between members at this key or below it.
   const Varied* find_varied(std::string_view path) const {
     if (!ensemble_) return nullptr;
     const auto found = std::find_if(ensemble_->vary.begin(), ensemble_->vary.end(),

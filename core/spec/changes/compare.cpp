@@ -42,7 +42,8 @@ class Comparison {
   }
 
  private:
-  // The axis of the ensemble; where there is none, the axis of the other config, so that the axis alone is no change.
+  // The axis of the ensemble. If there is none, the axis of the other config, so that adding the axis alone is no
+  // change.
   static std::string axis_of(const Node& config, const Node& other) {
     const Node* axis = get_path(&config, "ensemble.axis");
     if (axis == nullptr) axis = get_path(&other, "ensemble.axis");
@@ -53,8 +54,8 @@ class Comparison {
     if (before != after) changed.push_back({path, before, after, {}, {}, {}});
   }
 
-  // As a whole, since they have an order; but that of the members by itself: where it stands makes no difference. The
-  // file of a run may have been edited, and have no axes here.
+  // Axes are compared as a whole because their order matters, but the position of the members' axis does not. The file
+  // of a run may have been edited and have no axes here.
   void axes(const std::string& path, const Node* before, const Node* after) {
     if (!are_axes(before) || !are_axes(after)) {
       return differ(path, before != nullptr ? print_value(*before) : "", after != nullptr ? print_value(*after) : "");
@@ -135,7 +136,7 @@ const Node& nearest_node(const Node& root, std::string_view path) {
   return *at;
 }
 
-// Of the axes, but for that of the members, one that an option set; else all of them.
+// The axis, other than that of the members, that an option has set; if there is none, all axes.
 const Node& changed_axis(const Node& config, const std::string& members_axis) {
   const Node& axes = nearest_node(config, "mesh.axes");
   for (const Node& axis : axes.items) {

@@ -87,7 +87,7 @@ class Checker {
  private:
   using Names = std::set<std::string, std::less<>>;
 
-  // Checks one key of a map, or fills in its default. `meant` are the keys that those it does not have stand for.
+  // Checks one key of a map, or fills in its default. `meant` maps unknown keys to the keys that were probably meant.
   void add_child(const Key& key, const Node& at, const Node& value, const Names& meant, Node& result) const {
     const std::string name(key.name());
     for (std::size_t i = 0; i < value.keys.size(); ++i) {
@@ -139,7 +139,7 @@ class Checker {
     return meant;
   }
 
-  // Reports a key that is none of `known`, those that `key` could have. Returns the one that was meant, or an empty
+  // Reports a key that is not in `known`, the possible keys under `key`. Returns the key that was meant, or an empty
   // name.
   std::string refuse_key(const Key& key, const std::string& map, const Node& name, const Node& value,
                          const std::vector<std::string>& known) const {
@@ -181,7 +181,7 @@ class Checker {
     return near;
   }
 
-  // Whether a key is one of those of an alternative, which another one does not have.
+  // Whether a key belongs to one alternative and not to the others.
   static bool is_in_alternative(const Key& key) {
     for (std::size_t dot = key.path.rfind('.'); dot != std::string::npos && dot > 0;
          dot = key.path.rfind('.', dot - 1)) {
@@ -191,8 +191,8 @@ class Checker {
     return key.path.starts_with("model.init");
   }
 
-  // Reports a name that is none of the alternatives of a choice. `what` is the noun for them. Returns the one that was
-  // meant, or null.
+  // Reports a name that is not an alternative of a choice. `what` is the noun for alternatives. Returns the alternative
+  // that was meant, or null.
   const Key* refuse_alternative(const Key& key, const Node& name, const std::string& what,
                                 std::string_view value) const {
     const std::vector<std::string> names = names_of(alternatives(key));
@@ -238,7 +238,7 @@ class Checker {
     return child(key, hint ? hint->meant : std::string_view(nearest(name.text, names)));
   }
 
-  // A bare name, or a map with one alternative and the keys beside it.
+  // Checks a bare name, or a map with one alternative and further keys.
   Node choice(const Key& key, const Node& at, const Node& value, const std::string& what) const {
     const auto options = alternatives(key);
     Node given = value;
@@ -282,7 +282,7 @@ class Checker {
         meant.insert(refuse_key(key, what, name, option, names_beside(key)));
       } else {
         const Key* other = refuse_alternative(key, name, what, option.is(Kind::scalar) ? option.text : "");
-        // What is wrong with its options is told at once, not after the name is right.
+        // Errors in its options are reported at once, not only after the name is corrected.
         if (other != nullptr && option.is(Kind::map)) map(*other, name, option);
       }
     }
@@ -310,7 +310,7 @@ class Checker {
     return result;
   }
 
-  // The keys that stand beside the alternatives of a choice.
+  // The keys that may appear next to the alternatives of a choice.
   static std::vector<std::string> names_beside(const Key& key) {
     std::vector<std::string> names;
     for (const Key* other : children(key)) {

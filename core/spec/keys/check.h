@@ -16,7 +16,7 @@ namespace pmaptrain::spec {
 // default of `name`.
 Node check_config(const Node& root, const std::string& run_name, std::vector<Diagnostic>& errors);
 
-// Checks the value of a key with all keys below it; `at` is the key, for what is missing there.
+// Checks the value of a key and all keys below it. Missing keys are reported at `at`, the key.
 Node check_value(const Key& key, const Node& at, const Node& value, const Reporter& reporter);
 
 }  // namespace pmaptrain::spec

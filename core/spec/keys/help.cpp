@@ -81,7 +81,7 @@ std::string list_of(const std::vector<const Key*>& keys) {
   return out;
 }
 
-// The paths of the keys that an ensemble may vary, each with what no member may have.
+// The paths of the keys that an ensemble may vary, each with the values that it may not have.
 std::vector<std::string> lines_of_variables() {
   std::vector<std::string> lines;
   for (const Key& key : keys()) {
@@ -205,7 +205,7 @@ std::string lowercase(std::string_view text) {
 
 bool is_of_word(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
 
-// Whether `text` has `word`, and no letter or digit beside it, whatever the case.
+// Whether `text` contains `word` as a whole word, ignoring case.
 bool has_word(std::string_view text, const std::string& word) {
   const std::string lower = lowercase(text);
   for (std::size_t at = lower.find(word); at != std::string::npos; at = lower.find(word, at + 1)) {
@@ -215,8 +215,8 @@ bool has_word(std::string_view text, const std::string& word) {
   return false;
 }
 
-// The keys that have the word in their name or meaning, one a line; empty where there are none. `hint` is what it
-// stands for elsewhere, where that is known.
+// The keys with the word in their name or meaning, one per line; empty if there are none. `hint` is the meaning of the
+// word in other frameworks, if known.
 std::string list_with(const std::string& word, const std::string& hint) {
   std::vector<const Key*> found;
   for (const Key& key : keys()) {
@@ -234,7 +234,7 @@ std::string list_with(const std::string& word, const std::string& hint) {
   return out + "\n`pmaptrain help KEY` describes one of them.\n";
 }
 
-// What a word that is no key may stand for.
+// The key that an unknown word may mean.
 std::string near_key(const std::string& word) {
   std::vector<std::string> names;
   for (const Key& key : keys()) {
@@ -263,7 +263,7 @@ std::string help(const std::string& key) {
     std::string out = help_of_all(name);
     if (!out.empty()) return out;
   }
-  // A word that another program has for a key is told what it is here, too.
+  // If another program uses the word for a key, the help names the equivalent here as well.
   if (std::string out = list_with(lowercase(key), hint_in_config(key) ? near_key(key) : ""); !out.empty()) return out;
   fail_usage("there is no config key '" + key + "'", near_key(key));
 }

@@ -5,8 +5,8 @@
 
 namespace pmaptrain::spec {
 
-// What `pmaptrain help KEY` prints: a dotted key path (optimizer.adam, data.source, layers, ...); empty for the
-// overview. Throws Error (usage) with the nearest spelling for an unknown key.
+// The output of `pmaptrain help KEY` for a dotted key path (optimizer.adam, data.source, layers, ...); an empty key
+// gives the overview. Throws Error (usage) with the nearest spelling for an unknown key.
 std::string help(const std::string& key);
 
 // The content of docs/config.md; a test compares it with the committed file.

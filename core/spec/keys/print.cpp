@@ -12,7 +12,7 @@ using Kind = Node::Kind;
 
 constexpr std::size_t longest_flow = 100;
 
-// One bare name says as much as `{name: {}}`, where a choice stands alone.
+// A choice without further keys may be written as a bare name instead of `{name: {}}`.
 bool is_bare_choice(const Key* key, const Node& node) {
   return key != nullptr && (key->type == Type::choice || key->type == Type::choices) && node.is(Kind::map) &&
          node.keys.size() == 1 && node.items[0].is(Kind::map) && node.items[0].items.empty() &&

@@ -105,7 +105,7 @@ class SchemaWriter {
     return std::any_of(below.begin(), below.end(), [](const Key* one) { return one->need == Need::required; });
   }
 
-  // null stands for a key's default; for an alternative, for all of its options' defaults.
+  // null means a key's default; for an alternative, the defaults of all of its options.
   static bool takes_null(const Key& key) {
     if (key.need == Need::alternative) return key.type == Type::map && !has_required(key);
     return key.need == Need::optional;
@@ -159,7 +159,7 @@ class SchemaWriter {
     return key.words.empty() ? map(key) : any_of({words(key.words), map(key)});
   }
 
-  // A bare name, where nothing else is needed, or a map with exactly one alternative and the keys beside it.
+  // A bare name if nothing else is needed, or a map with exactly one alternative and further keys.
   Json choice(const Key& key) {
     Json bare = Json::array(), one = Json::array();
     for (const Key* other : alternatives(key)) {
@@ -174,7 +174,7 @@ class SchemaWriter {
     return bare.size() == 1 ? bare.front() : any_of(std::move(bare));
   }
 
-  // Choices that stand in themselves have a name.
+  // Recursive choices have a name.
   Json named_choice(const Key& key) {
     const auto all = keys();
     if (std::none_of(all.begin(), all.end(), [&](const Key& other) { return other.like == key.path; })) {
@@ -186,7 +186,7 @@ class SchemaWriter {
 
   static Json reference(std::string_view path) { return {{"$ref", "#/$defs/" + std::string(find_key(path)->name())}}; }
 
-  // Lists that may stand in themselves have a name.
+  // Lists that may contain themselves have a name.
   Json choices(const Key& key) {
     if (!key.like.empty()) {
       const bool list = find_key(key.like)->type == Type::choices;

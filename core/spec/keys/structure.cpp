@@ -1,4 +1,4 @@
-// What the types of keys that have keys below them take.
+// The types of keys that have keys below them: descriptions of their values.
 #include "core/base/text.h"
 #include "core/spec/keys.h"
 #include "core/spec/types/leaf.h"

@@ -23,13 +23,13 @@ using Kind = Node::Kind;
 // whole.
 constexpr int largest_exponent = 12;
 
-// What a duration, an interval or an amount is parsed to. `unit` is none for a count of batches.
+// The parsed form of a duration, an interval or an amount. `unit` is empty for a number of batches.
 struct Count {
   std::int64_t count = 0;
   std::optional<Unit> unit;
 };
 
-// Of a name in singular or plural.
+// The unit with this name, in singular or plural.
 std::optional<Unit> unit_of(std::string_view name) {
   constexpr std::array<std::pair<std::string_view, Unit>, 6> units = {{{"step", Unit::steps},
                                                                        {"epoch", Unit::epochs},
@@ -103,7 +103,7 @@ class CountCheck {
   }
 
  private:
-  // Of a well-formed number.
+  // `number` must be well formed.
   static bool has_usual_exponent(std::string_view number) {
     const std::size_t mark = number.find_first_of("eE");
     if (mark == std::string_view::npos) return true;

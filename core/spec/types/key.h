@@ -1,4 +1,4 @@
-// One key of a config: what stands in the table of keys.
+// One key of a config: an entry in the table of keys.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +36,7 @@ struct Key {
   std::vector<std::string> words = {};       // of a map: what may stand in its place
   std::vector<std::string> item_words = {};
   std::size_t length = 0;           // of a list; 0: any
-  bool steps = true, time = false;  // what a duration counts: steps, epochs and examples; seconds, minutes and hours
+  bool steps = true, time = false;  // units of a duration: steps, epochs and examples; seconds, minutes and hours
   bool or_number = false;           // of a choice, or of each of a list of them: also a number in [low, high]
   bool shorthand = false;           // `parent: value` is short for `parent: {key: value}` if the value is no map
   bool varies = false;              // whether the members of an ensemble may have different values
@@ -51,7 +51,7 @@ struct Key {
   std::string_view name() const { return std::string_view(path).substr(path.rfind('.') + 1); }
 };
 
-// What it takes, for errors and help.
+// A description of the accepted values, for errors and help.
 inline std::string takes(const Key& key) { return key.type->takes(key); }
 // "required", "default 5", "default: the file's name", "optional", or nothing for an alternative.
 std::string fallback_of(const Key& key);

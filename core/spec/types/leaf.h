@@ -1,4 +1,4 @@
-// What the types of value have in common: texts, errors, lists.
+// Common parts of the types of values: texts, errors, lists.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ std::string example_of(const Key& key);
 // " of at least 1", " from 0 to 1", " greater than 0"; of integers where they are `whole`.
 std::string range_of(const Key& key, bool whole);
 
-// Report a value that the key does not take, one that is near to what it takes, and one that is empty. They return an
+// Report a value that the key does not accept, one that is close to an accepted value, and an empty one. They return an
 // invalid node.
 Node wrong_value(const Key& key, const Node& value, const Reporter& reporter);
 Node misspelt_value(const Key& key, const Node& value, const std::string& near, const Reporter& reporter);
@@ -28,7 +28,7 @@ Node empty_value(const Key& key, const Node& value, const Reporter& reporter);
 
 // `value` with its canonical text.
 Node with_text(const Node& value, std::string text);
-// The same, and what it was parsed to.
+// The same, and stores the parsed value.
 template <class T>
 Node with_value(const Node& value, std::string text, T parsed) {
   Node result = with_text(value, std::move(text));
@@ -39,7 +39,7 @@ Node with_value(const Node& value, std::string text, T parsed) {
 // Checks a list of `length` items (0: any number), each of them by `each`. One invalid item makes it invalid.
 using CheckItem = std::function<Node(const Node& item)>;
 Node check_list(const Key& key, const Node& value, std::size_t length, const Reporter& reporter, const CheckItem& each);
-// The same of any number, and of a scalar as a list of one.
+// The same for any number of items; a scalar counts as a list of one.
 Node check_list_or_one(const Key& key, const Node& value, const Reporter& reporter, const CheckItem& each);
 
 // Stores the items of a checked list.

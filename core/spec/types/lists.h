@@ -41,7 +41,7 @@ struct Takes<Range> {
   static std::string written(const Range& range);
 };
 
-// The same, or one number of at least 0.
+// The same, or a single number of at least 0.
 template <>
 struct Takes<Spread> {
   static const Type type;

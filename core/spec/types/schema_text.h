@@ -17,7 +17,7 @@ std::string any_of(const std::vector<std::string>& alternatives);
 std::string list_of(const std::string& items, std::size_t least, std::size_t most = 0);
 std::string pair_of(const std::string& first, const std::string& second);
 std::string words(const std::vector<std::string>& all);
-// What a config takes as text: also 7 and true, which it does not read as a number or a truth value.
+// A value that a config accepts as text, including 7 and true, which are then not read as a number or a truth value.
 std::string text();
 // The pattern of names of axes and layers.
 inline constexpr std::string_view identifier = "^[A-Za-z_][A-Za-z0-9_]*$";

@@ -9,7 +9,7 @@
 
 namespace pmaptrain::spec {
 
-// By dotted path; of duplicates the first.
+// A map by dotted path. Of duplicates, the first is kept.
 template <>
 struct Takes<std::map<std::string, Tensor>> {
   static constexpr const Type& type = Type::tensors;

@@ -1,5 +1,5 @@
-// What the values of a key are. Each type of value has one file of this folder, with all that the program knows of it;
-// those with keys below them are in core/spec/keys.
+// The types of values. Each type has one file in this folder with everything about it; types of keys that have keys
+// below them are in core/spec/keys.
 #pragma once
 
 #include <string>
@@ -17,12 +17,12 @@ struct Key;
 using Definitions = std::vector<std::pair<std::string, std::string>>;
 
 struct Type {
-  // What a key of this type takes, for errors and help: "an integer of at least 1", "a path".
+  // A description of the accepted values, for errors and help: "an integer of at least 1", "a path".
   std::string (*takes)(const Key& key);
   // The JSON Schema of a value, as JSON. Parts that have a name are added to `named`.
   std::string (*schema)(const Key& key, Definitions& named) = nullptr;
   // Checks and parses a value. Returns it in its canonical form (integers as digits, numbers by exact(), absolute
-  // paths), each scalar with what it was parsed to; or an invalid node after reporting an error.
+  // paths); each scalar also stores its parsed value. After reporting an error, returns an invalid node.
   Node (*check)(const Key& key, const Node& value, const Reporter& reporter) = nullptr;
 
   // With keys below them. keys/check.cpp and keys/schema.cpp go through these, so they have no `schema` and `check`.
@@ -33,7 +33,7 @@ struct Type {
 
   static const Type varied;  // a map of keys to lists of their values
 
-  // Those that a row or other code names. Any other type is that of a member: Takes<Member>::type.
+  // Types that code refers to by name. Any other type is that of a member: Takes<Member>::type.
   static const Type text;        // any text
   static const Type run_name;    // text that is a valid name of a folder
   static const Type layer_name;  // text that is an identifier

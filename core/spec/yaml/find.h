@@ -25,7 +25,7 @@ const Node* overridden(const Node& node);
 // The place of errors about a value: the part set by an option, or else the value itself.
 Place error_place(const Node& node);
 Place error_place(const Chosen& chosen);
-// The same for the value of a key, valid or not.
+// The place for errors about the value of a key, whether it is valid or not.
 Place error_place(const Node* map, std::string_view key);
 
 }  // namespace pmaptrain::spec

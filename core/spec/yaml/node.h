@@ -55,7 +55,7 @@ struct Node {
   Node& add(Node key, Node value);
 };
 
-// What a checked scalar was parsed to.
+// Returns the parsed value of a checked scalar.
 template <class T>
 const T& parsed_as(const Node& node) {
   return std::any_cast<const T&>(node.parsed);
@@ -65,7 +65,7 @@ const T& parsed_as(const Node& node) {
 Node scalar_at(const Node& where, std::string text);
 // An empty node of this kind with the place of `where`.
 Node empty_at(const Node& where, Node::Kind kind);
-// Sets the place of `node` and of all nodes in it to that of `where`.
+// Sets the place of `node` and of all nodes in it to the place of `where`.
 void move_to(Node& node, const Node& where);
 
 Place place_of(const Node& node);

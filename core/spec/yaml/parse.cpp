@@ -153,7 +153,7 @@ class Builder : public YAML::EventHandler {
     const auto column = static_cast<std::size_t>(std::max(mark.column, 0));
     if (column < line.size() && std::string_view("&!\"'").find(line[column]) == std::string_view::npos &&
         !node.quoted) {
-      // A plain scalar ends with its text; of several lines the first is underlined.
+      // A plain scalar ends with its text. If it has several lines, the first one is underlined.
       node.length = std::max(1, count_characters(value));
     }
     refuse_tag(node, tag, mark);
@@ -268,7 +268,7 @@ class Builder : public YAML::EventHandler {
     if (mark.line < 0 || at >= parsed_lines_.size()) return false;
     std::string_view line = parsed_lines_[at];
     line.remove_prefix(std::min(static_cast<std::size_t>(std::max(mark.column, 0)), line.size()));
-    if (line.starts_with('&')) {  // an anchor stands before its value
+    if (line.starts_with('&')) {  // an anchor precedes its value
       line.remove_prefix(std::min(line.find(' '), line.size()));
       line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
     }

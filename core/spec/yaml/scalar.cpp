@@ -90,7 +90,7 @@ Number<std::string> whole_digits(const Form& form) {
   const std::size_t mark = std::min(form.unsigned_text.find_first_of("eE"), form.unsigned_text.size());
   std::string digits(form.unsigned_text.substr(0, mark));
   const std::size_t point = digits.find('.');
-  std::int64_t fraction = 0;  // how many of the digits stand behind the point
+  std::int64_t fraction = 0;  // number of digits after the point
   if (point != std::string::npos) {
     fraction = static_cast<std::int64_t>(digits.size() - point - 1);
     digits.erase(point, 1);
