@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
+#include <variant>
 
 #include "app/commands/commands.h"
 #include "app/options/arguments.h"
@@ -49,16 +51,29 @@ std::string line_of(const train::Evaluation& result, const std::string& run, con
                             printable(run));
 }
 
+// What stands for a split, by the member of the source that holds it.
+std::string_view value_of(const spec::FilePair&) { return "'[INPUTS, TARGETS]'"; }
+std::string_view value_of(const std::vector<std::string>&) { return "FILE"; }
+std::string_view value_of(const std::string&) { return "DIR"; }
+
 // "--set data.source.csv.test=FILE", which takes a split from elsewhere; empty for a source that reads no files.
 std::string option_of(const spec::DataSpec& spec, const std::optional<std::string>& asked) {
   std::string split = asked.value_or(spec::has_own_test(spec.source) ? "test" : "validation");
   if (split == "validation" && !spec::has_own_validation(spec.source)) split = "train";
-  const std::string source = spec::to_string(spec.source), key = "--set data.source." + source + ".";
-  if (const auto* npz = std::get_if<spec::Npz>(&spec.source)) return key + (npz->file ? "file" : split) + "=FILE";
-  if (source == "idx") return key + split + "='[INPUTS, TARGETS]'";
-  if (source == "csv" || source == "text") return key + split + "=FILE";
-  if (source == "image_folder") return key + split + "=DIR";
-  return source == "fashion_mnist" || source == "cifar10" ? key + "dir=DIR" : "";
+  const std::string key = "--set data.source." + spec::to_string(spec.source) + ".";
+  return std::visit(
+      [&]<class Source>(const Source& source) -> std::string {
+        if constexpr (std::is_same_v<Source, spec::Npz>) {
+          return key + (source.file ? "file" : split) + "=FILE";
+        } else if constexpr (requires { source.validation; }) {
+          return fmt::format("{}{}={}", key, split, value_of(source.train));
+        } else if constexpr (requires { source.dir; }) {
+          return key + "dir=DIR";
+        } else {
+          return "";
+        }
+      },
+      spec.source);
 }
 
 // Of an ensemble its members, and what they say together where more than one is meant.

@@ -2,24 +2,88 @@
 #include "core/model/loss.h"
 
 #include <numeric>
+#include <type_traits>
 
 #include "core/model/arithmetic.h"
+#include "core/model/checks.h"
 #include "core/model/model.h"
 
 namespace pmaptrain::model {
 namespace {
 
-constexpr const char *smoothing_rest = "loss/label_smoothing/rest", *smoothing_share = "loss/label_smoothing/share",
-                     *huber_delta = "loss/delta";
+// What checks a loss: its targets, and the weights of the classes.
+struct LossChecks {
+  const Checks& checks;
+  const Model& model;
+  std::string name;
+  const std::vector<double>& balanced;  // class weights that balance the training split
 
-struct ExampleLosses {
+  void need_classes() const { checks.need_classes(name, model.loss_place, "mean_squared_error"); }
+  void need_numbers() const { checks.need_numbers(name, model.loss_place, "softmax_cross_entropy"); }
+  // Those that balance the training split are for labels: classes of which it has no example weigh 1.
+  void complete(spec::ClassWeights& weights, std::int64_t classes) const {
+    const auto count = static_cast<std::size_t>(classes);
+    if (weights.balanced && !model.has_labels()) {
+      checks.refuse(model.loss_place, "class_weights: balanced takes class labels; the targets are " + checks.targets(),
+                    "list the weights of the classes");
+    } else if (weights.balanced) {
+      weights.each = balanced;
+      weights.each.resize(count, 1.0);
+    } else if (!weights.each.empty() && weights.each.size() != count) {
+      checks.refuse(model.loss_place,
+                    name + " has " + std::to_string(weights.each.size()) + " class_weights; the model has " +
+                        std::to_string(classes) + " classes",
+                    "list one weight for each class");
+    }
+  }
+};
+
+struct LossCall {
   Builder& b;
   Value output, targets;
   const Numbers& numbers;
+};
 
-  Value operator()(const spec::SoftmaxCrossEntropy& loss) const {
+// The struct of each loss: checks of its targets, the numbers of the config that its equations read, and the equations,
+// [B].
+template <class Loss>
+struct LossOf {
+  static_assert(sizeof(Loss) == 0, "this loss has no struct LossOf in core/model/loss.cpp");
+};
+
+// Of a loss without options.
+struct NoLossNumbers {
+  template <class Loss>
+  static std::vector<Number> numbers(const Loss&, const Model&) {
+    static_assert(std::is_empty_v<Loss>, "a loss with options says in numbers() which numbers its equations read");
+    return {};
+  }
+};
+
+struct LossOfNumbers {
+  template <class Loss>
+  static void check(const Loss&, const LossChecks& checks) {
+    checks.need_numbers();
+  }
+};
+
+template <>
+struct LossOf<spec::SoftmaxCrossEntropy> {
+  static constexpr const char *rest = "loss/label_smoothing/rest", *share = "loss/label_smoothing/share";
+
+  static void check(spec::SoftmaxCrossEntropy& loss, const LossChecks& checks) {
+    checks.need_classes();
+    if (!checks.model.output.empty()) checks.complete(loss.class_weights, checks.model.output.back());
+  }
+  static std::vector<Number> numbers(const spec::SoftmaxCrossEntropy& loss, const Model& model) {
+    if (!(loss.label_smoothing > 0.0)) return {};
+    const double of_each = loss.label_smoothing / static_cast<double>(model.output.back());
+    return {{rest, 1.0 - loss.label_smoothing, model.dtype}, {share, of_each, model.dtype}};
+  }
+  static Value losses(const spec::SoftmaxCrossEntropy& loss, const LossCall& call) {
+    const auto& [b, output, targets, numbers] = call;
     std::optional<Smoothing> smoothing;
-    if (loss.label_smoothing > 0.0) smoothing = {numbers[smoothing_rest], numbers[smoothing_share]};
+    if (loss.label_smoothing > 0.0) smoothing = {numbers[rest], numbers[share]};
     const Value entropy = softmax_cross_entropy(b, output, targets, smoothing);
     if (loss.class_weights.each.empty()) return feature_mean(b, entropy);
     const Value weights = vector_constant(b, b.type(output).dtype, loss.class_weights.each);
@@ -30,8 +94,29 @@ struct ExampleLosses {
     const Value each = broadcast_along(b, weights, b.type(probabilities).shape, 1);
     return mul(b, entropy, sum_from(b, mul(b, probabilities, each), 1));
   }
+};
+
+template <>
+struct LossOf<spec::SigmoidCrossEntropy> {
+  static void check(spec::SigmoidCrossEntropy& loss, const LossChecks& given) {
+    const auto& [checks, model, name, balanced] = given;
+    const bool is_weighted = loss.class_weights.balanced || !loss.class_weights.each.empty();
+    if (!model.is_binary() && is_weighted) {
+      checks.refuse(model.loss_place,
+                    name + " takes class_weights with labels 0 and 1 alone; the targets are " + checks.targets(),
+                    "remove them, or use softmax_cross_entropy");
+    }
+    if (!model.is_binary()) return given.need_numbers();
+    given.complete(loss.class_weights, 2);
+    if (model.output == Shape{1}) return;
+    checks.refuse(
+        model.loss_place, name + " takes one output for labels 0 and 1; the output of the model is " + checks.output(),
+        "end the layers with flatten and dense: 1, or use softmax_cross_entropy with one logit for each class");
+  }
+  static std::vector<Number> numbers(const spec::SigmoidCrossEntropy&, const Model&) { return {}; }
   // softplus(x) - x t, which is -t log sigmoid(x) - (1 - t) log(1 - sigmoid(x)).
-  Value operator()(const spec::SigmoidCrossEntropy& loss) const {
+  static Value losses(const spec::SigmoidCrossEntropy& loss, const LossCall& call) {
+    const auto& [b, output, targets, numbers] = call;
     Value expected = cast(b, targets, b.type(output).dtype);
     if (b.type(expected).shape != b.type(output).shape)
       expected = b.emit(ops::Reshape{b.type(output).shape}, {expected});
@@ -41,19 +126,37 @@ struct ExampleLosses {
     const Value weights = vector_constant(b, b.type(output).dtype, loss.class_weights.each);
     return mul(b, entropy, b.emit(ops::Gather{}, {weights, targets}));
   }
-  Value operator()(const spec::MeanSquaredError&) const {
-    const Value error = difference(b, output, targets);
-    return feature_mean(b, mul(b, error, error));
+};
+
+template <>
+struct LossOf<spec::MeanSquaredError> : LossOfNumbers, NoLossNumbers {
+  static Value losses(const spec::MeanSquaredError&, const LossCall& call) {
+    const Value error = difference(call.b, call.output, call.targets);
+    return feature_mean(call.b, mul(call.b, error, error));
   }
-  Value operator()(const spec::MeanAbsoluteError&) const {
-    return feature_mean(b, b.emit(ops::Abs{}, {difference(b, output, targets)}));
+};
+
+template <>
+struct LossOf<spec::MeanAbsoluteError> : LossOfNumbers, NoLossNumbers {
+  static Value losses(const spec::MeanAbsoluteError&, const LossCall& call) {
+    return feature_mean(call.b, call.b.emit(ops::Abs{}, {difference(call.b, call.output, call.targets)}));
+  }
+};
+
+template <>
+struct LossOf<spec::Huber> : LossOfNumbers {
+  static constexpr const char* delta = "loss/delta";
+
+  static std::vector<Number> numbers(const spec::Huber& loss, const Model& model) {
+    return {{delta, loss.delta, model.dtype}};
   }
   // With q = min(|e|, delta): q²/2 + delta · (|e| - q).
-  Value operator()(const spec::Huber&) const {
+  static Value losses(const spec::Huber&, const LossCall& call) {
+    const auto& [b, output, targets, numbers] = call;
     const Value distance = b.emit(ops::Abs{}, {difference(b, output, targets)});
-    const Value near = b.emit(ops::Min{}, {distance, numbers[huber_delta]});
+    const Value near = b.emit(ops::Min{}, {distance, numbers[delta]});
     const Value square = mul(b, mul(b, near, near), 0.5);
-    const Value far = mul(b, sub(b, distance, near), numbers[huber_delta]);
+    const Value far = mul(b, sub(b, distance, near), numbers[delta]);
     return feature_mean(b, add(b, square, far));
   }
 };
@@ -116,18 +219,18 @@ Value in_units_of_targets(Builder& b, const Model& model, Value output) {
   return cast(b, add(b, distance, for_each_target(b, model, exact, model.target_statistics->mean)), model.dtype);
 }
 
+void check_loss(Model& model, const std::vector<double>& class_weights, const Checks& checks) {
+  const LossChecks of_loss{checks, model, spec::to_string(model.loss), class_weights};
+  std::visit([&]<class Loss>(Loss& loss) { LossOf<Loss>::check(loss, of_loss); }, model.loss);
+}
+
 std::vector<Number> loss_numbers(const Model& model) {
-  if (const auto* softmax = std::get_if<spec::SoftmaxCrossEntropy>(&model.loss)) {
-    if (!(softmax->label_smoothing > 0.0)) return {};
-    const double share = softmax->label_smoothing / static_cast<double>(model.output.back());
-    return {{smoothing_rest, 1.0 - softmax->label_smoothing, model.dtype}, {smoothing_share, share, model.dtype}};
-  }
-  if (const auto* huber = std::get_if<spec::Huber>(&model.loss)) return {{huber_delta, huber->delta, model.dtype}};
-  return {};
+  return std::visit([&]<class Loss>(const Loss& loss) { return LossOf<Loss>::numbers(loss, model); }, model.loss);
 }
 
 Value example_losses(Builder& b, const Model& model, Value output, Value targets, const Numbers& numbers) {
-  return std::visit(ExampleLosses{b, output, targets, numbers}, model.loss);
+  const LossCall call{b, output, targets, numbers};
+  return std::visit([&]<class Loss>(const Loss& loss) { return LossOf<Loss>::losses(loss, call); }, model.loss);
 }
 
 Value masked(Builder& b, const ExampleMask& rows, Value values) {

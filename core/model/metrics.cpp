@@ -1,12 +1,14 @@
-// Metrics: the sums from which each is computed, and the functions that compute its values from the sums.
+// Metrics: checks, the sums from which each is computed, and the functions that compute its values from the sums.
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
 
 #include "core/model/arithmetic.h"
+#include "core/model/checks.h"
 #include "core/model/loss.h"
 #include "core/model/model.h"
 #include "core/model/prediction.h"
+#include "core/model/row_metrics.h"
 
 namespace pmaptrain::model {
 namespace {
@@ -58,22 +60,6 @@ Value absolute_error(Builder& b, Value output, Value targets) {
 Value squared_error(Builder& b, Value output, Value targets) {
   const Value error = difference(b, output, targets);
   return mul(b, error, error);
-}
-
-PlannedMetric accuracy(const std::string& name, std::optional<double> threshold) {
-  return mean_of(name, [threshold](Builder& b, Value output, Value targets) {
-    const Value prediction = predicted_class(b, output, threshold);
-    const Value correct = b.emit(ops::Eq{}, {prediction, true_class(b, targets)});
-    return feature_mean(b, cast(b, correct, b.type(output).dtype));
-  });
-}
-
-PlannedMetric top_k_accuracy(const std::string& name, std::int64_t k) {
-  return mean_of(name, [k](Builder& b, Value output, Value targets) {
-    const Value best = b.emit_all(ops::TopK{k}, std::vector{output})[1];
-    const Value label = broadcast_along(b, true_class(b, targets), b.type(best).shape, 0);
-    return sum_from(b, cast(b, b.emit(ops::Eq{}, {best, label}), b.type(output).dtype), 1);
-  });
 }
 
 // Precision, recall and F1 are quotients for each class: its true positives divided by the number of predictions of the
@@ -151,59 +137,159 @@ PlannedMetric r2(const std::string& name, std::int64_t outputs) {
   return metric;
 }
 
-struct Planner {
+// Of each number of a target, in units of normalised targets: what brings squared errors back to those of targets.
+std::vector<double> variances(const Model& model) {
+  if (!model.target_statistics) return std::vector<double>(static_cast<std::size_t>(numel(model.target.shape)), 1.0);
+  std::vector<double> squares = model.target_statistics->std;
+  for (double& square : squares) square *= square;
+  return squares;
+}
+
+// A metric with what it is checked and planned for.
+struct MetricCall {
   const spec::Metric& metric;
   const Model& model;
   std::string name;
 
-  PlannedMetric operator()(const metric::Accuracy&) const { return accuracy(name, class_threshold(model)); }
-  PlannedMetric operator()(const metric::TopKAccuracy& top) const { return top_k_accuracy(name, top.k); }
-  PlannedMetric operator()(const metric::Precision&) const {
-    return class_quotient(metric, model, [](double predicted, double) { return predicted; });
+  void need_classes(const Checks& checks) const { checks.need_classes(name, metric.place, "mean_absolute_error"); }
+  void need_one_label(const Checks& checks) const { checks.need_one_label(name, metric.place); }
+  void need_numbers(const Checks& checks) const { checks.need_numbers(name, metric.place, "accuracy"); }
+};
+
+// The struct of each metric: checks of its targets, and, of one of sums, the sums and the function of them. The values
+// of the others are computed in row_metrics.cpp.
+template <class Kind>
+struct MetricOf {
+  static_assert(sizeof(Kind) == 0, "this metric has no struct MetricOf in core/model/metrics.cpp");
+};
+
+struct MetricOfNumbers {
+  template <class Kind>
+  static void check(const Kind&, const MetricCall& call, const Checks& checks) {
+    call.need_numbers(checks);
   }
-  PlannedMetric operator()(const metric::Recall&) const {
-    return class_quotient(metric, model, [](double, double actual) { return actual; });
+};
+
+// Of one label for each example: of a class, or 0 and 1 for a single output.
+struct MetricOfLabels {
+  template <class Kind>
+  static void check(const Kind&, const MetricCall& call, const Checks& checks) {
+    if (!call.model.is_binary()) call.need_classes(checks);
+    call.need_one_label(checks);
   }
-  PlannedMetric operator()(const metric::F1&) const {
-    return class_quotient(metric, model, [](double predicted, double actual) { return (predicted + actual) / 2; });
+};
+
+template <>
+struct MetricOf<metric::Accuracy> {
+  static void check(const metric::Accuracy&, const MetricCall& call, const Checks& checks) {
+    if (!call.model.is_binary()) call.need_classes(checks);
   }
-  PlannedMetric operator()(const metric::Perplexity&) const {
+  static PlannedMetric plan(const metric::Accuracy&, const MetricCall& call) {
+    return mean_of(call.name, [threshold = class_threshold(call.model)](Builder& b, Value output, Value targets) {
+      const Value prediction = predicted_class(b, output, threshold);
+      const Value correct = b.emit(ops::Eq{}, {prediction, true_class(b, targets)});
+      return feature_mean(b, cast(b, correct, b.type(output).dtype));
+    });
+  }
+};
+
+template <>
+struct MetricOf<metric::TopKAccuracy> {
+  static void check(const metric::TopKAccuracy& top, const MetricCall& call, const Checks& checks) {
+    call.need_classes(checks);
+    call.need_one_label(checks);
+    const Shape& output = call.model.output;
+    if (output.size() != 1 || top.k <= output.front()) return;
+    checks.refuse(call.metric.place,
+                  call.name + " needs the " + std::to_string(top.k) + " largest outputs, but the model has " +
+                      std::to_string(output.front()),
+                  "set k to at most " + std::to_string(output.front()));
+  }
+  static PlannedMetric plan(const metric::TopKAccuracy& top, const MetricCall& call) {
+    return mean_of(call.name, [k = top.k](Builder& b, Value output, Value targets) {
+      const Value best = b.emit_all(ops::TopK{k}, std::vector{output})[1];
+      const Value label = broadcast_along(b, true_class(b, targets), b.type(best).shape, 0);
+      return sum_from(b, cast(b, b.emit(ops::Eq{}, {best, label}), b.type(output).dtype), 1);
+    });
+  }
+};
+
+template <>
+struct MetricOf<metric::Precision> : MetricOfLabels {
+  static PlannedMetric plan(const metric::Precision&, const MetricCall& call) {
+    return class_quotient(call.metric, call.model, [](double predicted, double) { return predicted; });
+  }
+};
+
+template <>
+struct MetricOf<metric::Recall> : MetricOfLabels {
+  static PlannedMetric plan(const metric::Recall&, const MetricCall& call) {
+    return class_quotient(call.metric, call.model, [](double, double actual) { return actual; });
+  }
+};
+
+template <>
+struct MetricOf<metric::F1> : MetricOfLabels {
+  static PlannedMetric plan(const metric::F1&, const MetricCall& call) {
+    return class_quotient(call.metric, call.model,
+                          [](double predicted, double actual) { return (predicted + actual) / 2; });
+  }
+};
+
+template <>
+struct MetricOf<metric::RocAuc> : MetricOfLabels {};
+template <>
+struct MetricOf<metric::ConfusionMatrix> : MetricOfLabels {};
+
+template <>
+struct MetricOf<metric::Perplexity> {
+  static void check(const metric::Perplexity&, const MetricCall& call, const Checks& checks) {
+    call.need_classes(checks);
+  }
+  static PlannedMetric plan(const metric::Perplexity&, const MetricCall& call) {
     return mean_of(
-        name,
+        call.name,
         [](Builder& b, Value output, Value targets) {
           return feature_mean(b, softmax_cross_entropy(b, output, targets));
         },
         [](double mean) { return std::exp(mean); });
   }
-  PlannedMetric operator()(const metric::MeanAbsoluteError&) const {
-    if (const auto& statistics = model.target_statistics) return mean_of_each(name, statistics->std, absolute_error);
-    return mean_of(name, [](Builder& b, Value output, Value targets) {
+};
+
+template <>
+struct MetricOf<metric::MeanAbsoluteError> : MetricOfNumbers {
+  static PlannedMetric plan(const metric::MeanAbsoluteError&, const MetricCall& call) {
+    const auto& statistics = call.model.target_statistics;
+    if (statistics) return mean_of_each(call.name, statistics->std, absolute_error);
+    return mean_of(call.name, [](Builder& b, Value output, Value targets) {
       return feature_mean(b, absolute_error(b, output, targets));
     });
   }
-  PlannedMetric operator()(const metric::MeanSquaredError&) const {
-    if (model.target_statistics) return mean_of_each(name, variances(), squared_error);
-    return mean_of(name, [](Builder& b, Value output, Value targets) {
+};
+
+template <>
+struct MetricOf<metric::MeanSquaredError> : MetricOfNumbers {
+  static PlannedMetric plan(const metric::MeanSquaredError&, const MetricCall& call) {
+    if (call.model.target_statistics) return mean_of_each(call.name, variances(call.model), squared_error);
+    return mean_of(call.name, [](Builder& b, Value output, Value targets) {
       return feature_mean(b, squared_error(b, output, targets));
     });
   }
-  // Computed for each number of a target, then averaged.
-  PlannedMetric operator()(const metric::RootMeanSquaredError&) const {
-    return mean_of_each(name, variances(), squared_error, [](double mean) { return std::sqrt(mean); });
-  }
-  // R2 does not depend on the units.
-  PlannedMetric operator()(const metric::R2&) const { return r2(name, numel(model.target.shape)); }
-  PlannedMetric operator()(const metric::RocAuc&) const { return no_sums(); }
-  PlannedMetric operator()(const metric::ConfusionMatrix&) const { return no_sums(); }
+};
 
- private:
-  [[noreturn]] PlannedMetric no_sums() const { throw std::logic_error(name + " is no metric of sums"); }
-  // For each number of a target, the factor that converts squared errors from normalised to original units.
-  std::vector<double> variances() const {
-    if (!model.target_statistics) return std::vector<double>(static_cast<std::size_t>(numel(model.target.shape)), 1.0);
-    std::vector<double> squares = model.target_statistics->std;
-    for (double& square : squares) square *= square;
-    return squares;
+// Computed for each number of a target, then averaged.
+template <>
+struct MetricOf<metric::RootMeanSquaredError> : MetricOfNumbers {
+  static PlannedMetric plan(const metric::RootMeanSquaredError&, const MetricCall& call) {
+    return mean_of_each(call.name, variances(call.model), squared_error, [](double mean) { return std::sqrt(mean); });
+  }
+};
+
+// R2 does not depend on the units.
+template <>
+struct MetricOf<metric::R2> : MetricOfNumbers {
+  static PlannedMetric plan(const metric::R2&, const MetricCall& call) {
+    return r2(call.name, numel(call.model.target.shape));
   }
 };
 
@@ -217,8 +303,22 @@ std::vector<std::string> measure_names(const spec::Metric& metric, const Model& 
   return names;
 }
 
+void check_metric(const spec::Metric& metric, const Model& model, const Checks& checks) {
+  const MetricCall call{metric, model, spec::to_string(metric)};
+  std::visit([&]<class Kind>(const Kind& kind) { MetricOf<Kind>::check(kind, call, checks); }, metric.kind);
+}
+
 PlannedMetric plan_metric(const spec::Metric& metric, const Model& model) {
-  return std::visit(Planner{metric, model, spec::to_string(metric)}, metric.kind);
+  const MetricCall call{metric, model, spec::to_string(metric)};
+  return std::visit(
+      [&]<class Kind>(const Kind& kind) -> PlannedMetric {
+        if constexpr (is_of_rows<Kind>) {
+          throw std::logic_error(call.name + " is no metric of sums");
+        } else {
+          return MetricOf<Kind>::plan(kind, call);
+        }
+      },
+      metric.kind);
 }
 
 }  // namespace pmaptrain::model

@@ -72,11 +72,11 @@ struct Model {
   // Targets of softmax_cross_entropy that are class probabilities [C] in place of a label, such as one-hot rows.
   bool has_distributions() const {
     return is_floating(target.dtype) && target.shape.size() == 1 && target.shape.front() > 1 &&
-           std::holds_alternative<spec::SoftmaxCrossEntropy>(loss);
+           outputs_of(loss) == spec::Outputs::softmax_logits;
   }
   // Labels 0 and 1 for one logit, with sigmoid_cross_entropy.
   bool is_binary() const {
-    return has_labels() && !has_sequences() && std::holds_alternative<spec::SigmoidCrossEntropy>(loss);
+    return has_labels() && !has_sequences() && outputs_of(loss) == spec::Outputs::sigmoid_logits;
   }
   // The number of classes if the loss takes labels; else 0.
   std::int64_t classes() const;
@@ -126,7 +126,7 @@ Value example_losses(Builder& b, const Model& model, Value output, Value targets
 
 // The names of a metric's values: "recall", or one for each class, "recall_0".
 std::vector<std::string> measure_names(const spec::Metric& metric, const Model& model);
-// Plans `metric`, one of sums, for a model whose loss, target and output have been checked.
+// Plans `metric`, one of sums, for a model whose loss, target and output have been checked (checks.h).
 PlannedMetric plan_metric(const spec::Metric& metric, const Model& model);
 
 // The parts of all measures of a step: the loss, the parts of the metrics, and of a weighted model "weight".

@@ -19,7 +19,13 @@ bool plan_list(const std::vector<spec::Layer>& list, const std::string& prefix, 
     Precision own = precision;
     if (layer.precision == spec::PrecisionPolicy::float32) own.compute = own.storage;
     const LayerInput in{layer, prefix + layer.name, shape, own, given, errors};
-    std::optional<PlannedLayer> planned = std::visit([&](const auto& kind) { return plan(kind, in); }, layer.kind);
+    std::optional<PlannedLayer> planned = std::visit(
+        [&](const auto& kind) {
+          static_assert(
+              requires { plan(kind, in); }, "this layer has no plan() in core/model/layers.h");
+          return plan(kind, in);
+        },
+        layer.kind);
     if (!planned) return false;
     shape = planned->output;
     given = planned->compute;

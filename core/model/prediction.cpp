@@ -1,7 +1,5 @@
 #include "core/model/prediction.h"
 
-#include <variant>
-
 #include "core/graph/check.h"
 #include "core/model/arithmetic.h"
 #include "core/model/batch.h"
@@ -9,7 +7,7 @@
 namespace pmaptrain::model {
 namespace {
 
-bool is_softmax(const Model& model) { return std::holds_alternative<spec::SoftmaxCrossEntropy>(model.loss); }
+bool is_softmax(const Model& model) { return outputs_of(model.loss) == spec::Outputs::softmax_logits; }
 
 // Whether the last layer is the function that makes probabilities of logits.
 bool gives_probabilities(const Model& model) {
@@ -25,9 +23,7 @@ Value classes(Builder& b, const Model& model, Value output) {
 
 }  // namespace
 
-bool is_classifier(const Model& model) {
-  return is_softmax(model) || std::holds_alternative<spec::SigmoidCrossEntropy>(model.loss);
-}
+bool is_classifier(const Model& model) { return !takes_numbers(model.loss); }
 
 std::optional<double> class_threshold(const Model& model) {
   if (!model.is_binary()) return std::nullopt;

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
-#include <type_traits>
+#include <utility>
 
 #include "core/model/arithmetic.h"
 #include "core/model/prediction.h"
@@ -74,22 +74,35 @@ double area_under_curve(const Examples& examples, std::size_t of_class) {
   return above > 0 && negatives > 0 ? ordered / (above * negatives) : undefined;
 }
 
-std::vector<double> roc_auc(const Model& model, const metric::RocAuc& metric, const Examples& examples) {
+struct RowCall {
+  const spec::Metric& metric;
+  const Model& model;
+  const Examples& examples;
+  RowMeasures& measures;
+};
+
+// An overload for each metric of rows.
+void finish(const metric::RocAuc& metric, const RowCall& call) {
+  const std::int64_t classes = call.model.classes();
   std::vector<double> areas;
-  for (std::int64_t c = 0; c < model.classes(); ++c) {
+  for (std::int64_t c = 0; c < classes; ++c) {
     // With two classes, both have the same pairs. A single output is the probability of class 1.
-    areas.push_back(area_under_curve(examples, model.classes() == 2 ? 1 : static_cast<std::size_t>(c)));
+    areas.push_back(area_under_curve(call.examples, classes == 2 ? 1 : static_cast<std::size_t>(c)));
   }
-  if (metric.average == metric::Average::none) return areas;
-  return {std::accumulate(areas.begin(), areas.end(), 0.0) / static_cast<double>(areas.size())};
+  if (metric.average != metric::Average::none) {
+    areas = {std::accumulate(areas.begin(), areas.end(), 0.0) / static_cast<double>(areas.size())};
+  }
+  const std::vector<std::string> names = measure_names(call.metric, call.model);
+  for (std::size_t i = 0; i < areas.size(); ++i) call.measures.values.emplace_back(names[i], areas[i]);
 }
 
-ConfusionMatrix confusion_matrix(const Model& model, const Examples& examples) {
-  const auto classes = static_cast<std::size_t>(model.classes());
+void finish(const metric::ConfusionMatrix&, const RowCall& call) {
+  const auto classes = static_cast<std::size_t>(call.model.classes());
+  const Examples& examples = call.examples;
   ConfusionMatrix matrix(classes, std::vector<double>(classes));
   for (std::size_t i = 0; i < examples.count(); ++i)
     matrix.at(examples.actual(i)).at(examples.predicted(i)) += examples.weight(i);
-  return matrix;
+  call.measures.confusion = std::move(matrix);
 }
 
 // [B, 1] of f32.
@@ -100,11 +113,7 @@ Value column(Builder& b, Value values) {
 }  // namespace
 
 bool needs_rows(const spec::Metric& metric) {
-  return std::visit(
-      []<class Kind>(const Kind&) {
-        return std::is_same_v<Kind, metric::RocAuc> || std::is_same_v<Kind, metric::ConfusionMatrix>;
-      },
-      metric.kind);
+  return std::visit([]<class Kind>(const Kind&) { return is_of_rows<Kind>; }, metric.kind);
 }
 
 std::int64_t row_size(const Model& model) {
@@ -124,14 +133,12 @@ RowMeasures finish_rows(const Model& model, std::span<const float> numbers) {
   RowMeasures measures;
   const Examples examples(model, numbers);
   for (const spec::Metric& metric : model.row_metrics) {
-    const auto* const roc = std::get_if<metric::RocAuc>(&metric.kind);
-    if (roc == nullptr) {
-      measures.confusion = confusion_matrix(model, examples);
-      continue;
-    }
-    const std::vector<double> values = roc_auc(model, *roc, examples);
-    const std::vector<std::string> names = measure_names(metric, model);
-    for (std::size_t i = 0; i < values.size(); ++i) measures.values.emplace_back(names[i], values[i]);
+    const RowCall call{metric, model, examples, measures};
+    std::visit(
+        [&]<class Kind>(const Kind& kind) {
+          if constexpr (is_of_rows<Kind>) finish(kind, call);
+        },
+        metric.kind);
   }
   return measures;
 }

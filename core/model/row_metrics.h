@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -16,6 +17,10 @@ namespace pmaptrain::model {
 // The weights of the examples of each class, by the class that is predicted for them: [true class][predicted class].
 using ConfusionMatrix = std::vector<std::vector<double>>;
 
+// The metrics of rows; those of sums are planned in metrics.cpp.
+template <class Kind>
+constexpr bool is_of_rows =
+    std::is_same_v<Kind, spec::metric::RocAuc> || std::is_same_v<Kind, spec::metric::ConfusionMatrix>;
 bool needs_rows(const spec::Metric& metric);
 
 // How many numbers an evaluation gathers of each example; 0 where no metric needs any.

@@ -103,7 +103,7 @@ std::string unused_class(const Model& model, const data::Dataset& train) {
 
 void check_targets(const Model& model, const data::Dataset& split, const Place& source) {
   check_labels(model, split, source);
-  const bool probabilities = std::holds_alternative<spec::SigmoidCrossEntropy>(model.loss) && !model.is_binary();
+  const bool probabilities = outputs_of(model.loss) == spec::Outputs::sigmoid_logits && !model.is_binary();
   if (probabilities) check_probabilities(split, source);
   if (model.has_distributions()) check_distributions(split, source);
 }

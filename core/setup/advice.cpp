@@ -35,8 +35,8 @@ bool is_bare_number(const Place& place) {
 void function_before_loss(const Setup& setup, std::vector<std::string>& out) {
   const model::PlannedLayer& last = *setup.model.leaves().back();
   const spec::Loss& loss = setup.model.loss;
-  const bool softmax = std::holds_alternative<spec::SoftmaxCrossEntropy>(loss);
-  const bool sigmoid = std::holds_alternative<spec::SigmoidCrossEntropy>(loss);
+  const bool softmax = outputs_of(loss) == spec::Outputs::softmax_logits;
+  const bool sigmoid = outputs_of(loss) == spec::Outputs::sigmoid_logits;
   const std::string layer = "the last layer, " + last.name + in_parentheses(last.place) + ", is a " + last.kind +
                             ", and the loss " + to_string(loss);
   if ((last.kind == "softmax" && softmax) || (last.kind == "sigmoid" && sigmoid)) {

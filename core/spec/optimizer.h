@@ -39,6 +39,8 @@ struct Lion {
 };
 
 using OptimizerRule = std::variant<Sgd, Adam, AdamW, RmsProp, AdaGrad, NAdam, Lion>;
+// The key of the rule: "adam".
+std::string to_string(const OptimizerRule& rule);
 
 struct LearningRate;
 
@@ -92,6 +94,8 @@ struct Join {
 using Schedule =
     std::variant<schedule::Linear, schedule::Polynomial, schedule::CosineDecay, schedule::ExponentialDecay,
                  schedule::WarmupCosineDecay, schedule::PiecewiseConstant, schedule::CosineOnecycle, schedule::Join>;
+// The key of the schedule: "cosine_decay".
+std::string to_string(const Schedule& schedule);
 
 // A number, or a schedule of the count of updates.
 struct LearningRate {

@@ -26,10 +26,13 @@ bool has_own_validation(const Source& source) {
 bool has_own_test(const Source& source) {
   return std::visit(
       []<class T>(const T& s) {
-        if constexpr (std::is_same_v<T, FashionMnist> || std::is_same_v<T, Cifar10>) return true;
-        if constexpr (std::is_same_v<T, SyntheticImages>) return s.test > 0;
-        if constexpr (requires { s.test.has_value(); }) return s.test.has_value();
-        return false;
+        if constexpr (requires { s.test.has_value(); }) {
+          return s.test.has_value();
+        } else if constexpr (requires { s.test > 0; }) {
+          return s.test > 0;
+        } else {
+          return T::has_test;
+        }
       },
       source);
 }
@@ -48,9 +51,8 @@ bool has_weights(const Source& source) {
   return csv != nullptr && csv->weight.has_value();
 }
 
-bool takes_numbers(const Loss& loss) {
-  return std::holds_alternative<MeanSquaredError>(loss) || std::holds_alternative<MeanAbsoluteError>(loss) ||
-         std::holds_alternative<Huber>(loss);
+Outputs outputs_of(const Loss& loss) {
+  return std::visit([]<class T>(const T&) { return T::outputs; }, loss);
 }
 
 bool balances_classes(const Loss& loss) {
@@ -76,13 +78,6 @@ std::string to_string(PrecisionPolicy precision) {
 }
 std::string to_string(Mode mode) { return mode == Mode::max ? "max" : "min"; }
 
-Mode mode_of(const std::string& metric) {
-  for (const char* const larger : {"accuracy", "precision", "recall", "f1", "r2", "roc_auc"}) {
-    if (metric.find(larger) != std::string::npos) return Mode::max;
-  }
-  return Mode::min;
-}
-
 std::int64_t members(const Spec& spec) { return spec.ensemble ? std::ssize(spec.ensemble->alone) : 1; }
 
 const Spec& member_spec(const Spec& spec, std::int64_t member) {
@@ -98,7 +93,8 @@ Mesh member_mesh(const Spec& spec) {
 }
 
 bool is_single_value(const Metric& metric) {
-  return !is_per_class(metric) && !std::holds_alternative<metric::ConfusionMatrix>(metric.kind);
+  const bool is_number = std::visit([]<class Kind>(const Kind&) { return Kind::better.has_value(); }, metric.kind);
+  return is_number && !is_per_class(metric);
 }
 
 bool is_per_class(const Metric& metric) {

@@ -63,15 +63,8 @@ Update optimizer_update(Builder& b, const Optimizer& optimizer, const model::Num
                         const std::vector<std::vector<Value>>& slots, Value step, Value learning_rate);
 
 // Whether a step can make a parameter or a slot infinite although its gradient is finite. If so, the update must be
-// computed before the guard judges it, which costs a pass over all parameters and slots. For most configs of adam,
-// these bounds show that it cannot where squares_bound() is finite:
-//
-//   sgd      |w' - w| ≤ rate·|g|, for any |g| that f32 holds unless the gradient is clipped;
-//            the trace of a gradient that is not clipped may overflow
-//   adam     |w' - w| ≤ rate/√((1-b2)·(1-b1²/b2)) for b1² < b2, by Cauchy and Schwarz on the sums m' and v',
-//            unless eps is so small that squares which vanish matter
-//   rmsprop  |w' - w| ≤ rate/√(1-decay)/(1-momentum)
-//   lion     |w' - w| ≤ rate
+// computed before the guard judges it, which costs a pass over all parameters and slots. For most configs of adam, the
+// rule's largest_change() shows that it cannot where squares_bound() is finite.
 //
 // Weight decay moves a parameter towards 0 if weight_decay and rate·weight_decay are at most 1. A bound of at most 1e30
 // is less than half of the distance between neighbouring numbers at the end of f32's range, so no step moves a

@@ -77,7 +77,8 @@ bool decays_towards_zero(const Bounds& bounds) {
 // this the step would be large.
 constexpr double least_eps = 1e-15;
 
-// A bound of adam's direction, by Cauchy and Schwarz on the sums m' and v'.
+// A bound of adam's direction: 1/√((1-b2)·(1-b1²/b2)) for b1² < b2, by Cauchy and Schwarz on the sums m' and v', unless
+// eps is so small that squares which vanish matter.
 double largest_direction(double b1, double b2, double eps) {
   if (eps < least_eps) return unbounded;
   if (!is_average(b2) || !(b1 * b1 < b2)) return unbounded;
@@ -96,9 +97,14 @@ struct Basic {
   }
 };
 
+// The struct of each rule, with everything that is particular to it. w is the parameter, g its gradient.
 template <class Rule>
-struct Of;  // the struct of each rule
+struct Of {
+  static_assert(sizeof(Rule) == 0, "this rule has no struct Of in core/step/rules.cpp");
+};
 
+// g' = g + weight_decay·w,  t' = g' + momentum·t
+// w' = w - rate·t', with nesterov w - rate·(g' + momentum·t')
 template <>
 struct Of<spec::Sgd> : Basic {
   static std::vector<SlotKind> slots(const spec::Sgd& sgd) {
@@ -117,7 +123,8 @@ struct Of<spec::Sgd> : Basic {
     if (!sgd.nesterov) return descend(call, call.slots[0]);
     return descend(call, add(b, gradient, mul(b, call.slots[0], momentum)));
   }
-  // A trace is a weighted sum of gradients; the weights sum to at most 1/(1 - momentum).
+  // |w' - w| ≤ rate·|g|, for any |g| that f32 holds unless the gradient is clipped; the trace of a gradient that is not
+  // clipped may overflow. A trace is a weighted sum of gradients; the weights sum to at most 1/(1 - momentum).
   static double largest_change(const spec::Sgd& sgd, const Bounds& bounds) {
     const double trace = bounds.gradient / (1.0 - sgd.momentum);
     const bool decays = bounds.weight_decay != 0.0, remembers = sgd.momentum != 0.0;
@@ -129,6 +136,10 @@ struct Of<spec::Sgd> : Basic {
 };
 
 // Adam, AdamW and NAdam.
+//
+// m' = b1·m + (1-b1)·g,  v' = b2·v + (1-b2)·g²
+// u = (m'/(1-b1^step)) / (√(v'/(1-b2^step)) + eps)
+// w' = w - rate·(u + weight_decay·w)
 template <class Rule>
 struct AdamLike : Basic {
   static std::vector<SlotKind> slots(const spec::OptimizerRule& rule) {
@@ -170,6 +181,7 @@ struct Of<spec::Adam> : AdamLike<spec::Adam> {};
 template <>
 struct Of<spec::AdamW> : AdamLike<spec::AdamW> {};
 
+// Adam with b1·m'/(1-b1^(step+1)) + (1-b1)·g/(1-b1^step) in place of m'/(1-b1^step).
 template <>
 struct Of<spec::NAdam> : AdamLike<spec::NAdam> {
   static Corrections correct(Builder& b, const spec::NAdam& nadam, const Numbers& numbers, Value step, DType dtype) {
@@ -188,6 +200,9 @@ struct Of<spec::NAdam> : AdamLike<spec::NAdam> {
   }
 };
 
+// v' = decay·v + (1-decay)·g²,  u = g / √(v' + eps), or g / (√v' + eps)
+// centered: v' less the square of an average of g like it; bias_correction: both averages divided by 1 - decay^step
+// t' = rate·u + momentum·t,  w' = w - t', with nesterov w - (rate·u + momentum·t')
 template <>
 struct Of<spec::RmsProp> : Basic {
   static std::vector<SlotKind> slots(const spec::RmsProp& rule) {
@@ -233,13 +248,15 @@ struct Of<spec::RmsProp> : Basic {
     if (!rule.nesterov) return sub(b, call.parameter, trace);
     return sub(b, call.parameter, add(b, step, mul(b, trace, momentum)));
   }
-  // The variance, squares less the squared mean, may be nothing but rounding error.
+  // |w' - w| ≤ rate/√(1-decay)/(1-momentum). The variance, squares less the squared mean, may be nothing but rounding
+  // error.
   static double largest_change(const spec::RmsProp& rule, const Bounds& bounds) {
     if (rule.centered || !is_average(rule.decay) || rule.eps < least_eps) return unbounded;
     return bounds.learning_rate / std::sqrt(1.0 - rule.decay) / (1.0 - rule.momentum);
   }
 };
 
+// v' = v + g²,  w' = w - rate·g/√(v' + eps)
 template <>
 struct Of<spec::AdaGrad> : Basic {
   static std::vector<SlotKind> slots(const spec::AdaGrad& rule) {
@@ -255,6 +272,8 @@ struct Of<spec::AdaGrad> : Basic {
   static double largest_change(const spec::AdaGrad&, const Bounds&) { return unbounded; }  // the sum grows
 };
 
+// m' = b2·m + (1-b2)·g
+// w' = w - rate·(sign(b1·m + (1-b1)·g) + weight_decay·w)
 template <>
 struct Of<spec::Lion> : Basic {
   static std::vector<SlotKind> slots(const spec::Lion&) { return {{"lion.mu"}}; }

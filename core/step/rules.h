@@ -47,18 +47,6 @@ struct RuleCall {
   const model::Numbers& numbers;
 };
 // Returns the new parameter.
-//
-//   sgd      g' = g + weight_decay·w,  t' = g' + momentum·t
-//            w' = w - rate·t', with nesterov w - rate·(g' + momentum·t')
-//   adam     m' = b1·m + (1-b1)·g,  v' = b2·v + (1-b2)·g²
-//            u = (m'/(1-b1^step)) / (√(v'/(1-b2^step)) + eps)                 w' = w - rate·u
-//   nadam    the same with b1·m'/(1-b1^(step+1)) + (1-b1)·g/(1-b1^step) in place of m'/(1-b1^step)
-//   adamw    w' = w - rate·(u + weight_decay·w)
-//   rmsprop  v' = decay·v + (1-decay)·g²,  u = g / √(v' + eps), or g / (√v' + eps); centered: v' less the square of an
-//            average of g like it; bias_correction: both averages divided by 1 - decay^step
-//            t' = rate·u + momentum·t                 w' = w - t', with nesterov w - (rate·u + momentum·t')
-//   adagrad  v' = v + g²                              w' = w - rate·g/√(v' + eps)
-//   lion     m' = b2·m + (1-b2)·g                     w' = w - rate·(sign(b1·m + (1-b1)·g) + weight_decay·w)
 Value updated_parameter(const spec::OptimizerRule& rule, RuleCall& call);
 
 // Upper bounds for the values of an update.

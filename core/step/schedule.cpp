@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 #include <numbers>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -23,16 +24,79 @@ using model::Number;
 using model::Numbers;
 using model::sub;
 
-// Converts the config's schedules to segments. Each schedule becomes one or more curves.
+// t/steps, at most 1.
+Value fraction(const CurveCall& call, std::int64_t steps) {
+  const Value end = call.b.constant(DType::f64, static_cast<double>(steps));
+  const Value passed = call.b.emit(ops::Min{}, {call.t, end});
+  return div(call.b, passed, end);
+}
+
+// The numbers of a curve between two values, and its value where it has `share` of the way back to `init`.
+std::vector<Number> ends(double init, double end) {
+  return {{"change", init - end, DType::f64}, {"end", end, DType::f64}};
+}
+Value between(const CurveCall& call, Value share) {
+  return add(call.b, mul(call.b, share, call.number("change")), call.number("end"));
+}
+
+// The curves: one function for each.
+
+Curve constant(double value) {
+  return {{{"value", value, DType::f64}}, [](const CurveCall& call) { return call.number("value"); }, value, 0};
+}
+
+// (init - end)·(1 - t/steps)^power + end up to t = steps, then end.
+Curve polynomial(double init, double end, double power, std::int64_t steps) {
+  const bool is_straight = !(power < 1.0 || power > 1.0);
+  std::vector<Number> numbers = ends(init, end);
+  if (!is_straight) numbers.push_back({"power", power, DType::f64});
+  const auto value = [is_straight, steps](const CurveCall& call) {
+    const Value passed = fraction(call, steps);
+    Value left = sub(call.b, call.b.constant(DType::f64, 1.0), passed);
+    if (!is_straight) left = call.b.emit(ops::Pow{}, {left, call.number("power")});
+    return between(call, left);
+  };
+  return {std::move(numbers), value, std::max(init, end), steps};
+}
+
+// (init - end)·(1 + cos(π·t/steps))/2 + end up to t = steps, then end.
+Curve cosine(double init, double end, std::int64_t steps) {
+  const auto value = [steps](const CurveCall& call) {
+    const Value passed = fraction(call, steps);
+    const Value wave = call.b.emit(ops::Cos{}, {mul(call.b, passed, std::numbers::pi)});
+    return between(call, mul(call.b, add(call.b, wave, 1.0), 0.5));
+  };
+  return {ends(init, end), value, std::max(init, end), steps};
+}
+
+// init·rate^(t/steps). With `staircase`, the exponent is rounded down.
+Curve exponential(double init, double rate, std::int64_t steps, bool staircase) {
+  const auto value = [steps, staircase](const CurveCall& call) {
+    Value exponent = div(call.b, call.t, static_cast<double>(steps));
+    if (staircase) exponent = call.b.emit(ops::Floor{}, {exponent});
+    const Value power = call.b.emit(ops::Pow{}, {call.number("rate"), exponent});
+    return mul(call.b, power, call.number("init"));
+  };
+  const double largest = rate <= 1.0 ? init : std::numeric_limits<double>::infinity();
+  return {{{"rate", rate, DType::f64}, {"init", init, DType::f64}}, value, largest, std::nullopt};
+}
+
+// Converts the config's schedules to segments: an overload of add_schedule for each, which adds one or more curves.
 class Maker {
  public:
   Maker(const StepsOf& steps_of, std::int64_t length, double factor, Schedule& out)
       : steps_of_(steps_of), length_(length), factor_(factor), out_(out) {}
 
   void add_rate(const spec::LearningRate& rate, std::int64_t start) {
-    if (!rate.schedule) return add_segment(start, Constant{rate.value * factor_});
+    if (!rate.schedule) return add_segment(start, constant(rate.value * factor_));
     place_ = rate.place;
-    std::visit([&](const auto& kind) { add_schedule(kind, start); }, *rate.schedule);
+    std::visit(
+        [&](const auto& kind) {
+          static_assert(
+              requires { add_schedule(kind, start); }, "this schedule has no add_schedule() in core/step/schedule.cpp");
+          add_schedule(kind, start);
+        },
+        *rate.schedule);
   }
 
  private:
@@ -40,7 +104,7 @@ class Maker {
     throw Error(ExitStatus::usage, Diagnostic{"config", place, std::move(message), std::move(help), {}});
   }
 
-  void add_segment(std::int64_t start, Curve curve) { out_.segments.push_back({start, curve}); }
+  void add_segment(std::int64_t start, Curve curve) { out_.segments.push_back({start, std::move(curve)}); }
 
   // The duration of a schedule that begins at `start`. Without a duration in the config, it lasts until the run ends.
   std::int64_t duration(const std::optional<spec::Duration>& given, const char* key, std::int64_t start) const {
@@ -54,23 +118,22 @@ class Maker {
 
   void add_schedule(const spec::schedule::Linear& linear, std::int64_t start) {
     const std::int64_t steps = duration(linear.transition, "transition", start);
-    add_segment(start, PolynomialCurve{linear.init_value * factor_, linear.end_value * factor_, 1.0, steps});
+    add_segment(start, polynomial(linear.init_value * factor_, linear.end_value * factor_, 1.0, steps));
   }
 
-  void add_schedule(const spec::schedule::Polynomial& polynomial, std::int64_t start) {
-    const std::int64_t steps = duration(polynomial.transition, "transition", start);
-    add_segment(start, PolynomialCurve{polynomial.init_value * factor_, polynomial.end_value * factor_,
-                                       polynomial.power, steps});
+  void add_schedule(const spec::schedule::Polynomial& given, std::int64_t start) {
+    const std::int64_t steps = duration(given.transition, "transition", start);
+    add_segment(start, polynomial(given.init_value * factor_, given.end_value * factor_, given.power, steps));
   }
 
-  void add_schedule(const spec::schedule::CosineDecay& cosine, std::int64_t start) {
-    const double init = cosine.init_value * factor_;
-    add_segment(start, CosineCurve{init, cosine.alpha * init, duration(cosine.decay, "decay", start)});
+  void add_schedule(const spec::schedule::CosineDecay& given, std::int64_t start) {
+    const double init = given.init_value * factor_;
+    add_segment(start, cosine(init, given.alpha * init, duration(given.decay, "decay", start)));
   }
 
-  void add_schedule(const spec::schedule::ExponentialDecay& exponential, std::int64_t start) {
-    add_segment(start, ExponentialCurve{exponential.init_value * factor_, exponential.decay_rate,
-                                        steps_of_(exponential.transition, "transition"), exponential.staircase});
+  void add_schedule(const spec::schedule::ExponentialDecay& given, std::int64_t start) {
+    add_segment(start, exponential(given.init_value * factor_, given.decay_rate,
+                                   steps_of_(given.transition, "transition"), given.staircase));
   }
 
   void add_schedule(const spec::schedule::WarmupCosineDecay& warmup, std::int64_t start) {
@@ -82,18 +145,18 @@ class Maker {
              "give a warmup of at most " + counted(both - 1, "step") + ", or a longer decay");
     }
     const double peak = warmup.peak_value * factor_;
-    add_segment(start, PolynomialCurve{warmup.init_value * factor_, peak, 1.0, rise});
-    add_segment(start + rise, CosineCurve{peak, warmup.end_value * factor_, both - rise});
+    add_segment(start, polynomial(warmup.init_value * factor_, peak, 1.0, rise));
+    add_segment(start + rise, cosine(peak, warmup.end_value * factor_, both - rise));
   }
 
   void add_schedule(const spec::schedule::PiecewiseConstant& pieces, std::int64_t start) {
     double value = pieces.init_value * factor_;
-    add_segment(start, Constant{value});
+    add_segment(start, constant(value));
     std::int64_t before = 0;
     for (const spec::schedule::Scale& scale : pieces.boundaries_and_scales) {
       before = next_boundary(scale.boundary, "boundaries_and_scales", before);
       value *= scale.scale;
-      add_segment(start + before, Constant{value});
+      add_segment(start + before, constant(value));
     }
   }
 
@@ -107,8 +170,8 @@ class Maker {
              "give a larger pct_start, or a longer transition");
     }
     const double peak = cycle.peak_value * factor_, init = peak / div_factor;
-    add_segment(start, CosineCurve{init, peak, rise});
-    add_segment(start + rise, CosineCurve{peak, init / final_div_factor, steps - rise});
+    add_segment(start, cosine(init, peak, rise));
+    add_segment(start + rise, cosine(peak, init / final_div_factor, steps - rise));
   }
 
   void add_schedule(const spec::schedule::Join& join, std::int64_t start) {
@@ -140,89 +203,9 @@ class Maker {
   Place place_;
 };
 
-// The curves. `t` is f64[] and may be negative: before its start a curve is computed but not selected.
-
-bool is_straight(const PolynomialCurve& curve) { return !(curve.power < 1.0 || curve.power > 1.0); }
-
-// t/steps, at most 1.
-Value fraction(Builder& b, Value t, std::int64_t steps) {
-  const Value end = b.constant(DType::f64, static_cast<double>(steps));
-  const Value passed = b.emit(ops::Min{}, {t, end});
-  return div(b, passed, end);
-}
-
-// The numbers of a curve. Their names begin with `name`.
-std::vector<Number> numbers_of(const std::string& name, double value, double end) {
-  return {{name + "/change", value - end, DType::f64}, {name + "/end", end, DType::f64}};
-}
-std::vector<Number> numbers_of(const std::string& name, const Constant& constant) {
-  return {{name + "/value", constant.value, DType::f64}};
-}
-std::vector<Number> numbers_of(const std::string& name, const PolynomialCurve& curve) {
-  std::vector<Number> all = numbers_of(name, curve.init, curve.end);
-  if (!is_straight(curve)) all.push_back({name + "/power", curve.power, DType::f64});
-  return all;
-}
-std::vector<Number> numbers_of(const std::string& name, const CosineCurve& curve) {
-  return numbers_of(name, curve.init, curve.end);
-}
-std::vector<Number> numbers_of(const std::string& name, const ExponentialCurve& curve) {
-  return {{name + "/rate", curve.rate, DType::f64}, {name + "/init", curve.init, DType::f64}};
-}
-
 constexpr const char* began_name = "learning_rate/began";
 
 std::string segment_name(std::size_t index) { return "learning_rate/" + std::to_string(index); }
-
-// The value of a curve at `t`, from the numbers whose names begin with `name`.
-class CurveBuilder {
- public:
-  CurveBuilder(Builder& b, const Numbers& numbers, std::string name, Value t)
-      : b_(b), numbers_(numbers), name_(std::move(name)), t_(t) {}
-
-  Value operator()(const Constant&) { return number("value"); }
-
-  Value operator()(const PolynomialCurve& curve) {
-    const Value passed = fraction(b_, t_, curve.steps);
-    Value left = sub(b_, b_.constant(DType::f64, 1.0), passed);
-    if (!is_straight(curve)) left = b_.emit(ops::Pow{}, {left, number("power")});
-    return between(left);
-  }
-
-  Value operator()(const CosineCurve& curve) {
-    const Value passed = fraction(b_, t_, curve.steps);
-    const Value wave = b_.emit(ops::Cos{}, {mul(b_, passed, std::numbers::pi)});
-    return between(mul(b_, add(b_, wave, 1.0), 0.5));
-  }
-
-  Value operator()(const ExponentialCurve& curve) {
-    Value exponent = div(b_, t_, static_cast<double>(curve.steps));
-    if (curve.staircase) exponent = b_.emit(ops::Floor{}, {exponent});
-    const Value power = b_.emit(ops::Pow{}, {number("rate"), exponent});
-    return mul(b_, power, number("init"));
-  }
-
- private:
-  Value number(const char* of_curve) const { return numbers_[name_ + "/" + of_curve]; }
-  Value between(Value share) { return add(b_, mul(b_, share, number("change")), number("end")); }
-
-  Builder& b_;
-  const Numbers& numbers_;
-  const std::string name_;
-  const Value t_;
-};
-
-double largest(const Constant& constant) { return constant.value; }
-double largest(const PolynomialCurve& curve) { return std::max(curve.init, curve.end); }
-double largest(const CosineCurve& curve) { return std::max(curve.init, curve.end); }
-double largest(const ExponentialCurve& curve) {
-  return curve.rate <= 1.0 ? curve.init : std::numeric_limits<double>::infinity();
-}
-
-std::optional<std::int64_t> length_of(const Constant&) { return 0; }
-std::optional<std::int64_t> length_of(const PolynomialCurve& curve) { return curve.steps; }
-std::optional<std::int64_t> length_of(const CosineCurve& curve) { return curve.steps; }
-std::optional<std::int64_t> length_of(const ExponentialCurve&) { return std::nullopt; }
 
 }  // namespace
 
@@ -236,9 +219,8 @@ std::vector<Number> schedule_numbers(const Schedule& schedule) {
   std::vector<Number> all;
   if (schedule.began) all.push_back({began_name, static_cast<double>(*schedule.began), DType::f64});
   for (std::size_t i = 0; i < schedule.segments.size(); ++i) {
-    for (Number& number : std::visit([&](const auto& curve) { return numbers_of(segment_name(i), curve); },
-                                     schedule.segments[i].curve)) {
-      all.push_back(std::move(number));
+    for (const Number& number : schedule.segments[i].curve.numbers) {
+      all.push_back({segment_name(i) + "/" + number.name, number.value, number.dtype});
     }
   }
   return all;
@@ -253,7 +235,7 @@ Value rate_after(Builder& b, const Schedule& schedule, const Numbers& numbers, V
     const Segment& segment = schedule.segments[i];
     const auto start = static_cast<double>(segment.start);
     const Value t = segment.start == 0 ? count : sub(b, count, start);
-    const Value value = std::visit(CurveBuilder(b, numbers, segment_name(i), t), segment.curve);
+    const Value value = segment.curve.value({b, numbers, segment_name(i), t});
     if (!rate) {
       rate = value;
       continue;
@@ -286,16 +268,14 @@ double rate_after(const Schedule& schedule, std::int64_t updates) {
 
 std::optional<std::int64_t> end_of(const Schedule& schedule) {
   const Segment& last = schedule.segments.back();
-  std::optional<std::int64_t> end = std::visit([](const auto& curve) { return length_of(curve); }, last.curve);
+  std::optional<std::int64_t> end = last.curve.length;
   if (end) *end += last.start;
   return end;
 }
 
 double largest_rate(const Schedule& schedule) {
   double most = 0;
-  for (const Segment& segment : schedule.segments) {
-    most = std::max(most, std::visit([](const auto& curve) { return largest(curve); }, segment.curve));
-  }
+  for (const Segment& segment : schedule.segments) most = std::max(most, segment.curve.largest);
   return most;
 }
 

@@ -5,7 +5,6 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "core/graph/builder.h"
@@ -14,27 +13,23 @@
 
 namespace pmaptrain::train {
 
-// Curves are functions of t, the number of updates since the curve began.
-struct Constant {
-  double value = 0;
+// What the equations of a curve read.
+struct CurveCall {
+  Builder& b;
+  const model::Numbers& numbers;
+  std::string name;  // of the curve, with which the names of its numbers begin
+  Value t;           // f64[]; it may be negative: before its start a curve is computed but not selected
+
+  Value number(const std::string& of_curve) const { return numbers[name + "/" + of_curve]; }
 };
-// (init - end)·(1 - t/steps)^power + end up to t = steps, then end.
-struct PolynomialCurve {
-  double init = 0, end = 0, power = 1;
-  std::int64_t steps = 1;
+
+// A function of t, the number of updates since the curve began.
+struct Curve {
+  std::vector<model::Number> numbers;  // that its equations read; their names are those in the curve
+  std::function<Value(const CurveCall& call)> value;
+  double largest;                      // an upper bound of its values; may be infinite
+  std::optional<std::int64_t> length;  // the t from which on it is constant; none: it never is
 };
-// (init - end)·(1 + cos(π·t/steps))/2 + end up to t = steps, then end.
-struct CosineCurve {
-  double init = 0, end = 0;
-  std::int64_t steps = 1;
-};
-// init·rate^(t/steps). With `staircase`, the exponent is rounded down.
-struct ExponentialCurve {
-  double init = 0, rate = 1;
-  std::int64_t steps = 1;
-  bool staircase = false;
-};
-using Curve = std::variant<Constant, PolynomialCurve, CosineCurve, ExponentialCurve>;
 
 // A curve that applies from `start` updates on, until the next segment begins.
 struct Segment {

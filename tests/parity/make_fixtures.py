@@ -234,33 +234,35 @@ METRICS = {
 }
 
 
+LEFT = "what is left of the run"
+# Optax's function of a schedule, and the defaults of a config that the function has not.
+SCHEDULES = {
+    "linear": (optax.linear_schedule, {"end_value": 0.0, "transition_steps": LEFT}),
+    "polynomial": (optax.polynomial_schedule, {"end_value": 0.0, "power": 1.0, "transition_steps": LEFT}),
+    "cosine_decay": (optax.cosine_decay_schedule, {"decay_steps": LEFT}),
+    "exponential_decay": (optax.exponential_decay, {}),
+    "warmup_cosine_decay": (optax.warmup_cosine_decay_schedule, {"init_value": 0.0, "decay_steps": LEFT}),
+    "piecewise_constant": (optax.piecewise_constant_schedule, {}),
+    "cosine_onecycle": (optax.cosine_onecycle_schedule, {"transition_steps": LEFT}),
+}
+
+
 def schedule_of(rate, length):
     """A schedule of Optax, for a number or a schedule of a config whose durations are steps."""
     if not isinstance(rate, dict):
         return optax.constant_schedule(rate)
     kind, options = kind_and_options(rate)
-    options = dict(options)
     if kind == "join":
         boundaries = options["boundaries"]
         starts = [0, *boundaries]
         return optax.join_schedules([schedule_of(each, length - start)
                                      for each, start in zip(options["schedules"], starts, strict=True)], boundaries)
-    for ours, theirs in (("warmup", "warmup_steps"), ("decay", "decay_steps"), ("transition", "transition_steps")):
-        if ours in options:
-            options[theirs] = options.pop(ours)
-    if kind in ("linear", "polynomial", "cosine_onecycle"):
-        options.setdefault("transition_steps", length)
-    if kind in ("cosine_decay", "warmup_cosine_decay"):
-        options.setdefault("decay_steps", length)
-    if kind in ("linear", "polynomial"):
-        options.setdefault("end_value", 0.0)
-    if kind == "polynomial":
-        options.setdefault("power", 1.0)
-    if kind == "warmup_cosine_decay":
-        options.setdefault("init_value", 0.0)
-    if kind == "piecewise_constant":
-        options["boundaries_and_scales"] = {step: scale for step, scale in options["boundaries_and_scales"]}
-    return getattr(optax, kind if kind == "exponential_decay" else f"{kind}_schedule")(**options)
+    function, defaults = SCHEDULES[kind]
+    lengths = ("warmup", "decay", "transition")
+    given = {f"{name}_steps" if name in lengths else name: value for name, value in options.items()}
+    if "boundaries_and_scales" in given:
+        given["boundaries_and_scales"] = dict(given["boundaries_and_scales"])
+    return function(**{name: length if value == LEFT else value for name, value in (defaults | given).items()})
 
 
 def rule_of(case, scale, decay, mask):

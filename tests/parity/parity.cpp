@@ -222,8 +222,9 @@ TEST_CASE("every two of a mesh, microbatches, padding and an optimizer meet in a
   }
   CHECK(values[0].size() == 6);
   CHECK(values[1].size() == 3);
-  CHECK(values[3] == std::set<std::string>{"adagrad", "adam", "adamw", "lion", "nadam", "rmsprop", "sgd",
-                                           "sgd momentum", "sgd nesterov"});
+  std::set<std::string> optimizers{"sgd momentum", "sgd nesterov"};
+  for (const spec::Key* const kind : spec::alternatives(*spec::find_key("optimizer"))) optimizers.emplace(kind->name());
+  CHECK(values[3] == optimizers);
   Names missing;
   for (std::size_t a = 0; a < values.size(); ++a) {
     for (std::size_t b = 0; b < a; ++b) {

@@ -1,9 +1,12 @@
 // Optimizers against sequences worked out by hand from Optax's definitions.
 #include "core/step/optimizer.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/graph/check.h"
+#include "core/spec/keys.h"
+#include "core/spec/load.h"
 #include "tests/catch.h"
 #include "tests/model/fixture.h"
 
@@ -51,6 +54,14 @@ Numbers follow(const spec::OptimizerSpec& spec, double w, const Numbers& gradien
     path.push_back(feed["w"].front());
   }
   return path;
+}
+
+// The optimizer of a config that has this one.
+spec::OptimizerSpec loaded_optimizer(const std::string& optimizer) {
+  const std::string config =
+      "data: {source: {values: {inputs: [[1]], targets: [[1]]}}, batch_size: 1}\nmodel: {layers: [dense: 1]}\n"
+      "loss: mean_squared_error\ntrain: {duration: 1 step}\noptimizer: ";
+  return spec::load_text(config + optimizer + "\n", "c.yaml", "/base", {}).spec.optimizer;
 }
 
 void check_path(const Numbers& path, const Numbers& expected) {
@@ -110,6 +121,38 @@ TEST_CASE("each rule names its slots and what they begin with", "[step]") {
         Slots{{"rmsprop.nu", 1.0}, {"rmsprop.mu", 0.0}, {"rmsprop.trace", 0.0}});
   CHECK(slots(spec::AdaGrad{}) == Slots{{"adagrad.sum_of_squares", 0.1}});
   CHECK(slots(spec::Lion{}) == Slots{{"lion.mu", 0.0}});
+}
+
+TEST_CASE("no update moves a parameter further than its rule says", "[step]") {
+  // The squares of 1e18 are finite in f32, as squares_bound() demands.
+  const std::vector<Numbers> courses = {Numbers(12, 1.0),
+                                        {0, 0, 0, 1e18, 1e18, -1e18, 0, 0, 1},
+                                        {1e-12, 1e-9, 1e-6, 1e-3, 1, 1e3, 1e6, 1e9, 1e12, 1e15, 1e18},
+                                        {1e18, 1e15, 1e12, 1e9, 1e6, 1e3, 1, 1e-3, 1e-6, 1e-9},
+                                        {1, -1, 1, -1, 1, -1, 1, -1},
+                                        {1e-25, 1e-24, 1e-23, 1e-22, 1e-21, 1e-20, 1e-19}};
+  constexpr double rate = 0.1;
+  int bounded = 0;
+  for (const spec::Key* const kind : spec::alternatives(*spec::find_key("optimizer"))) {
+    const std::string name(kind->name());
+    const spec::OptimizerSpec given = loaded_optimizer("{" + name + ": {}, learning_rate: 0.1}");
+    const double decay = train::weight_decay_of(given.rule).value_or(0.0);
+    for (const Numbers& course : courses) {
+      double largest = 0;
+      for (const double gradient : course) largest = std::max(largest, std::abs(gradient));
+      const double bound = train::largest_change(given.rule, {rate, decay, largest});
+      if (!(bound < HUGE_VAL)) continue;
+      ++bounded;
+      double before = 0.5;
+      for (const double after : follow(given, before, course, DType::f32)) {
+        INFO(name << " from " << before << " to " << after);
+        const double decayed = rate * decay * std::abs(before);
+        CHECK(std::abs(after - before) <= (bound + decayed) * 1.001 + std::abs(before) * 1e-6);
+        before = after;
+      }
+    }
+  }
+  CHECK(bounded >= 30);
 }
 
 TEST_CASE("base_batch_size scales the rate linearly with the batch", "[step]") {

@@ -114,17 +114,23 @@ TEST_CASE("every member of an ensemble has the bits of a run of its own, whateve
   check_members(setup_of_text(networks, scheduled));
 }
 
+// A schedule with what it requires, and with options that are structural where they are left to their defaults.
+std::string schedule_with_options(const std::string& kind) {
+  std::string options;
+  for (const spec::Key* const option : spec::children(*spec::find_key("optimizer.learning_rate." + kind))) {
+    if (option->need != spec::Need::required && !option->structural) continue;
+    const std::string name(option->name());
+    if (!options.empty()) options += ", ";
+    // Within the five steps that are compared.
+    options += option->type == spec::Type::duration ? name + ": 2"
+               : option->type == spec::Type::scales ? name + ": [[2 steps, 0.1]]"
+                                                    : std::string(option->example);
+  }
+  return "{" + kind + ": {" + options + "}}";
+}
+
 // What a config has to have so that `key` can vary; the path of the key in this config is written to `path`.
 std::vector<std::string> config_with(const spec::Key& key, std::string& path) {
-  const std::map<std::string, std::string> schedules = {
-      {"linear", "{init_value: 0.1}"},
-      {"polynomial", "{init_value: 0.1, power: 2.0}"},
-      {"cosine_decay", "{init_value: 0.1}"},
-      {"exponential_decay", "{init_value: 0.1, transition: 2, decay_rate: 0.5}"},
-      {"warmup_cosine_decay", "{peak_value: 0.1, warmup: 2}"},
-      {"piecewise_constant", "{init_value: 0.1, boundaries_and_scales: [[2 steps, 0.1]]}"},
-      {"cosine_onecycle", "{peak_value: 0.1}"},
-  };
   path = key.path;
   const auto below = [&](const std::string& section) { return path.starts_with(section + "."); };
   const std::string name(key.name());
@@ -138,7 +144,7 @@ std::vector<std::string> config_with(const spec::Key& key, std::string& path) {
   if (below("optimizer.learning_rate")) {
     const std::string kind = path.substr(24, path.rfind('.') - 24);
     if (key.type == spec::Type::scales) path += ".0.1";
-    return {"optimizer.learning_rate={" + kind + ": " + schedules.at(kind) + "}"};
+    return {"optimizer.learning_rate=" + schedule_with_options(kind)};
   }
   if (below("optimizer")) return {"optimizer." + path.substr(10, path.rfind('.') - 10) + "={}"};
   if (path == "model.layers.dropout.rate") {

@@ -19,7 +19,7 @@ std::vector<std::string> activations() {
     const std::string name(layer->name());
     const bool other = name == "dense" || name == "conv" || name.ends_with("_pool") || name == "reshape" ||
                        name == "layers" || name == "flatten" || name == "dropout";
-    if (!other) names.push_back(name == "elu" || name == "leaky_relu" ? "{" + name + ": {}}" : name);
+    if (!other) names.push_back(spec::children(*layer).empty() ? name : "{" + name + ": {}}");
   }
   return names;
 }

@@ -403,7 +403,13 @@ Source open(const spec::DataSpec& spec, std::uint64_t seed, std::int64_t devices
   opening.tables = &tables;
   Source source;
   try {
-    source = std::visit([&](const auto& s) { return open_source(s, opening); }, spec.source);
+    source = std::visit(
+        [&](const auto& s) {
+          static_assert(
+              requires { open_source(s, opening); }, "this source has no open_source() in core/data/sources/open.cpp");
+          return open_source(s, opening);
+        },
+        spec.source);
   } catch (const Error& error) {
     throw_at(spec.source_place, error);
   }

@@ -1,8 +1,41 @@
 // The names of alternatives: the keys of their rows.
+#include <algorithm>
+
+#include "core/base/text.h"
 #include "core/spec/rows/sections.h"
 #include "core/spec/spec.h"
+#include "core/spec/types/takes.h"
 
 namespace pmaptrain::spec {
+namespace {
+
+template <class... Kinds>
+std::vector<std::string> metrics_to_maximize(Tag<std::variant<Kinds...>>) {
+  std::vector<std::string> names;
+  const auto add = [&]<class Kind>(const Kind& kind) {
+    if (Kind::better == Mode::max) names.push_back(Choice<MetricKind>::name(kind));
+  };
+  (add(Kinds{}), ...);
+  return names;
+}
+
+// The names that the measures of metrics to maximize contain, as top_5_accuracy contains accuracy.
+const std::vector<std::string>& parts_to_maximize() {
+  static const std::vector<std::string> parts = [] {
+    const std::vector<std::string> names = metrics_to_maximize(Tag<MetricKind>{});
+    std::vector<std::string> shortest;
+    for (const std::string& name : names) {
+      const bool has_part = std::any_of(names.begin(), names.end(), [&](const std::string& other) {
+        return other != name && name.find(other) != std::string::npos;
+      });
+      if (!has_part) shortest.push_back(name);
+    }
+    return shortest;
+  }();
+  return parts;
+}
+
+}  // namespace
 
 std::string to_string(const Source& source) { return Choice<Source>::name(source); }
 std::string to_string(const Loss& loss) { return Choice<Loss>::name(loss); }
@@ -16,6 +49,23 @@ std::string to_string(const Metric& metric) {
     return "top_" + std::to_string(top->k) + "_accuracy";
   }
   return Choice<MetricKind>::name(metric.kind);
+}
+
+Mode mode_of(const std::string& metric) {
+  const std::vector<std::string>& parts = parts_to_maximize();
+  const bool has_part = std::any_of(parts.begin(), parts.end(),
+                                    [&](const std::string& part) { return metric.find(part) != std::string::npos; });
+  return has_part ? Mode::max : Mode::min;
+}
+
+std::string_view default_mode_text() {
+  static const std::string text = [] {
+    std::vector<std::string> names = parts_to_maximize();
+    const std::string last = names.back();
+    names.pop_back();
+    return "max for " + join(names, ", ") + " and " + last + ", else min";
+  }();
+  return text;
 }
 
 }  // namespace pmaptrain::spec

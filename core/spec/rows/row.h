@@ -61,7 +61,7 @@ inline Key mode_key(std::string_view example) {
           .words = {"min", "max"},
           .meaning = "Whether a smaller (min) or a larger (max) value is better.",
           .example = example,
-          .fallback_text = "max for accuracy, precision, recall, f1, roc_auc and r2, else min"};
+          .fallback_text = default_mode_text()};
 }
 
 // ---- options of a row ----------------------------------------------------------------------------------------------

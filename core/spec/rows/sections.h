@@ -35,6 +35,9 @@ struct Choice<std::variant<Alternatives...>> {
   static std::string name(const std::variant<Alternatives...>& value);
 };
 
+// What mode_of() gives, in words: "max for accuracy and f1, else min".
+std::string_view default_mode_text();
+
 extern template struct Section<Spec>;
 extern template struct Section<MeshSpec>;
 extern template struct Section<Ensemble>;

@@ -1,0 +1,49 @@
+// Checks of losses and metrics against the targets of the data and the outputs of the model.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/model/model.h"
+
+namespace pmaptrain::model {
+
+// "f32[10]"
+std::string shown(DType dtype, const Shape& shape);
+
+// Reports to `errors` what does not fit. `name` and `place` are those of the loss or metric in the config, and
+// `instead` names one that takes other targets.
+class Checks {
+ public:
+  Checks(const spec::Spec& spec, const Model& model, std::vector<Diagnostic>& errors)
+      : spec_(spec), model_(model), errors_(errors) {}
+
+  // Logits and labels, or class probabilities.
+  void need_classes(const std::string& name, const Place& place, const std::string& instead) const;
+  // One label for each example, no sequence of them.
+  void need_one_label(const std::string& name, const Place& place) const;
+  // Numbers. Shapes are never broadcast: (N) against (N,1) would give (N,N).
+  void need_numbers(const std::string& name, const Place& place, const std::string& instead) const;
+
+  void refuse(const Place& place, std::string message, std::string help) const;
+  std::string targets() const;
+  std::string output() const;
+
+ private:
+  void need_logits_of_positions(const std::string& name, const Place& place) const;
+  void refuse_targets(const Place& place, const std::string& name, const std::string& takes, const std::string& what,
+                      const std::string& help) const;
+  std::string if_labels() const;
+
+  const spec::Spec& spec_;
+  const Model& model_;
+  std::vector<Diagnostic>& errors_;
+};
+
+// Checks the loss of `model`, and gives it the weights of the classes that balance the training split,
+// `class_weights`, where the config asks for them.
+void check_loss(Model& model, const std::vector<double>& class_weights, const Checks& checks);
+void check_metric(const spec::Metric& metric, const Model& model, const Checks& checks);
+
+}  // namespace pmaptrain::model

@@ -1,0 +1,220 @@
+// The section `data` of a config: sources, splits, batches and augmentation.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/mesh/mesh.h"
+
+namespace pmaptrain::spec {
+
+struct FilePair {
+  std::string inputs, targets;  // absolute paths
+};
+struct Idx {
+  FilePair train;
+  std::optional<FilePair> validation, test;
+};
+// One archive with separate arrays for each split, or one archive per split with the same array names in each.
+struct Npz {
+  struct Split {
+    std::string file;             // absolute path, if there is one archive per split
+    std::string inputs, targets;  // array names, if one archive has all splits
+  };
+  std::optional<std::string> file;  // absolute path of the archive with all splits
+  Split train;
+  std::optional<Split> validation, test;
+  std::optional<std::string> inputs, targets;  // array names in the archive of each split
+
+  // `split` with its file and its array names.
+  Split complete(const Split& split) const;
+};
+// Tables of text, one row per example.
+struct ColumnName {
+  std::string text;
+  Place place = {};
+};
+// What stands for an empty cell of an input: the mean of the column's numbers, or a category of its own.
+enum class Missing { error, mean, category };
+struct MissingCells {
+  Missing numbers = Missing::error, texts = Missing::error;  // of columns that are not named
+  std::vector<std::pair<ColumnName, Missing>> columns;
+  Missing of(std::string_view column, bool categorical) const;
+};
+// A category that the training split does not have.
+enum class Unknown { error, ignore };
+// Rows and files that cannot be read.
+enum class OnError { error, skip };
+struct Csv {
+  using Files = std::vector<std::string>;  // absolute paths; their rows follow one another
+  Files train;
+  std::optional<Files> validation, test;
+  std::optional<std::vector<ColumnName>> inputs;  // none: all columns but target and weight
+  std::vector<ColumnName> target;                 // at least one; several are the outputs of a regression
+  std::optional<ColumnName> weight;
+  bool header = true;  // false: columns are named by their number, from 0
+  std::string delimiter = ",";
+  std::vector<ColumnName> categorical;
+  MissingCells missing;
+  Unknown unknown = Unknown::error;
+  OnError on_error = OnError::error;
+};
+struct SyntheticLinear {
+  static constexpr bool has_test = false;
+  std::int64_t features = 5;
+  std::int64_t examples_per_device = 100;
+  double noise = 0.1;
+};
+struct SyntheticImages {
+  std::int64_t height = 32, width = 32, channels = 3, classes = 10;
+  std::int64_t train = 50000, test = 10000;
+  double noise = 0.3;
+};
+struct Values {
+  static constexpr bool has_test = false;
+  std::vector<std::vector<double>> inputs, targets;
+};
+// The IDX files of Debian's dataset-fashion-mnist. The resolved config keeps the name `fashion_mnist`.
+struct FashionMnist {
+  static constexpr bool has_test = true;
+  std::string dir = "/usr/share/datasets/fashion-mnist";
+};
+// A folder for each split, in which each class has a folder of PNG and JPEG files.
+struct ImageFolder {
+  std::string train;                              // absolute paths
+  std::optional<std::string> validation, test;    // of the same classes
+  std::optional<std::vector<std::int64_t>> size;  // height and width; none: that of the images, which all have one
+  OnError on_error = OnError::error;
+};
+// The binary version of CIFAR-10.
+struct Cifar10 {
+  static constexpr bool has_test = true;
+  std::string dir;  // absolute
+};
+// Windows of `length` tokens; the targets are the tokens that follow.
+enum class Tokens { bytes, uint16 };
+struct TextFiles {
+  using Files = std::vector<std::string>;  // absolute paths; the files follow one another
+  Files train;
+  std::optional<Files> validation, test;
+  Tokens tokens = Tokens::bytes;  // uint16: in little-endian order
+  std::int64_t length = 64;
+};
+// A source has a member `test`, its test split or the number of its examples, or says in has_test whether it has one.
+using Source = std::variant<FashionMnist, Idx, Npz, Csv, ImageFolder, Cifar10, TextFiles, SyntheticLinear,
+                            SyntheticImages, Values>;
+// The key of the source: "fashion_mnist".
+std::string to_string(const Source& source);
+
+// Numbers from `low` to `high`.
+struct Range {
+  double low = 0.0, high = 0.0;
+};
+// A range; or, written as one number, all that is at most `distance` away from where nothing changes.
+struct Spread {
+  double distance = 0.0;
+  std::optional<Range> range = std::nullopt;  // in place of the distance
+};
+
+// Random changes of training images.
+namespace augment {
+
+struct RandomCrop {
+  std::int64_t padding = 4;  // pixels of zeros on each side
+};
+struct RandomResizedCrop {
+  Range scale{0.08, 1.0};         // area of the part, as a share of the image's
+  Range ratio{3.0 / 4, 4.0 / 3};  // width by height of the part
+};
+struct RandomFlip {};
+struct RandomRotation {
+  Spread degrees;
+};
+struct ColorJitter {
+  Spread brightness, contrast, saturation;  // factors, around 1
+  Spread hue;                               // turns of the colour circle, around 0
+};
+struct Cutout {
+  std::int64_t size = 8;  // of the side of the square, in pixels
+};
+
+}  // namespace augment
+
+using AugmentationKind = std::variant<augment::RandomCrop, augment::RandomResizedCrop, augment::RandomFlip,
+                                      augment::RandomRotation, augment::ColorJitter, augment::Cutout>;
+std::string to_string(const AugmentationKind& kind);
+struct Augmentation {
+  AugmentationKind kind;
+  Place place = {};
+};
+
+enum class Remainder { drop, mask, error };
+
+struct BatchAll {
+  friend bool operator==(BatchAll, BatchAll) = default;
+};
+struct BatchPerDevice {
+  std::int64_t examples = 1;
+};
+using BatchSize = std::variant<std::int64_t, BatchAll, BatchPerDevice>;
+
+// Examples of the training split that are kept aside for evaluation.
+struct ValidationShare {
+  double share = 0.1;
+  std::uint64_t seed = 0;  // of its own: the seed of the run does not change the split
+  bool shuffle = true;     // false: the last examples
+  bool stratify = false;   // the share of each class
+};
+
+// A number of examples of a split.
+struct Amount {
+  std::int64_t count = 0;
+  bool batches = false;  // the count is of training batches, not of examples
+  Place place = {};
+};
+// The first examples of each split; none: all.
+struct Limit {
+  std::optional<Amount> train, validation, test;
+};
+
+struct Normalize {
+  std::vector<double> mean, std;  // one value for each channel, or one for all
+  bool automatic = false;         // of the training split, in place of these
+};
+
+enum class NormalizeTargets { automatic };  // of the training split
+
+struct DataSpec {
+  Source source;
+  BatchSize batch_size;
+  AxisSet axes;  // of MeshSpec::mesh: all that no ensemble uses
+  Remainder remainder = Remainder::drop;
+  bool shuffle = true;
+  std::int64_t microbatches = 1;
+  std::optional<ValidationShare> validation;
+  Limit limit;
+  std::optional<Normalize> normalize;
+  std::optional<NormalizeTargets> normalize_targets;
+  std::vector<Augmentation> augment;  // in the order in which they are applied
+  std::optional<std::uint64_t> seed;  // none: use the top-level seed
+  bool numeric_targets = false;       // the loss takes numbers: integers of a file are not labels
+  bool balances_classes = false;      // the loss takes the class weights that balance the training split
+  Place source_place, batch_size_place, microbatches_place, normalize_place, normalize_targets_place, remainder_place,
+      validation_place;
+};
+
+// Whether the source has such a split of its own.
+bool has_own_validation(const Source& source);
+bool has_own_test(const Source& source);
+// Whether rows and files that cannot be read are left out.
+bool skips_errors(const Source& source);
+// Whether examples have weights.
+bool has_weights(const Source& source);
+
+}  // namespace pmaptrain::spec

@@ -1,0 +1,112 @@
+// The section `model` of a config: layers and initial values.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/spec/durations.h"
+
+namespace pmaptrain::spec {
+
+struct Dense {
+  std::int64_t features = 1;
+  bool use_bias = true;
+};
+enum class PaddingKind { same, valid, explicit_ };
+struct Padding {
+  PaddingKind kind = PaddingKind::same;
+  std::vector<std::pair<std::int64_t, std::int64_t>>
+      amounts;  // explicit_: padding before and after, of height and of width
+};
+struct Conv {
+  std::int64_t features = 1;
+  std::vector<std::int64_t> kernel_size;       // height, width
+  std::vector<std::int64_t> strides = {1, 1};  // height, width
+  Padding padding;
+  bool use_bias = true;
+  std::vector<std::int64_t> kernel_dilation = {1, 1};  // height, width
+  std::int64_t feature_group_count = 1;
+};
+struct MaxPool {
+  std::vector<std::int64_t> window_shape, strides;
+  Padding padding{PaddingKind::valid, {}};
+};
+struct AvgPool {
+  std::vector<std::int64_t> window_shape, strides;
+  Padding padding{PaddingKind::valid, {}};
+  bool count_include_pad = true;
+};
+struct GlobalAvgPool {};
+struct Reshape {
+  std::vector<std::int64_t> shape;  // of one example; one size may be -1
+};
+struct Flatten {};
+struct Dropout {
+  double rate = 0.5;
+};
+struct Relu {};
+struct Tanh {};
+struct Gelu {};  // the tanh approximation
+struct Sigmoid {};
+struct Silu {};
+struct Softmax {};  // along the last dimension
+struct LeakyRelu {
+  double negative_slope = 0.01;
+};
+struct Elu {
+  double alpha = 1.0;
+};
+struct Softplus {};
+struct Layer;
+struct Layers {
+  std::vector<Layer> layers;
+};
+using LayerKind = std::variant<Dense, Conv, MaxPool, AvgPool, GlobalAvgPool, Reshape, Layers, Flatten, Dropout, Relu,
+                               Tanh, Gelu, Sigmoid, Silu, Softmax, LeakyRelu, Elu, Softplus>;
+// The key of the layer: "conv".
+std::string to_string(const LayerKind& kind);
+
+// What is computed in which element type: all in f32; or the operands of products, activations and their cotangents in
+// bf16 (Micikevicius et al., "Mixed Precision Training", 2018).
+enum class PrecisionPolicy { float32, mixed_bfloat16 };
+std::string to_string(PrecisionPolicy precision);
+
+struct Layer {
+  std::string name;  // unique in its list; default: the kind and its index among that kind (conv_0)
+  LayerKind kind;
+  Place place;
+  std::optional<PrecisionPolicy> precision = {};  // default: that of the list around it
+};
+
+// A tensor of `model.init.values`: a rectangular nested list, flattened row-major.
+struct Tensor {
+  std::vector<std::int64_t> shape;
+  std::vector<double> values;
+  Place place;
+};
+
+enum class Weights { ema, raw };
+
+// What initial values are read from.
+struct InitialFrom {
+  std::string path;                                   // absolute: a safetensors file, or a run folder
+  std::string checkpoint = "last";                    // of a run folder: last, best or a step
+  Weights weights = Weights::ema;                     // of a run folder whose checkpoint has both
+  std::optional<std::int64_t> member = std::nullopt;  // of an ensemble; none: each member of this one takes its own
+  std::vector<Pattern> include = {{"*"}}, exclude = {};
+};
+
+struct ModelSpec {
+  std::vector<Layer> layers;
+  std::map<std::string, Tensor> initial_values;  // by parameter path: dense_0.kernel
+  std::optional<InitialFrom> initial_from;
+  Place init_place;
+};
+
+}  // namespace pmaptrain::spec
