@@ -91,6 +91,9 @@ class Sweep {
 // ensemble may train them. The numbers are those that an ensemble can vary; the run's name plays no role.
 std::string structure_of(const Loaded& loaded);
 
+// The config of an ensemble with these members, which have one structure, along a new outermost axis "trials".
+std::string ensemble_config(std::span<const Loaded> members, const std::string& name);
+
 // The files and folders that a config names below a key.
 std::vector<std::string> paths_below(const Loaded& loaded, std::string_view key);
 

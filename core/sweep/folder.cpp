@@ -27,7 +27,7 @@ constexpr std::string_view marker_text =
     "pmaptrain wrote this folder. While a sweep runs in it, it holds a lock on this file.\n"
     "Without this file, --overwrite leaves the folder alone.\n";
 // What a sweep writes, and what SQLite adds.
-constexpr std::array<const char*, 8> written = {
+constexpr std::array<const char*, 9> written = {
     "sweep.sqlite", "sweep.sqlite-wal", "sweep.sqlite-shm", "sweep.sqlite-journal",
     "sweep.yaml",   "summary.json",     "configs",          "trials"};
 
@@ -92,7 +92,7 @@ SweepFolder SweepFolder::claim(const fs::path& path, const FolderOptions& option
         Descriptor(train::file_system().open_at(AT_FDCWD, path.string(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)), path);
     for (const char* const name : written) directory.remove(name);
   }
-  for (const char* const name : {"configs", "trials"}) {
+  for (const char* const name : {"configs", "trials", "ensembles"}) {
     if (const int error = train::make_directories(path / name); error != 0) fail_folder(path, "written", error);
   }
   return folder;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <csignal>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -47,8 +48,8 @@ std::string selection_split(const train::Ended& ended) {
   return split;
 }
 
-std::optional<double> value_of(const train::Ended& ended, const spec::SweepSpec& sweep) {
-  const train::MemberEnded& member = ended.members.front();
+std::optional<double> value_of(const train::Ended& ended, const spec::SweepSpec& sweep, std::size_t number) {
+  const train::MemberEnded& member = ended.members.at(number);
   if (sweep.by_best) return member.best ? finite(member.best->value) : std::nullopt;
   const std::string split = selection_split(ended);
   for (const auto& [name, measures] : member.final_measures) {
@@ -58,6 +59,22 @@ std::optional<double> value_of(const train::Ended& ended, const spec::SweepSpec&
     }
   }
   return std::nullopt;
+}
+
+Result result_of_member(const train::Ended& ended, const spec::SweepSpec& sweep, std::size_t number) {
+  const train::MemberEnded& member = ended.members.at(number);
+  Result result;
+  result.steps = member.steps;
+  result.seconds = ended.seconds / static_cast<double>(ended.members.size());
+  if (!member.reason.empty() && member.reason != "early_stopping") {
+    result.exit_status = static_cast<int>(ExitStatus::guard);
+    result.error = fmt::format("a guard stopped it at step {}: {}", member.steps, member.reason);
+    return result;
+  }
+  result.exit_status = static_cast<int>(ExitStatus::done);
+  result.value = value_of(ended, sweep, number);
+  if (!result.value) result.error = fmt::format("it has no finite {}", sweep.metric);
+  return result;
 }
 
 Result result_of(const Exit& exit, const std::filesystem::path& run, const spec::SweepSpec& sweep, bool stopping) {

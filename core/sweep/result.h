@@ -29,8 +29,10 @@ struct Result {
 // Judges how a run ended. `stopping`: whether the sweep asked its runs to stop.
 Result result_of(const Exit& exit, const std::filesystem::path& run, const spec::SweepSpec& sweep, bool stopping);
 
-// The value of a run by its summary: the best evaluation, or the last. None if it is not finite.
-std::optional<double> value_of(const train::Ended& ended, const spec::SweepSpec& sweep);
+// The value of a run, or of a member, by its summary: the best evaluation, or the last. None if it is not finite.
+std::optional<double> value_of(const train::Ended& ended, const spec::SweepSpec& sweep, std::size_t member = 0);
+// The result of a member of an ensemble that has ended.
+Result result_of_member(const train::Ended& ended, const spec::SweepSpec& sweep, std::size_t member);
 
 // The split by whose evaluations trials are compared: validation where there is one, else test. Empty without any.
 std::string selection_split(const train::Ended& ended);

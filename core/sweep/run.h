@@ -22,7 +22,6 @@ namespace pmaptrain::sweep {
 struct Progress {
   std::int64_t waiting = 0, running = 0, done = 0, failed = 0;  // runs
   std::optional<Score> best;
-  std::string best_parameters;            // JSON
   std::int64_t steps = 0, all_steps = 0;  // of training, in this process and in what is left
   double seconds = 0;                     // since this process began to train
   const Row* ended = nullptr;             // the run that has just ended

@@ -21,6 +21,7 @@ constexpr const char* schema = R"(
     number INTEGER NOT NULL, replicate INTEGER NOT NULL, parameters TEXT NOT NULL, config TEXT NOT NULL,
     status TEXT NOT NULL, rung INTEGER NOT NULL, value REAL, steps INTEGER NOT NULL, seconds REAL NOT NULL,
     run_folder TEXT NOT NULL, error TEXT NOT NULL, exit_status INTEGER, attempts INTEGER NOT NULL,
+    ensemble INTEGER NOT NULL, member INTEGER NOT NULL,
     PRIMARY KEY (number, replicate));
   CREATE TABLE IF NOT EXISTS rungs (
     rung INTEGER NOT NULL, number INTEGER NOT NULL, replicate INTEGER NOT NULL, steps INTEGER NOT NULL, value REAL,
@@ -148,12 +149,12 @@ struct Store::Impl {
     const std::string sql = fmt::format(
         "{} INTO trials (number, replicate, parameters, config, status, rung, value, steps, seconds, run_folder, "
         "error, "
-        "exit_status, attempts) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        "exit_status, attempts, ensemble, member) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
         how);
     Statement statement(database, sql.c_str());
     statement.bind(row.number).bind(row.replicate).bind(row.parameters).bind(row.config).bind(to_string(row.status));
     statement.bind(row.rung).bind(row.value).bind(row.steps).bind(row.seconds).bind(row.run_folder).bind(row.error);
-    statement.bind(row.exit_status).bind(row.attempts);
+    statement.bind(row.exit_status).bind(row.attempts).bind(row.ensemble).bind(row.member);
     write(statement);
   }
 };
@@ -197,7 +198,7 @@ std::vector<Row> Store::rows() const {
   impl_->query(
 
       "SELECT number, replicate, parameters, config, status, rung, value, steps, seconds, run_folder, error, "
-      "exit_status, attempts FROM trials ORDER BY number, replicate",
+      "exit_status, attempts, ensemble, member FROM trials ORDER BY number, replicate",
       [&](Statement& from) {
         Row row;
         row.number = from.integer();
@@ -220,6 +221,8 @@ std::vector<Row> Store::rows() const {
         row.error = from.text();
         row.exit_status = from.optional_integer();
         row.attempts = from.integer();
+        row.ensemble = from.integer();
+        row.member = from.integer();
         rows.push_back(std::move(row));
       });
   return rows;

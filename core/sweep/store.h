@@ -28,6 +28,8 @@ struct Row {
   std::string error;       // why it failed, or what the guard said
   std::optional<int> exit_status;
   std::int64_t attempts = 0;  // how often it failed in this rung
+  // The ensemble in which the run is trained with others, and its member number there; -1: it is trained alone.
+  std::int64_t ensemble = -1, member = 0;
 };
 
 // The value of a run when its rung was decided.

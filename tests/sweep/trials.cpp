@@ -26,9 +26,14 @@ std::optional<sweep::Exit> CalledTrials::wait(double /*seconds*/) {
   started_.erase(started_.begin() + static_cast<std::ptrdiff_t>(next));
   ++calls;
   if (instead) {
-    if (auto exit = instead(one.job, one.arguments)) {
-      exit->job = one.job;
-      return exit;
+    try {
+      if (auto exit = instead(one.job, one.arguments)) {
+        exit->job = one.job;
+        return exit;
+      }
+    } catch (const Killed&) {
+      started_.push_back(one);  // it has not ended
+      throw;
     }
   }
   const tests::Finished finished = tests::call(one.arguments);
@@ -41,15 +46,16 @@ SweepFolder::SweepFolder() {
                 "  source: {synthetic_linear: {features: 3, examples_per_device: 40, noise: 0.1}}\n"
                 "  validation: 0.2\n"
                 "  batch_size: 8\n"
-                "mesh: {axes: {devices: 1}}\n"
+                "mesh: {axes: {devices: 2}}\n"
                 "model: {layers: [dense: 1]}\n"
                 "loss: mean_squared_error\n"
                 "optimizer: {sgd: {momentum: 0.5}, learning_rate: 0.1}\n"
                 "train: {duration: 4 epochs, log_every: never, eval_every: 1 epoch}\n");
 }
 
-spec::Sweep SweepFolder::sweep(const std::string& keys) const {
-  return spec::Sweep::load(folder_.write("sweep.yaml", "base: base.yaml\n" + keys), {});
+spec::Sweep SweepFolder::sweep(const std::string& keys, bool vectorize) const {
+  const std::string begin = vectorize ? "base: base.yaml\n" : "base: base.yaml\nvectorize: false\n";
+  return spec::Sweep::load(folder_.write("sweep.yaml", begin + keys), {});
 }
 
 std::vector<sweep::Row> SweepFolder::run(const spec::Sweep& sweep, const std::string& name, CalledTrials& trials,

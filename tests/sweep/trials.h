@@ -41,8 +41,8 @@ class CalledTrials : public sweep::Launcher {
 class SweepFolder {
  public:
   SweepFolder();
-  // Writes sweep.yaml, which begins with this config; loads it.
-  spec::Sweep sweep(const std::string& keys) const;
+  // Writes sweep.yaml, which begins with this config; loads it. Without `vectorize` each trial is a run of its own.
+  spec::Sweep sweep(const std::string& keys, bool vectorize = false) const;
   // Runs it in `name`, a folder of its own.
   std::vector<sweep::Row> run(const spec::Sweep& sweep, const std::string& name, CalledTrials& trials,
                               bool resume = false, int cores = 2) const;

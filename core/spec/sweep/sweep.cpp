@@ -61,8 +61,7 @@ class Comparable {
     check_best();
     const Node* const time = get_path(&base_, "train.max_time");
     if (time != nullptr && time->is(Kind::scalar) && time->text != "never") {
-      reporter_.report(*time,
-                       "the base of a sweep has no train.max_time: values of trials depended on the machine's speed",
+      reporter_.report(*time, "the base of a sweep has no train.max_time: values would depend on the machine's speed",
                        "set: {train.max_time: never} leaves it out");
     }
     for (const std::string_view key : {"ensemble", "name", "train.max_time"}) {
@@ -221,6 +220,40 @@ void Sweep::fail(std::string_view key, std::string message, std::string help) co
   const Node* node = get_path(&impl_->file.tree, key);
   if (node == nullptr || node->fallback) node = &impl_->file.tree;
   throw Error(ExitStatus::usage, Diagnostic{kind_of(*node), place_of(*node), std::move(message), std::move(help), {}});
+}
+
+std::string ensemble_config(std::span<const Loaded> members, const std::string& name) {
+  constexpr const char* axis = "trials";
+  Node tree = *members.front().tree;
+  Node vary = empty_at(tree, Kind::map);
+  for (const Variable& variable : variables_of(tree)) {
+    Node values = empty_at(tree, Kind::sequence);
+    for (const Loaded& member : members) {
+      Node of_member = *member.tree;
+      values.items.push_back(node_at(of_member, variable.path));
+    }
+    const bool differ = std::any_of(values.items.begin(), values.items.end(),
+                                    [&](const Node& value) { return value.text != values.items.front().text; });
+    if (differ) vary.add(scalar_at(tree, variable.path), std::move(values));
+  }
+  Node axes = empty_at(tree, Kind::sequence);
+  const auto add_axis = [&](const Node& key, const Node& size) {
+    Node one = empty_at(tree, Kind::map);
+    one.add(key, size);
+    axes.items.push_back(std::move(one));
+  };
+  add_axis(scalar_at(tree, axis), scalar_at(tree, std::to_string(members.size())));
+  Node& given = node_at(tree, "mesh.axes");
+  for (std::size_t i = 0; i < given.keys.size(); ++i) add_axis(given.keys[i], given.items[i]);
+  if (given.is(Kind::sequence)) axes.items.insert(axes.items.end(), given.items.begin(), given.items.end());
+  given = std::move(axes);
+  Node ensemble = empty_at(tree, Kind::map);
+  ensemble.add(scalar_at(tree, "axis"), scalar_at(tree, axis));
+  ensemble.add(scalar_at(tree, "vary"), std::move(vary));
+  tree.add(scalar_at(tree, "ensemble"), std::move(ensemble));
+  node_at(tree, "name") = scalar_at(tree, name);
+  node_at(tree, "name").quoted = true;
+  return print_config(tree);
 }
 
 std::vector<std::string> paths_below(const Loaded& loaded, std::string_view key) {

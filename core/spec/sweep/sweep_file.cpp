@@ -220,7 +220,9 @@ class SweepReader {
 
   bool read_choice(const Node& key, const Node& given, std::vector<Node>& values, bool& free) const {
     if (!given.is(Kind::sequence) || given.items.empty()) {
-      reporter_.report(given, fmt::format("choice takes a list of values, not {}", describe(given)),
+      reporter_.report(given,
+                       fmt::format("choice takes a list of values, not {}",
+                                   given.is(Kind::sequence) ? "an empty one" : describe(given)),
                        fmt::format("{}: {{choice: [1, 2]}}", key.text));
       return false;
     }
@@ -450,6 +452,7 @@ class SweepReader {
     Key key;
     key.path = "min";
     key.type = Type::duration;
+    key.time = true;  // refused with a reason of its own
     key.low = 1;
     if (const Node* const min = options.find("min"); min != nullptr && min->valid()) {
       const Node checked = Type::duration.check(key, *min, reporter_);
