@@ -27,9 +27,9 @@ constexpr std::string_view marker_text =
     "pmaptrain wrote this folder. While a sweep runs in it, it holds a lock on this file.\n"
     "Without this file, --overwrite leaves the folder alone.\n";
 // What a sweep writes, and what SQLite adds.
-constexpr std::array<const char*, 9> written = {
-    "sweep.sqlite", "sweep.sqlite-wal", "sweep.sqlite-shm", "sweep.sqlite-journal",
-    "sweep.yaml",   "summary.json",     "configs",          "trials"};
+constexpr const char* written[] = {"sweep.sqlite", "sweep.sqlite-wal", "sweep.sqlite-shm", "sweep.sqlite-journal",
+                                   "sweep.yaml",   "summary.json",     "configs",          "trials",
+                                   "ensembles"};
 
 bool is_ours(const fs::path& path) {
   std::error_code error;

@@ -5,14 +5,21 @@
 #include <filesystem>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace pmaptrain::sweep {
 
-// Writes the run folder that the member would have left as a run of its own with this name and config: config.yaml, its lines of
-// metrics.jsonl, its last and its best checkpoint, summary.json. `ensemble` is the run folder of the ensemble, which
-// has stopped. Replaces what an interrupted call left. Throws Error.
-void leave_run_folder(const std::filesystem::path& ensemble, std::int64_t member, const std::string& name,
-                      const std::string& config, const std::filesystem::path& run);
+// A member that leaves its ensemble, as the run that it stands for.
+struct Leaving {
+  std::int64_t member = 0;
+  std::string name, config;   // of the run
+  std::filesystem::path run;  // its folder
+};
+
+// Writes the run folders that members would have left as runs of their own: config.yaml, their lines of metrics.jsonl,
+// their last and best checkpoints, summary.json. `ensemble` is the run folder of the ensemble, which has stopped.
+// Replaces what an interrupted call left. Throws Error.
+void leave_run_folders(const std::filesystem::path& ensemble, const std::vector<Leaving>& leaving);
 
 // Marks the members that are not in `kept` as ended in the last checkpoint of a stopped ensemble, so that it goes on
 // without them. Does nothing without a checkpoint. Throws Error.

@@ -287,13 +287,17 @@ void Scheduler::leave_ensembles() {
   for (const RungRow& row : store_.rungs()) {
     if (!row.advanced) left.insert({row.number, row.replicate});
   }
+  std::map<std::int64_t, std::vector<Leaving>> leaving;
   for (const Row& row : rows_) {
     const bool leaves = row.ensemble >= 0 && row.status == Status::done && left.contains({row.number, row.replicate});
     const fs::path run = folder_.path() / row.run_folder;
     std::error_code error;
     if (!leaves || fs::exists(run / "summary.json", error)) continue;
-    leave_run_folder(folder_.path() / ensemble_folder(row.ensemble), row.member,
-                     sweep_.spec().name + "-" + trial_name(row.number, row.replicate), row.config, run);
+    const std::string name = sweep_.spec().name + "-" + trial_name(row.number, row.replicate);
+    leaving[row.ensemble].push_back({row.member, name, row.config, run});
+  }
+  for (const auto& [ensemble, members] : leaving) {
+    leave_run_folders(folder_.path() / ensemble_folder(ensemble), members);
   }
 }
 

@@ -172,7 +172,7 @@ std::string results_text(const Results& results, std::int64_t top, bool color) {
   std::string text =
       fmt::format("{}{}{}: {} by the {} {} of each run\n\n", sign, counted(std::ssize(results.trials), "trial"), end,
                   join(parts, ", "), results.value, results.metric);
-  text += report::columns(rows, right) + "\n";
+  text += report::columns(rows, right);
   if (std::ssize(rows) - 1 < std::ssize(results.trials)) {
     text += fmt::format("  and {} more\n", with_commas(std::ssize(results.trials) - std::ssize(rows) + 1));
   }
