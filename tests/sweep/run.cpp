@@ -338,6 +338,32 @@ TEST_CASE("data that changed between two processes of a sweep is noticed", "[swe
   CHECK(contains(said, "error: the sweep's data has changed: " + folder.path("table.csv")));
 }
 
+TEST_CASE("the folders of trials that were removed are made again where a sweep needs them", "[sweep]") {
+  const bool vectorize = GENERATE(false, true);
+  const SweepFolder folder;
+  CalledTrials trials;
+  const std::string expected =
+      results_of(folder.path("whole"), folder.run(folder.sweep(halved, vectorize), "whole", trials));
+  // Stopped between rungs.
+  CalledTrials until;
+  until.instead = [&](std::size_t, const std::vector<std::string>& arguments) -> std::optional<sweep::Exit> {
+    const auto at = std::find(arguments.begin(), arguments.end(), "--max-steps");
+    if (at == arguments.end() || *(at + 1) != "8") throw Killed{};
+    return std::nullopt;
+  };
+  CHECK_THROWS_AS(folder.run(folder.sweep(halved, vectorize), "d", until), Killed);
+  if (vectorize) {
+    // Those that have left come from the checkpoints of the ensembles.
+    fs::remove_all(folder.path("d/trials"));
+  } else {
+    for (const sweep::Row& row : sweep::Store(folder.path("d"), sweep::Store::Access::read).rows()) {
+      if (row.rung == 1) fs::remove_all(fs::path(folder.path("d")) / row.run_folder);
+    }
+  }
+  CalledTrials rest;
+  CHECK(results_of(folder.path("d"), folder.run(folder.sweep(halved, vectorize), "d", rest, true)) == expected);
+}
+
 TEST_CASE("tables, CSV and JSON of a sweep have all its runs, the best first", "[sweep]") {
   const SweepFolder folder;
   CalledTrials trials;
