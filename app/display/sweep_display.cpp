@@ -9,6 +9,7 @@
 #include "core/base/text.h"
 #include "core/base/utf8.h"
 #include "core/sweep/plan.h"
+#include "core/sweep/table.h"
 
 namespace pmaptrain::display {
 namespace {
@@ -32,8 +33,8 @@ std::string run_line(const sweep::Row& row, const spec::SweepSpec& sweep) {
     case sweep::Status::stopped: said = "stopped with a checkpoint"; break;
     case sweep::Status::running: said = "runs"; break;
   }
-  return fmt::format("trial {}: {} after {} ({:.1f} s)  {}", sweep::trial_name(row.number, row.replicate), said,
-                     counted(row.steps, "step"), row.seconds, printable(row.parameters));
+  return fmt::format("trial {}: {}, {}, {}, {:.1f} s", sweep::trial_name(row.number, row.replicate), said,
+                     sweep::parameters_text(row.parameters), counted(row.steps, "step"), row.seconds);
 }
 
 std::string sweep_line(const sweep::Progress& progress, const spec::SweepSpec& sweep, int width) {

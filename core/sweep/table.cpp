@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -31,6 +32,15 @@ std::string text_of(const Json& value) { return value.is_string() ? value.get<st
 
 // A value as a person reads it; exact() is for programs.
 std::string shown(const std::optional<double>& value) { return value ? fmt::format("{:.6g}", *value) : "-"; }
+
+// Of a value of a parameter: four digits of a number.
+std::string short_text(const std::string& value) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  const bool whole = value.find_first_not_of("-0123456789") == std::string::npos;
+  const bool is_number = error == std::errc() && end == value.data() + value.size();
+  return is_number && !whole ? fmt::format("{:.4g}", number) : printable(value);
+}
 
 std::string time_text(double seconds) {
   if (seconds < 60) return fmt::format("{:.1f} s", seconds);
@@ -135,6 +145,16 @@ Results read_results(const std::filesystem::path& sweep) {
   return results;
 }
 
+std::string parameters_text(const std::string& parameters) {
+  const Json document = Json::parse(parameters, nullptr, false);
+  std::vector<std::string> parts;
+  if (document.is_object()) {
+    for (const auto& [name, value] : document.items())
+      parts.push_back(printable(name) + "=" + short_text(text_of(value)));
+  }
+  return join(parts, ", ");
+}
+
 std::string results_text(const Results& results, std::int64_t top, bool color) {
   const bool spreads = std::any_of(results.trials.begin(), results.trials.end(),
                                    [](const TrialResult& trial) { return trial.score.spread.has_value(); });
@@ -150,7 +170,7 @@ std::string results_text(const Results& results, std::int64_t top, bool color) {
     if (top > 0 && std::ssize(rows) > top) break;
     std::vector<std::string> row = {std::to_string(trial.score.number), shown(trial.score.value)};
     if (spreads) row.push_back(shown(trial.score.spread));
-    for (const std::string& value : trial.values) row.push_back(printable(value));
+    for (const std::string& value : trial.values) row.push_back(short_text(value));
     row.push_back(with_commas(steps_of(trial)));
     row.push_back(time_text(seconds_of(trial)));
     std::string status = to_string(trial.status);

@@ -32,6 +32,10 @@ struct Results {
 // Throws Error: usage, if there is no sweep; data, if its store is damaged.
 Results read_results(const std::filesystem::path& sweep);
 
+// A trial's parameters (JSON) for a line: "optimizer.learning_rate=0.01432, size=large". Numbers have four digits; the
+// exact ones are in the config, CSV and JSON.
+std::string parameters_text(const std::string& parameters);
+
 // The best `top` trials; 0: all. `color` adds ANSI sequences.
 std::string results_text(const Results& results, std::int64_t top, bool color = false);
 // One line for each run, with a line of names.
