@@ -18,6 +18,7 @@ int command_predict(CommandArguments arguments, const Streams& streams);
 int command_collectives(CommandArguments arguments, const Streams& streams);
 int command_exec(CommandArguments arguments, const Streams& streams);
 int command_bench(CommandArguments arguments, const Streams& streams);
+int command_sweep(CommandArguments arguments, const Streams& streams);
 int command_devices(CommandArguments arguments, const Streams& streams);
 int command_init(CommandArguments arguments, const Streams& streams);
 int command_schema(CommandArguments arguments, const Streams& streams);

@@ -9,7 +9,6 @@
 #include "core/report/plan_report.h"
 
 namespace pmaptrain::report {
-namespace {
 
 double speed_up(std::span<const StageReport> stages, double workers) {
   double total = 0, time = 0;
@@ -19,8 +18,6 @@ double speed_up(std::span<const StageReport> stages, double workers) {
   }
   return time > 0 ? total / time : 1;
 }
-
-}  // namespace
 
 std::string parallelism_text(std::span<const StageReport> stages) {
   std::vector<std::vector<std::string>> rows{{"stage", "total", "serial", "tasks", "largest task"}};

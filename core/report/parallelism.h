@@ -8,8 +8,11 @@
 
 namespace pmaptrain::report {
 
-// A line for each stage, and the speedup with 2, 4, ... workers: total / the sum over stages of (serial + max(largest,
-// rest / workers)), where rest is total - serial.
+// By the cost model, how many times faster than one worker several are: total / the sum over stages of (serial +
+// max(largest, rest / workers)), where rest is total - serial.
+double speed_up(std::span<const StageReport> stages, double workers);
+
+// A line for each stage, and the speed-up with 1, 2, 4, ... workers.
 std::string parallelism_text(std::span<const StageReport> stages);
 
 }  // namespace pmaptrain::report

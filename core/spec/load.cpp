@@ -9,6 +9,7 @@
 
 #include "core/base/text.h"
 #include "core/spec/bind/bind.h"
+#include "core/spec/changes/assignment.h"
 #include "core/spec/changes/override.h"
 #include "core/spec/keys/check.h"
 #include "core/spec/print.h"
@@ -66,23 +67,28 @@ bool before(const Diagnostic& a, const Diagnostic& b) {
   return std::pair(a.place.line, a.place.column) < std::pair(b.place.line, b.place.column);
 }
 
-}  // namespace
-
-Loaded load_text(const std::string& text, const std::string& file, const std::string& directory,
-                 const Overrides& overrides) {
+Parsed parse_text(const std::string& text, const std::string& file, const std::string& directory) {
   std::string body = text;
   if (body.starts_with("\xEF\xBB\xBF")) body.erase(0, 3);
   auto source = std::make_shared<Text>();
   source->file = file;
   source->directory = directory;
   if (body.size() <= max_text_bytes) source->lines = split_lines(body);
+  Parsed parsed;
+  parsed.file = file;
+  parsed.root = std::make_shared<const Node>(parse_yaml(body, source, 0, parsed.errors));
+  return parsed;
+}
 
-  std::vector<Diagnostic> errors;
+}  // namespace
+
+Loaded load(const Parsed& parsed, const Overrides& overrides, std::span<const Assignment> values) {
+  std::vector<Diagnostic> errors = parsed.errors;
   Loaded loaded;
-  Node root = parse_yaml(body, source, 0, errors);
+  Node root = *parsed.root;
   loaded.recorded = recorded_changes(root);
-  apply(overrides, root, errors, loaded.notes);
-  const std::string stem = fs::path(file).stem().string();
+  apply(overrides, values, root, errors, loaded.notes);
+  const std::string stem = fs::path(parsed.file).stem().string();
   loaded.max_time = max_time_of(overrides, errors);
   Node config = check_config(root, stem.empty() ? "run" : stem, errors);
   loaded.spec = bind(config, errors);
@@ -97,7 +103,12 @@ Loaded load_text(const std::string& text, const std::string& file, const std::st
   return loaded;
 }
 
-Loaded load(const std::string& path, const Overrides& overrides) {
+Loaded load_text(const std::string& text, const std::string& file, const std::string& directory,
+                 const Overrides& overrides) {
+  return load(parse_text(text, file, directory), overrides, {});
+}
+
+Parsed parse(const std::string& path) {
   std::string file = path;
   std::error_code error;
   if (fs::path(path).extension() == ".pmt") {
@@ -115,7 +126,9 @@ Loaded load(const std::string& path, const Overrides& overrides) {
     }
   }
   const std::string directory = fs::absolute(file, error).parent_path().string();
-  return load_text(read_file(file), file, directory, overrides);
+  return parse_text(read_file(file), file, directory);
 }
+
+Loaded load(const std::string& path, const Overrides& overrides) { return load(parse(path), overrides, {}); }
 
 }  // namespace pmaptrain::spec

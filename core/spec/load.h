@@ -1,7 +1,10 @@
 // Loads YAML with command-line overrides as a validated Spec, and reports all errors at once, with places.
 #pragma once
 
+#include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "core/spec/changes/loaded.h"
 #include "core/spec/keys/help.h"
@@ -15,5 +18,19 @@ Loaded load(const std::string& path, const Overrides& overrides);
 // The same from text; `file` names it in messages, and relative paths are relative to `directory`.
 Loaded load_text(const std::string& text, const std::string& file, const std::string& directory,
                  const Overrides& overrides);
+
+// The tree of a config file before its checks. A sweep parses its base once, and checks it with the values of each
+// trial.
+struct Parsed {
+  std::shared_ptr<const Node> root;
+  std::string file;
+  std::vector<Diagnostic> errors;  // of the parser; load() reports them with its own
+};
+
+struct Assignment;
+
+Parsed parse(const std::string& path);
+// The config with `values` in place of its own, after the overrides; later ones win. Throws like load().
+Loaded load(const Parsed& parsed, const Overrides& overrides, std::span<const Assignment> values);
 
 }  // namespace pmaptrain::spec

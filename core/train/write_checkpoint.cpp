@@ -20,13 +20,6 @@ std::string list_of(const std::vector<double>& numbers) {
   return "[" + join(items, ", ") + "]";
 }
 
-// Numbers that readers of the parameters need: those that convert outputs to targets.
-std::map<std::string, std::string> metadata_of(const RunState& state) {
-  const auto& targets = state.encoding.targets;
-  if (!targets) return {};
-  return {{"target_mean", list_of(targets->mean)}, {"target_std", list_of(targets->std)}};
-}
-
 // Writes inputs as a file of a checkpoint, under the names of their tensors, and stores its checksum in the state.
 void write_file(const Directory& into, const std::string& name, const Program& program,
                 const std::map<std::string_view, std::size_t>& inputs, const Slices& slices, RunState& state,
@@ -77,6 +70,12 @@ Slices averages(const Setup& setup, const RunState& state, const Slices& slices)
 }
 
 }  // namespace
+
+std::map<std::string, std::string> metadata_of(const RunState& state) {
+  const auto& targets = state.encoding.targets;
+  if (!targets) return {};
+  return {{"target_mean", list_of(targets->mean)}, {"target_std", list_of(targets->std)}};
+}
 
 Slices slices_of(SlicedReader& reader) {
   return [&reader](std::size_t input, std::int64_t member, const UseSlice& use) {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,6 +24,10 @@ Slices slices_of(SlicedReader& reader);
 
 // The inputs of the training program that a checkpoint has: parameters and state, except for the guard's state.
 std::vector<std::size_t> checkpoint_inputs(const Setup& setup);
+
+// The metadata of params.safetensors: what a program that reads only the parameters must know, the numbers that convert
+// outputs to targets.
+std::map<std::string, std::string> metadata_of(const RunState& state);
 
 // XXH3 of the run's resolved config, as 16 hexadecimal digits.
 std::string config_hash(const Setup& setup);

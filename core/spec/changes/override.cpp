@@ -364,7 +364,7 @@ Assignment assign(std::vector<std::string> path, const Node& value) {
 
 }  // namespace
 
-void apply(const Overrides& overrides, Node& root, std::vector<Diagnostic>& errors, std::vector<std::string>& notes) {
+void apply(const Overrides& overrides, std::span<const Assignment> values, Node& root, std::vector<Diagnostic>& errors, std::vector<std::string>& notes) {
   Walker walker(root, errors, notes);
   for (const std::string& argument : overrides.set) {
     try {
@@ -384,6 +384,7 @@ void apply(const Overrides& overrides, Node& root, std::vector<Diagnostic>& erro
     name.quoted = true;
     walker.set(assign({"name"}, name));
   }
+  for (const Assignment& value : values) walker.set(value);
 }
 
 Interval max_time_of(const Overrides& overrides, std::vector<Diagnostic>& errors) {

@@ -1,0 +1,159 @@
+// sweep: run trials of a config, and show what they gave.
+#include "core/spec/sweep.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/commands/commands.h"
+#include "app/deliver.h"
+#include "app/display/sweep_display.h"
+#include "app/options/arguments.h"
+#include "app/options/config_options.h"
+#include "app/signals.h"
+#include "core/base/clock.h"
+#include "core/base/machine.h"
+#include "core/base/text.h"
+#include "core/base/version.h"
+#include "core/report/plan_report.h"
+#include "core/run/files/file_writer.h"
+#include "core/sweep/dry_run.h"
+#include "core/sweep/processes.h"
+#include "core/sweep/run.h"
+#include "core/sweep/summary.h"
+#include "core/sweep/table.h"
+
+namespace pmaptrain::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct SweepOptions {
+  std::string sweep;
+  std::optional<std::string> folder;
+  std::vector<std::string> set;
+  bool resume = false, overwrite = false, dry_run = false, json = false;
+  display::DisplayOptions display;
+};
+
+int run_trials(CommandArguments arguments, const Streams& streams) {
+  SweepOptions options;
+  Arguments a("sweep run", "Runs the trials of a sweep file, and records their values in a folder.");
+  a.positional("SWEEP", options.sweep, "a YAML file, or the folder of a sweep", "sweep.yaml");
+  a.text("--dir", "DIR", options.folder, "the sweep's folder, instead of sweeps/NAME");
+  a.flag("--resume", options.resume, "go on with the sweep in the folder, each trial from its last checkpoint");
+  a.flag("--overwrite", options.overwrite, "replace the sweep in the folder");
+  a.flag("--dry-run", options.dry_run, "check all trials, and show them and what they would cost; run none");
+  a.flag("--json", options.json, "print the summary as a JSON document, and nothing else, on standard output");
+  a.list("--set", "KEY=VALUE", options.set,
+         "a key of the sweep file (trials=8), or of the config in all trials (train.duration='2 epochs'); may repeat");
+  a.word(
+      "--progress", {"auto", "bar", "plain", "none"},
+      [&options](std::size_t i) { options.display.progress = static_cast<display::Progress>(i); },
+      "output on standard error: a moving line, plain lines, or errors only");
+  a.word(
+      "--color", {"auto", "always", "never"},
+      [&options](std::size_t i) { options.display.color = static_cast<display::Color>(i); },
+      "auto uses colour on a terminal, unless NO_COLOR is set");
+  if (!a.parse(arguments, streams.out)) return 0;
+  if (options.overwrite && options.resume) {
+    fail_usage("--overwrite and --resume were both given", "--resume goes on with the sweep, --overwrite replaces it");
+  }
+  const spec::Sweep sweep = spec::Sweep::load(options.sweep, options.set);
+  const int cores = std::max(1, static_cast<int>(std::floor(allowed_cores())));
+  if (options.dry_run) {
+    const sweep::Plan plan = sweep::plan_sweep(sweep, cores);
+    if (!options.json) print_warnings(plan.warnings, streams);
+    deliver(streams.out, sweep::dry_run_text(sweep, plan, cores, options.json));
+    return 0;
+  }
+  sweep::SweepOptions how;
+  std::error_code error;
+  const bool is_folder = fs::is_directory(options.sweep, error);
+  how.folder = options.folder ? fs::path(*options.folder)
+               : is_folder    ? fs::path(options.sweep)
+                              : fs::path("sweeps") / sweep.spec().name;
+  how.how = {options.resume, options.overwrite};
+  how.cores = cores;
+  how.stop = StopSignals::flag();
+  print_notes(sweep.spec().notes, streams);
+  const Clock::time_point began = Clock::now();
+  std::vector<sweep::Row> rows;
+  {
+    const StopSignals signals;
+    options.display.stop = StopSignals::flag();
+    display::SweepDisplay display(options.display, sweep.spec());
+    how.told = [&display](const sweep::Progress& progress) { display.show(progress); };
+    sweep::Processes processes(sweep::Processes::this_program());
+    rows = sweep::run_sweep(sweep, how, processes);
+  }
+  const int signal = *StopSignals::flag();
+  const sweep::Summary summary = sweep::write_summary(how.folder, signal != 0, seconds_since(began));
+  deliver(streams.out, options.json ? summary.json : summary.text);
+  if (signal != 0) raise_by_default(signal);
+  return summary.exit_status;
+}
+
+int show_trials(CommandArguments arguments, const Streams& streams) {
+  std::string folder;
+  std::optional<std::int64_t> top;
+  std::optional<std::string> csv;
+  bool json = false;
+  Arguments a("sweep show", "Shows the trials of a sweep, the best first.");
+  a.positional("DIR", folder, "the folder of a sweep", "sweeps/NAME");
+  a.integer("--top", "N", 1, top, "only the best N trials");
+  a.flag("--json", json, "print a JSON document");
+  a.text("--csv", "FILE", csv,
+         "also write all runs to FILE, a line for each; '-' writes them to standard output alone");
+  if (!a.parse(arguments, streams.out)) return 0;
+  const sweep::Results results = sweep::read_results(folder);
+  if (csv && *csv == "-") {
+    deliver(streams.out, sweep::results_csv(results));
+    return 0;
+  }
+  if (csv) train::write_whole(*csv, sweep::results_csv(results));
+  const bool color = display::use_color(display::Color::automatic, streams.out_fd);
+  deliver(streams.out,
+          json ? sweep::results_json(results, top.value_or(0)) : sweep::results_text(results, top.value_or(0), color));
+  return 0;
+}
+
+int show_best(CommandArguments arguments, const Streams& streams) {
+  std::string folder;
+  bool json = false, config = false;
+  Arguments a("sweep best", "Shows the best trial of a sweep, with its values of the test split.");
+  a.positional("DIR", folder, "the folder of a sweep", "sweeps/NAME");
+  a.flag("--print-config", config, "print the config of the trial's first replicate, which pmaptrain run trains again");
+  a.flag("--json", json, "print a JSON document");
+  if (!a.parse(arguments, streams.out)) return 0;
+  const sweep::Results results = sweep::read_results(folder);
+  deliver(streams.out, config ? sweep::best_of(results).runs.front().config : sweep::best_text(results, folder, json));
+  return 0;
+}
+
+}  // namespace
+
+int command_sweep(CommandArguments arguments, const Streams& streams) {
+  const std::string what = arguments.empty() ? "--help" : arguments.front();
+  if (what == "run") return run_trials(arguments.subspan(1), streams);
+  if (what == "show") return show_trials(arguments.subspan(1), streams);
+  if (what == "best") return show_best(arguments.subspan(1), streams);
+  if (what == "--help" || what == "-h") {
+    streams.out << "usage: pmaptrain sweep run SWEEP.yaml | show DIR | best DIR\n\n"
+                   "Runs many trials of a config, each with other values of some keys.\n\n"
+                   "  run SWEEP.yaml  run the trials of a sweep file\n"
+                   "  show DIR        show the trials of a sweep, the best first\n"
+                   "  best DIR        show the best trial, or print its config\n\n"
+                   "`pmaptrain sweep run --help` lists the options of each; docs/sweeps.md has an example.\n";
+    return 0;
+  }
+  const std::string near = nearest(what, {"run", "show", "best"});
+  fail_usage("pmaptrain sweep has no '" + what + "'",
+             near.empty() ? "pmaptrain sweep run SWEEP.yaml, show DIR or best DIR" : "did you mean '" + near + "'?");
+}
+
+}  // namespace pmaptrain::app

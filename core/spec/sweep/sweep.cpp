@@ -1,0 +1,280 @@
+#include "core/spec/sweep.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "core/base/text.h"
+#include "core/spec/bind/variables.h"
+#include "core/spec/keys.h"
+#include "core/spec/load.h"
+#include "core/spec/print.h"
+#include "core/spec/sweep/sweep_file.h"
+#include "core/spec/yaml/find.h"
+#include "core/spec/yaml/report.h"
+#include "core/spec/yaml/scalar.h"
+
+namespace pmaptrain::spec {
+namespace {
+
+using Kind = Node::Kind;
+using Json = nlohmann::ordered_json;
+
+Json json_of(const Node& node) {
+  switch (node.kind) {
+    case Kind::sequence: {
+      Json list = Json::array();
+      for (const Node& item : node.items) list.push_back(json_of(item));
+      return list;
+    }
+    case Kind::map: {
+      Json map = Json::object();
+      for (std::size_t i = 0; i < node.keys.size(); ++i) map[node.keys[i].text] = json_of(node.items[i]);
+      return map;
+    }
+    case Kind::scalar: {
+      if (node.quoted) return node.text;
+      if (const auto truth = parse_boolean(node.text)) return *truth;
+      if (const auto whole = parse_integer(node.text); whole.ok()) return whole.value;
+      if (const auto number = parse_number(node.text); number.ok()) return number.value;
+      return node.text;
+    }
+    default: return nullptr;
+  }
+}
+
+// The segments and the value of a key that the sweep itself sets, with the place of `where`.
+Assignment assign(const Node& where, std::string_view path, Node value) {
+  return {segments_of(scalar_at(where, std::string(path))), std::move(value)};
+}
+
+// What of the base, or of the sweep's keys, keeps values of trials from being compared.
+class Comparable {
+ public:
+  Comparable(const SweepFile& file, const Node& base, std::vector<Diagnostic>& errors)
+      : file_(file), base_(base), reporter_(errors) {}
+
+  void check() const {
+    check_best();
+    const Node* const time = get_path(&base_, "train.max_time");
+    if (time != nullptr && time->is(Kind::scalar) && time->text != "never") {
+      reporter_.report(*time, "the base of a sweep has no train.max_time: values would depend on the machine's speed",
+                       "set: {train.max_time: never} leaves it out");
+    }
+    for (const std::string_view key : {"ensemble", "name", "train.max_time"}) {
+      for (const Node& set : file_.keys) {
+        if (at_or_below(set.text, key)) {
+          reporter_.report(set, fmt::format("'{}' cannot be a parameter of a sweep", set.text),
+                           key == "ensemble" ? "trials that differ in numbers are trained as an ensemble anyway" : "");
+        }
+      }
+    }
+    if (file_.spec.metric != "loss") return;
+    for (std::size_t i = 0; i < file_.keys.size(); ++i) {
+      for (const auto& [path, node] : paths_of(i)) {
+        for (const std::string_view key : {"loss", "data.source", "data.validation", "data.normalize_targets"}) {
+          if (!at_or_below(path, key)) continue;
+          reporter_.report(*node, fmt::format("losses of trials that differ in '{}' do not compare", path),
+                           "select by another metric");
+        }
+      }
+    }
+  }
+
+ private:
+  static bool at_or_below(std::string_view path, std::string_view key) {
+    return path == key || (path.size() > key.size() && path.starts_with(key) && path[key.size()] == '.');
+  }
+
+  // The keys that a parameter sets.
+  std::vector<std::pair<std::string, const Node*>> paths_of(std::size_t parameter) const {
+    std::vector<std::pair<std::string, const Node*>> paths;
+    if (!file_.free[parameter]) return {{file_.keys[parameter].text, &file_.keys[parameter]}};
+    for (const Node& choice : file_.values[parameter]) {
+      for (const Node& key : choice.keys) paths.emplace_back(key.text, &key);
+    }
+    return paths;
+  }
+
+  // The sweep selects the best checkpoint; a base that selects by something else is a contradiction.
+  void check_best() const {
+    const Node* const best = get_path(&base_, "train.checkpoint.best");
+    if (best == nullptr) return;
+    const Node* const metric = best->is(Kind::map) ? best->find("metric") : nullptr;
+    const Node* const mode = best->is(Kind::map) ? best->find("mode") : nullptr;
+    const std::string said = fmt::format("the sweep selects by {} ({})", file_.spec.metric, to_string(file_.spec.mode));
+    if (metric != nullptr && metric->is(Kind::scalar) && metric->text != file_.spec.metric) {
+      reporter_.report(*metric, said + fmt::format(", and its base by {}", metric->text),
+                       "let them agree: a sweep's metric and mode are those of checkpoint.best");
+    } else if (mode != nullptr && mode->is(Kind::scalar) && mode->text != to_string(file_.spec.mode)) {
+      reporter_.report(*mode, said + fmt::format(", and its base takes the {}", mode->text), "let them agree");
+    }
+  }
+
+  const SweepFile& file_;
+  const Node& base_;
+  Reporter reporter_;
+};
+
+}  // namespace
+
+std::string to_string(Search search) {
+  switch (search) {
+    case Search::grid: return "grid";
+    case Search::random: return "random";
+    case Search::successive_halving: break;
+  }
+  return "successive_halving";
+}
+
+struct Sweep::Impl {
+  SweepFile file;
+  Parsed base;
+  std::string resolved;
+
+  Node value(std::size_t parameter, const TrialValue& value) const {
+    const SweepParameter& one = file.spec.parameters[parameter];
+    const std::vector<Node>& values = file.values[parameter];
+    switch (one.space) {
+      case Space::choice:
+      case Space::range: return values.at(value.index);
+      case Space::integer:
+      case Space::log_integer: return scalar_at(values.front(), fmt::format("{:.0f}", value.number));
+      case Space::uniform:
+      case Space::log_uniform: break;
+    }
+    return scalar_at(values.front(), exact(value.number));
+  }
+};
+
+Sweep Sweep::load(const std::string& path, const std::vector<std::string>& set) {
+  auto impl = std::make_shared<Impl>();
+  impl->file = read_sweep_file(path, set);
+  try {
+    impl->base = parse(impl->file.base);
+  } catch (const Error& error) {
+    std::vector<Diagnostic> diagnostics = error.diagnostics();
+    diagnostics.front().notes.push_back(fmt::format("it is the base of the sweep '{}'", path));
+    throw Error(error.status(), std::move(diagnostics));
+  }
+  std::vector<Diagnostic> errors;
+  Comparable(impl->file, *impl->base.root, errors).check();
+  if (!errors.empty()) throw Error(ExitStatus::usage, std::move(errors));
+  impl->resolved = print_config(impl->file.tree);
+  Sweep sweep;
+  sweep.impl_ = std::move(impl);
+  return sweep;
+}
+
+const SweepSpec& Sweep::spec() const { return impl_->file.spec; }
+const std::string& Sweep::resolved() const { return impl_->resolved; }
+
+Loaded Sweep::config(const TrialValues& values, std::int64_t replicate, const std::string& name) const {
+  const SweepFile& file = impl_->file;
+  std::vector<Assignment> assigned = file.set;
+  const Node* const data_seed = get_path(impl_->base.root.get(), "data.seed");
+  if (data_seed == nullptr || data_seed->is(Kind::null) || data_seed->is(Kind::blank)) {
+    assigned.insert(assigned.begin(),
+                    assign(file.metric, "data.seed", scalar_at(file.metric, std::to_string(file.spec.seed))));
+  }
+  Node best = empty_at(file.metric, Kind::map);
+  best.add(scalar_at(file.metric, "metric"), scalar_at(file.metric, file.spec.metric));
+  best.add(scalar_at(file.metric, "mode"), scalar_at(file.metric, to_string(file.spec.mode)));
+  assigned.push_back(assign(file.metric, "train.checkpoint.best", std::move(best)));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    Node value = impl_->value(i, values[i]);
+    if (!file.free[i]) {
+      assigned.push_back({segments_of(file.keys[i]), std::move(value)});
+      continue;
+    }
+    for (std::size_t k = 0; k < value.keys.size(); ++k) {
+      assigned.push_back({segments_of(value.keys[k]), value.items[k]});
+    }
+  }
+  const Assignments& replicated = file.replicates.at(static_cast<std::size_t>(replicate));
+  assigned.insert(assigned.end(), replicated.begin(), replicated.end());
+  Node named = scalar_at(file.metric, name);
+  named.quoted = true;
+  assigned.push_back(assign(file.metric, "name", std::move(named)));
+  return spec::load(impl_->base, {}, assigned);
+}
+
+std::vector<std::string> Sweep::texts(const TrialValues& values) const {
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < values.size(); ++i) texts.push_back(print_value(impl_->value(i, values[i])));
+  return texts;
+}
+
+std::string Sweep::json(const TrialValues& values) const {
+  Json map = Json::object();
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    map[impl_->file.keys[i].text] = json_of(impl_->value(i, values[i]));
+  }
+  return map.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+void Sweep::fail(std::string_view key, std::string message, std::string help) const {
+  const Node* node = get_path(&impl_->file.tree, key);
+  if (node == nullptr || node->fallback) node = &impl_->file.tree;
+  throw Error(ExitStatus::usage, Diagnostic{kind_of(*node), place_of(*node), std::move(message), std::move(help), {}});
+}
+
+std::string ensemble_config(std::span<const Loaded> members, const std::string& name) {
+  constexpr const char* axis = "trials";
+  Node tree = *members.front().tree;
+  Node vary = empty_at(tree, Kind::map);
+  for (const Variable& variable : variables_of(tree)) {
+    Node values = empty_at(tree, Kind::sequence);
+    for (const Loaded& member : members) {
+      Node of_member = *member.tree;
+      values.items.push_back(node_at(of_member, variable.path));
+    }
+    const bool differ = std::any_of(values.items.begin(), values.items.end(),
+                                    [&](const Node& value) { return value.text != values.items.front().text; });
+    if (differ) vary.add(scalar_at(tree, variable.path), std::move(values));
+  }
+  Node axes = empty_at(tree, Kind::sequence);
+  const auto add_axis = [&](const Node& key, const Node& size) {
+    Node one = empty_at(tree, Kind::map);
+    one.add(key, size);
+    axes.items.push_back(std::move(one));
+  };
+  add_axis(scalar_at(tree, axis), scalar_at(tree, std::to_string(members.size())));
+  Node& given = node_at(tree, "mesh.axes");
+  for (std::size_t i = 0; i < given.keys.size(); ++i) add_axis(given.keys[i], given.items[i]);
+  if (given.is(Kind::sequence)) axes.items.insert(axes.items.end(), given.items.begin(), given.items.end());
+  given = std::move(axes);
+  Node ensemble = empty_at(tree, Kind::map);
+  ensemble.add(scalar_at(tree, "axis"), scalar_at(tree, axis));
+  ensemble.add(scalar_at(tree, "vary"), std::move(vary));
+  tree.add(scalar_at(tree, "ensemble"), std::move(ensemble));
+  node_at(tree, "name") = scalar_at(tree, name);
+  node_at(tree, "name").quoted = true;
+  return print_config(tree);
+}
+
+std::vector<std::string> paths_below(const Loaded& loaded, std::string_view key) {
+  std::vector<std::string> paths;
+  const std::function<void(const Node&)> add = [&](const Node& node) {
+    // Checked paths are absolute, and no other text begins with a slash.
+    if (node.is(Kind::scalar) && node.text.starts_with('/')) paths.push_back(node.text);
+    for (const Node& item : node.items) add(item);
+  };
+  if (const Node* const node = get_path(loaded.tree.get(), key)) add(*node);
+  return paths;
+}
+
+std::string structure_of(const Loaded& loaded) {
+  Node tree = *loaded.tree;
+  for (const Variable& variable : variables_of(tree)) {
+    Node& node = node_at(tree, variable.path);
+    if (!is_structural(variable, node)) node.text = "*";
+  }
+  tree.erase("name");
+  return print_value(tree);
+}
+
+}  // namespace pmaptrain::spec

@@ -1,0 +1,15 @@
+// What the trials of a sweep are and what they would cost.
+#pragma once
+
+#include <string>
+
+#include "core/sweep/plan.h"
+
+namespace pmaptrain::sweep {
+
+// A row for each trial, the programs that they share, and the cost: steps, examples, and the seconds that training
+// takes on `cores` cores, by measuring a few steps of each program (the first 16; the mean of these stands for more).
+// `json`: as a document.
+std::string dry_run_text(const spec::Sweep& sweep, const Plan& plan, int cores, bool json);
+
+}  // namespace pmaptrain::sweep

@@ -1,0 +1,88 @@
+#include "core/sweep/ensembles.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/report/plan_report.h"
+#include "core/setup/setup.h"
+#include "core/spec/load.h"
+
+namespace pmaptrain::sweep {
+namespace {
+
+// More members make the plan's pieces no better, and a kill costs more.
+constexpr std::size_t most_members = 256;
+
+bool fits(std::span<const Row* const> rows) {
+  try {
+    const std::string config = config_of_ensemble(rows, "ensemble");
+    report::make_validate_report(train::make_setup(spec::load_text(config, "ensemble", "/", {})));
+    return true;
+  } catch (const Error&) {
+    return false;  // too large; or the numbers do not go together, and each trial is trained alone
+  }
+}
+
+}  // namespace
+
+std::string ensemble_folder(std::int64_t ensemble) { return fmt::format("ensembles/{:04}", ensemble); }
+
+std::int64_t next_ensemble(const std::vector<Row>& rows) {
+  std::int64_t next = 0;
+  for (const Row& row : rows) next = std::max(next, row.ensemble + 1);
+  return next;
+}
+
+std::string config_of_ensemble(std::span<const Row* const> rows, const std::string& name) {
+  std::vector<spec::Loaded> members;
+  members.reserve(rows.size());
+  for (const Row* const row : rows) members.push_back(spec::load_text(row->config, "trial", "/", {}));
+  return spec::ensemble_config(members, name);
+}
+
+std::vector<Row> form_ensembles(const spec::Sweep& /*sweep*/, const Plan& plan, std::vector<Row>& rows) {
+  std::map<std::pair<std::int64_t, std::int64_t>, std::size_t> programs;
+  for (std::size_t i = 0; i < plan.rows.size(); ++i) {
+    programs.emplace(std::pair(plan.rows[i].number, plan.rows[i].replicate), plan.program_of[i]);
+  }
+  std::map<std::size_t, std::vector<Row*>> by_program;
+  for (Row& row : rows) {
+    const bool is_new =
+        row.status == Status::waiting && row.ensemble < 0 && row.steps == 0 && row.rung == 0 && row.attempts == 0;
+    if (is_new) by_program[programs.at({row.number, row.replicate})].push_back(&row);
+  }
+  std::int64_t next = next_ensemble(rows);
+  std::vector<Row> changed;
+  for (auto& [program, together] : by_program) {
+    std::size_t size = std::min(together.size(), most_members);
+    while (size > 1 && !fits({together.data(), size})) size = size > 2 ? (size + 1) / 2 : 1;
+    for (std::size_t begin = 0; size > 1 && begin + 1 < together.size(); begin += size, ++next) {
+      const std::size_t end = std::min(begin + size, together.size());
+      for (std::size_t i = begin; i < end; ++i) {
+        together[i]->ensemble = next;
+        together[i]->member = static_cast<std::int64_t>(i - begin);
+        changed.push_back(*together[i]);
+      }
+    }
+  }
+  return changed;
+}
+
+void halve_ensemble(std::vector<Row>& rows, std::span<const std::size_t> members, std::int64_t next) {
+  const std::size_t half = (members.size() + 1) / 2;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    Row& row = rows[members[i]];
+    const bool second = i >= half;
+    const bool alone = (second ? members.size() - half : half) < 2;
+    row.ensemble = alone ? -1 : next + (second ? 1 : 0);
+    row.member = static_cast<std::int64_t>(second ? i - half : i);
+    row.status = Status::waiting;
+    row.steps = 0;
+  }
+}
+
+}  // namespace pmaptrain::sweep

@@ -1,0 +1,34 @@
+// Trials that are trained together: those that differ in numbers alone are members of an ensemble, as many as memory
+// allows.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/spec/sweep.h"
+#include "core/sweep/plan.h"
+#include "core/sweep/store.h"
+
+namespace pmaptrain::sweep {
+
+// Gives rows that wait for their first steps, and have none yet, ensembles and member numbers. `rows` are those of the
+// plan and of the store. Returns the rows that it changed.
+std::vector<Row> form_ensembles(const spec::Sweep& sweep, const Plan& plan, std::vector<Row>& rows);
+
+// An ensemble that did not end well is halved; the rows of a half of one are trained alone. They begin anew. `members`
+// are the indices of its rows by member; `next` is the number of the next ensemble.
+void halve_ensemble(std::vector<Row>& rows, std::span<const std::size_t> members, std::int64_t next);
+
+// The number after the largest one.
+std::int64_t next_ensemble(const std::vector<Row>& rows);
+
+// The config of the ensemble of these rows.
+std::string config_of_ensemble(std::span<const Row* const> rows, const std::string& name);
+
+// "ensembles/0003", its run folder in that of the sweep.
+std::string ensemble_folder(std::int64_t ensemble);
+
+}  // namespace pmaptrain::sweep

@@ -1,0 +1,222 @@
+#include "core/sweep/members.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <exception>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/base/signals.h"
+#include "core/base/version.h"
+#include "core/run/checkpoint.h"
+#include "core/run/files/file_writer.h"
+#include "core/run/records/records.h"
+#include "core/run/run_folder.h"
+#include "core/sweep/result.h"
+#include "core/train/write_checkpoint.h"
+
+namespace pmaptrain::sweep {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
+
+// The lines of one member, without its number, and their length up to the checkpoint.
+struct Metrics {
+  std::string text;
+  std::uint64_t at_checkpoint = 0;
+};
+
+// The lines of each member; those that name none are of all.
+std::vector<Metrics> read_metrics(const fs::path& ensemble, std::size_t members, std::uint64_t bytes_at_checkpoint) {
+  constexpr std::string_view key = "\"member\":";
+  std::vector<Metrics> metrics(members);
+  std::ifstream stream(ensemble / "metrics.jsonl", std::ios::binary);
+  std::uint64_t read = 0;
+  for (std::string line; std::getline(stream, line);) {
+    read += line.size() + 1;
+    std::size_t first = 0, last = members;
+    if (const std::size_t at = line.find(key); at != std::string::npos) {
+      first = std::strtoull(line.c_str() + at + key.size(), nullptr, 10);
+      last = std::min(first + 1, members);
+      line.erase(at, line.find(',', at) + 1 - at);
+    }
+    for (std::size_t m = first; m < last; ++m) {
+      metrics[m].text += line + "\n";
+      if (read <= bytes_at_checkpoint) metrics[m].at_checkpoint = metrics[m].text.size();
+    }
+  }
+  return metrics;
+}
+
+// A checkpoint of the ensemble, read once for all of its members.
+struct CheckpointSource {
+  explicit CheckpointSource(const fs::path& folder) : state(train::load_run_state(folder)) {
+    for (const auto& [name, checksum] : state.checksums) files.emplace(name, train::load_file(folder, name));
+  }
+  void check_intact() const {
+    for (const auto& [name, file] : files) file.file.check_intact();
+  }
+  train::RunState state;
+  std::map<std::string, train::CheckpointFile> files;
+};
+
+// The files of a checkpoint with one member's tensors and state, as after `step`.
+void write_member(const train::Directory& into, const CheckpointSource& source, const Leaving& leaving,
+                  std::int64_t step, std::uint64_t metrics_bytes) {
+  train::RunState state = source.state;
+  train::MemberState member = state.members.at(static_cast<std::size_t>(leaving.member));
+  member.left_behind = false;
+  state.step = step;
+  state.members = {std::move(member)};
+  state.is_ensemble = false;
+  state.config_hash = train::hash_hex(bytes_of(leaving.config));
+  state.metrics_bytes = metrics_bytes;
+  for (const auto& [name, tensors] : source.files) {
+    train::FileWriter file(into.place(name));
+    const bool optimizer = name == "optimizer.safetensors";
+    train::write_safetensors(
+        file, tensors.of_member(leaving.member), [&](const train::TensorView& tensor) { file.write(tensor.bytes); },
+        optimizer ? std::map<std::string, std::string>() : train::metadata_of(state));
+    file.close();
+    state.checksums[name] = "xxh3:" + file.checksum();
+  }
+  const std::string text = train::to_json(state);
+  train::FileWriter file(into.place("state.json"));
+  file.write(bytes_of(text));
+  file.close();
+}
+
+// The summary of the member's run.
+train::Ended ended_of(train::Ended ended, const Leaving& leaving) {
+  train::MemberEnded of_member = ended.members.at(static_cast<std::size_t>(leaving.member));
+  of_member.varied.clear();
+  ended.is_ensemble = false;
+  ended.steps = of_member.steps;
+  ended.name = leaving.name;
+  ended.run_dir = leaving.run.string();
+  ended.config_hash = train::hash_hex(bytes_of(leaving.config));
+  if (of_member.reason == "early_stopping") {
+    ended.status = "done";
+    ended.reason = of_member.reason;
+  } else if (!of_member.reason.empty()) {
+    ended.status = "stopped";
+    ended.reason = "guard";
+    ended.exit_status = static_cast<int>(ExitStatus::guard);
+  } else if (ended.reason == "guard" || ended.reason == "early_stopping") {
+    // Of the others; this one has done what was asked of it.
+    ended.status = "done";
+    ended.reason = "duration";
+    ended.exit_status = 0;
+  }
+  of_member.reason.clear();
+  ended.members = {std::move(of_member)};
+  return ended;
+}
+
+// What the ensemble left.
+struct Left {
+  train::Ended ended;
+  CheckpointSource last;
+  std::optional<CheckpointSource> best;  // none if no member has one
+  std::vector<Metrics> metrics;
+};
+
+void leave(const fs::path& ensemble, const Left& left, const Leaving& leaving) {
+  train::RunFolderOptions options;
+  options.overwrite = true;
+  train::RunFolder folder = train::RunFolder::claim(leaving.run, options);
+  folder.begin(leaving.config);
+  const auto m = static_cast<std::size_t>(leaving.member);
+  const std::int64_t step = left.last.state.step;
+  const Metrics& metrics = left.metrics.at(m);
+  const auto& best = left.last.state.members.at(m).best;
+  if (best && best->step < step) {
+    folder.commit_checkpoint(best->step, [&](const train::Directory& into) {
+      write_member(into, left.best.value(), leaving, best->step, metrics.at_checkpoint);
+    });
+  }
+  folder.commit_checkpoint(
+      step, [&](const train::Directory& into) { write_member(into, left.last, leaving, step, metrics.at_checkpoint); });
+  if (best) folder.link_checkpoint("best", train::best_checkpoint(left.last.state, leaving.member));
+  train::write_whole(folder.place("metrics.jsonl"), metrics.text);
+  train::write_whole(folder.place("log.txt"), fmt::format("trained with other trials as member {} of the ensemble in "
+                                                          "'{}', whose log.txt has its lines\n",
+                                                          leaving.member, ensemble.string()));
+  // It stands for the whole folder, so it is the last file.
+  train::write_whole(folder.place("summary.json"),
+                     train::summary_json(ended_of(left.ended, leaving), std::string(version)));
+}
+
+Left read_ensemble(const fs::path& ensemble) {
+  const std::optional<train::Ended> ended = read_summary(ensemble);
+  if (!ended) fail_running(fmt::format("'{}' has no summary.json", ensemble.string()), "--resume goes on");
+  Left left{*ended, CheckpointSource(fs::canonical(ensemble / "checkpoints/last")), {}, {}};
+  const auto& members = left.last.state.members;
+  const bool has_best =
+      std::any_of(members.begin(), members.end(), [](const auto& one) { return one.best.has_value(); });
+  if (has_best) left.best.emplace(fs::canonical(ensemble / "checkpoints/best"));
+  left.metrics = read_metrics(ensemble, members.size(), left.last.state.metrics_bytes);
+  return left;
+}
+
+}  // namespace
+
+void leave_run_folders(const fs::path& ensemble, const std::vector<Leaving>& leaving) {
+  if (leaving.empty()) return;
+  const Left left = read_ensemble(ensemble);
+  // Most of the time is waiting for the disk, which commits what several threads flush at once.
+  constexpr std::size_t most_threads = 8;
+  std::atomic<std::size_t> next = 0;
+  std::exception_ptr failed;
+  std::mutex mutex;
+  {
+    const BlockSignals blocked;
+    std::vector<std::jthread> threads;
+    for (std::size_t i = 0; i < std::min(most_threads, leaving.size()); ++i) {
+      threads.emplace_back([&] {
+        try {
+          for (std::size_t at = next++; at < leaving.size(); at = next++) leave(ensemble, left, leaving[at]);
+        } catch (...) {
+          const std::lock_guard lock(mutex);
+          if (!failed) failed = std::current_exception();
+        }
+      });
+    }
+  }
+  if (failed) std::rethrow_exception(failed);
+  left.last.check_intact();
+  if (left.best) left.best->check_intact();
+}
+
+void keep_members(const fs::path& ensemble, const std::set<std::int64_t>& kept) {
+  std::error_code error;
+  const fs::path last = fs::canonical(ensemble / "checkpoints/last", error);
+  if (error) return;
+  train::RunState state = train::load_run_state(last);
+  bool changed = false;
+  for (std::size_t m = 0; m < state.members.size(); ++m) {
+    train::MemberState& member = state.members[m];
+    if (kept.contains(static_cast<std::int64_t>(m)) || member.left_behind) continue;
+    if (member.finished.empty()) {
+      member.finished = "halving";
+      member.finished_why = "other trials of the sweep go on";
+    }
+    member.left_behind = changed = true;
+  }
+  if (changed) train::write_whole((last / "state.json").string(), train::to_json(state));
+}
+
+}  // namespace pmaptrain::sweep

@@ -1,0 +1,197 @@
+#include "core/sweep/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/report/parallelism.h"
+#include "core/report/plan_report.h"
+#include "core/setup/setup.h"
+#include "core/setup/start.h"
+#include "core/spec/load.h"
+#include "core/sweep/halving.h"
+#include "core/sweep/space.h"
+
+namespace pmaptrain::sweep {
+namespace {
+
+// Collects the mistakes of trials. The same mistake of several trials is told once.
+class Mistakes {
+ public:
+  void add(const Error& error, const std::string& trial) {
+    if (first_.empty()) status_ = error.status();
+    for (const Diagnostic& diagnostic : error.diagnostics()) {
+      const std::string text = render(diagnostic);
+      const auto [at, is_new] = trials_.emplace(text, 0);
+      if (++at->second > 1 || !is_new) continue;
+      order_.push_back(text);
+      first_.emplace(text, diagnostic);
+      first_.at(text).notes.push_back("in " + trial);
+    }
+  }
+  // More would not be read.
+  bool enough() const { return order_.size() >= 20; }
+  void throw_any() {
+    if (order_.empty()) return;
+    std::vector<Diagnostic> diagnostics;
+    for (const std::string& text : order_) {
+      Diagnostic& diagnostic = first_.at(text);
+      if (trials_.at(text) > 1) {
+        diagnostic.notes.back() += fmt::format(", and in {} more", counted(trials_.at(text) - 1, "run"));
+      }
+      diagnostics.push_back(std::move(diagnostic));
+    }
+    throw Error(status_, std::move(diagnostics));
+  }
+
+ private:
+  ExitStatus status_ = ExitStatus::usage;
+  std::vector<std::string> order_;
+  std::map<std::string, Diagnostic> first_;
+  std::map<std::string, std::int64_t> trials_;
+};
+
+// The rungs of a program's trials, in steps. Throws Error (usage) for rungs without an evaluation.
+std::vector<std::int64_t> rungs_of_program(const spec::Sweep& sweep, const train::Setup& setup) {
+  const train::Timetable& times = setup.timetable;
+  if (sweep.spec().search != spec::Search::successive_halving) return {times.steps};
+  const std::string key = "search.successive_halving.min";
+  if (spec::is_time(sweep.spec().first_rung)) {
+    sweep.fail(key, "the first rung is a number of steps, epochs or examples, not a time", "min: 1 epoch");
+  }
+  const std::int64_t first = train::to_steps(sweep.spec().first_rung, setup.batch, "min");
+  const std::vector<std::int64_t> rungs = rungs_of(first, sweep.spec().factor, times.steps);
+  for (const std::int64_t rung : rungs) {
+    if (rung == times.steps || (times.eval_every > 0 && rung % times.eval_every == 0)) continue;
+    sweep.fail(key,
+               fmt::format("the rung at step {} has no evaluation: train.eval_every is {}", with_commas(rung),
+                           counted(times.eval_every, "step")),
+               "let min be a multiple of train.eval_every");
+  }
+  return rungs;
+}
+
+// `cores`: with which to compare one worker; 1: not at all.
+TrialProgram program_of(const spec::Sweep& sweep, spec::Loaded loaded, int cores, std::vector<std::string>& warnings) {
+  TrialProgram program;
+  const train::Setup setup = train::make_setup(std::move(loaded));
+  const report::ValidateReport report = report::make_validate_report(setup);
+  program.steps = setup.timetable.steps;
+  program.examples_per_step = setup.batch.global;
+  program.rungs = rungs_of_program(sweep, setup);
+  program.on_gpus = report.memory.gpus > 0;
+  program.memory = program.on_gpus ? report.memory.host.total : report.memory.total;
+  program.available = program.on_gpus ? report.memory.host.available : report.memory.available;
+  program.sets_workers = setup.spec().mesh.workers.has_value();
+  if (cores > 1 && !program.on_gpus) {
+    const Source step = train::step_source(setup);
+    program.speed_up = report::speed_up(train::backend_of(setup.spec().mesh)->report(step, 0).stages, cores);
+  }
+  for (const std::string& warning : report.warnings) {
+    if (std::find(warnings.begin(), warnings.end(), warning) == warnings.end()) warnings.push_back(warning);
+  }
+  return program;
+}
+
+// Trials with batches of different sizes take different numbers of steps for one number of examples, so lengths in
+// steps would give some of them more examples.
+void check_lengths(const spec::Sweep& sweep, const Plan& plan, const spec::Spec& spec) {
+  const bool differ = std::any_of(plan.programs.begin(), plan.programs.end(), [&](const TrialProgram& one) {
+    return one.examples_per_step != plan.programs.front().examples_per_step;
+  });
+  if (!differ) return;
+  const std::string said = "batches differ between trials, so a length in steps is another amount of training for each";
+  if (spec.train.duration.unit == spec::Unit::steps) sweep.fail("set", said, "let train.duration be in epochs");
+  if (sweep.spec().search == spec::Search::successive_halving && sweep.spec().first_rung.unit == spec::Unit::steps) {
+    sweep.fail("search.successive_halving.min", said, "min: 1 epoch");
+  }
+}
+
+}  // namespace
+
+std::string trial_name(std::int64_t number, std::int64_t replicate) {
+  return replicate == 0 ? fmt::format("{:04}", number) : fmt::format("{:04}-r{}", number, replicate);
+}
+
+std::string trial_text(const spec::Sweep& sweep, const PlannedTrial& trial) {
+  std::vector<std::string> parts;
+  const std::vector<std::string> texts = sweep.texts(trial.values);
+  for (std::size_t i = 0; i < texts.size(); ++i) parts.push_back(sweep.spec().parameters[i].name + "=" + texts[i]);
+  return fmt::format("trial {} ({})", trial.number, join(parts, ", "));
+}
+
+std::vector<PlannedTrial> trials_of(const spec::Sweep& sweep, const Numbers& known) {
+  std::int64_t next = 0;
+  for (const auto& [json, number] : known) next = std::max(next, number + 1);
+  std::vector<PlannedTrial> trials;
+  Numbers left = known;
+  for (std::int64_t i = 0; i < sweep.spec().trials; ++i) {
+    PlannedTrial trial{i, values_of_trial(sweep.spec(), i), ""};
+    trial.json = sweep.json(trial.values);
+    if (const auto at = left.lower_bound(trial.json); at != left.end() && at->first == trial.json) {
+      trial.number = at->second;
+      left.erase(at);
+    } else if (!known.empty()) {
+      trial.number = next++;
+    }
+    trials.push_back(std::move(trial));
+  }
+  return trials;
+}
+
+Plan plan_sweep(const spec::Sweep& sweep, int cores, const Numbers& known) {
+  Plan plan;
+  plan.trials = trials_of(sweep, known);
+  Mistakes mistakes;
+  std::map<std::string, std::size_t> programs;
+  std::optional<spec::Spec> first;
+  for (const PlannedTrial& trial : plan.trials) {
+    for (std::int64_t replicate = 0; replicate < sweep.spec().replicates && !mistakes.enough(); ++replicate) {
+      const std::string name = trial_name(trial.number, replicate);
+      try {
+        spec::Loaded loaded = sweep.config(trial.values, replicate, sweep.spec().name + "-" + name);
+        if (!first) first = loaded.spec;
+        Row row;
+        row.number = trial.number;
+        row.replicate = replicate;
+        row.parameters = trial.json;
+        row.config = loaded.resolved;
+        row.run_folder = "trials/" + name;
+        const auto [at, is_new] = programs.emplace(spec::structure_of(loaded), plan.programs.size());
+        if (is_new) {
+          for (std::string& path : spec::paths_below(loaded, "data.source")) plan.data_paths.push_back(std::move(path));
+          const bool compares = plan.programs.empty() && !sweep.spec().max_concurrent;
+          plan.programs.push_back(program_of(sweep, std::move(loaded), compares ? cores : 1, plan.warnings));
+        }
+        plan.rows.push_back(std::move(row));
+        plan.program_of.push_back(at->second);
+      } catch (const Error& error) {
+        mistakes.add(error, trial_text(sweep, trial));
+      }
+    }
+  }
+  mistakes.throw_any();
+  check_lengths(sweep, plan, *first);
+  return plan;
+}
+
+Concurrency concurrency_of(const spec::Sweep& sweep, const Plan& plan, int cores) {
+  std::int64_t runs = std::min<std::int64_t>(sweep.spec().max_concurrent.value_or(cores), std::ssize(plan.rows));
+  const TrialProgram& largest =
+      *std::max_element(plan.programs.begin(), plan.programs.end(),
+                        [](const TrialProgram& a, const TrialProgram& b) { return a.memory < b.memory; });
+  if (largest.available && largest.memory > 0) {
+    runs = std::min(runs, static_cast<std::int64_t>(*largest.available / largest.memory));
+  }
+  constexpr double well = 0.95;
+  const bool uses_all = plan.programs.front().speed_up >= well * cores && cores > 1;
+  if (!sweep.spec().max_concurrent && (largest.on_gpus || uses_all)) runs = 1;
+  runs = std::max<std::int64_t>(runs, 1);
+  return {static_cast<int>(runs), std::max(1, cores / static_cast<int>(runs))};
+}
+
+}  // namespace pmaptrain::sweep

@@ -1,0 +1,67 @@
+// The trials of a sweep, all checked before one starts, and what they need.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/spec/sweep.h"
+#include "core/sweep/store.h"
+
+namespace pmaptrain::sweep {
+
+// A trial's values and what it is called.
+struct PlannedTrial {
+  std::int64_t number = 0;
+  spec::TrialValues values;
+  std::string json;
+};
+
+// The numbers of trials that a store has already, by their parameters as JSON. Random trials may draw the same twice.
+using Numbers = std::multimap<std::string, std::int64_t>;
+
+// The trials of a sweep in its order. Those that are not in `known` have the numbers after its last one.
+std::vector<PlannedTrial> trials_of(const spec::Sweep& sweep, const Numbers& known = {});
+
+// "0007", or "0007-r1" for a replicate after the first.
+std::string trial_name(std::int64_t number, std::int64_t replicate);
+// "trial 7 (optimizer.learning_rate=0.01)"
+std::string trial_text(const spec::Sweep& sweep, const PlannedTrial& trial);
+
+// What trials have in common that differ in numbers alone: their memory is planned once.
+struct TrialProgram {
+  std::int64_t steps = 0;  // of a whole run
+  std::int64_t examples_per_step = 0;
+  std::vector<std::int64_t> rungs;  // in steps; the last one is `steps`
+  std::size_t memory = 0;           // of one run, in bytes
+  std::optional<std::size_t> available;
+  bool on_gpus = false;
+  bool sets_workers = false;  // whether the config names a number of workers
+  // By the cost model, how many times faster a run is on all cores than on one; of the first program only.
+  double speed_up = 1;
+};
+
+struct Plan {
+  std::vector<PlannedTrial> trials;
+  std::vector<Row> rows;                // by trial and replicate; all are waiting
+  std::vector<std::size_t> program_of;  // of each row
+  std::vector<TrialProgram> programs;
+  std::vector<std::string> data_paths;  // files and folders that data.source names
+  std::vector<std::string> warnings;    // of configs, each once
+};
+
+// Makes and checks the configs of all trials, and plans the memory of each program. Throws Error with the mistakes of
+// all trials, each once and with the first trial that has it.
+Plan plan_sweep(const spec::Sweep& sweep, int cores, const Numbers& known = {});
+
+// How many runs at once, and the workers of each. By default as many as there are cores and memory for; one at a time
+// on GPUs, or where a run uses all cores well.
+struct Concurrency {
+  int runs = 1, workers = 1;
+};
+Concurrency concurrency_of(const spec::Sweep& sweep, const Plan& plan, int cores);
+
+}  // namespace pmaptrain::sweep

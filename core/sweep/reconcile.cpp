@@ -1,0 +1,145 @@
+#include "core/sweep/reconcile.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/spec/compare.h"
+#include "core/sweep/data_files.h"
+
+namespace pmaptrain::sweep {
+namespace {
+
+constexpr const char* begin_anew = "--overwrite begins anew, and --dir DIR keeps both";
+
+Diagnostic usage(std::string message, std::string help = begin_anew) {
+  return {"usage", {}, std::move(message), std::move(help), {}};
+}
+
+// The trials and keys that may not have changed.
+class Comparison {
+ public:
+  Comparison(const spec::Sweep& sweep, const Plan& plan, const Store& store)
+      : sweep_(sweep), plan_(plan), store_(store) {}
+
+  void identity() {
+    for (const auto& [name, now] : identity_of(sweep_, plan_)) {
+      const std::string before = store_.text(name);
+      if (before != now) add(usage(fmt::format("the sweep's {} is {}, and was {}", name, now, before)));
+    }
+  }
+
+  void gone(const std::vector<Row>& stored) {
+    std::set<std::int64_t> planned, told;
+    for (const PlannedTrial& trial : plan_.trials) planned.insert(trial.number);
+    for (const Row& row : stored) {
+      if (planned.contains(row.number) || !told.insert(row.number).second) continue;
+      add(usage(
+          fmt::format("trial {} {} is in the sweep's folder, and not in this file", row.number, row.parameters),
+          "--resume takes more trials of a random search, or a longer choice of a grid; " + std::string(begin_anew)));
+    }
+  }
+
+  void longer(const std::vector<Row>& stored) {
+    if (sweep_.spec().search != spec::Search::successive_halving) return;
+    std::set<std::int64_t> numbers;
+    for (const Row& row : stored) numbers.insert(row.number);
+    if (std::ssize(numbers) >= std::ssize(plan_.trials)) return;
+    add(usage(fmt::format("successive_halving has {}, and was begun with {}",
+                          counted(std::ssize(plan_.trials), "trial"), numbers.size())));
+  }
+
+  // The same trial, with the config of this file.
+  void configs(const Row& before, const Row& now, const spec::Loaded& loaded) {
+    for (const spec::ChangedKey& key : spec::changed_keys(before.config, "the sweep's store", loaded)) {
+      if (key.path == "name" || spec::may_differ_on_resume(key.path)) continue;
+      // One edit of the base is in all trials.
+      if (!keys_.insert(key.path).second) continue;
+      Diagnostic diagnostic{
+          key.kind,
+          key.place,
+          fmt::format("{} is {}, and was {} in trial {}", key.path, shown(key.after), shown(key.before), now.number),
+          begin_anew,
+          {}};
+      add(std::move(diagnostic));
+    }
+  }
+
+  void throw_any() {
+    if (!errors_.empty()) throw Error(ExitStatus::usage, std::move(errors_));
+  }
+
+ private:
+  static std::string shown(const std::string& value) { return value.empty() ? "not there" : value; }
+  void add(Diagnostic diagnostic) {
+    if (errors_.size() < 20) errors_.push_back(std::move(diagnostic));
+  }
+
+  const spec::Sweep& sweep_;
+  const Plan& plan_;
+  const Store& store_;
+  std::set<std::string> keys_;
+  std::vector<Diagnostic> errors_;
+};
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> identity_of(const spec::Sweep& sweep, const Plan& plan) {
+  const spec::SweepSpec& spec = sweep.spec();
+  std::string search = spec::to_string(spec.search);
+  if (spec.search == spec::Search::successive_halving) {
+    std::vector<std::string> rungs;
+    for (const std::int64_t rung : plan.programs.front().rungs) rungs.push_back(std::to_string(rung));
+    search += fmt::format(" by a factor of {} at steps {}", spec.factor, join(rungs, ", "));
+  }
+  return {{"search", search},
+          {"replicates", std::to_string(spec.replicates)},
+          {"metric", spec.metric},
+          {"mode", spec::to_string(spec.mode)},
+          {"value", spec.by_best ? "best" : "last"}};
+}
+
+std::vector<Row> reconcile(const spec::Sweep& sweep, const Plan& plan, const Store& store,
+                           const std::vector<DataFile>& data) {
+  const std::vector<Row> stored = store.rows();
+  std::map<std::pair<std::int64_t, std::int64_t>, const Row*> before;
+  for (const Row& row : stored) before.emplace(std::pair(row.number, row.replicate), &row);
+  Comparison comparison(sweep, plan, store);
+  comparison.identity();
+  comparison.gone(stored);
+  comparison.longer(stored);
+  std::map<std::int64_t, const PlannedTrial*> trials;
+  for (const PlannedTrial& trial : plan.trials) trials.emplace(trial.number, &trial);
+  std::vector<Row> rows;
+  for (const Row& now : plan.rows) {
+    const auto at = before.find({now.number, now.replicate});
+    if (at == before.end()) {
+      rows.push_back(now);
+      continue;
+    }
+    Row row = *at->second;
+    if (row.config != now.config) {
+      comparison.configs(row, now,
+                         sweep.config(trials.at(now.number)->values, now.replicate,
+                                      sweep.spec().name + "-" + trial_name(now.number, now.replicate)));
+      row.config = now.config;
+    }
+    if (row.status == Status::running || row.status == Status::stopped) row.status = Status::waiting;
+    rows.push_back(std::move(row));
+  }
+  comparison.throw_any();
+  if (const std::vector<std::string> changed = changed_files(store.data_files(), data); !changed.empty()) {
+    fail_data(fmt::format("the sweep's data has changed: {}", join(changed, ", ")),
+              std::string("values of trials on different data do not compare; restore the files, or ") + begin_anew);
+  }
+  std::sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
+    return std::pair(a.number, a.replicate) < std::pair(b.number, b.replicate);
+  });
+  return rows;
+}
+
+}  // namespace pmaptrain::sweep

@@ -1,0 +1,43 @@
+// A sweep from its first trial to its summary.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/spec/sweep.h"
+#include "core/sweep/folder.h"
+#include "core/sweep/halving.h"
+#include "core/sweep/launcher.h"
+#include "core/sweep/plan.h"
+#include "core/sweep/store.h"
+
+namespace pmaptrain::sweep {
+
+// How far a sweep is, told when a run begins or ends.
+struct Progress {
+  std::int64_t waiting = 0, running = 0, done = 0, failed = 0;  // runs
+  std::optional<Score> best;
+  std::int64_t steps = 0, all_steps = 0;  // of training, in this process and in what is left
+  double seconds = 0;                     // since this process began to train
+  const Row* ended = nullptr;             // the run that has just ended
+  std::string note;                       // a sentence to show; may be empty
+};
+
+struct SweepOptions {
+  std::filesystem::path folder;
+  FolderOptions how;
+  int cores = 1;
+  const std::atomic<int>* stop = nullptr;  // non-zero: stop all runs with checkpoints
+  std::function<void(const Progress&)> told = {};
+};
+
+// Runs all trials that have no result yet. Returns the rows as the store has them. Throws Error for what prevents a
+// sweep or keeps it from being recorded; runs are then stopped, and --resume goes on.
+std::vector<Row> run_sweep(const spec::Sweep& sweep, const SweepOptions& options, Launcher& launcher);
+
+}  // namespace pmaptrain::sweep

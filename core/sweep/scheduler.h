@@ -1,0 +1,76 @@
+// Which run or ensemble is next, and what its end means for the rows of the store.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "core/base/clock.h"
+#include "core/sweep/folder.h"
+#include "core/sweep/launcher.h"
+#include "core/sweep/plan.h"
+#include "core/sweep/result.h"
+#include "core/sweep/run.h"
+#include "core/sweep/store.h"
+
+namespace pmaptrain::sweep {
+
+class Scheduler {
+ public:
+  // All but `rows` outlive this; the store has these rows.
+  Scheduler(const spec::Sweep& sweep, const SweepOptions& options, Launcher& launcher, const SweepFolder& folder,
+            Store& store, const Plan& plan, std::vector<Row> rows);
+
+  // Runs rung after rung, until all rows have results or a signal came. Returns the rows. Throws Error if the sweep
+  // cannot be recorded; runs are stopped then.
+  std::vector<Row> run();
+
+ private:
+  // A process: a run of one row, or of an ensemble of rows, by member.
+  struct Job {
+    std::vector<std::size_t> rows;
+    std::optional<std::int64_t> ensemble;
+  };
+
+  bool stopping() const { return options_.stop != nullptr && *options_.stop != 0; }
+  const TrialProgram& program(std::size_t row) const { return plan_.programs[program_of_[row]]; }
+  std::int64_t first_rung() const;
+
+  void run_rung(std::int64_t rung);
+  // Runs the jobs of `queue`, so many at once, until it is empty; jobs to be tried again go to `again`.
+  void run_all(std::deque<Job>& queue, std::deque<Job>& again, Concurrency concurrency);
+  void start(const Job& job, int workers);
+  void prepare_ensemble(const Job& job, const std::filesystem::path& run);
+  // Record how a job ended. Return the jobs that are to be tried.
+  std::vector<Job> end(const Job& job, const Exit& exit);
+  std::vector<Job> end_run(std::size_t row, const Exit& exit);
+  std::vector<Job> end_ensemble(const Job& job, const Exit& exit);
+  void record(std::size_t row, const Result& result);
+
+  // Records the values of a rung, and which trials go on.
+  void decide(std::int64_t rung, bool last);
+  // Writes the run folders of trials that leave their ensembles, as the rungs say.
+  void leave_ensembles();
+
+  std::int64_t steps_left() const;
+  void tell(const Row* ended);
+  void stop_all() noexcept;
+
+  const spec::Sweep& sweep_;
+  const SweepOptions& options_;
+  Launcher& launcher_;
+  const SweepFolder& folder_;
+  Store& store_;
+  const Plan& plan_;
+  std::vector<Row> rows_;
+  std::vector<std::size_t> program_of_;
+  Concurrency concurrency_;
+  std::map<std::size_t, Job> running_;  // by the number that the launcher has of it
+  std::size_t next_job_ = 0;
+  Progress progress_;
+  Clock::time_point began_ = Clock::now();
+};
+
+}  // namespace pmaptrain::sweep

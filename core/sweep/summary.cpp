@@ -1,0 +1,47 @@
+#include "core/sweep/summary.h"
+
+#include <fmt/format.h>
+
+#include "core/base/text.h"
+#include "core/base/utf8.h"
+#include "core/base/version.h"
+#include "core/report/json.h"
+#include "core/run/files/file_writer.h"
+#include "core/sweep/table.h"
+
+namespace pmaptrain::sweep {
+
+Summary write_summary(const std::filesystem::path& sweep, bool stopped, double seconds) {
+  constexpr std::int64_t most_shown = 10;
+  const Results results = read_results(sweep);
+  std::int64_t done = 0, failed = 0;
+  for (const TrialResult& trial : results.trials) {
+    done += trial.status == Status::done ? 1 : 0;
+    failed += trial.status == Status::failed ? 1 : 0;
+  }
+  const std::int64_t all = std::ssize(results.trials);
+  Summary summary;
+  summary.exit_status = !stopped && failed == all ? 1 : 0;
+  report::Json document;
+  document["status"] = stopped ? "stopped" : failed == all ? "failed" : "done";
+  document["exit_status"] = summary.exit_status;
+  document["trials"] = all;
+  document["done"] = done;
+  document["failed"] = failed;
+  document["metric"] = results.metric;
+  document["mode"] = spec::to_string(results.mode);
+  document["best"] = nullptr;
+  const bool has_best = !results.trials.empty() && results.trials.front().score.value;
+  if (has_best) document["best"] = report::Json::parse(best_text(results, sweep, true));
+  document["seconds"] = seconds;
+  document["version"] = version;
+  summary.json = report::to_text(document);
+  train::write_whole((sweep / "summary.json").string(), summary.json);
+  const std::string folder = shell_quoted(sweep.string());
+  summary.text = results_text(results, most_shown) + "\n";
+  if (has_best) summary.text += best_text(results, sweep, false);
+  if (stopped) summary.text += fmt::format("stopped; pmaptrain sweep run {} --resume goes on\n", folder);
+  return summary;
+}
+
+}  // namespace pmaptrain::sweep

@@ -1,0 +1,293 @@
+#include "core/sweep/table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/base/utf8.h"
+#include "core/report/json.h"
+#include "core/report/plan_report.h"
+#include "core/sweep/folder.h"
+#include "core/sweep/result.h"
+
+namespace pmaptrain::sweep {
+namespace {
+
+using report::Json;
+
+// The status of a trial by those of its runs: one that is not done says more.
+Status status_of(const std::vector<Row>& runs) {
+  for (const Status one : {Status::running, Status::waiting, Status::stopped, Status::failed}) {
+    if (std::any_of(runs.begin(), runs.end(), [one](const Row& row) { return row.status == one; })) return one;
+  }
+  return Status::done;
+}
+
+std::string text_of(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
+
+// A value as a person reads it; exact() is for programs.
+std::string shown(const std::optional<double>& value) { return value ? fmt::format("{:.6g}", *value) : "-"; }
+
+// Of a value of a parameter: four digits of a number.
+std::string short_text(const std::string& value) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  const bool whole = value.find_first_not_of("-0123456789") == std::string::npos;
+  const bool is_number = error == std::errc() && end == value.data() + value.size();
+  return is_number && !whole ? fmt::format("{:.4g}", number) : printable(value);
+}
+
+std::string time_text(double seconds) {
+  if (seconds < 60) return fmt::format("{:.1f} s", seconds);
+  if (seconds < 3600) return fmt::format("{:.0f} min", seconds / 60);
+  return fmt::format("{:.1f} h", seconds / 3600);
+}
+
+std::int64_t steps_of(const TrialResult& trial) {
+  std::int64_t steps = 0;
+  for (const Row& row : trial.runs) steps = std::max(steps, row.steps);
+  return steps;
+}
+
+double seconds_of(const TrialResult& trial) {
+  double seconds = 0;
+  for (const Row& row : trial.runs) seconds += row.seconds;
+  return seconds;
+}
+
+std::string error_of(const TrialResult& trial) {
+  for (const Row& row : trial.runs) {
+    if (!row.error.empty()) return row.error;
+  }
+  return "";
+}
+
+Json number(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
+
+Json trial_json(const TrialResult& trial) {
+  Json document;
+  document["number"] = trial.score.number;
+  document["status"] = to_string(trial.status);
+  document["parameters"] = Json::parse(trial.runs.front().parameters, nullptr, false);
+  document["value"] = number(trial.score.value);
+  document["spread"] = number(trial.score.spread);
+  document["steps"] = steps_of(trial);
+  document["seconds"] = seconds_of(trial);
+  document["runs"] = Json::array();
+  for (const Row& row : trial.runs) {
+    Json run;
+    run["replicate"] = row.replicate;
+    run["status"] = to_string(row.status);
+    run["value"] = number(row.value);
+    run["steps"] = row.steps;
+    run["seconds"] = row.seconds;
+    run["run_folder"] = row.run_folder;
+    run["exit_status"] = row.exit_status ? Json(*row.exit_status) : Json(nullptr);
+    run["error"] = row.error.empty() ? Json(nullptr) : Json(row.error);
+    document["runs"].push_back(std::move(run));
+  }
+  return document;
+}
+
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + "\"";
+}
+
+}  // namespace
+
+Results read_results(const std::filesystem::path& sweep) {
+  check_is_sweep(sweep);
+  const Store store(sweep, Store::Access::read);
+  Results results;
+  results.metric = store.text("metric");
+  results.mode = store.text("mode") == "max" ? spec::Mode::max : spec::Mode::min;
+  results.value = store.text("value");
+  results.search = store.text("search");
+  results.rungs = store.rungs();
+  std::map<std::int64_t, TrialResult> trials;
+  for (Row& row : store.rows()) {
+    TrialResult& trial = trials[row.number];
+    trial.rung = row.rung;
+    trial.runs.push_back(std::move(row));
+  }
+  for (auto& [number, trial] : trials) {
+    std::vector<std::optional<double>> values;
+    for (const Row& row : trial.runs) values.push_back(row.value);
+    trial.score = score_of(number, values);
+    trial.status = status_of(trial.runs);
+    const Json parameters = Json::parse(trial.runs.front().parameters, nullptr, false);
+    if (!parameters.is_object()) fail_data(fmt::format("the sweep's store in '{}' is damaged", sweep.string()));
+    if (results.parameters.empty()) {
+      for (const auto& [name, value] : parameters.items()) results.parameters.push_back(name);
+    }
+    for (const std::string& name : results.parameters) {
+      trial.values.push_back(parameters.contains(name) ? text_of(parameters[name]) : "");
+    }
+    results.trials.push_back(std::move(trial));
+  }
+  const bool least = results.mode == spec::Mode::min;
+  std::sort(results.trials.begin(), results.trials.end(), [least](const TrialResult& a, const TrialResult& b) {
+    const auto &x = a.score, &y = b.score;
+    if (x.value.has_value() != y.value.has_value()) return x.value.has_value();
+    if (a.rung != b.rung) return a.rung > b.rung;
+    if (x.value && *x.value < *y.value) return least;
+    if (x.value && *x.value > *y.value) return !least;
+    return x.number < y.number;
+  });
+  return results;
+}
+
+std::string parameters_text(const std::string& parameters) {
+  const Json document = Json::parse(parameters, nullptr, false);
+  std::vector<std::string> parts;
+  if (document.is_object()) {
+    for (const auto& [name, value] : document.items())
+      parts.push_back(printable(name) + "=" + short_text(text_of(value)));
+  }
+  return join(parts, ", ");
+}
+
+std::string results_text(const Results& results, std::int64_t top, bool color) {
+  const bool spreads = std::any_of(results.trials.begin(), results.trials.end(),
+                                   [](const TrialResult& trial) { return trial.score.spread.has_value(); });
+  const bool halves = !results.rungs.empty() && results.rungs.back().rung > 0;
+  const std::string sign = color ? "\x1b[1m" : "", end = color ? "\x1b[0m" : "";
+  std::vector<std::vector<std::string>> rows;
+  std::vector<std::string> head = {"trial", results.metric};
+  if (spreads) head.emplace_back("spread");
+  for (const std::string& name : results.parameters) head.push_back(printable(name));
+  head.insert(head.end(), {"steps", "time", "status"});
+  rows.push_back(head);
+  for (const TrialResult& trial : results.trials) {
+    if (top > 0 && std::ssize(rows) > top) break;
+    std::vector<std::string> row = {std::to_string(trial.score.number), shown(trial.score.value)};
+    if (spreads) row.push_back(shown(trial.score.spread));
+    for (const std::string& value : trial.values) row.push_back(short_text(value));
+    row.push_back(with_commas(steps_of(trial)));
+    row.push_back(time_text(seconds_of(trial)));
+    std::string status = to_string(trial.status);
+    if (halves && trial.status == Status::done) status += fmt::format(", rung {}", trial.rung + 1);
+    const std::string error = error_of(trial);
+    if (!error.empty() && trial.status != Status::running) status += ": " + printable(error);
+    row.push_back(status);
+    rows.push_back(std::move(row));
+  }
+  std::vector<bool> right(head.size(), true);
+  right.back() = false;
+  std::int64_t counts[5] = {};
+  for (const TrialResult& trial : results.trials) ++counts[static_cast<int>(trial.status)];
+  std::vector<std::string> parts;
+  for (const Status one : {Status::done, Status::running, Status::waiting, Status::stopped, Status::failed}) {
+    const std::int64_t count = counts[static_cast<int>(one)];
+    if (count > 0) parts.push_back(fmt::format("{} {}", with_commas(count), to_string(one)));
+  }
+  std::string text =
+      fmt::format("{}{}{}: {} by the {} {} of each run\n\n", sign, counted(std::ssize(results.trials), "trial"), end,
+                  join(parts, ", "), results.value, results.metric);
+  text += report::columns(rows, right);
+  if (std::ssize(rows) - 1 < std::ssize(results.trials)) {
+    text += fmt::format("  and {} more\n", with_commas(std::ssize(results.trials) - std::ssize(rows) + 1));
+  }
+  return text;
+}
+
+std::string results_csv(const Results& results) {
+  std::string text = "trial,replicate,status,value,steps,seconds,run_folder,exit_status,error";
+  for (const std::string& name : results.parameters) text += "," + csv_field(name);
+  text += "\n";
+  std::vector<const TrialResult*> trials;
+  for (const TrialResult& trial : results.trials) trials.push_back(&trial);
+  std::sort(trials.begin(), trials.end(),
+            [](const TrialResult* a, const TrialResult* b) { return a->score.number < b->score.number; });
+  for (const TrialResult* const trial : trials) {
+    for (const Row& row : trial->runs) {
+      text += fmt::format("{},{},{},{},{},{},{},{},{}", row.number, row.replicate, to_string(row.status),
+                          row.value ? exact(*row.value) : "", row.steps, exact(row.seconds), csv_field(row.run_folder),
+                          row.exit_status ? std::to_string(*row.exit_status) : "", csv_field(row.error));
+      for (const std::string& value : trial->values) text += "," + csv_field(value);
+      text += "\n";
+    }
+  }
+  return text;
+}
+
+std::string results_json(const Results& results, std::int64_t top) {
+  Json document;
+  document["metric"] = results.metric;
+  document["mode"] = spec::to_string(results.mode);
+  document["value"] = results.value;
+  document["search"] = results.search;
+  document["trials"] = Json::array();
+  for (const TrialResult& trial : results.trials) {
+    if (top > 0 && std::ssize(document["trials"]) == top) break;
+    document["trials"].push_back(trial_json(trial));
+  }
+  document["rungs"] = Json::array();
+  for (const RungRow& row : results.rungs) {
+    document["rungs"].push_back({{"rung", row.rung},
+                                 {"number", row.number},
+                                 {"replicate", row.replicate},
+                                 {"steps", row.steps},
+                                 {"value", number(row.value)},
+                                 {"advanced", row.advanced}});
+  }
+  return report::to_text(document);
+}
+
+const TrialResult& best_of(const Results& results) {
+  if (results.trials.empty() || !results.trials.front().score.value) {
+    fail_running("no trial of this sweep has a value yet", "pmaptrain sweep show says why");
+  }
+  return results.trials.front();
+}
+
+std::string best_text(const Results& results, const std::filesystem::path& sweep, bool json) {
+  const TrialResult& best = best_of(results);
+  const Row& first = best.runs.front();
+  const auto ended = read_summary(sweep / first.run_folder);
+  const train::Measures* test = nullptr;
+  if (ended && !ended->members.empty()) {
+    for (const auto& [split, measures] : ended->members.front().final_measures) {
+      if (split == "test") test = &measures;
+    }
+  }
+  if (json) {
+    Json document = trial_json(best);
+    document["metric"] = results.metric;
+    document["test"] = nullptr;
+    if (test != nullptr) {
+      document["test"] = Json::object();
+      for (const auto& [measure, value] : *test) document["test"][measure] = value;
+    }
+    return report::to_text(document);
+  }
+  std::string text = fmt::format("trial {}: {} {}", best.score.number, results.metric, shown(best.score.value));
+  if (best.score.spread) {
+    text += fmt::format(" (spread {} over {})", shown(best.score.spread), counted(std::ssize(best.runs), "replicate"));
+  }
+  text += "\n";
+  std::vector<std::vector<std::string>> rows;
+  for (std::size_t i = 0; i < best.values.size(); ++i) {
+    rows.push_back({printable(results.parameters[i]), printable(best.values[i])});
+  }
+  text += report::columns(rows, {false, false}) + "\n";
+  if (test != nullptr) {
+    text += "test, which selected nothing:";
+    for (const auto& [measure, value] : *test) text += fmt::format(" {} {:.6g}", measure, value);
+    text += "\n";
+  }
+  const std::string folder = shell_quoted(sweep.string());
+  text += fmt::format("run folder: {}\nits config: pmaptrain sweep best {} --print-config\n",
+                      printable((sweep / first.run_folder).string()), folder);
+  return text;
+}
+
+}  // namespace pmaptrain::sweep

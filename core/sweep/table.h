@@ -1,0 +1,51 @@
+// The results of a sweep as a table, as text, CSV and JSON; read from its store alone.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/spec/durations.h"
+#include "core/sweep/halving.h"
+#include "core/sweep/store.h"
+
+namespace pmaptrain::sweep {
+
+struct TrialResult {
+  Score score;                      // over the replicates
+  std::int64_t rung = 0;            // of halving: the last one that it reached
+  std::vector<std::string> values;  // of the parameters, in the order of Results::parameters
+  std::vector<Row> runs;            // by replicate
+  Status status = Status::waiting;  // of the run that is least far
+};
+
+struct Results {
+  std::string metric, value, search;
+  spec::Mode mode = spec::Mode::min;
+  std::vector<std::string> parameters;
+  std::vector<TrialResult> trials;  // the best first: by rung, value, number
+  std::vector<RungRow> rungs;
+};
+
+// Throws Error: usage, if there is no sweep; data, if its store is damaged.
+Results read_results(const std::filesystem::path& sweep);
+
+// A trial's parameters (JSON) for a line: "optimizer.learning_rate=0.01432, size=large". Numbers have four digits; the
+// exact ones are in the config, CSV and JSON.
+std::string parameters_text(const std::string& parameters);
+
+// The best `top` trials; 0: all. `color` adds ANSI sequences.
+std::string results_text(const Results& results, std::int64_t top, bool color = false);
+// One line for each run, with a line of names.
+std::string results_csv(const Results& results);
+// {"metric", "mode", "value", "search", "status", "trials": [...], "rungs": [...]}, with its end of line.
+std::string results_json(const Results& results, std::int64_t top);
+
+// The best trial, with its values of the test split, which no search sees. `json`: as a document.
+// Throws Error (failed) if no trial has a value.
+std::string best_text(const Results& results, const std::filesystem::path& sweep, bool json);
+const TrialResult& best_of(const Results& results);
+
+}  // namespace pmaptrain::sweep

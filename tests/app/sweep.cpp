@@ -1,0 +1,141 @@
+// The commands of sweeps as a user calls them: what they refuse, and a real sweep of processes that is killed.
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/app/call.h"
+#include "tests/app/process.h"
+#include "tests/catch.h"
+
+using namespace pmaptrain;
+using nlohmann::json;
+using pmaptrain::tests::call;
+using pmaptrain::tests::contains;
+using pmaptrain::tests::Finished;
+using pmaptrain::tests::Process;
+using pmaptrain::tests::run_binary;
+using pmaptrain::tests::TemporaryFolder;
+namespace fs = std::filesystem;
+
+namespace {
+
+// A config whose runs take some tenths of a second, and a sweep of six of them.
+void write_sweep(const TemporaryFolder& folder, const std::string& more = "") {
+  folder.write(
+      "base.yaml",
+      "data: {source: {synthetic_linear: {features: 3, examples_per_device: 400, noise: 0.1}}, validation: 0.2,\n"
+      "       batch_size: 8}\n"
+      "mesh: {axes: {devices: 2}}\n"
+      "model: {layers: [dense: 1]}\n"
+      "loss: mean_squared_error\n"
+      "optimizer: {sgd: {}, learning_rate: 0.1}\n"
+      "train: {duration: 40 epochs, log_every: never, eval_every: 1 epoch, checkpoint: {every: 2 epochs}}\n");
+  folder.write("s.yaml",
+               "base: base.yaml\nvectorize: false\n"
+               "parameters: {optimizer.learning_rate: {log_uniform: [0.001, 0.1]}}\n"
+               "search: {successive_halving: {min: 10 epochs, factor: 2}}\ntrials: 6\n" +
+                   more);
+}
+
+}  // namespace
+
+TEST_CASE("commands of sweeps say what they lack", "[app]") {
+  const TemporaryFolder folder;
+  write_sweep(folder);
+  const auto refused = [](const std::vector<std::string>& arguments) {
+    const Finished finished = call(arguments);
+    CHECK(finished.status == 2);
+    return finished.err;
+  };
+  CHECK(refused({"sweep", "rnu"}) == "error: pmaptrain sweep has no 'rnu'\n  help: did you mean 'run'?\n");
+  CHECK(refused({"sweep", "list"}) ==
+        "error: pmaptrain sweep has no 'list'\n  help: pmaptrain sweep run SWEEP.yaml, show DIR or best DIR\n");
+  CHECK(refused({"sweep", "show", folder / "nowhere"}) ==
+        "error: '" + (folder / "nowhere") +
+            "' is no folder of a sweep\n  help: there is no such folder; pmaptrain sweep run SWEEP.yaml writes "
+            "sweeps/NAME\n");
+  CHECK(refused({"sweep", "best", folder.path().string()}) ==
+        "error: '" + folder.path().string() +
+            "' is no folder of a sweep\n  help: name the folder that pmaptrain sweep run wrote: sweeps/NAME\n");
+  CHECK(refused({"sweep", "run", folder / "s.yaml", "--resume", "--overwrite"}) ==
+        "error: --overwrite and --resume were both given\n"
+        "  help: --resume goes on with the sweep, --overwrite replaces it\n");
+  CHECK(refused({"sweep", "run", folder / "s.yaml", "--dir", folder.path().string()}) ==
+        "error: '" + folder.path().string() +
+            "' is there, and pmaptrain sweep did not write it\n"
+            "  help: name another one: --dir DIR\n");
+  CHECK(refused({"sweep", "run", folder / "s.yaml", "--dir", folder / "s.yaml"}) ==
+        "error: '" + (folder / "s.yaml") + "' is no folder\n  help: name another one: --dir DIR\n");
+  CHECK(contains(refused({"sweep", "run", folder / "t.yaml"}), "there is no such file"));
+  const json document = json::parse(call({"sweep", "run", folder / "s.yaml", "--set", "trials=0", "--json"}).out);
+  CHECK(document["exit_status"] == 2);
+  CHECK(document["errors"][0]["message"] == "trials takes an integer from 1 to 100,000, not '0'");
+}
+
+TEST_CASE("a dry run of a sweep shows its trials and what they cost, and writes nothing", "[app]") {
+  const TemporaryFolder folder;
+  write_sweep(folder);
+  const Finished shown = call({"sweep", "run", folder / "s.yaml", "--dry-run", "--dir", folder / "d"});
+  CHECK(shown.status == 0);
+  CHECK(contains(shown.out, "6 trials by successive_halving: 6 runs, "));
+  CHECK(contains(shown.out, "trials that differ in numbers alone share a program:\n"));
+  const json document = json::parse(call({"sweep", "run", folder / "s.yaml", "--dry-run", "--json"}).out);
+  CHECK(document["trials"].size() == 6);
+  CHECK(document["programs"][0]["rungs"] == json({800, 1600, 3200}));
+  CHECK(document["seconds"].get<double>() > 0);
+  CHECK_FALSE(fs::exists(folder / "d"));
+}
+
+TEST_CASE("a sweep that is killed with its runs, and one that a signal stops, go on to the same values",
+          "[app][process][smoke]") {
+  const TemporaryFolder folder;
+  write_sweep(folder);
+  const auto arguments = [&](const std::string& name) {
+    return std::vector<std::string>{"sweep",       "run",      folder / "s.yaml", "--dir",
+                                    folder / name, "--resume", "--set",           "max_concurrent=2"};
+  };
+  const auto values = [&](const std::string& name) {
+    std::string text;
+    for (const auto& trial : json::parse(call({"sweep", "show", folder / name, "--json"}).out)["trials"]) {
+      text += trial["number"].dump() + " " + trial["value"].dump() + " " + trial["steps"].dump() + "\n";
+    }
+    return text;
+  };
+  const Finished whole = run_binary(arguments("whole"));
+  REQUIRE(whole.status == 0);
+  CHECK(contains(whole.err, "rung 1: 3 of 6 trials go on\n"));
+  CHECK(contains(whole.out, "6 trials: 6 done by the best loss of each run\n"));
+  CHECK(json::parse(std::ifstream(folder / "whole/summary.json"))["status"] == "done");
+  for (const int signal : {SIGKILL, SIGTERM}) {
+    const std::string name = signal == SIGKILL ? "killed" : "stopped";
+    Process process(arguments(name));
+    REQUIRE(process.wait_for("trial 0001"));
+    process.send(signal);
+    const Finished ended = process.wait();
+    CHECK(ended.signal == signal);
+    if (signal == SIGTERM) {
+      CHECK(contains(ended.err, "stopping all trials with checkpoints"));
+      CHECK(json::parse(std::ifstream(folder / "stopped/summary.json"))["status"] == "stopped");
+    }
+    const Finished resumed = run_binary(arguments(name));
+    CHECK(resumed.status == 0);
+    CHECK(values(name) == values("whole"));
+  }
+  // The sweep is done: nothing is left to run.
+  const Finished again = run_binary(arguments("whole"));
+  CHECK(again.status == 0);
+  CHECK_FALSE(contains(again.err, "trial 0"));
+}
+
+TEST_CASE("a second sweep in a folder is refused while the first one runs", "[app][process]") {
+  const TemporaryFolder folder;
+  write_sweep(folder);
+  Process first({"sweep", "run", folder / "s.yaml", "--dir", folder / "d"});
+  REQUIRE(first.wait_for("trial 0"));
+  const Finished second = run_binary({"sweep", "run", folder / "s.yaml", "--dir", folder / "d", "--resume"});
+  CHECK(second.status == 4);
+  CHECK(contains(second.err, "error: another sweep runs in '" + (folder / "d") + "'\n"));
+  first.send(SIGTERM);
+  first.wait();
+}

@@ -1,0 +1,388 @@
+#include "core/sweep/run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <set>
+#include <sstream>
+
+#include "core/base/text.h"
+#include "core/spec/load.h"
+#include "core/sweep/summary.h"
+#include "core/sweep/table.h"
+#include "tests/app/call.h"
+#include "tests/catch.h"
+#include "tests/slice.h"
+#include "tests/sweep/trials.h"
+#include "tests/words.h"
+
+using namespace pmaptrain;
+using namespace pmaptrain::testing;
+using nlohmann::json;
+using test::contains;
+namespace fs = std::filesystem;
+
+namespace {
+
+const std::string rates = "parameters: {optimizer.learning_rate: {choice: [0.01, 0.05, 0.1, 0.2]}}\n";
+const std::string halved =
+    "parameters: {optimizer.learning_rate: {log_uniform: [0.001, 0.3]}, optimizer.sgd.momentum: {choice: [0.0, 0.9]}}\n"
+    "search: {successive_halving: {min: 1 epoch, factor: 2}}\ntrials: 8\n";
+
+// Every value and parameter of the trials' last checkpoints.
+std::string results_of(const std::string& folder, const std::vector<sweep::Row>& rows) {
+  std::string text = values_of(rows);
+  for (const sweep::Row& row : rows) {
+    text += test::read_text(fs::path(folder) / row.run_folder / "checkpoints/last/params.safetensors");
+  }
+  for (const sweep::RungRow& row : sweep::read_results(folder).rungs) {
+    text += fmt::format("{} {} {} {}\n", row.rung, row.number, row.steps, row.advanced);
+  }
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("a grid runs every combination, and each trial is a run of its own config", "[sweep]") {
+  const SweepFolder folder;
+  const spec::Sweep sweep = folder.sweep(rates + "replicates: {seed: [3, 4]}\n");
+  CalledTrials trials;
+  const std::vector<sweep::Row> rows = folder.run(sweep, "grid", trials);
+  REQUIRE(rows.size() == 8);
+  CHECK(trials.calls == 8);
+  std::set<double> values;
+  for (const sweep::Row& row : rows) {
+    CHECK(row.status == sweep::Status::done);
+    REQUIRE(row.value);
+    values.insert(*row.value);
+    // The same config alone gives the same value.
+    const std::string alone = folder.path("alone" + row.run_folder.substr(7));
+    const auto finished = tests::call({"run", folder.path("grid/configs/" + row.run_folder.substr(7) + ".yaml"),
+                                       "--run-dir", alone, "--json", "--progress", "none"});
+    REQUIRE(finished.status == 0);
+    CHECK(json::parse(finished.out)["best"]["value"].get<double>() == *row.value);
+  }
+  CHECK(values.size() == 8);
+  const sweep::Results results = sweep::read_results(folder.path("grid"));
+  REQUIRE(results.trials.size() == 4);
+  CHECK(results.parameters == std::vector<std::string>{"optimizer.learning_rate"});
+  const auto& best = results.trials.front();
+  CHECK(*best.score.value == (*best.runs[0].value + *best.runs[1].value) / 2);
+  CHECK(best.score.spread);
+}
+
+TEST_CASE("neither the order in which runs end nor their number at once changes a value", "[sweep]") {
+  const SweepFolder folder;
+  const spec::Sweep sweep = folder.sweep(halved);
+  CalledTrials one_by_one;
+  const std::string expected = results_of(folder.path("a"), folder.run(sweep, "a", one_by_one, false, 1));
+  CHECK(one_by_one.most_at_once == 1);
+  for (const unsigned seed : {1U, 2U, 3U}) {
+    CalledTrials trials;
+    std::mt19937 random(seed);
+    trials.choose = [&random](std::size_t started) { return random() % started; };
+    const std::string name = "b" + std::to_string(seed);
+    CHECK(results_of(folder.path(name), folder.run(sweep, name, trials, false, 4)) == expected);
+    CHECK(trials.most_at_once == 4);
+  }
+}
+
+TEST_CASE("successive halving trains the better trials on, from their checkpoints, and no others", "[sweep]") {
+  const SweepFolder folder;
+  CalledTrials trials;
+  const std::vector<sweep::Row> rows = folder.run(folder.sweep(halved), "sweep", trials);
+  const sweep::Results results = sweep::read_results(folder.path("sweep"));
+  std::map<std::int64_t, std::vector<sweep::RungRow>> rungs;
+  for (const sweep::RungRow& row : results.rungs) rungs[row.rung].push_back(row);
+  REQUIRE(rungs.size() == 3);
+  CHECK(rungs[0].size() == 8);
+  CHECK(rungs[1].size() == 4);
+  CHECK(rungs[2].size() == 2);
+  for (const auto& [rung, of_rung] : rungs) {
+    double worst_that_advanced = 0;
+    for (const sweep::RungRow& row : of_rung) {
+      CHECK(row.steps == 8 << rung);  // 8 steps an epoch
+      if (row.advanced) worst_that_advanced = std::max(worst_that_advanced, *row.value);
+    }
+    for (const sweep::RungRow& row : of_rung) {
+      if (!row.advanced && rung < 2) CHECK(*row.value >= worst_that_advanced);
+    }
+  }
+  CHECK(trials.calls == 8 + 4 + 2);
+  // The best is one of the last rung.
+  CHECK(results.trials.front().rung == 2);
+}
+
+TEST_CASE("a sweep that is killed at any moment goes on to the same values and parameters", "[sweep]") {
+  const bool vectorize = GENERATE(false, true);
+  const SweepFolder folder;
+  const spec::Sweep sweep = folder.sweep(halved, vectorize);
+  CalledTrials undisturbed;
+  const std::string expected = results_of(folder.path("whole"), folder.run(sweep, "whole", undisturbed));
+  const std::int64_t kills = undisturbed.calls;
+  for (const std::uint32_t kill : test::some_seeds(2, static_cast<std::uint32_t>(kills), 4)) {
+    const std::string name = "killed" + std::to_string(kill);
+    // Before a run, and after a run has ended but before its end is recorded.
+    for (const bool ended : {false, true}) {
+      CalledTrials trials;
+      trials.instead = [&](std::size_t /*job*/,
+                           const std::vector<std::string>& arguments) -> std::optional<sweep::Exit> {
+        if (trials.calls <= kill / 2) return std::nullopt;
+        if (ended) tests::call(arguments);
+        throw Killed{};
+      };
+      try {
+        folder.run(sweep, name, trials, true);
+      } catch (const Killed&) {
+        continue;
+      }
+      CHECK(ended);  // less may be left than the second kill waits for
+    }
+    CalledTrials last;
+    const std::vector<sweep::Row> rows = folder.run(sweep, name, last, true);
+    INFO("killed at run " << kill << " of " << kills);
+    CHECK(results_of(folder.path(name), rows) == expected);
+  }
+}
+
+TEST_CASE("trials as members of ensembles have the bits of runs of their own, and leave their run folders", "[sweep]") {
+  const SweepFolder folder;
+  CalledTrials alone, together;
+  const std::string keys = halved + "replicates: {seed: [0, 7]}\n";
+  const auto rows = folder.run(folder.sweep(keys), "alone", alone);
+  const std::string expected = results_of(folder.path("alone"), rows);
+  CHECK(results_of(folder.path("together"), folder.run(folder.sweep(keys, true), "together", together)) == expected);
+  // With and without momentum there are two programs, in each of three rungs at most.
+  CHECK(together.calls <= 6);
+  CHECK(alone.calls == 2 * (8 + 4 + 2));
+  for (const sweep::Row& row : rows) {
+    const auto lines = [&](const std::string& name) {
+      std::string text;
+      std::istringstream file(test::read_text(fs::path(folder.path(name)) / row.run_folder / "metrics.jsonl"));
+      for (std::string line; std::getline(file, line);) {
+        json document = json::parse(line);
+        document.erase("seconds");
+        document.erase("examples_per_second");
+        text += document.dump() + "\n";
+      }
+      return text;
+    };
+    CHECK(lines("together") == lines("alone"));
+  }
+  // A trial that was dropped at a rung goes on as a run of its own would.
+  const auto dropped = std::find_if(rows.begin(), rows.end(), [](const sweep::Row& row) { return row.steps == 8; });
+  REQUIRE(dropped != rows.end());
+  std::string parameters[2];
+  for (const bool as_member : {false, true}) {
+    const std::string run = folder.path(as_member ? "together/" : "alone/") + dropped->run_folder;
+    const tests::Finished resumed = tests::call({"run", run, "--resume", "--progress", "none"});
+    CHECK(resumed.status == 0);
+    parameters[as_member] = test::read_text(run + "/checkpoints/last/params.safetensors") +
+                            test::read_text(run + "/checkpoints/last/optimizer.safetensors");
+  }
+  CHECK(parameters[0] == parameters[1]);
+}
+
+TEST_CASE("an ensemble that dies is halved until the trial that ends it is alone", "[sweep]") {
+  const SweepFolder folder;
+  CalledTrials alone, together;
+  const std::string expected = values_of(folder.run(folder.sweep(rates), "alone", alone));
+  std::vector<std::string> started;
+  together.instead = [&](std::size_t job, const std::vector<std::string>& arguments) -> std::optional<sweep::Exit> {
+    const std::string name = fs::path(arguments[1]).stem().string();
+    started.push_back(name);
+    const bool has_third = name == "ensemble-0000" || name == "ensemble-0002";
+    if (has_third || name == "0002") return sweep::Exit{job, 4, 0, "", "no memory\n"};
+    return std::nullopt;
+  };
+  const auto rows = folder.run(folder.sweep(rates, true), "together", together);
+  CHECK(started == std::vector<std::string>{"ensemble-0000", "ensemble-0001", "ensemble-0002", "0002", "0003", "0002"});
+  CHECK(rows[2].status == sweep::Status::failed);
+  CHECK(rows[2].error == "no memory");
+  CHECK(values_of({rows[0], rows[1], rows[3]}) ==
+        expected.substr(0, expected.find("0002")) + expected.substr(expected.find("0003")));
+}
+
+TEST_CASE("a run that dies is tried once more, alone; one that a guard stops has no value", "[sweep]") {
+  const SweepFolder folder;
+  CalledTrials trials;
+  std::map<std::string, int> attempts;
+  trials.instead = [&](std::size_t job, const std::vector<std::string>& arguments) -> std::optional<sweep::Exit> {
+    const std::string name = fs::path(arguments[1]).stem().string();
+    const int attempt = ++attempts[name];
+    if (name == "0000" && attempt == 1) return sweep::Exit{job, 0, SIGKILL, "", ""};
+    if (name == "0001") return sweep::Exit{job, 1, 0, R"({"errors": [{"message": "the disk is full"}]})", ""};
+    if (name == "0002") return sweep::Exit{job, 5, 0, R"({"errors": [{"message": "loss is NaN at step 3"}]})", ""};
+    return std::nullopt;
+  };
+  const std::vector<sweep::Row> rows = folder.run(folder.sweep(rates), "sweep", trials);
+  CHECK(attempts == std::map<std::string, int>{{"0000", 2}, {"0001", 2}, {"0002", 1}, {"0003", 1}});
+  CHECK(rows[0].status == sweep::Status::done);
+  CHECK(rows[0].value);
+  CHECK(rows[1].status == sweep::Status::failed);
+  CHECK(rows[1].error == "the disk is full");
+  CHECK(rows[1].exit_status == 1);
+  CHECK(rows[2].status == sweep::Status::done);
+  CHECK_FALSE(rows[2].value);
+  CHECK(rows[2].error == "loss is NaN at step 3");
+  CHECK(rows[3].value);
+  CHECK(sweep::write_summary(folder.path("sweep"), false, 0).exit_status == 0);
+  // The failed one is not tried again.
+  CalledTrials again;
+  folder.run(folder.sweep(rates), "sweep", again, true);
+  CHECK(again.calls == 0);
+}
+
+TEST_CASE("a sweep of which every run fails ends with exit status 1", "[sweep]") {
+  const SweepFolder folder;
+  CalledTrials trials;
+  trials.instead = [](std::size_t job, const auto& /*arguments*/) { return sweep::Exit{job, 3, 0, "", "no data\n"}; };
+  const auto rows = folder.run(folder.sweep(rates), "sweep", trials);
+  CHECK(trials.calls == 4);  // what would fail again is not tried again
+  CHECK(rows[0].error == "no data");
+  CHECK(sweep::write_summary(folder.path("sweep"), false, 0).exit_status == 1);
+  CHECK_THROWS_WITH(sweep::best_of(sweep::read_results(folder.path("sweep"))),
+                    "error: no trial of this sweep has a value yet\n  help: pmaptrain sweep show says why\n");
+}
+
+TEST_CASE("a resumed sweep takes more random trials and a longer choice, and refuses other edits", "[sweep]") {
+  const SweepFolder folder;
+  const std::string random = "parameters: {optimizer.learning_rate: {uniform: [0.01, 0.2]}}\nsearch: random\n";
+  CalledTrials trials;
+  const auto first = folder.run(folder.sweep(random + "trials: 2\n"), "random", trials);
+  const auto more = folder.run(folder.sweep(random + "trials: 4\n"), "random", trials, true);
+  CHECK(trials.calls == 4);
+  CHECK(more[0].value == first[0].value);
+  CHECK(more[1].parameters == first[1].parameters);
+  CHECK(more.size() == 4);
+
+  CalledTrials grid;
+  const std::string choice = "parameters: {optimizer.learning_rate: {choice: ";
+  folder.run(folder.sweep(choice + "[0.1, 0.2]}}\n"), "grid", grid);
+  const auto longer = folder.run(folder.sweep(choice + "[0.05, 0.1, 0.2]}}\n"), "grid", grid, true);
+  CHECK(grid.calls == 3);
+  CHECK(longer[2].parameters == R"({"optimizer.learning_rate":0.05})");
+  const auto refusal = [&](const std::string& keys) {
+    return error_of([&] { folder.run(folder.sweep(keys), "grid", grid, true); });
+  };
+  CHECK(contains(refusal(choice + "[0.05, 0.1]}}\n"),
+                 R"(error: trial 1 {"optimizer.learning_rate":0.2} is in the sweep's folder, and not in this file)"));
+  CHECK(contains(refusal(choice + "[0.05, 0.1, 0.2]}}\nset: {optimizer.sgd.momentum: 0.9}\n"),
+                 "error: optimizer.sgd.momentum is 0.9, and was 0.5 in trial 2"));
+  CHECK(contains(refusal(choice + "[0.05, 0.1, 0.2]}}\nmode: max\n"), "error: the sweep's mode is max, and was min"));
+  CHECK(contains(error_of([&] { folder.run(folder.sweep(rates), "grid", grid); }), "error: there is a sweep in '"));
+  CHECK(grid.calls == 3);
+}
+
+TEST_CASE("a random trial depends on the seed, its number and the names alone", "[sweep]") {
+  const SweepFolder folder;
+  const std::string two =
+      "parameters: {optimizer.learning_rate: {log_uniform: [0.001, 0.1]}, optimizer.sgd.momentum: {uniform: [0.1, "
+      "0.9]}}\n"
+      "search: random\n";
+  const std::string turned =
+      "parameters: {optimizer.sgd.momentum: {uniform: [0.1, 0.9]}, optimizer.learning_rate: {log_uniform: [0.001, "
+      "0.1]}}\n"
+      "search: random\n";
+  const auto trials = sweep::trials_of(folder.sweep(two + "trials: 3\n"));
+  const auto more = sweep::trials_of(folder.sweep(turned + "trials: 9\n"));
+  for (std::size_t i = 0; i < trials.size(); ++i) CHECK(json::parse(trials[i].json) == json::parse(more[i].json));
+  const auto other = sweep::trials_of(folder.sweep(two + "trials: 3\nseed: 1\n"));
+  CHECK(other[0].json != trials[0].json);
+  for (const auto& trial : more) {
+    const double rate = json::parse(trial.json)["optimizer.learning_rate"];
+    CHECK((rate >= 0.001 && rate <= 0.1));
+  }
+}
+
+TEST_CASE("values of every kind become configs, and free names set keys together", "[sweep]") {
+  const SweepFolder folder;
+  const spec::Sweep sweep = folder.sweep(
+      "parameters:\n"
+      "  optimizer.learning_rate: {range: [0.1, 0.3, 0.1]}\n"
+      "  model.layers.0.dense.use_bias: {choice: [true, false]}\n"
+      "  size: {choice: [{data.batch_size: 8, optimizer.sgd.momentum: 0.1}, {data.batch_size: 16}]}\n");
+  const auto trials = sweep::trials_of(sweep);
+  REQUIRE(trials.size() == 12);
+  CHECK(trials[9].json ==
+        R"({"optimizer.learning_rate":0.3,"model.layers.0.dense.use_bias":true,"size":{"data.batch_size":16}})");
+  const spec::Loaded loaded = sweep.config(trials[8].values, 0, "t");
+  CHECK(contains(loaded.resolved, "batch_size: 8"));
+  CHECK(contains(loaded.resolved, "momentum: 0.1"));
+  CHECK(contains(loaded.resolved, "learning_rate: 0.3"));
+  CHECK(contains(loaded.resolved, "name: t\n"));
+}
+
+TEST_CASE("data that changed between two processes of a sweep is noticed", "[sweep]") {
+  const SweepFolder folder;
+  const auto write = [&](int first) {
+    std::string csv = "x,y\n";
+    for (int i = 0; i < 40; ++i) csv += std::to_string((i + first) % 7) + "," + std::to_string(i % 5) + "\n";
+    test::write_text(folder.path("table.csv"), csv);
+  };
+  write(0);
+  const std::string keys =
+      "parameters: {optimizer.learning_rate: {choice: [0.01, 0.02]}}\n"
+      "set: {data.source: {csv: {train: table.csv, target: y}}}\n";
+  CalledTrials trials;
+  folder.run(folder.sweep(keys), "sweep", trials);
+  write(0);  // another time of change, and the same bytes
+  folder.run(folder.sweep(keys), "sweep", trials, true);
+  write(1);
+  const std::string said = error_of([&] { folder.run(folder.sweep(keys), "sweep", trials, true); });
+  CHECK(contains(said, "error: the sweep's data has changed: " + folder.path("table.csv")));
+}
+
+TEST_CASE("the folders of trials that were removed are made again where a sweep needs them", "[sweep]") {
+  const bool vectorize = GENERATE(false, true);
+  const SweepFolder folder;
+  CalledTrials trials;
+  const std::string expected =
+      results_of(folder.path("whole"), folder.run(folder.sweep(halved, vectorize), "whole", trials));
+  // Stopped between rungs.
+  CalledTrials until;
+  until.instead = [&](std::size_t, const std::vector<std::string>& arguments) -> std::optional<sweep::Exit> {
+    const auto at = std::find(arguments.begin(), arguments.end(), "--max-steps");
+    if (at == arguments.end() || *(at + 1) != "8") throw Killed{};
+    return std::nullopt;
+  };
+  CHECK_THROWS_AS(folder.run(folder.sweep(halved, vectorize), "d", until), Killed);
+  if (vectorize) {
+    // Those that have left come from the checkpoints of the ensembles.
+    fs::remove_all(folder.path("d/trials"));
+  } else {
+    for (const sweep::Row& row : sweep::Store(folder.path("d"), sweep::Store::Access::read).rows()) {
+      if (row.rung == 1) fs::remove_all(fs::path(folder.path("d")) / row.run_folder);
+    }
+  }
+  CalledTrials rest;
+  CHECK(results_of(folder.path("d"), folder.run(folder.sweep(halved, vectorize), "d", rest, true)) == expected);
+}
+
+TEST_CASE("tables, CSV and JSON of a sweep have all its runs, the best first", "[sweep]") {
+  const SweepFolder folder;
+  CalledTrials trials;
+  folder.run(folder.sweep(rates), "sweep", trials);
+  const sweep::Results results = sweep::read_results(folder.path("sweep"));
+  const std::string text = sweep::results_text(results, 2);
+  CHECK(contains(text, "4 trials: 4 done by the best loss of each run"));
+  CHECK(contains(text, "  and 2 more\n"));
+  const json document = json::parse(sweep::results_json(results, 0));
+  REQUIRE(document["trials"].size() == 4);
+  for (std::size_t i = 1; i < 4; ++i) CHECK(document["trials"][i - 1]["value"] <= document["trials"][i]["value"]);
+  const std::string csv = sweep::results_csv(results);
+  CHECK(csv.starts_with(
+      "trial,replicate,status,value,steps,seconds,run_folder,exit_status,error,optimizer.learning_rate\n"));
+  CHECK(std::count(csv.begin(), csv.end(), '\n') == 5);
+  // The best config trains to the value of the best trial.
+  const auto& best = sweep::best_of(results);
+  test::write_text(folder.path("best.yaml"), best.runs.front().config);
+  const auto finished =
+      tests::call({"run", folder.path("best.yaml"), "--run-dir", folder.path("again"), "--json", "--progress", "none"});
+  CHECK(json::parse(finished.out)["best"]["value"].get<double>() == *best.score.value);
+}
