@@ -23,7 +23,4 @@ GpuSource gpu_source(const Op& op, const GpuRequest& request, std::string_view n
 // What stands in front of any number of such texts in one translation unit. It includes nothing under NVRTC.
 std::string_view gpu_prelude();
 
-// What NVRTC is told besides the architecture.
-inline constexpr const char* nvrtc_options[] = {"--std=c++20", "-fmad=false", "--device-as-default-execution-space"};
-
 }  // namespace pmaptrain::ops

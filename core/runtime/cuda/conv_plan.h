@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "core/runtime/cuda/conv_shape.h"
+#include "core/kernel/gpu.h"
 
 namespace pmaptrain::cuda {
 
@@ -53,7 +53,7 @@ class ConvPlan {
 };
 
 // Null where the library has no engine; `why` then says so.
-std::unique_ptr<ConvPlan> make_conv_plan(ConvPlanner& planner, const ConvShape& shape, const ConvTypes& types,
+std::unique_ptr<ConvPlan> make_conv_plan(ConvPlanner& planner, const GpuConv& shape, const ConvTypes& types,
                                          std::string& why);
 
 }  // namespace pmaptrain::cuda

@@ -5,7 +5,7 @@
 
 namespace pmaptrain::gpu {
 
-// For equations that GpuCall::By::generated carries out: core/ops/fused/gpu_source.h as ModuleOptions::generate takes
+// For equations that GpuGenerated stands for: core/ops/fused/gpu_source.h as ModuleOptions::generate takes
 // it.
 Generated generate(const Op& op, const GpuRequest& request);
 

@@ -1,5 +1,6 @@
 // What the program and the module libpmaptrain_cuda.so agree on. The module has a copy of the program's errors and
-// texts, but not of the tables of ops: it knows an op by its name and reads the attributes from the op's struct.
+// texts, but knows no op: it takes the commands of core/kernel/gpu.h, names the op in errors, and gives it back to the
+// program where code is generated.
 #pragma once
 
 #include <array>
@@ -10,9 +11,8 @@
 
 namespace pmaptrain::gpu {
 
-// Raised with each change to this file, device.h, core/kernel/gpu.h, or the structs of the ops that libraries carry
-// out.
-inline constexpr int module_abi = 5;
+// Raised with each change to this file, device.h or core/kernel/gpu.h.
+inline constexpr int module_abi = 6;
 
 // The text of a kernel in CUDA C++ that carries out one equation, and its launch. `launch.kernel` is its name in the
 // text, which declares it extern "C"; the view points to memory that is never freed, or into `text`.
@@ -22,7 +22,7 @@ struct Generated {
 };
 
 struct ModuleOptions {
-  // Writes the text of what is carried out by GpuCall::By::generated. Null: such equations are refused.
+  // Writes the text of what is carried out by GpuGenerated. Null: such equations are refused.
   Generated (*generate)(const Op& op, const GpuRequest& request) = nullptr;
   // This many devices, all on the first GPU; 0: the GPUs of the machine.
   int virtual_devices = 0;
