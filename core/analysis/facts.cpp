@@ -43,9 +43,7 @@ class Analyser {
   int stage_of(const Equation& equation) {
     int stage = 0;
     for (Value operand : equation.operands) stage = std::max(stage, at(operand).stage);
-    const bool meets = equation.op.rules().communication != Communication::none &&
-                       equation.op.rules().communication != Communication::coordinate;
-    return stage + (meets ? 1 : 0);
+    return stage + (reads_other_devices(equation.op.rules().communication) ? 1 : 0);
   }
 
   void visit(const Equation& equation) {

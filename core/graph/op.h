@@ -126,14 +126,32 @@ struct WholeRows {
   std::string_view because;
 };
 
-// Whether an op reads other logical devices' values, and how.
+// Whether an op reads the values of other logical devices, those of its group along `axes`, and how. An op has the
+// attributes that its kind names. The elementwise kinds have any number of operands, the others one.
 enum class Communication : std::uint8_t {
   none,
-  sum,         // an elementwise sum over the group; any number of operands
-  extreme,     // likewise the largest or the smallest
-  scatter,     // a sum over the group, of which each device has its own part; one operand
-  exchange,    // any other collective; one operand
-  coordinate,  // none, but each device has its own value
+  sum,         // over the group, elementwise
+  max,         // likewise
+  min,         // likewise
+  scatter,     // the sum, of which each device has its own part along `dim`
+  gather,      // the arrays of the group, one after another along `dim`
+  all_to_all,  // of each array in the group the device's own part along `split`, one after another along `concat`
+  permute,     // the array of the device that `pairs` name as the sender; zeros where they name none
+  coordinate,  // nothing is read, but each device has its own value
+};
+
+constexpr bool reads_other_devices(Communication how) {
+  return how != Communication::none && how != Communication::coordinate;
+}
+constexpr bool is_along_dim(Communication how) { return how == Communication::scatter || how == Communication::gather; }
+
+// What a backend needs to know of a collective. Members of its kind alone have a meaning.
+struct CollectiveRule {
+  Communication kind = Communication::none;
+  AxisSet axes = {};
+  std::int64_t dim = 0;
+  std::int64_t split = 0, concat = 0;
+  std::vector<std::pair<std::int64_t, std::int64_t>> pairs = {};  // places in the group: from, to
 };
 
 // The operands of an op that repeats its region: `consts`, then `carries`, then slices (core/ops/loop).
@@ -149,8 +167,9 @@ struct OpRules {
   bool view;         // the result is its operand's bytes under another type: nothing to carry out
   bool adds;         // elementwise, and the result is the sum of the operands
   Communication communication;
-  AxisSet (*axes)(const void* op);   // of an op over named axes; null for every other op
-  LoopRule (*loop)(const void* op);  // of an op that repeats its region; null for every other op
+  CollectiveRule (*collective)(const void* op);  // null of kind none
+  AxisSet (*axes)(const void* op);               // of an op over named axes; null for every other op
+  LoopRule (*loop)(const void* op);              // of an op that repeats its region; null for every other op
   RowRule (*rows)(const void* op, std::span<const Type> operands,
                   std::span<const Type> results);  // null: see whole_rows
   std::string_view whole_rows;                     // why all are read
@@ -210,8 +229,25 @@ concept HasAxes = requires(const T& op) {
   { op.axes } -> std::convertible_to<AxisSet>;
 };
 template <class T>
-concept Communicates = requires {
+concept HasCommunication = requires {
   { T::communication } -> std::convertible_to<Communication>;
+};
+template <class T>
+concept SaysWhatItReads = HasCommunication<T> || requires {
+  requires T::local;
+};
+template <class T>
+concept HasDim = requires(const T& op) {
+  { op.dim } -> std::convertible_to<std::int64_t>;
+};
+template <class T>
+concept HasSplitAndConcat = requires(const T& op) {
+  { op.split } -> std::convertible_to<std::int64_t>;
+  { op.concat } -> std::convertible_to<std::int64_t>;
+};
+template <class T>
+concept HasPairs = requires(const T& op) {
+  { op.pairs } -> std::convertible_to<std::vector<std::pair<std::int64_t, std::int64_t>>>;
 };
 template <class T>
 concept IsLoop = requires(const T& op) {
@@ -235,6 +271,27 @@ concept HasWholeRows = requires {
 };
 
 template <class T>
+constexpr Communication communication_of() {
+  if constexpr (HasCommunication<T>) {
+    return T::communication;
+  } else {
+    return Communication::none;
+  }
+}
+
+template <class T>
+CollectiveRule collective_rule(const T& op) {
+  constexpr Communication kind = communication_of<T>();
+  CollectiveRule rule;
+  rule.kind = kind;
+  rule.axes = op.axes;
+  if constexpr (is_along_dim(kind)) rule.dim = op.dim;
+  if constexpr (kind == Communication::all_to_all) rule.split = op.split, rule.concat = op.concat;
+  if constexpr (kind == Communication::permute) rule.pairs = op.pairs;
+  return rule;
+}
+
+template <class T>
 constexpr OpRules make_rules() {
   OpRules rules{};
   rules.name = T::name;
@@ -246,7 +303,10 @@ constexpr OpRules make_rules() {
   if constexpr (HasSplat<T>) {
     rules.splat = [](const void* op) { return static_cast<const T*>(op)->splat(); };
   }
-  if constexpr (Communicates<T>) rules.communication = T::communication;
+  rules.communication = communication_of<T>();
+  if constexpr (communication_of<T>() != Communication::none) {
+    rules.collective = [](const void* op) { return collective_rule(*static_cast<const T*>(op)); };
+  }
   if constexpr (HasAxes<T>) {
     rules.axes = [](const void* op) { return static_cast<const T*>(op)->axes; };
   }
@@ -284,6 +344,18 @@ template <class T>
 const OpRules& rules_of() {
   static_assert(HasName<T>, "this op lacks its name: static constexpr std::string_view name");
   static_assert(HasLocal<T>, "this op does not say whether it is local: static constexpr bool local");
+  static_assert(SaysWhatItReads<T>,
+                "this op is not local and does not say what it reads of other devices: "
+                "static constexpr Communication communication");
+  constexpr Communication how = communication_of<T>();
+  static_assert(how == Communication::none || HasAxes<T>, "this op lacks the axes that it works over: AxisSet axes");
+  static_assert(!is_along_dim(how) || HasDim<T>,
+                "this op lacks the dimension along which the devices' parts lie: std::int64_t dim");
+  static_assert(how != Communication::all_to_all || HasSplitAndConcat<T>,
+                "this op lacks the dimensions along which it cuts and concatenates: std::int64_t split, concat");
+  static_assert(how != Communication::permute || HasPairs<T>,
+                "this op lacks its pairs of sender and receiver: "
+                "std::vector<std::pair<std::int64_t, std::int64_t>> pairs");
   static_assert(HasInfer<T>, "this op lacks its type rule: std::vector<Type> infer(const InferContext&) const");
   static_assert(HasCost<T>, "this op lacks its cost: Cost cost(const Mesh&, operands, results) const");
   static_assert(HasAttributes<T>, "this op lacks its text form: void attributes(AttributeVisitor&)");
@@ -323,7 +395,10 @@ class Op {
   // The axes that an op over named axes works over (collectives, pvary, axis_index); none for every other op.
   AxisSet axes() const { return rules_->axes != nullptr ? rules_->axes(op_.get()) : AxisSet(); }
   RowRule rows(std::span<const Type> operands, std::span<const Type> results) const;
-  // Only for an op that repeats its region.
+  CollectiveRule collective() const {
+    return rules_->collective != nullptr ? rules_->collective(op_.get()) : CollectiveRule();
+  }
+  // Of an op that repeats its region.
   LoopRule loop() const { return rules_->loop(op_.get()); }
   bool is_loop() const { return rules_->loop != nullptr; }
 

@@ -5,9 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -55,16 +57,50 @@ struct GpuLaunch {
   std::vector<GpuArgument> arguments;
 };
 
-// Carries out the whole equation with a library (cuDNN, cuBLASLt) or with code that is generated from it.
-struct GpuCall {
-  enum class By : std::uint8_t { library, generated } by = By::library;
+// The equation as products of matrices by a library (cuBLASLt), result [m,n] = relu(a · b + bias), of floating
+// elements. Operands are a, b and, where there is one, the bias [n]. A product is called `calls` times, each for the
+// slices of one logical device; a call has `batch` products, those of the op's batch or of all logical devices.
+struct GpuMatmul {
+  std::int64_t m = 0, n = 0, k = 0;
+  bool transpose_a = false, transpose_b = false;  // a is stored as [k,m], b as [n,k]
+  bool relu = false;
+  DType operands = DType::f32, result = DType::f32;
+  std::optional<DType> bias = {};
+  std::int64_t batch = 1, calls = 1;
+  std::int64_t a_stride = 0, b_stride = 0, bias_stride = 0;  // elements, from a product of the batch to the next
 };
 
-using GpuCommand = std::variant<GpuLaunch, GpuCall>;
+// The equation by a library (cuDNN), as y = relu(conv(x, kernel) + bias), of x, kernel and, where there is one, the
+// bias [O]; as the gradient of x, of kernel and dy; or as the gradient of the kernel, of x and dy, whose second result
+// is the gradient of the bias, where there is one. `x`, `kernel` and `y` are also the shapes of the gradients.
+struct GpuConv {
+  enum class Kind : std::uint8_t { forward, input_grad, kernel_grad } kind = Kind::forward;
+  Shape x, kernel, y;  // [N,H,W,C], [KH,KW,C/groups,O], [N,OH,OW,O]
+  std::vector<std::int64_t> strides, dilation;
+  std::vector<std::pair<std::int64_t, std::int64_t>> padding;
+  bool relu = false;
+  DType operands = DType::f32, result = DType::f32;
+  std::optional<DType> bias = {};
+  std::int64_t calls = 1;  // of one logical device each, where not all of them are one batch
+};
+
+// The equation by code that is generated from it.
+struct GpuGenerated {};
+
+using GpuCommand = std::variant<GpuLaunch, GpuMatmul, GpuConv, GpuGenerated>;
 
 struct GpuKernel {
   std::vector<GpuCommand> commands;
-  std::size_t scratch_bytes = 0;  // scratch memory of the launches; libraries have a separate workspace
+  std::size_t scratch_bytes = 0;  // of its launches; a library has a workspace of its own
+
+  template <class T>
+  const T* find() const {
+    for (const GpuCommand& command : commands) {
+      if (const T* found = std::get_if<T>(&command)) return found;
+    }
+    return nullptr;
+  }
+  bool is_by_library() const { return find<GpuMatmul>() != nullptr || find<GpuConv>() != nullptr; }
 };
 
 // Declares, in place of gpu(), that no GPU kernel carries out an op.

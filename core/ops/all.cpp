@@ -59,6 +59,8 @@ template <class T>
 constexpr KernelRules kernel_rules() {
   static_assert(IsRuntimeOp<T> || HasReference<T>,
                 "this op lacks its reference kernel: reference(const ReferenceCall&)");
+  static_assert(!reads_other_devices(communication_of<T>()) || HasExchange<T>,
+                "this op lacks its reference among devices: exchange(const CollectiveCall&)");
   static_assert(HasCpuKernel<T> || UsesReference<T> || IsRuntimeOp<T>,
                 "this op lacks its CPU kernel: cpu(const CpuRequest&), or UseReference or RuntimeOp with a reason");
   static_assert(HasGpuKernel<T> || HasNoGpu<T> || IsRuntimeOp<T>,

@@ -13,8 +13,7 @@ namespace {
 constexpr std::size_t most_equations = 100'000;
 
 bool communicates(const Equation& equation) {
-  const Communication how = equation.op.rules().communication;
-  if (how != Communication::none && how != Communication::coordinate) return true;
+  if (reads_other_devices(equation.op.rules().communication)) return true;
   return std::any_of(equation.regions.begin(), equation.regions.end(), [](const Region& region) {
     return std::any_of(region.equations.begin(), region.equations.end(), communicates);
   });

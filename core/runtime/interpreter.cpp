@@ -164,7 +164,7 @@ class Interpreter {
   void run(const Equation& equation) {
     const Op& op = equation.op;
     if (op.as<ops::Pvary>() != nullptr) return set(equation.results.front(), at(equation.operands.front()));
-    if (const auto* index = op.as<ops::AxisIndex>()) return run_axis_index(*index, equation);
+    if (op.rules().communication == Communication::coordinate) return run_coordinate(equation);
 
     std::vector<PerDevice> results;
     for (Value value : equation.results) {
@@ -205,10 +205,10 @@ class Interpreter {
     kernels.exchange(equation.op.data(), {operands, program_.mesh.position(device, axes), results});
   }
 
-  void run_axis_index(const ops::AxisIndex& index, const Equation& equation) {
+  void run_coordinate(const Equation& equation) {
     PerDevice arrays;
     for (std::int64_t d = 0; d < devices_; ++d) {
-      const auto coordinate = static_cast<std::int32_t>(program_.mesh.position(d, index.axes));
+      const auto coordinate = static_cast<std::int32_t>(program_.mesh.position(d, equation.op.axes()));
       std::vector<std::byte>& array = arrays.emplace_back(sizeof coordinate);
       std::memcpy(array.data(), &coordinate, sizeof coordinate);
     }

@@ -15,11 +15,8 @@
 #include "tests/runtime/programs.h"
 
 namespace pmaptrain {
-namespace {
 
-GpuKernel by_reference(const Op&, const GpuRequest&) { return {{GpuCall{GpuCall::By::library}}, 0}; }
-
-}  // namespace
+using test::by_reference;
 
 TEST_CASE("the equations of a fused chain count as operations of its kernel", "[cuda]") {
   const auto program = test::program_of("mesh a=4\nbatch %x:f32[8]{a}\n%y = exp %x\n%z = mul %y, %x\nreturn z = %z\n");

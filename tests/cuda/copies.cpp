@@ -111,12 +111,70 @@ TEST_CASE("the GPU's products and convolutions of floating types are a library's
       KernelCase c{op, {}};
       for (const Shape& shape : shapes) c.operands.push_back({dtype, shape, {}});
       c.complete(1);
-      return is_call(c, GpuCall::By::library);
+      return is_by_library(c);
     };
     CHECK(is_library(ops::Matmul{}, {{2, 3}, {3, 4}}));
     CHECK(is_library(ops::BatchMatmul{}, {{5, 2, 3}, {5, 3, 4}}));
     CHECK(is_library(ops::Conv{}, {{2, 5, 5, 3}, {3, 3, 3, 4}}));
     CHECK(is_library(ops::ConvInputGrad{.input_shape = {2, 5, 5, 3}}, {{3, 3, 3, 4}, {2, 3, 3, 4}}));
     CHECK(is_library(ops::ConvKernelGrad{.kernel_shape = {3, 3, 3, 4}}, {{2, 5, 5, 3}, {2, 3, 3, 4}}));
+  }
+}
+
+TEST_CASE("a library takes logical devices as one batch where it can, and else is called for each", "[cuda]") {
+  const auto kernel_of = [](const Op& op, const std::vector<Shape>& shapes, const std::vector<bool>& stacked) {
+    KernelCase c{op, {}, 3, stacked};
+    for (const Shape& shape : shapes) c.operands.push_back({DType::f32, shape, {}});
+    c.complete(1);
+    return make_gpu_kernel(c.op, c.request());
+  };
+  struct Product {
+    Op op;
+    std::vector<Shape> shapes;
+    std::vector<bool> stacked;
+    std::int64_t m, batch, calls;
+    std::vector<std::int64_t> strides;  // where there is a batch
+  };
+  const Product products[] = {
+      {ops::Matmul{}, {{2, 3}, {3, 4}, {4}}, {true, false, false}, 6, 1, 1, {}},
+      {ops::Matmul{}, {{2, 3}, {3, 4}, {4}}, {true, false, true}, 2, 3, 1, {6, 0, 4}},
+      {ops::Matmul{}, {{2, 3}, {3, 4}}, {true, true}, 2, 3, 1, {6, 12, 0}},
+      {ops::Matmul{.transpose_a = true}, {{3, 2}, {3, 4}}, {true, false}, 2, 3, 1, {6, 0, 0}},
+      {ops::BatchMatmul{}, {{5, 2, 3}, {5, 3, 4}}, {true, true}, 2, 15, 1, {6, 12, 0}},
+      {ops::BatchMatmul{}, {{5, 2, 3}, {5, 3, 4}}, {true, false}, 2, 5, 3, {6, 12, 0}},
+  };
+  for (const Product& product : products) {
+    INFO(to_string(product.op) << ", " << product.batch << " products, " << product.calls << " calls");
+    const GpuKernel kernel = kernel_of(product.op, product.shapes, product.stacked);
+    const GpuMatmul* const call = kernel.find<GpuMatmul>();
+    REQUIRE(call != nullptr);
+    CHECK(call->m == product.m);
+    CHECK(call->batch == product.batch);
+    CHECK(call->calls == product.calls);
+    if (product.strides.empty()) continue;
+    CHECK(std::vector{call->a_stride, call->b_stride, call->bias_stride} == product.strides);
+  }
+
+  struct Convolution {
+    Op op;
+    std::vector<Shape> shapes;
+    std::vector<bool> stacked;
+    std::int64_t examples, calls;
+  };
+  const Convolution convolutions[] = {
+      {ops::Conv{}, {{2, 5, 5, 3}, {3, 3, 3, 4}, {4}}, {true, false, false}, 6, 1},
+      {ops::Conv{}, {{2, 5, 5, 3}, {3, 3, 3, 4}, {4}}, {true, false, true}, 2, 3},
+      {ops::ConvInputGrad{.input_shape = {2, 5, 5, 3}}, {{3, 3, 3, 4}, {2, 3, 3, 4}}, {false, true}, 6, 1},
+      {ops::ConvInputGrad{.input_shape = {2, 5, 5, 3}}, {{3, 3, 3, 4}, {2, 3, 3, 4}}, {true, true}, 2, 3},
+      {ops::ConvKernelGrad{.kernel_shape = {3, 3, 3, 4}}, {{2, 5, 5, 3}, {2, 3, 3, 4}}, {true, true}, 2, 3},
+  };
+  for (const Convolution& convolution : convolutions) {
+    INFO(to_string(convolution.op) << ", " << convolution.calls << " calls");
+    const GpuKernel kernel = kernel_of(convolution.op, convolution.shapes, convolution.stacked);
+    const GpuConv* const call = kernel.find<GpuConv>();
+    REQUIRE(call != nullptr);
+    CHECK(call->x == Shape{convolution.examples, 5, 5, 3});
+    CHECK(call->y == Shape{convolution.examples, 3, 3, 4});
+    CHECK(call->calls == convolution.calls);
   }
 }

@@ -23,6 +23,9 @@ struct Emulation {
   int forgotten_barrier = -1;  // planted: no kernel's threads wait at their barrier of this number, from 0
 };
 
+// In place of make_gpu_kernel: every equation by its op's reference, as the emulation carries out generated code.
+inline GpuKernel by_reference(const Op&, const GpuRequest&) { return {{GpuGenerated{}}, 0}; }
+
 // Devices throw Error as device.h says. One that was opened may outlive its platform.
 std::unique_ptr<gpu::Platform> make_emulated(const Emulation& options);
 

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <variant>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/ops/all.h"
+#include "tests/cuda/emulated_library.h"
 #include "tests/cuda/emulated_memory.h"
-#include "tests/cuda/host_kernels.h"
 
 namespace pmaptrain::emulation {
 namespace {
@@ -29,10 +31,8 @@ EmulatedKernel::EmulatedKernel(const Op& op, const GpuRequest& request, const Gp
                                const test::Emulation& options)
     : name_(op.name()),
       scratch_bytes_(kernel.scratch_bytes),
-      workspace_bytes_(0),
-      types_(request.types.begin(), request.types.end()),
-      seed_(options.seed),
-      forgotten_barrier_(options.forgotten_barrier) {
+      workspace_bytes_(kernel.is_by_library() ? workspace_of_libraries : 0),
+      types_(request.types.begin(), request.types.end()) {
   const auto devices = static_cast<std::size_t>(request.devices);
   for (std::size_t i = 0; i < request.operands.size(); ++i) {
     operand_bytes_.push_back(bytes(request.operands[i]) * (request.stacked[i] ? devices : 1));
@@ -40,24 +40,44 @@ EmulatedKernel::EmulatedKernel(const Op& op, const GpuRequest& request, const Gp
   for (const Type& type : request.results) result_bytes_.push_back(bytes(type) * devices);
   if (request.region != nullptr) region_ = *request.region;
 
-  bool calls = false;
   for (const GpuCommand& command : kernel.commands) {
-    const auto* const call = std::get_if<GpuCall>(&command);
-    if (call == nullptr) continue;
-    calls = true;
-    if (call->by == GpuCall::By::library) workspace_bytes_ = workspace_of_libraries;
+    commands_.push_back(std::visit([&](const auto& each) { return run_of(each, op, request, options); }, command));
   }
-  if (!calls) {
-    for (const GpuCommand& command : kernel.commands) launches_.push_back(std::get<GpuLaunch>(command));
-    return;
-  }
-  reference_ = make_reference_kernel(op.shared(), kernels_of(op).reference,
-                                     {.operands = request.operands,
-                                      .results = request.results,
-                                      .devices = request.devices,
-                                      .stacked = request.stacked,
-                                      .region = region_ ? &*region_ : nullptr,
-                                      .types = types_});
+}
+
+EmulatedKernel::Run EmulatedKernel::run_of(const GpuLaunch& launch, const Op&, const GpuRequest&,
+                                           const test::Emulation& options) const {
+  const auto order = static_cast<test::ThreadOrder>(options.seed % 3);
+  return [launch, order, seed = options.seed, forgotten = options.forgotten_barrier](const test::HostMemory& memory) {
+    test::launch_on_host(launch, memory, order, seed, forgotten);
+  };
+}
+
+EmulatedKernel::Run EmulatedKernel::run_of(const GpuMatmul& product, const Op&, const GpuRequest& request,
+                                           const test::Emulation&) const {
+  return [run = run_by_library(product, request)](const test::HostMemory& memory) {
+    run(memory.operands, memory.results);
+  };
+}
+
+EmulatedKernel::Run EmulatedKernel::run_of(const GpuConv& conv, const Op&, const GpuRequest& request,
+                                           const test::Emulation&) const {
+  return
+      [run = run_by_library(conv, request)](const test::HostMemory& memory) { run(memory.operands, memory.results); };
+}
+
+EmulatedKernel::Run EmulatedKernel::run_of(const GpuGenerated&, const Op& op, const GpuRequest& request,
+                                           const test::Emulation&) const {
+  const std::shared_ptr<CpuKernel> reference = make_reference_kernel(op.shared(), kernels_of(op).reference,
+                                                                     {.operands = request.operands,
+                                                                      .results = request.results,
+                                                                      .devices = request.devices,
+                                                                      .stacked = request.stacked,
+                                                                      .region = region_ ? &*region_ : nullptr,
+                                                                      .types = types_});
+  return [reference](const test::HostMemory& memory) {
+    reference->run({memory.operands.data(), memory.results.data(), nullptr});
+  };
 }
 
 void EmulatedKernel::check(const std::string& what, const gpu::Arguments& arguments,
@@ -97,15 +117,6 @@ void EmulatedKernel::check(const std::string& what, const gpu::Arguments& argume
   }
 }
 
-void EmulatedKernel::carry_out(std::span<const std::byte* const> operands, std::span<std::byte* const> results,
-                               std::byte* scratch) const {
-  if (reference_) return reference_->run({operands.data(), results.data(), nullptr});
-  const auto order = static_cast<test::ThreadOrder>(seed_ % 3);
-  for (const GpuLaunch& launch : launches_) {
-    test::launch_on_host(launch, {operands, results, scratch}, order, seed_, forgotten_barrier_);
-  }
-}
-
 void EmulatedKernel::run(const gpu::Arguments& arguments) const {
   const auto copies = [](const std::vector<std::size_t>& sizes) {
     std::vector<std::unique_ptr<std::byte[]>> memory;
@@ -135,7 +146,7 @@ void EmulatedKernel::run(const gpu::Arguments& arguments) const {
   }
   if (scratch_bytes_ > 0) std::memset(arguments.scratch, 0xff, scratch_bytes_);
   if (workspace_bytes_ > 0) std::memset(arguments.workspace, 0xff, workspace_bytes_);
-  carry_out(from, to, arguments.scratch);
+  for (const Run& command : commands_) command({from, to, arguments.scratch});
   for (std::size_t i = 0; i < results.size(); ++i) copy_bytes(arguments.results[i], to[i], result_bytes_[i]);
 }
 

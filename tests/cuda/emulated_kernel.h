@@ -3,22 +3,25 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/graph/program.h"
-#include "core/ops/all.h"
 #include "core/runtime/gpu/device.h"
 #include "tests/cuda/emulated.h"
+#include "tests/cuda/host_kernels.h"
 
 namespace pmaptrain::emulation {
 
 class EmulatedKernel {
  public:
-  // A kernel of launches alone is run by its source, the threads in an order by the seed; any other by the reference.
+  // Launches are run by their kernels' source, the threads in an order by the seed; calls of libraries as they are
+  // described; in place of generated code, the reference of the op.
   EmulatedKernel(const Op& op, const GpuRequest& request, const GpuKernel& kernel, const test::Emulation& options);
+  EmulatedKernel(const EmulatedKernel&) = delete;
+  EmulatedKernel& operator=(const EmulatedKernel&) = delete;
 
   const std::string& name() const { return name_; }  // of the op
   std::size_t scratch_bytes() const { return scratch_bytes_; }
@@ -29,19 +32,19 @@ class EmulatedKernel {
   void run(const gpu::Arguments& arguments) const;
 
  private:
+  using Run = std::function<void(const test::HostMemory& memory)>;
+  Run run_of(const GpuLaunch& launch, const Op& op, const GpuRequest& request, const test::Emulation& options) const;
+  Run run_of(const GpuMatmul& product, const Op& op, const GpuRequest& request, const test::Emulation& options) const;
+  Run run_of(const GpuConv& conv, const Op& op, const GpuRequest& request, const test::Emulation& options) const;
+  Run run_of(const GpuGenerated&, const Op& op, const GpuRequest& request, const test::Emulation& options) const;
+
   std::string name_;
   std::size_t scratch_bytes_, workspace_bytes_;
   // What the request's spans refer to, which the kernel outlives.
   std::optional<Region> region_;
   std::vector<Type> types_;
   std::vector<std::size_t> operand_bytes_, result_bytes_;
-  void carry_out(std::span<const std::byte* const> operands, std::span<std::byte* const> results,
-                 std::byte* scratch) const;
-
-  const unsigned seed_;
-  const int forgotten_barrier_;
-  std::vector<GpuLaunch> launches_;
-  std::unique_ptr<CpuKernel> reference_;  // null where there are launches
+  std::vector<Run> commands_;
 };
 
 }  // namespace pmaptrain::emulation

@@ -21,25 +21,28 @@ using gpu::Device;
 using gpu::Stream;
 using test::contains;
 
-const GpuKernel by_library{{GpuCall{}}};
+const GpuKernel generated{{GpuGenerated{}}, 0};
 
 template <class T>
 T* as(std::byte* address) {
   return reinterpret_cast<T*>(address);
 }
 
-// Arrays of four f32 on a device, and what a test does with them.
+// Arrays of four f32, or matrices [2,2], on a device, and what a test does with them.
 struct Bench {
   static constexpr std::size_t bytes = 16;
 
   explicit Bench(gpu::Platform& platform, int number = 0)
-      : device(platform.open(number)), staging(device->pinned(bytes)), add(prepare(ops::Add{}, 2)) {
-    for (std::byte*& workspace : workspaces) workspace = device->allocate(add.workspace);
+      : device(platform.open(number)), staging(device->pinned(bytes)), add(prepare_add()) {
+    const std::vector<Type> types(2, test::type(DType::f32, {2, 2}));
+    const GpuRequest request{types, {types.data(), 1}, 1, {true, true}};
+    multiply = device->prepare(ops::Matmul{}, request, make_gpu_kernel(ops::Matmul{}, request));
+    for (std::byte*& workspace : workspaces) workspace = device->allocate(multiply.workspace);
   }
 
-  gpu::Prepared prepare(const Op& op, std::size_t operands) {
-    const std::vector<Type> types(operands, test::type(DType::f32, {4}));
-    return device->prepare(op, {types, {types.data(), 1}, 1, std::vector<bool>(operands, true)}, by_library);
+  gpu::Prepared prepare_add() {
+    const std::vector<Type> types(2, test::type(DType::f32, {4}));
+    return device->prepare(ops::Add{}, {types, {types.data(), 1}, 1, {true, true}}, generated);
   }
   std::byte* array(float value) {
     std::byte* const address = device->allocate(bytes);
@@ -54,17 +57,21 @@ struct Bench {
     return {as<float>(staging), as<float>(staging) + 4};
   }
   void sum(Stream stream, std::byte* to, const std::byte* a, const std::byte* b) {
-    launch(stream, to, a, b, {{{a, bytes}, {b, bytes}}, {{to, bytes}}});
+    launch(stream, add, to, a, b, {{{a, bytes}, {b, bytes}}, {{to, bytes}}});
   }
-  void launch(Stream stream, std::byte* to, const std::byte* a, const std::byte* b, const gpu::Accesses& accesses) {
+  void product(Stream stream, std::byte* to, const std::byte* a, const std::byte* b) {
+    launch(stream, multiply, to, a, b, {{{a, bytes}, {b, bytes}}, {{to, bytes}}});
+  }
+  void launch(Stream stream, gpu::Prepared kernel, std::byte* to, const std::byte* a, const std::byte* b,
+              const gpu::Accesses& accesses) {
     const std::array operands{a, b};
     std::byte* const workspace = workspaces[static_cast<std::size_t>(stream)];
-    device->launch(stream, add, {operands, {&to, 1}, nullptr, workspace}, accesses);
+    device->launch(stream, kernel, {operands, {&to, 1}, nullptr, workspace}, accesses);
   }
 
   std::unique_ptr<Device> device;
   std::byte* staging;
-  gpu::Prepared add;
+  gpu::Prepared add, multiply;
   std::array<std::byte*, gpu::streams> workspaces{};  // kernels of two streams may run at once
 };
 
@@ -86,7 +93,7 @@ TEST_CASE("an emulated kernel runs for each logical device, and an operand that 
   const auto platform = test::make_emulated({});
   Bench bench(*platform);
   const std::vector<Type> types(2, test::type(DType::f32, {2}));
-  const auto add = bench.device->prepare(ops::Add{}, {types, {types.data(), 1}, 2, {true, false}}, by_library);
+  const auto add = bench.device->prepare(ops::Add{}, {types, {types.data(), 1}, 2, {true, false}}, generated);
   std::byte* const rows = bench.array(1);
   std::byte* const same = bench.array(2);
   std::byte* to = bench.device->allocate(Bench::bytes);
@@ -159,18 +166,18 @@ TEST_CASE("a launch that declares less than it uses is refused", "[cuda]") {
   std::byte* const b = bench.array(2);
   std::byte* const c = bench.array(0);
   CHECK(contains(failure([&] {
-                   bench.launch(Stream::compute, c, a, b, {{{a, 16}, {b, 12}}, {{c, 16}}});
+                   bench.launch(Stream::compute, bench.add, c, a, b, {{{a, 16}, {b, 12}}, {{c, 16}}});
                  }),
                  "'add' on stream compute of device 0: operand 1 (16 bytes) lies outside of what the launch declares "
                  "to read"));
   CHECK(contains(failure([&] {
-                   bench.launch(Stream::compute, c, a, b, {{{a, 16}, {b, 16}}, {{a, 16}}});
+                   bench.launch(Stream::compute, bench.add, c, a, b, {{{a, 16}, {b, 16}}, {{a, 16}}});
                  }),
                  "'add' on stream compute of device 0: result 0 (16 bytes) lies outside of what the launch declares to "
                  "write"));
-  bench.launch(Stream::compute, c, a, b, {{{a, 8}, {b, 16}, {a + 8, 8}}, {{c, 16}}});
+  bench.launch(Stream::compute, bench.add, c, a, b, {{{a, 8}, {b, 16}, {a + 8, 8}}, {{c, 16}}});
   CHECK(contains(failure([&] {
-                   bench.launch(Stream::compute, a + 4, a, b, {{{a, 16}, {b, 16}}, {{a, 20}}});
+                   bench.launch(Stream::compute, bench.add, a + 4, a, b, {{{a, 16}, {b, 16}}, {{a, 20}}});
                  }),
                  "result 0 and operand 0 overlap"));
   const std::array<const std::byte*, 1> one{a};
@@ -180,7 +187,7 @@ TEST_CASE("a launch that declares less than it uses is refused", "[cuda]") {
                  "it has 1 operand and 1 result, where the kernel takes 2 and 1"));
   const std::array<const std::byte*, 2> two{a, b};
   CHECK(contains(failure([&] {
-                   bench.device->launch(Stream::compute, bench.add, {two, {&c, 1}}, {});
+                   bench.device->launch(Stream::compute, bench.multiply, {two, {&c, 1}}, {});
                  }),
                  "it lacks a workspace"));
 }
@@ -191,10 +198,10 @@ TEST_CASE("kernels of two streams that share a workspace race", "[cuda]") {
   std::byte* const a = bench.array(1);
   std::byte* const b = bench.array(0);
   std::byte* const c = bench.array(0);
-  bench.sum(Stream::compute, b, a, a);
-  bench.sum(Stream::copy, c, a, a);
+  bench.product(Stream::compute, b, a, a);
+  bench.product(Stream::copy, c, a, a);
   bench.workspaces[static_cast<std::size_t>(Stream::copy)] = bench.workspaces[0];
-  CHECK(contains(failure([&] { bench.sum(Stream::copy, c, a, a); }),
+  CHECK(contains(failure([&] { bench.product(Stream::copy, c, a, a); }),
                  "which writes: both use 512 bytes of one allocation"));
 }
 
@@ -324,11 +331,10 @@ TEST_CASE("a capture refuses what a graph cannot have", "[cuda]") {
   const auto refused = [&](const std::function<void()>& record) { return failure([&] { device.capture(record); }); };
   CHECK(contains(refused([&] { device.allocate(1); }), "allocate() on device 0 while a graph is captured"));
   CHECK(contains(refused([&] { device.pinned(1); }), "pinned() on device 0 while a graph is captured"));
-  CHECK(contains(refused([&] { bench.prepare(ops::Add{}, 2); }), "prepare() on device 0 while a graph is captured"));
-  CHECK(contains(refused([&] { device.wait(event); }), "wait() on device 0 while a graph is captured"));
-  CHECK(contains(refused([&] { device.poll(event); }), "poll() on device 0 while a graph is captured"));
-  CHECK(contains(refused([&] { device.record_event(Stream::compute); }),
-                 "record_event() on device 0 while a graph is captured"));
+  CHECK(contains(refused([&] { bench.prepare_add(); }), "prepare() on device 0 while a graph is captured"));
+  CHECK(contains(refused([&] { device.wait(mark); }), "wait() on device 0 while a graph is captured"));
+  CHECK(contains(refused([&] { device.poll(mark); }), "poll() on device 0 while a graph is captured"));
+  CHECK(contains(refused([&] { device.mark(Stream::compute); }), "mark() on device 0 while a graph is captured"));
   CHECK(contains(refused([&] { device.replay(empty); }), "replay() on device 0 while a graph is captured"));
   CHECK(contains(refused([&] { device.capture([] {}); }), "capture() on device 0 while a graph is captured"));
   CHECK(contains(

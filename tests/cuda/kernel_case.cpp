@@ -111,7 +111,7 @@ void KernelCase::complete(unsigned seed) {
   if (results.empty()) results = op.infer({.mesh = mesh, .operands = operands});
   values.resize(operands.size());
   // A library may multiply the zeros of its padding, which the references skip, and may flush subnormals.
-  const bool special = !is_call(*this, GpuCall::By::library);
+  const bool special = !is_by_library(*this);
   for (std::size_t i = 0; i < operands.size(); ++i) {
     const std::int64_t count = numel(operands[i]) * (stacked[i] ? devices : 1);
     const std::size_t size = static_cast<std::size_t>(count) * size_of(operands[i].dtype);
@@ -205,10 +205,6 @@ void expect_none(const std::string& differs, const KernelCase& c, const std::str
   }
 }
 
-bool is_call(const KernelCase& c, GpuCall::By by) {
-  const GpuKernel kernel = make_gpu_kernel(c.op, c.request());
-  const auto* call = kernel.commands.size() == 1 ? std::get_if<GpuCall>(&kernel.commands[0]) : nullptr;
-  return call != nullptr && call->by == by;
-}
+bool is_by_library(const KernelCase& c) { return make_gpu_kernel(c.op, c.request()).is_by_library(); }
 
 }  // namespace pmaptrain::test

@@ -65,7 +65,7 @@ void expect_none(const std::string& differs, const KernelCase& c, const std::str
 void check_launches(const Op& op, const std::vector<Type>& operands, const std::vector<Bytes>& values = {},
                     double tolerance = 0);
 
-// Whether gpu() leaves the equation to a library (or to generated code), and gives no launches.
-bool is_call(const KernelCase& c, GpuCall::By by);
+// Whether gpu() leaves the equation to a library.
+bool is_by_library(const KernelCase& c);
 
 }  // namespace pmaptrain::test

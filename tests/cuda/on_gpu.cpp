@@ -113,8 +113,8 @@ bool is_of_own_kernels(const KernelCase& c) {
   const GpuKernel kernel = make_gpu_kernel(c.op, c.request());
   // Normal values are computed with the device's logarithm and cosine.
   return c.op.as<ops::RandomNormal>() == nullptr &&
-         std::none_of(kernel.commands.begin(), kernel.commands.end(),
-                      [](const GpuCommand& command) { return std::holds_alternative<GpuCall>(command); });
+         std::all_of(kernel.commands.begin(), kernel.commands.end(),
+                     [](const GpuCommand& command) { return std::holds_alternative<GpuLaunch>(command); });
 }
 
 }  // namespace

@@ -51,8 +51,7 @@ std::unique_ptr<gpu::Device> described_device(const gpu::ModuleOptions& options 
   return platform != nullptr ? platform->open(0) : nullptr;
 }
 
-const GpuKernel by_library{{GpuCall{GpuCall::By::library}}, 0};
-const GpuKernel generated{{GpuCall{GpuCall::By::generated}}, 0};
+const GpuKernel generated{{GpuGenerated{}}, 0};
 
 struct Example {
   std::string title;
@@ -63,7 +62,7 @@ struct Example {
 
 std::size_t workspace_of(gpu::Device& device, const Example& example, std::int64_t devices, bool tf32 = false) {
   const GpuRequest request{example.operands, example.results, devices, example.stacked, nullptr, {}, tf32};
-  return device.prepare(example.op, request, by_library).workspace;
+  return device.prepare(example.op, request, make_gpu_kernel(example.op, request)).workspace;
 }
 
 Type array(DType dtype, Shape shape) { return {dtype, std::move(shape), {}}; }
@@ -317,18 +316,13 @@ TEST_CASE("a matrix product's workspace is the library's, and that of sums which
   CHECK(workspace(DType::f32, DType::f32, DType::f32) == 32 * mebibyte);
   CHECK(workspace(DType::bf16, DType::bf16, DType::bf16) == 32 * mebibyte);
   CHECK(workspace(DType::bf16, DType::f32, DType::bf16) == 32 * mebibyte + std::size_t{4} * 64 * 128 * sizeof(float));
-  const Example nothing{"",
-                        ops::Matmul{},
-                        {array(DType::f32, {4, 0}), array(DType::f32, {0, 4})},
-                        {array(DType::f32, {4, 4})},
-                        {true, true}};
-  CHECK(workspace_of(*device, nothing, 2) == 0);
-  const Example whole{"",
-                      ops::BatchMatmul{},
-                      {array(DType::i32, {2, 4, 4}), array(DType::i32, {2, 4, 4})},
-                      {array(DType::i32, {2, 4, 4})},
-                      {true, true}};
-  CHECK_THROWS_WITH(workspace_of(*device, whole, 1), Catch::Contains("batch_matmul of i32 is not supported"));
+  // What no op leaves to the library.
+  const std::vector<Type> f32(2, array(DType::f32, {0, 0})), i32(2, array(DType::i32, {4, 4}));
+  const GpuKernel nothing{{GpuMatmul{.m = 4, .n = 4}}, 0};
+  CHECK(device->prepare(ops::Matmul{}, {f32, {f32.data(), 1}, 1, {true, true}}, nothing).workspace == 0);
+  const GpuKernel whole{{GpuMatmul{.m = 4, .n = 4, .k = 4, .operands = DType::i32, .result = DType::i32}}, 0};
+  CHECK_THROWS_WITH(device->prepare(ops::BatchMatmul{}, {i32, {i32.data(), 1}, 1, {true, true}}, whole),
+                    Catch::Contains("batch_matmul of i32 is not supported"));
 }
 
 namespace {

@@ -27,8 +27,6 @@
 namespace pmaptrain::test {
 namespace {
 
-GpuKernel by_reference(const Op&, const GpuRequest&) { return {{GpuCall{GpuCall::By::library}}, 0}; }
-
 std::shared_ptr<const Program> summing() {
   return program_of("mesh a=4\nbatch %x:f32[8]{a}\n%y = exp %x\n%s = psum[axes={a}] %y\nreturn s = %s\n");
 }

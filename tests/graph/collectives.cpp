@@ -144,5 +144,29 @@ TEST_CASE("a collective over one axis of a value that varies over that one only"
   }
 }
 
+TEST_CASE("a collective's rule has the attributes that its kind names", "[graph]") {
+  const AxisSet axes = AxisSet::of(0) | AxisSet::of(1);
+  const auto check = [&](const Op& op, Communication kind) {
+    INFO(op.name());
+    CHECK(op.rules().communication == kind);
+    CHECK(op.collective().kind == kind);
+    CHECK(op.collective().axes == axes);
+    return op.collective();
+  };
+  check(ops::Psum{axes}, Communication::sum);
+  check(ops::Pmax{axes}, Communication::max);
+  check(ops::Pmin{axes}, Communication::min);
+  check(ops::AxisIndex{axes}, Communication::coordinate);
+  CHECK(check(ops::PsumScatter{axes, 2}, Communication::scatter).dim == 2);
+  CHECK(check(ops::AllGather{axes, 2}, Communication::gather).dim == 2);
+  CHECK(check(ops::AllGatherInvariant{axes, 2}, Communication::gather).dim == 2);
+  const CollectiveRule across = check(ops::AllToAll{axes, 2, 1}, Communication::all_to_all);
+  CHECK(across.split == 2);
+  CHECK(across.concat == 1);
+  const std::vector<std::pair<std::int64_t, std::int64_t>> pairs{{0, 1}, {2, 0}};
+  CHECK(check(ops::Ppermute{axes, pairs}, Communication::permute).pairs == pairs);
+  for (const Op& op : {Op(ops::Pvary{axes}), Op(ops::Add{})}) CHECK(op.collective().kind == Communication::none);
+}
+
 }  // namespace
 }  // namespace pmaptrain

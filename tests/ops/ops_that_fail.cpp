@@ -5,7 +5,23 @@ namespace pmaptrain {
 
 struct Example {
   static constexpr std::string_view name = "example";
+#if CASE < 3
   static constexpr bool local = true;
+#else
+  static constexpr bool local = false;
+#endif
+#if CASE == 4
+  static constexpr Communication communication = Communication::sum;
+#elif CASE == 5
+  static constexpr Communication communication = Communication::gather;
+#elif CASE == 6
+  static constexpr Communication communication = Communication::all_to_all;
+#elif CASE == 7
+  static constexpr Communication communication = Communication::permute;
+#endif
+#if CASE > 4
+  AxisSet axes;
+#endif
 #if CASE != 1
   static constexpr WholeRows row_rule{"it is an example"};
 #endif

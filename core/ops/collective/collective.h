@@ -22,6 +22,7 @@ struct Pvary {
 
   static constexpr std::string_view name = "pvary";
   static constexpr bool local = false;
+  static constexpr Communication communication = Communication::none;
   static constexpr bool view = true;
   static constexpr RuntimeOp cpu{"it changes the type only"};
   std::vector<Type> infer(const InferContext& context) const;
@@ -56,7 +57,7 @@ struct Pmax {
   static constexpr std::string_view name = "pmax";
   static constexpr bool local = false;
   static constexpr WholeRows row_rule = devices_meet;
-  static constexpr Communication communication = Communication::extreme;
+  static constexpr Communication communication = Communication::max;
   static constexpr RuntimeOp cpu = carried_by_runtime;
   static constexpr NoDerivative derivative{"which device holds the largest value is not differentiable"};
   std::vector<Type> infer(const InferContext& context) const;
@@ -71,7 +72,7 @@ struct Pmin {
   static constexpr std::string_view name = "pmin";
   static constexpr bool local = false;
   static constexpr WholeRows row_rule = devices_meet;
-  static constexpr Communication communication = Communication::extreme;
+  static constexpr Communication communication = Communication::min;
   static constexpr RuntimeOp cpu = carried_by_runtime;
   static constexpr NoDerivative derivative{"which device holds the smallest value is not differentiable"};
   std::vector<Type> infer(const InferContext& context) const;
@@ -88,7 +89,7 @@ struct AllGather {
   static constexpr std::string_view name = "all_gather";
   static constexpr bool local = false;
   static constexpr WholeRows row_rule = devices_meet;
-  static constexpr Communication communication = Communication::exchange;
+  static constexpr Communication communication = Communication::gather;
   static constexpr RuntimeOp cpu = carried_by_runtime;
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
@@ -109,7 +110,7 @@ struct AllGatherInvariant {
   static constexpr std::string_view name = "all_gather_invariant";
   static constexpr bool local = false;
   static constexpr WholeRows row_rule = devices_meet;
-  static constexpr Communication communication = Communication::exchange;
+  static constexpr Communication communication = Communication::gather;
   static constexpr RuntimeOp cpu = carried_by_runtime;
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
@@ -131,7 +132,7 @@ struct AllToAll {
   static constexpr std::string_view name = "all_to_all";
   static constexpr bool local = false;
   static constexpr WholeRows row_rule = devices_meet;
-  static constexpr Communication communication = Communication::exchange;
+  static constexpr Communication communication = Communication::all_to_all;
   static constexpr RuntimeOp cpu = carried_by_runtime;
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
@@ -173,7 +174,7 @@ struct Ppermute {
   static constexpr std::string_view name = "ppermute";
   static constexpr bool local = false;
   static constexpr WholeRows row_rule = devices_meet;
-  static constexpr Communication communication = Communication::exchange;
+  static constexpr Communication communication = Communication::permute;
   static constexpr RuntimeOp cpu = carried_by_runtime;
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;

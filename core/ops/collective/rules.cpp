@@ -68,14 +68,26 @@ void check_dim(std::string_view op, std::int64_t dim, const Type& operand) {
 
 // What the shared-memory collectives do: each operand is read once by the other devices of the group, of which a group
 // of one device has none. Axes of size 1 carry nothing.
-Cost sends_operands(const Mesh& mesh, AxisSet axes, std::span<const Type> operands, bool adds) {
+Cost collective_cost(Communication kind, AxisSet axes, const Mesh& mesh, std::span<const Type> operands) {
+  double flops = 0, copies = 1;  // for each element, and of an operand in the result
+  switch (kind) {
+    case Communication::sum:
+    case Communication::max:
+    case Communication::min:
+    case Communication::scatter: flops = 1; break;
+    case Communication::gather: copies = static_cast<double>(mesh.group_size(axes)); break;
+    case Communication::all_to_all:
+    case Communication::permute: break;
+    case Communication::none:
+    case Communication::coordinate: return {};
+  }
   Cost cost;
   double wire = 0;
   for (const Type& operand : operands) {
     wire += static_cast<double>(bytes(operand));
-    if (adds) cost.flops += static_cast<double>(numel(operand));
+    cost.flops += flops * static_cast<double>(numel(operand));
   }
-  cost.bytes = 2 * wire;
+  cost.bytes = wire + copies * wire;
   AxisSet crossed;
   for (std::size_t axis = 0; axis < mesh.axes().size(); ++axis) {
     const int number = static_cast<int>(axis);
@@ -100,12 +112,6 @@ Type gathered(std::string_view op, AxisSet axes, std::int64_t dim, const InferCo
   check_dim(op, dim, type);
   type.shape[static_cast<std::size_t>(dim)] *= context.mesh.group_size(axes);
   return type;
-}
-
-Cost gathers_operands(const Mesh& mesh, AxisSet axes, std::span<const Type> operands) {
-  Cost cost = sends_operands(mesh, axes, operands, false);
-  cost.bytes += static_cast<double>(bytes(operands.front())) * static_cast<double>(mesh.group_size(axes) - 1);
-  return cost;
 }
 
 }  // namespace
@@ -134,13 +140,13 @@ std::vector<Type> Pmax::infer(const InferContext& context) const { return reduce
 std::vector<Type> Pmin::infer(const InferContext& context) const { return reduced(name, axes, context); }
 
 Cost Psum::cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type>) const {
-  return sends_operands(mesh, axes, operands, true);
+  return collective_cost(communication, axes, mesh, operands);
 }
 Cost Pmax::cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type>) const {
-  return sends_operands(mesh, axes, operands, true);
+  return collective_cost(communication, axes, mesh, operands);
 }
 Cost Pmin::cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type>) const {
-  return sends_operands(mesh, axes, operands, true);
+  return collective_cost(communication, axes, mesh, operands);
 }
 
 Cotangents Psum::derivative(VjpContext& context) const {
@@ -154,7 +160,7 @@ Cotangents Psum::derivative(VjpContext& context) const {
 std::vector<Type> AllGather::infer(const InferContext& context) const { return {gathered(name, axes, dim, context)}; }
 
 Cost AllGather::cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type>) const {
-  return gathers_operands(mesh, axes, operands);
+  return collective_cost(communication, axes, mesh, operands);
 }
 
 Cotangents AllGather::derivative(VjpContext& context) const {
@@ -168,7 +174,7 @@ std::vector<Type> AllGatherInvariant::infer(const InferContext& context) const {
 }
 
 Cost AllGatherInvariant::cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type>) const {
-  return gathers_operands(mesh, axes, operands);
+  return collective_cost(communication, axes, mesh, operands);
 }
 
 // Of the cotangent, seen as [outer, members, part], the row that the device's place in the group names.
@@ -202,7 +208,7 @@ std::vector<Type> AllToAll::infer(const InferContext& context) const {
 }
 
 Cost AllToAll::cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type>) const {
-  return sends_operands(mesh, axes, operands, false);
+  return collective_cost(communication, axes, mesh, operands);
 }
 
 Cotangents AllToAll::derivative(VjpContext& context) const {
@@ -222,7 +228,7 @@ std::vector<Type> PsumScatter::infer(const InferContext& context) const {
 }
 
 Cost PsumScatter::cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type>) const {
-  return sends_operands(mesh, axes, operands, true);
+  return collective_cost(communication, axes, mesh, operands);
 }
 
 Cotangents PsumScatter::derivative(VjpContext& context) const {
@@ -250,7 +256,7 @@ std::vector<Type> Ppermute::infer(const InferContext& context) const {
 }
 
 Cost Ppermute::cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type>) const {
-  return sends_operands(mesh, axes, operands, false);
+  return collective_cost(communication, axes, mesh, operands);
 }
 
 Cotangents Ppermute::derivative(VjpContext& context) const {

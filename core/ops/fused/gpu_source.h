@@ -24,7 +24,4 @@ GpuSource gpu_source(const Op& op, const GpuRequest& request, std::string_view n
 // The text that must precede any number of such sources in one translation unit. It includes nothing under NVRTC.
 std::string_view gpu_prelude();
 
-// Options for NVRTC in addition to the architecture.
-inline constexpr const char* nvrtc_options[] = {"--std=c++20", "-fmad=false", "--device-as-default-execution-space"};
-
 }  // namespace pmaptrain::ops

@@ -21,6 +21,7 @@ struct Loop {
 
   static constexpr std::string_view name = "loop";
   static constexpr bool local = false;
+  static constexpr Communication communication = Communication::none;  // its region's
   static constexpr WholeRows row_rule{"its iterations cut dimension 0; the analysis follows its region"};
   static constexpr bool region = true;
   static constexpr RuntimeOp cpu{"the runtime runs its region"};

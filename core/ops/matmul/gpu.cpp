@@ -4,7 +4,32 @@
 
 namespace pmaptrain::ops {
 
-// One launch if the operands of all devices are contiguous or shared; else one for each device.
+// As few calls as there can be. Where all devices multiply the same second matrix, their rows are those of one product.
+GpuMatmul GpuProduct::by_library(const GpuRequest& request) const {
+  GpuMatmul call{m, n, k, transpose_a, transpose_b, relu};
+  call.operands = request.operands[0].dtype;
+  call.result = request.results[0].dtype;
+  if (request.operands.size() == 3) call.bias = request.operands[2].dtype;
+  const bool a_stacked = request.stacked[0], b_stacked = request.stacked[1];
+  const bool bias_stacked = call.bias && request.stacked[2];
+  call.a_stride = m * k;
+  call.b_stride = k * n;
+  if (matrices > 1) {
+    call.batch = matrices;
+    (a_stacked && b_stacked ? call.batch : call.calls) *= request.devices;
+  } else if (a_stacked && !b_stacked && !bias_stacked && !transpose_a) {
+    call.m *= request.devices;
+  } else {
+    call.batch = request.devices;
+    if (!a_stacked) call.a_stride = 0;
+    if (!b_stacked) call.b_stride = 0;
+    if (bias_stacked) call.bias_stride = n;
+  }
+  return call;
+}
+
+// One launch where every device's operands follow those of the device before, or are the same for all; else one for
+// each device.
 GpuKernel GpuProduct::launch(const GpuRequest& request) const {
   if (has_no_results(request)) return {};
   const Type& result = request.results[0];
@@ -38,7 +63,8 @@ GpuKernel Matmul::gpu(const GpuRequest& request) const {
   const Type& a = request.operands[0];
   const Shape& y = request.results[0].shape;
   const GpuProduct product{1, y[0], y[1], a.shape[transpose_a ? 0 : 1], transpose_a, transpose_b, relu};
-  return in_libraries(a.dtype) && product.k > 0 ? library_kernel(request) : product.launch(request);
+  return in_libraries(a.dtype) && product.k > 0 ? one_command(request, product.by_library(request))
+                                                : product.launch(request);
 }
 
 GpuKernel BatchMatmul::gpu(const GpuRequest& request) const {
@@ -47,8 +73,9 @@ GpuKernel BatchMatmul::gpu(const GpuRequest& request) const {
   const std::size_t rank = y.size();
   const std::int64_t k = a.shape[rank - (transpose_a ? 2 : 1)];
   const std::int64_t matrices = numel(Shape(y.begin(), y.end() - 2));
-  if (in_libraries(a.dtype) && k > 0 && matrices > 0) return library_kernel(request);
-  return GpuProduct{matrices, y[rank - 2], y[rank - 1], k, transpose_a, transpose_b}.launch(request);
+  const GpuProduct product{matrices, y[rank - 2], y[rank - 1], k, transpose_a, transpose_b};
+  const bool is_for_library = in_libraries(a.dtype) && k > 0 && matrices > 0;
+  return is_for_library ? one_command(request, product.by_library(request)) : product.launch(request);
 }
 
 }  // namespace pmaptrain::ops

@@ -1,4 +1,4 @@
-// The plain product on a GPU, for cases without a library: integers, and contractions over nothing.
+// Matrix products on a GPU.
 #pragma once
 
 #include "core/ops/support/gpu.h"
@@ -10,6 +10,9 @@ struct GpuProduct {
   std::int64_t matrices = 1, m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false, relu = false;
 
+  // Of floating elements, k > 0.
+  GpuMatmul by_library(const GpuRequest& request) const;
+  // For what libraries leave: integers, and contractions over nothing.
   GpuKernel launch(const GpuRequest& request) const;
 };
 

@@ -19,12 +19,7 @@ constexpr std::array kernel_names = {
 
 constexpr std::int64_t most_blocks = std::int64_t{1} << 16;
 
-GpuKernel call(const GpuRequest& request, GpuCall::By by) {
-  if (has_no_results(request)) return {};
-  return {{GpuCall{by}}};
-}
-
-// Drops dimensions of size 1, and joins dimensions that are contiguous on both sides.
+// Leaves out dimensions of one element, and joins those that follow each other on both sides.
 std::vector<CopyDim> joined(const std::vector<CopyDim>& dims) {
   std::vector<CopyDim> result;
   for (const CopyDim& dim : dims) {
@@ -40,8 +35,13 @@ std::vector<CopyDim> joined(const std::vector<CopyDim>& dims) {
 
 }  // namespace
 
-GpuKernel generated_kernel(const GpuRequest& request) { return call(request, GpuCall::By::generated); }
-GpuKernel library_kernel(const GpuRequest& request) { return call(request, GpuCall::By::library); }
+GpuKernel generated_kernel(const GpuRequest& request) { return one_command(request, GpuGenerated{}); }
+
+GpuKernel one_command(const GpuRequest& request, GpuCommand command) {
+  GpuKernel kernel;
+  if (!has_no_results(request)) kernel.commands.push_back(std::move(command));
+  return kernel;
+}
 
 bool has_no_results(const GpuRequest& request) {
   return std::all_of(request.results.begin(), request.results.end(), [](const Type& type) { return numel(type) == 0; });

@@ -15,9 +15,10 @@
 
 namespace pmaptrain::ops {
 
-// The whole equation by generated code or by a library; no command if the results are empty.
+// The whole equation by one command: generated code, or a call of a library. Nothing where its results have no
+// elements.
 GpuKernel generated_kernel(const GpuRequest& request);
-GpuKernel library_kernel(const GpuRequest& request);
+GpuKernel one_command(const GpuRequest& request, GpuCommand command);
 
 bool has_no_results(const GpuRequest& request);
 

@@ -4,7 +4,6 @@
 #include <cassert>
 
 #include "core/base/saturate.h"
-#include "core/ops/collective/collective.h"
 
 namespace pmaptrain::cpu {
 namespace {
@@ -425,7 +424,7 @@ void BoundPlan::bind(const Exchange& exchange, const Instruction& instruction, B
   const Mesh& mesh = plan_.program->mesh;
   const Buffer &operand = buffer(exchange.operand), &result = buffer(exchange.result);
   const AxisSet along = exchange.equation->op.axes();
-  const bool is_same = exchange.equation->op.as<ops::AllGather>() != nullptr;
+  const bool is_same = exchange.equation->op.rules().communication == Communication::gather;
   Groups groups;
   for (std::int64_t i = 0; i < to.extent.instances(); ++i) {
     const std::int64_t device = mesh.device_at(to.extent.instance + i, to.extent.axes);

@@ -165,8 +165,14 @@ void Lowering::lower_equation(const Equation& equation) {
       out_.coordinates.emplace_back(equation.results.front().id, &equation);
       return;
     }
+    case Communication::sum:
+    case Communication::max:
+    case Communication::min:
+    case Communication::scatter: return lower_reduction(equation);
+    case Communication::gather:
+    case Communication::all_to_all:
+    case Communication::permute: return lower_exchange(equation);
     case Communication::none: break;
-    default: return lower_collective(equation);
   }
   if (equation.op.is_loop()) return lower_loop(equation);
   lower_local(equation);

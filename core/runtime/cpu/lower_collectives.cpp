@@ -8,9 +8,8 @@
 
 namespace pmaptrain::cpu {
 
-void Lowering::lower_collective(const Equation& equation) {
-  assert(loop_ == nullptr);  // loops with collectives were unrolled
-  if (equation.op.rules().communication != Communication::exchange) return lower_reduction(equation);
+void Lowering::lower_exchange(const Equation& equation) {
+  assert(loop_ == nullptr);  // such loops are unrolled
   for (std::size_t i = 0; i < equation.operands.size(); ++i) {
     const Value result = equation.results[i];
     const int operand = source(equation.operands[i], -1);
@@ -33,6 +32,7 @@ const Equation* Lowering::start_of(const Equation& equation) {
 }
 
 void Lowering::lower_reduction(const Equation& equation) {
+  assert(loop_ == nullptr);
   const Equation* const start = start_of(equation);
   std::vector<Half> halves;
   int published = first_;

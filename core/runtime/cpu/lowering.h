@@ -102,7 +102,7 @@ class Lowering {
 
   // ---- collectives
 
-  void lower_collective(const Equation& equation);
+  void lower_exchange(const Equation& equation);
 
   // The state of one operand of a reduction.
   struct Half {

@@ -8,11 +8,13 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/ops/fused/gpu_source.h"
 #include "core/runtime/cuda/check.h"
 
 namespace pmaptrain::cuda {
 namespace {
+
+// What NVRTC is told besides the architecture; nvcc compiles the kernels of core/ops alike.
+constexpr const char* fixed_options[] = {"--std=c++20", "-fmad=false", "--device-as-default-execution-space"};
 
 struct Target {
   std::string option;
@@ -97,7 +99,7 @@ std::shared_future<std::string> Compiler::code_of(const std::string& text, int c
 std::string Compiler::compile(const std::string& text, int compute_capability) {
   const Target target = target_for(compute_capability);
   std::vector<std::string> options{target.option};
-  options.insert(options.end(), std::begin(ops::nvrtc_options), std::end(ops::nvrtc_options));
+  options.insert(options.end(), std::begin(fixed_options), std::end(fixed_options));
   const std::string key = CodeCache::key({version_text(), join(options, " "), text});
   if (std::optional<std::string> known = cache_.find(key)) return *std::move(known);
   free_.acquire();

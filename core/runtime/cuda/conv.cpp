@@ -51,19 +51,15 @@ struct Operand {
 
 class ConvWork final : public Work {
  public:
-  ConvWork(const Op& op, const GpuRequest& request, ConvPlanner& planner, Relu relu)
-      : shape_(conv_shape(op, request)), slices_(request) {
-    const bool input_grad = shape_.kind == ConvKind::input_grad;
-    image_ = {
-        input_grad ? std::size_t{1} : 0, request.operands[0].dtype, input_grad ? numel(shape_.y) : numel(shape_.x), {}};
-    other_ = {input_grad ? std::size_t{0} : 1,
-              request.operands[0].dtype,
-              shape_.kind == ConvKind::kernel_grad ? numel(shape_.y) : numel(shape_.kernel),
-              {}};
-    result_ = request.results[0].dtype;
-    bias_ = shape_.kind == ConvKind::forward && request.operands.size() == 3;
-    if (bias_) bias_type_ = request.operands[2].dtype;
-    if (shape_.kind == ConvKind::kernel_grad && request.results.size() == 2) bias_gradient_ = request.results[1].dtype;
+  ConvWork(const GpuConv& shape, std::string_view op, const GpuRequest& request, ConvPlanner& planner, Relu relu)
+      : shape_(shape), slices_(request) {
+    const bool input_grad = shape_.kind == GpuConv::Kind::input_grad;
+    const bool kernel_grad = shape_.kind == GpuConv::Kind::kernel_grad;
+    image_ = {input_grad ? std::size_t{1} : 0, shape_.operands, numel(input_grad ? shape_.y : shape_.x), {}};
+    other_ = {input_grad ? std::size_t{0} : 1, shape_.operands, numel(kernel_grad ? shape_.y : shape_.kernel), {}};
+    result_ = shape_.result;
+    if (kernel_grad) bias_gradient_ = shape_.bias;
+    if (shape_.kind == GpuConv::Kind::forward) bias_ = shape_.bias;
     make_plan(op, request, planner, relu);
     lay_out();
   }
@@ -74,30 +70,29 @@ class ConvWork final : public Work {
   }
 
  private:
-  void make_plan(const Op& op, const GpuRequest& request, ConvPlanner& planner, Relu relu) {
+  void make_plan(std::string_view op, const GpuRequest& request, ConvPlanner& planner, Relu relu) {
     if (numel(request.results[0]) == 0 || image_.elements == 0) return;
     std::string why;
-    const auto bias = bias_ ? std::optional(bias_type_) : std::nullopt;
-    for (const Way& way : ways(image_.dtype, result_, bias, shape_.relu, relu)) {
+    for (const Way& way : ways(image_.dtype, result_, bias_, shape_.relu, relu)) {
       ConvTypes types{way.input, way.sum, way.bias, way.bias_in_plan, way.relu_in_plan};
       types.is_relu_strict = way.is_relu_strict;
       types.tensor_cores = image_.dtype == DType::bf16 || request.tf32;
       if (way.input == image_.dtype) {  // otherwise the plan reads copies in the workspace
         types.input_alignment = alignment_of(request.operands[image_.index], 16);
-        if (shape_.kind == ConvKind::kernel_grad) {
+        if (shape_.kind == GpuConv::Kind::kernel_grad) {
           types.input_alignment = std::min(types.input_alignment, alignment_of(request.operands[other_.index], 16));
         }
       }
-      if (bias_ && way.bias == bias_type_) types.bias_alignment = alignment_of(request.operands[2], 16);
-      if (way.sum == result_ && shape_.kind != ConvKind::kernel_grad) {
+      if (bias_ == way.bias) types.bias_alignment = alignment_of(request.operands[2], 16);
+      if (way.sum == result_ && shape_.kind != GpuConv::Kind::kernel_grad) {
         types.output_alignment = alignment_of(request.results[0], 16);
       }
       way_ = way;
       plan_ = make_conv_plan(planner, shape_, types, why);
       if (plan_ != nullptr) return;
     }
-    fail_running(fmt::format("GPU: cuDNN {} has no engine for {} of {} {} and {}, giving {}: {}", cudnnGetVersion(),
-                             op.name(), to_string(image_.dtype), to_string(request.operands[0].shape),
+    fail_running(fmt::format("GPU: cuDNN {} has no engine for {} of {} {} and {}, giving {}: {}", cudnnGetVersion(), op,
+                             to_string(image_.dtype), to_string(request.operands[0].shape),
                              to_string(request.operands[1].shape), to_string(request.results[0].shape), why));
   }
 
@@ -108,7 +103,7 @@ class ConvWork final : public Work {
           operand->widened = parts_.add(static_cast<std::size_t>(operand->elements) * sizeof(float));
         }
       }
-      const bool gradient = shape_.kind == ConvKind::kernel_grad;
+      const bool gradient = shape_.kind == GpuConv::Kind::kernel_grad;
       const auto kernel_bytes =
           static_cast<std::size_t>(numel(shape_.kernel)) * size_of(gradient ? way_.sum : way_.input);
       kernel_part_ = parts_.add(kernel_bytes);
@@ -117,18 +112,21 @@ class ConvWork final : public Work {
       plan_part_ = parts_.add(plan_->workspace());
     }
     if (bias_gradient_) {
-      bias_part_ = parts_.add(column_sums_workspace(other_.dtype, shape_.pixels(), shape_.y[3]));
+      bias_part_ = parts_.add(column_sums_workspace(other_.dtype, pixels(), shape_.y[3]));
     }
     workspace_ = parts_.size();
   }
 
-  bool narrows_bias() const { return way_.bias_in_plan && way_.bias != bias_type_; }
+  // Of the kernel as a matrix [HWI, O].
+  std::int64_t kernel_rows() const { return shape_.kernel[0] * shape_.kernel[1] * shape_.kernel[2]; }
+  std::int64_t pixels() const { return shape_.y[0] * shape_.y[1] * shape_.y[2]; }
+  bool narrows_bias() const { return way_.bias_in_plan && bias_ != way_.bias; }
 
   // The number of elements of the first result in one call.
   std::int64_t sums() const {
-    return numel(shape_.kind == ConvKind::forward      ? shape_.y
-                 : shape_.kind == ConvKind::input_grad ? shape_.x
-                                                       : shape_.kernel);
+    return numel(shape_.kind == GpuConv::Kind::forward      ? shape_.y
+                 : shape_.kind == GpuConv::Kind::input_grad ? shape_.x
+                                                            : shape_.kernel);
   }
 
   void run_one(cudaStream_t stream, const gpu::Arguments& arguments, std::int64_t call) {
@@ -137,7 +135,7 @@ class ConvWork final : public Work {
       const std::byte* const dy = slices_.operand(arguments, 1, call);
       check(
           column_sums({*bias_gradient_, slices_.result(arguments, 1, call)}, {other_.dtype, const_cast<std::byte*>(dy)},
-                      shape_.pixels(), shape_.y[3], arguments.workspace + bias_part_, stream),
+                      pixels(), shape_.y[3], arguments.workspace + bias_part_, stream),
           "the gradient of a bias");
     }
     if (plan_ == nullptr) {  // the sum has no addends
@@ -150,31 +148,30 @@ class ConvWork final : public Work {
     std::byte* const sum = way_.sum == result_ ? result : arguments.workspace + sum_part_;
     ConvMemory memory{.to = sum, .workspace = arguments.workspace + plan_part_};
     switch (shape_.kind) {
-      case ConvKind::forward:
+      case GpuConv::Kind::forward:
         memory.x = image;
         if (bias_) memory.bias = slices_.operand(arguments, 2, call);
         if (narrows_bias()) {
-          convert({way_.bias, arguments.workspace + rounded_bias_}, {bias_type_, const_cast<std::byte*>(memory.bias)},
+          convert({way_.bias, arguments.workspace + rounded_bias_}, {*bias_, const_cast<std::byte*>(memory.bias)},
                   shape_.y[3], stream);
           memory.bias = arguments.workspace + rounded_bias_;
         }
         break;
-      case ConvKind::input_grad: memory.y = image; break;
-      case ConvKind::kernel_grad:
+      case GpuConv::Kind::input_grad: memory.y = image; break;
+      case GpuConv::Kind::kernel_grad:
         memory.x = image;
         memory.y = other;
         memory.to = kernel;
         break;
     }
-    if (shape_.kind != ConvKind::kernel_grad) {
+    if (shape_.kind != GpuConv::Kind::kernel_grad) {
       memory.kernel = kernel;
-      check(transpose(kernel, other, shape_.kernel_rows(), shape_.kernel[3], size_of(way_.input), stream),
+      check(transpose(kernel, other, kernel_rows(), shape_.kernel[3], size_of(way_.input), stream),
             "a kernel's layout");
     }
     plan_->run(stream, memory);
-    if (shape_.kind == ConvKind::kernel_grad) {
-      check(transpose(sum, kernel, shape_.kernel[3], shape_.kernel_rows(), size_of(way_.sum), stream),
-            "a kernel's layout");
+    if (shape_.kind == GpuConv::Kind::kernel_grad) {
+      check(transpose(sum, kernel, shape_.kernel[3], kernel_rows(), size_of(way_.sum), stream), "a kernel's layout");
     }
     finish_sums(stream, arguments, call, {way_.sum, sum}, result);
   }
@@ -200,19 +197,18 @@ class ConvWork final : public Work {
     if (!add_bias && !relu && sum.data == result) return;
     Finish rest{{result_, result}, sum, {}, relu, 1, sums()};
     if (bias_) {
-      rest.rows = shape_.pixels();
+      rest.rows = pixels();
       rest.columns = shape_.y[3];
     }
-    if (add_bias) rest.bias = {bias_type_, const_cast<std::byte*>(slices_.operand(arguments, 2, call))};
+    if (add_bias) rest.bias = {*bias_, const_cast<std::byte*>(slices_.operand(arguments, 2, call))};
     check(finish(rest, stream), "finishing a convolution");
   }
 
-  ConvShape shape_;
+  GpuConv shape_;
   Slices slices_;
-  Operand image_, other_;  // Operands of the plan: x or dy, and the kernel, or dy for the kernel's gradient.
-  DType result_ = DType::f32, bias_type_ = DType::f32;
-  bool bias_ = false;
-  std::optional<DType> bias_gradient_;
+  Operand image_, other_;  // what the plan reads: x or dy; the kernel, or for its gradient dy
+  DType result_ = DType::f32;
+  std::optional<DType> bias_, bias_gradient_;
   Way way_{};
   std::unique_ptr<ConvPlan> plan_;  // null if there is nothing to multiply
   Workspace parts_;
@@ -221,8 +217,9 @@ class ConvWork final : public Work {
 
 }  // namespace
 
-std::unique_ptr<Work> prepare_conv(const Op& op, const GpuRequest& request, ConvPlanner& planner, Relu relu) {
-  return std::make_unique<ConvWork>(op, request, planner, relu);
+std::unique_ptr<Work> prepare_conv(const GpuConv& conv, std::string_view op, const GpuRequest& request,
+                                   ConvPlanner& planner, Relu relu) {
+  return std::make_unique<ConvWork>(conv, op, request, planner, relu);
 }
 
 }  // namespace pmaptrain::cuda

@@ -2,14 +2,16 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
 
 #include "core/runtime/cuda/conv_plan.h"
 #include "core/runtime/cuda/work.h"
 
 namespace pmaptrain::cuda {
 
-// Prepares the ops conv, conv_input_grad and conv_kernel_grad. The library's heuristics choose the engine, among
-// engines that are deterministic. Throws Error (failed) if there is none.
-std::unique_ptr<Work> prepare_conv(const Op& op, const GpuRequest& request, ConvPlanner& planner, Relu relu);
+// The library chooses the engine by its rules, among those that give the same bits in each run. Throws Error (failed),
+// with the op's name, where it has none.
+std::unique_ptr<Work> prepare_conv(const GpuConv& conv, std::string_view op, const GpuRequest& request,
+                                   ConvPlanner& planner, Relu relu);
 
 }  // namespace pmaptrain::cuda

@@ -76,7 +76,7 @@ Sizes channels_innermost(const Sizes& nchw) {
 }
 
 struct Definition {
-  const ConvShape& shape;
+  const GpuConv& shape;
   const ConvTypes& types;
   fe::DataType_t compute = types.input == DType::f64 ? fe::DataType_t::DOUBLE : fe::DataType_t::FLOAT;
 
@@ -111,7 +111,7 @@ struct Definition {
     const Sizes x = dimensions(shape.x), y = dimensions(shape.y);
     const Sizes kernel{shape.kernel[3], shape.kernel[2], shape.kernel[0], shape.kernel[1]};
     switch (shape.kind) {
-      case ConvKind::forward: {
+      case GpuConv::Kind::forward: {
         Tensor sum = graph.conv_fprop(input(graph, name_x, x), input(graph, name_kernel, kernel),
                                       windows<fe::graph::Conv_fprop_attributes>());
         if (types.with_bias) {
@@ -130,11 +130,11 @@ struct Definition {
         }
         return make_output(sum, name_y, y);
       }
-      case ConvKind::input_grad:
+      case GpuConv::Kind::input_grad:
         return make_output(graph.conv_dgrad(input(graph, name_y, y), input(graph, name_kernel, kernel),
                                             windows<fe::graph::Conv_dgrad_attributes>()),
                            name_x, x);
-      case ConvKind::kernel_grad:
+      case GpuConv::Kind::kernel_grad:
         return make_output(graph.conv_wgrad(input(graph, name_y, y), input(graph, name_x, x),
                                             windows<fe::graph::Conv_wgrad_attributes>()),
                            name_kernel, kernel);
@@ -190,7 +190,7 @@ fe::error_t build(fe::graph::Graph& graph, const Definition& definition, const C
 
 class CudnnPlan final : public ConvPlan {
  public:
-  CudnnPlan(std::unique_ptr<fe::graph::Graph> graph, const ConvShape& shape, bool with_bias, cudnnHandle_t handle)
+  CudnnPlan(std::unique_ptr<fe::graph::Graph> graph, const GpuConv& shape, bool with_bias, cudnnHandle_t handle)
       : graph_(std::move(graph)), kind_(shape.kind), with_bias_(with_bias), handle_(handle) {}
 
   std::size_t workspace() const override {
@@ -198,12 +198,12 @@ class CudnnPlan final : public ConvPlan {
   }
 
   void run(cudaStream_t stream, const ConvMemory& memory) override {
-    const auto written = [&](ConvKind kind, const std::byte* read) -> void* {
+    const auto written = [&](GpuConv::Kind kind, const std::byte* read) -> void* {
       return kind == kind_ ? memory.to : const_cast<std::byte*>(read);
     };
-    std::unordered_map<std::int64_t, void*> addresses{{name_x, written(ConvKind::input_grad, memory.x)},
-                                                      {name_kernel, written(ConvKind::kernel_grad, memory.kernel)},
-                                                      {name_y, written(ConvKind::forward, memory.y)}};
+    std::unordered_map<std::int64_t, void*> addresses{{name_x, written(GpuConv::Kind::input_grad, memory.x)},
+                                                      {name_kernel, written(GpuConv::Kind::kernel_grad, memory.kernel)},
+                                                      {name_y, written(GpuConv::Kind::forward, memory.y)}};
     if (with_bias_) addresses[name_bias] = const_cast<std::byte*>(memory.bias);
     if (const cudnnStatus_t status = cudnnSetStream(handle_, stream); status != CUDNN_STATUS_SUCCESS) {
       fail_running(fmt::format("GPU: a convolution: {}", cudnnGetErrorString(status)));
@@ -215,14 +215,14 @@ class CudnnPlan final : public ConvPlan {
 
  private:
   std::unique_ptr<fe::graph::Graph> graph_;
-  ConvKind kind_;
+  GpuConv::Kind kind_;
   bool with_bias_;
   cudnnHandle_t handle_;
 };
 
 }  // namespace
 
-std::unique_ptr<ConvPlan> make_conv_plan(ConvPlanner& planner, const ConvShape& shape, const ConvTypes& types,
+std::unique_ptr<ConvPlan> make_conv_plan(ConvPlanner& planner, const GpuConv& shape, const ConvTypes& types,
                                          std::string& why) {
   for (const std::int64_t workspace : {modest_workspace, most_workspace}) {
     auto graph = std::make_unique<fe::graph::Graph>();

@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "core/runtime/cuda/conv_shape.h"
+#include "core/kernel/gpu.h"
 
 namespace pmaptrain::cuda {
 
@@ -52,8 +52,8 @@ class ConvPlan {
   virtual void run(cudaStream_t stream, const ConvMemory& memory) = 0;
 };
 
-// Returns null if the library has no engine, and the reason in `why`.
-std::unique_ptr<ConvPlan> make_conv_plan(ConvPlanner& planner, const ConvShape& shape, const ConvTypes& types,
+// Null where the library has no engine; `why` then says so.
+std::unique_ptr<ConvPlan> make_conv_plan(ConvPlanner& planner, const GpuConv& shape, const ConvTypes& types,
                                          std::string& why);
 
 }  // namespace pmaptrain::cuda

@@ -130,12 +130,7 @@ gpu::Prepared CudaDevice::prepare(const Op& op, const GpuRequest& request, const
 }
 
 bool CudaDevice::warm_up(const Kernel& kernel, const GpuRequest& request, const GpuKernel& description) {
-  const bool by_library =
-      std::any_of(description.commands.begin(), description.commands.end(), [](const auto& command) {
-        const auto* const call = std::get_if<GpuCall>(&command);
-        return call != nullptr && call->by == GpuCall::By::library;
-      });
-  if (!by_library) return true;
+  if (!description.is_by_library()) return true;
   Workspace parts;
   const auto devices = static_cast<std::size_t>(request.devices);
   std::vector<std::size_t> operand_places, result_places;

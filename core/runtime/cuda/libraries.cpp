@@ -5,9 +5,6 @@
 #include <algorithm>
 
 #include "core/base/error.h"
-#include "core/ops/conv/conv.h"
-#include "core/ops/matmul/batch.h"
-#include "core/ops/matmul/matmul.h"
 #include "core/runtime/cuda/conv.h"
 
 namespace pmaptrain::cuda {
@@ -37,44 +34,40 @@ Libraries::Libraries(int compute_capability, Generate generate, std::shared_ptr<
       convolutions_(make_conv_planner(properties)) {}
 
 void Libraries::begin(const Op& op, const GpuRequest& request, const GpuKernel& kernel) {
-  for (const GpuCommand& command : kernel.commands) {
-    const auto* const call = std::get_if<GpuCall>(&command);
-    if (call == nullptr || call->by != GpuCall::By::generated) continue;
-    compiler_->begin(generated_for(op, request).text, compute_capability_);
-  }
+  if (kernel.find<GpuGenerated>() != nullptr) compiler_->begin(generated_for(op, request).text, compute_capability_);
 }
 
 Kernel Libraries::prepare(const Op& op, const GpuRequest& request, const GpuKernel& kernel, Relu relu) {
   std::vector<std::unique_ptr<Work>> commands;
   for (const GpuCommand& command : kernel.commands) {
-    if (const auto* launch = std::get_if<GpuLaunch>(&command)) {
-      commands.push_back(prepare_launch(*launch, runs_on_));
-    } else if (std::get<GpuCall>(command).by == GpuCall::By::library) {
-      commands.push_back(prepare_by_library(op, request, relu));
-    } else {
-      const gpu::Generated generated = generated_for(op, request);
-      const std::string code = compiler_->code(generated.text, compute_capability_);
-      commands.push_back(prepare_generated(code, generated.launch, runs_on_));
-    }
+    commands.push_back(std::visit([&](const auto& each) { return make(each, op, request, relu); }, command));
   }
   return Kernel(std::move(commands));
+}
+
+std::unique_ptr<Work> Libraries::make(const GpuLaunch& launch, const Op&, const GpuRequest&, Relu) {
+  return prepare_launch(launch, runs_on_);
+}
+
+std::unique_ptr<Work> Libraries::make(const GpuMatmul& product, const Op& op, const GpuRequest& request, Relu relu) {
+  if (!cublas_ && runs_on_ == RunsOn::device) check(cublasLtCreate(cublas_.create()), "starting cuBLASLt");
+  return prepare_matmul(product, op.name(), request, cublas_.get(), relu);
+}
+
+std::unique_ptr<Work> Libraries::make(const GpuConv& conv, const Op& op, const GpuRequest& request, Relu relu) {
+  if (convolutions_ == nullptr) convolutions_ = make_conv_planner();
+  return prepare_conv(conv, op.name(), request, *convolutions_, relu);
+}
+
+std::unique_ptr<Work> Libraries::make(const GpuGenerated&, const Op& op, const GpuRequest& request, Relu) {
+  const gpu::Generated generated = generated_for(op, request);
+  const std::string code = compiler_->code(generated.text, compute_capability_);
+  return prepare_generated(code, generated.launch, runs_on_);
 }
 
 gpu::Generated Libraries::generated_for(const Op& op, const GpuRequest& request) const {
   if (generate_ == nullptr) fail_running(fmt::format("GPU: nothing generates code for {}", op.name()));
   return generate_(op, request);
-}
-
-std::unique_ptr<Work> Libraries::prepare_by_library(const Op& op, const GpuRequest& request, Relu relu) {
-  if (op.name() == ops::Matmul::name || op.name() == ops::BatchMatmul::name) {
-    if (!cublas_ && runs_on_ == RunsOn::device) check(cublasLtCreate(cublas_.create()), "starting cuBLASLt");
-    return prepare_matmul(op, request, cublas_.get(), relu);
-  }
-  if (op.name() == ops::Conv::name || op.name() == ops::ConvInputGrad::name || op.name() == ops::ConvKernelGrad::name) {
-    if (convolutions_ == nullptr) convolutions_ = make_conv_planner();
-    return prepare_conv(op, request, *convolutions_, relu);
-  }
-  fail_running(fmt::format("GPU: no library carries out {}; this is a mistake of pmaptrain", op.name()));
 }
 
 }  // namespace pmaptrain::cuda

@@ -43,7 +43,10 @@ class Libraries {
   Kernel prepare(const Op& op, const GpuRequest& request, const GpuKernel& kernel, Relu relu = Relu::by_library);
 
  private:
-  std::unique_ptr<Work> prepare_by_library(const Op& op, const GpuRequest& request, Relu relu);
+  std::unique_ptr<Work> make(const GpuLaunch& launch, const Op& op, const GpuRequest& request, Relu relu);
+  std::unique_ptr<Work> make(const GpuMatmul& product, const Op& op, const GpuRequest& request, Relu relu);
+  std::unique_ptr<Work> make(const GpuConv& conv, const Op& op, const GpuRequest& request, Relu relu);
+  std::unique_ptr<Work> make(const GpuGenerated& generated, const Op& op, const GpuRequest& request, Relu relu);
   gpu::Generated generated_for(const Op& op, const GpuRequest& request) const;
 
   int compute_capability_;

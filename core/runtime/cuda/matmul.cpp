@@ -7,8 +7,6 @@
 
 #include "core/base/error.h"
 #include "core/kernel/gpu_budget.h"
-#include "core/ops/matmul/batch.h"
-#include "core/ops/matmul/matmul.h"
 #include "core/runtime/cuda/around.h"
 
 namespace pmaptrain::cuda {
@@ -27,67 +25,15 @@ cudaDataType cublas_type(DType dtype) {
   return dtype == DType::bf16 ? CUDA_R_16BF : dtype == DType::f64 ? CUDA_R_64F : CUDA_R_32F;
 }
 
-// result = relu(a · b + bias), `batch` times: the op's batch, the logical devices, or both.
-struct Product {
-  bool transpose_a = false, transpose_b = false, relu = false, bias = false;
-  std::int64_t m = 0, n = 0, k = 0;
-  std::int64_t batch = 1, calls = 1;
-  std::int64_t a_stride = 0, b_stride = 0, bias_stride = 0;  // elements, in the batch
-  DType in = DType::f32, out = DType::f32, bias_type = DType::f32;
-
-  std::int64_t rows() const { return batch * m; }  // of the result, of one call
-};
-
-Product product_of(const Op& op, const GpuRequest& request) {
-  Product p;
-  if (op.name() == ops::Matmul::name) {
-    const auto& matmul = *static_cast<const ops::Matmul*>(op.data());
-    p.transpose_a = matmul.transpose_a;
-    p.transpose_b = matmul.transpose_b;
-    p.relu = matmul.relu;
-  } else {
-    const auto& matmul = *static_cast<const ops::BatchMatmul*>(op.data());
-    p.transpose_a = matmul.transpose_a;
-    p.transpose_b = matmul.transpose_b;
-  }
-  const Shape& a = request.operands[0].shape;
-  const Shape& d = request.results[0].shape;
-  p.k = a[a.size() - (p.transpose_a ? 2 : 1)];
-  p.m = d[d.size() - 2];
-  p.n = d[d.size() - 1];
-  p.in = request.operands[0].dtype;
-  p.out = request.results[0].dtype;
-  p.bias = request.operands.size() == 3;
-  if (p.bias) p.bias_type = request.operands[2].dtype;
-
-  std::int64_t matrices = 1;
-  for (std::size_t i = 0; i + 2 < d.size(); ++i) matrices *= d[i];
-  const bool a_stacked = request.stacked[0], b_stacked = request.stacked[1];
-  const bool bias_stacked = p.bias && request.stacked[2];
-  p.a_stride = p.m * p.k;
-  p.b_stride = p.k * p.n;
-  if (matrices > 1) {
-    p.batch = matrices;
-    (a_stacked && b_stacked ? p.batch : p.calls) *= request.devices;
-  } else if (a_stacked && !b_stacked && !bias_stacked && !p.transpose_a) {
-    p.m *= request.devices;  // the devices' rows lie one after another
-  } else {
-    p.batch = request.devices;
-    if (!a_stacked) p.a_stride = 0;
-    if (!b_stacked) p.b_stride = 0;
-    if (bias_stacked) p.bias_stride = p.n;
-  }
-  return p;
-}
-
 class MatmulWork final : public Work {
  public:
-  MatmulWork(const Op& op, const GpuRequest& request, cublasLtHandle_t handle, Relu relu)
-      : handle_(handle), product_(product_of(op, request)), slices_(request) {
+  MatmulWork(const GpuMatmul& product, std::string_view op, const GpuRequest& request, cublasLtHandle_t handle,
+             Relu relu)
+      : handle_(handle), product_(product), slices_(request) {
     if (product_.bias) bias_ = bias_of(product_, request);
     if (!empty() && product_.k > 0) choose(op, request, relu);
     if (bias_ == Bias::after_f32_sum) {
-      const auto elements = static_cast<std::size_t>(product_.rows() * product_.n);
+      const auto elements = static_cast<std::size_t>(result_rows() * product_.n);
       sums_ = parts_.add(elements * sizeof(float));
     }
     library_part_ = parts_.add(library_bytes_);
@@ -104,22 +50,22 @@ class MatmulWork final : public Work {
   // Where the bias is added: by the library, or by a later kernel to sums of the result's type or of f32.
   enum class Bias : std::uint8_t { none, by_library, after, after_f32_sum };
 
-  // The library cannot be told the alignment of each slice of a bias, and its kernels may read 16 bytes at a time.
-  static Bias bias_of(const Product& p, const GpuRequest& request) {
-    if (p.out == DType::bf16 && p.bias_type != DType::bf16) return Bias::after_f32_sum;
+  // Nothing tells the library how slices of a bias are aligned, and its kernels may read 16 bytes at a time.
+  static Bias bias_of(const GpuMatmul& p, const GpuRequest& request) {
+    if (p.result == DType::bf16 && *p.bias != DType::bf16) return Bias::after_f32_sum;
     const bool is_aligned = request.devices == 1 || !request.stacked[2] || alignment_of(request.operands[2], 16) == 16;
-    if (p.out == p.bias_type && p.out != DType::f64 && is_aligned) return Bias::by_library;
-    return p.out == DType::bf16 ? Bias::after_f32_sum : Bias::after;
+    if (p.result == *p.bias && p.result != DType::f64 && is_aligned) return Bias::by_library;
+    return p.result == DType::bf16 ? Bias::after_f32_sum : Bias::after;
   }
 
-  // Chooses an algorithm that includes as much of bias and relu as possible.
-  void choose(const Op& op, const GpuRequest& request, Relu relu) {
-    const Product& p = product_;
+  // What of bias and relu the library takes, and its algorithm: the most that there is an algorithm for.
+  void choose(std::string_view op, const GpuRequest& request, Relu relu) {
+    const GpuMatmul& p = product_;
     const Bias best = bias_;
     std::vector<std::pair<Bias, bool>> ways{{best, false}};
-    const bool may_relu = p.relu && relu == Relu::by_library && p.out != DType::f64;
+    const bool may_relu = p.relu && relu == Relu::by_library && p.result != DType::f64;
     if (may_relu && (best == Bias::none || best == Bias::by_library)) ways.insert(ways.begin(), {best, true});
-    if (best == Bias::by_library) ways.emplace_back(p.out == DType::bf16 ? Bias::after_f32_sum : Bias::after, false);
+    if (best == Bias::by_library) ways.emplace_back(p.result == DType::bf16 ? Bias::after_f32_sum : Bias::after, false);
     cublasStatus_t status = CUBLAS_STATUS_NOT_SUPPORTED;
     for (const auto& [bias, with_relu] : ways) {
       bias_ = bias;
@@ -129,20 +75,21 @@ class MatmulWork final : public Work {
       if (status == CUBLAS_STATUS_SUCCESS) return;
     }
     fail_running(fmt::format("GPU: cuBLASLt {} has no algorithm for {} of {} and {} giving {} ({})",
-                             cublasLtGetVersion(), op.name(), to_string(request.operands[0].shape),
+                             cublasLtGetVersion(), op, to_string(request.operands[0].shape),
                              to_string(request.operands[1].shape), to_string(request.results[0].shape),
                              cublasLtGetStatusName(status)));
   }
 
+  std::int64_t result_rows() const { return product_.batch * product_.m; }  // of one call
   bool empty() const { return product_.m == 0 || product_.n == 0 || product_.batch == 0 || product_.calls == 0; }
-  DType sum_type() const { return bias_ == Bias::after_f32_sum ? DType::f32 : product_.out; }
+  DType sum_type() const { return bias_ == Bias::after_f32_sum ? DType::f32 : product_.result; }
 
   // The library uses column-major matrices, so it computes the transpose of the result, from the transposed operands in
   // reverse order.
   void describe(const GpuRequest& request) {
-    const Product& p = product_;
-    const bool f64 = p.in == DType::f64;
-    const bool tf32 = p.in == DType::f32 && request.tf32;
+    const GpuMatmul& p = product_;
+    const bool f64 = p.operands == DType::f64;
+    const bool tf32 = p.operands == DType::f32 && request.tf32;
     const cublasComputeType_t compute = f64    ? CUBLAS_COMPUTE_64F
                                         : tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
                                                : CUBLAS_COMPUTE_32F;
@@ -159,14 +106,14 @@ class MatmulWork final : public Work {
                                                  : bias ? CUBLASLT_EPILOGUE_BIAS
                                                         : CUBLASLT_EPILOGUE_DEFAULT);
     if (bias) {
-      describe_with(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<std::int32_t>(cublas_type(p.bias_type)));
+      describe_with(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<std::int32_t>(cublas_type(*p.bias)));
       describe_with(CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE, p.bias_stride);
       // The heuristics use only the alignment of this address.
       const std::uintptr_t example = alignment_of(request.operands[2], 256);
       describe_with(CUBLASLT_MATMUL_DESC_BIAS_POINTER, example);
     }
-    make_layout(first_, p.in, p.transpose_b ? p.k : p.n, p.transpose_b ? p.n : p.k, p.b_stride);
-    make_layout(second_, p.in, p.transpose_a ? p.m : p.k, p.transpose_a ? p.k : p.m, p.a_stride);
+    make_layout(first_, p.operands, p.transpose_b ? p.k : p.n, p.transpose_b ? p.n : p.k, p.b_stride);
+    make_layout(second_, p.operands, p.transpose_a ? p.m : p.k, p.transpose_a ? p.k : p.m, p.a_stride);
     make_layout(sum_, sum_type(), p.n, p.m, p.m * p.n);
   }
 
@@ -212,12 +159,12 @@ class MatmulWork final : public Work {
   }
 
   void run_one(cudaStream_t stream, const gpu::Arguments& arguments, std::int64_t call) {
-    const Product& p = product_;
+    const GpuMatmul& p = product_;
     const std::byte* const bias = p.bias ? slices_.operand(arguments, 2, call) : nullptr;
     std::byte* const result = slices_.result(arguments, 0, call);
     std::byte* const sums = bias_ == Bias::after_f32_sum ? arguments.workspace + sums_ : result;
     if (p.k == 0) {
-      const auto elements = static_cast<std::size_t>(p.rows() * p.n);
+      const auto elements = static_cast<std::size_t>(result_rows() * p.n);
       check(cudaMemsetAsync(sums, 0, elements * size_of(sum_type()), stream), "a matrix product");
     } else {
       multiply(stream, slices_.operand(arguments, 0, call), slices_.operand(arguments, 1, call), bias, sums,
@@ -229,14 +176,14 @@ class MatmulWork final : public Work {
     // Each product of a batch has its own bias.
     const std::int64_t steps = bias_after && p.bias_stride != 0 ? p.batch : 1;
     for (std::int64_t i = 0; i < steps; ++i) {
-      const auto rows = p.rows() / steps;
+      const std::int64_t rows = result_rows() / steps;
       const auto at = [&](std::byte* begin, DType dtype) {
         return begin + static_cast<std::size_t>(i * rows * p.n) * size_of(dtype);
       };
-      Finish rest{{p.out, at(result, p.out)}, {sum_type(), at(sums, sum_type())}, {}, relu_after, rows, p.n};
+      Finish rest{{p.result, at(result, p.result)}, {sum_type(), at(sums, sum_type())}, {}, relu_after, rows, p.n};
       if (bias_after) {
-        const std::size_t offset = static_cast<std::size_t>(i * p.bias_stride) * size_of(p.bias_type);
-        rest.bias = {p.bias_type, const_cast<std::byte*>(bias) + offset};
+        const std::size_t offset = static_cast<std::size_t>(i * p.bias_stride) * size_of(*p.bias);
+        rest.bias = {*p.bias, const_cast<std::byte*>(bias) + offset};
       }
       check(finish(rest, stream), "adding the bias of a matrix product");
     }
@@ -249,7 +196,7 @@ class MatmulWork final : public Work {
     }
     const float one = 1, zero = 0;
     const double one_f64 = 1, zero_f64 = 0;
-    const bool f64 = product_.in == DType::f64;
+    const bool f64 = product_.operands == DType::f64;
     check(cublasLtMatmul(handle_, description_.get(), f64 ? static_cast<const void*>(&one_f64) : &one, b, first_.get(),
                          a, second_.get(), f64 ? static_cast<const void*>(&zero_f64) : &zero, sums, sum_.get(), sums,
                          sum_.get(), &algorithm_, workspace, library_bytes_, stream),
@@ -257,7 +204,7 @@ class MatmulWork final : public Work {
   }
 
   cublasLtHandle_t handle_;
-  Product product_;
+  GpuMatmul product_;
   Slices slices_;
   Bias bias_ = Bias::none;
   bool library_relu_ = false;
@@ -270,11 +217,12 @@ class MatmulWork final : public Work {
 
 }  // namespace
 
-std::unique_ptr<Work> prepare_matmul(const Op& op, const GpuRequest& request, cublasLtHandle_t handle, Relu relu) {
-  if (!is_floating(request.operands[0].dtype)) {
-    fail_running(fmt::format("GPU: {} of {} is not supported", op.name(), to_string(request.operands[0].dtype)));
+std::unique_ptr<Work> prepare_matmul(const GpuMatmul& product, std::string_view op, const GpuRequest& request,
+                                     cublasLtHandle_t handle, Relu relu) {
+  if (!is_floating(product.operands)) {
+    fail_running(fmt::format("GPU: {} of {} is not supported", op, to_string(product.operands)));
   }
-  return std::make_unique<MatmulWork>(op, request, handle, relu);
+  return std::make_unique<MatmulWork>(product, op, request, handle, relu);
 }
 
 }  // namespace pmaptrain::cuda

@@ -4,6 +4,7 @@
 #include <cublasLt.h>
 
 #include <memory>
+#include <string_view>
 
 #include "core/runtime/cuda/handles.h"
 #include "core/runtime/cuda/work.h"
@@ -12,9 +13,10 @@ namespace pmaptrain::cuda {
 
 using CublasHandle = Handle<cublasLtHandle_t, cublasLtDestroy>;
 
-// Prepares the ops matmul and batch_matmul for floating-point elements. The library's heuristics choose the algorithm
-// here, once: the same for equal shapes on equal GPUs. If `handle` is null, the product is only planned and cannot run;
-// its workspace is an upper bound. Throws Error (failed) if the library has no algorithm.
-std::unique_ptr<Work> prepare_matmul(const Op& op, const GpuRequest& request, cublasLtHandle_t handle, Relu relu);
+// The algorithm is chosen here, once, by the library's rules: the same for equal shapes on equal GPUs. `handle` may be
+// null; then the product is planned but cannot run, and its workspace is the most that any takes. Throws Error
+// (failed), with the op's name, where the library has no algorithm.
+std::unique_ptr<Work> prepare_matmul(const GpuMatmul& product, std::string_view op, const GpuRequest& request,
+                                     cublasLtHandle_t handle, Relu relu);
 
 }  // namespace pmaptrain::cuda

@@ -5,8 +5,8 @@
 
 namespace pmaptrain::gpu {
 
-// Generates the kernel of an equation for GpuCall::By::generated: adapts core/ops/fused/gpu_source.h to
-// ModuleOptions::generate.
+// For equations that GpuGenerated stands for: core/ops/fused/gpu_source.h as ModuleOptions::generate takes
+// it.
 Generated generate(const Op& op, const GpuRequest& request);
 
 }  // namespace pmaptrain::gpu

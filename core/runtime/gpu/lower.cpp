@@ -132,9 +132,12 @@ void Lowering::lower_equation(const Equation& equation) {
       return;
     }
     case Communication::sum:
-    case Communication::extreme: return lower_reduction(equation);
+    case Communication::max:
+    case Communication::min: return lower_reduction(equation);
     case Communication::scatter: return lower_scatter(equation);
-    case Communication::exchange: return lower_exchange(equation);
+    case Communication::gather: return lower_exchange(equation, &Lowering::concatenate);
+    case Communication::all_to_all: return lower_exchange(equation, &Lowering::all_to_all);
+    case Communication::permute: return lower_exchange(equation, &Lowering::permute);
   }
   if (equation.op.is_loop()) return lower_loop(equation);
   if (!equation.operands.empty()) return lower_local(equation);

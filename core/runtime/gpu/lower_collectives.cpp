@@ -1,19 +1,16 @@
 // Collectives that exchange or divide what devices have: copies within a GPU, and all_gather between GPUs.
 #include <algorithm>
 
-#include "core/analysis/row_cut.h"
 #include "core/base/error.h"
 #include "core/ops/all.h"
-#include "core/ops/collective/collective.h"
 #include "core/runtime/gpu/lowering.h"
 
 namespace pmaptrain::gpu {
 namespace {
 
 // Whether some device of a group gets no value.
-bool leaves_zeros(const Op& op, const Mesh& mesh) {
-  const auto* permute = op.as<ops::Ppermute>();
-  return permute != nullptr && std::ssize(permute->pairs) < mesh.group_size(op.axes());
+bool leaves_zeros(const CollectiveRule& rule, const Mesh& mesh) {
+  return rule.kind == Communication::permute && std::ssize(rule.pairs) < mesh.group_size(rule.axes);
 }
 
 // An array seen as [outer, size, inner] around one dimension. `size` is that dimension's size, `outer` the product of
@@ -43,7 +40,7 @@ void Lowering::lower_scatter(const Equation& equation) {
   const Value operand = equation.operands.front(), result = equation.results.front();
   const int sum = reduce(equation, {operand}, {stored(type(operand).varying - equation.op.axes())}).front();
   set(result, add_buffer(type(result), stored(type(result).varying), Pool::transient));
-  const Around part = around(type(result), equation.op.as<ops::PsumScatter>()->dim);
+  const Around part = around(type(result), equation.op.collective().dim);
   const std::size_t width = part.size * part.inner;
   const Buffer own = buffer_of(result);
   for (std::int64_t slice = 0; slice < own.slices; ++slice) {
@@ -64,37 +61,37 @@ Location Lowering::zeros(const Type& type) {
   return constant({all_ops().constant(type.dtype, type.shape, 0.0), {}, {}, nullptr, {}});
 }
 
-void Lowering::exchange(const Equation& equation, const std::vector<Location>& from, std::int64_t local_device,
-                        Location to) {
+void Lowering::permute(const Equation& equation, const CollectiveRule& rule, const std::vector<Location>& from,
+                       std::size_t own, Location to) {
+  const Type& whole = type(equation.operands.front());
+  const auto pair = std::find_if(rule.pairs.begin(), rule.pairs.end(),
+                                 [&](const auto& known) { return known.second == static_cast<std::int64_t>(own); });
+  const Location source = pair == rule.pairs.end() ? zeros(whole) : from[static_cast<std::size_t>(pair->first)];
+  const std::size_t bytes = pmaptrain::bytes(whole);
+  add(Copy{&equation, to, source, {bytes, 1, bytes, bytes}});
+}
+
+void Lowering::concatenate(const Equation& equation, const CollectiveRule& rule, const std::vector<Location>& from,
+                           std::size_t /*own*/, Location to) {
+  const Around of = around(type(equation.operands.front()), rule.dim);
+  const std::size_t members = from.size(), width = of.size * of.inner;
+  for (std::size_t m = 0; m < members; ++m) {
+    add(Copy{&equation, {to.buffer, to.offset + m * width}, from[m], {width, of.outer, width * members, width}});
+  }
+}
+
+void Lowering::all_to_all(const Equation& equation, const CollectiveRule& rule, const std::vector<Location>& from,
+                          std::size_t own, Location to) {
   const Type& whole = type(equation.operands.front());
   const std::size_t members = from.size();
-  const auto own = static_cast<std::size_t>(position_in_group(equation, local_device));
-  const auto gather_along = [&](std::int64_t dim) {
-    const Around of = around(whole, dim);
-    const std::size_t width = of.size * of.inner;
-    for (std::size_t m = 0; m < members; ++m) {
-      add(Copy{&equation, {to.buffer, to.offset + m * width}, from[m], {width, of.outer, width * members, width}});
-    }
-  };
-  if (const auto* all = equation.op.as<ops::AllGather>()) return gather_along(all->dim);
-  if (const auto* all = equation.op.as<ops::AllGatherInvariant>()) return gather_along(all->dim);
-  if (const auto* permute = equation.op.as<ops::Ppermute>()) {
-    const auto pair = std::find_if(permute->pairs.begin(), permute->pairs.end(),
-                                   [&](const auto& known) { return known.second == static_cast<std::int64_t>(own); });
-    const Location source = pair == permute->pairs.end() ? zeros(whole) : from[static_cast<std::size_t>(pair->first)];
-    const std::size_t bytes = pmaptrain::bytes(whole);
-    return add(Copy{&equation, to, source, {bytes, 1, bytes, bytes}});
-  }
-  // all_to_all: part `own` along `split` of each member, one after another along `concat`.
-  const auto& across = *equation.op.as<ops::AllToAll>();
-  const Around split = around(whole, across.split), concat = around(whole, across.concat);
+  const Around split = around(whole, rule.split), concat = around(whole, rule.concat);
   const std::size_t part = split.size / members;
   for (std::size_t m = 0; m < members; ++m) {
-    if (across.split <= across.concat) {
+    if (rule.split <= rule.concat) {
       // A part is a range of bytes for each index before `split`; rows of it lie apart in the result.
       const std::size_t width = concat.size * concat.inner;
-      const std::size_t width_of_part = across.split == across.concat ? part * split.inner : width;
-      const std::size_t height = across.split == across.concat ? 1 : part * split.inner / width;
+      const std::size_t width_of_part = rule.split == rule.concat ? part * split.inner : width;
+      const std::size_t height = rule.split == rule.concat ? 1 : part * split.inner / width;
       for (std::size_t o = 0; o < split.outer; ++o) {
         const std::size_t source = (o * split.size + own * part) * split.inner;
         const std::size_t target = o * height * width_of_part * members + m * width_of_part;
@@ -119,18 +116,20 @@ void Lowering::exchange(const Equation& equation, const std::vector<Location>& f
   }
 }
 
-void Lowering::lower_exchange(const Equation& equation) {
+void Lowering::lower_exchange(const Equation& equation, Exchange exchange) {
+  const CollectiveRule rule = equation.op.collective();
   for (std::size_t i = 0; i < equation.operands.size(); ++i) {
     const Gathered from = gather(equation, buffer(equation.operands[i]));
     const Value result = equation.results[i];
     set(result, add_buffer(type(result), stored(type(result).varying), Pool::transient));
     // On all GPUs, also where each device gets a value: then all of them need the same memory.
-    if (leaves_zeros(equation.op, program_.mesh)) zeros(type(equation.operands[i]));
+    if (leaves_zeros(rule, program_.mesh)) zeros(type(equation.operands[i]));
     const Buffer own = buffer_of(result);
     for (std::int64_t slice = 0; slice < own.slices; ++slice) {
       const std::int64_t device = plan_.reader_of(own, slice);
       const std::vector<Location> members = members_of(equation, from, device);
-      exchange(equation, members, device, place(buffer(result), slice));
+      const auto position = static_cast<std::size_t>(position_in_group(equation, device));
+      (this->*exchange)(equation, rule, members, position, place(buffer(result), slice));
     }
   }
 }

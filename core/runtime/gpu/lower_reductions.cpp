@@ -5,16 +5,24 @@
 #include <set>
 
 #include "core/base/saturate.h"
-#include "core/ops/all.h"
-#include "core/ops/collective/collective.h"
 #include "core/runtime/gpu/lowering.h"
 
 namespace pmaptrain::gpu {
 namespace {
 
 Device::Reduction reduction_of(const Op& op) {
-  if (op.as<ops::Pmax>() != nullptr) return Device::Reduction::max;
-  return op.as<ops::Pmin>() != nullptr ? Device::Reduction::min : Device::Reduction::sum;
+  switch (op.rules().communication) {
+    case Communication::max: return Device::Reduction::max;
+    case Communication::min: return Device::Reduction::min;
+    case Communication::sum:
+    case Communication::scatter:
+    case Communication::gather:
+    case Communication::all_to_all:
+    case Communication::permute:
+    case Communication::none:
+    case Communication::coordinate: break;
+  }
+  return Device::Reduction::sum;
 }
 
 // Describes places in one buffer as arrays in evenly spaced rows, if possible.

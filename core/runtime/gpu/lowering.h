@@ -102,10 +102,17 @@ class Lowering {
   std::vector<Bucket> buckets_of(const std::vector<int>& buffers) const;
   void reduce_places(const Equation& equation, const std::vector<Location>& from, const Type& type, Location to);
   void lower_scatter(const Equation& equation);
-  void lower_exchange(const Equation& equation);
-  // Computes the result of a local device from the slices of its group.
-  void exchange(const Equation& equation, const std::vector<Location>& from, std::int64_t local_device, Location to);
-  // A constant of zeros, shared by all values of a type.
+  // Copies what the device at place `own` of a group gets from its members to its result.
+  using Exchange = void (Lowering::*)(const Equation& equation, const CollectiveRule& rule,
+                                      const std::vector<Location>& from, std::size_t own, Location to);
+  void lower_exchange(const Equation& equation, Exchange exchange);
+  void concatenate(const Equation& equation, const CollectiveRule& rule, const std::vector<Location>& from,
+                   std::size_t own, Location to);
+  void all_to_all(const Equation& equation, const CollectiveRule& rule, const std::vector<Location>& from,
+                  std::size_t own, Location to);
+  void permute(const Equation& equation, const CollectiveRule& rule, const std::vector<Location>& from, std::size_t own,
+               Location to);
+  // All zero; one for all values of a type.
   Location zeros(const Type& type);
   // The buffer of a constant that the equation computes; the equation is not part of the program.
   Location constant(const Equation& equation);

@@ -1,5 +1,6 @@
-// The interface between the program and the module libpmaptrain_cuda.so. The module has its own copy of errors and text
-// functions, but not of the op tables: it identifies an op by name and reads the attributes from the op's struct.
+// What the program and the module libpmaptrain_cuda.so agree on. The module has a copy of the program's errors and
+// texts, but knows no op: it takes the commands of core/kernel/gpu.h, names the op in errors, and gives it back to the
+// program where code is generated.
 #pragma once
 
 #include <array>
@@ -10,9 +11,8 @@
 
 namespace pmaptrain::gpu {
 
-// Must be increased when the interface changes: this file, device.h, core/kernel/gpu.h, or the structs of ops that
-// libraries carry out.
-inline constexpr int module_abi = 5;
+// Raised with each change to this file, device.h or core/kernel/gpu.h.
+inline constexpr int module_abi = 6;
 
 // The CUDA C++ source of a kernel that carries out one equation, and its launch. The source declares the kernel as
 // extern "C" with the name `launch.kernel`. The name refers to memory that is never freed, or to a part of `text`.
@@ -22,7 +22,7 @@ struct Generated {
 };
 
 struct ModuleOptions {
-  // Generates the source for GpuCall::By::generated. If null, such equations are refused.
+  // Writes the text of what is carried out by GpuGenerated. Null: such equations are refused.
   Generated (*generate)(const Op& op, const GpuRequest& request) = nullptr;
   // If positive, the number of virtual devices, all on the first GPU. 0: use the GPUs of the machine.
   int virtual_devices = 0;

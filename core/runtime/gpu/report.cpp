@@ -3,32 +3,26 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <variant>
 
 #include "core/analysis/cost.h"
 #include "core/base/text.h"
-#include "core/ops/conv/conv.h"
 #include "core/runtime/gpu/plans.h"
 
 namespace pmaptrain::gpu {
 namespace {
 
-std::string_view library_of(const Op& op) {
-  const bool is_conv = op.as<ops::Conv>() != nullptr || op.as<ops::ConvInputGrad>() != nullptr ||
-                       op.as<ops::ConvKernelGrad>() != nullptr;
-  return is_conv ? "cuDNN" : "cuBLASLt";
-}
+std::string_view made_by(const GpuLaunch& launch) { return launch.kernel; }
+std::string_view made_by(const GpuMatmul&) { return "cuBLASLt"; }
+std::string_view made_by(const GpuConv&) { return "cuDNN"; }
+std::string_view made_by(const GpuGenerated&) { return "generated"; }
 
 // For example "cuDNN", "generated", or the names of this project's kernels.
 std::string implementation_of(const Plan& plan, const Launch& launch, const MakeKernel& make_kernel) {
   const Op& op = launch.equation->op;
   std::vector<std::string> names;
   for (const GpuCommand& command : make_kernel(op, request_of(plan, launch)).commands) {
-    if (const GpuLaunch* const own = std::get_if<GpuLaunch>(&command)) {
-      names.emplace_back(own->kernel);
-    } else {
-      const bool is_generated = std::get<GpuCall>(command).by == GpuCall::By::generated;
-      names.emplace_back(is_generated ? "generated" : library_of(op));
-    }
+    names.emplace_back(std::visit([](const auto& each) { return made_by(each); }, command));
   }
   return names.empty() ? "nothing to do" : join(names, ", ");
 }

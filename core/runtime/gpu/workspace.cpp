@@ -5,24 +5,15 @@
 #include "core/base/error.h"
 #include "core/base/saturate.h"
 #include "core/kernel/gpu_budget.h"
-#include "core/ops/conv/conv.h"
 
 namespace pmaptrain::gpu {
 namespace {
 
-bool is_by_library(const GpuKernel& kernel) {
-  return std::any_of(kernel.commands.begin(), kernel.commands.end(), [](const GpuCommand& command) {
-    const GpuCall* const call = std::get_if<GpuCall>(&command);
-    return call != nullptr && call->by == GpuCall::By::library;
-  });
-}
-
-// The workspace bound of a launch: the library's own memory, and copies: of bf16 operands as f32, of a convolution's
-// kernel in the library's layout, and of sums before they are rounded.
-std::size_t bound(const Launch& launch) {
-  const Op& op = launch.equation->op;
-  const bool is_kernel_grad = op.as<ops::ConvKernelGrad>() != nullptr;
-  const bool is_conv = is_kernel_grad || op.as<ops::Conv>() != nullptr || op.as<ops::ConvInputGrad>() != nullptr;
+// Beside the library's own memory, a kernel has copies: of bf16 as f32, of the kernel of a convolution in the library's
+// layout, and of sums before they are rounded.
+std::size_t bound(const Launch& launch, const GpuKernel& kernel) {
+  const GpuConv* const conv = kernel.find<GpuConv>();
+  const bool is_conv = conv != nullptr, is_kernel_grad = is_conv && conv->kind == GpuConv::Kind::kernel_grad;
   std::size_t bytes = is_conv ? conv_budget : matmul_budget;
   const auto add = [&](const Type& type, bool is_stacked) {
     const auto count = static_cast<std::size_t>(is_stacked ? launch.devices : 1);
@@ -49,7 +40,7 @@ std::size_t largest(const std::vector<Plan>& plans, const MakeKernel& make_kerne
       const Op& op = launch->equation->op;
       const GpuRequest request = request_of(plan, *launch);
       const GpuKernel kernel = make_kernel(op, request);
-      if (is_by_library(kernel)) most = std::max(most, f(*launch, op, request, kernel));
+      if (kernel.is_by_library()) most = std::max(most, f(*launch, op, request, kernel));
     });
   }
   return most;
@@ -75,8 +66,9 @@ Workspace workspace_of(const std::vector<Plan>& plans, const MakeKernel& make_ke
     }
   }
   const std::size_t bytes =
-      largest(plans, make_kernel,
-              [](const Launch& launch, const Op&, const GpuRequest&, const GpuKernel&) { return bound(launch); });
+      largest(plans, make_kernel, [](const Launch& launch, const Op&, const GpuRequest&, const GpuKernel& kernel) {
+        return bound(launch, kernel);
+      });
   return {bytes, {}};
 }
 
