@@ -1,5 +1,6 @@
-// docs/guide.md, docs/training.md and docs/sweeps.md as their readers follow them: each block of commands is run, and must print what
-// the guide shows. The table at the end of docs/guide.md is held to the configs, commands and tests that it names.
+// docs/guide.md, docs/training.md and docs/sweeps.md as their readers follow them: each block of commands is run, and
+// must print what the guide shows. The table at the end of docs/guide.md is held to the configs, commands and tests
+// that it names.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>

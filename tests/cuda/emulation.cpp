@@ -332,9 +332,10 @@ TEST_CASE("a capture refuses what a graph cannot have", "[cuda]") {
   CHECK(contains(refused([&] { device.allocate(1); }), "allocate() on device 0 while a graph is captured"));
   CHECK(contains(refused([&] { device.pinned(1); }), "pinned() on device 0 while a graph is captured"));
   CHECK(contains(refused([&] { bench.prepare_add(); }), "prepare() on device 0 while a graph is captured"));
-  CHECK(contains(refused([&] { device.wait(mark); }), "wait() on device 0 while a graph is captured"));
-  CHECK(contains(refused([&] { device.poll(mark); }), "poll() on device 0 while a graph is captured"));
-  CHECK(contains(refused([&] { device.mark(Stream::compute); }), "mark() on device 0 while a graph is captured"));
+  CHECK(contains(refused([&] { device.wait(event); }), "wait() on device 0 while a graph is captured"));
+  CHECK(contains(refused([&] { device.poll(event); }), "poll() on device 0 while a graph is captured"));
+  CHECK(contains(refused([&] { device.record_event(Stream::compute); }),
+                 "record_event() on device 0 while a graph is captured"));
   CHECK(contains(refused([&] { device.replay(empty); }), "replay() on device 0 while a graph is captured"));
   CHECK(contains(refused([&] { device.capture([] {}); }), "capture() on device 0 while a graph is captured"));
   CHECK(contains(

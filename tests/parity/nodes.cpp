@@ -56,7 +56,7 @@ std::vector<std::string> mistakes(const std::string& name, const train::Tensors&
     const std::vector<std::byte> bytes = values.output(output.name, 0);
     const train::Tensor ours{type.dtype, type.shape, {bytes.begin(), bytes.end()}};
     bool same = ours.dtype == expected.dtype && ours.shape == expected.shape;
-    const std::vector<double> a = testing::numbers(ours), b = testing::numbers(expected);
+    const std::vector<double> a = testing::to_doubles(ours), b = testing::to_doubles(expected);
     for (std::size_t i = 0; same && i < b.size(); ++i) same = is_as_expected(type.dtype, a[i], b[i]);
     if (!same) found.push_back(name + " " + output.name);
   }

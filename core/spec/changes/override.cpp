@@ -364,7 +364,8 @@ Assignment assign(std::vector<std::string> path, const Node& value) {
 
 }  // namespace
 
-void apply(const Overrides& overrides, std::span<const Assignment> values, Node& root, std::vector<Diagnostic>& errors, std::vector<std::string>& notes) {
+void apply(const Overrides& overrides, std::span<const Assignment> values, Node& root, std::vector<Diagnostic>& errors,
+           std::vector<std::string>& notes) {
   Walker walker(root, errors, notes);
   for (const std::string& argument : overrides.set) {
     try {

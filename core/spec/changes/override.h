@@ -16,7 +16,8 @@ namespace pmaptrain::spec {
 // later ones override earlier ones. A value
 // set by an option has its place in that option, so that errors point into the argument. Adds a note to `notes` if an
 // option replaces a choice.
-void apply(const Overrides& overrides, std::span<const Assignment> values, Node& root, std::vector<Diagnostic>& errors, std::vector<std::string>& notes);
+void apply(const Overrides& overrides, std::span<const Assignment> values, Node& root, std::vector<Diagnostic>& errors,
+           std::vector<std::string>& notes);
 
 // The time of --max-time, checked like train.max_time.
 Interval max_time_of(const Overrides& overrides, std::vector<Diagnostic>& errors);
