@@ -66,7 +66,7 @@ int run_trials(CommandArguments arguments, const Streams& streams) {
   const spec::Sweep sweep = spec::Sweep::load(options.sweep, options.set);
   const int cores = std::max(1, static_cast<int>(std::floor(allowed_cores())));
   if (options.dry_run) {
-    const sweep::Plan plan = sweep::plan_sweep(sweep, cores);
+    const sweep::SweepPlan plan = sweep::plan_sweep(sweep, cores);
     if (!options.json) print_warnings(plan.warnings, streams);
     deliver(streams.out, sweep::dry_run_text(sweep, plan, cores, options.json));
     return 0;

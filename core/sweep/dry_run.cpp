@@ -21,7 +21,7 @@ constexpr std::size_t most_measured = 16;
 constexpr std::int64_t measured_steps = 20;
 
 // Seconds of a step of each program.
-std::vector<double> step_seconds(const Plan& plan) {
+std::vector<double> step_seconds(const SweepPlan& plan) {
   std::vector<double> seconds;
   double sum = 0;
   for (std::size_t i = 0; i < plan.programs.size(); ++i) {
@@ -41,7 +41,7 @@ std::vector<double> step_seconds(const Plan& plan) {
 }
 
 // Steps of all runs, as far as they are known before: halving keeps the same share of each rung.
-std::vector<std::int64_t> steps_of_programs(const spec::Sweep& sweep, const Plan& plan) {
+std::vector<std::int64_t> steps_of_programs(const spec::Sweep& sweep, const SweepPlan& plan) {
   std::vector<std::int64_t> runs(plan.programs.size(), 0), steps;
   for (const std::size_t program : plan.program_of) ++runs[program];
   const bool halves = sweep.spec().search == spec::Search::successive_halving;
@@ -59,7 +59,7 @@ std::vector<std::int64_t> steps_of_programs(const spec::Sweep& sweep, const Plan
 
 }  // namespace
 
-std::string dry_run_text(const spec::Sweep& sweep, const Plan& plan, int cores, bool json) {
+std::string dry_run_text(const spec::Sweep& sweep, const SweepPlan& plan, int cores, bool json) {
   const std::vector<double> per_step = step_seconds(plan);
   const std::vector<std::int64_t> steps = steps_of_programs(sweep, plan);
   const Concurrency concurrency = concurrency_of(sweep, plan, cores);

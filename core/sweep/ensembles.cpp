@@ -44,7 +44,7 @@ std::string config_of_ensemble(std::span<const Row* const> rows, const std::stri
   return spec::ensemble_config(members, name);
 }
 
-std::vector<Row> form_ensembles(const spec::Sweep& /*sweep*/, const Plan& plan, std::vector<Row>& rows) {
+std::vector<Row> form_ensembles(const spec::Sweep& /*sweep*/, const SweepPlan& plan, std::vector<Row>& rows) {
   std::map<std::pair<std::int64_t, std::int64_t>, std::size_t> programs;
   for (std::size_t i = 0; i < plan.rows.size(); ++i) {
     programs.emplace(std::pair(plan.rows[i].number, plan.rows[i].replicate), plan.program_of[i]);

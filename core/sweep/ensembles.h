@@ -16,7 +16,7 @@ namespace pmaptrain::sweep {
 
 // Gives rows that wait for their first steps, and have none yet, ensembles and member numbers. `rows` are those of the
 // plan and of the store. Returns the rows that it changed.
-std::vector<Row> form_ensembles(const spec::Sweep& sweep, const Plan& plan, std::vector<Row>& rows);
+std::vector<Row> form_ensembles(const spec::Sweep& sweep, const SweepPlan& plan, std::vector<Row>& rows);
 
 // An ensemble that did not end well is halved; the rows of a half of one are trained alone. They begin anew. `members`
 // are the indices of its rows by member; `next` is the number of the next ensemble.

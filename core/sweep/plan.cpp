@@ -99,7 +99,7 @@ TrialProgram program_of(const spec::Sweep& sweep, spec::Loaded loaded, int cores
 
 // Trials with batches of different sizes take different numbers of steps for one number of examples, so lengths in
 // steps would give some of them more examples.
-void check_lengths(const spec::Sweep& sweep, const Plan& plan, const spec::Spec& spec) {
+void check_lengths(const spec::Sweep& sweep, const SweepPlan& plan, const spec::Spec& spec) {
   const bool differ = std::any_of(plan.programs.begin(), plan.programs.end(), [&](const TrialProgram& one) {
     return one.examples_per_step != plan.programs.front().examples_per_step;
   });
@@ -143,8 +143,8 @@ std::vector<PlannedTrial> trials_of(const spec::Sweep& sweep, const Numbers& kno
   return trials;
 }
 
-Plan plan_sweep(const spec::Sweep& sweep, int cores, const Numbers& known) {
-  Plan plan;
+SweepPlan plan_sweep(const spec::Sweep& sweep, int cores, const Numbers& known) {
+  SweepPlan plan;
   plan.trials = trials_of(sweep, known);
   Mistakes mistakes;
   std::map<std::string, std::size_t> programs;
@@ -179,7 +179,7 @@ Plan plan_sweep(const spec::Sweep& sweep, int cores, const Numbers& known) {
   return plan;
 }
 
-Concurrency concurrency_of(const spec::Sweep& sweep, const Plan& plan, int cores) {
+Concurrency concurrency_of(const spec::Sweep& sweep, const SweepPlan& plan, int cores) {
   std::int64_t runs = std::min<std::int64_t>(sweep.spec().max_concurrent.value_or(cores), std::ssize(plan.rows));
   const TrialProgram& largest =
       *std::max_element(plan.programs.begin(), plan.programs.end(),

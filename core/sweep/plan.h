@@ -44,7 +44,7 @@ struct TrialProgram {
   double speed_up = 1;
 };
 
-struct Plan {
+struct SweepPlan {
   std::vector<PlannedTrial> trials;
   std::vector<Row> rows;                // by trial and replicate; all are waiting
   std::vector<std::size_t> program_of;  // of each row
@@ -55,13 +55,13 @@ struct Plan {
 
 // Makes and checks the configs of all trials, and plans the memory of each program. Throws Error with the mistakes of
 // all trials, each once and with the first trial that has it.
-Plan plan_sweep(const spec::Sweep& sweep, int cores, const Numbers& known = {});
+SweepPlan plan_sweep(const spec::Sweep& sweep, int cores, const Numbers& known = {});
 
 // How many runs at once, and the workers of each. By default as many as there are cores and memory for; one at a time
 // on GPUs, or where a run uses all cores well.
 struct Concurrency {
   int runs = 1, workers = 1;
 };
-Concurrency concurrency_of(const spec::Sweep& sweep, const Plan& plan, int cores);
+Concurrency concurrency_of(const spec::Sweep& sweep, const SweepPlan& plan, int cores);
 
 }  // namespace pmaptrain::sweep

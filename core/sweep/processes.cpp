@@ -62,6 +62,8 @@ std::string text_of(const Descriptor& file) {
 
 }  // namespace
 
+Processes::Processes(std::filesystem::path program) : program_(std::move(program)) { ::signal(SIGCHLD, SIG_DFL); }
+
 Processes::~Processes() {
   for (const auto& [pid, child] : children_) ::kill(-pid, SIGKILL);
   for (const auto& [pid, child] : children_) ::waitpid(pid, nullptr, 0);
@@ -98,13 +100,18 @@ std::optional<Exit> Processes::wait(double seconds) {
   ::poll(handles.data(), handles.size(), static_cast<int>(seconds * 1000));
   for (auto at = children_.begin(); at != children_.end(); ++at) {
     int status = 0;
-    if (::waitpid(at->first, &status, WNOHANG) != at->first) continue;
+    const pid_t found = ::waitpid(at->first, &status, WNOHANG);
+    if (found == 0 || (found < 0 && errno == EINTR)) continue;
     Exit exit;
     exit.job = at->second.job;
     if (WIFSIGNALED(status)) exit.signal = WTERMSIG(status);
     if (WIFEXITED(status)) exit.status = WEXITSTATUS(status);
     exit.out = text_of(at->second.out);
     exit.err = text_of(at->second.err);
+    if (found < 0) {
+      exit.status = static_cast<int>(ExitStatus::failed);
+      exit.err = fmt::format("how the process ended is unknown: {}", std::strerror(errno));
+    }
     children_.erase(at);
     return exit;
   }

@@ -16,8 +16,8 @@ namespace pmaptrain::sweep {
 // then stops its runs. A sweep that is killed takes its runs along: they get SIGTERM, and end with a checkpoint.
 class Processes : public Launcher {
  public:
-  // `program` is the executable.
-  explicit Processes(std::filesystem::path program) : program_(std::move(program)) {}
+  // `program` is the executable. Gives SIGCHLD its default action: where it is ignored, ends of processes are lost.
+  explicit Processes(std::filesystem::path program);
   // Kills what still runs.
   ~Processes() override;
   Processes(const Processes&) = delete;

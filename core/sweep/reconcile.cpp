@@ -23,7 +23,7 @@ Diagnostic usage(std::string message, std::string help = begin_anew) {
 // The trials and keys that may not have changed.
 class Comparison {
  public:
-  Comparison(const spec::Sweep& sweep, const Plan& plan, const Store& store)
+  Comparison(const spec::Sweep& sweep, const SweepPlan& plan, const Store& store)
       : sweep_(sweep), plan_(plan), store_(store) {}
 
   void identity() {
@@ -80,7 +80,7 @@ class Comparison {
   }
 
   const spec::Sweep& sweep_;
-  const Plan& plan_;
+  const SweepPlan& plan_;
   const Store& store_;
   std::set<std::string> keys_;
   std::vector<Diagnostic> errors_;
@@ -88,7 +88,7 @@ class Comparison {
 
 }  // namespace
 
-std::vector<std::pair<std::string, std::string>> identity_of(const spec::Sweep& sweep, const Plan& plan) {
+std::vector<std::pair<std::string, std::string>> identity_of(const spec::Sweep& sweep, const SweepPlan& plan) {
   const spec::SweepSpec& spec = sweep.spec();
   std::string search = spec::to_string(spec.search);
   if (spec.search == spec::Search::successive_halving) {
@@ -103,7 +103,7 @@ std::vector<std::pair<std::string, std::string>> identity_of(const spec::Sweep& 
           {"value", spec.by_best ? "best" : "last"}};
 }
 
-std::vector<Row> reconcile(const spec::Sweep& sweep, const Plan& plan, const Store& store,
+std::vector<Row> reconcile(const spec::Sweep& sweep, const SweepPlan& plan, const Store& store,
                            const std::vector<DataFile>& data) {
   const std::vector<Row> stored = store.rows();
   std::map<std::pair<std::int64_t, std::int64_t>, const Row*> before;

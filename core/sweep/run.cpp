@@ -32,7 +32,7 @@ std::vector<Row> run_sweep(const spec::Sweep& sweep, const SweepOptions& options
     store.emplace(folder->path(), Store::Access::write);
   }
   const bool continues = store && !store->rows().empty();
-  const Plan plan = plan_sweep(sweep, options.cores, continues ? numbers_in(*store) : Numbers());
+  const SweepPlan plan = plan_sweep(sweep, options.cores, continues ? numbers_in(*store) : Numbers());
   const std::vector<DataFile> data =
       data_files_of(plan.data_paths, continues ? store->data_files() : std::vector<DataFile>());
   std::vector<Row> rows = plan.rows;

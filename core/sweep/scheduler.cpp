@@ -38,7 +38,7 @@ void wait_until_free(const fs::path& run) {
 }  // namespace
 
 Scheduler::Scheduler(const spec::Sweep& sweep, const SweepOptions& options, Launcher& launcher,
-                     const SweepFolder& folder, Store& store, const Plan& plan, std::vector<Row> rows)
+                     const SweepFolder& folder, Store& store, const SweepPlan& plan, std::vector<Row> rows)
     : sweep_(sweep),
       options_(options),
       launcher_(launcher),

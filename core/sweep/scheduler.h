@@ -21,7 +21,7 @@ class Scheduler {
  public:
   // All but `rows` outlive this; the store has these rows.
   Scheduler(const spec::Sweep& sweep, const SweepOptions& options, Launcher& launcher, const SweepFolder& folder,
-            Store& store, const Plan& plan, std::vector<Row> rows);
+            Store& store, const SweepPlan& plan, std::vector<Row> rows);
 
   // Runs rung after rung, until all rows have results or a signal came. Returns the rows. Throws Error if the sweep
   // cannot be recorded; runs are stopped then.
@@ -63,7 +63,7 @@ class Scheduler {
   Launcher& launcher_;
   const SweepFolder& folder_;
   Store& store_;
-  const Plan& plan_;
+  const SweepPlan& plan_;
   std::vector<Row> rows_;
   std::vector<std::size_t> program_of_;
   Concurrency concurrency_;
