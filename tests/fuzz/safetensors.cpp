@@ -17,6 +17,12 @@ void fuzz_one(std::span<const std::byte> input) {
       bytes += tensor.bytes.size();
     }
     require(bytes <= input.size(), "tensors are no larger than their file");
+    std::vector<data::Bytes> widened;
+    const data::Bytes file = copy_of(input);
+    for (const train::TensorView& tensor : train::view_safetensors(file, "fuzz.safetensors", widened)) {
+      require(tensor.bytes.size() == size_of(tensor.dtype) * static_cast<std::size_t>(numel(tensor.shape)),
+              "a tensor that was widened has the bytes that its shape says");
+    }
   } catch (const Error& error) {
     require(error.status() == ExitStatus::data, "what is wrong with a file is a matter of data");
   }
