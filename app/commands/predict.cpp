@@ -9,6 +9,7 @@
 #include "app/commands/commands.h"
 #include "app/options/arguments.h"
 #include "app/options/config_options.h"
+#include "app/options/output_file.h"
 #include "app/signals.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
@@ -36,13 +37,7 @@ void check_output(const std::string& output, const std::string& input, bool over
   }
   std::error_code ignored;
   if (fs::equivalent(output, input, ignored)) refuse("--output is the file that --input reads", "name another file");
-  const fs::path folder = fs::path(output).parent_path();
-  if (!folder.empty() && !fs::is_directory(folder, ignored)) {
-    refuse("there is no folder '" + folder.string() + "'", "mkdir -p " + shell_quoted(folder.string()));
-  }
-  if (!fs::exists(output, ignored)) return;
-  if (!fs::is_regular_file(output, ignored)) refuse("'" + output + "' is no regular file", "name another file");
-  if (!overwrite) refuse("'" + output + "' exists", "--overwrite replaces it");
+  check_output_file(output, overwrite);
 }
 
 // An error in a table names keys of a config: for predictions they are set on the command line.

@@ -300,7 +300,7 @@ constexpr HintRow rows[] = {
     {"command", "infer inference predictions serve", "predict", ""},
     {"command", "resume continue", "", "pmaptrain run CONFIG --resume continues a run"},
     {"command", "sweep tune search", "", "a loop over pmaptrain run CONFIG --set KEY=VALUE --name NAME does it"},
-    {"command", "export convert save", "", "checkpoints are safetensors files already: runs/NAME/checkpoints/last"},
+    {"command", "convert save to_onnx", "export", ""},
     {"collective", "allreduce all_reduce reduce sum", "psum", ""},
     {"collective", "mean average allreduce_mean", "pmean", ""},
     {"collective", "allgather gather", "all_gather", ""},

@@ -4,9 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/run/checkpoint.h"
-#include "core/run/run_folder.h"
-#include "core/setup/start.h"
+#include "core/evaluate/trained_members.h"
 
 namespace pmaptrain::train {
 namespace {
@@ -60,20 +58,16 @@ std::string_view name_of(PredictionKind kind) {
 
 Predictor::Predictor(const spec::Loaded& loaded, const std::filesystem::path& run_dir,
                      const PredictionRequest& request) {
-  std::vector<std::int64_t> members = chosen_members(loaded.spec, request.member);
-  const CheckpointWeights trained = load_weights(run_dir, request.checkpoint, request.weights);
-  const RunState& state = trained.state;
-  const CheckpointFile& parameters = trained.parameters;
-  check_same_members(loaded.spec, state);
-  const bool best = request.checkpoint == "best" && state.is_ensemble;
-  if (best && request.member) check_has_best(state, *request.member, "--checkpoint last");
-  if (best) predictions_.left_out = leave_out_without_best(members, state);
-  const spec::Spec& spec = spec::member_spec(loaded.spec, members.front());
+  const TrainedMembers found = load_members(loaded, run_dir, request.checkpoint, request.weights, request.member);
+  const RunState& state = found.trained.state;
+  const CheckpointFile& parameters = found.trained.parameters;
+  predictions_.left_out = found.left_out;
+  predictions_.checkpoint = found.checkpoint;
+  const spec::Spec& spec = spec::member_spec(loaded.spec, found.members.front());
   const model::Model model = model::make_model(spec, state.input, state.target, DType::f32, state.encoding);
   predictions_.kind = chosen_kind(model, request.kind);
-  const bool all_together = loaded.spec.ensemble && !request.member;
   const PredictionKind computed =
-      all_together ? kind_of_each_member(predictions_.kind, loaded.spec) : predictions_.kind;
+      found.together ? kind_of_each_member(predictions_.kind, loaded.spec) : predictions_.kind;
   data::PredictionInput input = data::open_prediction_input(request.input, spec.data, state.input, state.encoding);
   notes_ = std::move(input.notes);
   predictions_.inputs = std::move(input.dataset);
@@ -83,23 +77,20 @@ Predictor::Predictor(const spec::Loaded& loaded, const std::filesystem::path& ru
   predictions_.shape = model::prediction_shape(model, predictions_.kind);
   predictions_.dtype = predictions_.kind == PredictionKind::classes ? DType::i32 : DType::f32;
   predictions_.by_class = model.classes() > 0;
-  predictions_.has_deviations = all_together && predictions_.kind == PredictionKind::values;
+  predictions_.has_deviations = found.together && predictions_.kind == PredictionKind::values;
   predictions_.classes = state.encoding.classes;
-  const bool each_its_own = best && members.size() > 1;
-  predictions_.checkpoint = each_its_own ? "best"
-                            : best       ? best_checkpoint(state, members.front())
-                                         : checkpoint_name(state.step);
 
   const std::int64_t rows = data::rows_at_once(spec.data, spec.mesh.mesh, std::max<std::int64_t>(1, state.batch_size));
   // A plan needs an example. If no row can be read, the plan does not run.
   const std::int64_t examples = std::max<std::int64_t>(1, predictions_.inputs->size());
   const data::BatchPlan batch = data::plan_evaluation(examples, rows, spec.mesh.mesh.devices());
   batch_size_ = batch.global;
-  is_together_ = all_together;
+  is_together_ = found.together;
   output_kind_ = model::output_kind(model);
   classes_ = model.output.empty() ? 1 : model.output.back();
   outputs_per_example_ = numel(model.output);
-  outputs_ = std::make_unique<MemberOutputs>(spec, model, computed, predictions_.inputs, batch, members, parameters);
+  outputs_ =
+      std::make_unique<MemberOutputs>(spec, model, computed, predictions_.inputs, batch, found.members, parameters);
   parameters.file.check_intact();
 }
 

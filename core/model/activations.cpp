@@ -17,6 +17,11 @@ PlannedLayer elementwise(const LayerInput& in, std::function<Value(Builder&, Val
   return layer;
 }
 
+onnx::Value elementwise_node(const OnnxCall& call, const onnx::Value& x, std::string op,
+                             onnx::Attributes attributes = {}) {
+  return {call.graph.node(std::move(op), {x.name}, std::move(attributes)), x.channels_first};
+}
+
 }  // namespace
 
 // Exact in every type.
@@ -25,9 +30,15 @@ std::optional<PlannedLayer> plan(const spec::Relu&, const LayerInput& in) {
   layer.apply = [](const LayerCall& call, Value x) { return call.b.emit(ops::Relu{}, {x}); };
   return layer;
 }
+onnx::Value to_onnx(const spec::Relu&, const OnnxCall& call, onnx::Value x) {
+  return elementwise_node(call, x, "Relu");
+}
 
 std::optional<PlannedLayer> plan(const spec::Tanh&, const LayerInput& in) {
   return elementwise(in, [](Builder& b, Value x) { return b.emit(ops::Tanh{}, {x}); });
+}
+onnx::Value to_onnx(const spec::Tanh&, const OnnxCall& call, onnx::Value x) {
+  return elementwise_node(call, x, "Tanh");
 }
 
 // x/2 · (1 + tanh(√(2/π) · (x + 0.044715 x³)))
@@ -39,11 +50,27 @@ std::optional<PlannedLayer> plan(const spec::Gelu&, const LayerInput& in) {
     return mul(b, half, add(b, b.emit(ops::Tanh{}, {inner}), 1.0));
   });
 }
+// The operator set has no Gelu.
+onnx::Value to_onnx(const spec::Gelu&, const OnnxCall& call, onnx::Value x) {
+  onnx::Graph& graph = call.graph;
+  const auto times = [&](const std::string& a, const std::string& b) { return graph.node("Mul", {a, b}); };
+  const std::string cube = times(times(x.name, x.name), x.name);
+  const std::string sum = graph.node("Add", {x.name, times(cube, graph.number(0.044715))});
+  const std::string tanh = graph.node("Tanh", {times(sum, graph.number(std::sqrt(2.0 / std::numbers::pi)))});
+  const std::string half = times(x.name, graph.number(0.5));
+  return {times(half, graph.node("Add", {tanh, graph.number(1.0)})), x.channels_first};
+}
 
 std::optional<PlannedLayer> plan(const spec::Sigmoid&, const LayerInput& in) { return elementwise(in, sigmoid); }
+onnx::Value to_onnx(const spec::Sigmoid&, const OnnxCall& call, onnx::Value x) {
+  return elementwise_node(call, x, "Sigmoid");
+}
 
 std::optional<PlannedLayer> plan(const spec::Silu&, const LayerInput& in) {
   return elementwise(in, [](Builder& b, Value x) { return mul(b, x, sigmoid(b, x)); });
+}
+onnx::Value to_onnx(const spec::Silu&, const OnnxCall& call, onnx::Value x) {
+  return {call.graph.node("Mul", {x.name, call.graph.node("Sigmoid", {x.name})}), x.channels_first};
 }
 
 std::optional<PlannedLayer> plan(const spec::Softmax&, const LayerInput& in) {
@@ -53,12 +80,18 @@ std::optional<PlannedLayer> plan(const spec::Softmax&, const LayerInput& in) {
   }
   return elementwise(in, softmax);
 }
+onnx::Value to_onnx(const spec::Softmax&, const OnnxCall& call, onnx::Value x) {
+  return {call.graph.node("Softmax", {call.graph.channels_last(x)}, {{"axis", std::int64_t{-1}}})};
+}
 
 std::optional<PlannedLayer> plan(const spec::LeakyRelu& leaky, const LayerInput& in) {
   return elementwise(in, [slope = leaky.negative_slope](Builder& b, Value x) {
     const Value above = b.emit(ops::Ge{}, {x, scalar_like(b, x, 0.0)});
     return select(b, above, x, mul(b, x, slope));
   });
+}
+onnx::Value to_onnx(const spec::LeakyRelu& leaky, const OnnxCall& call, onnx::Value x) {
+  return elementwise_node(call, x, "LeakyRelu", {{"alpha", static_cast<float>(leaky.negative_slope)}});
 }
 
 // expm1 is applied to min(x, 0), because it and its cotangent could overflow for large x.
@@ -70,8 +103,14 @@ std::optional<PlannedLayer> plan(const spec::Elu& elu, const LayerInput& in) {
     return select(b, above, x, mul(b, b.emit(ops::Expm1{}, {below}), alpha));
   });
 }
+onnx::Value to_onnx(const spec::Elu& elu, const OnnxCall& call, onnx::Value x) {
+  return elementwise_node(call, x, "Elu", {{"alpha", static_cast<float>(elu.alpha)}});
+}
 
 // max(x, 0) + log(1 + exp(-|x|))
 std::optional<PlannedLayer> plan(const spec::Softplus&, const LayerInput& in) { return elementwise(in, softplus); }
+onnx::Value to_onnx(const spec::Softplus&, const OnnxCall& call, onnx::Value x) {
+  return elementwise_node(call, x, "Softplus");
+}
 
 }  // namespace pmaptrain::model

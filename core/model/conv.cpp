@@ -30,8 +30,8 @@ std::optional<PlannedLayer> plan(const spec::Conv& conv, const LayerInput& in) {
   const std::int64_t channels_in = channels / groups;
   PlannedLayer layer = in.start();
   layer.output = {window.output[0], window.output[1], conv.features};
-  layer.parameters.push_back(in.parameter("kernel", {height, width, channels_in, conv.features},
-                                          {InitializerKind::lecun_normal, height * width * channels_in}));
+  layer.parameters.push_back(
+      in.kernel({height, width, channels_in, conv.features}, height * width * channels_in, {3, 2, 0, 1}));
   if (conv.use_bias) layer.parameters.push_back(in.parameter("bias", {conv.features}, {}));
   const ops::Conv op{conv.strides, window.padding, false, conv.kernel_dilation, groups};
   layer.apply = [op, use_bias = conv.use_bias](const LayerCall& call, Value x) {
@@ -39,6 +39,19 @@ std::optional<PlannedLayer> plan(const spec::Conv& conv, const LayerInput& in) {
     return use_bias ? call.b.emit(op, {x, kernel, call.parameters[1]}) : call.b.emit(op, {x, kernel});
   };
   return layer;
+}
+
+onnx::Value to_onnx(const spec::Conv& conv, const OnnxCall& call, onnx::Value x) {
+  std::vector<std::string> inputs{call.graph.channels_first(x), call.torch_parameter(0)};
+  if (conv.use_bias) inputs.push_back(call.parameter(1));
+  const Window window = place_window(conv.padding, call.input, conv.kernel_size, conv.strides, conv.kernel_dilation);
+  return {call.graph.node("Conv", std::move(inputs),
+                          {{"kernel_shape", conv.kernel_size},
+                           {"strides", conv.strides},
+                           {"pads", onnx_pads(window)},
+                           {"dilations", conv.kernel_dilation},
+                           {"group", conv.feature_group_count}}),
+          true};
 }
 
 }  // namespace pmaptrain::model

@@ -14,8 +14,9 @@ std::optional<PlannedLayer> plan(const spec::Dense& dense, const LayerInput& in)
   const std::int64_t features_in = in.shape.front();
   PlannedLayer layer = in.start();
   layer.output = {dense.features};
-  layer.parameters.push_back(
-      in.parameter("kernel", {features_in, dense.features}, {InitializerKind::lecun_normal, features_in}));
+  layer.image = {};
+  layer.parameters.push_back(in.kernel({features_in, dense.features}, features_in, {1, 0}));
+  layer.parameters.back().image = in.image;
   if (dense.use_bias) layer.parameters.push_back(in.parameter("bias", {dense.features}, {}));
   layer.apply = [use_bias = dense.use_bias](const LayerCall& call, Value x) {
     // The bias is added to the sum before that is rounded.
@@ -24,6 +25,12 @@ std::optional<PlannedLayer> plan(const spec::Dense& dense, const LayerInput& in)
                     : call.b.emit(ops::Matmul{}, {x, kernel});
   };
   return layer;
+}
+
+onnx::Value to_onnx(const spec::Dense& dense, const OnnxCall& call, onnx::Value x) {
+  std::vector<std::string> inputs{x.name, call.parameter(0)};
+  if (dense.use_bias) inputs.push_back(call.parameter(1));
+  return {call.graph.node("Gemm", std::move(inputs))};
 }
 
 }  // namespace pmaptrain::model

@@ -27,4 +27,7 @@ std::optional<PlannedLayer> plan(const spec::Dropout& dropout, const LayerInput&
   return layer;
 }
 
+// The identity in an evaluation.
+onnx::Value to_onnx(const spec::Dropout&, const OnnxCall&, onnx::Value x) { return x; }
+
 }  // namespace pmaptrain::model

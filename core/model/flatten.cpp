@@ -3,10 +3,29 @@
 
 namespace pmaptrain::model {
 
+namespace {
+
+// The image whose elements a vector has after a reshape.
+Shape image_of(const LayerInput& in, const Shape& output) {
+  if (output.size() != 1) return {};
+  return in.shape.size() == 3 ? in.shape : in.image;
+}
+
+// A size of 0 is that of the input: the number of examples.
+onnx::Value reshaped(const OnnxCall& call, const onnx::Value& x, const Shape& example) {
+  const std::string rows_first = call.graph.channels_last(x);
+  std::vector<std::int64_t> shape{0};
+  shape.insert(shape.end(), example.begin(), example.end());
+  return {call.graph.node("Reshape", {rows_first, call.graph.integers(shape)})};
+}
+
+}  // namespace
+
 // Reshapes each example to a vector, row-major.
 std::optional<PlannedLayer> plan(const spec::Flatten&, const LayerInput& in) {
   PlannedLayer layer = in.start_as_given();
   layer.output = {numel(in.shape)};
+  layer.image = image_of(in, layer.output);
   layer.apply = [features = numel(in.shape)](const LayerCall& call, Value x) {
     Builder& b = call.b;
     return b.emit(ops::Reshape{{b.type(x).shape.front(), features}}, {x});
@@ -41,12 +60,20 @@ std::optional<PlannedLayer> plan(const spec::Reshape& reshape, const LayerInput&
   }
   PlannedLayer layer = in.start_as_given();
   layer.output = shape;
+  layer.image = image_of(in, shape);
   layer.apply = [shape](const LayerCall& call, Value x) {
     Shape rows = {call.b.type(x).shape.front()};
     rows.insert(rows.end(), shape.begin(), shape.end());
     return call.b.emit(ops::Reshape{rows}, {x});
   };
   return layer;
+}
+
+onnx::Value to_onnx(const spec::Flatten&, const OnnxCall& call, onnx::Value x) {
+  return reshaped(call, x, call.layer.output);
+}
+onnx::Value to_onnx(const spec::Reshape&, const OnnxCall& call, onnx::Value x) {
+  return reshaped(call, x, call.layer.output);
 }
 
 }  // namespace pmaptrain::model

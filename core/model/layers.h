@@ -1,8 +1,8 @@
 // Layers: their checked shapes and parameters, and the equations that they append.
 //
-// Each kind of layer is one overload of plan() in a file of its own (dense.cpp, conv.cpp, ...). A new kind needs an
-// alternative of spec::LayerKind, a row (core/spec/rows/model.cpp) and an overload here. If one of the three is
-// missing, the program does not compile.
+// Each kind of layer is one overload of plan() and one of to_onnx() in a file of its own (dense.cpp, conv.cpp, ...). A
+// new kind needs an alternative of spec::LayerKind, a row (core/spec/rows/model.cpp) and both overloads. If one of
+// these is missing, the program does not compile.
 #pragma once
 
 #include <functional>
@@ -13,6 +13,7 @@
 
 #include "core/graph/builder.h"
 #include "core/model/numbers.h"
+#include "core/onnx/graph.h"
 #include "core/spec/spec.h"
 
 namespace pmaptrain::model {
@@ -24,11 +25,19 @@ struct Initializer {
   std::int64_t fan_in = 1;  // for lecun_normal: the number of inputs of one output
 };
 
+// How PyTorch stores a parameter (layout.h).
+struct TorchParameter {
+  std::string field = {};               // "weight" for a kernel; empty: the name that it has here
+  std::vector<std::int64_t> axes = {};  // the order of its dimensions; empty: the order that they have here
+};
+
 struct Parameter {
   std::string name;  // its path: conv_0.kernel
   Shape shape;
   Initializer initializer;
   Place place;  // of its layer
+  TorchParameter torch = {};
+  Shape image = {};  // [height,width,channels] if the first dimension has the elements of an image
 };
 
 // The inputs of PlannedLayer::apply besides x. In training, layers that draw random numbers also get `key` (u32[2]) and
@@ -49,6 +58,20 @@ struct Precision {
   DType compute = DType::f32;  // of the operands of products, of activations and their cotangents
 };
 
+struct PlannedLayer;
+
+// The inputs of PlannedLayer::to_onnx besides x.
+struct OnnxCall {
+  onnx::Graph& graph;
+  const PlannedLayer& layer;
+  const Shape& input;                                      // of one example
+  std::span<const std::span<const std::byte>> parameters;  // f32, in the order of PlannedLayer::parameters
+
+  // A parameter as an initializer: as it is, or with its dimensions in PyTorch's order.
+  std::string parameter(std::size_t index) const;
+  std::string torch_parameter(std::size_t index) const;
+};
+
 struct PlannedLayer {
   std::string name;  // its path: block.conv_0
   std::string kind;  // "conv"
@@ -61,6 +84,16 @@ struct PlannedLayer {
   // x [B, input...] -> [B, output...], both of `compute`; empty for a nested list.
   std::function<Value(const LayerCall& call, Value x)> apply;
   std::vector<PlannedLayer> layers = {};  // of a nested list, applied in order; `parameters` is then empty
+  Shape image = {};  // [height,width,channels] if `output` is one dimension that has the elements of an image
+  // Appends the nodes that compute in f32 what `apply` computes in an evaluation; empty for a nested list.
+  std::function<onnx::Value(const OnnxCall& call, onnx::Value x)> to_onnx = {};
+};
+
+// What a layer is applied to, and what it gives.
+struct Activation {
+  DType dtype = DType::f32;
+  Shape shape;  // of one example
+  Shape image;  // as PlannedLayer::image
 };
 
 // The arguments of plan(). Shapes are those of one example.
@@ -71,9 +104,10 @@ struct LayerInput {
   Precision precision;
   DType given;  // of the layer before
   std::vector<Diagnostic>& errors;
+  Shape image = {};  // as PlannedLayer::image, of the layer before
 
   PlannedLayer start() const {
-    return {name, spec::to_string(layer.kind), layer.place, precision.compute, shape, {}, false, {}, {}};
+    return {name, spec::to_string(layer.kind), layer.place, precision.compute, shape, {}, false, {}, {}, {}, image};
   }
   // For a layer that moves or selects elements, which keep their type under mixed precision.
   PlannedLayer start_as_given() const {
@@ -83,6 +117,12 @@ struct LayerInput {
   }
   Parameter parameter(const std::string& field, Shape of, Initializer initializer) const {
     return {name + "." + field, std::move(of), initializer, layer.place};
+  }
+  // A kernel, whose dimensions PyTorch has in the order `axes`.
+  Parameter kernel(Shape of, std::int64_t fan_in, std::vector<std::int64_t> axes) const {
+    Parameter made = parameter("kernel", std::move(of), {InitializerKind::lecun_normal, fan_in});
+    made.torch = {"weight", std::move(axes)};
+    return made;
   }
   // "f32[28,28,1]"
   std::string shown() const { return std::string(to_string(precision.storage)) + to_string(shape); }
@@ -113,10 +153,28 @@ std::optional<PlannedLayer> plan(const spec::LeakyRelu& leaky, const LayerInput&
 std::optional<PlannedLayer> plan(const spec::Elu& elu, const LayerInput& in);
 std::optional<PlannedLayer> plan(const spec::Softplus& softplus, const LayerInput& in);
 
-// Plans the layers of one list in order. Their paths begin with `prefix`; `given` and `shape` are the element type and
-// the shape of an example before the list, and after it on return. Returns false if a layer does not fit, after
-// reporting that to `errors`.
-bool plan_list(const std::vector<spec::Layer>& list, const std::string& prefix, Precision precision, DType& given,
-               Shape& shape, std::vector<PlannedLayer>& out, std::vector<Diagnostic>& errors);
+// PlannedLayer::to_onnx, for a layer that plan() accepted.
+onnx::Value to_onnx(const spec::Dense& layer, const OnnxCall& call, onnx::Value x);
+onnx::Value to_onnx(const spec::Conv& layer, const OnnxCall& call, onnx::Value x);
+onnx::Value to_onnx(const spec::MaxPool& layer, const OnnxCall& call, onnx::Value x);
+onnx::Value to_onnx(const spec::AvgPool& layer, const OnnxCall& call, onnx::Value x);
+onnx::Value to_onnx(const spec::GlobalAvgPool& layer, const OnnxCall& call, onnx::Value x);
+onnx::Value to_onnx(const spec::Reshape& layer, const OnnxCall& call, onnx::Value x);
+onnx::Value to_onnx(const spec::Flatten& layer, const OnnxCall& call, onnx::Value x);
+onnx::Value to_onnx(const spec::Dropout& layer, const OnnxCall& call, onnx::Value x);
+onnx::Value to_onnx(const spec::Relu& layer, const OnnxCall& call, onnx::Value x);
+onnx::Value to_onnx(const spec::Tanh& layer, const OnnxCall& call, onnx::Value x);
+onnx::Value to_onnx(const spec::Gelu& layer, const OnnxCall& call, onnx::Value x);
+onnx::Value to_onnx(const spec::Sigmoid& layer, const OnnxCall& call, onnx::Value x);
+onnx::Value to_onnx(const spec::Silu& layer, const OnnxCall& call, onnx::Value x);
+onnx::Value to_onnx(const spec::Softmax& layer, const OnnxCall& call, onnx::Value x);
+onnx::Value to_onnx(const spec::LeakyRelu& layer, const OnnxCall& call, onnx::Value x);
+onnx::Value to_onnx(const spec::Elu& layer, const OnnxCall& call, onnx::Value x);
+onnx::Value to_onnx(const spec::Softplus& layer, const OnnxCall& call, onnx::Value x);
+
+// Plans the layers of one list in order. Their paths begin with `prefix`; `at` is what the list is applied to, and on
+// return what it gives. Returns false if a layer does not fit, after reporting that to `errors`.
+bool plan_list(const std::vector<spec::Layer>& list, const std::string& prefix, Precision precision, Activation& at,
+               std::vector<PlannedLayer>& out, std::vector<Diagnostic>& errors);
 
 }  // namespace pmaptrain::model

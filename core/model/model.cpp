@@ -73,11 +73,11 @@ class Maker {
   }
 
   bool plan_layers() {
-    model_.output = model_.input.shape;
+    Activation at{model_.dtype, model_.input.shape, {}};
     const bool mixed = spec_.precision == spec::PrecisionPolicy::mixed_bfloat16;
     const Precision precision{model_.dtype, mixed ? DType::bf16 : model_.dtype};
-    DType type = model_.dtype;
-    if (!plan_list(spec_.model.layers, "", precision, type, model_.output, model_.layers, errors_)) return false;
+    if (!plan_list(spec_.model.layers, "", precision, at, model_.layers, errors_)) return false;
+    model_.output = at.shape;
     for (const PlannedLayer* layer : model_.leaves()) {
       model_.parameters.insert(model_.parameters.end(), layer->parameters.begin(), layer->parameters.end());
     }

@@ -55,4 +55,28 @@ std::optional<PlannedLayer> plan(const spec::GlobalAvgPool&, const LayerInput& i
   return layer;
 }
 
+onnx::Value to_onnx(const spec::MaxPool& pool, const OnnxCall& call, onnx::Value x) {
+  const Window window = place_window(pool.padding, call.input, pool.window_shape, pool.strides);
+  return {
+      call.graph.node("MaxPool", {call.graph.channels_first(x)},
+                      {{"kernel_shape", pool.window_shape}, {"strides", pool.strides}, {"pads", onnx_pads(window)}}),
+      true};
+}
+
+onnx::Value to_onnx(const spec::AvgPool& pool, const OnnxCall& call, onnx::Value x) {
+  const Window window = place_window(pool.padding, call.input, pool.window_shape, pool.strides);
+  return {call.graph.node("AveragePool", {call.graph.channels_first(x)},
+                          {{"kernel_shape", pool.window_shape},
+                           {"strides", pool.strides},
+                           {"pads", onnx_pads(window)},
+                           {"count_include_pad", std::int64_t{pool.count_include_pad}}}),
+          true};
+}
+
+onnx::Value to_onnx(const spec::GlobalAvgPool&, const OnnxCall& call, onnx::Value x) {
+  const std::vector<std::int64_t> pixels =
+      x.channels_first ? std::vector<std::int64_t>{2, 3} : std::vector<std::int64_t>{1, 2};
+  return {call.graph.node("ReduceMean", {x.name}, {{"axes", pixels}, {"keepdims", std::int64_t{0}}})};
+}
+
 }  // namespace pmaptrain::model

@@ -13,7 +13,9 @@
 #include "core/base/signals.h"
 #include "core/base/text.h"
 #include "core/data/arrays/array.h"
+#include "core/model/layout.h"
 #include "core/run/files/safetensors.h"
+#include "core/setup/initial_names.h"
 
 namespace pmaptrain::train {
 namespace {
@@ -84,6 +86,10 @@ std::string some_of(const std::vector<std::string>& names) {
   return join({names.begin(), names.begin() + most}, ", ") + " and " + std::to_string(names.size() - most) + " more";
 }
 
+std::string leaving_out(const std::string& name) {
+  return "leave it out: init: {from: {path: ..., exclude: [\"" + name + "\"]}}";
+}
+
 // The leading dimension of the tensors, before the dimensions of the parameters: the members, if the file has several.
 std::optional<std::int64_t> leading_dimension(const model::Model& model, const std::vector<TensorView>& tensors) {
   std::optional<std::int64_t> members;
@@ -117,6 +123,8 @@ InitialValues::InitialValues(const model::Model& model, const spec::ModelSpec& s
   if (!spec.initial_from) return;
   try {
     open();
+    in_file_as_ = rename_tensors(file_.tensors, model, *spec.initial_from, file_.path);
+    if (!is_run_ && !is_torch()) file_.members = leading_dimension(model, file_.tensors);
     choose_member(membership);
     file_.file.check_intact();
   } catch (const Error& error) {
@@ -129,18 +137,41 @@ InitialValues::InitialValues(const model::Model& model, const spec::ModelSpec& s
   check_tensors();
 }
 
+bool InitialValues::is_torch() const { return spec_.initial_from->layout == spec::ParameterLayout::torch; }
+
+model::StoredParameter InitialValues::stored(const model::Parameter& parameter) const {
+  const auto& transpose = spec_.initial_from->transpose;
+  std::optional<bool> transposed;
+  if (transpose) {
+    transposed = std::any_of(transpose->begin(), transpose->end(),
+                             [&](const spec::Pattern& pattern) { return matches(pattern.text, parameter.name); });
+  }
+  return model::stored(parameter, spec_.initial_from->layout, transposed);
+}
+
+// "'features.0.weight', the parameter 'conv_0.kernel'," for a tensor that was renamed.
+std::string InitialValues::shown_name(const std::string& name) const {
+  const auto found = in_file_as_.find(name);
+  return found == in_file_as_.end() ? fmt::format("'{}'", name)
+                                    : fmt::format("'{}', the parameter '{}',", found->second, name);
+}
+
 void InitialValues::open() {
   const spec::InitialFrom& from = *spec_.initial_from;
   std::error_code ignored;
   if (std::filesystem::is_directory(from.path, ignored)) {
+    is_run_ = true;
+    if (is_torch()) {
+      fail_usage(fmt::format("'{}' is a run, whose parameters do not have the layout torch", from.path),
+                 "leave out model.init.from.layout, which is for files");
+    }
     CheckpointWeights trained = load_weights(from.path, from.checkpoint, from.weights);
     file_ = std::move(trained.parameters);
     if (from.checkpoint == "best") best_ = std::move(trained.state);
   } else {
     file_.path = from.path;
     file_.file = data::map_file(from.path);
-    file_.tensors = view_safetensors(file_.file, from.path);
-    file_.members = leading_dimension(model_, file_.tensors);
+    file_.tensors = view_safetensors(file_.file, from.path, widened_);
   }
 }
 
@@ -188,7 +219,10 @@ void InitialValues::check_patterns() const {
   for (const TensorView& tensor : file_.tensors) {
     if (std::find(names.begin(), names.end(), tensor.name) == names.end()) names.push_back(tensor.name);
   }
-  for (const auto* patterns : {&spec_.initial_from->include, &spec_.initial_from->exclude}) {
+  const std::vector<spec::Pattern> none;
+  const auto& transpose = spec_.initial_from->transpose;
+  for (const auto* patterns :
+       {&spec_.initial_from->include, &spec_.initial_from->exclude, transpose ? &*transpose : &none}) {
     for (const spec::Pattern& pattern : *patterns) {
       if (std::any_of(names.begin(), names.end(), [&](const auto& name) { return matches(pattern.text, name); })) {
         continue;
@@ -204,35 +238,34 @@ void InitialValues::check_patterns() const {
   }
 }
 
-// Checks that the chosen tensors are the chosen parameters of the model, in their shapes.
-void InitialValues::check_tensors() const {
+// Checks that the chosen tensors are the chosen parameters of the model, in their shapes. A file may have others.
+void InitialValues::check_tensors() {
   std::map<std::string, const model::Parameter*> parameters;
-  std::vector<std::string> names;
+  std::vector<std::string> names, others;
   for (const model::Parameter& parameter : model_.parameters) {
     if (!is_taken(*spec_.initial_from, parameter.name)) continue;
     parameters[parameter.name] = &parameter;
     names.push_back(parameter.name);
   }
-  const auto leaving_out = [](const std::string& name) {
-    return "leave it out: init: {from: {path: ..., exclude: [\"" + name + "\"]}}";
-  };
   for (const auto& [name, tensor] : in_file_) {
-    const std::string found = shown(tensor.dtype, tensor.shape);
     const auto entry = parameters.find(name);
     if (entry == parameters.end()) {
-      const std::string near = nearest(name, names);
-      refuse(
-          fmt::format("has a tensor '{}' {}, which is no parameter of this model", name, found),
-          (near.empty() ? "its parameters are " + some_of(names) : fmt::format("the nearest parameter is '{}'", near)) +
-              "; or " + leaving_out(name));
+      others.push_back(name);
+      continue;
     }
-    const Shape& shape = entry->second->shape;
-    if (tensor.shape != shape || !is_floating(tensor.dtype)) {
-      refuse(fmt::format("has '{}' as {}; the parameter is {}", name, found, shown(model_.dtype, shape)),
-             "change the layer's sizes, or " + leaving_out(name));
-    }
+    check_tensor(*entry->second, tensor);
     parameters.erase(entry);
   }
+  if (!others.empty() && (is_run_ || !parameters.empty())) {
+    const TensorView& tensor = in_file_.at(others.front());
+    const std::string near = nearest(tensor.name, names);
+    refuse(
+        fmt::format("has a tensor {} {}, which is no parameter of this model", shown_name(tensor.name),
+                    shown(tensor.dtype, tensor.shape)),
+        (near.empty() ? "its parameters are " + some_of(names) : fmt::format("the nearest parameter is '{}'", near)) +
+            "; or " + leaving_out(tensor.name));
+  }
+  for (const std::string& name : others) in_file_.erase(name);
   if (parameters.empty()) return;
   std::vector<std::string> missing;
   missing.reserve(parameters.size());
@@ -243,15 +276,37 @@ void InitialValues::check_tensors() const {
          "write every parameter, or name those that are to be drawn in init.from.exclude");
 }
 
+void InitialValues::check_tensor(const model::Parameter& parameter, const TensorView& tensor) const {
+  const model::StoredParameter expected = stored(parameter);
+  if (tensor.shape == expected.shape && is_floating(tensor.dtype)) return;
+  const bool is_changed = expected.shape != parameter.shape;
+  const model::StoredParameter otherwise = model::stored(parameter, spec::ParameterLayout::flax, !is_changed);
+  const bool would_fit = tensor.shape == otherwise.shape && is_floating(tensor.dtype);
+  std::string help = "change the layer's sizes, or " + leaving_out(parameter.name);
+  if (would_fit && !is_changed && !is_torch()) {
+    help = "layout: torch reads kernels as PyTorch stores them";
+  } else if (would_fit) {
+    help = "init.from.transpose lists the parameters that the file has transposed";
+  }
+  refuse(
+      fmt::format("has {} as {}; the parameter is {}{}", shown_name(parameter.name), shown(tensor.dtype, tensor.shape),
+                  shown(model_.dtype, parameter.shape), is_changed ? ", transposed " + to_string(expected.shape) : ""),
+      help);
+}
+
 // Converts a tensor of the file to the parameter's type. The values must be finite in that type.
 std::vector<std::byte> InitialValues::convert(const model::Parameter& parameter, const TensorView& tensor) const {
+  const model::StoredParameter order = stored(parameter);
+  std::vector<std::byte> reordered;
+  if (order.is_reordered()) reordered = model::from_stored(order, tensor.bytes, size_of(tensor.dtype));
+  const std::byte* const elements = order.is_reordered() ? reordered.data() : tensor.bytes.data();
   return dispatch_floating(tensor.dtype, [&]<class T>() {
-    return fill(numel(tensor.shape), model_.dtype, [&](std::size_t i) {
+    return fill(numel(parameter.shape), model_.dtype, [&](std::size_t i) {
       T value;
-      std::memcpy(&value, tensor.bytes.data() + i * sizeof(T), sizeof(T));
+      std::memcpy(&value, elements + i * sizeof(T), sizeof(T));
       const bool fits = model_.dtype != DType::f32 || std::isfinite(static_cast<float>(value));
       if (std::isfinite(value) && fits) return value;
-      const Shape index = data::index_of(static_cast<std::int64_t>(i), tensor.shape);
+      const Shape index = data::index_of(static_cast<std::int64_t>(i), parameter.shape);
       refuse("has " + exact(value) + " in '" + parameter.name + "' at " + to_string(index) +
                  (std::isfinite(value) ? ", which float32 cannot hold" : ", where a run cannot begin"),
              "give every parameter finite numbers of at most about 3.4e38");
@@ -294,7 +349,9 @@ std::string InitialValues::note() const {
                                  file_.path, whose_);
   if (!drawn.empty()) text += "; drawn: " + some_of(drawn);
   for (const TensorView& tensor : file_.tensors) {
-    if (!in_file_.contains(tensor.name)) ignored.push_back(tensor.name);
+    if (in_file_.contains(tensor.name)) continue;
+    const auto name = in_file_as_.find(tensor.name);
+    ignored.push_back(name == in_file_as_.end() ? tensor.name : name->second);
   }
   if (!ignored.empty()) text += "; left in the file: " + some_of(ignored);
   return text;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/model/layout.h"
 #include "core/model/model.h"
 #include "core/run/checkpoint.h"
 #include "core/run/files/safetensors.h"
@@ -24,10 +25,11 @@ std::vector<std::byte> draw(const model::Parameter& parameter, std::uint64_t see
 
 // The initial values of a model's parameters: from model.init.from; else from model.init.values, if it gives the
 // parameter; else drawn. A parameter is taken from model.init.from if its name matches a pattern of `include` and none
-// of `exclude`. The file and the model must have the same parameters with such names, in the same shapes. The file's
-// tensors may have any floating type. Throws Error at the key's place: data if the file is missing, damaged or does not
-// fit, or has a value that is not finite in the parameter's type; usage for a pattern that matches nothing, or a
-// checkpoint or member that does not exist.
+// of `exclude`; these names are those after init.from.rename. The file must have all parameters of the model with such
+// names, in the shapes that init.from.layout and init.from.transpose say; a checkpoint of a run may have no others. The
+// file's tensors may have any floating type. Throws Error at the key's place: data if the file is missing, damaged or
+// does not fit, or has a value that is not finite in the parameter's type; usage for a pattern that matches nothing, or
+// a checkpoint or member that does not exist.
 class InitialValues {
  public:
   // Opens the file, if there is one, and checks everything but its numbers. Model and spec outlive this.
@@ -45,7 +47,12 @@ class InitialValues {
   void open();
   void choose_member(Membership membership);
   void check_patterns() const;
-  void check_tensors() const;
+  void check_tensors();
+  void check_tensor(const model::Parameter& parameter, const TensorView& tensor) const;
+  bool is_torch() const;
+  // How the file has the parameter.
+  model::StoredParameter stored(const model::Parameter& parameter) const;
+  std::string shown_name(const std::string& name) const;
   [[noreturn]] void refuse(std::string message, std::string help) const;
   std::vector<std::byte> convert(const model::Parameter& parameter, const TensorView& tensor) const;
 
@@ -53,9 +60,12 @@ class InitialValues {
   const spec::ModelSpec& spec_;
   std::uint64_t seed_;
   CheckpointFile file_;
-  std::optional<RunState> best_;               // state of checkpoints/best, if the file is from there
-  std::string whose_;                          // for note(): which members of an ensemble's file are used
-  std::map<std::string, TensorView> in_file_;  // the tensors that are used
+  bool is_run_ = false;                            // whether it is a checkpoint of a run
+  std::vector<data::Bytes> widened_;               // elements of the file that were f16
+  std::map<std::string, std::string> in_file_as_;  // names in the file, of tensors that have others here
+  std::optional<RunState> best_;                   // state of checkpoints/best, if the file is from there
+  std::string whose_;                              // for note(): which members of an ensemble's file are used
+  std::map<std::string, TensorView> in_file_;      // the tensors that are used
 };
 
 // Reads model.init.from, if it is given, as a run with this many members will (none: without an ensemble). Returns

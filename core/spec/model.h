@@ -93,6 +93,16 @@ struct Tensor {
 
 enum class Weights { ema, raw };
 
+// Whose names and order of elements the parameters in a file have.
+enum class ParameterLayout { flax, torch };
+
+// Another name for tensors of a file. Each * of `from` stands for any characters, which take the place of the * of the
+// same number in `to`.
+struct Rename {
+  Pattern from;
+  std::string to;
+};
+
 // What initial values are read from.
 struct InitialFrom {
   std::string path;                                   // absolute: a safetensors file, or a run folder
@@ -100,6 +110,9 @@ struct InitialFrom {
   Weights weights = Weights::ema;                     // of a run folder whose checkpoint has both
   std::optional<std::int64_t> member = std::nullopt;  // of an ensemble; none: each member of this one takes its own
   std::vector<Pattern> include = {{"*"}}, exclude = {};
+  ParameterLayout layout = ParameterLayout::flax;                // of a file
+  std::vector<Rename> rename = {};                               // the first that matches a tensor applies
+  std::optional<std::vector<Pattern>> transpose = std::nullopt;  // none: what `layout` stores transposed
 };
 
 struct ModelSpec {

@@ -5,21 +5,45 @@
 #include "tests/fuzz/target.h"
 
 namespace pmaptrain::fuzz {
+namespace {
+
+template <class Read>
+void read_or_refuse(Read&& read) {
+  try {
+    read();
+  } catch (const Error& error) {
+    require(error.status() == ExitStatus::data, "what is wrong with a file is a matter of data");
+  }
+}
+
+std::size_t bytes_of(DType dtype, const Shape& shape) {
+  return size_of(dtype) * static_cast<std::size_t>(numel(shape));
+}
+
+}  // namespace
 
 void fuzz_one(std::span<const std::byte> input) {
-  try {
+  read_or_refuse([&] {
     const train::Tensors tensors = train::parse_safetensors(copy_of(input), "fuzz.safetensors");
     std::size_t bytes = 0;
     for (const auto& [name, tensor] : tensors) {
-      require(tensor.bytes.size() == size_of(tensor.dtype) * static_cast<std::size_t>(numel(tensor.shape)),
-              "a tensor has the bytes that its shape says");
+      require(tensor.bytes.size() == bytes_of(tensor.dtype, tensor.shape), "a tensor has the bytes of its shape");
       plant_bug(tensor.shape == Shape{0, 7}, input);
       bytes += tensor.bytes.size();
     }
     require(bytes <= input.size(), "tensors are no larger than their file");
-  } catch (const Error& error) {
-    require(error.status() == ExitStatus::data, "what is wrong with a file is a matter of data");
-  }
+  });
+  // With elements of f16.
+  read_or_refuse([&] {
+    std::vector<data::Bytes> widened;
+    const data::Bytes file = copy_of(input);
+    std::size_t bytes = 0;
+    for (const train::TensorView& tensor : train::view_safetensors(file, "fuzz.safetensors", widened)) {
+      require(tensor.bytes.size() == bytes_of(tensor.dtype, tensor.shape), "a tensor has the bytes of its shape");
+      bytes += tensor.bytes.size();
+    }
+    require(bytes <= 2 * input.size(), "tensors that were widened are no larger than twice their file");
+  });
 }
 
 }  // namespace pmaptrain::fuzz

@@ -6,6 +6,7 @@
 
 #include "core/data/arrays/array.h"
 #include "core/evaluate/predictor.h"
+#include "core/model/layout.h"
 #include "core/run/files/safetensors.h"
 #include "tests/catch.h"
 #include "tests/session_run.h"
@@ -25,14 +26,11 @@ std::vector<float> floats_of(const std::string& file) {
   return values;
 }
 
-}  // namespace
-
-TEST_CASE("Flax and PyTorch predict the same from a run's parameters", "[parity]") {
+// The logits that a run predicts which begins with `init` and takes a step too small to change a parameter.
+std::vector<float> logits_from(const std::string& init, const std::string& devices) {
   const std::string config = test::read_text(fixtures + "config.yaml");
-  // A step too small to change a parameter makes a run of the given ones.
-  const std::string devices = "mesh.axes.devices=" + GENERATE(std::string("1"), std::string("2"), std::string("5"));
   const train::Setup setup =
-      setup_of_text(config, {devices, "data.remainder=mask", "model.init.from=" + fixtures + "params.safetensors",
+      setup_of_text(config, {"mesh.axes.devices=" + devices, "data.remainder=mask", init,
                              "optimizer={sgd: {}, learning_rate: 1.0e-30}", "train.duration=1 step"});
   const TemporaryFolder folder;
   train_setup_in(folder / "run", setup);
@@ -45,22 +43,58 @@ TEST_CASE("Flax and PyTorch predict the same from a run's parameters", "[parity]
     const auto* const values = reinterpret_cast<const float*>(rows.data());
     logits.insert(logits.end(), values, values + rows.size() / sizeof(float));
   });
-  for (const char* file : {"flax.npy", "torch.npy"}) {
-    const std::vector<float> expected = floats_of(file);
-    REQUIRE(expected.size() == 48);
-    REQUIRE(logits.size() == 48);
-    float largest = 0, apart = 0;
-    for (std::size_t i = 0; i < 48; ++i) {
-      largest = std::max(largest, std::abs(expected[i]));
-      apart = std::max(apart, std::abs(expected[i] - logits[i]));
-    }
-    CAPTURE(file, devices);
-    CHECK(largest > 1);
-    CHECK(apart <= 1e-6F * largest);
+  return logits;
+}
+
+void check_near(const std::vector<float>& logits, const std::string& file) {
+  const std::vector<float> expected = floats_of(file);
+  REQUIRE(expected.size() == 48);
+  REQUIRE(logits.size() == 48);
+  float largest = 0, apart = 0;
+  for (std::size_t i = 0; i < 48; ++i) {
+    largest = std::max(largest, std::abs(expected[i]));
+    apart = std::max(apart, std::abs(expected[i] - logits[i]));
+  }
+  CAPTURE(file);
+  CHECK(largest > 1);
+  CHECK(apart <= 1e-6F * largest);
+}
+
+}  // namespace
+
+TEST_CASE("Flax and PyTorch predict the same from a run's parameters", "[parity]") {
+  const std::string devices = GENERATE(std::string("1"), std::string("2"), std::string("5"));
+  CAPTURE(devices);
+  const std::vector<float> logits = logits_from("model.init.from=" + fixtures + "params.safetensors", devices);
+  check_near(logits, "flax.npy");
+  check_near(logits, "torch.npy");
+}
+
+TEST_CASE("the parameters that PyTorch predicted with are those of the run, in PyTorch's layout", "[parity]") {
+  const train::Tensors ours = train::read_safetensors(fixtures + "params.safetensors");
+  const train::Tensors torch = train::read_safetensors(fixtures + "torch.safetensors");
+  const train::Setup setup = setup_of_text(test::read_text(fixtures + "config.yaml"));
+  CHECK(torch.size() == setup.model.parameters.size());
+  for (const model::Parameter& parameter : setup.model.parameters) {
+    const model::StoredParameter order = model::stored(parameter, spec::ParameterLayout::torch);
+    CHECK(torch.at(order.name) == train::Tensor{DType::f32, order.shape,
+                                                model::to_stored(order, ours.at(parameter.name).bytes, sizeof(float))});
   }
 }
 
-TEST_CASE("the documentation has the config whose predictions were compared with Flax's and PyTorch's", "[parity]") {
-  CHECK(test::contains(test::read_text("docs/runs.md"),
-                       "```yaml\n" + test::read_text(fixtures + "config.yaml") + "```\n"));
+TEST_CASE("a model of PyTorch, under names of its own, predicts the same here", "[parity]") {
+  check_near(logits_from("model.init.from={path: " + fixtures + "torch.safetensors, layout: torch}", "1"), "torch.npy");
+  // As in the documentation.
+  const std::string init = test::read_text(fixtures + "init.yaml");
+  const std::size_t begin = init.find("rename: ");
+  const std::string rename = init.substr(begin, init.find('\n', begin) - begin);
+  check_near(
+      logits_from("model.init.from={path: " + fixtures + "sequential.safetensors, layout: torch, " + rename + "}", "2"),
+      "torch.npy");
+}
+
+TEST_CASE("the documentation has the configs whose predictions were compared with Flax's and PyTorch's", "[parity]") {
+  for (const char* file : {"config.yaml", "init.yaml"}) {
+    CHECK(test::contains(test::read_text("docs/export.md"), "```yaml\n" + test::read_text(fixtures + file) + "```\n"));
+  }
 }

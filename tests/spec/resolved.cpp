@@ -13,6 +13,7 @@
 #include "core/spec/types/memory.h"
 #include "core/spec/types/padding.h"
 #include "core/spec/types/path.h"
+#include "core/spec/types/renames.h"
 #include "core/spec/types/text.h"
 #include "core/spec/types/word.h"
 #include "tests/catch.h"
@@ -183,6 +184,7 @@ class ConfigWriter {
     }
     if (is(spec::Type::text)) return text();
     if (is(TakesTexts::type)) return below(2) == 0 ? text() : several(1, [&] { return text(); });
+    if (is(Takes<std::vector<Rename>>::type)) return pick<std::string>({"{}", "{a.*: \"b.*\", \"010\": head.bias}"});
     if (is(spec::Type::run_name)) return pick<std::string>({"run", "010", "true", "\"a b\""});
     if (is(spec::Type::layer_name)) return "n" + std::to_string(names_++);
     if (is(spec::Type::path)) return path();

@@ -48,16 +48,46 @@ std::string_view name_of(DType dtype) {
 constexpr DType dtypes[] = {DType::bf16, DType::f32, DType::f64, DType::i32,
                             DType::i64,  DType::u8,  DType::u32, DType::boolean};
 
+constexpr std::string_view half_name = "F16";
+
 struct TensorPlace {
   std::string name;
   DType dtype = DType::f32;
   Shape shape;
   std::uint64_t begin = 0, end = 0;  // relative to the end of the header
+  bool is_half = false;              // f16, to be widened to `dtype`
+  std::uint64_t element_bytes() const { return is_half ? sizeof(std::uint16_t) : size_of(dtype); }
 };
+
+// An f16 has 5 bits of exponent and 10 of fraction.
+float widen(std::uint16_t half) {
+  const std::uint32_t sign = static_cast<std::uint32_t>(half & 0x8000U) << 16;
+  const std::uint32_t exponent = half >> 10 & 0x1FU, fraction = half & 0x3FFU;
+  if (exponent == 0) {  // zero or subnormal: a multiple of 2^-24
+    const float magnitude = static_cast<float>(fraction) * 0x1p-24F;
+    return std::bit_cast<float>(std::bit_cast<std::uint32_t>(magnitude) | sign);
+  }
+  const std::uint32_t wide = exponent == 0x1F ? 0xFF : exponent + 127 - 15;
+  return std::bit_cast<float>(sign | wide << 23 | fraction << 13);
+}
+
+data::Bytes widen(std::span<const std::byte> halves, const std::string& name) {
+  const std::size_t count = halves.size() / sizeof(std::uint16_t);
+  const data::Memory memory = data::allocate(count * sizeof(float), "tensor '" + name + "' as f32");
+  for (std::size_t i = 0; i < count; ++i) {
+    std::uint16_t half = 0;
+    std::memcpy(&half, halves.data() + i * sizeof half, sizeof half);
+    const float value = widen(half);
+    std::memcpy(memory.view.data() + i * sizeof value, &value, sizeof value);
+  }
+  return {memory.owner, memory.view};
+}
 
 class Reader {
  public:
-  Reader(const data::Bytes& file, const std::string& path) : path_(path), file_(file) {}
+  // `widened` is null where f16 is not read.
+  Reader(const data::Bytes& file, const std::string& path, std::vector<data::Bytes>* widened)
+      : path_(path), file_(file), widened_(widened) {}
 
   std::vector<TensorView> read() {
     const std::uint64_t size = file_.size();
@@ -76,7 +106,9 @@ class Reader {
     tensors.reserve(places.size());
     const std::span<const std::byte> data = file_.view().subspan(length_bytes + static_cast<std::size_t>(length));
     for (const TensorPlace& place : places) {
-      tensors.push_back({place.name, place.dtype, place.shape, data.subspan(place.begin, place.end - place.begin)});
+      std::span<const std::byte> bytes = data.subspan(place.begin, place.end - place.begin);
+      if (place.is_half) bytes = widened_->emplace_back(widen(bytes, place.name)).view();
+      tensors.push_back({place.name, place.dtype, place.shape, bytes});
     }
     return tensors;
   }
@@ -148,9 +180,10 @@ class Reader {
       bad("lacks 'dtype', 'shape' or 'data_offsets'");
     }
     TensorPlace place{name, DType::f32, {}, 0, 0};
-    place.dtype = dtype_of(name, entry["dtype"]);
+    place.is_half = widened_ != nullptr && entry["dtype"] == half_name;
+    if (!place.is_half) place.dtype = dtype_of(name, entry["dtype"]);
     if (!entry["shape"].is_array()) bad("has a 'shape' that is not a list of sizes");
-    std::uint64_t bytes = size_of(place.dtype);
+    std::uint64_t bytes = place.element_bytes();
     bool empty = false, overflow = false;
     for (const Json& size : entry["shape"]) {
       if (!size.is_number_unsigned()) bad("has a 'shape' that is not a list of sizes");
@@ -173,8 +206,9 @@ class Reader {
     place.begin = offsets[0].get<std::uint64_t>();
     place.end = offsets[1].get<std::uint64_t>();
     if (place.end < place.begin || place.end - place.begin != bytes) {
-      bad(fmt::format("of {}{} needs {} bytes, its 'data_offsets' are [{}, {}]", to_string(place.dtype),
-                      to_string(place.shape), bytes, place.begin, place.end));
+      bad(fmt::format("of {}{} needs {} bytes, its 'data_offsets' are [{}, {}]",
+                      place.is_half ? "f16" : to_string(place.dtype), to_string(place.shape), bytes, place.begin,
+                      place.end));
     }
     return place;
   }
@@ -186,18 +220,25 @@ class Reader {
       if (name_of(dtype) == text) return dtype;
       known.emplace_back(name_of(dtype));
     }
+    if (widened_ != nullptr) known.emplace_back(half_name);
     fail_data(fmt::format("tensor '{}' of '{}' has element type '{}', which is not read", name, path_, text),
               "expected one of " + join(known, ", ") + "; convert it before saving");
   }
 
   const std::string& path_;
   const data::Bytes& file_;
+  std::vector<data::Bytes>* widened_;
 };
 
 }  // namespace
 
 std::vector<TensorView> view_safetensors(const data::Bytes& file, const std::string& path) {
-  return Reader(file, path).read();
+  return Reader(file, path, nullptr).read();
+}
+
+std::vector<TensorView> view_safetensors(const data::Bytes& file, const std::string& path,
+                                         std::vector<data::Bytes>& widened) {
+  return Reader(file, path, &widened).read();
 }
 
 Tensors read_safetensors(const std::string& path) { return parse_safetensors(data::map_file(path), path); }

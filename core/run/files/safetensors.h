@@ -37,6 +37,9 @@ struct TensorView {
 // with the size of the file before it is used. Throws Error (data) for a file that is truncated, damaged, or has an
 // unsupported element type; `path` is shown in messages. Call file.check_intact() after reading the elements.
 std::vector<TensorView> view_safetensors(const data::Bytes& file, const std::string& path);
+// The same of a file that may have elements of f16, which become f32: `widened` gets the memory of these tensors.
+std::vector<TensorView> view_safetensors(const data::Bytes& file, const std::string& path,
+                                         std::vector<data::Bytes>& widened);
 
 // Copies of all tensors of a file. Throws Error (data), also if the file does not exist.
 Tensors read_safetensors(const std::string& path);

@@ -4,9 +4,12 @@
 #include <cstring>
 
 #include "core/base/crc32c.h"
+#include "core/base/protobuf.h"
 
 namespace pmaptrain::train {
 namespace {
+
+using namespace protobuf;
 
 // The frame of a TFRecord: the length of the data, a checksum of the length, the data, a checksum of the data.
 constexpr std::size_t length_bytes = 8, checksum_bytes = 4, frame_bytes = length_bytes + 2 * checksum_bytes;
@@ -14,7 +17,7 @@ constexpr std::size_t length_bytes = 8, checksum_bytes = 4, frame_bytes = length
 // Rotated and offset, so that a checksum of data that contains checksums is still useful.
 std::uint32_t masked(std::uint32_t crc) { return std::rotr(crc, 15) + 0xa282ead8U; }
 
-// Little-endian, as in both formats.
+// Little-endian.
 template <class T>
 void append(std::string& to, T value) {
   static_assert(std::endian::native == std::endian::little);
@@ -33,23 +36,6 @@ std::string framed(std::string_view data) {
   return record;
 }
 
-// ---- protocol buffers: a field is its number and its wire type, then its value
-
-enum Wire : std::uint8_t { varint = 0, eight_bytes = 1, counted_bytes = 2, four_bytes = 5 };
-
-void append_varint(std::string& to, std::uint64_t value) {
-  for (; value >= 0x80; value >>= 7) to += static_cast<char>(value | 0x80);
-  to += static_cast<char>(value);
-}
-
-void append_key(std::string& to, std::uint32_t field, Wire wire) { append_varint(to, field << 3 | wire); }
-
-void append_bytes(std::string& to, std::uint32_t field, std::string_view bytes) {
-  append_key(to, field, counted_bytes);
-  append_varint(to, bytes.size());
-  to += bytes;
-}
-
 // Event { double wall_time = 1; int64 step = 2; string file_version = 3; Summary summary = 5; SessionLog session_log =
 // 7; }
 constexpr std::uint32_t wall_time_field = 1, step_number_field = 2, file_version_field = 3, summary_field = 5,
@@ -61,11 +47,8 @@ constexpr std::uint32_t status_field = 1, status_start = 1;
 
 std::string event_at(double wall_time, std::int64_t step) {
   std::string event;
-  append_key(event, wall_time_field, eight_bytes);
-  append(event, wall_time);
-  if (step == 0) return event;  // a field that a protobuf message lacks is 0
-  append_key(event, step_number_field, varint);
-  append_varint(event, static_cast<std::uint64_t>(step));
+  append_double(event, wall_time_field, wall_time);
+  if (step != 0) append_integer(event, step_number_field, step);
   return event;
 }
 
@@ -79,8 +62,7 @@ std::string version_record(double wall_time) {
 
 std::string restart_record(double wall_time, std::int64_t step) {
   std::string session_log;
-  append_key(session_log, status_field, varint);
-  append_varint(session_log, status_start);
+  append_integer(session_log, status_field, status_start);
   std::string event = event_at(wall_time, step);
   append_bytes(event, session_log_field, session_log);
   return framed(event);
@@ -91,8 +73,7 @@ std::string scalars_record(double wall_time, std::int64_t step, std::span<const 
   for (const auto& [tag, number] : scalars) {
     std::string value;
     append_bytes(value, tag_field, tag);
-    append_key(value, simple_value_field, four_bytes);
-    append(value, static_cast<float>(number));
+    append_float(value, simple_value_field, static_cast<float>(number));
     append_bytes(summary, value_field, value);
   }
   std::string event = event_at(wall_time, step);

@@ -3,6 +3,7 @@
 #include "core/spec/types/lists.h"
 #include "core/spec/types/padding.h"
 #include "core/spec/types/path.h"
+#include "core/spec/types/renames.h"
 #include "core/spec/types/tensors.h"
 
 namespace pmaptrain::spec {
@@ -243,6 +244,10 @@ static constexpr std::array<Word<Weights>, 2> words_of(Tag<Weights>) {
   return {{{"ema", Weights::ema}, {"raw", Weights::raw}}};
 }
 
+static constexpr std::array<Word<ParameterLayout>, 2> words_of(Tag<ParameterLayout>) {
+  return {{{"flax", ParameterLayout::flax}, {"torch", ParameterLayout::torch}}};
+}
+
 static auto row(Tag<InitialFrom>) {
   return keys_of<InitialFrom>(
       option(&InitialFrom::path, {.path = "path",
@@ -276,7 +281,29 @@ static auto row(Tag<InitialFrom>) {
                                      .fallback = "[]",
                                      .meaning = "Patterns of the names of parameters that keep their default "
                                                 "initialisation.",
-                                     .example = "exclude: [\"head.*\"]"}));
+                                     .example = "exclude: [\"head.*\"]"}),
+      option(
+          &InitialFrom::layout,
+          {.path = "layout",
+           .meaning = "How the parameters are named and stored in a file. flax: as pmaptrain and Flax do, (in, out). "
+                      "torch: as PyTorch does: kernels are named weight, (out, in) and (out, in, height, width), and "
+                      "the inputs of a dense layer after an image that was flattened are in the order channels, "
+                      "height, width.",
+           .example = "layout: torch"}),
+      option(
+          &InitialFrom::rename,
+          {.path = "rename",
+           .fallback = "{}",
+           .meaning = "Names of tensors in the file, and the parameters that they are. Each * on the left stands for "
+                      "any characters, which take the place of the same * on the right. The first that matches a "
+                      "tensor applies.",
+           .example = "rename: {\"features.0.weight\": conv_0.kernel, \"features.0.bias\": conv_0.bias}"}),
+      option(&InitialFrom::transpose,
+             {.path = "transpose",
+              .meaning = "Patterns of the names of the parameters that the file has transposed, in place of all that "
+                         "layout has so.",
+              .example = "transpose: [\"head.*\"]",
+              .fallback_text = "with layout: torch all kernels, with flax none"}));
 }
 
 static auto row(Tag<ModelSpec>) {

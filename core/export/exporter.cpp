@@ -1,0 +1,119 @@
+#include "core/export/exporter.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/model/layout.h"
+#include "core/onnx/file.h"
+
+namespace pmaptrain::train {
+namespace {
+
+using Json = nlohmann::json;
+
+void check_request(const spec::Loaded& loaded, const ExportRequest& request) {
+  if (request.format != ExportFormat::safetensors || !loaded.spec.ensemble || request.member) return;
+  const std::int64_t members = spec::members(loaded.spec);
+  fail_usage(fmt::format("--format safetensors takes one member of an ensemble: the parameters of its {} have no mean "
+                         "that predicts",
+                         counted(members, "member")),
+             fmt::format("choose one, --member 0{}, or --format onnx, which has the mean of their predictions",
+                         members > 1 ? fmt::format(" to --member {}", members - 1) : ""));
+}
+
+bool ignores_unknown(const spec::Source& source) {
+  const auto* const csv = std::get_if<spec::Csv>(&source);
+  return csv != nullptr && csv->unknown == spec::Unknown::ignore;
+}
+
+}  // namespace
+
+Exporter::Exporter(const spec::Loaded& loaded, const std::filesystem::path& run_dir, const ExportRequest& request)
+    : request_(request) {
+  check_request(loaded, request);
+  found_ = load_members(loaded, run_dir, request.checkpoint, request.weights, request.member);
+  for (const std::int64_t member : found_.members) {
+    models_.push_back(trained_model(spec::member_spec(loaded.spec, member), member));
+  }
+  if (request.format == ExportFormat::onnx) make_graph(loaded);
+}
+
+TrainedModel Exporter::trained_model(const spec::Spec& spec, std::int64_t member) const {
+  const RunState& state = found_.trained.state;
+  TrainedModel trained{model::make_model(spec, state.input, state.target, DType::f32, state.encoding), {}};
+  std::map<std::string, TensorView> tensors;
+  for (TensorView& tensor : found_.trained.parameters.of_member(member)) tensors.emplace(tensor.name, tensor);
+  for (const model::Parameter& parameter : trained.model.parameters) {
+    const auto found = tensors.find(parameter.name);
+    if (found == tensors.end() || found->second.dtype != DType::f32 || found->second.shape != parameter.shape) {
+      fail_data(fmt::format("'{}' has no tensor '{}' f32{}", source(), parameter.name, to_string(parameter.shape)),
+                "the config of the run describes another model");
+    }
+    trained.parameters.push_back(found->second.bytes);
+  }
+  return trained;
+}
+
+void Exporter::make_graph(const spec::Loaded& loaded) {
+  const RunState& state = found_.trained.state;
+  graph_ = std::make_unique<onnx::Graph>();
+  append_models(*graph_, models_, state.encoding, ignores_unknown(loaded.spec.data.source));
+  graph_->metadata("run", loaded.spec.name);
+  graph_->metadata("checkpoint", found_.checkpoint);
+  graph_->metadata("loss", spec::to_string(loaded.spec.loss));
+  if (!state.encoding.classes.empty()) graph_->metadata("classes", Json(state.encoding.classes).dump());
+  if (const std::uint64_t bytes = onnx::file_bytes(*graph_); bytes > onnx::most_bytes) {
+    fail_usage(fmt::format("the model would be {} in ONNX, which holds at most 2 GiB",
+                           human_bytes(static_cast<double>(bytes))),
+               "--format safetensors has no such limit");
+  }
+}
+
+void Exporter::write_parameters(ByteSink& sink) const {
+  const TrainedModel& trained = models_.front();
+  const data::Encoding& encoding = found_.trained.state.encoding;
+  const bool torch = request_.layout == spec::ParameterLayout::torch;
+  std::vector<TensorView> tensors;
+  std::map<std::string, std::pair<model::StoredParameter, std::span<const std::byte>>> sources;
+  for (std::size_t i = 0; i < trained.parameters.size(); ++i) {
+    model::StoredParameter stored = model::stored(trained.model.parameters[i], request_.layout);
+    tensors.push_back({stored.name, DType::f32, stored.shape, {}});
+    sources.emplace(stored.name, std::pair(stored, trained.parameters[i]));
+  }
+  std::map<std::string, std::string> metadata{{"format", torch ? "pt" : "flax"}, {"checkpoint", found_.checkpoint}};
+  if (const auto& normalize = trained.model.normalize) {
+    metadata["normalize_mean"] = Json(normalize->mean).dump();
+    metadata["normalize_std"] = Json(normalize->std).dump();
+  }
+  if (const auto& targets = trained.model.target_statistics) {
+    metadata["target_mean"] = Json(targets->mean).dump();
+    metadata["target_std"] = Json(targets->std).dump();
+  }
+  if (!encoding.classes.empty()) metadata["classes"] = Json(encoding.classes).dump();
+  const auto write_elements = [&](const TensorView& tensor) {
+    const auto& [stored, elements] = sources.at(tensor.name);
+    if (stored.is_reordered()) {
+      sink.write(model::to_stored(stored, elements, sizeof(float)));
+    } else {
+      sink.write(elements);
+    }
+  };
+  write_safetensors(sink, tensors, write_elements, metadata);
+}
+
+void Exporter::write(ByteSink& sink) const {
+  if (graph_) {
+    onnx::write_file(*graph_, [&](std::span<const std::byte> bytes) { sink.write(bytes); });
+  } else {
+    write_parameters(sink);
+  }
+  found_.trained.parameters.file.check_intact();
+}
+
+}  // namespace pmaptrain::train

@@ -1,0 +1,191 @@
+#include "core/export/onnx_model.h"
+
+#include <cassert>
+#include <cmath>
+#include <string_view>
+#include <utility>
+
+#include "core/model/prediction.h"
+
+namespace pmaptrain::train {
+namespace {
+
+using model::OutputKind;
+using onnx::ElementType;
+using onnx::Graph;
+
+constexpr std::string_view logits_name = "logits", probabilities_name = "probabilities", values_name = "values";
+
+ElementType element_type(DType dtype) {
+  switch (dtype) {
+    case DType::u8: return ElementType::u8;
+    case DType::i32: return ElementType::i32;
+    case DType::i64: return ElementType::i64;
+    case DType::f64: return ElementType::f64;
+    case DType::f32: break;
+    case DType::bf16:
+    case DType::u32:
+    case DType::boolean: assert(false); break;  // no data set has them
+  }
+  return ElementType::f32;
+}
+
+std::string cast(Graph& graph, const std::string& x, ElementType to) {
+  return graph.node("Cast", {x}, {{"to", static_cast<std::int64_t>(to)}});
+}
+
+// ---- inputs ---------------------------------------------------------------------------------------------------------
+
+std::string input_name(const std::string& column) {
+  const bool is_output = column == logits_name || column == probabilities_name || column == values_name;
+  return is_output ? column + "_input" : column;
+}
+
+// [N,1]: the number, or the mean that stands for one that is missing.
+std::string number_column(Graph& graph, const data::Encoding::Column& column, const std::string& input) {
+  if (!column.missing) return input;
+  const std::string is_missing = graph.node("IsNaN", {input});
+  return graph.node("Where", {is_missing, graph.number(*column.missing), input});
+}
+
+// [N,C]: 1 for the category, of C.
+std::string category_column(Graph& graph, const data::Encoding::Column& column, const std::string& input,
+                            bool ignores_unknown) {
+  const std::string one_hot = graph.node(
+      "OneHotEncoder", {input}, {{"cats_strings", column.categories}, {"zeros", std::int64_t{ignores_unknown}}},
+      std::string(onnx::ml_domain));
+  return graph.node("Reshape", {one_hot, graph.integers({0, std::ssize(column.categories)})});
+}
+
+std::string table(Graph& graph, const std::vector<data::Encoding::Column>& columns, bool ignores_unknown) {
+  std::vector<std::string> inputs, parts;
+  for (const data::Encoding::Column& column : columns) {
+    const ElementType type = column.categories.empty() ? ElementType::f32 : ElementType::text;
+    inputs.push_back(graph.input(input_name(column.name), type, {1}));
+  }
+  graph.name_after("input");
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    parts.push_back(columns[i].categories.empty() ? number_column(graph, columns[i], inputs[i])
+                                                  : category_column(graph, columns[i], inputs[i], ignores_unknown));
+  }
+  return parts.size() == 1 ? parts.front() : graph.node("Concat", parts, {{"axis", std::int64_t{1}}});
+}
+
+// [N, input...] of f32, before the first layer: model::apply does the same.
+std::string inputs_of(Graph& graph, const model::Model& model, const data::Encoding& encoding, bool ignores_unknown) {
+  std::string x;
+  if (!encoding.columns.empty()) {
+    x = table(graph, encoding.columns, ignores_unknown);
+  } else {
+    x = graph.input("inputs", element_type(model.input.dtype), model.input.shape);
+    graph.name_after("input");
+    if (model.input.dtype != DType::f32) x = cast(graph, x, ElementType::f32);
+    if (model.input.dtype == DType::u8) x = graph.node("Div", {x, graph.number(255)});
+  }
+  if (!model.normalize) return x;
+  const auto by_channel = [&](const std::vector<double>& numbers) {
+    return numbers.size() == 1 ? graph.number(numbers.front()) : graph.numbers(numbers, {std::ssize(numbers)});
+  };
+  x = graph.node("Sub", {x, by_channel(model.normalize->mean)});
+  return graph.node("Div", {x, by_channel(model.normalize->std)});
+}
+
+// ---- layers ---------------------------------------------------------------------------------------------------------
+
+// What the last layer gives, [N, output...]. Nodes are named after the layers, behind `prefix`.
+std::string apply_layers(Graph& graph, const TrainedModel& member, const std::string& inputs,
+                         const std::string& prefix) {
+  onnx::Value x{inputs};
+  Shape shape = member.model.input.shape;
+  std::size_t next = 0;
+  for (const model::PlannedLayer* const layer : member.model.leaves()) {
+    graph.name_after(prefix + layer->name);
+    const std::span parameters = std::span(member.parameters).subspan(next, layer->parameters.size());
+    x = layer->to_onnx({graph, *layer, shape, parameters}, std::move(x));
+    next += layer->parameters.size();
+    shape = layer->output;
+  }
+  return graph.channels_last(x);
+}
+
+// ---- outputs --------------------------------------------------------------------------------------------------------
+
+// In f64, as model::in_units_of_targets.
+std::string in_units_of_targets(Graph& graph, const model::Model& model, const std::string& output) {
+  if (!model.target_statistics) return output;
+  const auto for_each = [&](const std::vector<double>& numbers) {
+    return graph.numbers(numbers, numbers.size() == 1 ? Shape() : model.output, ElementType::f64);
+  };
+  std::string x = cast(graph, output, ElementType::f64);
+  x = graph.node("Mul", {x, for_each(model.target_statistics->std)});
+  x = graph.node("Add", {x, for_each(model.target_statistics->mean)});
+  return cast(graph, x, ElementType::f32);
+}
+
+std::string mean_of(Graph& graph, const std::vector<std::string>& members) {
+  return members.size() == 1 ? members.front() : graph.node("Mean", members);
+}
+
+onnx::Attributes along_last() { return {{"axis", std::int64_t{-1}}}; }
+
+std::string probabilities_of(Graph& graph, OutputKind kind, const std::string& output) {
+  if (kind == OutputKind::softmax_logits) return graph.node("Softmax", {output}, along_last());
+  if (kind == OutputKind::sigmoid_logits) return graph.node("Sigmoid", {output});
+  return output;
+}
+
+// log(sum(exp(x))) over the members, each [N, output...].
+std::string log_sum_of(Graph& graph, const std::vector<std::string>& members) {
+  std::vector<std::string> rows;
+  const onnx::Attributes first{{"axes", std::vector<std::int64_t>{0}}, {"keepdims", std::int64_t{0}}};
+  const std::string zero = graph.integers({0});
+  for (const std::string& member : members) rows.push_back(graph.node("Unsqueeze", {member, zero}));
+  return graph.node("ReduceLogSumExp", {graph.node("Concat", rows, {{"axis", std::int64_t{0}}})}, first);
+}
+
+// Logits of the mean of the members' probabilities, by sums of logarithms: no probability is too small for f32.
+std::string logits_of_mean(Graph& graph, OutputKind kind, const std::vector<std::string>& outputs) {
+  if (outputs.size() == 1 || kind == OutputKind::itself) return mean_of(graph, outputs);
+  std::vector<std::string> for_it, against;
+  if (kind == OutputKind::softmax_logits) {
+    for (const std::string& output : outputs) for_it.push_back(graph.node("LogSoftmax", {output}, along_last()));
+    const double all = std::log(static_cast<double>(outputs.size()));
+    return graph.node("Sub", {log_sum_of(graph, for_it), graph.number(all)});
+  }
+  // log(sigmoid(x)) = -softplus(-x)
+  for (const std::string& output : outputs) {
+    const std::string negative = graph.node("Neg", {output});
+    for_it.push_back(graph.node("Neg", {graph.node("Softplus", {negative})}));
+    against.push_back(graph.node("Neg", {graph.node("Softplus", {output})}));
+  }
+  const std::string one = log_sum_of(graph, for_it), other = log_sum_of(graph, against);
+  return graph.node("Sub", {one, other});
+}
+
+}  // namespace
+
+void append_models(Graph& graph, std::span<const TrainedModel> members, const data::Encoding& encoding,
+                   bool ignores_unknown) {
+  const model::Model& model = members.front().model;
+  const std::string inputs = inputs_of(graph, model, encoding, ignores_unknown);
+  std::vector<std::string> outputs;
+  for (std::size_t m = 0; m < members.size(); ++m) {
+    const std::string prefix = members.size() == 1 ? "" : "member_" + std::to_string(m) + "/";
+    outputs.push_back(apply_layers(graph, members[m], inputs, prefix));
+  }
+  graph.name_after("output");
+  if (!model::is_classifier(model)) {
+    const std::string values = in_units_of_targets(graph, model, mean_of(graph, outputs));
+    graph.output(std::string(values_name), values, model.output);
+    return;
+  }
+  const OutputKind kind = model::output_kind(model);
+  const std::string logits = logits_of_mean(graph, kind, outputs);
+  std::vector<std::string> each;
+  for (const std::string& output : outputs) each.push_back(probabilities_of(graph, kind, output));
+  const std::string probabilities = mean_of(graph, each);
+  graph.output(std::string(logits_name), logits, model.output);
+  graph.output(std::string(probabilities_name), probabilities, model.output);
+}
+
+}  // namespace pmaptrain::train

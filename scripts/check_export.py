@@ -1,0 +1,255 @@
+#!/usr/bin/env python3
+"""Compares exported models with predict: by ONNX's checker and by ONNX Runtime.
+
+    scripts/check_export.py build/release/pmaptrain
+
+Small runs have every layer that there is, inputs of bytes, of floats and of tables, every kind of loss, a bfloat16 run
+and ensembles. What ONNX Runtime computes must be within 1e-4 of the largest output of `predict`. Needs third_party/onnx
+(scripts/bootstrap --dev); says so where it is missing.
+"""
+
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+TOLERANCE = 1e-4
+
+IMAGES = """
+mesh: {axes: {devices: 2}}
+data:
+  source: {synthetic_images: {height: 11, width: 14, channels: 4, classes: 5, train: 64, test: 0}}
+  batch_size: 32
+  normalize: {mean: [0.4, 0.5, 0.6, 0.5], std: [0.2, 0.3, 0.4, 0.3]}
+model:
+  layers: [LAYERS]
+loss: softmax_cross_entropy
+optimizer: {adam: {}, learning_rate: 0.01}
+train: {duration: 6 steps}
+"""
+
+# Layers of images, of which each has 5 outputs in the end.
+NETWORKS = {
+    "convolutions": """{conv: {features: 8, kernel_size: [3, 2], strides: [2, 1], feature_group_count: 2}}, gelu,
+        {max_pool: {window_shape: [3, 3], strides: [2, 2], padding: SAME}},
+        {conv: {features: 6, kernel_size: [2, 3], kernel_dilation: [2, 1], padding: VALID, use_bias: false}}, silu,
+        {name: block, layers: [{avg_pool: {window_shape: [2, 3], strides: [1, 2], padding: [[1, 0], [0, 2]]}}, elu,
+                               {conv: {features: 4, kernel_size: [2, 2], padding: [[1, 2], [0, 1]]}}]},
+        {dropout: 0.3}, flatten, {dense: 12}, tanh, {dense: {features: 5, use_bias: false}}""",
+    "pools": """{avg_pool: {window_shape: [3, 3], strides: [2, 3], padding: SAME, count_include_pad: false}},
+        {elu: 0.7}, {conv: {features: 7, kernel_size: [1, 1]}}, leaky_relu, {leaky_relu: 0.3}, softplus,
+        {max_pool: {window_shape: [2, 2], strides: [1, 1], padding: [[0, 1], [1, 0]]}}, softmax, flatten,
+        {dense: 6}, relu, {reshape: [2, 3]}, {reshape: [-1]}, {dense: 5}""",
+    "pooled input": "global_avg_pool, {dense: 5}, softmax",
+    "flat input": "{reshape: [7, 8, 11]}, sigmoid, flatten, {dense: 5}",
+}
+
+ARRAYS = """
+mesh: {axes: {devices: 2}}
+data:
+  source: {npz: {file: data.npz, train: [x, TARGETS]}}
+  batch_size: 16
+  DATA
+model: {layers: [LAYERS]}
+loss: LOSS
+optimizer: {adam: {}, learning_rate: 0.02}
+train: {duration: 3 epochs}
+"""
+
+TABLE = """
+mesh: {axes: {devices: 1}}
+data:
+  source: {csv: {train: shops.csv, target: TARGET, inputs: [age, city, logits], categorical: [city], missing: fill,
+                 unknown: UNKNOWN}}
+  batch_size: 16
+  normalize: auto
+model: {layers: [{dense: 8}, tanh, {dense: OUTPUTS}]}
+loss: LOSS
+optimizer: {adam: {}, learning_rate: 0.02}
+train: {duration: 3 epochs}
+"""
+
+SHOPS = [(20 + 5 * (i % 7), ["Oslo", "Rome", "São Paulo", ""][i % 4], i % 3 - 0.5, ["no", "yes, twice"][i % 4 == 1],
+          3 * (i % 7) + i % 4) for i in range(48)]
+
+
+class Check:
+    def __init__(self, program, folder):
+        self.program, self.folder, self.problems, self.compared, self.layers = program, folder, [], 0, set()
+
+    def call(self, *arguments):
+        done = subprocess.run([self.program, *map(str, arguments)], capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise SystemExit(f"{' '.join(map(str, arguments))}: {done.stderr}")
+
+    def train(self, name, config, *options):
+        file = self.folder / f"{name}.yaml"
+        file.write_text(config)
+        self.layers |= set(re.findall(r"[a-z_]+", config[config.index("layers:"):config.index("loss:")]))
+        self.call("run", file, "--run-dir", self.folder / name, "--progress", "none", "-q", *options)
+        return self.folder / name
+
+    def export(self, run, *options):
+        file = self.folder / "model.onnx"
+        self.call("export", run, "--output", file, "--overwrite", *options)
+        model = onnx.load(str(file))
+        onnx.checker.check_model(model, full_check=True)
+        versions = {opset.domain: opset.version for opset in model.opset_import}
+        if model.ir_version != 8 or versions[""] != 17 or versions.get("ai.onnx.ml", 3) != 3:
+            self.problems.append(f"{run.name}: IR version {model.ir_version}, operator sets {versions}")
+        return onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
+
+    def predict(self, run, kind, inputs, *options):
+        output = self.folder / "predictions.npy"
+        self.call("predict", run, "--input", inputs, "--output", output, "--as", kind, "--overwrite", *options)
+        return numpy.load(output)
+
+    def compare(self, run, inputs, feed, kinds, options=(), predict=()):
+        """`inputs`: a file; `feed`: the same for ONNX Runtime."""
+        session = self.export(run, *options)
+        names = [output.name for output in session.get_outputs()]
+        if names != [kind for kind, _ in kinds]:
+            self.problems.append(f"{run.name}: outputs {names}")
+            return
+        rows = len(next(iter(feed.values())))
+        whole = session.run(None, feed)
+        first = session.run(None, {name: values[:1] for name, values in feed.items()})
+        for found, one, (kind, is_predicted) in zip(whole, first, kinds):
+            if not is_predicted:
+                continue
+            expected = self.predict(run, kind, inputs, *options, *predict)
+            largest = numpy.max(numpy.abs(expected))
+            if numpy.max(numpy.ptp(expected, axis=0)) < 0.01 * largest:
+                self.problems.append(f"{run.name}: {kind} are nearly the same for all inputs, which compares little")
+            for values, wanted in ((found, expected), (one, expected[:1])):
+                error = numpy.max(numpy.abs(values - wanted)) / largest if values.shape == wanted.shape else None
+                if error is None or not error <= TOLERANCE:
+                    self.problems.append(f"{run.name}: {kind} {values.shape} is {error} apart from {wanted.shape}")
+            self.compared += 1
+        if len(whole[0]) != rows:
+            self.problems.append(f"{run.name}: {len(whole[0])} rows of {rows}")
+
+
+CLASSES = [("logits", True), ("probabilities", True)]
+MEAN_OF_CLASSES = [("logits", False), ("probabilities", True)]
+NUMBERS = [("values", True)]
+
+
+def check_images(check, random):
+    brightness = random.integers(0, 192, (10, 1, 1, 4))
+    images = (brightness + random.integers(0, 64, (10, 11, 14, 4))).astype(numpy.uint8)
+    numpy.save(check.folder / "images.npy", images)
+    file, feed = check.folder / "images.npy", {"inputs": images}
+    for name, layers in NETWORKS.items():
+        run = check.train(name, IMAGES.replace("LAYERS", layers))
+        check.compare(run, file, feed, CLASSES)
+    mixed = check.train("bfloat16", IMAGES.replace("LAYERS", NETWORKS["convolutions"]) + "precision: mixed_bfloat16\n")
+    check.compare(mixed, file, feed, CLASSES, predict=["--set", "precision=float32"])
+    ensemble = "ensemble: {axis: members, vary: {seed: [0, 1, 2]}}\n"
+    config = (IMAGES.replace("LAYERS", NETWORKS["pools"]) + ensemble).replace("{devices: 2}", "[{members: 3}, {devices: 2}]")
+    run = check.train("ensemble", config)
+    check.compare(run, file, feed, MEAN_OF_CLASSES)
+    check.compare(run, file, feed, CLASSES, ["--member", "1"])
+    logits, probabilities = check.export(run).run(None, feed)
+    softmax = numpy.exp(logits) / numpy.exp(logits).sum(-1, keepdims=True)
+    if numpy.max(numpy.abs(softmax - probabilities)) > TOLERANCE:
+        check.problems.append("ensemble: the softmax of the logits is not the mean of the probabilities")
+
+
+def check_arrays(check, random):
+    x = random.normal(3, 2, (40, 6)).astype(numpy.float32)
+    numpy.savez(check.folder / "data.npz", x=x, one=x[:, :1] * 50 + 1000, two=x[:, :2] * [9, 0.1] + [100, 7],
+                bits=(x[:, :3] > 3).astype(numpy.float32), grid=x.reshape(40, 2, 3) * 3)
+    numpy.save(check.folder / "x.npy", x)
+    file, feed = check.folder / "x.npy", {"inputs": x}
+
+    def run(name, targets, layers, loss, data="normalize: auto", ensemble=""):
+        config = ARRAYS.replace("TARGETS", targets).replace("LAYERS", layers).replace("LOSS", loss) + ensemble
+        if ensemble:
+            config = config.replace("{devices: 2}", "[{members: 2}, {devices: 1}]")
+        return check.train(name, config.replace("DATA", data))
+
+    ensemble = "ensemble: {axis: members, vary: {seed: [0, 1]}}\n"
+    units = "normalize_targets: auto"
+    check.compare(run("linear", "one", "{dense: 1}", "mean_squared_error", units), file, feed, NUMBERS)
+    check.compare(run("two outputs", "two", "{dense: 9}, relu, {dense: 2}", "huber", units), file, feed, NUMBERS)
+    check.compare(run("grid", "grid", "{dense: 6}, {reshape: [2, 3]}", "mean_absolute_error", units), file, feed, NUMBERS)
+    check.compare(run("mean of values", "two", "{dense: 2}", "mean_squared_error", units, ensemble), file, feed, NUMBERS)
+    check.compare(run("several labels", "bits", "{dense: 3}", "sigmoid_cross_entropy"), file, feed, CLASSES)
+    check.compare(run("several labels together", "bits", "{dense: 3}", "sigmoid_cross_entropy", ensemble=ensemble), file,
+                  feed, MEAN_OF_CLASSES)
+
+
+def check_tables(check):
+    lines = ["age,city,logits,bought,price"]
+    for age, city, number, bought, price in SHOPS:
+        lines.append(f'{"" if age == 30 else age},{city},{number},"{bought}",{price}')
+    (check.folder / "shops.csv").write_text("\n".join(lines) + "\n")
+    rows = [(25, "Oslo", 0.5), (None, "", -0.5), (60, "São Paulo", 3), (20, "Rome", 0)]
+    strange = rows + [(40, "Ulm", 1)]
+
+    def table(name, rows):
+        text = "".join(f"{'' if age is None else age},{city},{number}\n" for age, city, number in rows)
+        (check.folder / name).write_text("age,city,logits\n" + text)
+        return check.folder / name, {
+            "age": numpy.array([[numpy.nan if age is None else age] for age, _, _ in rows], numpy.float32),
+            "city": numpy.array([[city] for _, city, _ in rows], object),
+            "logits_input": numpy.array([[number] for _, _, number in rows], numpy.float32)}
+
+    def run(name, target, outputs, loss, unknown):
+        config = TABLE.replace("TARGET", target).replace("OUTPUTS", outputs).replace("LOSS", loss)
+        return check.train(name, config.replace("UNKNOWN", unknown))
+
+    known, unknown = table("known.csv", rows), table("unknown.csv", strange)
+    check.compare(run("binary", "bought", "1", "sigmoid_cross_entropy", "ignore"), *unknown, CLASSES)
+    check.compare(run("prices", "price", "1", "mean_squared_error", "ignore"), *unknown, NUMBERS)
+    strict = run("strict", "bought", "2", "softmax_cross_entropy", "error")
+    check.compare(strict, *known, CLASSES)
+    session = check.export(strict)
+    if json.loads(session.get_modelmeta().custom_metadata_map["classes"]) != ["no", "yes, twice"]:
+        check.problems.append(f"strict: metadata {session.get_modelmeta().custom_metadata_map}")
+    try:
+        session.run(None, unknown[1])
+        check.problems.append("strict: a category that the training split does not have is accepted")
+    except Exception as error:
+        if "unknown" not in str(error).lower() and "zeros" not in str(error).lower():
+            check.problems.append(f"strict: {error}")
+
+
+def all_layers():
+    """All kinds of layers, from the table of keys."""
+    text = (ROOT / "docs" / "config.md").read_text()
+    return set(re.findall(r"^#### `model\.layers\.([a-z_]+)`", text, re.MULTILINE)) - {"layers"}
+
+
+def main():
+    global numpy, onnx, onnxruntime
+    sys.path.insert(0, str(ROOT / "third_party" / "onnx"))
+    try:
+        import numpy
+        import onnx
+        import onnx.checker
+        import onnxruntime
+    except ImportError as error:
+        print(f"skipped: {error} (scripts/bootstrap --dev)")
+        return 0
+    onnxruntime.set_default_logger_severity(4)
+    with tempfile.TemporaryDirectory() as name:
+        check = Check(pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(name))
+        random = numpy.random.default_rng(0)
+        check_images(check, random)
+        check_arrays(check, random)
+        check_tables(check)
+        every = all_layers()
+        if missing := every - check.layers or not every:
+            check.problems.append(f"no network here has the layers {missing}")
+    print("\n".join(check.problems) or f"ONNX Runtime computes what predict does: {check.compared} outputs, "
+          f"with all {len(every)} kinds of layers")
+    return 1 if check.problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

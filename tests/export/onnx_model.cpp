@@ -1,0 +1,152 @@
+// The models of runs as graphs of ONNX. scripts/check_export.py compares what they compute with predict.
+#include "core/export/onnx_model.h"
+
+#include <fmt/format.h>
+
+#include <variant>
+
+#include "core/base/text.h"
+#include "tests/catch.h"
+#include "tests/model/fixture.h"
+
+using namespace pmaptrain;
+using namespace pmaptrain::testing;
+using train::TrainedModel;
+
+namespace {
+
+std::string shown(const onnx::AttributeValue& value) {
+  if (const auto* number = std::get_if<std::int64_t>(&value)) return std::to_string(*number);
+  if (const auto* number = std::get_if<float>(&value)) return exact(*number);
+  if (const auto* numbers = std::get_if<std::vector<std::int64_t>>(&value)) return to_string(*numbers);
+  return "[" + join(std::get<std::vector<std::string>>(value), ",") + "]";
+}
+
+// "conv_0/Conv = Conv[group=1] conv_0/Transpose, conv_0/kernel", a line for each node.
+std::string shown(const onnx::Graph& graph) {
+  std::string text;
+  for (const onnx::Node& node : graph.nodes()) {
+    std::vector<std::string> attributes;
+    for (const onnx::Attribute& attribute : node.attributes) {
+      attributes.push_back(attribute.name + "=" + shown(attribute.value));
+    }
+    text += node.output + " = " + node.op + (attributes.empty() ? "" : "[" + join(attributes, " ") + "]") + " " +
+            join(node.inputs, ", ") + "\n";
+  }
+  return text;
+}
+
+std::string shown(const std::vector<onnx::Port>& ports) {
+  std::string text;
+  for (const onnx::Port& port : ports) {
+    text += fmt::format("{} {} {}\n", port.name, static_cast<int>(port.type), to_string(port.shape));
+  }
+  return text;
+}
+
+// A model with parameters of zeros.
+struct Zeros {
+  explicit Zeros(model::Model made) : trained{std::move(made), {}} {
+    for (const model::Parameter& parameter : trained.model.parameters) {
+      elements.emplace_back(static_cast<std::size_t>(numel(parameter.shape)) * sizeof(float));
+    }
+    for (const auto& bytes : elements) trained.parameters.emplace_back(bytes);
+  }
+  std::vector<std::vector<std::byte>> elements;
+  TrainedModel trained;
+};
+
+const onnx::Initializer& initializer(const onnx::Graph& graph, const std::string& name) {
+  for (const onnx::Initializer& found : graph.initializers()) {
+    if (found.name == name) return found;
+  }
+  throw std::logic_error("no initializer " + name);
+}
+
+}  // namespace
+
+TEST_CASE("a convolutional network becomes a graph whose images have their channels first between its layers",
+          "[export]") {
+  spec::Conv conv;
+  conv.features = 4;
+  conv.kernel_size = {3, 3};
+  conv.strides = {2, 2};
+  const spec::MaxPool pool{{2, 2}, {2, 2}, {spec::PaddingKind::same, {}}};
+  spec::Spec spec = network({layer("conv_0", conv), layer("relu_0", spec::Relu{}), layer("pool", pool),
+                             layer("dropout_0", spec::Dropout{0.5}), layer("flatten_0", spec::Flatten{}),
+                             layer("head", spec::Dense{3})});
+  spec.data.normalize = spec::Normalize{{0.5}, {0.1, 0.2, 0.3}};
+  const Zeros zeros(model::make_model(spec, {DType::u8, {8, 6, 3}}, labels));
+  onnx::Graph graph;
+  train::append_models(graph, std::span(&zeros.trained, 1), {}, false);
+  CHECK(shown(graph.inputs()) == "inputs 2 [8,6,3]\n");
+  CHECK(shown(graph.outputs()) == "logits 1 [3]\nprobabilities 1 [3]\n");
+  CHECK(shown(graph) ==
+        "input/Cast = Cast[to=1] inputs\n"
+        "input/Div = Div input/Cast, input/number\n"
+        "input/Sub = Sub input/Div, input/number_2\n"
+        "input/Div_2 = Div input/Sub, input/number_3\n"
+        "conv_0/Transpose = Transpose[perm=[0,3,1,2]] input/Div_2\n"
+        "conv_0/Conv = Conv[kernel_shape=[3,3] strides=[2,2] pads=[0,0,1,1] dilations=[1,1] group=1] "
+        "conv_0/Transpose, conv_0/kernel, conv_0/bias\n"
+        "relu_0/Relu = Relu conv_0/Conv\n"
+        "pool/MaxPool = MaxPool[kernel_shape=[2,2] strides=[2,2] pads=[0,0,0,1]] relu_0/Relu\n"
+        "flatten_0/Transpose = Transpose[perm=[0,2,3,1]] pool/MaxPool\n"
+        "flatten_0/Reshape = Reshape flatten_0/Transpose, flatten_0/integers\n"
+        "head/Gemm = Gemm flatten_0/Reshape, head/kernel, head/bias\n"
+        "output/Softmax = Softmax[axis=-1] head/Gemm\n"
+        "logits = Identity head/Gemm\n"
+        "probabilities = Identity output/Softmax\n");
+  CHECK(initializer(graph, "conv_0/kernel").shape == Shape{4, 3, 3, 3});
+  CHECK(initializer(graph, "head/kernel").shape == Shape{16, 3});
+}
+
+TEST_CASE("a table is one input for each column, with its categories and what stands for missing numbers", "[export]") {
+  data::Encoding encoding;
+  encoding.columns = {{"age", {}, 41.5}, {"city", {"", "Oslo", "Rome"}, {}}, {"values", {}, {}}};
+  encoding.targets = data::Encoding::Statistics{{10}, {4}};
+  spec::Spec spec = network({layer("head", spec::Dense{1})}, spec::MeanSquaredError{});
+  spec.data.normalize_targets = spec::NormalizeTargets::automatic;
+  const Zeros zeros(model::make_model(spec, {DType::f32, {5}}, {DType::f32, {1}}, DType::f32, encoding));
+  onnx::Graph graph;
+  const bool ignores = GENERATE(false, true);
+  train::append_models(graph, std::span(&zeros.trained, 1), encoding, ignores);
+  CHECK(shown(graph.inputs()) == "age 1 [1]\ncity 8 [1]\nvalues_input 1 [1]\n");
+  CHECK(shown(graph.outputs()) == "values 1 [1]\n");
+  CHECK(shown(graph) ==
+        "input/IsNaN = IsNaN age\n"
+        "input/Where = Where input/IsNaN, input/number, age\n"
+        "input/OneHotEncoder = OneHotEncoder[cats_strings=[,Oslo,Rome] zeros=" +
+            std::string(ignores ? "1" : "0") +
+            "] city\n"
+            "input/Reshape = Reshape input/OneHotEncoder, input/integers\n"
+            "input/Concat = Concat[axis=1] input/Where, input/Reshape, values_input\n"
+            "head/Gemm = Gemm input/Concat, head/kernel, head/bias\n"
+            "output/Cast = Cast[to=11] head/Gemm\n"
+            "output/Mul = Mul output/Cast, output/number\n"
+            "output/Add = Add output/Mul, output/number_2\n"
+            "output/Cast_2 = Cast[to=1] output/Add\n"
+            "values = Identity output/Cast_2\n");
+}
+
+TEST_CASE("the members of an ensemble read one input, and their probabilities have a mean", "[export]") {
+  const Zeros zeros(model::make_model(network({layer("head", spec::Dense{2})}), {DType::f32, {3}}, labels));
+  onnx::Graph graph;
+  const TrainedModel members[] = {zeros.trained, zeros.trained};
+  train::append_models(graph, members, {}, false);
+  CHECK(shown(graph) ==
+        "member_0/head/Gemm = Gemm inputs, member_0/head/kernel, member_0/head/bias\n"
+        "member_1/head/Gemm = Gemm inputs, member_1/head/kernel, member_1/head/bias\n"
+        "output/LogSoftmax = LogSoftmax[axis=-1] member_0/head/Gemm\n"
+        "output/LogSoftmax_2 = LogSoftmax[axis=-1] member_1/head/Gemm\n"
+        "output/Unsqueeze = Unsqueeze output/LogSoftmax, output/integers\n"
+        "output/Unsqueeze_2 = Unsqueeze output/LogSoftmax_2, output/integers\n"
+        "output/Concat = Concat[axis=0] output/Unsqueeze, output/Unsqueeze_2\n"
+        "output/ReduceLogSumExp = ReduceLogSumExp[axes=[0] keepdims=0] output/Concat\n"
+        "output/Sub = Sub output/ReduceLogSumExp, output/number\n"
+        "output/Softmax = Softmax[axis=-1] member_0/head/Gemm\n"
+        "output/Softmax_2 = Softmax[axis=-1] member_1/head/Gemm\n"
+        "output/Mean = Mean output/Softmax, output/Softmax_2\n"
+        "logits = Identity output/Sub\n"
+        "probabilities = Identity output/Mean\n");
+}

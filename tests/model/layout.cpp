@@ -1,0 +1,134 @@
+// How other frameworks store parameters.
+#include "core/model/layout.h"
+
+#include "tests/catch.h"
+#include "tests/model/fixture.h"
+
+using namespace pmaptrain;
+using namespace pmaptrain::testing;
+using model::stored;
+using spec::ParameterLayout;
+
+namespace {
+
+const data::Field bytes_of_images{DType::u8, {4, 6, 2}};
+
+// A convolution, then two dense layers behind an image of 2 x 3 x 5 that was flattened.
+model::Model convolutional(spec::LayerKind flatten = spec::Flatten{}) {
+  spec::Conv conv;
+  conv.features = 5;
+  conv.kernel_size = {3, 3};
+  conv.strides = {2, 2};
+  spec::Layers block;
+  block.layers = {layer("conv_0", conv), layer("relu_0", spec::Relu{}), layer("flat", std::move(flatten)),
+                  layer("dropout_0", spec::Dropout{0.5}), layer("dense_0", spec::Dense{7})};
+  return model::make_model(network({layer("block", block), layer("head", spec::Dense{3})}), bytes_of_images, labels);
+}
+
+const model::Parameter& parameter(const model::Model& model, const std::string& name) {
+  for (const model::Parameter& found : model.parameters) {
+    if (found.name == name) return found;
+  }
+  throw std::logic_error("no parameter " + name);
+}
+
+Numbers counted_up(const Shape& shape) {
+  Numbers values(static_cast<std::size_t>(numel(shape)));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i);
+  return values;
+}
+
+// The element at each index of the file's array, of a parameter whose elements are 0, 1, 2, ...
+Numbers in_file(const model::Parameter& parameter, ParameterLayout layout) {
+  const std::vector<std::byte> ours = to_bytes(counted_up(parameter.shape), DType::f32);
+  return to_numbers(model::to_stored(stored(parameter, layout), ours, sizeof(float)), DType::f32);
+}
+
+}  // namespace
+
+TEST_CASE("Flax has parameters as the program has them", "[model]") {
+  const model::Model model = convolutional();
+  for (const model::Parameter& parameter : model.parameters) {
+    const model::StoredParameter flax = stored(parameter, ParameterLayout::flax);
+    CHECK(flax.name == parameter.name);
+    CHECK(flax.shape == parameter.shape);
+    CHECK_FALSE(flax.is_reordered());
+  }
+}
+
+TEST_CASE("PyTorch has kernels as weights, with the outputs first", "[model]") {
+  const model::Model model = convolutional();
+  const model::StoredParameter conv = stored(parameter(model, "block.conv_0.kernel"), ParameterLayout::torch);
+  CHECK(conv.name == "block.conv_0.weight");
+  CHECK(conv.shape == Shape{5, 2, 3, 3});
+  const model::StoredParameter head = stored(parameter(model, "head.kernel"), ParameterLayout::torch);
+  CHECK(head.name == "head.weight");
+  CHECK(head.shape == Shape{3, 7});
+  const model::StoredParameter bias = stored(parameter(model, "head.bias"), ParameterLayout::torch);
+  CHECK(bias.name == "head.bias");
+  CHECK_FALSE(bias.is_reordered());
+
+  const Numbers kernel = in_file(parameter(model, "block.conv_0.kernel"), ParameterLayout::torch);
+  for (std::size_t out = 0; out < 5; ++out) {
+    for (std::size_t in = 0; in < 2; ++in) {
+      for (std::size_t y = 0; y < 3; ++y) {
+        for (std::size_t x = 0; x < 3; ++x) {
+          CHECK(kernel[((out * 2 + in) * 3 + y) * 3 + x] == static_cast<double>(((y * 3 + x) * 2 + in) * 5 + out));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("the inputs of a dense layer after a flattened image are in the order channels, height, width in PyTorch",
+          "[model]") {
+  const spec::LayerKind flatten = GENERATE(spec::LayerKind(spec::Flatten{}), spec::LayerKind(spec::Reshape{{-1}}));
+  const model::Model model = convolutional(flatten);
+  const model::Parameter& dense = parameter(model, "block.dense_0.kernel");
+  CHECK(dense.image == Shape{2, 3, 5});
+  CHECK(parameter(model, "head.kernel").image.empty());
+  CHECK(stored(dense, ParameterLayout::torch).shape == Shape{7, 30});
+  const Numbers kernel = in_file(dense, ParameterLayout::torch);
+  for (std::size_t out = 0; out < 7; ++out) {
+    for (std::size_t c = 0; c < 5; ++c) {
+      for (std::size_t y = 0; y < 2; ++y) {
+        for (std::size_t x = 0; x < 3; ++x) {
+          CHECK(kernel[out * 30 + (c * 2 + y) * 3 + x] == static_cast<double>(((y * 3 + x) * 5 + c) * 7 + out));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("the dimensions of a kernel and the order of an image are told apart", "[model]") {
+  const model::Model model = convolutional();
+  const model::Parameter& dense = parameter(model, "block.dense_0.kernel");
+  CHECK(stored(dense, ParameterLayout::torch, false).shape == Shape{30, 7});
+  CHECK(stored(dense, ParameterLayout::torch, false).is_reordered());
+  CHECK(stored(dense, ParameterLayout::flax, true).shape == Shape{7, 30});
+  CHECK(stored(dense, ParameterLayout::flax, true).view == dense.shape);
+}
+
+TEST_CASE("an image that is reshaped to another one is no flattened image", "[model]") {
+  const model::Model model = model::make_model(
+      network({layer("a", spec::Reshape{{12, 4}}), layer("b", spec::Flatten{}), layer("c", spec::Dense{3})}),
+      bytes_of_images, labels);
+  CHECK(model.parameters.front().image.empty());
+}
+
+TEST_CASE("the elements of a parameter come back from every layout, of any size", "[model]") {
+  const model::Model model = convolutional();
+  for (const model::Parameter& parameter : model.parameters) {
+    for (const ParameterLayout layout : {ParameterLayout::flax, ParameterLayout::torch}) {
+      for (const bool transposed : {false, true}) {
+        for (const DType dtype : {DType::bf16, DType::f32, DType::f64}) {
+          const model::StoredParameter order = stored(parameter, layout, transposed);
+          const std::vector<std::byte> ours = to_bytes(counted_up(parameter.shape), dtype);
+          const std::vector<std::byte> there = model::to_stored(order, ours, size_of(dtype));
+          CHECK((there == ours) == !order.is_reordered());
+          CHECK(model::from_stored(order, there, size_of(dtype)) == ours);
+        }
+      }
+    }
+  }
+}

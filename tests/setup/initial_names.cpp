@@ -1,0 +1,214 @@
+// Initial values from files of other programs: names, layouts and element types.
+#include "core/setup/initial_names.h"
+
+#include <cstring>
+
+#include "core/model/layout.h"
+#include "core/setup/initialize.h"
+#include "tests/catch.h"
+#include "tests/files.h"
+#include "tests/model/fixture.h"
+#include "tests/train/tensors.h"
+#include "tests/words.h"
+
+using namespace pmaptrain;
+using namespace pmaptrain::testing;
+
+namespace {
+
+// A convolution and a dense layer on images of 2 x 3 x 2; the file has what `from` says.
+class ForeignFile {
+ public:
+  ForeignFile() {
+    spec::Conv conv;
+    conv.features = 4;
+    conv.kernel_size = {1, 2};
+    spec_ = network({layer("conv_0", conv), layer("flatten_0", spec::Flatten{}), layer("head", spec::Dense{3})});
+    spec_.model.initial_from = spec::InitialFrom{path};
+    spec_.model.init_place = {"net.yaml", 8, 3, 4, "init: x"};
+    from().layout = spec::ParameterLayout::torch;
+  }
+  spec::InitialFrom& from() { return *spec_.model.initial_from; }
+  model::Model model() const { return model::make_model(spec_, {DType::f32, {2, 3, 2}}, labels); }
+
+  // A file in the layout of `from`, with elements that differ all over the model, under these names.
+  train::Tensors whole(const std::map<std::string, std::string>& names = {}, DType dtype = DType::f32) const {
+    train::Tensors tensors;
+    double next = 1;
+    const model::Model of = model();
+    for (const model::Parameter& parameter : of.parameters) {
+      const model::StoredParameter order = model::stored(parameter, spec_.model.initial_from->layout);
+      Numbers values(static_cast<std::size_t>(numel(parameter.shape)));
+      for (double& value : values) value = next++;
+      const auto name = names.find(order.name);
+      tensors[name == names.end() ? order.name : name->second] = {
+          dtype, order.shape, model::to_stored(order, to_bytes(values, dtype), size_of(dtype))};
+    }
+    return tensors;
+  }
+  // All values, in the order of the model's parameters: 1, 2, 3, ... of a whole file.
+  Numbers load(const train::Tensors& tensors) {
+    write_tensors(path, tensors);
+    const model::Model of = model();
+    const train::InitialValues initial(of, spec_.model, 0);
+    note = initial.note();
+    Numbers all;
+    for (const model::Parameter& parameter : of.parameters) {
+      const Numbers values = to_numbers(initial.of(parameter), DType::f32);
+      all.insert(all.end(), values.begin(), values.end());
+    }
+    return all;
+  }
+  std::string refusal(const train::Tensors& tensors, ExitStatus status = ExitStatus::data) {
+    std::string text = test::refusal([&] { load(tensors); }, status);
+    for (std::size_t at = 0; (at = text.find(path, at)) != std::string::npos;) text.replace(at, path.size(), "FILE");
+    return text;
+  }
+
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "theirs.safetensors";
+  std::string note;
+
+ private:
+  spec::Spec spec_;
+};
+
+// 1, 2, 3, ...: of kernel (1,2,2,4), bias (4), kernel (24,3) and bias (3).
+Numbers all_numbers() {
+  Numbers values(16 + 4 + 72 + 3);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i + 1);
+  return values;
+}
+
+}  // namespace
+
+TEST_CASE("a file in PyTorch's layout is read under PyTorch's names, transposed and reordered", "[setup]") {
+  ForeignFile file;
+  CHECK(file.load(file.whole()) == all_numbers());
+  CHECK(file.note == "model.init.from took 4 of the 4 parameters from " + file.path);
+  // The same under the names that parameters have here.
+  CHECK(file.load(file.whole({{"head.weight", "head.kernel"}})) == all_numbers());
+}
+
+TEST_CASE("tensors are renamed, one by one or by patterns, and those that nothing takes are listed", "[setup]") {
+  ForeignFile file;
+  using spec::Rename;
+  train::Tensors tensors = file.whole({{"conv_0.weight", "module.features.0.weight"},
+                                       {"conv_0.bias", "module.features.0.bias"},
+                                       {"head.weight", "module.fc.weight"},
+                                       {"head.bias", "module.fc.bias"}});
+  tensors["module.bn.num_batches_tracked"] = {DType::i64, {}, std::vector<std::byte>(8)};
+  file.from().rename = {Rename{{"module.features.0.weight"}, "conv_0.kernel"},
+                        Rename{{"module.features.0.bias"}, "conv_0.bias"}, Rename{{"module.fc.*"}, "head.*"}};
+  CHECK(file.load(tensors) == all_numbers());
+  CHECK(file.note == "model.init.from took 4 of the 4 parameters from " + file.path +
+                         "; left in the file: module.bn.num_batches_tracked");
+  // Of several that match the first applies.
+  file.from().rename.push_back({{"module.*"}, "other.*"});
+  CHECK(file.load(tensors) == all_numbers());
+  CHECK(test::contains(file.note, "; left in the file: module.bn.num_batches_tracked"));
+  // Patterns of include and exclude are of the names here.
+  file.from().exclude = {{"head.*"}};
+  file.load(tensors);
+  CHECK(file.note == "model.init.from took 2 of the 4 parameters from " + file.path +
+                         "; drawn: head.kernel, head.bias; left in the file: module.bn.num_batches_tracked, "
+                         "module.fc.bias, module.fc.weight");
+}
+
+TEST_CASE("transpose lists what a file has transposed, in place of what its layout has so", "[setup]") {
+  ForeignFile file;
+  file.from().layout = spec::ParameterLayout::flax;
+  train::Tensors tensors = file.whole();
+  const model::Model model = file.model();
+  const model::StoredParameter turned = model::stored(model.parameters[2], spec::ParameterLayout::flax, true);
+  train::Tensor& head = tensors.at("head.kernel");
+  head = {DType::f32, turned.shape, model::to_stored(turned, head.bytes, sizeof(float))};
+  CHECK(file.refusal(tensors) ==
+        "FILE has 'head.kernel' as f32[3,24]; the parameter is f32[24,3] | layout: torch reads kernels as PyTorch "
+        "stores them");
+  file.from().transpose = {{{"head.*"}}};
+  CHECK(file.load(tensors) == all_numbers());
+
+  // A file of PyTorch with (in, out) in its dense layers.
+  file.from().layout = spec::ParameterLayout::torch;
+  file.from().transpose.reset();
+  tensors = file.whole();
+  const model::StoredParameter straight = model::stored(model.parameters[2], spec::ParameterLayout::torch, false);
+  Numbers values(72);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i + 21);
+  tensors.at("head.weight") = {DType::f32, straight.shape,
+                               model::to_stored(straight, to_bytes(values, DType::f32), sizeof(float))};
+  CHECK(file.refusal(tensors) ==
+        "FILE has 'head.weight', the parameter 'head.kernel', as f32[24,3]; the parameter is f32[24,3], transposed "
+        "[3,24] | init.from.transpose lists the parameters that the file has transposed");
+  file.from().transpose = {{{"conv_*"}}};
+  CHECK(file.load(tensors) == all_numbers());
+}
+
+TEST_CASE("elements of f16 and bf16 are widened without a change of their values", "[setup]") {
+  ForeignFile file;
+  CHECK(file.load(file.whole({}, DType::bf16)) == all_numbers());
+
+  // f16 is no element type of the program: the header of a file of as many bf16 is changed.
+  const auto halves = [&](const std::vector<std::uint16_t>& bits) {
+    train::Tensors tensors = file.whole();
+    train::Tensor& bias = tensors.at("head.bias");
+    bias.dtype = DType::bf16;
+    bias.bytes.resize(bits.size() * sizeof(std::uint16_t));
+    std::memcpy(bias.bytes.data(), bits.data(), bias.bytes.size());
+    write_tensors(file.path, tensors);
+    std::string text = test::read_text(file.path);
+    text.replace(text.find("BF16"), 5, "F16\" ");
+    test::write_text(file.path, text);
+    const model::Model model = file.model();
+    spec::ModelSpec from;
+    from.initial_from = file.from();
+    return to_numbers(train::InitialValues(model, from, 0).of(model.parameters[3]), DType::f32);
+  };
+  CHECK(halves({0x3C00, 0xC100, 0x7BFF}) == Numbers{1, -2.5, 65504});
+  CHECK(halves({0x0001, 0x83FF, 0x8000}) == Numbers{0x1p-24, -1023 * 0x1p-24, -0.0});
+  CHECK(test::contains(test::refusal(
+                           [&] {
+                             halves({0x3C00, 0x7C00, 0});
+                           },
+                           ExitStatus::data),
+                       " has .inf in 'head.bias' at [1], where a run cannot begin"));
+}
+
+TEST_CASE("names that match nothing, or that two tensors would have, are refused with what helps", "[setup]") {
+  ForeignFile file;
+  using spec::Rename;
+  file.from().rename = {Rename{{"hed.weight"}, "head.kernel"}};
+  CHECK(file.refusal(file.whole(), ExitStatus::usage) ==
+        "rename: 'hed.weight' matches no tensor of FILE | did you mean 'head.weight'?");
+  file.from().rename = {Rename{{"classifier.0.*"}, "head.*"}};
+  CHECK(file.refusal(file.whole(), ExitStatus::usage) ==
+        "rename: 'classifier.0.*' matches no tensor of FILE | its tensors are conv_0.bias, conv_0.weight, head.bias, "
+        "head.weight");
+  file.from().rename = {Rename{{"*"}, "*"}, Rename{{"head.weight"}, "head.kernel"}};
+  CHECK(file.refusal(file.whole(), ExitStatus::usage) ==
+        "rename: 'head.weight' matches no tensor of FILE that no other one before it matches | move it in front of "
+        "that");
+  file.from().rename = {Rename{{"head.weight"}, "haed.kernel"}};
+  CHECK(file.refusal(file.whole(), ExitStatus::usage) ==
+        "rename gives 'head.weight' the name 'haed.kernel', which is no parameter of this model | did you mean "
+        "'head.kernel'?");
+  file.from().rename = {Rename{{"head.weight"}, "conv_0.kernel"}};
+  CHECK(file.refusal(file.whole()) ==
+        "FILE has 'conv_0.weight' and 'head.weight', which would both be 'conv_0.kernel' | name one of them otherwise "
+        "in init.from.rename");
+  file.from().rename.clear();
+  CHECK(file.refusal(file.whole({{"head.weight", "classifier.weight"}})) ==
+        "FILE has a tensor 'classifier.weight' f32[3,24], which is no parameter of this model | its parameters are "
+        "conv_0.kernel, conv_0.bias, head.kernel, head.bias; or leave it out: init: {from: {path: ..., exclude: "
+        "[\"classifier.weight\"]}}");
+  file.from().transpose = {{{"dense_*"}}};
+  CHECK(file.refusal(file.whole(), ExitStatus::usage) ==
+        "the pattern 'dense_*' matches no parameter of the model or of FILE | the parameters are conv_0.kernel, "
+        "conv_0.bias, head.kernel, head.bias");
+  file.from().transpose.reset();
+  file.from().path = file.folder.path();
+  CHECK(test::contains(file.refusal(file.whole(), ExitStatus::usage),
+                       "' is a run, whose parameters do not have the layout torch | leave out model.init.from.layout, "
+                       "which is for files"));
+}
