@@ -120,7 +120,8 @@ std::string dry_run_text(const spec::Sweep& sweep, const SweepPlan& plan, int co
                     join(rungs, " "), human_bytes(static_cast<double>(plan.programs[i].memory)),
                     with_prefix(per_step[i], "s")});
   }
-  text += "\ntrials that differ in numbers alone share a program:\n" +
+  text += std::string("\ntrials that differ in numbers alone share a program") +
+          (sweep.spec().vectorize ? ", and are trained together as far as memory allows:\n" : ":\n") +
           report::columns(rows, std::vector<bool>(rows[0].size(), true));
   text += fmt::format("\n\nin all {} of {}, {} of training on all cores\n", counted(all_steps, "step"),
                       counted(examples, "example"), with_prefix(seconds, "s"));
