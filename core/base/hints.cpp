@@ -298,6 +298,8 @@ constexpr HintRow rows[] = {
     {"command", "benchmark time profile", "bench", ""},
     {"command", "gpus hardware info device", "devices", ""},
     {"command", "infer inference predictions serve", "predict", ""},
+    {"command", "list ls history status", "runs", ""},
+    {"command", "compare comparison", "diff", ""},
     {"command", "resume continue", "", "pmaptrain run CONFIG --resume continues a run"},
     {"command", "sweep tune search", "", "a loop over pmaptrain run CONFIG --set KEY=VALUE --name NAME does it"},
     {"command", "export convert save", "", "checkpoints are safetensors files already: runs/NAME/checkpoints/last"},
