@@ -15,6 +15,7 @@ int command_validate(CommandArguments arguments, const Streams& streams);
 int command_explain(CommandArguments arguments, const Streams& streams);
 int command_eval(CommandArguments arguments, const Streams& streams);
 int command_predict(CommandArguments arguments, const Streams& streams);
+int command_report(CommandArguments arguments, const Streams& streams);
 int command_runs(CommandArguments arguments, const Streams& streams);
 int command_diff(CommandArguments arguments, const Streams& streams);
 int command_collectives(CommandArguments arguments, const Streams& streams);

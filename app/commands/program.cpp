@@ -20,12 +20,13 @@
 namespace pmaptrain::app {
 namespace {
 
-constexpr std::array<Command, 14> all_commands = {{
+constexpr std::array<Command, 15> all_commands = {{
     {"run", "run CONFIG", "train what a config describes", command_run},
     {"validate", "validate CONFIG", "check a config and show its plan; nothing is run", command_validate},
     {"explain", "explain CONFIG", "print the program that a config becomes", command_explain},
     {"eval", "eval RUN", "evaluate a run's checkpoint", command_eval},
     {"predict", "predict RUN", "write what a run's model predicts for the inputs in a file", command_predict},
+    {"report", "report RUN...", "write runs as one HTML file: curves, results, worst examples", command_report},
     {"runs", "runs [DIR]", "list run folders with their status and best value", command_runs},
     {"diff", "diff RUN RUN", "show what differs between two runs: config, data, result", command_diff},
     {"collectives", "collectives [CONFIG]", "show what each collective over each axis gives every device",

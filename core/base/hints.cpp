@@ -299,6 +299,7 @@ constexpr HintRow rows[] = {
     {"command", "gpus hardware info device", "devices", ""},
     {"command", "infer inference predictions serve", "predict", ""},
     {"command", "list ls history status", "runs", ""},
+    {"command", "html plot plots curves chart dashboard visualize", "report", ""},
     {"command", "compare comparison", "diff", ""},
     {"command", "resume continue", "", "pmaptrain run CONFIG --resume continues a run"},
     {"command", "sweep tune search", "", "a loop over pmaptrain run CONFIG --set KEY=VALUE --name NAME does it"},
