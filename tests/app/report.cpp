@@ -59,11 +59,12 @@ struct Reported {
 // The numbers of a table's row behind its header.
 std::vector<double> row_of(const std::string& html, const std::string& head) {
   std::vector<double> numbers;
-  const std::size_t begin = html.find("<th scope=\"row\">" + head + "</th>");
-  REQUIRE(begin != std::string::npos);
-  const std::size_t end = html.find("</tr>", begin);
+  const std::string cell = "<th scope=\"row\">" + head + "</th>";
+  const std::size_t found = html.find(cell);
+  REQUIRE(found != std::string::npos);
+  const std::size_t begin = found + cell.size(), end = html.find("</tr>", begin);
   for (std::size_t at = begin; (at = html.find("\">", at)) < end; ++at) {
-    if (html.compare(at - 4, 4, "row\"") != 0) numbers.push_back(std::strtod(html.c_str() + at + 2, nullptr));
+    numbers.push_back(std::strtod(html.c_str() + at + 2, nullptr));
   }
   return numbers;
 }
@@ -77,7 +78,8 @@ TEST_CASE("every number of metrics.jsonl is in the report, to the last digit", "
   CHECK(done.status == 0);
   CHECK(reported.shown(done.out).starts_with("DIR/report.html: report of DIR/cnn ("));
   std::map<std::string, json> series;  // by event, split and measure
-  for (const json& one : reported.data()["series"]) {
+  const json data = reported.data();
+  for (const json& one : data["series"]) {
     const std::string key = one["event"].get<std::string>() + " " + one["split"].get<std::string>() + " ";
     series[key + one["measure"].get<std::string>()] = one;
   }

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 namespace pmaptrain::report {
 namespace {
@@ -47,7 +48,14 @@ Scale Scale::of_texts(const std::vector<std::string>& values, double from, doubl
   for (const std::string& value : values) {
     if (const auto number = number_in(value)) numbers.push_back(*number);
   }
-  if (!values.empty() && numbers.size() == values.size()) return of_numbers(numbers, from, to);
+  if (!values.empty() && numbers.size() == values.size()) {
+    constexpr std::size_t few = 6;
+    Scale scale = of_numbers(numbers, from, to);
+    std::sort(numbers.begin(), numbers.end());
+    numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+    if (numbers.size() <= few) scale.few_ = std::move(numbers);
+    return scale;
+  }
   Scale scale(from, to);
   for (const std::string& value : values) {
     if (std::find(scale.texts_.begin(), scale.texts_.end(), value) == scale.texts_.end()) scale.texts_.push_back(value);
@@ -69,7 +77,8 @@ double Scale::at(const std::string& text) const {
 std::vector<Scale::Tick> Scale::ticks(std::size_t most) const {
   std::vector<Tick> ticks;
   for (const std::string& text : texts_) ticks.push_back({at(text), text});
-  if (!texts_.empty()) return ticks;
+  for (const double value : few_) ticks.push_back({at(value), fmt::format("{:.6g}", value)});
+  if (!ticks.empty()) return ticks;
   const double step =
       is_log_ ? std::max(1.0, std::ceil((high_ - low_) / static_cast<double>(most))) : step_for(high_ - low_, most);
   constexpr double rounding = 1e-9;

@@ -22,15 +22,15 @@ class Scale {
     double place = 0;
     std::string text;
   };
-  // At most about `most` of a numeric axis; all of texts.
+  // Of texts, and of a few different numbers, all; else about `most`.
   std::vector<Tick> ticks(std::size_t most = 5) const;
-  bool is_of_texts() const { return !texts_.empty(); }
 
  private:
   Scale(double from, double to) : from_(from), to_(to) {}
   double from_, to_, low_ = 0, high_ = 1;
   bool is_log_ = false;
-  std::vector<std::string> texts_;
+  std::vector<double> few_;         // the values, if there are few
+  std::vector<std::string> texts_;  // in place of numbers
 };
 
 }  // namespace pmaptrain::report

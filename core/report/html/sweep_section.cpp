@@ -126,16 +126,17 @@ std::string parallel_coordinates(const SweepTable& sweep, std::span<const SweepT
   constexpr double names = 40;
   const auto place = [&](std::size_t i) { return margin_left + gap * static_cast<double>(i); };
   std::vector<Scale> scales;
-  std::string marks;
+  std::string marks, labels;  // labels are drawn over the lines
   for (std::size_t i = 0; i <= keys.size(); ++i) {
     scales.push_back(i < keys.size() ? Scale::of_texts(values_of(trials, keys[i]), figure_height - margin_bottom, names)
                                      : value_scale(trials, figure_height - margin_bottom, names));
     marks +=
         fmt::format("<path class=\"axis\" d=\"M{0:.1f} {1}V{2}\"/>\n", place(i), names, figure_height - margin_bottom);
-    for (const Scale::Tick& tick : scales.back().ticks())
-      marks += text_at(place(i) + 5, tick.place + 4, "start", tick.text);
+    for (const Scale::Tick& tick : scales.back().ticks()) {
+      labels += text_at(place(i) + 5, tick.place + 4, "start", tick.text);
+    }
     const std::string name = i < keys.size() ? keys[i].substr(keys[i].rfind('.') + 1) : sweep.metric;
-    marks += text_at(place(i), i % 2 == 0 ? 14 : 28, i == keys.size() ? "end" : "middle", name);
+    labels += text_at(place(i), i % 2 == 0 ? 14 : 28, i == keys.size() ? "end" : "middle", name);
   }
   for (std::size_t rank = trials.size(); rank-- > 0;) {
     const SweepTrial& trial = *trials[rank];
@@ -151,7 +152,7 @@ std::string parallel_coordinates(const SweepTable& sweep, std::span<const SweepT
                          rank == 0 ? 2.5 : 1.3, 0.12 + 0.88 * share * share, path, title_of(sweep, trial));
   }
   return "<h3>Parameters of the trials</h3>\n" +
-         figure(fmt::format("parallel coordinates of {} trials", trials.size()), total, figure_height, marks);
+         figure(fmt::format("parallel coordinates of {} trials", trials.size()), total, figure_height, marks + labels);
 }
 
 std::string by_parameter(const SweepTable& sweep, std::span<const SweepTrial* const> trials) {
