@@ -20,7 +20,7 @@
 namespace pmaptrain::app {
 namespace {
 
-constexpr std::array<Command, 14> all_commands = {{
+constexpr std::array<Command, 17> all_commands = {{
     {"run", "run CONFIG", "train what a config describes", command_run},
     {"validate", "validate CONFIG", "check a config and show its plan; nothing is run", command_validate},
     {"explain", "explain CONFIG", "print the program that a config becomes", command_explain},
@@ -28,6 +28,9 @@ constexpr std::array<Command, 14> all_commands = {{
     {"predict", "predict RUN", "write what a run's model predicts for the inputs in a file", command_predict},
     {"sweep", "sweep run|show|best", "run many trials of a config, and show the best", command_sweep},
     {"export", "export RUN", "write a run's model for other programs: ONNX, PyTorch, Flax", command_export},
+    {"report", "report RUN...", "write runs as one HTML file: curves, results, worst examples", command_report},
+    {"runs", "runs [DIR]", "list run folders with their status and best value", command_runs},
+    {"diff", "diff RUN RUN", "show what differs between two runs: config, data, result", command_diff},
     {"collectives", "collectives [CONFIG]", "show what each collective over each axis gives every device",
      command_collectives},
     {"exec", "exec PROGRAM.pmt", "run a program that is written by hand", command_exec},

@@ -75,7 +75,7 @@ struct Arguments::Impl {
   std::vector<std::pair<std::string, std::string>> takes_value;  // "--set", "KEY=VALUE"
   struct Required {
     std::string name, example;
-    std::string* target;
+    std::function<bool()> is_missing;
   };
   std::vector<Required> required;
   bool wants_help = false;
@@ -204,7 +204,15 @@ void Arguments::positional(const std::string& name, std::string& target, const s
   impl_->cli.add_option(name, target);
   impl_->usage += (impl_->usage.empty() ? "" : " ") + name;
   impl_->positionals.push_back({name, meaning});
-  impl_->required.push_back({name, example, &target});
+  impl_->required.push_back({name, example, [&target] { return target.empty(); }});
+}
+
+void Arguments::positionals(const std::string& name, std::vector<std::string>& target, const std::string& meaning,
+                            const std::string& example) {
+  impl_->cli.add_option(name, target);
+  impl_->usage += (impl_->usage.empty() ? "" : " ") + name + "...";
+  impl_->positionals.push_back({name + "...", meaning});
+  impl_->required.push_back({name, example, [&target] { return target.empty(); }});
 }
 
 void Arguments::optional_positional(const std::string& name, std::optional<std::string>& target,
@@ -283,7 +291,7 @@ bool Arguments::parse(std::span<const std::string> arguments, std::ostream& out)
   }
   impl.check_remaining(arguments);
   for (const Impl::Required& required : impl.required) {
-    if (required.target->empty()) {
+    if (required.is_missing()) {
       fail_usage("pmaptrain " + impl.command + " needs " + required.name,
                  "pmaptrain " + impl.command + " " + required.example);
     }

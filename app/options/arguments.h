@@ -28,6 +28,9 @@ class Arguments {
   // `name` as in the usage line: CONFIG. An optional one may be left out. `example` completes the command where it is
   // missing.
   void positional(const std::string& name, std::string& target, const std::string& meaning, const std::string& example);
+  // One or more of them: RUN...
+  void positionals(const std::string& name, std::vector<std::string>& target, const std::string& meaning,
+                   const std::string& example);
   void optional_positional(const std::string& name, std::optional<std::string>& target, const std::string& meaning);
 
   // `names` such as "--quiet,-q".

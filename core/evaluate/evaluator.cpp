@@ -11,6 +11,7 @@
 #include "core/base/text.h"
 #include "core/evaluate/member_outputs.h"
 #include "core/model/batch.h"
+#include "core/model/prediction.h"
 #include "core/ops/all.h"
 #include "core/run/checkpoint.h"
 #include "core/run/run_folder.h"
@@ -253,9 +254,43 @@ Evaluation CheckpointEvaluation::of_average() const {
   Evaluation result = Evaluator(*module, 0, plan, model).run(std::vector<std::int64_t>{0}, nullptr, {}, fill).front();
   result.classes = trained_.state.encoding.classes;
   result.together = true;
-  result.checkpoint = checkpoint_ == "best" ? checkpoint_ : checkpoint_name(trained_.state.step);
+  result.checkpoint = checkpoint_name_of_all();
   trained_.parameters.file.check_intact();
   return result;
+}
+
+std::string CheckpointEvaluation::checkpoint_name_of_all() const {
+  const bool each_its_own = checkpoint_ == "best" && trained_.state.is_ensemble;
+  return each_its_own ? checkpoint_ : checkpoint_name(trained_.state.step);
+}
+
+void CheckpointEvaluation::predict(const std::function<void(const Predicted&)>& take) const {
+  const spec::Spec& spec = spec::member_spec(loaded_.spec, members_.front());
+  const model::Model model = model_for(members_.front());
+  const std::shared_ptr<const data::Dataset> dataset = data_.of(split_);
+  const Mesh& mesh = spec.mesh.mesh;
+  const data::BatchPlan batch = data::plan_evaluation(
+      dataset->size(), data::rows_at_once(spec.data, mesh, trained_.state.train_examples), mesh.devices());
+  const model::PredictionKind kind =
+      model::is_classifier(model) ? model::PredictionKind::logits : model::PredictionKind::values;
+  MemberOutputs outputs(spec, model, kind, dataset, batch, members_, trained_.parameters);
+  outputs.restart();
+  const auto row = static_cast<std::size_t>(numel(model.output));
+  std::vector<float> alone;
+  for (std::int64_t step = 0; step < outputs.batches(); ++step) {
+    Predicted predicted{step * batch.global, outputs.next(), {}, {}};
+    const Together found = together(outputs, model::output_kind(model), model.output.empty() ? 1 : model.output.back());
+    const std::size_t count = static_cast<std::size_t>(predicted.examples) * row;
+    predicted.outputs = std::span(found.outputs).first(count);
+    predicted.probabilities = std::span(found.probabilities).first(count);
+    if (outputs.members() == 1) {  // its own outputs, of which no two become equal by rounding
+      alone.resize(outputs.rows(0).size() / sizeof(float));
+      std::memcpy(alone.data(), outputs.rows(0).data(), outputs.rows(0).size());
+      predicted.outputs = std::span<const float>(alone).first(count);
+    }
+    take(predicted);
+  }
+  trained_.parameters.file.check_intact();
 }
 
 std::vector<Evaluation> evaluate_checkpoint(const spec::Loaded& loaded, const std::filesystem::path& run_dir,

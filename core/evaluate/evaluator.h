@@ -93,11 +93,28 @@ class CheckpointEvaluation {
   const std::vector<std::string>& notes() const { return data_.notes; }
   // Members without a best checkpoint, if "best" is evaluated.
   const std::vector<std::int64_t>& left_out() const { return left_out_; }
+  std::string split() const { return std::string(data::name_of(split_)); }
+  const data::Dataset& dataset() const { return *data_.of(split_); }
+  // The model of the first member.
+  model::Model model() const { return model_for(members_.front()); }
+  // The names of classes; empty if they have only numbers.
+  const std::vector<std::string>& classes() const { return trained_.state.encoding.classes; }
+  // The name of the checkpoint; "best" if several members have each their own.
+  std::string checkpoint_name_of_all() const;
   std::vector<Evaluation> of_members() const;
   // The evaluation of the members' mean: of their probabilities, or of their outputs. If members have different
   // hyperparameters of the loss, those of the first member are used. Its checkpoint is "best" if each member has its
   // own.
   Evaluation of_average() const;
+
+  // What the members together predict for successive examples: the outputs of the last layer, in the units of the
+  // targets, and what the loss makes of them; both [examples, output...].
+  struct Predicted {
+    std::int64_t first = 0, examples = 0;  // in the split
+    std::span<const float> outputs, probabilities;
+  };
+  // Calls `take` batch by batch, in the order of the split.
+  void predict(const std::function<void(const Predicted&)>& take) const;
 
  private:
   // Made for each member, because members may have different numbers in the loss.

@@ -186,6 +186,11 @@ fs::path normal(const fs::path& dir) {
 
 }  // namespace
 
+bool is_written(const fs::path& dir) {
+  const Found found = find(normal(dir));
+  return found.marker && is_taken(found.marker);
+}
+
 void RunFolder::check(const fs::path& dir, const RunFolderOptions& options) {
   const fs::path path = normal(dir);
   try {

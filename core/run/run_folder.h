@@ -36,6 +36,9 @@ struct RunFolderOptions {
   std::vector<std::filesystem::path> reads;  // files that the run reads: a folder that contains one is not replaced
 };
 
+// Whether a process writes in the folder, which it then holds locked. False where file systems have no locks.
+bool is_written(const std::filesystem::path& dir);
+
 class RunFolder {
  public:
   // Throws what claim() would throw now. Locks nothing.

@@ -58,10 +58,10 @@ TEST_CASE("unknown commands and options are refused with the nearest spelling", 
   CHECK(command.status == 2);
   CHECK(command.out.empty());
   CHECK(command.err == "error: pmaptrain has no command 'rnu'\n  help: did you mean 'run'?\n");
-  CHECK(contains(
-      call({"frobnicate"}).err,
-      "the commands are run, validate, explain, eval, predict, sweep, export, collectives, exec, bench, devices, "
-      "init, schema, help"));
+  CHECK(contains(call({"frobnicate"}).err,
+                 "the commands are run, validate, explain, eval, predict, sweep, export, report, runs, diff, "
+                 "collectives, exec, bench, devices, "
+                 "init, schema, help"));
   CHECK(call({"run", "x.yaml", "--ovrewrite"}).err ==
         "error: pmaptrain run has no option '--ovrewrite'\n  help: did you mean '--overwrite'?\n");
   CHECK(contains(call({"eval", "x.yaml", "--trace"}).err, "pmaptrain eval has no option '--trace'"));

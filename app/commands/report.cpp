@@ -1,0 +1,162 @@
+// report: runs as one HTML file.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <system_error>
+
+#include "app/commands/commands.h"
+#include "app/options/arguments.h"
+#include "app/options/config_options.h"
+#include "core/base/text.h"
+#include "core/base/utf8.h"
+#include "core/report/html/page.h"
+#include "core/report/plan_report.h"
+#include "core/run/checkpoint.h"
+#include "core/run/files/file_writer.h"
+#include "core/setup/setup.h"
+
+namespace pmaptrain::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t most_worst = 24;
+
+bool is_report(const fs::path& file) {
+  std::string head(report::page_head.size(), '\0');
+  std::ifstream(file, std::ios::binary).read(head.data(), static_cast<std::streamsize>(head.size()));
+  return head == report::page_head;
+}
+
+void check_output(const std::optional<std::string>& output, bool overwrite) {
+  if (!output) fail_usage("report needs --output FILE", "what to write, such as --output report.html");
+  std::error_code ignored;
+  const fs::path folder = fs::path(*output).parent_path();
+  if (!folder.empty() && !fs::is_directory(folder, ignored)) {
+    fail_option("--output", *output, "there is no folder '" + folder.string() + "'",
+                "mkdir -p " + shell_quoted(folder.string()));
+  }
+  if (!fs::exists(*output, ignored)) return;
+  if (!fs::is_regular_file(*output, ignored)) {
+    fail_option("--output", *output, "'" + *output + "' is no regular file", "name another file");
+  }
+  if (!overwrite && !is_report(*output)) {
+    fail_option("--output", *output, "'" + *output + "' exists, and is no report", "--overwrite replaces it");
+  }
+}
+
+void check_is_no_sweep(const std::string& folder) {
+  std::error_code ignored;
+  if (fs::exists(fs::path(folder) / "config.yaml", ignored)) return;
+  if (!fs::exists(fs::path(folder) / "sweep.yaml", ignored)) return;
+  fail_usage("'" + folder + "' is the folder of a sweep; report takes run folders",
+             "pmaptrain report " + shell_quoted(folder) + "/trials/* --output report.html");
+}
+
+std::string reason_of(const Error& error) {
+  const Diagnostic& diagnostic = error.diagnostics().front();
+  return diagnostic.place.known() && diagnostic.place.line == 0 ? diagnostic.place.file + ": " + diagnostic.message
+                                                                : diagnostic.message;
+}
+
+// What needs the run's data: the plan and predictions. Where that is gone the report says why.
+report::RunExtras extras_of(const report::RunRecord& run, const std::optional<std::string>& checkpoint,
+                            std::vector<std::string>& notes) {
+  report::RunExtras extras;
+  try {
+    const train::Setup setup = train::make_setup(run.config);
+    extras.plan = report::validate_json(setup, report::make_validate_report(setup));
+  } catch (const Error& error) {
+    extras.plan_problem = reason_of(error);
+    notes.push_back(run.label + ": there is no plan: " + extras.plan_problem);
+  }
+  try {
+    const std::string chosen =
+        checkpoint ? *checkpoint : train::default_checkpoint(run.config.spec, run.folder, std::nullopt);
+    extras.predictions = report::predict_split(run, chosen, most_worst);
+    if (extras.predictions && !checkpoint) {
+      for (std::string& note : notes_of_default(run.folder.string(), chosen, {extras.predictions->checkpoint})) {
+        notes.push_back(run.label + ": " + note);
+      }
+    }
+  } catch (const Error& error) {
+    if (checkpoint && error.status() == ExitStatus::usage) throw;  // there is no such checkpoint
+    extras.predictions_problem = reason_of(error);
+    notes.push_back(run.label + ": there are no predictions: " + extras.predictions_problem);
+  }
+  return extras;
+}
+
+// Runs of one name have the folders above them before it, so that labels differ.
+void tell_apart(std::vector<report::RunRecord>& runs) {
+  std::vector<std::string> labels;
+  for (const report::RunRecord& run : runs) labels.push_back(run.label);
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    if (std::count(labels.begin(), labels.end(), labels[i]) > 1) runs[i].label = runs[i].folder.string();
+  }
+}
+
+std::string title_of(const std::vector<report::RunRecord>& runs) {
+  constexpr std::size_t most = 4;
+  std::vector<std::string> labels;
+  for (std::size_t i = 0; i < std::min(most, runs.size()); ++i) labels.push_back(runs[i].label);
+  return join(labels, ", ") + (runs.size() > most ? fmt::format(" and {} more", runs.size() - most) : "");
+}
+
+report::TraceTable trace_of(const std::string& file) {
+  std::error_code ignored;
+  if (!fs::exists(file, ignored)) {
+    fail_option("--trace", file, "there is no file '" + file + "'", "pmaptrain run CONFIG --trace FILE writes one");
+  }
+  return report::read_trace(file);
+}
+
+}  // namespace
+
+int command_report(CommandArguments arguments, const Streams& streams) {
+  std::vector<std::string> folders;
+  std::optional<std::string> output, trace, checkpoint;
+  bool overwrite = false, without_data = false;
+  Arguments a("report",
+              "Writes runs as one HTML file that needs nothing else: curves, results, confusion of classes, the "
+              "examples that are predicted worst, plan and memory. Several runs are compared.");
+  a.positionals("RUN", folders, "run folders, such as runs/cnn", "runs/cnn --output report.html");
+  a.text("--output", "FILE", output, "the file to write, such as report.html; a report that is there is replaced");
+  a.text("--trace", "FILE", trace, "a trace that run --trace wrote, whose time is shown by layer");
+  ConfigOptions::add_checkpoint_to(a, checkpoint);
+  a.flag("--without-data", without_data,
+         "read the run folders alone: no plan, and predictions only as the run recorded them");
+  a.flag("--overwrite", overwrite, "replace the output even if it is no report");
+  a.footer(
+      "The confusion of classes and the worst examples are those of validation where there is one, else of test. They\n"
+      "and the plan need the data of the run; where it is gone, the report says so. Curves of more than 2,000 points\n"
+      "are thinned, and keep their smallest and largest values.\n");
+  if (!a.parse(arguments, streams.out)) return 0;
+  check_output(output, overwrite);
+  report::Page page;
+  for (const std::string& folder : folders) {
+    check_is_no_sweep(folder);
+    check_run_folder("report", folder);
+    page.runs.push_back(report::read_run(folder));
+  }
+  tell_apart(page.runs);
+  if (trace) page.trace = trace_of(*trace);
+  std::vector<std::string> notes;
+  for (const report::RunRecord& run : page.runs) {
+    page.extras.push_back(without_data ? report::RunExtras{} : extras_of(run, checkpoint, notes));
+  }
+  page.title = title_of(page.runs);
+  const std::string html = report::html_page(page);
+  train::write_whole(*output, html);
+  for (std::string& note : notes) note = printable(note);
+  print_notes(notes, streams);
+  streams.out << fmt::format("{}: report of {} ({})\n", printable(*output),
+                             folders.size() == 1 ? printable(folders.front()) : counted(std::ssize(folders), "run"),
+                             human_bytes(static_cast<double>(html.size())));
+  return 0;
+}
+
+}  // namespace pmaptrain::app

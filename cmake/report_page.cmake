@@ -1,0 +1,20 @@
+# What reports contain, as core/report/html/assets.h has it, embedded into <target>: its style sheet and script, and
+# Chart.js as Debian's libjs-chart.js has it.
+function(pmaptrain_embed_report_page target)
+  find_file(PMAPTRAIN_CHART_JS chart.min.js PATHS /usr/share/javascript/chart.js NO_DEFAULT_PATH)
+  if(NOT PMAPTRAIN_CHART_JS)
+    message(FATAL_ERROR "Chart.js was not found. Run scripts/bootstrap (Debian: libjs-chart.js), or name version 3 of it: "
+                        "-DPMAPTRAIN_CHART_JS=chart.min.js")
+  endif()
+  foreach(asset IN ITEMS STYLE SCRIPT CHART)
+    set(file_STYLE "${CMAKE_SOURCE_DIR}/core/report/html/page.css")
+    set(file_SCRIPT "${CMAKE_SOURCE_DIR}/core/report/html/page.js")
+    set(file_CHART "${PMAPTRAIN_CHART_JS}")
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${file_${asset}}")
+    file(READ "${file_${asset}}" PMAPTRAIN_REPORT_${asset})
+  endforeach()
+  set(generated "${CMAKE_BINARY_DIR}/generated/report_page.cpp")
+  configure_file("${CMAKE_SOURCE_DIR}/cmake/report_page.cpp.in" "${generated}" @ONLY)
+  set_source_files_properties("${generated}" PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON SKIP_PRECOMPILE_HEADERS ON)
+  target_sources(${target} PRIVATE "${generated}")
+endfunction()

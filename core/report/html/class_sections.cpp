@@ -1,0 +1,223 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/text.h"
+#include "core/report/html/picture.h"
+#include "core/report/html/sections.h"
+#include "core/report/html/text.h"
+#include "core/run/records/lines.h"
+
+namespace pmaptrain::report {
+namespace {
+
+// A larger matrix is a list of the pairs that are confused most.
+constexpr std::size_t most_columns = 30;
+constexpr std::size_t most_pairs = 20, most_classes = 200;
+constexpr std::int64_t picture_side = 64;
+
+struct Confusion {
+  std::string split, of;  // "validation", "checkpoint step-00000100"
+  std::vector<std::string> classes;
+  model::ConfusionMatrix matrix;
+};
+
+// From the predictions; without them that of the last evaluation, if the run has one.
+std::optional<Confusion> confusion_of(const RunRecord& run, const RunExtras& extras) {
+  if (extras.predictions) {
+    const SplitPredictions& found = *extras.predictions;
+    if (found.confusion.empty()) return std::nullopt;
+    return Confusion{found.split, "checkpoint " + found.checkpoint, found.classes, found.confusion};
+  }
+  if (!run.standing.ended || run.standing.ended->members.empty()) return std::nullopt;
+  const train::Ended& ended = *run.standing.ended;
+  for (const char* const split : {"validation", "test"}) {
+    const auto& all = ended.members.front().confusions;
+    const auto found = all.find(split);
+    if (found == all.end()) continue;
+    Confusion confusion{split, ended.is_ensemble ? "the last evaluation of member 0" : "the last evaluation",
+                        ended.classes, found->second};
+    const std::size_t size = confusion.matrix.size();
+    confusion.classes.resize(std::min(size, confusion.classes.size()));
+    for (std::size_t c = confusion.classes.size(); c < size; ++c) confusion.classes.push_back(std::to_string(c));
+    for (const std::vector<double>& row : confusion.matrix) {
+      if (row.size() != size) return std::nullopt;  // the file was edited
+    }
+    return confusion;
+  }
+  return std::nullopt;
+}
+
+// A count, or with example weights a sum of weights.
+std::string amount(double weight) {
+  return weight == std::floor(weight) && weight < 0x1p53 ? with_commas(static_cast<std::int64_t>(weight))
+                                                         : train::compact(weight);
+}
+
+double sum_of(const std::vector<double>& row) {
+  double sum = 0;
+  for (const double value : row) sum += value;
+  return sum;
+}
+
+std::string matrix_table(const Confusion& confusion) {
+  const std::size_t classes = confusion.classes.size();
+  std::string out = fmt::format(
+      "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"confusion matrix on {}\">"
+      "<table class=\"matrix\">\n<thead><tr><td></td><th colspan=\"{}\">predicted</th></tr>\n<tr><th>true</th>",
+      escaped(confusion.split), classes);
+  for (const std::string& name : confusion.classes) out += fmt::format("<th scope=\"col\">{}</th>", escaped(name));
+  out += "</tr></thead>\n<tbody>\n";
+  for (std::size_t truth = 0; truth < classes; ++truth) {
+    out += fmt::format("<tr><th scope=\"row\">{}</th>", escaped(confusion.classes[truth]));
+    const double total = sum_of(confusion.matrix[truth]);
+    for (std::size_t predicted = 0; predicted < classes; ++predicted) {
+      const double weight = confusion.matrix[truth][predicted];
+      const char* const kind = weight == 0 ? " class=\"none\"" : truth == predicted ? " class=\"right\"" : "";
+      out +=
+          fmt::format("<td{} style=\"--share:{:.3f}\">{}</td>", kind, total > 0 ? weight / total : 0.0, amount(weight));
+    }
+    out += "</tr>\n";
+  }
+  return out + "</tbody></table></div>\n";
+}
+
+std::string pairs_table(const Confusion& confusion) {
+  struct Pair {
+    std::size_t truth = 0, predicted = 0;
+    double weight = 0;
+  };
+  std::vector<Pair> pairs;
+  for (std::size_t truth = 0; truth < confusion.matrix.size(); ++truth) {
+    for (std::size_t predicted = 0; predicted < confusion.matrix.size(); ++predicted) {
+      const double weight = confusion.matrix[truth][predicted];
+      if (truth != predicted && weight > 0) pairs.push_back({truth, predicted, weight});
+    }
+  }
+  std::stable_sort(pairs.begin(), pairs.end(), [](const Pair& a, const Pair& b) { return a.weight > b.weight; });
+  pairs.resize(std::min(pairs.size(), most_pairs));
+  std::vector<std::vector<Cell>> rows;
+  for (const Pair& pair : pairs) {
+    rows.push_back({text_cell(confusion.classes[pair.truth]), text_cell(confusion.classes[pair.predicted]),
+                    number_cell(amount(pair.weight))});
+  }
+  return paragraph(fmt::format("Of {} classes, the pairs that are confused most often:", confusion.classes.size())) +
+         table("pairs of classes", {text_cell("true"), text_cell("predicted"), number_cell("examples")}, rows);
+}
+
+std::string share_text(double part, double whole) { return whole > 0 ? fmt::format("{:.4f}", part / whole) : "–"; }
+
+// Precision, recall and F1 as scikit-learn defines them. Of very many classes those with the lowest recall.
+std::string per_class_table(const Confusion& confusion) {
+  struct Row {
+    std::size_t of_class = 0;
+    double right = 0, predicted = 0, support = 0;
+  };
+  std::vector<Row> all;
+  for (std::size_t c = 0; c < confusion.matrix.size(); ++c) {
+    Row row{c, confusion.matrix[c][c], 0, sum_of(confusion.matrix[c])};
+    for (const std::vector<double>& truth : confusion.matrix) row.predicted += truth[c];
+    all.push_back(row);
+  }
+  std::string out;
+  if (all.size() > most_classes) {
+    std::stable_sort(all.begin(), all.end(),
+                     [](const Row& a, const Row& b) { return a.right * b.support < b.right * a.support; });
+    all.resize(most_classes);
+    out += note(fmt::format("The {} classes with the lowest recall.", most_classes));
+  }
+  std::vector<std::vector<Cell>> rows;
+  for (const Row& row : all) {
+    rows.push_back({text_cell(confusion.classes[row.of_class]), number_cell(share_text(row.right, row.predicted)),
+                    number_cell(share_text(row.right, row.support)),
+                    number_cell(share_text(2 * row.right, row.predicted + row.support)),
+                    number_cell(amount(row.support))});
+  }
+  return out + table("precision and recall by class",
+                     {text_cell("class"), number_cell("precision"), number_cell("recall"), number_cell("F1"),
+                      number_cell("examples")},
+                     rows);
+}
+
+std::string heading(const Page& page, std::size_t run) {
+  return page.runs.size() > 1 ? fmt::format("<h3>{}</h3>\n", escaped(page.runs[run].label)) : "";
+}
+
+std::string percent(double share) { return fmt::format("{:.3g}\u00A0%", 100 * share); }
+
+std::string worst_picture(const SplitPredictions& of, const WorstExample& example) {
+  const std::string name = example.file.empty() ? fmt::format("example {}", with_commas(example.index)) : example.file;
+  const bool is_class = !of.classes.empty();
+  const std::string alternative = fmt::format("{}: {}, predicted as {}", name, example.truth, example.predicted);
+  std::string text =
+      fmt::format("true <b>{}</b>{}<br>", escaped(example.truth), is_class ? " " + percent(example.probability) : "");
+  text +=
+      fmt::format("predicted {}{}", escaped(example.predicted), is_class ? " " + percent(example.of_predicted) : "");
+  return fmt::format("<li><img src=\"{}\" alt=\"{}\" loading=\"lazy\">{}<br><span class=\"muted\">{}</span></li>\n",
+                     picture_uri(of.input, example.inputs, picture_side), escaped(alternative), text, escaped(name));
+}
+
+std::string worst_table(const SplitPredictions& of) {
+  std::vector<std::vector<Cell>> rows;
+  const bool is_class = !of.classes.empty();
+  for (const WorstExample& example : of.worst) {
+    rows.push_back({number_cell(with_commas(example.index)), text_cell(example.truth), text_cell(example.predicted)});
+    if (is_class) {
+      rows.back().push_back(number_cell(percent(example.probability)));
+      rows.back().push_back(number_cell(percent(example.of_predicted)));
+    } else {
+      rows.back().push_back(number_cell(train::compact(example.error)));
+    }
+  }
+  std::vector<Cell> head{number_cell("example"), text_cell("true"), text_cell("predicted")};
+  if (is_class) {
+    head.push_back(number_cell("probability of true"));
+    head.push_back(number_cell("of predicted"));
+  } else {
+    head.push_back(number_cell("squared error"));
+  }
+  return table("examples that are predicted worst", head, rows);
+}
+
+}  // namespace
+
+std::string classes_section(const Page& page) {
+  std::string html;
+  for (std::size_t i = 0; i < page.runs.size(); ++i) {
+    const std::optional<Confusion> confusion = confusion_of(page.runs[i], page.extras[i]);
+    if (!confusion) continue;
+    html += heading(page, i) + paragraph(fmt::format("On {}, {}.", confusion->split, confusion->of));
+    html += confusion->classes.size() <= most_columns ? matrix_table(*confusion) : pairs_table(*confusion);
+    html += per_class_table(*confusion);
+  }
+  return html.empty() ? "" : section("classes", "Classes", html);
+}
+
+std::string worst_section(const Page& page) {
+  std::string html;
+  for (std::size_t i = 0; i < page.runs.size(); ++i) {
+    const RunExtras& extras = page.extras[i];
+    if (!extras.predictions_problem.empty()) {
+      html += heading(page, i) + note("There are no predictions: " + extras.predictions_problem);
+    }
+    if (!extras.predictions || extras.predictions->worst.empty()) continue;
+    const SplitPredictions& found = *extras.predictions;
+    html += heading(page, i);
+    html += paragraph(
+        fmt::format("The examples of {} {}, of {}, checkpoint {}.", found.split,
+                    found.classes.empty() ? "with the largest errors" : "whose class has the lowest probability",
+                    with_commas(found.examples), found.checkpoint));
+    for (const std::string& one : found.notes) html += note(one);
+    if (is_image(found.input)) {
+      html += "<ul class=\"pictures\">\n";
+      for (const WorstExample& example : found.worst) html += worst_picture(found, example);
+      html += "</ul>\n";
+    } else {
+      html += worst_table(found);
+    }
+  }
+  return html.empty() ? "" : section("worst", "Worst examples", html);
+}
+
+}  // namespace pmaptrain::report

@@ -1,0 +1,179 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "core/base/text.h"
+#include "core/report/html/sections.h"
+#include "core/report/html/text.h"
+#include "core/report/runs/compare.h"
+#include "core/run/records/final_report.h"
+#include "core/run/records/lines.h"
+
+namespace pmaptrain::report {
+namespace {
+
+std::string fact(std::string_view name, std::string_view html) {
+  return fmt::format("<div><dt>{}</dt><dd>{}</dd></div>\n", escaped(name), html);
+}
+
+std::string status_html(const Standing& standing) {
+  std::string text = escaped(standing.status);
+  if (standing.ended && standing.ended->reason != "duration")
+    text += fmt::format(" ({})", escaped(standing.ended->reason));
+  return fmt::format("<span class=\"{}\">{}</span>", escaped(standing.status), text);
+}
+
+// Numbers with five digits.
+std::string shown(const std::string& value) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  const bool is_fraction =
+      error == std::errc() && end == value.data() + value.size() && value.find_first_of(".e") != std::string::npos;
+  return is_fraction ? train::compact(number) : value;
+}
+
+bool is_number(const std::string& value) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  return error == std::errc() && end == value.data() + value.size();
+}
+
+std::vector<Cell> heads(const Page& page, std::string_view first) {
+  std::vector<Cell> cells{text_cell(first)};
+  for (const RunRecord& run : page.runs) cells.push_back(text_cell(run.label));
+  return cells;
+}
+
+std::string rows_table(const Page& page, std::string_view label, std::string_view first,
+                       const std::vector<Difference>& rows, bool short_numbers) {
+  std::vector<std::vector<Cell>> cells;
+  for (const Difference& row : rows) {
+    cells.push_back({text_cell(row.what)});
+    for (const std::string& value : row.values) {
+      const std::string text = short_numbers ? shown(value) : value;
+      cells.back().push_back(is_number(value) ? number_cell(text) : text_cell(text.empty() ? "–" : text));
+    }
+  }
+  return table(label, heads(page, first), cells, "wide");
+}
+
+// The splits of one run as rows, and the measures as columns.
+std::string splits_table(const train::Ended& ended, const train::MemberEnded& member, std::string_view label) {
+  std::vector<Cell> head{text_cell("")};
+  std::vector<std::vector<Cell>> rows;
+  std::vector<std::string> names;
+  for (const auto& [split, measures] : member.final_measures) {
+    for (const auto& [name, value] : measures) {
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    }
+  }
+  for (const std::string& name : names) {
+    head.push_back(number_cell(train::with_class(name, ended.classes)));
+  }
+  for (const auto& [split, measures] : member.final_measures) {
+    rows.push_back({text_cell(split)});
+    for (const std::string& name : names) {
+      const auto found =
+          std::find_if(measures.begin(), measures.end(), [&](const auto& one) { return one.first == name; });
+      rows.back().push_back(number_cell(found == measures.end() ? "–" : train::compact(found->second)));
+    }
+  }
+  return table(label, head, rows);
+}
+
+// The measures of one split as columns, and the members as rows.
+std::string members_table(const train::Ended& ended, const std::string& split) {
+  std::vector<Cell> head{text_cell("member")};
+  for (const auto& [key, value] : ended.members.front().varied) head.push_back(text_cell(key));
+  std::vector<std::vector<Cell>> rows;
+  for (std::size_t m = 0; m < ended.members.size(); ++m) {
+    const train::MemberEnded& member = ended.members[m];
+    rows.push_back({text_cell(std::to_string(m))});
+    for (const auto& [key, value] : member.varied) rows.back().push_back(number_cell(value));
+    for (const auto& [of, measures] : member.final_measures) {
+      if (of != split) continue;
+      for (const auto& [name, value] : measures) {
+        if (m == 0) head.push_back(number_cell(train::with_class(name, ended.classes)));
+        rows.back().push_back(number_cell(train::compact(value)));
+      }
+    }
+  }
+  return table("members on " + split, head, rows);
+}
+
+}  // namespace
+
+std::string facts_of(const RunRecord& run) {
+  std::string out =
+      fmt::format("<p class=\"muted\"><code>{}</code></p>\n<dl class=\"facts\">\n", escaped(run.folder.string()));
+  out += fact("status", status_html(run.standing));
+  const Selection selection = selection_of(run.config.spec);
+  if (const auto best = best_value(run.metrics, selection.measure, selection.larger_is_better)) {
+    out += fact(fmt::format("best {} {}", best->split, best->measure),
+                escaped(fmt::format("{} at step {}", train::compact(best->value), with_commas(best->step))));
+  }
+  if (run.standing.ended) {
+    const train::Ended& ended = *run.standing.ended;
+    out += fact("steps", with_commas(ended.steps));
+    out += fact("epochs", with_commas(ended.epochs));
+    out += fact("time", escaped(train::duration(ended.seconds)));
+    out += fact("parameters", with_commas(ended.parameters));
+    if (ended.is_ensemble) out += fact("members", std::to_string(ended.members.size()));
+    if (ended.steps_skipped() > 0) out += fact("steps skipped", with_commas(ended.steps_skipped()));
+  }
+  return out + "</dl>\n";
+}
+
+std::string results_section(const Page& page) {
+  if (page.runs.empty()) return "";
+  if (page.runs.size() > 1) {
+    std::vector<std::vector<std::pair<std::string, std::string>>> facts;
+    for (const RunRecord& run : page.runs) facts.push_back(result_facts(run));
+    return section("results", "Results", rows_table(page, "results by run", "", rows_of(facts, true), true));
+  }
+  const RunRecord& run = page.runs.front();
+  if (!run.standing.ended) {
+    return section("results", "Results", note("The run has no summary.json: it has not ended, or was killed."));
+  }
+  const train::Ended& ended = *run.standing.ended;
+  std::string html;
+  if (ended.normalised_targets) html += note("The loss is in units of the targets' standard deviation.");
+  if (ended.is_ensemble && !ended.members.empty()) {
+    for (const auto& [split, measures] : ended.members.front().final_measures) {
+      html += fmt::format("<h3>{}</h3>\n", escaped(split)) + members_table(ended, split);
+    }
+  } else if (!ended.members.empty()) {
+    html += splits_table(ended, ended.members.front(), "measures at the end of the run");
+  }
+  for (const train::Changed& change : ended.changes) {
+    html += paragraph(fmt::format("From step {} on, {} was {} in place of {}.", with_commas(change.step + 1),
+                                  change.key, change.value, change.before));
+  }
+  return section("results", "Results", html);
+}
+
+std::string differences_section(const Page& page) {
+  if (page.runs.size() < 2) return "";
+  const RunDifferences found = compare_runs(page.runs);
+  std::string html;
+  html += found.config.empty() ? paragraph("The configs are the same, but for their names.")
+                               : rows_table(page, "keys that differ", "key", found.config, false);
+  if (!found.data.empty()) html += "<h3>Data</h3>\n" + rows_table(page, "data that differs", "", found.data, false);
+  if (found.has_data && found.data.empty()) html += paragraph("What the checkpoints say of the data is the same.");
+  for (const std::string& one : found.notes) html += note(one);
+  return section("differences", "Differences", html);
+}
+
+std::string config_section(const Page& page) {
+  std::string html;
+  for (const RunRecord& run : page.runs) {
+    html += fmt::format("<details><summary>{}</summary><pre tabindex=\"0\">{}</pre></details>\n",
+                        escaped(page.runs.size() == 1 ? "config.yaml, with all defaults" : run.label),
+                        escaped(run.config.resolved));
+  }
+  return html.empty() ? "" : section("config", "Config", html);
+}
+
+}  // namespace pmaptrain::report

@@ -1,0 +1,93 @@
+#include "core/report/html/scale.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+namespace pmaptrain::report {
+namespace {
+
+std::optional<double> number_in(const std::string& text) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool whole = error == std::errc() && end == text.data() + text.size() && std::isfinite(number);
+  return whole ? std::optional(number) : std::nullopt;
+}
+
+// 1, 2 or 5 times a power of ten, so that at most `most` steps make up `range`.
+double step_for(double range, std::size_t most) {
+  const double least = range / static_cast<double>(most), power = std::pow(10, std::floor(std::log10(least)));
+  for (const double factor : {1.0, 2.0, 5.0}) {
+    if (factor * power >= least) return factor * power;
+  }
+  return 10 * power;
+}
+
+}  // namespace
+
+Scale Scale::of_numbers(const std::vector<double>& values, double from, double to) {
+  constexpr double much = 100;
+  Scale scale(from, to);
+  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  scale.is_log_ = *low > 0 && *high >= much * *low;
+  scale.low_ = scale.is_log_ ? std::log10(*low) : *low;
+  scale.high_ = scale.is_log_ ? std::log10(*high) : *high;
+  if (scale.high_ > scale.low_) return scale;
+  const double margin = std::max(std::abs(scale.low_) / 2, 0.5);
+  scale.low_ -= margin;
+  scale.high_ += margin;
+  return scale;
+}
+
+Scale Scale::of_texts(const std::vector<std::string>& values, double from, double to) {
+  std::vector<double> numbers;
+  for (const std::string& value : values) {
+    if (const auto number = number_in(value)) numbers.push_back(*number);
+  }
+  if (!values.empty() && numbers.size() == values.size()) {
+    constexpr std::size_t few = 6;
+    Scale scale = of_numbers(numbers, from, to);
+    std::sort(numbers.begin(), numbers.end());
+    numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+    if (numbers.size() <= few) scale.few_ = std::move(numbers);
+    return scale;
+  }
+  Scale scale(from, to);
+  for (const std::string& value : values) {
+    if (std::find(scale.texts_.begin(), scale.texts_.end(), value) == scale.texts_.end()) scale.texts_.push_back(value);
+  }
+  return scale;
+}
+
+double Scale::at(double value) const {
+  return from_ + (to_ - from_) * ((is_log_ ? std::log10(value) : value) - low_) / (high_ - low_);
+}
+
+double Scale::at(const std::string& text) const {
+  if (texts_.empty()) return at(number_in(text).value_or(low_));
+  const auto found = std::find(texts_.begin(), texts_.end(), text);
+  return from_ +
+         (to_ - from_) * (static_cast<double>(found - texts_.begin()) + 0.5) / static_cast<double>(texts_.size());
+}
+
+std::vector<Scale::Tick> Scale::ticks(std::size_t most) const {
+  std::vector<Tick> ticks;
+  for (const std::string& text : texts_) ticks.push_back({at(text), text});
+  for (const double value : few_) ticks.push_back({at(value), fmt::format("{:.6g}", value)});
+  if (!ticks.empty()) return ticks;
+  const double step =
+      is_log_ ? std::max(1.0, std::ceil((high_ - low_) / static_cast<double>(most))) : step_for(high_ - low_, most);
+  constexpr double rounding = 1e-9;
+  for (double at_tick = std::ceil(low_ / step - rounding) * step; at_tick <= high_ + rounding * step; at_tick += step) {
+    const double value = is_log_ ? std::pow(10, at_tick) : at_tick;
+    ticks.push_back({from_ + (to_ - from_) * (at_tick - low_) / (high_ - low_),
+                     fmt::format("{:.6g}", std::abs(value) < rounding * step ? 0.0 : value)});
+  }
+  return ticks;
+}
+
+}  // namespace pmaptrain::report

@@ -1,0 +1,36 @@
+// Axes of figures in SVG.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace pmaptrain::report {
+
+// Places values along an axis, from `from` to `to` in units of the figure.
+class Scale {
+ public:
+  // Numbers, at least one; logarithmic if all are positive and the largest is 100 times the smallest or more.
+  static Scale of_numbers(const std::vector<double>& values, double from, double to);
+  // Texts: numbers if all are numbers, else one place for each different text, in the order of their appearance.
+  static Scale of_texts(const std::vector<std::string>& values, double from, double to);
+
+  double at(double value) const;
+  double at(const std::string& text) const;
+
+  struct Tick {
+    double place = 0;
+    std::string text;
+  };
+  // Of texts, and of a few different numbers, all; else about `most`.
+  std::vector<Tick> ticks(std::size_t most = 5) const;
+
+ private:
+  Scale(double from, double to) : from_(from), to_(to) {}
+  double from_, to_, low_ = 0, high_ = 1;
+  bool is_log_ = false;
+  std::vector<double> few_;         // the values, if there are few
+  std::vector<std::string> texts_;  // in place of numbers
+};
+
+}  // namespace pmaptrain::report

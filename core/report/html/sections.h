@@ -1,0 +1,28 @@
+// The sections of a report's page, as HTML.
+#pragma once
+
+#include <string>
+
+#include "core/report/html/page.h"
+
+namespace pmaptrain::report {
+
+// How a run stands, and its most important numbers.
+std::string facts_of(const RunRecord& run);
+// The measures of each split at the end of a run, with members side by side; or of several runs.
+std::string results_section(const Page& page);
+// What differs between the runs' configs and data. Empty for one run.
+std::string differences_section(const Page& page);
+// The confusion of classes, with precision and recall of each class. Empty where runs predict no classes.
+std::string classes_section(const Page& page);
+// The examples that the runs predict worst, as pictures where inputs are images.
+std::string worst_section(const Page& page);
+// Layers, mesh, batch and memory.
+std::string plan_section(const Page& page);
+std::string trace_section(const TraceTable& trace);
+std::string config_section(const Page& page);
+
+// Of a sweep: the best value so far, parallel coordinates, values by parameter, rungs, and the trials as a table.
+std::string sweep_section(const SweepTable& sweep);
+
+}  // namespace pmaptrain::report

@@ -1,0 +1,27 @@
+// A sweep as a report shows it. What reads the store of a sweep fills this in.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace pmaptrain::report {
+
+struct SweepTrial {
+  std::int64_t number = 0;
+  std::vector<std::pair<std::string, std::string>> parameters;  // key, value as YAML
+  std::optional<double> value;                                  // of the metric; none if the trial has none (yet)
+  std::string status;                                           // waiting, running, done, failed or stopped
+  std::string run_folder;
+  std::vector<std::pair<std::int64_t, std::optional<double>>> rungs;  // of halving: its step, and the value there
+};
+
+struct SweepTable {
+  std::string name, metric;
+  bool larger_is_better = false;
+  std::vector<SweepTrial> trials;
+};
+
+}  // namespace pmaptrain::report

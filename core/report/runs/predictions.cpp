@@ -1,0 +1,189 @@
+#include "core/report/runs/predictions.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <span>
+#include <utility>
+
+#include "core/base/text.h"
+#include "core/data/sources/open.h"
+#include "core/evaluate/evaluator.h"
+#include "core/model/prediction.h"
+#include "core/run/records/lines.h"
+
+namespace pmaptrain::report {
+namespace {
+
+// The target of one example, as numbers.
+std::vector<double> numbers_of(const data::Field& field, const std::vector<std::byte>& bytes) {
+  std::vector<double> numbers;
+  const auto count = static_cast<std::size_t>(numel(field.shape));
+  for (std::size_t i = 0; i < count; ++i) {
+    if (field.dtype == DType::i32) {
+      std::int32_t value = 0;
+      std::memcpy(&value, bytes.data() + i * sizeof value, sizeof value);
+      numbers.push_back(value);
+    } else {
+      float value = 0;
+      std::memcpy(&value, bytes.data() + i * sizeof value, sizeof value);
+      numbers.push_back(static_cast<double>(value));
+    }
+  }
+  return numbers;
+}
+
+template <class T>
+std::size_t largest(const T& values) {
+  return static_cast<std::size_t>(std::max_element(values.begin(), values.end()) - values.begin());
+}
+
+std::string list_text(std::span<const double> numbers) {
+  constexpr std::size_t most = 4;
+  std::vector<std::string> texts;
+  for (const double number : numbers.first(std::min(most, numbers.size()))) texts.push_back(train::compact(number));
+  return join(texts, ", ") + (numbers.size() > most ? ", ..." : "");
+}
+
+// Keeps the examples with the largest errors.
+class Worst {
+ public:
+  explicit Worst(std::size_t most) : most_(most) {}
+  void add(WorstExample example) {
+    if (std::isnan(example.error)) example.error = std::numeric_limits<double>::infinity();
+    const auto is_worse = [](const WorstExample& a, const WorstExample& b) { return a.error > b.error; };
+    if (all_.size() == most_ && (most_ == 0 || example.error <= all_.back().error)) return;
+    all_.insert(std::upper_bound(all_.begin(), all_.end(), example, is_worse), std::move(example));
+    if (all_.size() > most_) all_.pop_back();
+  }
+  std::vector<WorstExample> take() { return std::move(all_); }
+
+ private:
+  std::size_t most_;
+  std::vector<WorstExample> all_;
+};
+
+class Collector {
+ public:
+  Collector(const train::CheckpointEvaluation& evaluation, SplitPredictions& found, std::size_t most_worst)
+      : dataset_(evaluation.dataset()),
+        model_(evaluation.model()),
+        found_(found),
+        threshold_(model::class_threshold(model_)),
+        target_field_(dataset_.target()),
+        target_(target_field_.bytes()),
+        worst_(most_worst) {
+    const std::size_t classes = found.classes.size();
+    found_.confusion.assign(classes, std::vector<double>(classes));
+  }
+
+  void add(const train::CheckpointEvaluation::Predicted& rows) {
+    const auto size = static_cast<std::size_t>(numel(model_.output));
+    for (std::int64_t i = 0; i < rows.examples; ++i) {
+      const std::size_t at = static_cast<std::size_t>(i) * size;
+      add_example(rows.first + i, rows.outputs.subspan(at, size), rows.probabilities.subspan(at, size));
+    }
+  }
+
+  void finish() {
+    found_.worst = worst_.take();
+    for (WorstExample& example : found_.worst) {
+      example.file = dataset_.file_of(example.index);
+      if (!is_image(found_.input)) continue;
+      example.inputs.resize(found_.input.bytes());
+      dataset_.read(example.index, example.inputs.data(), target_.data());
+    }
+  }
+
+ private:
+  void add_example(std::int64_t index, std::span<const float> outputs, std::span<const float> probabilities) {
+    dataset_.read(index, nullptr, target_.data());
+    const std::vector<double> target = numbers_of(target_field_, target_);
+    const double weight = dataset_.is_weighted() ? static_cast<double>(dataset_.weight(index)) : 1;
+    ++found_.examples;
+    if (weight == 0) return;
+    WorstExample example;
+    example.index = index;
+    if (found_.classes.empty()) {
+      double squares = 0;
+      std::vector<double> values(outputs.begin(), outputs.end());
+      for (std::size_t i = 0; i < values.size(); ++i) squares += (values[i] - target[i]) * (values[i] - target[i]);
+      example.error = squares / static_cast<double>(values.size());
+      example.truth = list_text(target);
+      example.predicted = list_text(values);
+      return worst_.add(std::move(example));
+    }
+    const std::size_t truth = target.size() == 1 ? static_cast<std::size_t>(target.front()) : largest(target);
+    const std::size_t predicted =
+        threshold_ ? (static_cast<double>(outputs.front()) > *threshold_ ? 1 : 0) : largest(outputs);
+    const auto chance = [&](std::size_t of_class) {
+      const auto p = static_cast<double>(probabilities[threshold_ ? 0 : of_class]);
+      return threshold_ && of_class == 0 ? 1 - p : p;
+    };
+    found_.confusion.at(truth).at(predicted) += weight;
+    example.probability = chance(truth);
+    example.of_predicted = chance(predicted);
+    example.error = -std::log(example.probability);
+    example.truth = found_.classes[truth];
+    example.predicted = found_.classes[predicted];
+    worst_.add(std::move(example));
+  }
+
+  const data::Dataset& dataset_;
+  const model::Model model_;
+  SplitPredictions& found_;
+  const std::optional<double> threshold_;
+  const data::Field target_field_;
+  std::vector<std::byte> target_;
+  Worst worst_;
+};
+
+// How many classes an example can have one of; 0 if its targets are no classes.
+std::size_t classes_of(const model::Model& model) {
+  if (!model::is_classifier(model) || model.has_sequences()) return 0;
+  if (model.is_binary()) return 2;
+  return model.has_labels() || model.has_distributions() ? static_cast<std::size_t>(model.output.back()) : 0;
+}
+
+}  // namespace
+
+std::optional<SplitPredictions> predict_split(const RunRecord& run, const std::string& checkpoint,
+                                              std::size_t most_worst) {
+  const spec::DataSpec& data = run.config.spec.data;
+  SplitPredictions found;
+  for (const data::Split split : {data::Split::validation, data::Split::test}) {
+    if (found.split.empty() && data::has_split(data, split)) found.split = data::name_of(split);
+  }
+  if (found.split.empty()) return std::nullopt;
+  const train::CheckpointEvaluation evaluation(run.config, run.folder, checkpoint, found.split, spec::Weights::ema,
+                                               std::nullopt);
+  const model::Model model = evaluation.model();
+  const std::size_t classes = classes_of(model);
+  const bool is_of_numbers =
+      !model::is_classifier(model) && numel(model.output) == numel(evaluation.dataset().target().shape);
+  if (classes == 0 && !is_of_numbers) return std::nullopt;
+  found.checkpoint = evaluation.checkpoint_name_of_all();
+  found.input = evaluation.dataset().input();
+  found.classes = evaluation.classes();
+  found.classes.resize(classes);
+  for (std::size_t c = evaluation.classes().size(); c < classes; ++c) found.classes[c] = std::to_string(c);
+  found.notes = evaluation.notes();
+  if (!evaluation.left_out().empty()) {
+    found.notes.push_back(train::names_of(evaluation.left_out()) + " left out: there is no best checkpoint of them");
+  }
+  Collector collector(evaluation, found, most_worst);
+  evaluation.predict([&](const train::CheckpointEvaluation::Predicted& rows) { collector.add(rows); });
+  collector.finish();
+  return found;
+}
+
+bool is_image(const data::Field& input) {
+  if (input.shape.size() != 3 || input.shape[0] < 2 || input.shape[1] < 2) return false;
+  const std::int64_t channels = input.shape[2];
+  return (channels == 1 || channels == 3 || channels == 4) && (input.dtype == DType::u8 || input.dtype == DType::f32);
+}
+
+}  // namespace pmaptrain::report

@@ -1,0 +1,46 @@
+// What a run's model predicts on its validation split, else on test: the confusion of classes, and the examples that it
+// predicts worst.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/data/dataset.h"
+#include "core/model/row_metrics.h"
+#include "core/report/runs/run_record.h"
+
+namespace pmaptrain::report {
+
+struct WorstExample {
+  std::int64_t index = 0;         // in the split
+  std::string file;               // of an image folder; else empty
+  std::string truth, predicted;   // classes; or numbers, of regression
+  double probability = 0;         // of the true class
+  double of_predicted = 0;        // of the predicted class
+  double error = 0;               // by which examples are ordered: -log(probability), or the mean squared error
+  std::vector<std::byte> inputs;  // as in the data set
+};
+
+struct SplitPredictions {
+  std::string split, checkpoint;
+  std::int64_t examples = 0;
+  std::vector<std::string> classes;  // by name, or by number; empty for regression
+  model::ConfusionMatrix confusion;  // as the metric confusion_matrix; empty for regression
+  data::Field input;
+  std::vector<WorstExample> worst;  // the worst first
+  std::vector<std::string> notes;   // of the data, and members that are left out
+};
+
+// Predicts with the run's checkpoint ("best", "last" or a step). None if the targets are neither classes nor numbers of
+// one example, such as those of sequences, or if there is no such split. Opens the run's data. Throws Error.
+std::optional<SplitPredictions> predict_split(const RunRecord& run, const std::string& checkpoint,
+                                              std::size_t most_worst);
+
+// Whether an example is an image that can be shown: height, width, and 1, 3 or 4 channels.
+bool is_image(const data::Field& input);
+
+}  // namespace pmaptrain::report

@@ -1,0 +1,92 @@
+#include "core/report/runs/run_record.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <system_error>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/data/file.h"
+#include "core/report/json.h"
+#include "core/run/records/records.h"
+#include "core/run/run_folder.h"
+
+namespace pmaptrain::report {
+
+namespace fs = std::filesystem;
+
+bool is_run(const fs::path& folder) {
+  const auto has = [&](const char* name) {
+    std::error_code error;
+    return fs::exists(folder / name, error);
+  };
+  return has("config.yaml") && (has(".pmaptrain") || has("metrics.jsonl"));
+}
+
+Standing read_standing(const fs::path& folder) {
+  Standing standing;
+  const fs::path file = folder / "summary.json";
+  std::error_code error;
+  if (!fs::exists(file, error)) {
+    standing.status = train::is_written(folder) ? "running" : "killed";
+    return standing;
+  }
+  const std::vector<std::byte> bytes = data::read_file(file.string());
+  const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  standing.ended = train::parse_summary(text);
+  if (!standing.ended) {
+    fail_data(fmt::format("'{}' is damaged", file.string()),
+              "pmaptrain run " + shell_quoted(folder.string()) + " --resume writes it anew");
+  }
+  standing.status = standing.ended->status;
+  const Json json = Json::parse(text);
+  if (json.contains("version") && json["version"].is_string()) standing.version = json["version"].get<std::string>();
+  return standing;
+}
+
+RunRecord read_run(const fs::path& folder) {
+  RunRecord record;
+  record.folder = folder;
+  const fs::path named = folder.lexically_normal();
+  record.label = (named.has_filename() ? named : named.parent_path()).filename().string();
+  if (record.label.empty() || record.label == "." || record.label == "..") {
+    std::error_code error;
+    record.label = fs::canonical(folder, error).filename().string();
+  }
+  record.config = spec::load(folder.string(), {});
+  record.standing = read_standing(folder);
+  record.metrics = read_metrics(folder / "metrics.jsonl");
+  return record;
+}
+
+std::optional<BestValue> best_value(const Metrics& metrics, const std::string& measure, bool larger_is_better) {
+  struct Source {
+    const char *event, *split;
+  };
+  constexpr std::array<Source, 4> sources{
+      {{"eval", "validation"}, {"eval", "test"}, {"epoch", "train"}, {"step", "train"}}};
+  for (const Source& source : sources) {
+    std::optional<BestValue> best;
+    for (const Series& series : metrics.series) {
+      if (series.event != source.event || series.split != source.split || series.measure != measure) continue;
+      for (std::size_t i = 0; i < series.values.size(); ++i) {
+        const double value = series.values[i];
+        if (std::isnan(value)) continue;
+        if (best && !(larger_is_better ? value > best->value : value < best->value)) continue;
+        best = {measure, source.split, value, series.steps[i], series.member, larger_is_better, series.event != "eval"};
+      }
+    }
+    if (best) return best;
+  }
+  return std::nullopt;
+}
+
+Selection selection_of(const spec::Spec& spec) {
+  const auto& best = spec.train.checkpoint.best;
+  if (!best) return {};
+  return {best->metric, best->mode.value_or(spec::mode_of(best->metric)) == spec::Mode::max};
+}
+
+}  // namespace pmaptrain::report

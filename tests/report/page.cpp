@@ -1,0 +1,311 @@
+// The page of a report: what its JSON and its HTML say of runs.
+#include "core/report/html/page.h"
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <set>
+
+#include "core/report/html/curves.h"
+#include "core/report/html/picture.h"
+#include "core/report/html/scale.h"
+#include "core/report/html/sections.h"
+#include "core/report/html/text.h"
+#include "core/report/json.h"
+#include "tests/catch.h"
+#include "tests/words.h"
+
+using namespace pmaptrain;
+using report::Json;
+using test::contains;
+
+namespace {
+
+constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
+
+const std::string config = R"(name: some
+data:
+  source: {synthetic_linear: {features: 2, examples_per_device: 4}}
+  batch_size: all
+mesh: {axes: {devices: 2}}
+model: {layers: [{dense: 1}]}
+loss: mean_squared_error
+optimizer: {sgd: {}, learning_rate: 0.1}
+train: {duration: 2 epochs}
+)";
+
+report::RunRecord record(const std::string& label) {
+  report::RunRecord run;
+  run.folder = "runs/" + label;
+  run.label = label;
+  run.config = spec::load_text(config, "config.yaml", ".", {});
+  run.standing.status = "done";
+  return run;
+}
+
+report::Series series(const std::string& measure, std::size_t points, unsigned seed) {
+  report::Series one{"step", "train", measure, std::nullopt, {}, {}, {}};
+  std::mt19937_64 random(seed);
+  std::uniform_real_distribution<double> uniform;
+  for (std::size_t i = 0; i < points; ++i) {
+    one.steps.push_back(static_cast<std::int64_t>(100 * i + 1));
+    one.seconds.push_back(static_cast<double>(i) + uniform(random));
+    one.values.push_back(uniform(random));
+  }
+  return one;
+}
+
+std::string page_of(std::vector<report::RunRecord> runs) {
+  report::Page page;
+  page.title = runs.front().label;
+  page.extras.resize(runs.size());
+  page.runs = std::move(runs);
+  return report::html_page(page);
+}
+
+Json data_of(const std::string& page) {
+  const std::string begin = "<script type=\"application/json\" id=\"data\">";
+  const std::size_t at = page.find(begin) + begin.size();
+  return Json::parse(page.substr(at, page.find("</script>", at) - at));
+}
+
+}  // namespace
+
+TEST_CASE("thinned curves keep their first and last values, and the smallest and the largest of each stretch",
+          "[report]") {
+  std::vector<double> values;
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 12'345; ++i) values.push_back(std::uniform_real_distribution<double>()(random));
+  values[777] = -5;
+  values[8'888] = 7;
+  const std::vector<std::size_t> kept = report::thinned(values, 2000);
+  CHECK(kept.size() <= 2000);
+  CHECK(kept.size() > 1900);
+  CHECK(std::is_sorted(kept.begin(), kept.end()));
+  CHECK(kept.front() == 0);
+  CHECK(kept.back() == values.size() - 1);
+  const std::set<std::size_t> all(kept.begin(), kept.end());
+  CHECK(all.contains(777));
+  CHECK(all.contains(8'888));
+  // No value lies beyond the kept ones of its neighbourhood.
+  const std::size_t stretch = values.size() / 900;
+  for (std::size_t at = 0; at + stretch < values.size(); at += stretch) {
+    const auto extremes = std::minmax_element(values.begin() + static_cast<std::ptrdiff_t>(at),
+                                              values.begin() + static_cast<std::ptrdiff_t>(at + stretch));
+    double low = 9, high = -9;
+    for (std::size_t i = at - std::min(at, stretch); i < std::min(values.size(), at + 2 * stretch); ++i) {
+      if (!all.contains(i)) continue;
+      low = std::min(low, values[i]);
+      high = std::max(high, values[i]);
+    }
+    CHECK(low <= *extremes.first);
+    CHECK(high >= *extremes.second);
+  }
+}
+
+TEST_CASE("curves of up to 2,000 points are not thinned, and gaps stay gaps", "[report]") {
+  std::vector<double> values(2000, 1);
+  CHECK(report::thinned(values, 2000).size() == 2000);
+  values.resize(5000, 2);
+  values[4321] = not_a_number;
+  const std::vector<std::size_t> kept = report::thinned(values, 2000);
+  CHECK(kept.size() <= 2000);
+  CHECK(std::find(kept.begin(), kept.end(), 4321U) != kept.end());
+  CHECK(report::thinned(std::vector<double>(3000, not_a_number), 2000).size() <= 2000);
+  CHECK(report::thinned({}, 2000).empty());
+}
+
+TEST_CASE("the numbers in a page read back as those of the run", "[report]") {
+  report::RunRecord run = record("a");
+  run.metrics.series.push_back(series("loss", 50, 1));
+  run.metrics.series.back().values[7] = not_a_number;
+  run.metrics.series.push_back({"eval", "validation", "accuracy", std::nullopt, {1}, {0.1}, {1.0 / 3}});
+  const Json data = data_of(page_of({run}));
+  CHECK(data["owners"] == Json({"a"}));
+  REQUIRE(data["series"].size() == 2);
+  const Json& loss = data["series"][0];
+  CHECK(loss["total"] == 50);
+  for (std::size_t i = 0; i < 50; ++i) {
+    CHECK(loss["step"][i] == run.metrics.series[0].steps[i]);
+    CHECK(loss["seconds"][i] == run.metrics.series[0].seconds[i]);
+    CHECK(loss["value"][i] == (i == 7 ? Json(nullptr) : Json(run.metrics.series[0].values[i])));
+  }
+  CHECK(data["series"][1]["split"] == "validation");
+  CHECK(data["series"][1]["value"] == Json({1.0 / 3}));
+}
+
+TEST_CASE("the page of a run with many long curves is below 1.5 MB", "[report]") {
+  report::RunRecord run = record("long");
+  for (unsigned i = 0; i < 40; ++i) run.metrics.series.push_back(series("measure_" + std::to_string(i), 10'000, i));
+  report::Page page;
+  page.title = "long";
+  page.runs.push_back(run);
+  report::SplitPredictions predictions;
+  predictions.input = {DType::u8, {64, 64, 3}};
+  std::mt19937_64 random(2);
+  for (int i = 0; i < 24; ++i) {
+    report::WorstExample example;
+    for (int b = 0; b < 64 * 64 * 3; ++b) example.inputs.push_back(static_cast<std::byte>(random() & 255U));
+    predictions.worst.push_back(std::move(example));
+  }
+  page.extras.push_back({std::move(predictions), "", "", ""});
+  const std::string html = report::html_page(page);
+  CHECK(html.size() < 1'500'000);
+  CHECK(contains(html,
+                 "40 curves of up to 10,000 points are thinned: of each stretch the smallest and the largest value "
+                 "are drawn. metrics.jsonl has all of them."));
+  const Json data = data_of(html);
+  for (const Json& one : data["series"]) CHECK(one["value"].size() > 300);
+}
+
+TEST_CASE("names in a page are text, whatever they contain", "[report]") {
+  const std::string hostile = "</script><script>alert(1)</script>'\"&\x01\xFF";
+  report::RunRecord run = record(hostile);
+  run.metrics.series.push_back(series(hostile, 3, 1));
+  train::Ended ended;
+  ended.status = "done";
+  ended.reason = "duration";
+  ended.classes = {hostile, "b"};
+  ended.members.resize(1);
+  ended.members[0].final_measures = {{"test", {{"loss", 0.5}, {"recall_0", 1}}}};
+  ended.members[0].confusions["test"] = {{1, 2}, {3, 4}};
+  run.standing.ended = ended;
+  run.metrics.changes.push_back({3, 1, hostile, "1", "2"});
+  report::Page page;
+  page.title = hostile;
+  page.runs = {run, record("other")};
+  page.extras.resize(2);
+  page.extras[0].predictions_problem = page.extras[1].plan_problem = hostile;
+  report::SplitPredictions predictions;
+  predictions.split = "validation";
+  predictions.classes = {hostile, "b"};
+  predictions.confusion = {{1, 0}, {0, 1}};
+  predictions.worst.push_back({0, hostile, hostile, "b", 0.1, 0.9, 2, {}});
+  page.extras[1].predictions = predictions;
+  report::TraceTable trace;
+  trace.items = {{hostile, "conv", 1}};
+  page.trace = trace;
+  report::SweepTable sweep{hostile, hostile, false, {{0, {{hostile, hostile}}, 1.0, "done", "", {}}}};
+  page.sweep = sweep;
+  const std::string html = report::html_page(page);
+  CHECK_FALSE(contains(html, "<script>alert"));
+  CHECK_FALSE(contains(html, "\x01"));
+  CHECK_FALSE(contains(html, "\xFF"));
+  CHECK(contains(html, "&lt;/script&gt;&lt;script&gt;alert(1)&lt;/script&gt;&#39;&quot;&amp;\uFFFD\uFFFD"));
+  // Data, Chart.js and the page's own script.
+  std::size_t scripts = 0;
+  for (std::size_t at = 0; (at = html.find("<script", at)) != std::string::npos; ++at) ++scripts;
+  CHECK(scripts == 3);
+  const Json data = data_of(html);
+  CHECK(data["owners"][0].get<std::string>().starts_with("</script><script>alert(1)</script>'\"&"));
+}
+
+TEST_CASE("a page loads nothing", "[report]") {
+  const std::string html = page_of({record("a")});
+  CHECK(html.starts_with(report::page_head));
+  for (const char* const loads :
+       {"src=\"http", "href=\"http", "@import", "url(", "src='http", "<link rel=\"stylesheet"}) {
+    CHECK_FALSE(contains(html, loads));
+  }
+  CHECK(contains(html, "Chart.js v3"));
+  CHECK(contains(html, "metrics.jsonl has no lines yet."));
+}
+
+TEST_CASE("of many members a page shows the medians, and the smallest and largest values around them", "[report]") {
+  report::RunRecord run = record("ensemble");
+  for (int m = 0; m < 11; ++m) {
+    report::Series one{"epoch", "train", "loss", m, {5, 10}, {1, 2}, {1.0 + m, m == 3 ? not_a_number : 2.0 + m}};
+    run.metrics.series.push_back(one);
+  }
+  const Json data = report::curves_json(std::vector{run});
+  CHECK(data["owners"] == Json({"ensemble: median of 11 members"}));
+  REQUIRE(data["series"].size() == 1);
+  CHECK(data["series"][0]["value"] == Json({6.0, 7.5}));
+  CHECK(data["series"][0]["low"] == Json({1.0, 2.0}));
+  CHECK(data["series"][0]["high"] == Json({11.0, 12.0}));
+  run.metrics.series.resize(2);
+  CHECK(report::curves_json(std::vector{run})["owners"] == Json({"ensemble member 0", "ensemble member 1"}));
+}
+
+TEST_CASE("precision and recall of classes are those of their confusion", "[report]") {
+  report::Page page;
+  page.runs.push_back(record("a"));
+  page.extras.resize(1);
+  report::SplitPredictions& found = page.extras[0].predictions.emplace();
+  found.split = "validation";
+  found.checkpoint = "step-00000010";
+  found.classes = {"cat", "dog", "cow"};
+  found.confusion = {{3, 1, 0}, {2, 6, 0}, {0, 0, 0}};
+  const std::string html = report::classes_section(page);
+  CHECK(contains(html, "On validation, checkpoint step-00000010."));
+  CHECK(contains(html,
+                 "<tr><th scope=\"row\">cat</th><td class=\"number\">0.6000</td><td class=\"number\">0.7500</td>"
+                 "<td class=\"number\">0.6667</td><td class=\"number\">4</td></tr>"));
+  CHECK(contains(html,
+                 "<tr><th scope=\"row\">cow</th><td class=\"number\">–</td><td class=\"number\">–</td>"
+                 "<td class=\"number\">–</td><td class=\"number\">0</td></tr>"));
+  CHECK(contains(html, "<td class=\"right\" style=\"--share:0.750\">3</td><td style=\"--share:0.250\">1</td>"));
+  // Of many classes only the pairs that are confused most.
+  found.classes.assign(40, "x");
+  found.confusion.assign(40, std::vector<double>(40));
+  found.confusion[4][7] = 12;
+  const std::string many = report::classes_section(page);
+  CHECK(contains(many, "Of 40 classes, the pairs that are confused most often:"));
+  CHECK_FALSE(contains(many, "class=\"matrix\""));
+}
+
+TEST_CASE("pictures are PNGs of the examples", "[report]") {
+  const std::vector<std::byte> grey{std::byte{0}, std::byte{255}, std::byte{128}, std::byte{7}};
+  CHECK(report::picture_uri({DType::u8, {2, 2, 1}}, grey, 64).starts_with("data:image/png;base64,iVBORw0KGgo"));
+  const std::vector<float> floats{-1, 0, 1, std::numeric_limits<float>::quiet_NaN()};
+  CHECK(
+      report::picture_uri({DType::f32, {2, 2, 1}}, std::as_bytes(std::span(floats)), 64).starts_with("data:image/png"));
+  const std::vector<std::byte> large(std::size_t{300} * 200 * 4);
+  CHECK(report::picture_uri({DType::u8, {300, 200, 4}}, large, 64).size() < 500);
+  CHECK(report::is_image({DType::u8, {28, 28, 1}}));
+  CHECK_FALSE(report::is_image({DType::f32, {28}}));
+  CHECK_FALSE(report::is_image({DType::i32, {28, 28, 1}}));
+  CHECK_FALSE(report::is_image({DType::f32, {28, 28, 2}}));
+}
+
+TEST_CASE("axes place numbers along a line or along powers of ten, and texts one after another", "[report]") {
+  const auto linear = report::Scale::of_numbers({0, 10}, 0, 100);
+  CHECK(linear.at(5) == 50);
+  CHECK(linear.ticks().front().text == "0");
+  CHECK(linear.ticks().back().text == "10");
+  const auto powers = report::Scale::of_texts({"0.001", "1.0e-01", "0.01"}, 0, 100);
+  CHECK(std::abs(powers.at("0.01") - 50) < 1e-9);
+  REQUIRE(powers.ticks().size() == 3);
+  CHECK(powers.ticks()[1].text == "0.01");
+  const auto texts = report::Scale::of_texts({"adam", "sgd", "adam"}, 0, 100);
+  CHECK(texts.at("adam") == 25);
+  CHECK(texts.at("sgd") == 75);
+  CHECK(report::Scale::of_numbers({3, 3}, 0, 100).at(3) == 50);
+}
+
+TEST_CASE("a sweep is shown by its best values, parameters and rungs", "[report]") {
+  report::SweepTable sweep{"lr", "accuracy", true, {}};
+  for (int i = 0; i < 6; ++i) {
+    sweep.trials.push_back(
+        {i,
+         {{"optimizer.learning_rate", "0.00" + std::to_string(i + 1)}, {"rule", i % 2 == 0 ? "adam" : "sgd"}},
+         i == 4 ? std::nullopt : std::optional(0.5 + 0.05 * i),
+         i == 4 ? "failed" : "done",
+         "",
+         {{100, 0.3 + 0.05 * i}, {300, i > 3 ? std::optional(0.7) : std::nullopt}}});
+  }
+  const std::string html = report::sweep_section(sweep);
+  CHECK(contains(html, "lr: 6 trials, 5 with a value; the largest accuracy is the best."));
+  for (const char* const part :
+       {"Best value so far", "Parameters of the trials", "accuracy by parameter", "Rungs of successive halving",
+        "<title>trial 5: accuracy 0.75000\noptimizer.learning_rate: 0.006"}) {
+    CHECK(contains(html, part));
+  }
+  // The best first, those without a value last.
+  CHECK(html.find("<th scope=\"row\" class=\"number\">5</th>") <
+        html.find("<th scope=\"row\" class=\"number\">0</th>"));
+  CHECK(html.find("<th scope=\"row\" class=\"number\">4</th>") >
+        html.find("<th scope=\"row\" class=\"number\">0</th>"));
+  CHECK_FALSE(contains(report::sweep_section({"empty", "loss", false, {}}), "<svg"));
+}
