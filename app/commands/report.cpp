@@ -17,6 +17,7 @@
 #include "core/run/checkpoint.h"
 #include "core/run/files/file_writer.h"
 #include "core/setup/setup.h"
+#include "core/sweep/report_table.h"
 
 namespace pmaptrain::app {
 namespace {
@@ -48,12 +49,23 @@ void check_output(const std::optional<std::string>& output, bool overwrite) {
   }
 }
 
-void check_is_no_sweep(const std::string& folder) {
+bool is_sweep(const std::string& folder) {
   std::error_code ignored;
-  if (fs::exists(fs::path(folder) / "config.yaml", ignored)) return;
-  if (!fs::exists(fs::path(folder) / "sweep.yaml", ignored)) return;
-  fail_usage("'" + folder + "' is the folder of a sweep; report takes run folders",
-             "pmaptrain report " + shell_quoted(folder) + "/trials/* --output report.html");
+  return fs::exists(fs::path(folder) / "sweep.sqlite", ignored);
+}
+
+// The sweep with the runs of its best trials.
+void add_sweep(const std::string& folder, report::Page& page) {
+  constexpr std::size_t most_runs = 8;
+  if (page.sweep) {
+    fail_usage("a report shows one sweep, and '" + folder + "' is the second",
+               "pmaptrain report " + shell_quoted(folder) + " --output another.html");
+  }
+  const sweep::Results results = sweep::read_results(folder);
+  page.sweep = sweep::report_table(results, folder);
+  for (const fs::path& run : sweep::best_runs(results, folder, most_runs)) {
+    page.runs.push_back(report::read_run(run.string()));
+  }
 }
 
 std::string reason_of(const Error& error) {
@@ -123,7 +135,9 @@ int command_report(CommandArguments arguments, const Streams& streams) {
   Arguments a("report",
               "Writes runs as one HTML file that needs nothing else: curves, results, confusion of classes, the "
               "examples that are predicted worst, plan and memory. Several runs are compared.");
-  a.positionals("RUN", folders, "run folders, such as runs/cnn", "runs/cnn --output report.html");
+  a.positionals("RUN", folders,
+                "run folders, such as runs/cnn, or the folder of a sweep, with the runs of its best trials",
+                "runs/cnn --output report.html");
   a.text("--output", "FILE", output, "the file to write, such as report.html; a report that is there is replaced");
   a.text("--trace", "FILE", trace, "a trace that run --trace wrote, whose time is shown by layer");
   ConfigOptions::add_checkpoint_to(a, checkpoint);
@@ -138,7 +152,10 @@ int command_report(CommandArguments arguments, const Streams& streams) {
   check_output(output, overwrite);
   report::Page page;
   for (const std::string& folder : folders) {
-    check_is_no_sweep(folder);
+    if (is_sweep(folder)) {
+      add_sweep(folder, page);
+      continue;
+    }
     check_run_folder("report", folder);
     page.runs.push_back(report::read_run(folder));
   }
@@ -148,7 +165,7 @@ int command_report(CommandArguments arguments, const Streams& streams) {
   for (const report::RunRecord& run : page.runs) {
     page.extras.push_back(without_data ? report::RunExtras{} : extras_of(run, checkpoint, notes));
   }
-  page.title = title_of(page.runs);
+  page.title = page.sweep ? "sweep " + page.sweep->name : title_of(page.runs);
   const std::string html = report::html_page(page);
   train::write_whole(*output, html);
   for (std::string& note : notes) note = printable(note);

@@ -74,6 +74,9 @@ class Sweep {
   // point there. Throws Error (usage).
   Loaded config(const TrialValues& values, std::int64_t replicate, const std::string& name) const;
 
+  // Throws Error (usage) if the losses of two configs of this sweep do not compare, and they are what it selects by.
+  void check_comparable(const Loaded& one, const Loaded& other) const;
+
   // A trial's values as YAML, each in one line, by parameter.
   std::vector<std::string> texts(const TrialValues& values) const;
   // The same as one JSON object: {"optimizer.learning_rate": 0.001}.

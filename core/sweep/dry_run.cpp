@@ -40,19 +40,18 @@ std::vector<double> step_seconds(const SweepPlan& plan) {
   return seconds;
 }
 
-// Steps of all runs, as far as they are known before: halving keeps the same share of each rung.
+// Steps of the runs of each program. Which trials go on is not known before; each program has its share of them.
 std::vector<std::int64_t> steps_of_programs(const spec::Sweep& sweep, const SweepPlan& plan) {
-  std::vector<std::int64_t> runs(plan.programs.size(), 0), steps;
-  for (const std::size_t program : plan.program_of) ++runs[program];
-  const bool halves = sweep.spec().search == spec::Search::successive_halving;
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    std::int64_t sum = 0, left = runs[i], before = 0;
+  std::vector<std::int64_t> steps;
+  for (std::size_t i = 0; i < plan.programs.size(); ++i) {
+    const auto runs = std::count(plan.program_of.begin(), plan.program_of.end(), i);
+    std::int64_t sum = 0, trials = std::ssize(plan.trials), before = 0;
     for (const std::int64_t rung : plan.programs[i].rungs) {
-      sum += left * (rung - before);
+      sum += trials * sweep.spec().replicates * (rung - before);
       before = rung;
-      if (halves) left = (left + sweep.spec().factor - 1) / sweep.spec().factor;
+      trials = std::max<std::int64_t>(1, trials / sweep.spec().factor);
     }
-    steps.push_back(sum);
+    steps.push_back(sum * runs / std::ssize(plan.rows));
   }
   return steps;
 }

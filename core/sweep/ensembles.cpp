@@ -31,12 +31,6 @@ bool fits(std::span<const Row* const> rows) {
 
 std::string ensemble_folder(std::int64_t ensemble) { return fmt::format("ensembles/{:04}", ensemble); }
 
-std::int64_t next_ensemble(const std::vector<Row>& rows) {
-  std::int64_t next = 0;
-  for (const Row& row : rows) next = std::max(next, row.ensemble + 1);
-  return next;
-}
-
 std::string config_of_ensemble(std::span<const Row* const> rows, const std::string& name) {
   std::vector<spec::Loaded> members;
   members.reserve(rows.size());
@@ -44,18 +38,18 @@ std::string config_of_ensemble(std::span<const Row* const> rows, const std::stri
   return spec::ensemble_config(members, name);
 }
 
-std::vector<Row> form_ensembles(const spec::Sweep& /*sweep*/, const SweepPlan& plan, std::vector<Row>& rows) {
+std::vector<Row> form_ensembles(const SweepPlan& plan, const std::filesystem::path& folder, std::vector<Row>& rows,
+                                std::int64_t& next) {
   std::map<std::pair<std::int64_t, std::int64_t>, std::size_t> programs;
   for (std::size_t i = 0; i < plan.rows.size(); ++i) {
     programs.emplace(std::pair(plan.rows[i].number, plan.rows[i].replicate), plan.program_of[i]);
   }
   std::map<std::size_t, std::vector<Row*>> by_program;
   for (Row& row : rows) {
-    const bool is_new =
-        row.status == Status::waiting && row.ensemble < 0 && row.steps == 0 && row.rung == 0 && row.attempts == 0;
+    const bool is_new = row.status == Status::waiting && row.ensemble < 0 && row.steps == 0 && row.rung == 0 &&
+                        row.attempts == 0 && !std::filesystem::exists(folder / row.run_folder);
     if (is_new) by_program[programs.at({row.number, row.replicate})].push_back(&row);
   }
-  std::int64_t next = next_ensemble(rows);
   std::vector<Row> changed;
   for (auto& [program, together] : by_program) {
     std::size_t size = std::min(together.size(), most_members);
@@ -72,16 +66,18 @@ std::vector<Row> form_ensembles(const spec::Sweep& /*sweep*/, const SweepPlan& p
   return changed;
 }
 
-void halve_ensemble(std::vector<Row>& rows, std::span<const std::size_t> members, std::int64_t next) {
+void halve_ensemble(std::vector<Row>& rows, std::span<const std::size_t> members, std::int64_t& next) {
   const std::size_t half = (members.size() + 1) / 2;
-  for (std::size_t i = 0; i < members.size(); ++i) {
-    Row& row = rows[members[i]];
-    const bool second = i >= half;
-    const bool alone = (second ? members.size() - half : half) < 2;
-    row.ensemble = alone ? -1 : next + (second ? 1 : 0);
-    row.member = static_cast<std::int64_t>(second ? i - half : i);
-    row.status = Status::waiting;
-    row.steps = 0;
+  for (const auto& part : {members.first(half), members.subspan(half)}) {
+    const bool alone = part.size() < 2;
+    for (std::size_t i = 0; i < part.size(); ++i) {
+      Row& row = rows[part[i]];
+      row.ensemble = alone ? -1 : next;
+      row.member = static_cast<std::int64_t>(i);
+      row.status = Status::waiting;
+      row.steps = row.attempts = 0;
+    }
+    if (!alone) ++next;
   }
 }
 

@@ -14,16 +14,15 @@
 
 namespace pmaptrain::sweep {
 
-// Gives rows that wait for their first steps, and have none yet, ensembles and member numbers. `rows` are those of the
-// plan and of the store. Returns the rows that it changed.
-std::vector<Row> form_ensembles(const spec::Sweep& sweep, const SweepPlan& plan, std::vector<Row>& rows);
+// Gives rows that never ran ensembles and member numbers. `rows` are those of the plan and of the store; `folder` is
+// that of the sweep, and has the run folders of what ran. Returns the rows that it changed. `next` is the number of the
+// next ensemble, and is advanced.
+std::vector<Row> form_ensembles(const SweepPlan& plan, const std::filesystem::path& folder, std::vector<Row>& rows,
+                                std::int64_t& next);
 
 // An ensemble that did not end well is halved; the rows of a half of one are trained alone. They begin anew. `members`
-// are the indices of its rows by member; `next` is the number of the next ensemble.
-void halve_ensemble(std::vector<Row>& rows, std::span<const std::size_t> members, std::int64_t next);
-
-// The number after the largest one.
-std::int64_t next_ensemble(const std::vector<Row>& rows);
+// are the indices of its rows by member.
+void halve_ensemble(std::vector<Row>& rows, std::span<const std::size_t> members, std::int64_t& next);
 
 // The config of the ensemble of these rows.
 std::string config_of_ensemble(std::span<const Row* const> rows, const std::string& name);

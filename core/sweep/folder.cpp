@@ -28,8 +28,7 @@ constexpr std::string_view marker_text =
     "Without this file, --overwrite leaves the folder alone.\n";
 // What a sweep writes, and what SQLite adds.
 constexpr const char* written[] = {"sweep.sqlite", "sweep.sqlite-wal", "sweep.sqlite-shm", "sweep.sqlite-journal",
-                                   "sweep.yaml",   "summary.json",     "configs",          "trials",
-                                   "ensembles"};
+                                   "summary.json", "configs",          "trials",           "ensembles"};
 
 bool is_ours(const fs::path& path) {
   std::error_code error;
@@ -39,6 +38,13 @@ bool is_ours(const fs::path& path) {
 bool has_nothing(const fs::path& path) {
   std::error_code error;
   return fs::is_directory(path, error) && fs::is_empty(path, error);
+}
+
+// Whether a sweep runs there. The shared lock does not disturb other processes that look.
+bool is_taken(const fs::path& path) {
+  const Descriptor marker(
+      train::file_system().open_at(AT_FDCWD, (path / marker_name).string(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  return marker && train::file_system().flock(marker.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
 [[noreturn]] void fail_taken(const fs::path& path) {
@@ -58,6 +64,7 @@ bool has_nothing(const fs::path& path) {
 }  // namespace
 
 void SweepFolder::check(const fs::path& path, const FolderOptions& options) {
+  if (is_taken(path)) fail_taken(path);
   std::error_code error;
   const bool there = fs::exists(fs::symlink_status(path, error));
   if (!there || has_nothing(path)) return;
@@ -96,11 +103,6 @@ SweepFolder SweepFolder::claim(const fs::path& path, const FolderOptions& option
     if (const int error = train::make_directories(path / name); error != 0) fail_folder(path, "written", error);
   }
   return folder;
-}
-
-bool SweepFolder::has_sweep() const {
-  std::error_code error;
-  return fs::exists(path_ / "sweep.sqlite", error);
 }
 
 void SweepFolder::write(const std::string& name, const std::string& text) const {

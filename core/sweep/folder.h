@@ -22,8 +22,6 @@ class SweepFolder {
   static SweepFolder claim(const std::filesystem::path& path, const FolderOptions& options);
 
   const std::filesystem::path& path() const { return path_; }
-  // Whether the folder has a sweep that --resume continues.
-  bool has_sweep() const;
   // Write the whole file or nothing. Throw Error (failed).
   void write(const std::string& name, const std::string& text) const;
   // configs/<trial>.yaml; returns its path.

@@ -31,6 +31,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Why a member ended that a rung did not choose.
+constexpr const char* dropped = "halving";
+
 std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
 
 // The lines of one member, without its number, and their length up to the checkpoint.
@@ -104,6 +107,11 @@ train::Ended ended_of(train::Ended ended, const Leaving& leaving) {
   train::MemberEnded of_member = ended.members.at(static_cast<std::size_t>(leaving.member));
   of_member.varied.clear();
   ended.is_ensemble = false;
+  // Of the steps that the member took; all steps of an ensemble have as many examples.
+  const std::int64_t steps = std::max<std::int64_t>(ended.steps, 1);
+  ended.epochs = ended.epochs * of_member.steps / steps;
+  ended.examples_seen = ended.examples_seen / steps * of_member.steps;
+  ended.examples_skipped = ended.examples_skipped * of_member.steps / steps;
   ended.steps = of_member.steps;
   ended.name = leaving.name;
   ended.run_dir = leaving.run.string();
@@ -111,6 +119,10 @@ train::Ended ended_of(train::Ended ended, const Leaving& leaving) {
   if (of_member.reason == "early_stopping") {
     ended.status = "done";
     ended.reason = of_member.reason;
+  } else if (of_member.reason == dropped) {
+    ended.status = "stopped";
+    ended.reason = "max_steps";
+    ended.exit_status = 0;
   } else if (!of_member.reason.empty()) {
     ended.status = "stopped";
     ended.reason = "guard";
@@ -140,9 +152,11 @@ void leave(const fs::path& ensemble, const Left& left, const Leaving& leaving) {
   train::RunFolder folder = train::RunFolder::claim(leaving.run, options);
   folder.begin(leaving.config);
   const auto m = static_cast<std::size_t>(leaving.member);
-  const std::int64_t step = left.last.state.step;
+  // A member that ended before the others has taken fewer steps.
+  const train::MemberState& state = left.last.state.members.at(m);
+  const std::int64_t step = state.finished.empty() ? left.last.state.step : state.steps;
   const Metrics& metrics = left.metrics.at(m);
-  const auto& best = left.last.state.members.at(m).best;
+  const auto& best = state.best;
   if (best && best->step < step) {
     folder.commit_checkpoint(best->step, [&](const train::Directory& into) {
       write_member(into, left.best.value(), leaving, best->step, metrics.at_checkpoint);
@@ -155,7 +169,8 @@ void leave(const fs::path& ensemble, const Left& left, const Leaving& leaving) {
   train::write_whole(folder.place("log.txt"), fmt::format("trained with other trials as member {} of the ensemble in "
                                                           "'{}', whose log.txt has its lines\n",
                                                           leaving.member, ensemble.string()));
-  // It stands for the whole folder, so it is the last file.
+  left.last.check_intact();
+  if (left.best) left.best->check_intact();
   train::write_whole(folder.place("summary.json"),
                      train::summary_json(ended_of(left.ended, leaving), std::string(version)));
 }
@@ -197,8 +212,6 @@ void leave_run_folders(const fs::path& ensemble, const std::vector<Leaving>& lea
     }
   }
   if (failed) std::rethrow_exception(failed);
-  left.last.check_intact();
-  if (left.best) left.best->check_intact();
 }
 
 void keep_members(const fs::path& ensemble, const std::set<std::int64_t>& kept) {
@@ -211,7 +224,7 @@ void keep_members(const fs::path& ensemble, const std::set<std::int64_t>& kept) 
     train::MemberState& member = state.members[m];
     if (kept.contains(static_cast<std::int64_t>(m)) || member.left_behind) continue;
     if (member.finished.empty()) {
-      member.finished = "halving";
+      member.finished = dropped;
       member.finished_why = "other trials of the sweep go on";
     }
     member.left_behind = changed = true;

@@ -1,6 +1,7 @@
 #include "core/sweep/plan.h"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <set>
@@ -97,6 +98,16 @@ TrialProgram program_of(const spec::Sweep& sweep, spec::Loaded loaded, int cores
   return program;
 }
 
+// Rungs are decided for all trials together.
+void check_rungs(const spec::Sweep& sweep, const SweepPlan& plan) {
+  for (const TrialProgram& program : plan.programs) {
+    const std::size_t first = plan.programs.front().rungs.size();
+    if (program.rungs.size() == first) continue;
+    sweep.fail("search", fmt::format("some trials have {} rungs, and others {}", first, program.rungs.size()),
+               "let train.duration, counted in epochs, be the same for all trials");
+  }
+}
+
 // Trials with batches of different sizes take different numbers of steps for one number of examples, so lengths in
 // steps would give some of them more examples.
 void check_lengths(const spec::Sweep& sweep, const SweepPlan& plan, const spec::Spec& spec) {
@@ -149,12 +160,16 @@ SweepPlan plan_sweep(const spec::Sweep& sweep, int cores, const Numbers& known) 
   Mistakes mistakes;
   std::map<std::string, std::size_t> programs;
   std::optional<spec::Spec> first;
+  std::vector<std::optional<spec::Loaded>> of_replicate(static_cast<std::size_t>(sweep.spec().replicates));
   for (const PlannedTrial& trial : plan.trials) {
     for (std::int64_t replicate = 0; replicate < sweep.spec().replicates && !mistakes.enough(); ++replicate) {
       const std::string name = trial_name(trial.number, replicate);
       try {
         spec::Loaded loaded = sweep.config(trial.values, replicate, sweep.spec().name + "-" + name);
         if (!first) first = loaded.spec;
+        auto& same = of_replicate.at(static_cast<std::size_t>(replicate));
+        if (!same) same = loaded;
+        sweep.check_comparable(*same, loaded);
         Row row;
         row.number = trial.number;
         row.replicate = replicate;
@@ -163,7 +178,9 @@ SweepPlan plan_sweep(const spec::Sweep& sweep, int cores, const Numbers& known) 
         row.run_folder = "trials/" + name;
         const auto [at, is_new] = programs.emplace(spec::structure_of(loaded), plan.programs.size());
         if (is_new) {
-          for (std::string& path : spec::paths_below(loaded, "data.source")) plan.data_paths.push_back(std::move(path));
+          for (const char* const key : {"data.source", "model.init"}) {
+            for (std::string& path : spec::paths_below(loaded, key)) plan.data_paths.push_back(std::move(path));
+          }
           const bool compares = plan.programs.empty() && !sweep.spec().max_concurrent;
           plan.programs.push_back(program_of(sweep, std::move(loaded), compares ? cores : 1, plan.warnings));
         }
@@ -176,6 +193,7 @@ SweepPlan plan_sweep(const spec::Sweep& sweep, int cores, const Numbers& known) 
   }
   mistakes.throw_any();
   check_lengths(sweep, plan, *first);
+  check_rungs(sweep, plan);
   return plan;
 }
 
@@ -190,6 +208,12 @@ Concurrency concurrency_of(const spec::Sweep& sweep, const SweepPlan& plan, int 
   constexpr double well = 0.95;
   const bool uses_all = plan.programs.front().speed_up >= well * cores && cores > 1;
   if (!sweep.spec().max_concurrent && (largest.on_gpus || uses_all)) runs = 1;
+  // Each process has three descriptors here.
+  rlimit files = {};
+  constexpr std::int64_t others = 64;
+  if (::getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur != RLIM_INFINITY) {
+    runs = std::min(runs, (static_cast<std::int64_t>(files.rlim_cur) - others) / 3);
+  }
   runs = std::max<std::int64_t>(runs, 1);
   return {static_cast<int>(runs), std::max(1, cores / static_cast<int>(runs))};
 }

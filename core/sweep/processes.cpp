@@ -24,7 +24,8 @@ constexpr std::size_t most_bytes = std::size_t{1} << 20;
 
 Descriptor temporary_file(const char* name) {
   Descriptor file(::memfd_create(name, MFD_CLOEXEC));
-  if (!file) fail_resource(fmt::format("no memory for the output of a trial: {}", std::strerror(errno)));
+  if (!file)
+    fail_resource(fmt::format("there is no temporary file for the output of a trial: {}", std::strerror(errno)));
   return file;
 }
 
@@ -41,16 +42,17 @@ std::string text_of(const Descriptor& file) {
   return text;
 }
 
-// Becomes the program, in the child after fork(): only calls that are safe after a signal.
+// Becomes the program, in the child after fork(), where all signals are blocked: none is lost between the handlers of
+// the sweep and the actions of the run. Only calls that are safe after a signal.
 [[noreturn]] void become(const char* program, char* const* arguments, int out, int err, pid_t parent) {
   ::setpgid(0, 0);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ, SIGCHLD}) ::signal(signal, SIG_DFL);
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (::getppid() != parent) ::_exit(1);  // it died before
   const int in = ::open("/dev/null", O_RDONLY);
   ::dup2(in, 0);
   ::dup2(out, 1);
   ::dup2(err, 2);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ, SIGCHLD}) ::signal(signal, SIG_DFL);
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -82,12 +84,17 @@ void Processes::start(std::size_t job, const std::vector<std::string>& arguments
   for (std::string& one : all) pointers.push_back(one.data());
   pointers.push_back(nullptr);
   const pid_t parent = ::getpid();
+  sigset_t all_signals, before;
+  ::sigfillset(&all_signals);
+  ::pthread_sigmask(SIG_SETMASK, &all_signals, &before);
   const pid_t pid = ::fork();
+  if (pid == 0) become(pointers.front(), pointers.data(), child.out.get(), child.err.get(), parent);
+  const int error = errno;
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (pid < 0) {
-    fail_resource(fmt::format("a trial cannot be started: {}", std::strerror(errno)),
+    fail_resource(fmt::format("a trial cannot be started: {}", std::strerror(error)),
                   "allow more processes (ulimit -u), or set max_concurrent; --resume goes on");
   }
-  if (pid == 0) become(pointers.front(), pointers.data(), child.out.get(), child.err.get(), parent);
   ::setpgid(pid, pid);  // whichever comes first
   child.handle = Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   children_.emplace(pid, std::move(child));

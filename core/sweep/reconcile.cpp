@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
+#include <string_view>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -13,6 +15,21 @@
 
 namespace pmaptrain::sweep {
 namespace {
+
+// Keys that change no value of a trial.
+bool changes_nothing(std::string_view key) {
+  constexpr std::string_view free[] = {"name",
+                                       "mesh.workers",
+                                       "mesh.backend",
+                                       "mesh.gpu_memory",
+                                       "train.log_every",
+                                       "train.checkpoint.every",
+                                       "train.checkpoint.keep",
+                                       "train.tensorboard",
+                                       "train.verify_replicas"};
+  return std::any_of(std::begin(free), std::end(free),
+                     [key](std::string_view one) { return spec::is_at_or_below(key, one); });
+}
 
 constexpr const char* begin_anew = "--overwrite begins anew, and --dir DIR keeps both";
 
@@ -56,7 +73,7 @@ class Comparison {
   // The same trial, with the config of this file.
   void configs(const Row& before, const Row& now, const spec::Loaded& loaded) {
     for (const spec::ChangedKey& key : spec::changed_keys(before.config, "the sweep's store", loaded)) {
-      if (key.path == "name" || spec::may_differ_on_resume(key.path)) continue;
+      if (changes_nothing(key.path)) continue;
       // One edit of the base is in all trials.
       if (!keys_.insert(key.path).second) continue;
       Diagnostic diagnostic{
@@ -126,9 +143,11 @@ std::vector<Row> reconcile(const spec::Sweep& sweep, const SweepPlan& plan, cons
       comparison.configs(row, now,
                          sweep.config(trials.at(now.number)->values, now.replicate,
                                       sweep.spec().name + "-" + trial_name(now.number, now.replicate)));
-      row.config = now.config;
+      if (row.steps == 0 && row.status != Status::done) row.config = now.config;  // it was trained with the other one
     }
     if (row.status == Status::running || row.status == Status::stopped) row.status = Status::waiting;
+    // A sweep that is killed may have seen its runs die first.
+    if (row.status == Status::waiting) row.attempts = 0;
     rows.push_back(std::move(row));
   }
   comparison.throw_any();

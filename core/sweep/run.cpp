@@ -1,7 +1,9 @@
 #include "core/sweep/run.h"
 
+#include <cstdlib>
 #include <utility>
 
+#include "core/base/text.h"
 #include "core/sweep/data_files.h"
 #include "core/sweep/ensembles.h"
 #include "core/sweep/reconcile.h"
@@ -11,6 +13,26 @@ namespace pmaptrain::sweep {
 namespace {
 
 namespace fs = std::filesystem;
+
+// Warnings of configs, and trials of which only the values are left.
+void tell_notes(const SweepOptions& options, const SweepPlan& plan, const SweepFolder& folder,
+                const std::vector<Row>& rows) {
+  if (!options.told) return;
+  std::vector<std::string> notes;
+  for (const std::string& warning : plan.warnings) notes.push_back("warning: " + warning);
+  std::vector<std::string> gone;
+  for (const Row& row : rows) {
+    const bool has_run = row.status == Status::done && (row.ensemble < 0 || row.left);
+    if (has_run && !fs::exists(folder.path() / row.run_folder)) gone.push_back(trial_name(row.number, row.replicate));
+  }
+  if (!gone.empty())
+    notes.push_back("the run folders of these trials are gone; their values stay: " + join(gone, ", "));
+  for (std::string& note : notes) {
+    Progress progress;
+    progress.note = std::move(note);
+    options.told(progress);
+  }
+}
 
 Numbers numbers_in(const Store& store) {
   Numbers numbers;
@@ -38,6 +60,7 @@ std::vector<Row> run_sweep(const spec::Sweep& sweep, const SweepOptions& options
   std::vector<Row> rows = plan.rows;
   if (continues) {
     rows = reconcile(sweep, plan, *store, data);
+    folder->write("sweep.yaml", sweep.resolved());
     store->decide({}, rows);
   } else {
     if (!folder) folder = SweepFolder::claim(options.folder, options.how);
@@ -48,9 +71,12 @@ std::vector<Row> run_sweep(const spec::Sweep& sweep, const SweepOptions& options
     store->add(rows);  // last: a store without rows begins anew
   }
   if (sweep.spec().vectorize) {
-    const std::vector<Row> changed = form_ensembles(sweep, plan, rows);
+    std::int64_t next = std::strtoll(store->text("next_ensemble").c_str(), nullptr, 10);
+    const std::vector<Row> changed = form_ensembles(plan, folder->path(), rows, next);
+    store->set_text("next_ensemble", std::to_string(next));
     if (!changed.empty()) store->decide({}, changed);
   }
+  tell_notes(options, plan, *folder, rows);
   return Scheduler(sweep, options, launcher, *folder, *store, plan, std::move(rows)).run();
 }
 

@@ -4,6 +4,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -21,18 +25,16 @@ namespace fs = std::filesystem;
 // A run that may be tried again is tried once more, alone.
 constexpr std::int64_t most_attempts = 2;
 
-// A run whose sweep was killed gets a signal, and may still write its last checkpoint.
-void wait_until_free(const fs::path& run) {
-  train::RunFolderOptions options;
-  options.resume = true;
-  for (int i = 0; i < 600; ++i) {
-    try {
-      return train::RunFolder::check(run, options);
-    } catch (const Error& error) {
-      if (error.status() != ExitStatus::resource) return;  // the run itself tells it
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  }
+// The last step in the end of a run's metrics.jsonl.
+std::int64_t logged_steps(const fs::path& run) {
+  std::ifstream stream(run / "metrics.jsonl", std::ios::binary | std::ios::ate);
+  constexpr std::streamoff most = 4096;
+  const std::streamoff size = stream ? static_cast<std::streamoff>(stream.tellg()) : 0;
+  stream.seekg(std::max<std::streamoff>(size - most, 0));
+  const std::string text(std::istreambuf_iterator<char>(stream), {});
+  constexpr std::string_view key = "\"step\":";
+  const std::size_t at = text.rfind(key);
+  return at == std::string::npos ? 0 : std::strtoll(text.c_str() + at + key.size(), nullptr, 10);
 }
 
 }  // namespace
@@ -52,6 +54,7 @@ Scheduler::Scheduler(const spec::Sweep& sweep, const SweepOptions& options, Laun
     programs.emplace(std::pair(plan.rows[i].number, plan.rows[i].replicate), plan.program_of[i]);
   }
   for (const Row& row : rows_) program_of_.push_back(programs.at({row.number, row.replicate}));
+  next_ensemble_ = std::strtoll(store.text("next_ensemble").c_str(), nullptr, 10);
 }
 
 std::vector<Row> Scheduler::run() {
@@ -121,7 +124,9 @@ void Scheduler::run_all(std::deque<Job>& queue, std::deque<Job>& again, Concurre
     }
     if (stopping() && !std::exchange(stopped, true)) launcher_.stop();
     if (running_.empty()) break;  // stopped, with jobs left
-    if (const std::optional<Exit> exit = launcher_.wait(0.1)) {
+    const std::optional<Exit> exit = launcher_.wait(0.1);
+    if (!exit && seconds_since(told_) > 1) tell(nullptr);
+    if (exit) {
       const Job job = std::move(running_.at(exit->job));
       running_.erase(exit->job);
       for (Job& one : end(job, *exit)) again.push_back(std::move(one));
@@ -136,10 +141,32 @@ void Scheduler::prepare_ensemble(const Job& job, const fs::path& run) {
   keep_members(run, kept);
 }
 
+bool Scheduler::wait_until_free(const fs::path& run) const {
+  train::RunFolderOptions options;
+  options.resume = true;
+  constexpr double most_seconds = 120;
+  const Clock::time_point began = Clock::now();
+  while (!stopping()) {
+    try {
+      train::RunFolder::check(run, options);
+      return true;
+    } catch (const Error& error) {
+      if (error.status() != ExitStatus::resource) return true;  // the run itself tells it
+      if (seconds_since(began) > most_seconds) throw;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  return false;
+}
+
+fs::path Scheduler::folder_of(const Job& job) const {
+  return folder_.path() / (job.ensemble ? ensemble_folder(*job.ensemble) : rows_[job.rows.front()].run_folder);
+}
+
 void Scheduler::start(const Job& job, int workers) {
   const std::size_t first = job.rows.front();
   std::string name, config;
-  fs::path run;
+  const fs::path run = folder_of(job);
   if (job.ensemble) {
     std::vector<const Row*> members;
     for (const Row& row : rows_) {
@@ -148,14 +175,12 @@ void Scheduler::start(const Job& job, int workers) {
     std::sort(members.begin(), members.end(), [](const Row* a, const Row* b) { return a->member < b->member; });
     name = fmt::format("ensemble-{:04}", *job.ensemble);
     config = config_of_ensemble(members, sweep_.spec().name + "-" + name);
-    run = folder_.path() / ensemble_folder(*job.ensemble);
   } else {
     name = trial_name(rows_[first].number, rows_[first].replicate);
     config = rows_[first].config;
-    run = folder_.path() / rows_[first].run_folder;
   }
   const fs::path file = folder_.write_config(name, config);
-  wait_until_free(run);
+  if (!wait_until_free(run)) return;
   if (job.ensemble) prepare_ensemble(job, run);
   std::vector<std::string> arguments = {"run",      file.string(), "--run-dir",  run.string(),
                                         "--resume", "--json",      "--progress", "none"};
@@ -190,7 +215,7 @@ std::vector<Scheduler::Job> Scheduler::end_run(std::size_t index, const Exit& ex
 }
 
 std::vector<Scheduler::Job> Scheduler::end_ensemble(const Job& job, const Exit& exit) {
-  const fs::path run = folder_.path() / ensemble_folder(*job.ensemble);
+  const fs::path run = folder_of(job);
   const Result whole = result_of(exit, run, sweep_.spec(), stopping());
   const std::optional<train::Ended> ended = read_summary(run);
   std::vector<Row> changed;
@@ -201,10 +226,15 @@ std::vector<Scheduler::Job> Scheduler::end_ensemble(const Job& job, const Exit& 
     }
   } else if (whole.kind == Result::Kind::stopped) {
     for (const std::size_t i : job.rows) record(i, whole);
+  } else if (whole.kind == Result::Kind::died && whole.exit_status != static_cast<int>(ExitStatus::resource) &&
+             rows_[job.rows.front()].attempts + 1 < most_attempts) {
+    // It goes on from its last checkpoint.
+    for (const std::size_t i : job.rows) record(i, whole);
+    again.push_back(job);
   } else {
-    // Whichever member it was, a half without it ends well.
-    const std::int64_t next = next_ensemble(rows_);
-    halve_ensemble(rows_, job.rows, next);
+    // It has too many members, or one that ends it: a half without that one ends well.
+    halve_ensemble(rows_, job.rows, next_ensemble_);
+    store_.set_text("next_ensemble", std::to_string(next_ensemble_));
     std::map<std::int64_t, Job> halves;
     for (const std::size_t i : job.rows) {
       const std::int64_t ensemble = rows_[i].ensemble;
@@ -230,7 +260,7 @@ std::vector<Scheduler::Job> Scheduler::end_ensemble(const Job& job, const Exit& 
 
 void Scheduler::record(std::size_t index, const Result& result) {
   Row& row = rows_[index];
-  progress_.steps += std::max<std::int64_t>(result.steps - row.steps, 0);
+  steps_ended_ += std::max<std::int64_t>(result.steps - row.steps, 0);
   row.steps = std::max(row.steps, result.steps);
   row.seconds = std::max(row.seconds, result.seconds);
   row.error = result.error;
@@ -283,22 +313,25 @@ void Scheduler::decide(std::int64_t rung, bool last) {
 }
 
 void Scheduler::leave_ensembles() {
-  std::set<std::pair<std::int64_t, std::int64_t>> left;
+  std::set<std::pair<std::int64_t, std::int64_t>> decided;
   for (const RungRow& row : store_.rungs()) {
-    if (!row.advanced) left.insert({row.number, row.replicate});
+    if (!row.advanced) decided.insert({row.number, row.replicate});
   }
   std::map<std::int64_t, std::vector<Leaving>> leaving;
-  for (const Row& row : rows_) {
-    const bool leaves = row.ensemble >= 0 && row.status == Status::done && left.contains({row.number, row.replicate});
-    const fs::path run = folder_.path() / row.run_folder;
-    std::error_code error;
-    if (!leaves || fs::exists(run / "summary.json", error)) continue;
+  std::vector<Row> changed;
+  for (Row& row : rows_) {
+    const bool leaves =
+        row.ensemble >= 0 && !row.left && row.status == Status::done && decided.contains({row.number, row.replicate});
+    if (!leaves) continue;
     const std::string name = sweep_.spec().name + "-" + trial_name(row.number, row.replicate);
-    leaving[row.ensemble].push_back({row.member, name, row.config, run});
+    leaving[row.ensemble].push_back({row.member, name, row.config, folder_.path() / row.run_folder});
+    row.left = true;
+    changed.push_back(row);
   }
   for (const auto& [ensemble, members] : leaving) {
     leave_run_folders(folder_.path() / ensemble_folder(ensemble), members);
   }
+  if (!changed.empty()) store_.decide({}, changed);
 }
 
 // Steps that are planned from here on.
@@ -314,21 +347,38 @@ std::int64_t Scheduler::steps_left() const {
   return std::max<std::int64_t>(sum, 0);
 }
 
+std::int64_t Scheduler::steps_running() const {
+  std::int64_t steps = 0;
+  for (const auto& [number, job] : running_) {
+    const std::int64_t logged = logged_steps(folder_of(job));
+    for (const std::size_t i : job.rows) steps += std::max<std::int64_t>(logged - rows_[i].steps, 0);
+  }
+  return steps;
+}
+
 void Scheduler::tell(const Row* ended) {
   if (!options_.told) return;
+  told_ = Clock::now();
   progress_.waiting = progress_.running = progress_.done = progress_.failed = 0;
+  // Of the trials that came furthest, as in the final table.
+  std::int64_t furthest = 0;
+  for (const Row& row : rows_) {
+    if (row.value && row.status == Status::done) furthest = std::max(furthest, row.rung);
+  }
   std::map<std::int64_t, std::vector<std::optional<double>>> values;
   for (const Row& row : rows_) {
     progress_.waiting += row.status == Status::waiting || row.status == Status::stopped ? 1 : 0;
     progress_.running += row.status == Status::running ? 1 : 0;
     progress_.done += row.status == Status::done ? 1 : 0;
     progress_.failed += row.status == Status::failed ? 1 : 0;
-    values[row.number].push_back(row.value);
+    const bool counts = row.rung == furthest && row.status == Status::done;
+    values[row.number].push_back(counts ? row.value : std::nullopt);
   }
   std::vector<Score> scores;
   for (const auto& [number, one] : values) scores.push_back(score_of(number, one));
   rank(scores, sweep_.spec().mode);
   progress_.best = scores.front().value ? std::optional(scores.front()) : std::nullopt;
+  progress_.steps = steps_ended_ + steps_running();
   progress_.seconds = seconds_since(began_);
   progress_.ended = ended;
   options_.told(progress_);

@@ -39,10 +39,13 @@ class Scheduler {
   std::int64_t first_rung() const;
 
   void run_rung(std::int64_t rung);
-  // Runs the jobs of `queue`, so many at once, until it is empty; jobs to be tried again go to `again`.
+  // Runs the jobs of `queue`, so many at once, until it is empty; jobs to be tried again go to `again`. `queue` and
+  // `again` may be one.
   void run_all(std::deque<Job>& queue, std::deque<Job>& again, Concurrency concurrency);
   void start(const Job& job, int workers);
   void prepare_ensemble(const Job& job, const std::filesystem::path& run);
+  // Waits until no process of a sweep that was killed writes in the run folder. False where a signal came meanwhile.
+  bool wait_until_free(const std::filesystem::path& run) const;
   // Record how a job ended. Return the jobs that are to be tried.
   std::vector<Job> end(const Job& job, const Exit& exit);
   std::vector<Job> end_run(std::size_t row, const Exit& exit);
@@ -55,6 +58,9 @@ class Scheduler {
   void leave_ensembles();
 
   std::int64_t steps_left() const;
+  // Steps that runs have logged since they began.
+  std::int64_t steps_running() const;
+  std::filesystem::path folder_of(const Job& job) const;
   void tell(const Row* ended);
   void stop_all() noexcept;
 
@@ -70,7 +76,9 @@ class Scheduler {
   std::map<std::size_t, Job> running_;  // by the number that the launcher has of it
   std::size_t next_job_ = 0;
   Progress progress_;
-  Clock::time_point began_ = Clock::now();
+  std::int64_t steps_ended_ = 0;  // of runs that have ended in this process
+  std::int64_t next_ensemble_ = 0;
+  Clock::time_point began_ = Clock::now(), told_ = began_;
 };
 
 }  // namespace pmaptrain::sweep

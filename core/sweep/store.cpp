@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sqlite3.h>
+#include <unistd.h>
 
 #include <array>
 #include <string_view>
@@ -13,7 +14,7 @@ namespace pmaptrain::sweep {
 namespace {
 
 constexpr std::array<std::string_view, 5> status_names = {"waiting", "running", "done", "failed", "stopped"};
-constexpr int version = 1;
+constexpr int store_version = 1;
 
 constexpr const char* schema = R"(
   CREATE TABLE IF NOT EXISTS sweep (name TEXT PRIMARY KEY, text TEXT NOT NULL);
@@ -21,7 +22,7 @@ constexpr const char* schema = R"(
     number INTEGER NOT NULL, replicate INTEGER NOT NULL, parameters TEXT NOT NULL, config TEXT NOT NULL,
     status TEXT NOT NULL, rung INTEGER NOT NULL, value REAL, steps INTEGER NOT NULL, seconds REAL NOT NULL,
     run_folder TEXT NOT NULL, error TEXT NOT NULL, exit_status INTEGER, attempts INTEGER NOT NULL,
-    ensemble INTEGER NOT NULL, member INTEGER NOT NULL,
+    ensemble INTEGER NOT NULL, member INTEGER NOT NULL, left_ensemble INTEGER NOT NULL,
     PRIMARY KEY (number, replicate));
   CREATE TABLE IF NOT EXISTS rungs (
     rung INTEGER NOT NULL, number INTEGER NOT NULL, replicate INTEGER NOT NULL, steps INTEGER NOT NULL, value REAL,
@@ -29,6 +30,16 @@ constexpr const char* schema = R"(
   CREATE TABLE IF NOT EXISTS data (
     path TEXT PRIMARY KEY, bytes INTEGER NOT NULL, changed INTEGER NOT NULL, hash TEXT NOT NULL);
 )";
+
+// The name of a file that does not change, for SQLite.
+std::string uri_of(const std::string& path) {
+  std::string uri = "file:";
+  for (const char c : path) {
+    const bool plain = c != '%' && c != '?' && c != '#';
+    uri += plain ? std::string(1, c) : fmt::format("%{:02x}", static_cast<unsigned char>(c));
+  }
+  return uri + "?immutable=1";
+}
 
 // One prepared statement; parameters and columns are taken in order.
 class Statement {
@@ -149,20 +160,25 @@ struct Store::Impl {
     const std::string sql = fmt::format(
         "{} INTO trials (number, replicate, parameters, config, status, rung, value, steps, seconds, run_folder, "
         "error, "
-        "exit_status, attempts, ensemble, member) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        "exit_status, attempts, ensemble, member, left_ensemble) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
         how);
     Statement statement(database, sql.c_str());
     statement.bind(row.number).bind(row.replicate).bind(row.parameters).bind(row.config).bind(to_string(row.status));
     statement.bind(row.rung).bind(row.value).bind(row.steps).bind(row.seconds).bind(row.run_folder).bind(row.error);
     statement.bind(row.exit_status).bind(row.attempts).bind(row.ensemble).bind(row.member);
+    statement.bind(std::int64_t{row.left});
     write(statement);
   }
 };
 
 Store::Store(const std::filesystem::path& folder, Access access) : impl_(std::make_unique<Impl>()) {
   impl_->path = (folder / "sweep.sqlite").string();
-  const int flags = access == Access::write ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
-  if (sqlite3_open_v2(impl_->path.c_str(), &impl_->database, flags | SQLITE_OPEN_NOMUTEX, nullptr) != SQLITE_OK) {
+  // A folder that may not be written has no shared memory for a reader either; then nobody else writes there.
+  const bool is_fixed = access == Access::read && ::access(folder.c_str(), W_OK) != 0;
+  const std::string file = is_fixed ? uri_of(impl_->path) : impl_->path;
+  const int flags = access == Access::write ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
+                                            : SQLITE_OPEN_READONLY | (is_fixed ? SQLITE_OPEN_URI : 0);
+  if (sqlite3_open_v2(file.c_str(), &impl_->database, flags | SQLITE_OPEN_NOMUTEX, nullptr) != SQLITE_OK) {
     impl_->fail("opened");
   }
   sqlite3_extended_result_codes(impl_->database, 0);
@@ -175,9 +191,12 @@ Store::Store(const std::filesystem::path& folder, Access access) : impl_(std::ma
   }
   std::int64_t found = 0;
   impl_->query("PRAGMA user_version", [&](Statement& row) { found = row.integer(); });
-  if (found > version) {
+  if (found > store_version) {
     fail_data(fmt::format("the sweep's store '{}' was written by a later version of pmaptrain", impl_->path),
               "use that version");
+  }
+  if (access == Access::read && found == 0) {
+    fail_data(fmt::format("'{}' is no store of a sweep", impl_->path), "pmaptrain sweep run writes one");
   }
   if (access == Access::write && found == 0) {
     impl_->transact(
@@ -198,7 +217,7 @@ std::vector<Row> Store::rows() const {
   impl_->query(
 
       "SELECT number, replicate, parameters, config, status, rung, value, steps, seconds, run_folder, error, "
-      "exit_status, attempts, ensemble, member FROM trials ORDER BY number, replicate",
+      "exit_status, attempts, ensemble, member, left_ensemble FROM trials ORDER BY number, replicate",
       [&](Statement& from) {
         Row row;
         row.number = from.integer();
@@ -223,6 +242,7 @@ std::vector<Row> Store::rows() const {
         row.attempts = from.integer();
         row.ensemble = from.integer();
         row.member = from.integer();
+        row.left = from.integer() != 0;
         rows.push_back(std::move(row));
       });
   return rows;

@@ -30,6 +30,7 @@ struct Row {
   std::int64_t attempts = 0;  // how often it failed in this rung
   // The ensemble in which the run is trained with others, and its member number there; -1: it is trained alone.
   std::int64_t ensemble = -1, member = 0;
+  bool left = false;  // whether it has left the ensemble, with a run folder of its own
 };
 
 // The value of a run when its rung was decided.

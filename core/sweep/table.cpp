@@ -280,7 +280,9 @@ std::string best_text(const Results& results, const std::filesystem::path& sweep
   }
   text += report::columns(rows, {false, false}) + "\n";
   if (test != nullptr) {
-    text += "test, which selected nothing:";
+    const bool selected = selection_split(*ended) == "test";
+    text += selected ? "test, by which trials were compared (data.validation keeps examples aside for that):"
+                     : "test, which selected nothing:";
     for (const auto& [measure, value] : *test) text += fmt::format(" {} {:.6g}", measure, value);
     text += "\n";
   }

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "core/sweep/store.h"
 #include "tests/app/call.h"
 #include "tests/catch.h"
 #include "tests/session_run.h"
@@ -300,12 +301,6 @@ TEST_CASE("report replaces reports alone, and refuses what it cannot read or wri
   CHECK(call({"report", run, "--without-data", "--output", other}).status == 0);  // now it is a report
 
   CHECK(reported.report({"runs/none"}).status == 2);
-  const std::string sweep = reported.folder / "sweep";
-  fs::create_directory(sweep);
-  reported.folder.write("sweep/sweep.yaml", "");
-  CHECK(reported.shown(reported.report({sweep}).err) ==
-        "error: 'DIR/sweep' is the folder of a sweep; report takes run folders\n"
-        "  help: pmaptrain report DIR/sweep/trials/* --output report.html\n");
   test::write_text(run + "/metrics.jsonl", "{}\n");
   const Finished damaged = reported.report({run});
   CHECK(damaged.status == 3);
@@ -314,4 +309,38 @@ TEST_CASE("report replaces reports alone, and refuses what it cannot read or wri
   const Finished missing = reported.report({run});
   CHECK(missing.status == 3);
   CHECK(contains(reported.shown(missing.err), "error: there is no 'DIR/cnn/metrics.jsonl'\n"));
+}
+
+TEST_CASE("a report of a sweep shows its trials, and the runs of the best ones", "[app]") {
+  const Reported reported;
+  const std::string run = reported.train("best");
+  const std::string folder = reported.folder / "sweeps/s";
+  fs::create_directories(folder);
+  {
+    sweep::Store store(folder, sweep::Store::Access::write);
+    store.set_text("metric", "accuracy");
+    store.set_text("mode", "max");
+    std::vector<sweep::Row> rows;
+    for (int i = 0; i < 12; ++i) {
+      sweep::Row row;
+      row.number = i;
+      row.parameters = fmt::format(R"({{"optimizer.learning_rate":0.{}}})", i + 1);
+      row.status = sweep::Status::done;
+      row.value = i == 3 ? 0.9 : 0.1 * (i % 7);
+      row.run_folder = i == 3 ? "../../best" : fmt::format("trials/{:04}", i);
+      rows.push_back(row);
+    }
+    store.add(rows);
+    store.decide({{0, 3, 0, 10, 0.4, true}, {1, 3, 0, 20, 0.9, false}}, {});
+  }
+  const Finished finished = reported.report({folder});
+  INFO(finished.err);
+  REQUIRE(finished.status == 0);
+  const std::string html = reported.html();
+  CHECK(contains(html, "<title>sweep s"));
+  CHECK(contains(html, "optimizer.learning_rate"));
+  CHECK(reported.data()["runs"].size() == 1);
+  CHECK(reported.shown(call({"report", folder, folder, "--output", reported.page}).err) ==
+        "error: a report shows one sweep, and 'DIR/sweeps/s' is the second\n"
+        "  help: pmaptrain report DIR/sweeps/s --output another.html\n");
 }

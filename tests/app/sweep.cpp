@@ -136,6 +136,15 @@ TEST_CASE("a second sweep in a folder is refused while the first one runs", "[ap
   const Finished second = run_binary({"sweep", "run", folder / "s.yaml", "--dir", folder / "d", "--resume"});
   CHECK(second.status == 4);
   CHECK(contains(second.err, "error: another sweep runs in '" + (folder / "d") + "'\n"));
+  // It is told whatever else is wrong with the command.
+  CHECK(run_binary({"sweep", "run", folder / "s.yaml", "--dir", folder / "d"}).status == 4);
   first.send(SIGTERM);
   first.wait();
+}
+
+TEST_CASE("a sweep that was started with SIGCHLD ignored sees its trials end", "[app][process]") {
+  const TemporaryFolder folder;
+  write_sweep(folder);
+  Process sweep({"sweep", "run", folder / "s.yaml", "--dir", folder / "d", "--set", "trials=2"}, SIGCHLD);
+  CHECK(sweep.wait().status == 0);
 }

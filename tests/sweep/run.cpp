@@ -208,6 +208,20 @@ TEST_CASE("an ensemble that dies is halved until the trial that ends it is alone
         expected.substr(0, expected.find("0002")) + expected.substr(expected.find("0003")));
 }
 
+TEST_CASE("an ensemble whose process is killed once goes on as it is", "[sweep]") {
+  const SweepFolder folder;
+  CalledTrials alone, together;
+  const std::string expected = values_of(folder.run(folder.sweep(rates), "alone", alone));
+  std::vector<std::string> started;
+  together.instead = [&](std::size_t job, const std::vector<std::string>& arguments) -> std::optional<sweep::Exit> {
+    started.push_back(fs::path(arguments[1]).stem().string());
+    if (started.size() == 1) return sweep::Exit{job, 0, SIGKILL, "", ""};
+    return std::nullopt;
+  };
+  CHECK(values_of(folder.run(folder.sweep(rates, true), "together", together)) == expected);
+  CHECK(started == std::vector<std::string>{"ensemble-0000", "ensemble-0000"});
+}
+
 TEST_CASE("a run that dies is tried once more, alone; one that a guard stops has no value", "[sweep]") {
   const SweepFolder folder;
   CalledTrials trials;
@@ -338,30 +352,82 @@ TEST_CASE("data that changed between two processes of a sweep is noticed", "[swe
   CHECK(contains(said, "error: the sweep's data has changed: " + folder.path("table.csv")));
 }
 
-TEST_CASE("the folders of trials that were removed are made again where a sweep needs them", "[sweep]") {
-  const bool vectorize = GENERATE(false, true);
+TEST_CASE("a trial whose folder was removed between rungs begins anew, and a finished one keeps its value", "[sweep]") {
   const SweepFolder folder;
   CalledTrials trials;
-  const std::string expected =
-      results_of(folder.path("whole"), folder.run(folder.sweep(halved, vectorize), "whole", trials));
-  // Stopped between rungs.
+  const std::string expected = results_of(folder.path("whole"), folder.run(folder.sweep(halved), "whole", trials));
   CalledTrials until;
   until.instead = [&](std::size_t, const std::vector<std::string>& arguments) -> std::optional<sweep::Exit> {
     const auto at = std::find(arguments.begin(), arguments.end(), "--max-steps");
     if (at == arguments.end() || *(at + 1) != "8") throw Killed{};
     return std::nullopt;
   };
-  CHECK_THROWS_AS(folder.run(folder.sweep(halved, vectorize), "d", until), Killed);
-  if (vectorize) {
-    // Those that have left come from the checkpoints of the ensembles.
-    fs::remove_all(folder.path("d/trials"));
-  } else {
-    for (const sweep::Row& row : sweep::Store(folder.path("d"), sweep::Store::Access::read).rows()) {
-      if (row.rung == 1) fs::remove_all(fs::path(folder.path("d")) / row.run_folder);
-    }
+  CHECK_THROWS_AS(folder.run(folder.sweep(halved), "d", until), Killed);
+  for (const sweep::Row& row : sweep::Store(folder.path("d"), sweep::Store::Access::read).rows()) {
+    if (row.rung == 1) fs::remove_all(fs::path(folder.path("d")) / row.run_folder);
   }
   CalledTrials rest;
-  CHECK(results_of(folder.path("d"), folder.run(folder.sweep(halved, vectorize), "d", rest, true)) == expected);
+  CHECK(results_of(folder.path("d"), folder.run(folder.sweep(halved), "d", rest, true)) == expected);
+
+  fs::remove_all(folder.path("d/trials/0000"));
+  sweep::SweepOptions options;
+  options.folder = folder.path("d");
+  options.how.resume = true;
+  std::string told;
+  options.told = [&told](const sweep::Progress& progress) { told += progress.note; };
+  const auto rows = sweep::run_sweep(folder.sweep(halved), options, rest);
+  CHECK(rows[0].value);
+  CHECK(told == "the run folders of these trials are gone; their values stay: 0000");
+}
+
+TEST_CASE("a trial that ran alone before is not taken into an ensemble", "[sweep]") {
+  const SweepFolder folder;
+  CalledTrials alone;
+  alone.instead = [&](std::size_t, const std::vector<std::string>& arguments) -> std::optional<sweep::Exit> {
+    if (alone.calls < 2) return std::nullopt;
+    std::vector<std::string> some = arguments;
+    some.insert(some.end(), {"--max-steps", "3"});
+    tests::call(some);
+    throw Killed{};
+  };
+  CHECK_THROWS_AS(folder.run(folder.sweep(rates), "d", alone), Killed);
+  CalledTrials whole, rest;
+  const std::string expected = results_of(folder.path("whole"), folder.run(folder.sweep(rates), "whole", whole));
+  const auto rows = folder.run(folder.sweep(rates, true), "d", rest, true);
+  CHECK(results_of(folder.path("d"), rows) == expected);
+  CHECK(rows[0].ensemble == -1);
+  CHECK(rows[1].ensemble == -1);
+  CHECK(rows[3].ensemble == 0);
+  for (const sweep::Row& row : rows) {
+    const json summary = json::parse(test::read_text(fs::path(folder.path("d")) / row.run_folder / "summary.json"));
+    CHECK(summary["status"] == "done");
+    CHECK(summary["steps"] == row.steps);
+  }
+}
+
+TEST_CASE("a resumed sweep refuses what gives trials another length, and keeps the configs of trained ones",
+          "[sweep]") {
+  const SweepFolder folder;
+  const std::string random = "parameters: {optimizer.learning_rate: {uniform: [0.01, 0.2]}}\nsearch: random\n";
+  CalledTrials trials;
+  const auto before = folder.run(folder.sweep(random + "trials: 2\n"), "d", trials);
+  for (const std::string key : {"train.duration: 8 epochs", "train.eval_every: 2 epochs",
+                                "train.early_stopping: {metric: loss, patience: 1}"}) {
+    const std::string said =
+        error_of([&] { folder.run(folder.sweep(random + "trials: 4\nset: {" + key + "}\n"), "d", trials, true); });
+    CHECK(contains(said, "error: " + key.substr(0, key.find(':'))));
+    CHECK(contains(said, "--overwrite begins anew, and --dir DIR keeps both"));
+  }
+  const auto more =
+      folder.run(folder.sweep(random + "trials: 3\nset: {train.log_every: 1 epoch}\n"), "d", trials, true);
+  CHECK(more[0].config == before[0].config);
+  CHECK(contains(more[2].config, "log_every: 1 epoch"));
+  // The folder's sweep.yaml is that of all its trials.
+  const spec::Sweep again = spec::Sweep::load(folder.path("d"), {});
+  CHECK(again.spec().trials == 3);
+  CHECK(again.spec().name == "sweep");
+  folder.run(again, "d", trials, true);
+  CHECK(trials.calls == 3);
 }
 
 TEST_CASE("tables, CSV and JSON of a sweep have all its runs, the best first", "[sweep]") {

@@ -63,6 +63,7 @@ TEST_CASE("a store gives back what it was given, to the bit", "[sweep]") {
   row.attempts = 2;
   row.ensemble = 5;
   row.member = 7;
+  row.left = true;
   {
     Store store(folder.path(), Store::Access::write);
     store.add({row, row_of(4, "")});
@@ -83,6 +84,8 @@ TEST_CASE("a store gives back what it was given, to the bit", "[sweep]") {
   CHECK(rows[0].attempts == 2);
   CHECK(rows[0].ensemble == 5);
   CHECK(rows[0].member == 7);
+  CHECK(rows[0].left);
+  CHECK_FALSE(rows[1].left);
   CHECK_FALSE(rows[1].value);
   CHECK_FALSE(rows[1].exit_status);
   CHECK(store.text("metric") == "loss");

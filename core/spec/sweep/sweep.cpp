@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "core/base/text.h"
@@ -51,73 +52,66 @@ Assignment assign(const Node& where, std::string_view path, Node value) {
   return {segments_of(scalar_at(where, std::string(path))), std::move(value)};
 }
 
-// What of the base, or of the sweep's keys, keeps values of trials from being compared.
-class Comparable {
- public:
-  Comparable(const SweepFile& file, const Node& base, std::vector<Diagnostic>& errors)
-      : file_(file), base_(base), reporter_(errors) {}
+[[noreturn]] void fail_at(const Node& node, std::string message, std::string help) {
+  throw Error(ExitStatus::usage, Diagnostic{kind_of(node), place_of(node), std::move(message), std::move(help), {}});
+}
 
-  void check() const {
-    check_best();
-    const Node* const time = get_path(&base_, "train.max_time");
-    if (time != nullptr && time->is(Kind::scalar) && time->text != "never") {
-      reporter_.report(*time, "the base of a sweep has no train.max_time: values would depend on the machine's speed",
-                       "set: {train.max_time: never} leaves it out");
+// The sweep selects the best checkpoint; a base that selects by something else is a contradiction.
+void check_best(const SweepFile& file, const Node& base) {
+  const Node* const best = get_path(&base, "train.checkpoint.best");
+  if (best == nullptr) return;
+  const Node* const metric = best->is(Kind::map) ? best->find("metric") : nullptr;
+  const Node* const mode = best->is(Kind::map) ? best->find("mode") : nullptr;
+  const std::string said = fmt::format("the sweep selects by {} ({})", file.spec.metric, to_string(file.spec.mode));
+  if (metric != nullptr && metric->is(Kind::scalar) && metric->text != file.spec.metric) {
+    fail_at(*metric, said + fmt::format(", and its base by {}", metric->text),
+            "let them agree: a sweep's metric and mode are those of checkpoint.best");
+  }
+  if (mode != nullptr && mode->is(Kind::scalar) && mode->text != to_string(file.spec.mode)) {
+    fail_at(*mode, said + fmt::format(", and its base takes the {}", mode->text), "let them agree");
+  }
+}
+
+// What a config of a trial may not have, whatever set it.
+void check_trial(const Node& config) {
+  if (const Node* const ensemble = get_path(&config, "ensemble"); ensemble != nullptr && ensemble->is(Kind::map)) {
+    fail_at(*ensemble, "a trial of a sweep is no ensemble",
+            "remove it: the sweep itself trains trials that differ in numbers as one");
+  }
+  const Node* const time = get_path(&config, "train.max_time");
+  if (time != nullptr && time->is(Kind::scalar) && time->text != "never") {
+    fail_at(*time, "a trial of a sweep has no train.max_time: values would depend on the machine's speed",
+            "set: {train.max_time: never} leaves it out");
+  }
+}
+
+// A key that two of parameters and replicates set would have the value of only one of them.
+void check_set_once(const SweepFile& file, std::vector<Diagnostic>& errors) {
+  std::set<std::string> seen;
+  const auto add = [&](const Node& key, std::set<std::string>& own) {
+    if (key.text == "name") {
+      Reporter(errors).report(key, "a sweep names its trials itself", "remove it");
+      return;
     }
-    for (const std::string_view key : {"ensemble", "name", "train.max_time"}) {
-      for (const Node& set : file_.keys) {
-        if (at_or_below(set.text, key)) {
-          reporter_.report(set, fmt::format("'{}' cannot be a parameter of a sweep", set.text),
-                           key == "ensemble" ? "trials that differ in numbers are trained as an ensemble anyway" : "");
-        }
-      }
-    }
-    if (file_.spec.metric != "loss") return;
-    for (std::size_t i = 0; i < file_.keys.size(); ++i) {
-      for (const auto& [path, node] : paths_of(i)) {
-        for (const std::string_view key : {"loss", "data.source", "data.validation", "data.normalize_targets"}) {
-          if (!at_or_below(path, key)) continue;
-          reporter_.report(*node, fmt::format("losses of trials that differ in '{}' do not compare", path),
-                           "select by another metric");
-        }
-      }
+    if (!own.insert(key.text).second || seen.insert(key.text).second) return;
+    Reporter(errors).report(key, fmt::format("'{}' is set twice for each trial", key.text),
+                            "keep it in one parameter, or in replicates");
+  };
+  for (std::size_t i = 0; i < file.keys.size(); ++i) {
+    std::set<std::string> own;
+    if (!file.free[i]) add(file.keys[i], own);
+    if (!file.free[i]) continue;
+    for (const Node& choice : file.values[i]) {
+      for (const Node& key : choice.keys) add(key, own);
     }
   }
-
- private:
-  static bool at_or_below(std::string_view path, std::string_view key) {
-    return path == key || (path.size() > key.size() && path.starts_with(key) && path[key.size()] == '.');
+  for (const Assignment& one : file.replicates.front()) {
+    std::set<std::string> own;
+    std::string path;
+    for (const Node& segment : one.segments) path = path_below(path, segment.text);
+    add(scalar_at(one.segments.front(), path), own);
   }
-
-  // The keys that a parameter sets.
-  std::vector<std::pair<std::string, const Node*>> paths_of(std::size_t parameter) const {
-    std::vector<std::pair<std::string, const Node*>> paths;
-    if (!file_.free[parameter]) return {{file_.keys[parameter].text, &file_.keys[parameter]}};
-    for (const Node& choice : file_.values[parameter]) {
-      for (const Node& key : choice.keys) paths.emplace_back(key.text, &key);
-    }
-    return paths;
-  }
-
-  // The sweep selects the best checkpoint; a base that selects by something else is a contradiction.
-  void check_best() const {
-    const Node* const best = get_path(&base_, "train.checkpoint.best");
-    if (best == nullptr) return;
-    const Node* const metric = best->is(Kind::map) ? best->find("metric") : nullptr;
-    const Node* const mode = best->is(Kind::map) ? best->find("mode") : nullptr;
-    const std::string said = fmt::format("the sweep selects by {} ({})", file_.spec.metric, to_string(file_.spec.mode));
-    if (metric != nullptr && metric->is(Kind::scalar) && metric->text != file_.spec.metric) {
-      reporter_.report(*metric, said + fmt::format(", and its base by {}", metric->text),
-                       "let them agree: a sweep's metric and mode are those of checkpoint.best");
-    } else if (mode != nullptr && mode->is(Kind::scalar) && mode->text != to_string(file_.spec.mode)) {
-      reporter_.report(*mode, said + fmt::format(", and its base takes the {}", mode->text), "let them agree");
-    }
-  }
-
-  const SweepFile& file_;
-  const Node& base_;
-  Reporter reporter_;
-};
+}
 
 }  // namespace
 
@@ -160,8 +154,9 @@ Sweep Sweep::load(const std::string& path, const std::vector<std::string>& set) 
     diagnostics.front().notes.push_back(fmt::format("it is the base of the sweep '{}'", path));
     throw Error(error.status(), std::move(diagnostics));
   }
+  check_best(impl->file, *impl->base.root);
   std::vector<Diagnostic> errors;
-  Comparable(impl->file, *impl->base.root, errors).check();
+  check_set_once(impl->file, errors);
   if (!errors.empty()) throw Error(ExitStatus::usage, std::move(errors));
   impl->resolved = print_config(impl->file.tree);
   Sweep sweep;
@@ -199,7 +194,20 @@ Loaded Sweep::config(const TrialValues& values, std::int64_t replicate, const st
   Node named = scalar_at(file.metric, name);
   named.quoted = true;
   assigned.push_back(assign(file.metric, "name", std::move(named)));
-  return spec::load(impl_->base, {}, assigned);
+  Loaded loaded = spec::load(impl_->base, {}, assigned);
+  check_trial(*loaded.tree);
+  return loaded;
+}
+
+void Sweep::check_comparable(const Loaded& one, const Loaded& other) const {
+  if (impl_->file.spec.metric != "loss") return;
+  for (const std::string_view key : {"loss", "data.source", "data.validation", "data.normalize_targets"}) {
+    const Node* const a = get_path(one.tree.get(), key);
+    const Node* const b = get_path(other.tree.get(), key);
+    if ((a == nullptr ? "" : print_value(*a)) == (b == nullptr ? "" : print_value(*b))) continue;
+    const Node& place = b != nullptr ? *b : a != nullptr ? *a : impl_->file.tree;
+    fail_at(place, fmt::format("losses of trials that differ in '{}' do not compare", key), "select by another metric");
+  }
 }
 
 std::vector<std::string> Sweep::texts(const TrialValues& values) const {

@@ -32,6 +32,8 @@ constexpr std::array<std::string_view, 12> sweep_keys = {
     "metric", "mode", "value",      "max_concurrent", "vectorize", "seed"};
 constexpr std::array<std::string_view, 6> spaces = {"choice", "range", "int", "log_int", "uniform", "log_uniform"};
 constexpr std::int64_t most_trials = 100'000;
+// The name of the sweep in the sweep.yaml of its folder.
+constexpr const char* name_key = "x-name";
 
 template <class List>
 std::vector<std::string> strings(const List& list) {
@@ -92,7 +94,8 @@ class SweepReader {
   SweepReader(Node root, std::vector<Diagnostic>& errors) : root_(std::move(root)), reporter_(errors) {}
 
   SweepFile read(const std::string& path) {
-    out_.spec.name = fs::path(path).stem().string();
+    const Node* const name = root_.is(Kind::map) ? root_.find(name_key) : nullptr;
+    out_.spec.name = name != nullptr && name->is(Kind::scalar) ? name->text : fs::path(path).stem().string();
     if (!root_.is(Kind::map)) {
       reporter_.report(root_, "a sweep file is a map of keys", help_);
       return std::move(out_);
@@ -312,6 +315,11 @@ class SweepReader {
         reporter_.report(given.items[i], fmt::format("{} takes integers", key_of(parameter.space)), "");
         return false;
       }
+      constexpr double exact_integers = 9007199254740992;  // beyond it numbers of 64 bits leave some out
+      if (whole && std::abs(*one) > exact_integers) {
+        reporter_.report(given.items[i], "an integer of a sweep is at most 2^53", "a choice takes larger ones");
+        return false;
+      }
       (i == 0 ? parameter.low : parameter.high) = *one;
     }
     if (!(parameter.low < parameter.high)) {
@@ -509,6 +517,7 @@ class SweepReader {
     fill_in("max_concurrent", "auto");
     fill_in("vectorize", "auto");
     fill_in("seed", "0");
+    fill_in(name_key, out_.spec.name);
     if (get("search") == nullptr) fill_in("search", to_string(out_.spec.search));
     out_.tree = root_;
   }
@@ -529,13 +538,21 @@ class SweepReader {
 
 std::vector<Node> segments_of(const Node& key) {
   std::vector<Node> segments;
-  std::string_view rest = key.text;
-  while (true) {
-    const std::size_t dot = rest.find('.');
-    segments.push_back(scalar_at(key, std::string(rest.substr(0, dot))));
-    if (dot == std::string_view::npos) return segments;
-    rest.remove_prefix(dot + 1);
+  std::string segment;
+  char quote = 0;
+  for (const char c : key.text) {
+    if (c == quote) {
+      quote = 0;
+    } else if (quote == 0 && segment.empty() && (c == '"' || c == '\'')) {
+      quote = c;
+    } else if (quote == 0 && c == '.') {
+      segments.push_back(scalar_at(key, std::exchange(segment, {})));
+    } else {
+      segment += c;
+    }
   }
+  segments.push_back(scalar_at(key, std::move(segment)));
+  return segments;
 }
 
 SweepFile read_sweep_file(const std::string& path, const std::vector<std::string>& set) {
