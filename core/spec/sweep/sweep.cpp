@@ -56,6 +56,14 @@ Assignment assign(const Node& where, std::string_view path, Node value) {
   throw Error(ExitStatus::usage, Diagnostic{kind_of(node), place_of(node), std::move(message), std::move(help), {}});
 }
 
+// The first value in `b` that is another one than in `a`.
+const Node& first_difference(const Node& a, const Node& b) {
+  for (std::size_t i = 0; a.items.size() == b.items.size() && i < b.items.size(); ++i) {
+    if (print_value(a.items[i]) != print_value(b.items[i])) return first_difference(a.items[i], b.items[i]);
+  }
+  return b;
+}
+
 // The sweep selects the best checkpoint; a base that selects by something else is a contradiction.
 void check_best(const SweepFile& file, const Node& base) {
   const Node* const best = get_path(&base, "train.checkpoint.best");
@@ -205,7 +213,10 @@ void Sweep::check_comparable(const Loaded& one, const Loaded& other) const {
     const Node* const a = get_path(one.tree.get(), key);
     const Node* const b = get_path(other.tree.get(), key);
     if ((a == nullptr ? "" : print_value(*a)) == (b == nullptr ? "" : print_value(*b))) continue;
-    const Node& place = b != nullptr ? *b : a != nullptr ? *a : impl_->file.tree;
+    const Node& place = a != nullptr && b != nullptr ? first_difference(*a, *b)
+                        : b != nullptr               ? *b
+                        : a != nullptr               ? *a
+                                                     : impl_->file.tree;
     fail_at(place, fmt::format("losses of trials that differ in '{}' do not compare", key), "select by another metric");
   }
 }
