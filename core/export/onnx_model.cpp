@@ -101,7 +101,7 @@ std::string apply_layers(Graph& graph, const TrainedModel& member, const std::st
   for (const model::PlannedLayer* const layer : member.model.leaves()) {
     graph.name_after(prefix + layer->name);
     const std::span parameters = std::span(member.parameters).subspan(next, layer->parameters.size());
-    x = layer->to_onnx({graph, *layer, shape, parameters}, std::move(x));
+    x = layer->to_onnx({graph, *layer, shape, parameters}, x);
     next += layer->parameters.size();
     shape = layer->output;
   }
@@ -139,6 +139,7 @@ std::string log_sum_of(Graph& graph, const std::vector<std::string>& members) {
   std::vector<std::string> rows;
   const onnx::Attributes first{{"axes", std::vector<std::int64_t>{0}}, {"keepdims", std::int64_t{0}}};
   const std::string zero = graph.integers({0});
+  rows.reserve(members.size());
   for (const std::string& member : members) rows.push_back(graph.node("Unsqueeze", {member, zero}));
   return graph.node("ReduceLogSumExp", {graph.node("Concat", rows, {{"axis", std::int64_t{0}}})}, first);
 }
@@ -182,6 +183,7 @@ void append_models(Graph& graph, std::span<const TrainedModel> members, const da
   const OutputKind kind = model::output_kind(model);
   const std::string logits = logits_of_mean(graph, kind, outputs);
   std::vector<std::string> each;
+  each.reserve(outputs.size());
   for (const std::string& output : outputs) each.push_back(probabilities_of(graph, kind, output));
   const std::string probabilities = mean_of(graph, each);
   graph.output(std::string(logits_name), logits, model.output);

@@ -30,14 +30,14 @@ std::optional<PlannedLayer> plan(const spec::Relu&, const LayerInput& in) {
   layer.apply = [](const LayerCall& call, Value x) { return call.b.emit(ops::Relu{}, {x}); };
   return layer;
 }
-onnx::Value to_onnx(const spec::Relu&, const OnnxCall& call, onnx::Value x) {
+onnx::Value to_onnx(const spec::Relu&, const OnnxCall& call, const onnx::Value& x) {
   return elementwise_node(call, x, "Relu");
 }
 
 std::optional<PlannedLayer> plan(const spec::Tanh&, const LayerInput& in) {
   return elementwise(in, [](Builder& b, Value x) { return b.emit(ops::Tanh{}, {x}); });
 }
-onnx::Value to_onnx(const spec::Tanh&, const OnnxCall& call, onnx::Value x) {
+onnx::Value to_onnx(const spec::Tanh&, const OnnxCall& call, const onnx::Value& x) {
   return elementwise_node(call, x, "Tanh");
 }
 
@@ -51,7 +51,7 @@ std::optional<PlannedLayer> plan(const spec::Gelu&, const LayerInput& in) {
   });
 }
 // The operator set has no Gelu.
-onnx::Value to_onnx(const spec::Gelu&, const OnnxCall& call, onnx::Value x) {
+onnx::Value to_onnx(const spec::Gelu&, const OnnxCall& call, const onnx::Value& x) {
   onnx::Graph& graph = call.graph;
   const auto times = [&](const std::string& a, const std::string& b) { return graph.node("Mul", {a, b}); };
   const std::string cube = times(times(x.name, x.name), x.name);
@@ -62,14 +62,14 @@ onnx::Value to_onnx(const spec::Gelu&, const OnnxCall& call, onnx::Value x) {
 }
 
 std::optional<PlannedLayer> plan(const spec::Sigmoid&, const LayerInput& in) { return elementwise(in, sigmoid); }
-onnx::Value to_onnx(const spec::Sigmoid&, const OnnxCall& call, onnx::Value x) {
+onnx::Value to_onnx(const spec::Sigmoid&, const OnnxCall& call, const onnx::Value& x) {
   return elementwise_node(call, x, "Sigmoid");
 }
 
 std::optional<PlannedLayer> plan(const spec::Silu&, const LayerInput& in) {
   return elementwise(in, [](Builder& b, Value x) { return mul(b, x, sigmoid(b, x)); });
 }
-onnx::Value to_onnx(const spec::Silu&, const OnnxCall& call, onnx::Value x) {
+onnx::Value to_onnx(const spec::Silu&, const OnnxCall& call, const onnx::Value& x) {
   return {call.graph.node("Mul", {x.name, call.graph.node("Sigmoid", {x.name})}), x.channels_first};
 }
 
@@ -80,7 +80,7 @@ std::optional<PlannedLayer> plan(const spec::Softmax&, const LayerInput& in) {
   }
   return elementwise(in, softmax);
 }
-onnx::Value to_onnx(const spec::Softmax&, const OnnxCall& call, onnx::Value x) {
+onnx::Value to_onnx(const spec::Softmax&, const OnnxCall& call, const onnx::Value& x) {
   return {call.graph.node("Softmax", {call.graph.channels_last(x)}, {{"axis", std::int64_t{-1}}})};
 }
 
@@ -90,7 +90,7 @@ std::optional<PlannedLayer> plan(const spec::LeakyRelu& leaky, const LayerInput&
     return select(b, above, x, mul(b, x, slope));
   });
 }
-onnx::Value to_onnx(const spec::LeakyRelu& leaky, const OnnxCall& call, onnx::Value x) {
+onnx::Value to_onnx(const spec::LeakyRelu& leaky, const OnnxCall& call, const onnx::Value& x) {
   return elementwise_node(call, x, "LeakyRelu", {{"alpha", static_cast<float>(leaky.negative_slope)}});
 }
 
@@ -103,13 +103,13 @@ std::optional<PlannedLayer> plan(const spec::Elu& elu, const LayerInput& in) {
     return select(b, above, x, mul(b, b.emit(ops::Expm1{}, {below}), alpha));
   });
 }
-onnx::Value to_onnx(const spec::Elu& elu, const OnnxCall& call, onnx::Value x) {
+onnx::Value to_onnx(const spec::Elu& elu, const OnnxCall& call, const onnx::Value& x) {
   return elementwise_node(call, x, "Elu", {{"alpha", static_cast<float>(elu.alpha)}});
 }
 
 // max(x, 0) + log(1 + exp(-|x|))
 std::optional<PlannedLayer> plan(const spec::Softplus&, const LayerInput& in) { return elementwise(in, softplus); }
-onnx::Value to_onnx(const spec::Softplus&, const OnnxCall& call, onnx::Value x) {
+onnx::Value to_onnx(const spec::Softplus&, const OnnxCall& call, const onnx::Value& x) {
   return elementwise_node(call, x, "Softplus");
 }
 

@@ -41,7 +41,7 @@ std::optional<PlannedLayer> plan(const spec::Conv& conv, const LayerInput& in) {
   return layer;
 }
 
-onnx::Value to_onnx(const spec::Conv& conv, const OnnxCall& call, onnx::Value x) {
+onnx::Value to_onnx(const spec::Conv& conv, const OnnxCall& call, const onnx::Value& x) {
   std::vector<std::string> inputs{call.graph.channels_first(x), call.torch_parameter(0)};
   if (conv.use_bias) inputs.push_back(call.parameter(1));
   const Window window = place_window(conv.padding, call.input, conv.kernel_size, conv.strides, conv.kernel_dilation);

@@ -27,7 +27,7 @@ std::optional<PlannedLayer> plan(const spec::Dense& dense, const LayerInput& in)
   return layer;
 }
 
-onnx::Value to_onnx(const spec::Dense& dense, const OnnxCall& call, onnx::Value x) {
+onnx::Value to_onnx(const spec::Dense& dense, const OnnxCall& call, const onnx::Value& x) {
   std::vector<std::string> inputs{x.name, call.parameter(0)};
   if (dense.use_bias) inputs.push_back(call.parameter(1));
   return {call.graph.node("Gemm", std::move(inputs))};

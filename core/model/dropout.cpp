@@ -28,6 +28,6 @@ std::optional<PlannedLayer> plan(const spec::Dropout& dropout, const LayerInput&
 }
 
 // The identity in an evaluation.
-onnx::Value to_onnx(const spec::Dropout&, const OnnxCall&, onnx::Value x) { return x; }
+onnx::Value to_onnx(const spec::Dropout&, const OnnxCall&, const onnx::Value& x) { return x; }
 
 }  // namespace pmaptrain::model

@@ -69,10 +69,10 @@ std::optional<PlannedLayer> plan(const spec::Reshape& reshape, const LayerInput&
   return layer;
 }
 
-onnx::Value to_onnx(const spec::Flatten&, const OnnxCall& call, onnx::Value x) {
+onnx::Value to_onnx(const spec::Flatten&, const OnnxCall& call, const onnx::Value& x) {
   return reshaped(call, x, call.layer.output);
 }
-onnx::Value to_onnx(const spec::Reshape&, const OnnxCall& call, onnx::Value x) {
+onnx::Value to_onnx(const spec::Reshape&, const OnnxCall& call, const onnx::Value& x) {
   return reshaped(call, x, call.layer.output);
 }
 

@@ -86,7 +86,7 @@ struct PlannedLayer {
   std::vector<PlannedLayer> layers = {};  // of a nested list, applied in order; `parameters` is then empty
   Shape image = {};  // [height,width,channels] if `output` is one dimension that has the elements of an image
   // Appends the nodes that compute in f32 what `apply` computes in an evaluation; empty for a nested list.
-  std::function<onnx::Value(const OnnxCall& call, onnx::Value x)> to_onnx = {};
+  std::function<onnx::Value(const OnnxCall& call, const onnx::Value& x)> to_onnx = {};
 };
 
 // What a layer is applied to, and what it gives.
@@ -154,23 +154,23 @@ std::optional<PlannedLayer> plan(const spec::Elu& elu, const LayerInput& in);
 std::optional<PlannedLayer> plan(const spec::Softplus& softplus, const LayerInput& in);
 
 // PlannedLayer::to_onnx, for a layer that plan() accepted.
-onnx::Value to_onnx(const spec::Dense& layer, const OnnxCall& call, onnx::Value x);
-onnx::Value to_onnx(const spec::Conv& layer, const OnnxCall& call, onnx::Value x);
-onnx::Value to_onnx(const spec::MaxPool& layer, const OnnxCall& call, onnx::Value x);
-onnx::Value to_onnx(const spec::AvgPool& layer, const OnnxCall& call, onnx::Value x);
-onnx::Value to_onnx(const spec::GlobalAvgPool& layer, const OnnxCall& call, onnx::Value x);
-onnx::Value to_onnx(const spec::Reshape& layer, const OnnxCall& call, onnx::Value x);
-onnx::Value to_onnx(const spec::Flatten& layer, const OnnxCall& call, onnx::Value x);
-onnx::Value to_onnx(const spec::Dropout& layer, const OnnxCall& call, onnx::Value x);
-onnx::Value to_onnx(const spec::Relu& layer, const OnnxCall& call, onnx::Value x);
-onnx::Value to_onnx(const spec::Tanh& layer, const OnnxCall& call, onnx::Value x);
-onnx::Value to_onnx(const spec::Gelu& layer, const OnnxCall& call, onnx::Value x);
-onnx::Value to_onnx(const spec::Sigmoid& layer, const OnnxCall& call, onnx::Value x);
-onnx::Value to_onnx(const spec::Silu& layer, const OnnxCall& call, onnx::Value x);
-onnx::Value to_onnx(const spec::Softmax& layer, const OnnxCall& call, onnx::Value x);
-onnx::Value to_onnx(const spec::LeakyRelu& layer, const OnnxCall& call, onnx::Value x);
-onnx::Value to_onnx(const spec::Elu& layer, const OnnxCall& call, onnx::Value x);
-onnx::Value to_onnx(const spec::Softplus& layer, const OnnxCall& call, onnx::Value x);
+onnx::Value to_onnx(const spec::Dense& layer, const OnnxCall& call, const onnx::Value& x);
+onnx::Value to_onnx(const spec::Conv& layer, const OnnxCall& call, const onnx::Value& x);
+onnx::Value to_onnx(const spec::MaxPool& layer, const OnnxCall& call, const onnx::Value& x);
+onnx::Value to_onnx(const spec::AvgPool& layer, const OnnxCall& call, const onnx::Value& x);
+onnx::Value to_onnx(const spec::GlobalAvgPool& layer, const OnnxCall& call, const onnx::Value& x);
+onnx::Value to_onnx(const spec::Reshape& layer, const OnnxCall& call, const onnx::Value& x);
+onnx::Value to_onnx(const spec::Flatten& layer, const OnnxCall& call, const onnx::Value& x);
+onnx::Value to_onnx(const spec::Dropout& layer, const OnnxCall& call, const onnx::Value& x);
+onnx::Value to_onnx(const spec::Relu& layer, const OnnxCall& call, const onnx::Value& x);
+onnx::Value to_onnx(const spec::Tanh& layer, const OnnxCall& call, const onnx::Value& x);
+onnx::Value to_onnx(const spec::Gelu& layer, const OnnxCall& call, const onnx::Value& x);
+onnx::Value to_onnx(const spec::Sigmoid& layer, const OnnxCall& call, const onnx::Value& x);
+onnx::Value to_onnx(const spec::Silu& layer, const OnnxCall& call, const onnx::Value& x);
+onnx::Value to_onnx(const spec::Softmax& layer, const OnnxCall& call, const onnx::Value& x);
+onnx::Value to_onnx(const spec::LeakyRelu& layer, const OnnxCall& call, const onnx::Value& x);
+onnx::Value to_onnx(const spec::Elu& layer, const OnnxCall& call, const onnx::Value& x);
+onnx::Value to_onnx(const spec::Softplus& layer, const OnnxCall& call, const onnx::Value& x);
 
 // Plans the layers of one list in order. Their paths begin with `prefix`; `at` is what the list is applied to, and on
 // return what it gives. Returns false if a layer does not fit, after reporting that to `errors`.

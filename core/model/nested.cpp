@@ -15,7 +15,7 @@ std::optional<PlannedLayer> plan_with_rules(const Kind& kind, const LayerInput& 
   std::optional<PlannedLayer> planned = plan(kind, in);
   if constexpr (!std::is_same_v<Kind, spec::Layers>) {
     if (planned) {
-      planned->to_onnx = [kind](const OnnxCall& call, onnx::Value x) { return to_onnx(kind, call, std::move(x)); };
+      planned->to_onnx = [kind](const OnnxCall& call, const onnx::Value& x) { return to_onnx(kind, call, x); };
     }
   }
   return planned;

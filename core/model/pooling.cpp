@@ -55,7 +55,7 @@ std::optional<PlannedLayer> plan(const spec::GlobalAvgPool&, const LayerInput& i
   return layer;
 }
 
-onnx::Value to_onnx(const spec::MaxPool& pool, const OnnxCall& call, onnx::Value x) {
+onnx::Value to_onnx(const spec::MaxPool& pool, const OnnxCall& call, const onnx::Value& x) {
   const Window window = place_window(pool.padding, call.input, pool.window_shape, pool.strides);
   return {
       call.graph.node("MaxPool", {call.graph.channels_first(x)},
@@ -63,7 +63,7 @@ onnx::Value to_onnx(const spec::MaxPool& pool, const OnnxCall& call, onnx::Value
       true};
 }
 
-onnx::Value to_onnx(const spec::AvgPool& pool, const OnnxCall& call, onnx::Value x) {
+onnx::Value to_onnx(const spec::AvgPool& pool, const OnnxCall& call, const onnx::Value& x) {
   const Window window = place_window(pool.padding, call.input, pool.window_shape, pool.strides);
   return {call.graph.node("AveragePool", {call.graph.channels_first(x)},
                           {{"kernel_shape", pool.window_shape},
@@ -73,7 +73,7 @@ onnx::Value to_onnx(const spec::AvgPool& pool, const OnnxCall& call, onnx::Value
           true};
 }
 
-onnx::Value to_onnx(const spec::GlobalAvgPool&, const OnnxCall& call, onnx::Value x) {
+onnx::Value to_onnx(const spec::GlobalAvgPool&, const OnnxCall& call, const onnx::Value& x) {
   const std::vector<std::int64_t> pixels =
       x.channels_first ? std::vector<std::int64_t>{2, 3} : std::vector<std::int64_t>{1, 2};
   return {call.graph.node("ReduceMean", {x.name}, {{"axes", pixels}, {"keepdims", std::int64_t{0}}})};

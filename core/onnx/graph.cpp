@@ -21,13 +21,13 @@ std::string Graph::unused(std::string_view name) {
   }
 }
 
-std::string Graph::input(std::string name, ElementType type, Shape shape) {
+std::string Graph::input(const std::string& name, ElementType type, Shape shape) {
   scope_.clear();
   inputs_.push_back({unused(name), type, std::move(shape)});
   return inputs_.back().name;
 }
 
-void Graph::output(std::string name, const std::string& value, Shape shape) {
+void Graph::output(const std::string& name, const std::string& value, Shape shape) {
   scope_.clear();
   const std::string own = unused(name);
   nodes_.push_back({"Identity", own, {value}, own, {}});
@@ -35,7 +35,7 @@ void Graph::output(std::string name, const std::string& value, Shape shape) {
 }
 
 std::string Graph::node(std::string op, std::vector<std::string> inputs, Attributes attributes, std::string domain) {
-  const std::string name = unused(op);
+  std::string name = unused(op);
   nodes_.push_back({std::move(op), name, std::move(inputs), name, std::move(attributes), std::move(domain)});
   return name;
 }

@@ -70,9 +70,9 @@ class Graph {
   // From here on nodes and initializers are named "NAME/...".
   void name_after(std::string name) { scope_ = std::move(name); }
 
-  std::string input(std::string name, ElementType type, Shape shape);
+  std::string input(const std::string& name, ElementType type, Shape shape);
   // `value` as an output of the graph, under this name.
-  void output(std::string name, const std::string& value, Shape shape);
+  void output(const std::string& name, const std::string& value, Shape shape);
   void metadata(std::string key, std::string value) { metadata_.emplace_back(std::move(key), std::move(value)); }
 
   // Appends a node. Returns the name of what it computes.
