@@ -9,10 +9,13 @@ endif()
 
 # Git's log of HEAD grows with each commit and checkout, after which this is configured anew.
 set(PMAPTRAIN_COMMIT "")
+set(PMAPTRAIN_COMMIT_DATE "")
 find_package(Git QUIET)
 if(Git_FOUND)
   execute_process(COMMAND "${GIT_EXECUTABLE}" rev-parse --short=12 HEAD WORKING_DIRECTORY "${CMAKE_SOURCE_DIR}"
                   OUTPUT_VARIABLE PMAPTRAIN_COMMIT OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  execute_process(COMMAND "${GIT_EXECUTABLE}" log -1 --format=%cs WORKING_DIRECTORY "${CMAKE_SOURCE_DIR}"
+                  OUTPUT_VARIABLE PMAPTRAIN_COMMIT_DATE OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
   execute_process(COMMAND "${GIT_EXECUTABLE}" rev-parse --path-format=absolute --git-path logs/HEAD
                   WORKING_DIRECTORY "${CMAKE_SOURCE_DIR}"
                   OUTPUT_VARIABLE log_of_head OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)

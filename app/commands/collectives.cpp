@@ -212,6 +212,9 @@ int command_collectives(CommandArguments arguments, const Streams& streams) {
   a.list("--mesh", "AXIS=N", axes, "an axis of the mesh and its size, outermost first; may repeat");
   a.text("--axis", "A", axis, "only over this axis");
   a.text("--op", "OP", op, "only this collective, such as psum");
+  std::vector<std::string> names;
+  for (const Demonstration& one : demonstrations()) names.emplace_back(one.name);
+  a.complete("--op", {Values::Kind::words, std::move(names)});
   a.text("--bytes", "LIST", bytes,
          "also time each collective at these sizes of every device's operand: --bytes 64,4KiB,1MiB. The time is the "
          "median; bytes per second are the sum over all devices");

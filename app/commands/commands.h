@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "app/options/streams.h"
+#include "app/options/syntax.h"
 
 namespace pmaptrain::app {
 
@@ -26,16 +27,23 @@ int command_sweep(CommandArguments arguments, const Streams& streams);
 int command_devices(CommandArguments arguments, const Streams& streams);
 int command_init(CommandArguments arguments, const Streams& streams);
 int command_schema(CommandArguments arguments, const Streams& streams);
+int command_completion(CommandArguments arguments, const Streams& streams);
 int command_help(CommandArguments arguments, const Streams& streams);
 
 struct Command {
   std::string_view name, usage, summary;
   int (*call)(CommandArguments arguments, const Streams& streams);
+  std::string_view subcommands = {};  // "run show best": each takes options of its own
 };
 std::span<const Command> commands();
 
+// What all commands take, as their own --help describes it.
+ProgramSyntax program_syntax();
+
 // What `pmaptrain` alone prints.
 std::string overview();
+// The part of it that says what the program does, and shows a first run.
+std::string introduction();
 
 // The whole program but its handling of standard streams: `arguments` without the program's name. Prints errors, as a
 // JSON document on `out` where --json is among the arguments, and returns the exit status.

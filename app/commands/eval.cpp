@@ -117,6 +117,7 @@ int command_eval(CommandArguments arguments, const Streams& streams) {
   a.positional("RUN", config.config, "a run folder, such as runs/cnn", "runs/fashion_mnist");
   config.add_options_to(a);
   a.text("--split", "NAME", split, "test, validation or train; default: test where there is one, else validation");
+  a.complete("--split", {Values::Kind::words, {"test", "validation", "train"}});
   ConfigOptions::add_checkpoint_to(a, checkpoint);
   a.word(
       "--weights", {"ema", "raw"}, [&](std::size_t i) { weights = i == 0 ? spec::Weights::ema : spec::Weights::raw; },

@@ -115,6 +115,9 @@ int command_init(CommandArguments arguments, const Streams& streams) {
   a.optional_positional("FILE", second,
                         "the path of the config; default NAME.yaml, or for data STEM.yaml, named after it. An existing "
                         "config is not replaced");
+  std::vector<std::string> kinds{"npz", "csv", "images"};
+  for (const Example& example : examples()) kinds.emplace_back(example.name);
+  a.complete("NAME", {Values::Kind::words, std::move(kinds)});
   a.footer("  pmaptrain init cnn my_cnn.yaml\n  pmaptrain init csv data/houses.csv     # writes houses.yaml\n");
   if (!a.parse(arguments, streams.out)) return 0;
   if (!name) {

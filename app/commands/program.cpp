@@ -20,15 +20,15 @@
 namespace pmaptrain::app {
 namespace {
 
-constexpr std::array<Command, 17> all_commands = {{
+constexpr std::array<Command, 18> all_commands = {{
     {"run", "run CONFIG", "train what a config describes", command_run},
     {"validate", "validate CONFIG", "check a config and show its plan; nothing is run", command_validate},
     {"explain", "explain CONFIG", "print the program that a config becomes", command_explain},
     {"eval", "eval RUN", "evaluate a run's checkpoint", command_eval},
     {"predict", "predict RUN", "write what a run's model predicts for the inputs in a file", command_predict},
-    {"sweep", "sweep run|show|best", "run many trials of a config, and show the best", command_sweep},
+    {"sweep", "sweep run|show|best", "run many trials of a config, and show the best", command_sweep, "run show best"},
     {"export", "export RUN", "write a run's model for other programs: ONNX, PyTorch, Flax", command_export},
-    {"report", "report RUN...", "write runs as one HTML file: curves, results, worst examples", command_report},
+    {"report", "report RUN|SWEEP...", "write runs as one HTML file: curves, results, worst examples", command_report},
     {"runs", "runs [DIR]", "list run folders with their status and best value", command_runs},
     {"diff", "diff RUN RUN", "show what differs between two runs: config, data, result", command_diff},
     {"collectives", "collectives [CONFIG]", "show what each collective over each axis gives every device",
@@ -38,8 +38,18 @@ constexpr std::array<Command, 17> all_commands = {{
     {"devices", "devices", "list the hardware there is", command_devices},
     {"init", "init [NAME] [FILE]", "write a commented example config; without NAME list them", command_init},
     {"schema", "schema", "print the JSON Schema of a config, for editors", command_schema},
+    {"completion", "completion bash|zsh|fish", "print a script for a shell that completes command lines",
+     command_completion},
     {"help", "help [KEY]", "what a config key takes: help optimizer.adam", command_help},
 }};
+
+constexpr std::string_view what_it_does =
+    "pmaptrain trains a model that a YAML file describes, on any number of logical devices along named axes.\n";
+constexpr std::string_view first_run =
+    "A first run:\n\n"
+    "  pmaptrain init linear_regression\n"
+    "  pmaptrain validate linear_regression.yaml\n"
+    "  pmaptrain run linear_regression.yaml\n";
 
 // --json stands for itself unless it is an option's value, which no sensible value is.
 bool wants_json(CommandArguments arguments) {
@@ -103,22 +113,42 @@ int dispatch_command(CommandArguments arguments, const Streams& streams) {
 
 std::span<const Command> commands() { return all_commands; }
 
+ProgramSyntax program_syntax() {
+  const auto syntax_of = [](const Command& command, std::vector<std::string> arguments) {
+    SyntaxStream out;
+    arguments.emplace_back("--help");
+    command.call(arguments, {out, out});
+    return out.syntax;
+  };
+  ProgramSyntax program;
+  program.options = {{{"-h", "--help"}, "", "list the commands"}, {{"--version"}, "", "print what this build has"}};
+  for (const Command& command : all_commands) {
+    CommandEntry entry{std::string(command.name), std::string(command.summary)};
+    for (std::string_view rest = command.subcommands; !rest.empty();) {
+      const std::size_t end = std::min(rest.find(' '), rest.size());
+      if (auto syntax = syntax_of(command, {std::string(rest.substr(0, end))})) {
+        entry.subcommands.push_back(std::move(*syntax));
+      }
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+    if (entry.subcommands.empty()) entry.syntax = syntax_of(command, {});
+    program.commands.push_back(std::move(entry));
+  }
+  return program;
+}
+
+std::string introduction() { return std::string(what_it_does) + "\n" + std::string(first_run); }
+
 std::string overview() {
-  std::string out =
-      "pmaptrain trains a model that a YAML file describes, on any number of logical devices along named axes.\n\n"
-      "usage: pmaptrain COMMAND ...\n\n";
+  std::string out = std::string(what_it_does) + "\nusage: pmaptrain COMMAND ...\n\n";
   std::size_t width = 0;
   for (const Command& command : all_commands) width = std::max(width, command.usage.size());
   for (const Command& command : all_commands) {
     out += "  " + std::string(command.usage) + std::string(width + 2 - command.usage.size(), ' ') +
            std::string(command.summary) + "\n";
   }
-  return out +
-         "\nA first run:\n\n"
-         "  pmaptrain init linear_regression\n"
-         "  pmaptrain validate linear_regression.yaml\n"
-         "  pmaptrain run linear_regression.yaml\n\n"
-         "`pmaptrain COMMAND --help` lists a command's options, `pmaptrain --version` what this build has.\n";
+  return out + "\n" + std::string(first_run) +
+         "\n`pmaptrain COMMAND --help` lists a command's options, `pmaptrain --version` what this build has.\n";
 }
 
 int run_program(CommandArguments arguments, const Streams& streams) {

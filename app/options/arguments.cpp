@@ -68,9 +68,8 @@ std::optional<T> parse_whole(std::string_view text) {
 
 struct Arguments::Impl {
   CLI::App cli;
-  std::string command, summary, footer;
-  std::string usage;  // "CONFIG"
-  std::vector<Row> positionals, options;
+  std::string command;
+  CommandSyntax syntax;
   std::vector<std::string> names;                                // "--set", "-q", ...: for the nearest spelling
   std::vector<std::pair<std::string, std::string>> takes_value;  // "--set", "KEY=VALUE"
   struct Required {
@@ -82,15 +81,14 @@ struct Arguments::Impl {
 
   std::string hint() const { return "pmaptrain " + command + " --help lists its options"; }
 
-  void describe(const std::string& name_list, const std::string& value, const std::string& meaning) {
-    std::string shown;
-    for (const std::string& name : CLI::detail::split(name_list, ',')) {
-      if (!shown.empty()) shown += ", ";
-      shown += name;
+  void describe(const std::string& name_list, const std::string& value, const std::string& meaning,
+                bool repeats = false) {
+    OptionSyntax option{CLI::detail::split(name_list, ','), value, meaning, repeats, values_of(value)};
+    for (const std::string& name : option.names) {
       names.push_back(name);
       if (!value.empty()) takes_value.emplace_back(name, value);
     }
-    options.push_back({value.empty() ? shown : shown + " " + value, meaning});
+    syntax.options.push_back(std::move(option));
   }
 
   // One value, the last one where it is given again.
@@ -182,15 +180,16 @@ struct Arguments::Impl {
     for (const std::string& argument : remaining) {
       if (argument == "--") continue;
       fail_usage("unexpected argument '" + argument + "'",
-                 usage.empty() ? "pmaptrain " + command + " takes only options; " + hint()
-                               : "pmaptrain " + command + " takes " + usage + "; " + hint());
+                 "pmaptrain " + command + " takes " +
+                     (syntax.positionals.empty() ? "only options" : syntax.arguments()) + "; " + hint());
     }
   }
 };
 
 Arguments::Arguments(std::string command, std::string summary) : impl_(std::make_unique<Impl>()) {
   impl_->command = std::move(command);
-  impl_->summary = std::move(summary);
+  impl_->syntax.command = impl_->command;
+  impl_->syntax.summary = std::move(summary);
   impl_->cli.set_help_flag();  // ours prints help
   impl_->cli.add_flag("--help,-h", impl_->wants_help);
   impl_->names = {"--help", "-h"};
@@ -202,24 +201,21 @@ Arguments::~Arguments() = default;
 void Arguments::positional(const std::string& name, std::string& target, const std::string& meaning,
                            const std::string& example) {
   impl_->cli.add_option(name, target);
-  impl_->usage += (impl_->usage.empty() ? "" : " ") + name;
-  impl_->positionals.push_back({name, meaning});
+  impl_->syntax.positionals.push_back({name, meaning, true, false, values_of(name)});
   impl_->required.push_back({name, example, [&target] { return target.empty(); }});
 }
 
 void Arguments::positionals(const std::string& name, std::vector<std::string>& target, const std::string& meaning,
                             const std::string& example) {
   impl_->cli.add_option(name, target);
-  impl_->usage += (impl_->usage.empty() ? "" : " ") + name + "...";
-  impl_->positionals.push_back({name + "...", meaning});
+  impl_->syntax.positionals.push_back({name, meaning, true, true, values_of(name)});
   impl_->required.push_back({name, example, [&target] { return target.empty(); }});
 }
 
 void Arguments::optional_positional(const std::string& name, std::optional<std::string>& target,
                                     const std::string& meaning) {
   impl_->cli.add_option_function<std::string>(name, [&target](const std::string& value) { target = value; });
-  impl_->usage += (impl_->usage.empty() ? "[" : " [") + name + "]";
-  impl_->positionals.push_back({name, meaning});
+  impl_->syntax.positionals.push_back({name, meaning, false, false, values_of(name)});
 }
 
 void Arguments::flag(const std::string& names, bool& target, const std::string& meaning) {
@@ -236,7 +232,7 @@ void Arguments::list(const std::string& name, const std::string& value, std::vec
                      const std::string& meaning) {
   // One value each time, so that `--set a=1 CONFIG` leaves CONFIG alone.
   impl_->cli.add_option(name, target)->allow_extra_args(false);
-  impl_->describe(name, value, meaning);
+  impl_->describe(name, value, meaning, true);
 }
 
 void Arguments::integer(const std::string& name, const std::string& value, std::int64_t low,
@@ -273,14 +269,27 @@ void Arguments::word(const std::string& name, const std::vector<std::string>& wo
   });
 }
 
-void Arguments::footer(std::string text) { impl_->footer = std::move(text); }
+void Arguments::complete(const std::string& name, Values values) {
+  for (PositionalSyntax& positional : impl_->syntax.positionals) {
+    if (positional.name == name) positional.values = values;
+  }
+  for (OptionSyntax& option : impl_->syntax.options) {
+    if (std::find(option.names.begin(), option.names.end(), name) != option.names.end()) option.values = values;
+  }
+}
+
+void Arguments::footer(std::string text) { impl_->syntax.footer = std::move(text); }
 
 bool Arguments::parse(std::span<const std::string> arguments, std::ostream& out) {
   Impl& impl = *impl_;
   const auto end = std::find(arguments.begin(), arguments.end(), "--");  // of the options
   if (std::find_if(arguments.begin(), end,
                    [](const std::string& argument) { return argument == "--help" || argument == "-h"; }) != end) {
-    out << help();
+    if (auto* const wanted = dynamic_cast<SyntaxStream*>(&out)) {
+      wanted->syntax = syntax();
+    } else {
+      out << help();
+    }
     return false;
   }
   impl.check_values(arguments);
@@ -299,19 +308,28 @@ bool Arguments::parse(std::span<const std::string> arguments, std::ostream& out)
   return true;
 }
 
-std::string Arguments::help() const {
-  const Impl& impl = *impl_;
-  std::string out = wrap(impl.summary, 0) + "\n\nusage: pmaptrain " + impl.command;
-  if (!impl.usage.empty()) out += " " + impl.usage;
-  out += " [OPTION]...\n";
-  if (!impl.positionals.empty()) out += "\n" + table(impl.positionals);
-  std::vector<Row> options = impl.options;
-  options.push_back({"-h, --help", "print this help"});
-  out += "\noptions:\n" + table(options);
-  if (impl.has_option("--json")) {
-    out += "\nWith --json an error is a JSON document on standard output too; standard error does not repeat it.\n";
+CommandSyntax Arguments::syntax() const {
+  CommandSyntax syntax = impl_->syntax;
+  syntax.options.push_back({{"-h", "--help"}, "", "print this help"});
+  if (impl_->has_option("--json")) {
+    syntax.footer =
+        "With --json an error is a JSON document on standard output too; standard error does not repeat it.\n" +
+        (syntax.footer.empty() ? "" : "\n" + syntax.footer);
   }
-  if (!impl.footer.empty()) out += "\n" + impl.footer;
+  return syntax;
+}
+
+std::string Arguments::help() const {
+  const CommandSyntax all = syntax();
+  std::string out = wrap(all.summary, 0) + "\n\nusage: " + all.usage() + "\n";
+  std::vector<Row> positionals, options;
+  for (const PositionalSyntax& positional : all.positionals) {
+    positionals.push_back({positional.name + (positional.repeats ? "..." : ""), positional.meaning});
+  }
+  for (const OptionSyntax& option : all.options) options.push_back({option.shown(), option.meaning});
+  if (!positionals.empty()) out += "\n" + table(positionals);
+  out += "\noptions:\n" + table(options);
+  if (!all.footer.empty()) out += "\n" + all.footer;
   return out;
 }
 

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "app/options/syntax.h"
 #include "core/base/error.h"
 
 namespace pmaptrain::app {
@@ -47,15 +48,20 @@ class Arguments {
   void word(const std::string& name, const std::vector<std::string>& words, std::function<void(std::size_t)> set,
             const std::string& meaning);
 
+  // What shells complete for the positional argument or the option `name`, which must have been added. Without it they
+  // take that from the name of the value (values_of).
+  void complete(const std::string& name, Values values);
+
   // A paragraph below the options of the help text.
   void footer(std::string text);
 
-  // False where --help was asked for: then it has been printed to `out` and there is nothing to do. Throws Error
-  // (usage) for an unknown option, with the nearest spelling, a missing or a superfluous argument, and for a value that
-  // its option does not take.
+  // False where --help was asked for: then it has been printed to `out`, or, where that is a SyntaxStream, the syntax
+  // is in it, and there is nothing to do. Throws Error (usage) for an unknown option, with the nearest spelling, a
+  // missing or a superfluous argument, and for a value that its option does not take.
   bool parse(std::span<const std::string> arguments, std::ostream& out);
 
   std::string help() const;
+  CommandSyntax syntax() const;
 
  private:
   struct Impl;

@@ -23,5 +23,10 @@ const Key* find_key(std::string_view path);
 std::vector<const Key*> find_ending(std::string_view path);
 // The alternatives of a choice, or of a list of them.
 std::vector<const Key*> alternatives(const Key& key);
+// The words that a key takes as its value: true and false, the names of alternatives, never. Empty where there are
+// none.
+std::vector<std::string> value_words(const Key& key);
+// Whether its value can be the path of a file or a folder.
+bool takes_path(const Key& key);
 
 }  // namespace pmaptrain::spec

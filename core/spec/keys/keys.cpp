@@ -1,6 +1,8 @@
 #include "core/spec/keys.h"
 
 #include "core/spec/rows/sections.h"
+#include "core/spec/types/path.h"
+#include "core/spec/types/word.h"
 
 namespace pmaptrain::spec {
 namespace {
@@ -71,6 +73,21 @@ std::vector<const Key*> alternatives(const Key& key) {
   std::vector<const Key*> found = children(key);
   std::erase_if(found, [](const Key* other) { return other->need != Need::alternative; });
   return found;
+}
+
+std::vector<std::string> value_words(const Key& key) {
+  if (key.type == Takes<bool>::type) return {"true", "false"};
+  std::vector<std::string> words = key.words;
+  if (key.type == Type::interval) words.emplace_back("never");
+  if (key.type == Type::choice && key.like.empty()) {
+    for (const Key* alternative : alternatives(key)) words.emplace_back(alternative->name());
+  }
+  return words;
+}
+
+bool takes_path(const Key& key) {
+  return key.type == Type::path || key.type == Takes<std::vector<std::string>>::type ||
+         key.type == Takes<Npz::Split>::type;
 }
 
 }  // namespace pmaptrain::spec
