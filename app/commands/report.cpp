@@ -105,6 +105,7 @@ report::RunExtras extras_of(const report::RunRecord& run, const std::optional<st
 // Runs of one name have the folders above them before it, so that labels differ.
 void tell_apart(std::vector<report::RunRecord>& runs) {
   std::vector<std::string> labels;
+  labels.reserve(runs.size());
   for (const report::RunRecord& run : runs) labels.push_back(run.label);
   for (std::size_t i = 0; i < runs.size(); ++i) {
     if (std::count(labels.begin(), labels.end(), labels[i]) > 1) runs[i].label = runs[i].folder.string();

@@ -75,8 +75,7 @@ int command_runs(CommandArguments arguments, const Streams& streams) {
 
   std::vector<report::ListedRun> runs = report::list_runs(folder, is_measure ? key : "");
   if (is_measure && std::none_of(runs.begin(), runs.end(), [](const auto& run) { return run.best.has_value(); })) {
-    std::vector<std::string> names = columns;
-    const std::string near = nearest(key, names);
+    const std::string near = nearest(key, columns);
     fail_option("--sort", key, "no run in '" + folder + "' has a measure '" + key + "'",
                 near.empty() ? "--sort takes " + join(columns, ", ") + " or the name of a measure"
                              : "did you mean '" + near + "'?");

@@ -98,6 +98,7 @@ std::string pairs_table(const Confusion& confusion) {
   std::stable_sort(pairs.begin(), pairs.end(), [](const Pair& a, const Pair& b) { return a.weight > b.weight; });
   pairs.resize(std::min(pairs.size(), most_pairs));
   std::vector<std::vector<Cell>> rows;
+  rows.reserve(pairs.size());
   for (const Pair& pair : pairs) {
     rows.push_back({text_cell(confusion.classes[pair.truth]), text_cell(confusion.classes[pair.predicted]),
                     number_cell(amount(pair.weight))});
@@ -128,6 +129,7 @@ std::string per_class_table(const Confusion& confusion) {
     out += note(fmt::format("The {} classes with the lowest recall.", most_classes));
   }
   std::vector<std::vector<Cell>> rows;
+  rows.reserve(all.size());
   for (const Row& row : all) {
     rows.push_back({text_cell(confusion.classes[row.of_class]), number_cell(share_text(row.right, row.predicted)),
                     number_cell(share_text(row.right, row.support)),

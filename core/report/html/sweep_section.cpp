@@ -74,6 +74,7 @@ std::string best_so_far(const SweepTable& sweep, std::span<const SweepTrial* con
   std::vector<const SweepTrial*> by_number(trials.begin(), trials.end());
   std::sort(by_number.begin(), by_number.end(), [](auto* a, auto* b) { return a->number < b->number; });
   std::vector<double> numbers;
+  numbers.reserve(by_number.size());
   for (const SweepTrial* trial : by_number) numbers.push_back(static_cast<double>(trial->number));
   const Scale x =
       Scale::of_numbers({numbers.front(), numbers.back()}, margin_left + 8, figure_width - margin_right - 8);

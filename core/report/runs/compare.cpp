@@ -53,7 +53,7 @@ void add_measures(Facts& facts, const train::Ended& ended) {
         }
       }
       const std::string& name = measures[i].first;
-      facts.emplace_back(split + " " + name, exact(train::spread_of(name, values, numbers).median));
+      facts.emplace_back(fmt::format("{} {}", split, name), exact(train::spread_of(name, values, numbers).median));
     }
   }
 }
@@ -160,13 +160,13 @@ Facts result_facts(const RunRecord& run) {
 std::vector<Difference> rows_of(std::span<const Facts> facts, bool all) {
   std::vector<Difference> rows;
   for (std::size_t i = 0; i < facts.size(); ++i) {
-    for (const auto& [what, value] : facts[i]) {
-      auto row = std::find_if(rows.begin(), rows.end(), [&](const Difference& one) { return one.what == what; });
+    for (const auto& fact : facts[i]) {
+      auto row = std::find_if(rows.begin(), rows.end(), [&](const Difference& one) { return one.what == fact.first; });
       if (row == rows.end()) {
-        rows.push_back({what, std::vector<std::string>(facts.size())});
+        rows.push_back({fact.first, std::vector<std::string>(facts.size())});
         row = std::prev(rows.end());
       }
-      row->values[i] = value;
+      row->values[i] = fact.second;
     }
   }
   if (all) return rows;
