@@ -25,6 +25,7 @@ constexpr std::array<Shell, 3> shells = {{{"bash", bash_script}, {"zsh", zsh_scr
 int command_completion(CommandArguments arguments, const Streams& streams) {
   std::string name;
   std::vector<std::string> names;
+  names.reserve(shells.size());
   for (const Shell& shell : shells) names.emplace_back(shell.name);
   Arguments a("completion",
               "Prints a script with which a shell completes commands, options, files, and the keys and values of "

@@ -269,7 +269,7 @@ void Arguments::word(const std::string& name, const std::vector<std::string>& wo
   });
 }
 
-void Arguments::complete(const std::string& name, Values values) {
+void Arguments::complete(const std::string& name, const Values& values) {
   for (PositionalSyntax& positional : impl_->syntax.positionals) {
     if (positional.name == name) positional.values = values;
   }

@@ -50,7 +50,7 @@ class Arguments {
 
   // What shells complete for the positional argument or the option `name`, which must have been added. Without it they
   // take that from the name of the value (values_of).
-  void complete(const std::string& name, Values values);
+  void complete(const std::string& name, const Values& values);
 
   // A paragraph below the options of the help text.
   void footer(std::string text);

@@ -30,7 +30,7 @@ using pmaptrain::tests::TemporaryFolder;
 
 namespace {
 
-std::vector<std::string> lines_of(const std::string& text) {
+std::vector<std::string> text_lines(const std::string& text) {
   std::vector<std::string> lines;
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
@@ -41,9 +41,9 @@ std::vector<std::string> lines_of(const std::string& text) {
 }
 
 // The options that a command's help lists: "--set", "-q".
-std::set<std::string> options_in(const std::string& help) {
+std::set<std::string> listed_options(const std::string& help) {
   std::set<std::string> options;
-  for (const std::string& line : lines_of(help)) {
+  for (const std::string& line : text_lines(help)) {
     std::istringstream words(line.starts_with("  -") ? line : "");
     std::string word;
     while (words >> word && word.starts_with('-')) {
@@ -110,7 +110,7 @@ complete_line() {
   const Finished finished = run_shell("bash --norc '" + (temporary / "commands") + "'");
   CHECK(finished.status == 0);
   CHECK(finished.err.empty());
-  std::vector<std::string> replies = lines_of(finished.out);
+  std::vector<std::string> replies = text_lines(finished.out);
   std::transform(replies.begin(), replies.end(), replies.begin(), sorted);
   return replies;
 }
@@ -182,7 +182,7 @@ TEST_CASE("every command has a syntax, and the script of each shell has each opt
   for (const std::string& command : commands_with_options()) {
     std::vector<std::string> arguments = split(command);
     arguments.emplace_back("--help");
-    const std::set<std::string> options = options_in(call(arguments).out);
+    const std::set<std::string> options = listed_options(call(arguments).out);
     CHECK(options.contains("--help"));
     const std::string quoted = arguments.size() == 3 ? "'" + command + "'" : command;
     const std::size_t in_bash = bash.find("\n    " + quoted + ")\n      options='");
@@ -194,7 +194,7 @@ TEST_CASE("every command has a syntax, and the script of each shell has each opt
     const std::string section =
         manual.substr(begin_of_section, manual.find("\n.S", begin_of_section) - begin_of_section);
     std::string in_fish;
-    for (const std::string& line : lines_of(fish)) {
+    for (const std::string& line : text_lines(fish)) {
       if (contains(line, "-n '__pmaptrain_in " + command + "'")) in_fish += line + "\n";
     }
     for (const std::string& option : options) {
@@ -246,13 +246,13 @@ TEST_CASE("bash completes config keys behind --set, whatever the index of an ite
        "pmaptrain run --set optimizer.sgd.nesterov = ", "pmaptrain run --set data.batch_size = 64 --max-s",
        "pmaptrain run --set train.eval_every = n", "pmaptrain sweep run s.yaml --set see",
        "pmaptrain run x.yaml --resume --change optimizer.learning_rate.exp"});
-  CHECK(replies ==
-        std::vector<std::string>{"data.batch_size= data.batch_size_per_device=",
-                                 "data.batch_size= data.batch_size_per_device=", "mesh. metrics. metrics=",
-                                 "model.layers.12.dropout.rate=", "model.layers.2.layers.0.layers.1.conv.strides=",
-                                 "optimizer.learning_rate.join.schedules.1.linear.init_value=", "",
-                                 "float32 mixed_bfloat16", "mixed_bfloat16", "float32", "false true", "--max-steps",
-                                 "never", "seed=", "optimizer.learning_rate.exponential_decay."});
+  CHECK(
+      replies ==
+      std::vector<std::string>{
+          "data.batch_size= data.batch_size_per_device=", "data.batch_size= data.batch_size_per_device=",
+          "mesh. metrics. metrics=", "model.layers.12.dropout.rate=", "model.layers.2.layers.0.layers.1.conv.strides=",
+          "optimizer.learning_rate.join.schedules.1.linear.init_value=", "", "float32 mixed_bfloat16", "mixed_bfloat16",
+          "float32", "false true", "--max-steps", "never", "seed=", "optimizer.learning_rate.exponential_decay."});
 }
 
 TEST_CASE("bash completes files with the endings that a command takes, and folders", "[app][process]") {
