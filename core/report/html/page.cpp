@@ -51,8 +51,8 @@ std::string navigation(const std::string& body) {
     const char *id, *text;
   };
   constexpr Link links[] = {
-      {"sweep", "Sweep"},     {"differences", "Differences"}, {"curves", "Curves"}, {"results", "Results"},
-      {"classes", "Classes"}, {"worst", "Worst examples"},    {"plan", "Plan"},     {"trace", "Trace"},
+      {"sweep", "Sweep"},     {"differences", "Differences"}, {"curves", "Curves"},          {"results", "Results"},
+      {"classes", "Classes"}, {"worst", "Worst examples"},    {"plan", "Layers and memory"}, {"trace", "Trace"},
       {"config", "Config"}};
   std::string out;
   for (const Link& link : links) {

@@ -114,7 +114,8 @@ std::string plan_section(const Page& page) {
                 : fmt::format("<details><summary>{}</summary>{}</details>\n", escaped(page.runs[i].label), of_run);
   }
   return html.empty() ? ""
-                      : section("plan", "Plan", paragraph("As planned on the machine that made this report.") + html);
+                      : section("plan", "Layers and memory",
+                                paragraph("As planned on the machine that made this report.") + html);
 }
 
 std::string trace_section(const TraceTable& trace) {
