@@ -181,7 +181,7 @@ SweepPlan plan_sweep(const spec::Sweep& sweep, int cores, const Numbers& known) 
           for (const char* const key : {"data.source", "model.init"}) {
             for (std::string& path : spec::paths_below(loaded, key)) plan.data_paths.push_back(std::move(path));
           }
-          const bool compares = plan.programs.empty() && !sweep.spec().max_concurrent;
+          const bool compares = plan.programs.empty() && !sweep.spec().max_concurrent && !sweep.spec().vectorize;
           plan.programs.push_back(program_of(sweep, std::move(loaded), compares ? cores : 1, plan.warnings));
         }
         plan.rows.push_back(std::move(row));
