@@ -1,4 +1,4 @@
-"""The trials of bench/configs/sweep.yaml in PyTorch, one after another in one process: what a user writes as a loop.
+"""The trials of bench/sweeps/mlp.yaml in PyTorch, one after another in one process: what a user writes as a loop.
 
 Data of the same shapes, AdamW, batches of 32 in a new order each epoch, an evaluation after each epoch.
 """

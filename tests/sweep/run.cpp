@@ -124,29 +124,31 @@ TEST_CASE("a sweep that is killed at any moment goes on to the same values and p
   const spec::Sweep sweep = folder.sweep(halved, vectorize);
   CalledTrials undisturbed;
   const std::string expected = results_of(folder.path("whole"), folder.run(sweep, "whole", undisturbed));
-  const std::int64_t kills = undisturbed.calls;
-  for (const std::uint32_t kill : test::some_seeds(2, static_cast<std::uint32_t>(kills), 4)) {
-    const std::string name = "killed" + std::to_string(kill);
-    // Before a run, and after a run has ended but before its end is recorded.
-    for (const bool ended : {false, true}) {
+  for (const std::uint32_t seed : test::some_seeds(4, 200, 40)) {
+    std::mt19937 random(seed);
+    const std::string name = "killed" + std::to_string(seed);
+    for (auto processes = 1 + random() % 3; processes > 0; --processes) {
+      const auto kill = static_cast<std::int64_t>(random() % static_cast<std::size_t>(undisturbed.calls));
+      const bool ended = random() % 2 == 0;  // after a run has ended, but before its end is recorded
       CalledTrials trials;
+      trials.choose = [&random](std::size_t started) { return random() % started; };
       trials.instead = [&](std::size_t /*job*/,
                            const std::vector<std::string>& arguments) -> std::optional<sweep::Exit> {
-        if (trials.calls <= kill / 2) return std::nullopt;
+        if (trials.calls <= kill) return std::nullopt;
         if (ended) tests::call(arguments);
         throw Killed{};
       };
       try {
         folder.run(sweep, name, trials, true);
       } catch (const Killed&) {
-        continue;
+        continue;  // less may be left than the kill waits for
       }
-      CHECK(ended);  // less may be left than the second kill waits for
     }
     CalledTrials last;
     const std::vector<sweep::Row> rows = folder.run(sweep, name, last, true);
-    INFO("killed at run " << kill << " of " << kills);
+    INFO("seed " << seed);
     CHECK(results_of(folder.path(name), rows) == expected);
+    fs::remove_all(folder.path(name));
   }
 }
 

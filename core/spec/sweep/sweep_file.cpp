@@ -14,6 +14,7 @@
 #include "core/spec/keys.h"
 #include "core/spec/load.h"
 #include "core/spec/print.h"
+#include "core/spec/sweep/parameters.h"
 #include "core/spec/types/duration.h"
 #include "core/spec/types/number.h"
 #include "core/spec/types/word.h"
@@ -30,8 +31,6 @@ using Kind = Node::Kind;
 constexpr std::array<std::string_view, 12> sweep_keys = {
     "base",   "set",  "parameters", "replicates",     "search",    "trials",
     "metric", "mode", "value",      "max_concurrent", "vectorize", "seed"};
-constexpr std::array<std::string_view, 6> spaces = {"choice", "range", "int", "log_int", "uniform", "log_uniform"};
-constexpr std::int64_t most_trials = 100'000;
 // The name of the sweep in the sweep.yaml of its folder.
 constexpr const char* name_key = "x-name";
 
@@ -179,173 +178,13 @@ class SweepReader {
             "'seed' is a parameter: trials then compete by luck; replicates: {seed: [0, 1, 2]} takes the mean over "
             "seeds");
       }
-      read_parameter(key, parameters->items[i]);
+      std::optional<ReadParameter> parameter = read_parameter(key, parameters->items[i], reporter_);
+      if (!parameter) continue;
+      out_.spec.parameters.push_back(std::move(parameter->parameter));
+      out_.keys.push_back(key);
+      out_.values.push_back(std::move(parameter->values));
+      out_.free.push_back(parameter->free);
     }
-  }
-
-  void read_parameter(const Node& key, const Node& value) {
-    const bool one = value.is(Kind::map) && value.keys.size() == 1;
-    const std::string space = one ? value.keys.front().text : "";
-    const auto at = std::find(spaces.begin(), spaces.end(), space);
-    if (!one || at == spaces.end()) {
-      const std::string near = one ? nearest(space, strings(spaces)) : "";
-      reporter_.report(one             ? value.keys.front()
-                       : value.valid() ? value
-                                       : key,
-                       one ? fmt::format("'{}' is no kind of values", space)
-                           : fmt::format("'{}' takes one kind of values, not {}", key.text, describe(value)),
-                       !near.empty()              ? fmt::format("did you mean '{}'?", near)
-                       : value.is(Kind::sequence) ? fmt::format("{}: {{choice: {}}}", key.text, print_value(value))
-                                                  : fmt::format("one of {}; for example {}: {{choice: [1, 2]}}",
-                                                                join(strings(spaces), ", "), key.text));
-      return;
-    }
-    const Node& given = value.items.front();
-    SweepParameter parameter;
-    parameter.name = key.text;
-    constexpr std::array<Space, 6> kinds = {Space::choice,      Space::range,   Space::integer,
-                                            Space::log_integer, Space::uniform, Space::log_uniform};
-    parameter.space = kinds.at(static_cast<std::size_t>(at - spaces.begin()));
-    std::vector<Node> values;
-    bool free = false;
-    const bool read = parameter.space == Space::choice  ? read_choice(key, given, values, free)
-                      : parameter.space == Space::range ? read_range(key, given, values)
-                                                        : read_bounds(key, given, parameter, values);
-    if (!read) return;
-    if (parameter.space == Space::choice || parameter.space == Space::range) {
-      for (const Node& item : values) parameter.values.push_back(print_value(item));
-    }
-    out_.spec.parameters.push_back(std::move(parameter));
-    out_.keys.push_back(key);
-    out_.values.push_back(std::move(values));
-    out_.free.push_back(free);
-  }
-
-  bool read_choice(const Node& key, const Node& given, std::vector<Node>& values, bool& free) const {
-    if (!given.is(Kind::sequence) || given.items.empty()) {
-      reporter_.report(given,
-                       fmt::format("choice takes a list of values, not {}",
-                                   given.is(Kind::sequence) ? "an empty one" : describe(given)),
-                       fmt::format("{}: {{choice: [1, 2]}}", key.text));
-      return false;
-    }
-    std::set<std::string> seen;
-    for (const Node& item : given.items) {
-      if (!seen.insert(print_value(item)).second) {
-        reporter_.report(item, fmt::format("{} is twice in this choice", print_value(item)), "remove one");
-        return false;
-      }
-    }
-    const bool is_key = key.text.find('.') != std::string::npos || child(root_key(), key.text) != nullptr;
-    const bool maps = std::all_of(given.items.begin(), given.items.end(),
-                                  [](const Node& item) { return item.is(Kind::map) && !item.keys.empty(); });
-    if (!is_key && !maps) {
-      std::vector<std::string> names;
-      for (const Key* one : children(root_key())) names.emplace_back(one->name());
-      const std::string near = nearest(key.text, names);
-      reporter_.report(key, fmt::format("'{}' is no key of a config", key.text),
-                       near.empty() ? "a name of your own takes a choice between maps of keys: size: {choice: "
-                                      "[{data.batch_size: 64, optimizer.learning_rate: 0.1}]}"
-                                    : fmt::format("did you mean '{}'?", near));
-      return false;
-    }
-    free = !is_key;
-    values = given.items;
-    return true;
-  }
-
-  std::optional<double> number(const Node& node) const {
-    Key key;
-    key.path = "a bound";
-    key.type = Type::number;
-    key.low = -unbounded;
-    key.high = unbounded;
-    const Node checked = Type::number.check(key, node, reporter_);
-    if (!checked.valid()) return std::nullopt;
-    return parsed_as<double>(checked);
-  }
-
-  bool read_range(const Node& key, const Node& given, std::vector<Node>& values) const {
-    if (!given.is(Kind::sequence) || given.items.size() != 3) {
-      reporter_.report(given, "range takes [start, stop, step]; stop is included",
-                       fmt::format("{}: {{range: [0.1, 0.5, 0.1]}}", key.text));
-      return false;
-    }
-    std::array<double, 3> numbers{};
-    bool whole = true;
-    for (std::size_t i = 0; i < 3; ++i) {
-      const std::optional<double> one = number(given.items[i]);
-      if (!one) return false;
-      numbers.at(i) = *one;
-      whole = whole && parse_integer(given.items[i].text).ok();
-    }
-    const auto [start, stop, step] = numbers;
-    if (!(step > 0) || stop < start) {
-      reporter_.report(given, "this range is empty: the step is more than 0, and stop at least start",
-                       "[start, stop, step]");
-      return false;
-    }
-    const double count = std::floor((stop - start) / step + 1e-6) + 1;
-    if (count > static_cast<double>(most_trials)) {
-      reporter_.report(given, fmt::format("this range has {:.0f} values", count), "a larger step");
-      return false;
-    }
-    for (std::int64_t i = 0; i < static_cast<std::int64_t>(count); ++i) {
-      const double value = start + static_cast<double>(i) * step;
-      // Twelve digits, so that 0.1 + 2 * 0.1 is 0.3.
-      values.push_back(
-          scalar_at(given, whole ? fmt::format("{:.0f}", value) : exact(std::stod(fmt::format("{:.12g}", value)))));
-    }
-    return true;
-  }
-
-  bool read_bounds(const Node& key, const Node& given, SweepParameter& parameter, std::vector<Node>& values) const {
-    const bool whole = parameter.space == Space::integer || parameter.space == Space::log_integer;
-    const bool log = parameter.space == Space::log_uniform || parameter.space == Space::log_integer;
-    if (!given.is(Kind::sequence) || given.items.size() != 2) {
-      reporter_.report(
-          given, "this takes [low, high]",
-          fmt::format("{}: {{{}: [{}]}}", key.text, key_of(parameter.space), whole ? "1, 8" : "0.001, 0.1"));
-      return false;
-    }
-    for (std::size_t i = 0; i < 2; ++i) {
-      const std::optional<double> one = number(given.items[i]);
-      if (!one) return false;
-      if (whole && !parse_integer(given.items[i].text).ok()) {
-        reporter_.report(given.items[i], fmt::format("{} takes integers", key_of(parameter.space)), "");
-        return false;
-      }
-      constexpr double exact_integers = 9007199254740992;  // beyond it numbers of 64 bits leave some out
-      if (whole && std::abs(*one) > exact_integers) {
-        reporter_.report(given.items[i], "an integer of a sweep is at most 2^53", "a choice takes larger ones");
-        return false;
-      }
-      (i == 0 ? parameter.low : parameter.high) = *one;
-    }
-    if (!(parameter.low < parameter.high)) {
-      reporter_.report(given, "low is to be less than high",
-                       fmt::format("one value alone goes below 'set': {}: {}", key.text, given.items[0].text));
-      return false;
-    }
-    if (log && !(parameter.low > 0)) {
-      reporter_.report(given.items[0], fmt::format("{} takes bounds of more than 0", key_of(parameter.space)),
-                       whole ? "int takes 0 too" : "uniform takes 0 too");
-      return false;
-    }
-    values.push_back(given);
-    return true;
-  }
-
-  static std::string key_of(Space space) {
-    switch (space) {
-      case Space::choice: return "choice";
-      case Space::range: return "range";
-      case Space::integer: return "int";
-      case Space::log_integer: return "log_int";
-      case Space::uniform: return "uniform";
-      case Space::log_uniform: break;
-    }
-    return "log_uniform";
   }
 
   void read_replicates() {
@@ -423,7 +262,7 @@ class SweepReader {
       const SweepParameter& one = spec.parameters[i];
       if (one.space == Space::choice || one.space == Space::range || one.space == Space::integer) continue;
       reporter_.report(out_.values[i].front(),
-                       fmt::format("a grid takes choice, range and int, not {}", key_of(one.space)),
+                       fmt::format("a grid takes choice, range and int, not {}", to_string(one.space)),
                        "search: random, and trials: 32");
     }
     if (get("trials") != nullptr) {
