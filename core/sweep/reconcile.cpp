@@ -16,11 +16,10 @@
 namespace pmaptrain::sweep {
 namespace {
 
-// Keys that change no value of a trial.
+// Keys that change no bit of a trial.
 bool changes_nothing(std::string_view key) {
   constexpr std::string_view free[] = {"name",
                                        "mesh.workers",
-                                       "mesh.backend",
                                        "mesh.gpu_memory",
                                        "train.log_every",
                                        "train.checkpoint.every",
