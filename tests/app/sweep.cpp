@@ -96,8 +96,9 @@ TEST_CASE("a sweep that is killed with its runs, and one that a signal stops, go
                                     folder / name, "--resume", "--set",           "max_concurrent=2"};
   };
   const auto values = [&](const std::string& name) {
+    const json shown = json::parse(call({"sweep", "show", folder / name, "--json"}).out);
     std::string text;
-    for (const auto& trial : json::parse(call({"sweep", "show", folder / name, "--json"}).out)["trials"]) {
+    for (const auto& trial : shown["trials"]) {
       text += trial["number"].dump() + " " + trial["value"].dump() + " " + trial["steps"].dump() + "\n";
     }
     return text;
