@@ -67,10 +67,7 @@ int command_export(CommandArguments arguments, const Streams& streams) {
       [&](std::size_t i) { layout = i == 0 ? spec::ParameterLayout::flax : spec::ParameterLayout::torch; },
       "of safetensors, whose names and order of elements the parameters have; default: flax, as in checkpoints");
   ConfigOptions::add_checkpoint_to(a, checkpoint);
-  a.word(
-      "--weights", {"ema", "raw"},
-      [&](std::size_t i) { request.weights = i == 0 ? spec::Weights::ema : spec::Weights::raw; },
-      "the averaged weights of train.ema where the checkpoint has them (the default), or those that were trained");
+  ConfigOptions::add_weights_to(a, request.weights);
   a.integer("--member", "N", 0, request.member,
             "of an ensemble, this member alone; default: the mean of all members, in onnx; members count from 0");
   a.flag("--overwrite", overwrite, "replace the output if it exists");

@@ -80,10 +80,7 @@ int command_predict(CommandArguments arguments, const Streams& streams) {
   a.text("--array", "NAME", request.input.array,
          "the array of an NPZ file; default: the one that the config's npz source names, or the only one");
   ConfigOptions::add_checkpoint_to(a, checkpoint);
-  a.word(
-      "--weights", {"ema", "raw"},
-      [&](std::size_t i) { request.weights = i == 0 ? spec::Weights::ema : spec::Weights::raw; },
-      "the averaged weights of train.ema where the checkpoint has them (the default), or those that were trained");
+  ConfigOptions::add_weights_to(a, request.weights);
   a.integer("--member", "N", 0, request.member,
             "of an ensemble, the member that predicts; default: all of them together; members count from 0");
   a.flag("--overwrite", overwrite, "replace the output if it exists");

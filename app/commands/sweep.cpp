@@ -18,8 +18,6 @@
 #include "core/base/clock.h"
 #include "core/base/machine.h"
 #include "core/base/text.h"
-#include "core/base/version.h"
-#include "core/report/plan_report.h"
 #include "core/run/files/file_writer.h"
 #include "core/sweep/dry_run.h"
 #include "core/sweep/processes.h"

@@ -8,20 +8,11 @@
 #include "app/display/line_printer.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
+#include "core/run/records/lines.h"
 #include "core/sweep/plan.h"
 #include "core/sweep/table.h"
 
 namespace pmaptrain::display {
-namespace {
-
-std::string clock_text(double seconds) {
-  const auto whole = static_cast<std::int64_t>(seconds + 0.5);
-  if (whole < 3600) return fmt::format("{}:{:02}", whole / 60, whole % 60);
-  return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
-}
-
-}  // namespace
-
 std::string run_line(const sweep::Row& row, const spec::SweepSpec& sweep) {
   std::string said;
   switch (row.status) {
@@ -47,7 +38,7 @@ std::string sweep_line(const sweep::Progress& progress, const spec::SweepSpec& s
   }
   if (progress.steps > 0 && progress.all_steps > progress.steps) {
     const double rate = progress.seconds / static_cast<double>(progress.steps);
-    parts.push_back(clock_text(rate * static_cast<double>(progress.all_steps - progress.steps)) + " left");
+    parts.push_back(train::clock_time(rate * static_cast<double>(progress.all_steps - progress.steps)) + " left");
   }
   parts.push_back(fmt::format("{} running", with_commas(progress.running)));
   parts.push_back(fmt::format("{} waiting", with_commas(progress.waiting)));

@@ -34,6 +34,13 @@ void ConfigOptions::add_options_to(Arguments& arguments) {
       "key.\n");
 }
 
+void ConfigOptions::add_weights_to(Arguments& arguments, spec::Weights& weights) {
+  arguments.word(
+      "--weights", {"ema", "raw"},
+      [&weights](std::size_t i) { weights = i == 0 ? spec::Weights::ema : spec::Weights::raw; },
+      "the averaged weights of train.ema where the checkpoint has them (the default), or those that were trained");
+}
+
 void ConfigOptions::add_checkpoint_to(Arguments& arguments, std::optional<std::string>& checkpoint) {
   arguments.text(
       "--checkpoint", "last|best|STEP", checkpoint,

@@ -22,6 +22,8 @@ struct ConfigOptions {
   void add_options_to(Arguments& arguments);
   // --checkpoint, of the commands that take a run.
   static void add_checkpoint_to(Arguments& arguments, std::optional<std::string>& checkpoint);
+  // --weights, of the commands that take a run's parameters.
+  static void add_weights_to(Arguments& arguments, spec::Weights& weights);
 };
 
 // Throws Error (usage) where `run`, the argument of a command, is no folder of a run. Of a checkpoint in one it says
