@@ -1,8 +1,11 @@
 // What tests ask of words.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/base/error.h"
 #include "tests/catch.h"
@@ -13,6 +16,17 @@ namespace pmaptrain::test {
 inline bool contains(const std::string& text, std::string_view part) {
   UNSCOPED_INFO(text);
   return text.find(part) != std::string::npos;
+}
+
+// The lines of a text, without their ends.
+inline std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    lines.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return lines;
 }
 
 // "message | help" of the error that `action` throws, whose status must be the one expected; or "accepted".

@@ -119,9 +119,7 @@ int command_eval(CommandArguments arguments, const Streams& streams) {
   a.text("--split", "NAME", split, "test, validation or train; default: test where there is one, else validation");
   a.complete("--split", {Values::Kind::words, {"test", "validation", "train"}});
   ConfigOptions::add_checkpoint_to(a, checkpoint);
-  a.word(
-      "--weights", {"ema", "raw"}, [&](std::size_t i) { weights = i == 0 ? spec::Weights::ema : spec::Weights::raw; },
-      "the averaged weights of train.ema where the checkpoint has them (the default), or those that were trained");
+  ConfigOptions::add_weights_to(a, weights);
   a.integer("--member", "N", 0, member, "of an ensemble, this member alone; members count from 0");
   a.flag("--json", json, "print the measures as a JSON document");
   a.footer(

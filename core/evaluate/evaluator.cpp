@@ -222,14 +222,20 @@ std::vector<Evaluation> CheckpointEvaluation::of_members() const {
   return results;
 }
 
+// In batches of as many rows as training has at once, so that it needs no more memory.
+data::BatchPlan CheckpointEvaluation::plan_of(const data::Dataset& dataset, const spec::Spec& spec) const {
+  const Mesh& mesh = spec.mesh.mesh;
+  return data::plan_evaluation(dataset.size(), data::rows_at_once(spec.data, mesh, trained_.state.train_examples),
+                               mesh.devices());
+}
+
 // One module computes the outputs of the members, and another one the measures of their means.
 Evaluation CheckpointEvaluation::of_average() const {
   const spec::Spec& spec = spec::member_spec(loaded_.spec, members_.front());
   const model::Model model = model_for(members_.front());
   const std::shared_ptr<const data::Dataset> dataset = data_.of(split_);
   const Mesh& mesh = spec.mesh.mesh;
-  const data::BatchPlan batch = data::plan_evaluation(
-      dataset->size(), data::rows_at_once(spec.data, mesh, trained_.state.train_examples), mesh.devices());
+  const data::BatchPlan batch = plan_of(*dataset, spec);
   Program program = model::averaged_evaluation_program(model, mesh, spec.data.axes, batch.rows_per_device, all_ops());
   const EvaluationPlan plan{std::string(data::name_of(split_)), dataset, batch,
                             std::make_shared<const Program>(optimize(std::move(program)))};
@@ -268,9 +274,7 @@ void CheckpointEvaluation::predict(const std::function<void(const Predicted&)>& 
   const spec::Spec& spec = spec::member_spec(loaded_.spec, members_.front());
   const model::Model model = model_for(members_.front());
   const std::shared_ptr<const data::Dataset> dataset = data_.of(split_);
-  const Mesh& mesh = spec.mesh.mesh;
-  const data::BatchPlan batch = data::plan_evaluation(
-      dataset->size(), data::rows_at_once(spec.data, mesh, trained_.state.train_examples), mesh.devices());
+  const data::BatchPlan batch = plan_of(*dataset, spec);
   const model::PredictionKind kind =
       model::is_classifier(model) ? model::PredictionKind::logits : model::PredictionKind::values;
   MemberOutputs outputs(spec, model, kind, dataset, batch, members_, trained_.parameters);

@@ -105,6 +105,7 @@ class CheckpointEvaluation {
   // The evaluation of the members' mean: of their probabilities, or of their outputs. If members have different
   // hyperparameters of the loss, those of the first member are used. Its checkpoint is "best" if each member has its
   // own.
+  data::BatchPlan plan_of(const data::Dataset& dataset, const spec::Spec& spec) const;
   Evaluation of_average() const;
 
   // What the members together predict for successive examples: the outputs of the last layer, in the units of the

@@ -30,20 +30,10 @@ using pmaptrain::tests::TemporaryFolder;
 
 namespace {
 
-std::vector<std::string> text_lines(const std::string& text) {
-  std::vector<std::string> lines;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    lines.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return lines;
-}
-
 // The options that a command's help lists: "--set", "-q".
 std::set<std::string> listed_options(const std::string& help) {
   std::set<std::string> options;
-  for (const std::string& line : text_lines(help)) {
+  for (const std::string& line : test::lines_of(help)) {
     std::istringstream words(line.starts_with("  -") ? line : "");
     std::string word;
     while (words >> word && word.starts_with('-')) {
@@ -110,7 +100,7 @@ complete_line() {
   const Finished finished = run_shell("bash --norc '" + (temporary / "commands") + "'");
   CHECK(finished.status == 0);
   CHECK(finished.err.empty());
-  std::vector<std::string> replies = text_lines(finished.out);
+  std::vector<std::string> replies = test::lines_of(finished.out);
   std::transform(replies.begin(), replies.end(), replies.begin(), sorted);
   return replies;
 }
@@ -194,7 +184,7 @@ TEST_CASE("every command has a syntax, and the script of each shell has each opt
     const std::string section =
         manual.substr(begin_of_section, manual.find("\n.S", begin_of_section) - begin_of_section);
     std::string in_fish;
-    for (const std::string& line : text_lines(fish)) {
+    for (const std::string& line : test::lines_of(fish)) {
       if (contains(line, "-n '__pmaptrain_in " + command + "'")) in_fish += line + "\n";
     }
     for (const std::string& option : options) {

@@ -13,20 +13,11 @@
 #include "tests/app/process.h"
 #include "tests/catch.h"
 
+using pmaptrain::test::lines_of;
 using pmaptrain::tests::read_text;
 using pmaptrain::tests::TemporaryFolder;
 
 namespace {
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    lines.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return lines;
-}
 
 // A line "..." stands for any lines.
 bool agree(const std::vector<std::string>& shown, const std::vector<std::string>& printed, std::size_t i = 0,
