@@ -1,4 +1,4 @@
-// A sweep file: a base config, and the keys of which its trials have values of their own.
+// A sweep file: a base config, and keys that have other values in each trial.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace pmaptrain::spec {
 
-// From which values a parameter takes one.
+// The values that a parameter may have.
 enum class Space {
   choice,       // of a list
   range,        // start, start + step, ... up to stop, which is included

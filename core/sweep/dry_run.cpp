@@ -12,7 +12,7 @@
 #include "core/report/plan_report.h"
 #include "core/setup/setup.h"
 #include "core/spec/load.h"
-#include "core/sweep/space.h"
+#include "core/sweep/halving.h"
 
 namespace pmaptrain::sweep {
 namespace {
@@ -45,12 +45,8 @@ std::vector<std::int64_t> steps_of_programs(const spec::Sweep& sweep, const Swee
   std::vector<std::int64_t> steps;
   for (std::size_t i = 0; i < plan.programs.size(); ++i) {
     const auto runs = std::count(plan.program_of.begin(), plan.program_of.end(), i);
-    std::int64_t sum = 0, trials = std::ssize(plan.trials), before = 0;
-    for (const std::int64_t rung : plan.programs[i].rungs) {
-      sum += trials * sweep.spec().replicates * (rung - before);
-      before = rung;
-      trials = std::max<std::int64_t>(1, trials / sweep.spec().factor);
-    }
+    const std::int64_t sum =
+        sweep.spec().replicates * steps_of(plan.programs[i].rungs, std::ssize(plan.trials), sweep.spec().factor);
     steps.push_back(sum * runs / std::ssize(plan.rows));
   }
   return steps;

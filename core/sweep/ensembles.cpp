@@ -40,15 +40,13 @@ std::string config_of_ensemble(std::span<const Row* const> rows, const std::stri
 
 std::vector<Row> form_ensembles(const SweepPlan& plan, const std::filesystem::path& folder, std::vector<Row>& rows,
                                 std::int64_t& next) {
-  std::map<std::pair<std::int64_t, std::int64_t>, std::size_t> programs;
-  for (std::size_t i = 0; i < plan.rows.size(); ++i) {
-    programs.emplace(std::pair(plan.rows[i].number, plan.rows[i].replicate), plan.program_of[i]);
-  }
+  const std::vector<std::size_t> programs = programs_of(plan, rows);
   std::map<std::size_t, std::vector<Row*>> by_program;
-  for (Row& row : rows) {
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const Row& row = rows[i];
     const bool is_new = row.status == Status::waiting && row.ensemble < 0 && row.steps == 0 && row.rung == 0 &&
                         row.attempts == 0 && !std::filesystem::exists(folder / row.run_folder);
-    if (is_new) by_program[programs.at({row.number, row.replicate})].push_back(&row);
+    if (is_new) by_program[programs[i]].push_back(&rows[i]);
   }
   std::vector<Row> changed;
   for (auto& [program, together] : by_program) {

@@ -52,4 +52,14 @@ std::vector<std::int64_t> rungs_of(std::int64_t first, std::int64_t factor, std:
   return rungs;
 }
 
+std::int64_t steps_of(std::span<const std::int64_t> rungs, std::int64_t trials, std::int64_t factor) {
+  std::int64_t steps = 0, before = 0;
+  for (const std::int64_t rung : rungs) {
+    steps += trials * (rung - before);
+    before = rung;
+    trials = std::max<std::int64_t>(1, trials / factor);
+  }
+  return steps;
+}
+
 }  // namespace pmaptrain::sweep

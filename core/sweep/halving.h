@@ -28,4 +28,7 @@ std::vector<std::int64_t> advancing(std::vector<Score> scores, spec::Mode mode, 
 // The lengths of the rungs in steps: first * factor^k below `all`, and `all`.
 std::vector<std::int64_t> rungs_of(std::int64_t first, std::int64_t factor, std::int64_t all);
 
+// The steps that `trials` trials take in all, where each rung chooses as advancing() does.
+std::int64_t steps_of(std::span<const std::int64_t> rungs, std::int64_t trials, std::int64_t factor);
+
 }  // namespace pmaptrain::sweep

@@ -18,7 +18,7 @@ struct Exit {
 class Launcher {
  public:
   virtual ~Launcher() = default;
-  // Starts the program with these arguments, the first of which is its command. Throws Error (resource).
+  // Starts the program with these arguments: a command and its options. Throws Error (resource).
   virtual void start(std::size_t job, const std::vector<std::string>& arguments) = 0;
   // Waits for a run to end, up to `seconds`. None if none ended.
   virtual std::optional<Exit> wait(double seconds) = 0;

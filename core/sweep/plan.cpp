@@ -197,6 +197,16 @@ SweepPlan plan_sweep(const spec::Sweep& sweep, int cores, const Numbers& known) 
   return plan;
 }
 
+std::vector<std::size_t> programs_of(const SweepPlan& plan, const std::vector<Row>& rows) {
+  std::map<std::pair<std::int64_t, std::int64_t>, std::size_t> known;
+  for (std::size_t i = 0; i < plan.rows.size(); ++i) {
+    known.emplace(std::pair(plan.rows[i].number, plan.rows[i].replicate), plan.program_of[i]);
+  }
+  std::vector<std::size_t> programs;
+  for (const Row& row : rows) programs.push_back(known.at({row.number, row.replicate}));
+  return programs;
+}
+
 Concurrency concurrency_of(const spec::Sweep& sweep, const SweepPlan& plan, int cores) {
   std::int64_t runs = std::min<std::int64_t>(sweep.spec().max_concurrent.value_or(cores), std::ssize(plan.rows));
   const TrialProgram& largest =

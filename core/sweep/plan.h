@@ -57,6 +57,9 @@ struct SweepPlan {
 // all trials, each once and with the first trial that has it.
 SweepPlan plan_sweep(const spec::Sweep& sweep, int cores, const Numbers& known = {});
 
+// The program of each row. `rows` are those of the plan, in any order.
+std::vector<std::size_t> programs_of(const SweepPlan& plan, const std::vector<Row>& rows);
+
 // How many runs at once, and the workers of each. By default as many as there are cores and memory for; one at a time
 // on GPUs, or where a run uses all cores well.
 struct Concurrency {

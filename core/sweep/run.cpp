@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Warnings of configs, and trials of which only the values are left.
+// Tells the warnings of configs, and which trials have lost their run folders.
 void tell_notes(const SweepOptions& options, const SweepPlan& plan, const SweepFolder& folder,
                 const std::vector<Row>& rows) {
   if (!options.told) return;

@@ -48,12 +48,8 @@ Scheduler::Scheduler(const spec::Sweep& sweep, const SweepOptions& options, Laun
       store_(store),
       plan_(plan),
       rows_(std::move(rows)),
+      program_of_(programs_of(plan, rows_)),
       concurrency_(concurrency_of(sweep, plan, options.cores)) {
-  std::map<std::pair<std::int64_t, std::int64_t>, std::size_t> programs;
-  for (std::size_t i = 0; i < plan.rows.size(); ++i) {
-    programs.emplace(std::pair(plan.rows[i].number, plan.rows[i].replicate), plan.program_of[i]);
-  }
-  for (const Row& row : rows_) program_of_.push_back(programs.at({row.number, row.replicate}));
   next_ensemble_ = std::strtoll(store.text("next_ensemble").c_str(), nullptr, 10);
 }
 
@@ -336,13 +332,8 @@ void Scheduler::leave_ensembles() {
 
 // Steps that are planned from here on.
 std::int64_t Scheduler::steps_left() const {
-  std::int64_t sum = 0;
-  std::int64_t trials = std::ssize(plan_.trials), before = 0;
-  for (const std::int64_t rung : plan_.programs.front().rungs) {
-    sum += trials * sweep_.spec().replicates * (rung - before);
-    before = rung;
-    trials = std::max<std::int64_t>(1, trials / sweep_.spec().factor);
-  }
+  std::int64_t sum = sweep_.spec().replicates *
+                     sweep::steps_of(plan_.programs.front().rungs, std::ssize(plan_.trials), sweep_.spec().factor);
   for (const Row& row : rows_) sum -= row.steps;
   return std::max<std::int64_t>(sum, 0);
 }

@@ -54,18 +54,13 @@ void set_value(Node& root, const Assignment& assignment, const Reporter& reporte
   const std::vector<Node>& segments = assignment.segments;
   const std::string first = segments.front().text;
   const bool maps_keys = first == "set" || first == "parameters" || first == "replicates";
-  if (is_sweep_key(first) && !maps_keys && segments.size() == 1) {
+  if (is_sweep_key(first) && segments.size() == 1) {
     root.erase(first);
     if (!assignment.value.is(Kind::null)) root.add(segments.front(), assignment.value);
     return;
   }
   if (is_sweep_key(first) && !maps_keys) {
     reporter.report(segments[1], fmt::format("--set takes '{}' as a whole", first), "");
-    return;
-  }
-  if (maps_keys && segments.size() == 1) {
-    root.erase(first);
-    if (!assignment.value.is(Kind::null)) root.add(segments.front(), assignment.value);
     return;
   }
   const std::string above = maps_keys ? first : "set";
