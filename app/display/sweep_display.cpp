@@ -65,9 +65,7 @@ SweepDisplay::SweepDisplay(const DisplayOptions& options, const spec::SweepSpec&
   impl_->quiet = options.quiet || options.progress == Progress::none;
   impl_->terminal = standard_error(options.color);
   const bool moving = impl_->terminal.moving && options.progress != Progress::plain && !impl_->quiet;
-  impl_->printer.emplace(impl_->terminal.fd, moving, options.stop, [](int /*signal*/) -> std::string {
-    return "stopping all trials with checkpoints; a second signal ends at once\n";
-  });
+  impl_->printer.emplace(impl_->terminal.fd, moving, options.stop);
 }
 
 SweepDisplay::~SweepDisplay() = default;

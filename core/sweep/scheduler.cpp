@@ -118,7 +118,11 @@ void Scheduler::run_all(std::deque<Job>& queue, std::deque<Job>& again, Concurre
       queue.pop_front();
       start(job, concurrency.workers);
     }
-    if (stopping() && !std::exchange(stopped, true)) launcher_.stop();
+    if (stopping() && !std::exchange(stopped, true)) {
+      launcher_.stop();
+      progress_.note = "stopping all trials with checkpoints; a second signal ends at once";
+      tell(nullptr);
+    }
     if (running_.empty()) break;  // stopped, with jobs left
     const std::optional<Exit> exit = launcher_.wait(0.1);
     if (!exit && seconds_since(told_) > 1) tell(nullptr);
