@@ -110,7 +110,7 @@ void SweepFolder::write(const std::string& name, const std::string& text) const 
 }
 
 fs::path SweepFolder::write_config(const std::string& trial, const std::string& text) const {
-  const fs::path file = path_ / "configs" / (trial + ".yaml");
+  fs::path file = path_ / "configs" / (trial + ".yaml");
   std::ifstream stream(file, std::ios::binary);
   // It is there where the trial goes on.
   if (stream && std::string(std::istreambuf_iterator<char>(stream), {}) == text) return file;

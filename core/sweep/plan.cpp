@@ -65,7 +65,7 @@ std::vector<std::int64_t> rungs_of_program(const spec::Sweep& sweep, const train
     sweep.fail(key, "the first rung is a number of steps, epochs or examples, not a time", "min: 1 epoch");
   }
   const std::int64_t first = train::to_steps(sweep.spec().first_rung, setup.batch, "min");
-  const std::vector<std::int64_t> rungs = rungs_of(first, sweep.spec().factor, times.steps);
+  std::vector<std::int64_t> rungs = rungs_of(first, sweep.spec().factor, times.steps);
   for (const std::int64_t rung : rungs) {
     if (rung == times.steps || (times.eval_every > 0 && rung % times.eval_every == 0)) continue;
     sweep.fail(key,
@@ -203,6 +203,7 @@ std::vector<std::size_t> programs_of(const SweepPlan& plan, const std::vector<Ro
     known.emplace(std::pair(plan.rows[i].number, plan.rows[i].replicate), plan.program_of[i]);
   }
   std::vector<std::size_t> programs;
+  programs.reserve(rows.size());
   for (const Row& row : rows) programs.push_back(known.at({row.number, row.replicate}));
   return programs;
 }

@@ -81,6 +81,7 @@ void Processes::start(std::size_t job, const std::vector<std::string>& arguments
   std::vector<std::string> all{program_.string()};
   all.insert(all.end(), arguments.begin(), arguments.end());
   std::vector<char*> pointers;
+  pointers.reserve(all.size() + 1);
   for (std::string& one : all) pointers.push_back(one.data());
   pointers.push_back(nullptr);
   const pid_t parent = ::getpid();

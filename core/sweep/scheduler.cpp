@@ -370,6 +370,7 @@ void Scheduler::tell(const Row* ended) {
     values[row.number].push_back(counts ? row.value : std::nullopt);
   }
   std::vector<Score> scores;
+  scores.reserve(values.size());
   for (const auto& [number, one] : values) scores.push_back(score_of(number, one));
   rank(scores, sweep_.spec().mode);
   progress_.best = scores.front().value ? std::optional(scores.front()) : std::nullopt;
