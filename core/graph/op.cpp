@@ -31,6 +31,11 @@ class AttributePrinter : public AttributeVisitor {
     for (const double element : value) text += (text.size() > 1 ? "," : "") + exact(element);
     add(name, text + "]");
   }
+  void field(std::string_view name, std::vector<Shape>& value) override {
+    std::string text = "[";
+    for (const Shape& shape : value) text += (text.size() > 1 ? "," : "") + to_string(shape);
+    add(name, text + "]");
+  }
   void field(std::string_view name, std::vector<std::pair<std::int64_t, std::int64_t>>& value) override {
     std::string text = "[";
     for (const auto& [first, second] : value) {
@@ -72,6 +77,10 @@ class KeyMaker : public AttributeVisitor {
   void field(std::string_view /*name*/, std::vector<double>& value) override {
     add(value.size());
     for (const double element : value) add_number(element);
+  }
+  void field(std::string_view name, std::vector<Shape>& value) override {
+    add(value.size());
+    for (Shape& shape : value) field(name, shape);
   }
   void field(std::string_view /*name*/, std::vector<std::pair<std::int64_t, std::int64_t>>& value) override {
     add(value.size());

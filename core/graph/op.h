@@ -41,6 +41,7 @@ class AttributeVisitor {
   virtual void field(std::string_view name, AxisSet& value) = 0;
   virtual void field(std::string_view name, std::vector<std::int64_t>& value) = 0;
   virtual void field(std::string_view name, std::vector<double>& value) = 0;
+  virtual void field(std::string_view name, std::vector<Shape>& value) = 0;
   virtual void field(std::string_view name, std::vector<std::pair<std::int64_t, std::int64_t>>& value) = 0;
   // Whether attributes that have their usual value are left out.
   virtual bool leaves_out_usual() const { return false; }
@@ -165,6 +166,8 @@ struct OpRules {
   bool elementwise;  // element i of the result needs only element i of each operand (or a scalar one)
   bool region;       // an equation of it carries a region
   bool view;         // the result is its operand's bytes under another type: nothing to carry out
+  bool packs;        // the result is a bucket of the operands (core/graph/bucket.h)
+  bool unpacks;      // the operand is a bucket of the results
   bool adds;         // elementwise, and the result is the sum of the operands
   Communication communication;
   CollectiveRule (*collective)(const void* op);  // null of kind none
@@ -223,6 +226,14 @@ concept IsRegion = requires {
 template <class T>
 concept IsView = requires {
   requires T::view;
+};
+template <class T>
+concept Packs = requires {
+  requires T::packs;
+};
+template <class T>
+concept Unpacks = requires {
+  requires T::unpacks;
 };
 template <class T>
 concept HasAxes = requires(const T& op) {
@@ -299,6 +310,8 @@ constexpr OpRules make_rules() {
   rules.elementwise = IsElementwise<T>;
   rules.region = IsRegion<T>;
   rules.view = IsView<T>;
+  rules.packs = Packs<T>;
+  rules.unpacks = Unpacks<T>;
   rules.adds = Adds<T>;
   if constexpr (HasSplat<T>) {
     rules.splat = [](const void* op) { return static_cast<const T*>(op)->splat(); };

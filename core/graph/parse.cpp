@@ -63,6 +63,15 @@ class AttributeParser : public AttributeVisitor {
     while (lexer_.accept(","));
     lexer_.expect("]");
   }
+  void field(std::string_view name, std::vector<Shape>& value) override {
+    if (!seek(name)) return;
+    value.clear();
+    lexer_.expect("[");
+    if (lexer_.accept("]")) return;
+    do value.push_back(parse_shape(lexer_));
+    while (lexer_.accept(","));
+    lexer_.expect("]");
+  }
   void field(std::string_view name, std::vector<std::pair<std::int64_t, std::int64_t>>& value) override {
     if (!seek(name)) return;
     value.clear();

@@ -15,5 +15,6 @@
 #include "core/ops/random/gpu.cuh"
 #include "core/ops/reduce/gpu.cuh"
 #include "core/ops/scatter_add/gpu.cuh"
+#include "core/ops/segment_sum/gpu.cuh"
 #include "core/ops/support/copy.cuh"
 #include "core/ops/top_k/gpu.cuh"

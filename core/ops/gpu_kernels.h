@@ -5,6 +5,7 @@
 
 namespace pmaptrain::ops {
 inline constexpr unsigned gpu_threads = 256;  // threads per block, unless stated otherwise
+inline constexpr unsigned norm_threads = 64;  // of the kernel norms
 }
 
 // X(name, T) for each numeric element type T, and for each type in which sums can be computed (which excludes bf16).
@@ -37,10 +38,8 @@ inline constexpr unsigned gpu_threads = 256;  // threads per block, unless state
   PMAPTRAIN_NUMBERS(X, max_columns)       \
   PMAPTRAIN_NUMBERS(X, max_short_columns) \
   PMAPTRAIN_NUMBERS(X, argmax)            \
-  PMAPTRAIN_FLOATING(X, norm_parts)       \
   PMAPTRAIN_FLOATING(X, norms)            \
-  PMAPTRAIN_FLOATING(X, norm_chunks)      \
-  PMAPTRAIN_FLOATING(X, norms_of_parts)   \
+  PMAPTRAIN_FLOATING(X, segment_sum)      \
   PMAPTRAIN_NUMBERS(X, cumsum)            \
   PMAPTRAIN_WORDS(X, gather)              \
   PMAPTRAIN_NUMBERS(X, scatter_add)       \

@@ -4,6 +4,7 @@
 #include "core/ops/argmax/argmax.h"
 #include "core/ops/avg_pool/avg_pool.h"
 #include "core/ops/broadcast/broadcast.h"
+#include "core/ops/bucket/bucket.h"
 #include "core/ops/cast/cast.h"
 #include "core/ops/collective/collective.h"
 #include "core/ops/concatenate/concatenate.h"
@@ -22,7 +23,6 @@
 #include "core/ops/matmul/matmul.h"
 #include "core/ops/max_pool/max_pool.h"
 #include "core/ops/norms/norms.h"
-#include "core/ops/norms/parts.h"
 #include "core/ops/one_hot/one_hot.h"
 #include "core/ops/pad/pad.h"
 #include "core/ops/random/random.h"
@@ -30,6 +30,7 @@
 #include "core/ops/reshape/reshape.h"
 #include "core/ops/reverse/reverse.h"
 #include "core/ops/scatter_add/scatter_add.h"
+#include "core/ops/segment_sum/segment_sum.h"
 #include "core/ops/slice/slice.h"
 #include "core/ops/top_k/top_k.h"
 #include "core/ops/transpose/transpose.h"
@@ -46,7 +47,8 @@ using AllOps = OpList<                                                 //
     Sin, Cos, Tanh, Erf, Relu, StopGradient, OptimizationBarrier,      //
     Eq, Ne, Lt, Le, Gt, Ge, IsFinite, Select,                          //
     Reshape, Transpose, Broadcast, Slice, Pad, Concatenate, Reverse,   //
-    ReduceSum, ReduceMax, Norms, NormsOfParts, Argmax, Cumsum, TopK,   //
+    Pack, Unpack,                                                      //
+    ReduceSum, ReduceMax, SegmentSum, Norms, Argmax, Cumsum, TopK,     //
     Gather, ScatterAdd, OneHot,                                        //
     RandomUniform, RandomNormal, RandomBernoulli, RandomPermutation,   //
     Matmul, BatchMatmul, Conv, ConvInputGrad, ConvKernelGrad,          //

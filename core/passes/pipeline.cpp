@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "core/passes/flags_as_norms.h"
 #include "core/passes/fuse.h"
 #include "core/passes/fuse_epilogues.h"
 #include "core/passes/fuse_rows.h"
@@ -20,7 +19,6 @@ std::span<const Pass> passes_of_all_backends() {
 }
 
 std::span<const Pass> passes_of_gpus() {
-  static constexpr Pass passes[] = {fuse_rows, join_sums, flags_as_norms};
   return passes;
 }
 

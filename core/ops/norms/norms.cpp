@@ -57,7 +57,11 @@ std::vector<Type> Norms::infer(const InferContext& context) const {
   if (!is_floating(x.dtype)) {
     throw TypeError(6, fmt::format("{}: {} is not floating", name, describe(x)), "cast it to f32 or f64 first");
   }
-  return {{DType::f64, {}, {}}, {x.dtype, {}, {}}};
+  if (x.shape.empty()) {
+    throw TypeError(6, fmt::format("{}: {} has no dimension", name, describe(x)), "reshape it to [1] first");
+  }
+  const Shape rows(x.shape.begin(), x.shape.end() - 1);
+  return {{DType::f64, rows, {}}, {x.dtype, rows, {}}};
 }
 
 Cost Norms::cost(const Mesh&, std::span<const Type> operands, std::span<const Type> results) const {
@@ -66,10 +70,13 @@ Cost Norms::cost(const Mesh&, std::span<const Type> operands, std::span<const Ty
 
 void Norms::reference(const ReferenceCall& call) const {
   dispatch_floating_arithmetic(call.operands[0].dtype(), [&]<class T>() {
-    const auto n = static_cast<std::size_t>(call.operands[0].size());
-    const auto [squares, largest] = norms_of(n, call.operands[0].as<T>(), add_plainly<T>);
-    *call.results[0].as<double>() = squares;
-    *call.results[1].as<T>() = largest;
+    const auto n = static_cast<std::size_t>(call.operands[0].shape().back());
+    for (std::int64_t row = 0; row < call.results[0].size(); ++row) {
+      const T* const x = call.operands[0].as<T>() + static_cast<std::size_t>(row) * n;
+      const auto [squares, largest] = norms_of(n, x, add_plainly<T>);
+      call.results[0].as<double>()[row] = squares;
+      call.results[1].as<T>()[row] = largest;
+    }
   });
 }
 
@@ -84,22 +91,27 @@ namespace {
 class VectorNorms final : public CpuKernel {
  public:
   explicit VectorNorms(const CpuRequest& request)
-      : elements_(static_cast<std::size_t>(numel(request.operands[0]))),
-        stride_(request.stacked[0] ? elements_ : 0),
+      : row_(static_cast<std::size_t>(request.operands[0].shape.back())),
+        rows_(static_cast<std::size_t>(numel(request.results[0]))),
+        stride_(request.stacked[0] ? rows_ * row_ : 0),
         devices_(static_cast<std::size_t>(request.devices)) {}
 
   void run(const CpuArguments& arguments) override {
     const float* const x = reinterpret_cast<const float*>(arguments.operands[0]);
+    double* squares = reinterpret_cast<double*>(arguments.results[0]);
+    float* largest = reinterpret_cast<float*>(arguments.results[1]);
     for (std::size_t d = 0; d < devices_; ++d) {
-      const auto [squares, largest] = norms_of(elements_, x + d * stride_, add_norms);
-      reinterpret_cast<double*>(arguments.results[0])[d] = squares;
-      reinterpret_cast<float*>(arguments.results[1])[d] = largest;
+      for (std::size_t row = 0; row < rows_; ++row) {
+        const Found<float> found = norms_of(row_, x + d * stride_ + row * row_, add_norms);
+        *squares++ = found.squares;
+        *largest++ = found.largest;
+      }
     }
   }
   std::string implementation() const override { return "vectors"; }
 
  private:
-  std::size_t elements_, stride_, devices_;
+  std::size_t row_, rows_, stride_, devices_;
 };
 
 }  // namespace

@@ -1,7 +1,8 @@
-// Two norms of a value, in one pass over it.
+// Two norms of each row of a value, in one pass over it.
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -11,18 +12,20 @@
 
 namespace pmaptrain::ops {
 
-// x, floating -> the sum of its squares (the square of the 2-norm) as f64[], and the largest magnitude (the infinity
-// norm) as a scalar of x's type. For f32, squares are exact and do not overflow, so the sum is finite if and only if
-// all elements are. If x contains a NaN, both results are NaN; if x is empty, both are 0.
+// x [...,n], floating -> the sum of the squares of each row (the square of its 2-norm) as f64[...], and the largest
+// magnitude in it (the infinity norm), [...] of x's type. For f32, squares are exact and do not overflow, so the sum is
+// finite if and only if all elements are. If a row contains a NaN, both results are NaN; if it is empty, both are 0.
 struct Norms {
   static constexpr std::string_view name = "norms";
   static constexpr bool local = true;
   static constexpr bool in_f32 = true;
-  static constexpr WholeRows row_rule{"the largest magnitude is no sum"};
   static constexpr NoDerivative derivative{"it serves to monitor values; reduce_sum of mul has a derivative"};
 
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
+  RowRule row_rule(std::span<const Type> operands, std::span<const Type>) const {
+    return keeps_rows_if(operands[0].shape.size() > 1);
+  }
   void attributes(AttributeVisitor&) {}
   void reference(const ReferenceCall& call) const;
   GpuKernel gpu(const GpuRequest& request) const;
