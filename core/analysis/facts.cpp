@@ -53,7 +53,7 @@ class Analyser {
     const int stage = stage_of(equation);
     for (Value result : equation.results) {
       define(result, stage);
-      if (equation.op.rules().view) alias(result, equation.operands.front());
+      if (equation.op.rules().view || equation.op.rules().unpacks) alias(result, equation.operands.front());
     }
     // The region of another op than a loop is computed inside its equation.
     for (const Region& region : equation.regions) visit_inside(region, stage);

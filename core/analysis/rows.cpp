@@ -109,6 +109,7 @@ class Trial {
       uniform = uniform && !comes_from_batch(operand) &&
                 (kind(operand) == RowKind::uniform || kind(operand) == RowKind::whole);
     }
+    if (partial && equation.op.rules().packs) return all_partial(equation) ? RowKind::partial : RowKind::whole;
     if (partial) return adds_up(equation) ? RowKind::partial : RowKind::whole;
     const RowRule rule =
         equation.op.rows(operand_types_.of(program_, equation.operands), result_types_.of(program_, equation.results));
@@ -124,9 +125,9 @@ class Trial {
     return RowKind::whole;
   }
 
-  bool adds_up(const Equation& equation) {
-    return equation.op.rules().adds &&
-           std::all_of(equation.operands.begin(), equation.operands.end(),
+  bool adds_up(const Equation& equation) { return equation.op.rules().adds && all_partial(equation); }
+  bool all_partial(const Equation& equation) {
+    return std::all_of(equation.operands.begin(), equation.operands.end(),
                        [&](Value operand) { return kind(operand) == RowKind::partial || splat(operand) == 0.0; });
   }
 

@@ -15,6 +15,12 @@ Value Builder::input(Group group, std::string name, Type type) {
   return value;
 }
 
+Value Builder::bucket(Group group, std::string name, DType dtype, std::vector<Part> parts) {
+  const Value value = input(group, std::move(name), {dtype, {offsets_of(parts).back()}, {}});
+  program_.inputs.back().parts = std::move(parts);
+  return value;
+}
+
 Value Builder::emit(const Op& op, std::span<const Value> operands) {
   const std::vector<Value>& results = append(op, varied(op, operands), {});
   assert(results.size() == 1);

@@ -21,6 +21,10 @@ class Checker {
       const std::string error = size_error(program_.type(input.value), program_.mesh);
       if (!error.empty()) fail("input '" + input.name + "': " + error);
       if (!names.insert(input.name).second) fail("two inputs are named '" + input.name + "'");
+      for (const Part& part : input.parts) {
+        if (!names.insert(part.name).second) fail("two inputs are named '" + part.name + "'");
+      }
+      check_parts(input);
     }
     check_equations(program_.equations, 0);
     for (const Input& input : program_.inputs) check_update(input);
@@ -36,6 +40,18 @@ class Checker {
   bool visible(Value value, int region) const {
     return value.id >= 0 && static_cast<std::size_t>(value.id) < region_of_.size() &&
            region_of_[static_cast<std::size_t>(value.id)] == region;
+  }
+
+  void check_parts(const Input& input) {
+    if (input.parts.empty()) return;
+    std::string error;
+    for (const Part& part : input.parts) error += size_error({DType::u8, part.shape, {}}, program_.mesh);
+    const Type& type = program_.type(input.value);
+    const Shape expected{error.empty() ? offsets_of(input.parts).back() : 0};
+    if (!error.empty() || type.shape != expected) {
+      fail("'" + input.name + "' is " + to_string(type, program_.mesh) + ", which is no bucket of its parts", nullptr, 0,
+           error.empty() ? "they need the shape " + to_string(expected) : error);
+    }
   }
 
   void check_equations(const std::vector<Equation>& equations, int here) {

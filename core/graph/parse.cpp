@@ -263,9 +263,19 @@ class Parser {
     const Token name = parse_new_name(names_);
     lexer_.expect(":");
     Type type = parse_type();
+    std::vector<Part> parts;
+    if (lexer_.accept("of")) {
+      do {
+        const Token part = parse_new_name(parts_);
+        parts_[part.text] = Value{};
+        lexer_.expect(":");
+        parts.push_back({part.text, AttributeParser::parse_shape(lexer_)});
+      } while (lexer_.accept(","));
+    }
     lexer_.expect_end_of_line();
     inputs_.emplace(name.text, program_.inputs.size());
     names_[name.text] = builder_.input(group, name.text, std::move(type));
+    program_.inputs.back().parts = std::move(parts);
   }
 
   void parse_update() {
@@ -464,6 +474,7 @@ class Parser {
   Program program_;
   Builder builder_;
   Names names_;
+  Names parts_;  // of buckets: values may have the same names
   std::unordered_map<std::string, std::size_t> inputs_;  // by name: which
   std::set<std::string> returned_;
   int depth_ = 0;  // regions around the present line

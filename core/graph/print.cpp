@@ -10,7 +10,10 @@ namespace {
 class Printer {
  public:
   Printer(const Program& program, const PrintOptions& options) : program_(program), options_(options) {
-    for (const Input& input : program.inputs) input_names_.insert(input.name);
+    for (const Input& input : program.inputs) {
+      input_names_.insert(input.name);
+      for (const Part& part : input.parts) input_names_.insert(part.name);
+    }
   }
 
   std::string print() {
@@ -21,7 +24,11 @@ class Printer {
     }
     for (const Input& input : program_.inputs) {
       names_[input.value.id] = "%" + input.name;
-      text_ += std::string(to_string(input.group)) + " " + typed(input.value) + "\n";
+      text_ += std::string(to_string(input.group)) + " " + typed(input.value);
+      for (std::size_t i = 0; i < input.parts.size(); ++i) {
+        text_ += (i == 0 ? " of %" : ", %") + input.parts[i].name + ":" + to_string(input.parts[i].shape);
+      }
+      text_ += "\n";
     }
     print_equations(program_.equations, "");
     for (const Input& input : program_.inputs) {
@@ -54,7 +61,18 @@ class Printer {
     for (const Equation& equation : equations) print_equation(equation, indent);
   }
 
+  // The first unpack of an input names its results like the parts.
+  void name_parts(const Equation& equation) {
+    if (!equation.op.rules().unpacks) return;
+    for (const Input& input : program_.inputs) {
+      if (input.value != equation.operands.front() || input.parts.size() != equation.results.size()) continue;
+      if (!unpacked_.insert(input.value.id).second) continue;
+      for (std::size_t i = 0; i < input.parts.size(); ++i) names_[equation.results[i].id] = "%" + input.parts[i].name;
+    }
+  }
+
   void print_equation(const Equation& equation, const std::string& indent) {
+    name_parts(equation);
     const std::string operands = list(equation.operands, false);
     const std::string results = list(equation.results, true);
     text_ += indent + results + " = " + to_string(equation.op, &program_.mesh);
@@ -74,7 +92,9 @@ class Printer {
   const PrintOptions& options_;
   std::string text_;
   std::unordered_map<std::int32_t, std::string> names_;
-  std::unordered_set<std::string> input_names_;  // an input may be named by a number, which no other value then gets
+  // Names of inputs and of parts. Such a name may be a number, which no other value then gets.
+  std::unordered_set<std::string> input_names_;
+  std::unordered_set<std::int32_t> unpacked_;  // inputs whose parts have named values
   int next_ = 0;
 };
 

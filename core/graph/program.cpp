@@ -1,5 +1,7 @@
 #include "core/graph/program.h"
 
+#include "core/graph/bucket.h"
+
 namespace pmaptrain {
 
 std::string_view to_string(Group group) {
@@ -60,6 +62,7 @@ std::size_t bytes_of(const std::vector<Equation>& equations) {
 std::size_t bytes_of(const Program& program) {
   std::size_t bytes = bytes_in(program.types) + bytes_in(program.inputs) + bytes_of(program.equations);
   for (const Type& type : program.types) bytes += bytes_in(type.shape);
+  for (const Input& input : program.inputs) bytes += bytes_in(input.parts);
   return bytes;
 }
 
@@ -67,6 +70,29 @@ void shrink(Program& program) {
   program.types.shrink_to_fit();
   program.inputs.shrink_to_fit();
   shrink(program.equations);
+}
+
+std::vector<Variable> variables_of(const Program& program) {
+  std::vector<Variable> variables;
+  for (std::size_t i = 0; i < program.inputs.size(); ++i) {
+    const Input& input = program.inputs[i];
+    const Type& type = program.type(input.value);
+    if (input.parts.empty()) variables.push_back({input.name, input.group, type, i, 0});
+    const std::vector<std::int64_t> offsets = offsets_of(input.parts);
+    for (std::size_t k = 0; k < input.parts.size(); ++k) {
+      const Part& part = input.parts[k];
+      variables.push_back({part.name, input.group, {type.dtype, part.shape, type.varying}, i,
+                         static_cast<std::size_t>(offsets[k]) * size_of(type.dtype)});
+    }
+  }
+  return variables;
+}
+
+std::vector<std::int64_t> offsets_of(std::span<const Part> parts) {
+  std::vector<Shape> shapes;
+  shapes.reserve(parts.size());
+  for (const Part& part : parts) shapes.push_back(part.shape);
+  return offsets_in_bucket(shapes);
 }
 
 std::vector<Type> types_of(const Program& program, std::span<const Value> values) {

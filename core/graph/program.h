@@ -37,12 +37,20 @@ struct Equation {
 enum class Group { params, state, batch, hyper, data };
 std::string_view to_string(Group group);
 
+// An array in a bucket. core/graph/bucket.h says where it begins.
+struct Part {
+  std::string name;
+  Shape shape;
+  friend bool operator==(const Part&, const Part&) = default;
+};
+
 struct Input {
   std::string name;
   Group group = Group::batch;
   Value value;
   std::optional<Value> next;  // rule 4: params and state name the value that replaces them after the step
   Place update_place = {};    // where program text says so
+  std::vector<Part> parts = {};  // of a bucket: the arrays that it contains, which have names of their own
 };
 
 struct Output {
@@ -64,6 +72,20 @@ struct Program {
 };
 
 std::vector<Type> types_of(const Program& program, std::span<const Value> values);
+
+// The offset of each part, and then the size of the bucket, in elements.
+std::vector<std::int64_t> offsets_of(std::span<const Part> parts);
+
+// An array that the caller of a program sets or reads: an input, or a part of an input that is a bucket.
+struct Variable {
+  std::string_view name;  // of the input or the part, which outlives this
+  Group group = Group::batch;
+  Type type;
+  std::size_t input = 0;  // index among the inputs
+  std::size_t begin = 0;  // bytes from the beginning of the input
+};
+// In the order of the inputs and their parts.
+std::vector<Variable> variables_of(const Program& program);
 
 // Gives back the room that the program's lists have for more.
 void shrink(Program& program);

@@ -35,15 +35,9 @@ Weights weights_of(const std::optional<spec::EmaSpec>& ema) {
 
 namespace {
 
-// Declares the inputs and returns the weights themselves.
-std::vector<Value> declare_weights(Builder& b, const Model& model, Weights weights) {
+Stored declare_weights(Builder& b, const Model& model, Weights weights, std::span<const Bucket> buckets) {
   const bool raw = weights == Weights::raw;
-  std::vector<Value> values;
-  for (const Parameter& parameter : model.parameters) {
-    values.push_back(b.input(raw ? Group::params : Group::state, raw ? parameter.name : "ema/" + parameter.name,
-                             {model.dtype, parameter.shape, {}}));
-  }
-  return values;
+  return declare_stored(b, model, raw ? Group::params : Group::state, raw ? "" : "ema/", buckets);
 }
 
 // The averages begin at zero, which the correction takes out.
@@ -75,18 +69,19 @@ void add_measures(Builder& b, const Model& model, Value output, const BatchInput
 }  // namespace
 
 Program evaluation_program(const Model& model, const Mesh& mesh, AxisSet axes, std::int64_t rows_per_device,
-                           const OpSet& ops, Weights weights) {
+                           const OpSet& ops, Weights weights, std::span<const Bucket> buckets) {
   Program program;
   program.name = "evaluation";
   program.mesh = mesh;
   Builder b(program, ops);
-  std::vector<Value> parameters = declare_weights(b, model, weights);
+  const Stored stored = declare_weights(b, model, weights, buckets);
   const BatchInputs batch = declare_batch(b, model, axes, rows_per_device, false);
   const std::vector<Number> declared = loss_numbers(model);
   const std::vector<Value> of_loss = declare_numbers(b, declared);
-  if (weights == Weights::debiased_ema) {
-    debias(b, model, b.input(Group::hyper, "ema/correction", {model.dtype, {}, {}}), parameters);
-  }
+  std::optional<Value> correction;
+  if (weights == Weights::debiased_ema) correction = b.input(Group::hyper, "ema/correction", {model.dtype, {}, {}});
+  std::vector<Value> parameters = unpacked(b, model, buckets, stored);
+  if (correction) debias(b, model, *correction, parameters);
   const Value output = apply(b, model, {batch.inputs, parameters});
   add_measures(b, model, output, batch, {declared, of_loss});
   check(program, "building the evaluation step");

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "core/graph/builder.h"
+#include "core/model/buckets.h"
 #include "core/model/model.h"
 
 namespace pmaptrain::model {
@@ -31,9 +33,10 @@ Weights weights_of(const std::optional<spec::EmaSpec>& ema);
 // The program of an evaluation step. Its inputs are the weights, a batch, and the numbers of the loss. Its outputs are
 // the parts of the measures, in the order of measure_parts, and "count", as sums (not means) over the rows of all
 // devices, replicated by one reduction. The host adds the sums of several batches, which may differ in size, and
-// computes the means. Where metrics need them, "rows" are what each device gathers of its rows (row_metrics.h).
+// computes the means. Where metrics need them, "rows" are what each device gathers of its rows (row_metrics.h). In a
+// module with a training program the weights must be stored as there: in `buckets`.
 Program evaluation_program(const Model& model, const Mesh& mesh, AxisSet axes, std::int64_t rows_per_device,
-                           const OpSet& ops, Weights weights = Weights::raw);
+                           const OpSet& ops, Weights weights = Weights::raw, std::span<const Bucket> buckets = {});
 
 // The evaluation of outputs that are computed elsewhere: batch inputs "outputs" and, if metrics need rows,
 // "probabilities", each f32 [rows, output...]. There are no weights and no other inputs of the model.

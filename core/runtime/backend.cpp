@@ -14,28 +14,36 @@ Module::Module(Source source) : source_(std::move(source)) {
   for (std::int64_t member = 0; member < source_.members; ++member) all_members_.push_back(member);
   for (std::size_t e = 0; e < source_.entries.size(); ++e) {
     const Program& program = *source_.entries[e].program;
+    variables_.push_back(variables_of(program));
+    std::vector<Variable> handled = variables_.back();
     for (std::size_t i = 0; i < program.inputs.size(); ++i) {
       const Input& input = program.inputs[i];
-      if (input.group == Group::batch) continue;
-      const Type& type = program.type(input.value);
-      const auto [at, is_new] = inputs_.try_emplace(input.name, static_cast<std::int32_t>(values_.size()));
+      if (!input.parts.empty()) handled.push_back({input.name, input.group, program.type(input.value), i, 0});
+    }
+    for (const Variable& variable : handled) {
+      if (variable.group == Group::batch) continue;
+      const auto [at, is_new] = inputs_.try_emplace(variable.name, static_cast<std::int32_t>(values_.size()));
       if (is_new) {
-        values_.push_back({&type, static_cast<std::int32_t>(e), static_cast<std::int32_t>(i), true});
+        values_.push_back({variable.type, static_cast<std::int32_t>(e), static_cast<std::int32_t>(variable.input), true,
+                           variable.begin});
         continue;
       }
       const ModuleValue& known = values_[static_cast<std::size_t>(at->second)];
       const Program& first = *source_.entries[static_cast<std::size_t>(known.entry)].program;
-      if (*known.type == type && first.mesh == program.mesh) continue;
-      fail_running("input '" + input.name + "' is " + to_string(*known.type, first.mesh) + " in the entry '" +
-                   source_.entries[static_cast<std::size_t>(known.entry)].name + "' and " +
-                   to_string(type, program.mesh) + " in the entry '" + source_.entries[e].name + "'");
+      const std::string& whole = first.inputs[static_cast<std::size_t>(known.index)].name;
+      const bool same_place = known.begin == variable.begin && whole == program.inputs[variable.input].name;
+      if (known.type == variable.type && same_place && first.mesh == program.mesh) continue;
+      fail_running("input '" + std::string(variable.name) + "' is " + to_string(known.type, first.mesh) +
+                   " in the entry '" + source_.entries[static_cast<std::size_t>(known.entry)].name + "' and " +
+                   to_string(variable.type, program.mesh) + (same_place ? "" : " of another bucket") +
+                   " in the entry '" + source_.entries[e].name + "'");
     }
     std::map<std::string_view, std::int32_t>& outputs = outputs_.emplace_back();
     for (std::size_t i = 0; i < program.outputs.size(); ++i) {
       const Output& output = program.outputs[i];
       outputs.try_emplace(output.name, static_cast<std::int32_t>(values_.size()));
       values_.push_back(
-          {&program.type(output.value), static_cast<std::int32_t>(e), static_cast<std::int32_t>(i), false});
+          {program.type(output.value), static_cast<std::int32_t>(e), static_cast<std::int32_t>(i), false});
     }
   }
 }
@@ -60,6 +68,13 @@ Handle Module::output(std::size_t entry, std::string_view name) const {
   return {found->second};
 }
 
+std::string Module::name_of(Handle handle) const {
+  for (const auto& [name, id] : inputs_) {
+    if (id == handle.id) return std::string(name);
+  }
+  return {};
+}
+
 void Module::check_device(Handle handle, std::int64_t device) const {
   const std::int64_t devices = program(static_cast<std::size_t>(value(handle).entry)).mesh.devices();
   if (device >= 0 && device < devices) return;
@@ -74,7 +89,7 @@ void Module::check_member(std::int64_t member) const {
 void Module::check_write(Handle handle, Instance instance, std::size_t size, std::optional<std::size_t> offset) const {
   const ModuleValue& of = value(handle);
   const Input& input = program(static_cast<std::size_t>(of.entry)).inputs[static_cast<std::size_t>(of.index)];
-  const std::string& name = input.name;
+  const std::string name = name_of(handle);
   if (offset ? *offset + size > slice_bytes(handle) : size != slice_bytes(handle)) {
     fail_running("input '" + name + "' takes " + std::to_string(slice_bytes(handle)) + " bytes, not " +
                  std::to_string(size) + (offset ? " from byte " + std::to_string(*offset) + " on" : ""));

@@ -23,7 +23,7 @@
 namespace pmaptrain {
 
 // A program of a module. Inputs in the groups params, state, hyper and data that have the same name in several entries
-// are one value, so their types must be equal. A batch input belongs to its entry alone.
+// are one value, so their types and their parts must be equal. A batch input belongs to its entry alone.
 struct Entry {
   std::string name;  // "train", "evaluate"
   std::shared_ptr<const Program> program;
@@ -75,7 +75,7 @@ struct Needs {
   std::size_t& of(Group group) { return group == Group::params ? parameters : group == Group::data ? data : state; }
 };
 
-// A value of a module: an input, or an output of an entry.
+// A value of a module: an input, a part of an input that is a bucket, or an output of an entry.
 struct Handle {
   std::int32_t id = -1;
 };
@@ -143,15 +143,18 @@ class Module {
   const Source& source() const { return source_; }
   const Program& program(std::size_t entry) const { return *source_.entries[entry].program; }
 
-  // Throw Error (failed) if no input or output has this name. Batch inputs have no handle.
+  // The inputs of an entry's program and their parts.
+  std::span<const Variable> variables(std::size_t entry) const { return variables_[entry]; }
+
+  // Throw Error (failed) if no input, no part of one, or no output has this name. Batch inputs have no handle.
   Handle input(std::string_view name) const;
   Handle output(std::size_t entry, std::string_view name) const;
-  // The same, by the index of the input or output in the program of an entry.
-  Handle input(std::size_t entry, std::size_t index) const { return input(program(entry).inputs[index].name); }
+  // The same, by the index among the variables (variables_of) or the outputs of the program of an entry.
+  Handle input(std::size_t entry, std::size_t index) const { return input(variables_[entry][index].name); }
   Handle output(std::size_t entry, std::size_t index) const {
     return output(entry, program(entry).outputs[index].name);
   }
-  const Type& type(Handle handle) const { return *values_[static_cast<std::size_t>(handle.id)].type; }
+  const Type& type(Handle handle) const { return values_[static_cast<std::size_t>(handle.id)].type; }
   std::size_t slice_bytes(Handle handle) const { return bytes(type(handle)); }
 
   // The memory of a batch input in slot `slot`: one slice for each position along the axes that its type varies over,
@@ -208,10 +211,11 @@ class Module {
 
  protected:
   struct ModuleValue {
-    const Type* type;
+    Type type;
     std::int32_t entry;  // the output's entry, or the first entry that has the input
     std::int32_t index;  // index among the inputs or the outputs of that program
     bool is_input;
+    std::size_t begin = 0;  // of a part: bytes from the beginning of the input
   };
   // Throw Error (failed) for accesses that every backend refuses: a wrong size, a device or member that does not exist,
   // a single device's or member's copy of a value that is stored once, or a range that exceeds the value.
@@ -224,10 +228,12 @@ class Module {
   const ModuleValue& value(Handle handle) const { return values_[static_cast<std::size_t>(handle.id)]; }
 
  private:
+  std::string name_of(Handle input) const;
   void check_device(Handle handle, std::int64_t device) const;
   void check_member(std::int64_t member) const;
 
   Source source_;
+  std::vector<std::vector<Variable>> variables_;  // by entry
   std::vector<std::int64_t> all_members_;
   std::vector<ModuleValue> values_;
   std::map<std::string_view, std::int32_t> inputs_;                // handles by name

@@ -11,31 +11,34 @@ namespace pmaptrain::train {
 
 void write_group(Module& module, std::int64_t member, std::size_t entry, Group group,
                  std::span<const TensorView> tensors, const std::string& file, std::optional<std::size_t> left_out) {
-  const Program& program = module.program(entry);
+  std::map<std::string_view, const Variable*> taken;
+  for (const Variable& variable : module.variables(entry)) {
+    if (variable.group == group) taken[variable.name] = &variable;
+  }
   std::map<std::string_view, const TensorView*> given;
   for (const TensorView& tensor : tensors) given[tensor.name] = &tensor;
   for (const auto& [name, tensor] : given) {
-    const Input* const input = program.find_input(name);
-    if (input != nullptr && input->group == group) continue;
+    if (taken.contains(name)) continue;
     fail_data("'" + file + "' has a tensor '" + std::string(name) + "', which this model does not have",
               "it is of another model or optimizer");
   }
-  for (std::size_t i = 0; i < program.inputs.size(); ++i) {
-    const Input& input = program.inputs[i];
+  for (std::size_t i = 0; i < module.variables(entry).size(); ++i) {
+    const Variable& input = module.variables(entry)[i];
     if (input.group != group || i == left_out) continue;
-    const auto found = given.find(input.name);
+    const std::string name(input.name);
+    const auto found = given.find(name);
     if (found == given.end()) {
-      fail_data("'" + file + "' has no tensor '" + input.name + "'", "it is of another model or optimizer");
+      fail_data("'" + file + "' has no tensor '" + name + "'", "it is of another model or optimizer");
     }
-    const Type& type = program.type(input.value);
+    const Type& type = input.type;
     const TensorView& tensor = *found->second;
     if (tensor.dtype != type.dtype || tensor.shape != type.shape) {
-      fail_data("'" + file + "': '" + input.name + "' is " + std::string(to_string(tensor.dtype)) +
+      fail_data("'" + file + "': '" + name + "' is " + std::string(to_string(tensor.dtype)) +
                     to_string(tensor.shape) + "; the model needs " + std::string(to_string(type.dtype)) +
                     to_string(type.shape),
                 "it is of another model or optimizer");
     }
-    module.wait(module.write(module.input(input.name), {every_device, member}, tensor.bytes));
+    module.wait(module.write(module.input(name), {every_device, member}, tensor.bytes));
   }
 }
 

@@ -168,11 +168,12 @@ void make_programs(Setup& setup) {
   setup.evaluations.clear();
   if (setup.timetable.eval_every == 0) return;
   const model::Weights weights = model::weights_of(spec.train.ema);
+  const std::vector<model::Bucket> buckets = buckets_of(setup.model, setup.optimizer());
   for (const data::Split split : {data::Split::validation, data::Split::test}) {
     const auto& dataset = setup.source.of(split);
     if (!dataset) continue;
     setup.evaluations.push_back(
-        plan_evaluation(setup.model, spec, split, dataset, setup.batch.rows_at_once(), weights));
+        plan_evaluation(setup.model, spec, split, dataset, setup.batch.rows_at_once(), weights, buckets));
   }
 }
 
@@ -257,10 +258,10 @@ Program program_at(const Setup& setup, Stage stage) {
 
 EvaluationPlan plan_evaluation(const model::Model& model, const spec::Spec& spec, data::Split split,
                                std::shared_ptr<const data::Dataset> dataset, std::int64_t rows,
-                               model::Weights weights) {
+                               model::Weights weights, std::span<const model::Bucket> buckets) {
   const data::BatchPlan batch = data::plan_evaluation(dataset->size(), rows, spec.mesh.mesh.devices());
-  Program program =
-      model::evaluation_program(model, spec.mesh.mesh, spec.data.axes, batch.rows_per_device, all_ops(), weights);
+  Program program = model::evaluation_program(model, spec.mesh.mesh, spec.data.axes, batch.rows_per_device, all_ops(),
+                                              weights, buckets);
   return {std::string(data::name_of(split)), std::move(dataset), batch,
           std::make_shared<const Program>(optimize(std::move(program)))};
 }

@@ -122,7 +122,8 @@ Program optimize(Program program);
 // Plans the evaluation of `model` on `dataset`, in batches of at most `rows` rows over all devices.
 EvaluationPlan plan_evaluation(const model::Model& model, const spec::Spec& spec, data::Split split,
                                std::shared_ptr<const data::Dataset> dataset, std::int64_t rows,
-                               model::Weights weights = model::Weights::raw);
+                               model::Weights weights = model::Weights::raw,
+                               std::span<const model::Bucket> buckets = {});
 
 // The cost of one step over the whole mesh, and the bytes that each device sends, by axis name in mesh order. A
 // collective over several axes counts once, for the outermost axis with more than one device.

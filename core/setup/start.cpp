@@ -19,6 +19,7 @@
 namespace pmaptrain::train {
 namespace {
 
+// `input` is the index of a variable of the training program.
 void write_now(Module& module, std::size_t input, std::span<const std::byte> value, std::int64_t member) {
   module.wait(module.write(module.input(train_entry, input), {every_device, member}, value));
 }
@@ -154,8 +155,11 @@ std::vector<data::BatchBuffers> batch_slots(Module& module, std::size_t entry, c
 void set_initial_values(Module& module, const Setup& setup, const Checkpoint* checkpoint) {
   const Program& program = *setup.training;
   for (std::size_t i = 0; i < program.inputs.size(); ++i) {
-    if (program.inputs[i].group == Group::state)
-      write_now(module, i, initial_state(program, setup.roles, i), every_member);
+    const Input& input = program.inputs[i];
+    const bool is_bucket = !input.parts.empty();  // also of parameters: the elements between these are zero
+    if (input.group != Group::state && !is_bucket) continue;
+    module.wait(module.write(module.input(input.name), {every_device, every_member},
+                             initial_elements(program, setup.roles, i)));
   }
   for (std::int64_t m = 0; m < module.source().members; ++m) {
     set_hyper_inputs(module, setup, m);

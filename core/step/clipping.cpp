@@ -1,19 +1,60 @@
 #include "core/step/clipping.h"
 
+#include <map>
+#include <utility>
+
+#include "core/graph/bucket.h"
 #include "core/model/arithmetic.h"
+#include "core/ops/constant/constant.h"
+#include "core/ops/norms/norms.h"
+#include "core/ops/segment_sum/segment_sum.h"
 #include "core/step/optimizer.h"
 
 namespace pmaptrain::train {
 
-Norms norms_of(Builder& b, std::span<const Value> values, DType dtype) {
+GradientBuckets gradient_buckets(const model::Model& model, std::span<const std::size_t> trained,
+                                 std::span<const model::Bucket> buckets, std::vector<Value> values) {
+  std::map<std::size_t, std::size_t> position;  // of a parameter among the trained ones
+  for (std::size_t i = 0; i < trained.size(); ++i) position[trained[i]] = i;
+  GradientBuckets found{std::move(values), {}};
+  for (const model::Bucket& bucket : buckets) {
+    std::vector<Shape> shapes;
+    for (const std::size_t i : bucket.parameters) shapes.push_back(model.parameters[i].shape);
+    const std::vector<std::int64_t> offsets = offsets_in_bucket(shapes);
+    std::vector<double>& rows = found.rows.emplace_back(2 * trained.size(), 0.0);
+    for (std::size_t j = 0; j < bucket.parameters.size(); ++j) {
+      const std::size_t at = 2 * position.at(bucket.parameters[j]);
+      rows[at] = static_cast<double>(offsets[j] / bucket_unit);
+      rows[at + 1] = static_cast<double>(offsets[j + 1] / bucket_unit);
+    }
+  }
+  return found;
+}
+
+GradientBuckets with_values(GradientBuckets buckets, std::vector<Value> values) {
+  buckets.values = std::move(values);
+  return buckets;
+}
+
+Value rows_of_bucket(Builder& b, Value bucket) {
+  return b.emit(ops::Reshape{{numel(b.type(bucket)) / bucket_unit, bucket_unit}}, {bucket});
+}
+
+Norms norms_of(Builder& b, const GradientBuckets& gradients, DType dtype) {
   std::optional<Value> squares, largest;
-  for (const Value value : values) {
-    const std::vector<Value> norms = b.emit_all(ops::Norms{}, std::vector{value});
-    squares = squares ? model::add(b, *squares, norms[0]) : norms[0];
-    largest = largest ? b.emit(ops::Max{}, {*largest, norms[1]}) : norms[1];
+  for (std::size_t k = 0; k < gradients.values.size(); ++k) {
+    const std::vector<double>& rows = gradients.rows[k];
+    const std::vector<Value> norms =
+        b.emit_all(ops::Norms{}, std::vector{rows_of_bucket(b, gradients.values[k])});
+    const Value table =
+        b.emit(ops::Constant{DType::i64, {std::ssize(rows) / 2, 2}, 0, rows}, std::span<const Value>());
+    const Value sums = b.emit(ops::SegmentSum{}, {norms[0], table});
+    const Value most = b.emit(ops::ReduceMax{{0}}, {norms[1]});
+    squares = squares ? model::add(b, *squares, sums) : sums;
+    largest = largest ? b.emit(ops::Max{}, {*largest, most}) : most;
   }
   if (!squares) return {b.constant(DType::f64, 0.0), b.constant(dtype, 0.0)};
-  return {b.emit(ops::Sqrt{}, {*squares}), *largest};
+  return {b.emit(ops::Sqrt{}, {b.emit(ops::ReduceSum{{0}}, {*squares})}), *largest};
 }
 
 std::vector<model::Number> clipping_numbers(const spec::OptimizerSpec& optimizer, DType dtype) {
@@ -24,7 +65,7 @@ std::vector<model::Number> clipping_numbers(const spec::OptimizerSpec& optimizer
 }
 
 Clipping emit_clipping(Builder& b, const spec::OptimizerSpec& optimizer, const model::Numbers& numbers,
-                       std::span<const Value> sums, Value divisor, const Norms& norms) {
+                       const GradientBuckets& sums, Value divisor, const Norms& norms) {
   const Builder::Scope scope(b, {"clip", optimizer.place});
   const DType dtype = b.type(divisor).dtype;
   Clipping clipping{norms.largest, {}};
@@ -33,7 +74,10 @@ Clipping emit_clipping(Builder& b, const spec::OptimizerSpec& optimizer, const m
   }
   if (optimizer.clip_by_global_norm) {
     Value norm = norms.global;
-    if (optimizer.clip) norm = norms_of(b, clipped_means(b, optimizer, numbers, sums, divisor, clipping), dtype).global;
+    if (optimizer.clip) {
+      const std::vector<Value> clipped = clipped_means(b, optimizer, numbers, sums.values, divisor, clipping);
+      norm = norms_of(b, with_values(sums, clipped), dtype).global;
+    }
     const Value most = numbers["clip_by_global_norm"];
     const Value small = b.emit(ops::Lt{}, {norm, most});
     const Value factor = model::select(b, small, b.constant(DType::f64, 1.0), model::div(b, most, norm));

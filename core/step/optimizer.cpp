@@ -171,18 +171,32 @@ std::vector<model::Number> optimizer_numbers(const Optimizer& optimizer, DType d
   return all;
 }
 
+std::vector<model::Bucket> buckets_of(const model::Model& model, const Optimizer& optimizer) {
+  std::vector<model::Bucket> buckets;
+  std::map<std::pair<std::string, std::string>, std::size_t> known;  // by the names of scale and decay
+  for (std::size_t i = model.parameters.size(); i-- > 0;) {
+    const Tuning& tuning = optimizer.tuning[i];
+    if (!tuning.trained) continue;
+    const auto [bucket, is_new] =
+        known.try_emplace({tuning.learning_rate_scale.name, tuning.weight_decay.name}, buckets.size());
+    if (is_new) buckets.push_back({"bucket_" + std::to_string(buckets.size()), {}});
+    buckets[bucket->second].parameters.push_back(i);
+  }
+  return buckets;
+}
+
 Update optimizer_update(Builder& b, const Optimizer& optimizer, const model::Numbers& numbers,
+                        std::span<const std::size_t> tuned,
                         std::span<const Value> parameters, std::span<const Value> gradients,
                         const std::vector<std::vector<Value>>& slots, Value step, Value learning_rate) {
-  const std::vector<std::size_t> trained = optimizer.trained();
-  assert(parameters.size() == trained.size() && gradients.size() == trained.size());
+  assert(parameters.size() == tuned.size() && gradients.size() == tuned.size());
   assert(slots.size() == slot_kinds(optimizer.spec.rule).size());
   Update update{{}, slots};
   if (parameters.empty()) return update;
   const Corrections shared = corrections(b, optimizer.spec.rule, numbers, step, b.type(parameters.front()).dtype);
   std::map<std::string, Value> rates{{"", learning_rate}};  // by the name of the scale
   for (std::size_t i = 0; i < parameters.size(); ++i) {
-    const Tuning& tuning = optimizer.tuning[trained[i]];
+    const Tuning& tuning = optimizer.tuning[tuned[i]];
     const std::string& scale = tuning.learning_rate_scale.name;
     if (!rates.contains(scale)) rates[scale] = model::mul(b, learning_rate, numbers[scale]);
     std::optional<Value> decay;

@@ -7,6 +7,7 @@
 #include "core/graph/differentiate.h"
 #include "core/graph/passes.h"
 #include "core/model/arithmetic.h"
+#include "core/ops/bucket/bucket.h"
 #include "core/ops/support/rules.h"
 #include "core/step/clipping.h"
 
@@ -47,6 +48,7 @@ class StepBuilder {
         epoch_of_(epoch),
         axes_(spec.data.axes),
         trained_(optimizer.trained()),
+        buckets_(buckets_of(model, optimizer)),
         b_(program_, ops) {
     assert(batch.rows_per_device % batch.microbatches == 0);
     program_.mesh = spec.mesh.mesh;
@@ -83,31 +85,35 @@ class StepBuilder {
 
   StepProgram final_stage() {
     program_.name = "train_step";
-    declare_parameters();
+    stored_ = model::declare_stored(b_, model_, Group::params, "", buckets_);
     declare_state();
     declare_batch(batch_.rows_per_device);
     declare_numbers(step_numbers(model_, spec_, optimizer_));
     declare_learning_rate_scale();
     declare_dropout();
     name_inputs();
+    parameters_ = model::unpacked(b_, model_, buckets_, stored_);
 
-    const Sums global = synchronised(device_sums());
+    const Sums global = synchronised(packed(device_sums()));
     const Value divisor = divisor_of(global);
     const std::vector<Value> means = measure_means(global, divisor);
-    const Norms norms = gradient_norms(global.gradients, divisor);
-    const Clipping clipping = emit_clipping(b_, optimizer_.spec, numbers_, global.gradients, divisor, norms);
+    const GradientBuckets sums = gradient_buckets(model_, trained_, buckets_, global.gradients);
+    const Norms norms = gradient_norms(sums, divisor);
+    const Clipping clipping = emit_clipping(b_, optimizer_.spec, numbers_, sums, divisor, norms);
     const Value next_step = following(step_);
     const Value learning_rate = learning_rate_now();
-    const Value good = guard(global, means.front(), norms, clipping, divisor, next_step, learning_rate);
-    // If the step is not good, divide by 1. The divisor then depends on the verdict, so the update's arithmetic and the
-    // selects that commit it form one pass over memory, which stores no intermediate values.
-    const Value known_good = select(b_, good, divisor, b_.constant(model_.dtype, 1.0));
-    const std::vector<Value> gradients =
-        clipped_means(b_, optimizer_.spec, numbers_, global.gradients, known_good, clipping);
-    const Update update = updated(trained_parameters(), gradients, slots_, next_step, learning_rate);
-    commit(update, next_step, good);
-    average(update, good);
-    accumulate(global, good);
+    const Judged judged = guard(global, means.front(), sums, norms, clipping, divisor, next_step, learning_rate);
+    const Update update = judged.update ? *judged.update : [&] {
+      // If the step is not good, divide by 1. The divisor then depends on the verdict, so the update's arithmetic and
+      // the selects that commit it form one pass over memory, which stores no intermediate values.
+      const Value known_good = select(b_, judged.good, divisor, b_.constant(model_.dtype, 1.0));
+      const std::vector<Value> gradients =
+          clipped_means(b_, optimizer_.spec, numbers_, sums.values, known_good, clipping);
+      return updated(stored_.buckets, gradients, slots_, next_step, learning_rate);
+    }();
+    commit(update, next_step, judged.good);
+    average(update, judged.good);
+    accumulate(global, judged.good);
 
     output_measures(means, global.count);
     roles_.grad_norm = output("grad_norm", norms.global);
@@ -132,12 +138,13 @@ class StepBuilder {
 
   void declare_state() {
     for (const SlotKind& kind : slot_kinds(optimizer_.spec.rule)) {
-      std::vector<Value>& slots = slots_.emplace_back();
-      for (const std::size_t i : trained_) slots.push_back(of_parameter(kind.name, i, kind.initial));
+      slots_.push_back({});
+      for (const model::Bucket& bucket : buckets_) {
+        slots_.back().push_back(model::declare_bucket(b_, model_, Group::state, kind.name + "/", bucket));
+        if (kind.initial != 0.0) initial_.emplace_back(slots_.back().back(), kind.initial);
+      }
     }
-    if (spec_.train.ema) {
-      for (std::size_t i = 0; i < parameters_.size(); ++i) ema_.push_back(of_parameter("ema", i, 0.0));
-    }
+    if (spec_.train.ema) ema_ = model::declare_stored(b_, model_, Group::state, "ema/", buckets_);
     step_ = b_.input(Group::state, "step", {DType::i64, {}, {}});
     guard_ = halts() ? b_.input(Group::state, "finite", {DType::boolean, {}, {}})
                      : b_.input(Group::state, "skipped", {DType::i64, {}, {}});
@@ -147,20 +154,12 @@ class StepBuilder {
     epoch_.push_back(b_.input(Group::state, "epoch/examples", {DType::f64, {}, {}}));
   }
 
-  // Declares a state input that belongs to a parameter. `initial` is the initial value of its elements.
-  Value of_parameter(const std::string& kind, std::size_t parameter, double initial) {
-    const auto& [name, shape] = std::pair(model_.parameters[parameter].name, model_.parameters[parameter].shape);
-    const Value state = b_.input(Group::state, kind + "/" + name, {model_.dtype, shape, {}});
-    if (initial != 0.0) roles_.initial[index_of(state)] = initial;
-    return state;
-  }
-
   // The numbers of the model come first, as in step_numbers().
   void declare_numbers(const std::vector<model::Number>& numbers) {
     const std::vector<Value> values = model::declare_numbers(b_, numbers);
     numbers_ = {numbers, values};
     model_values_.assign(values.begin(), values.begin() + std::ssize(model_.numbers()));
-    roles_.numbers = indices_of(values);
+    number_inputs_ = values;
   }
 
   void declare_learning_rate_scale() {
@@ -181,22 +180,44 @@ class StepBuilder {
 
   // All inputs are declared before the first equation, so the number of an input's value is its index.
   static std::size_t index_of(Value input) { return static_cast<std::size_t>(input.id); }
-  static std::vector<std::size_t> indices_of(std::span<const Value> inputs) {
-    std::vector<std::size_t> indices;
-    for (Value input : inputs) indices.push_back(index_of(input));
-    return indices;
-  }
 
+  // Sets the roles, which are indices of variables.
   void name_inputs() {
-    roles_.parameters = indices_of(parameters_);
-    roles_.ema = indices_of(ema_);
-    roles_.step = index_of(step_);
-    (halts() ? roles_.finite : roles_.skipped) = index_of(guard_);
-    roles_.epoch_sums = indices_of(std::span(epoch_).first(epoch_.size() - 1));
-    roles_.epoch_examples = index_of(epoch_.back());
-    if (learning_rate_scale_) roles_.learning_rate_scale = index_of(*learning_rate_scale_);
-    if (halts()) roles_.initial[*roles_.finite] = 1.0;
-    roles_.dropout_keys = indices_of(dropout_keys_);
+    std::vector<std::size_t> first;  // by input: its first variable
+    const std::vector<Variable> variables = variables_of(program_);
+    for (std::size_t t = 0; t < variables.size(); ++t) {
+      if (variables[t].input == first.size()) first.push_back(t);
+    }
+    const auto variable_of = [&](Value input) { return first[index_of(input)]; };
+    const auto variables_of_inputs = [&](std::span<const Value> inputs) {
+      std::vector<std::size_t> indices;
+      for (const Value input : inputs) indices.push_back(variable_of(input));
+      return indices;
+    };
+    const auto variables_of_stored = [&](const model::Stored& stored) {
+      std::vector<std::size_t> indices(stored.single.size());
+      for (std::size_t i = 0; i < indices.size(); ++i) {
+        if (stored.single[i].id >= 0) indices[i] = variable_of(stored.single[i]);
+      }
+      for (std::size_t k = 0; k < stored.buckets.size(); ++k) {
+        const std::vector<std::size_t>& parameters = buckets_[k].parameters;
+        for (std::size_t j = 0; j < parameters.size(); ++j) {
+          indices[parameters[j]] = variable_of(stored.buckets[k]) + j;
+        }
+      }
+      return indices;
+    };
+    roles_.parameters = variables_of_stored(stored_);
+    if (spec_.train.ema) roles_.ema = variables_of_stored(ema_);
+    roles_.step = variable_of(step_);
+    (halts() ? roles_.finite : roles_.skipped) = variable_of(guard_);
+    roles_.epoch_sums = variables_of_inputs(std::span(epoch_).first(epoch_.size() - 1));
+    roles_.epoch_examples = variable_of(epoch_.back());
+    if (learning_rate_scale_) roles_.learning_rate_scale = variable_of(*learning_rate_scale_);
+    roles_.numbers = variables_of_inputs(number_inputs_);
+    roles_.dropout_keys = variables_of_inputs(dropout_keys_);
+    for (const auto& [input, value] : initial_) roles_.initial[index_of(input)] = value;
+    if (halts()) roles_.initial[index_of(guard_)] = 1.0;
   }
 
   bool halts() const { return spec_.train.on_nonfinite == spec::OnNonfinite::halt; }
@@ -253,13 +274,26 @@ class StepBuilder {
     return zeros.like(ops::loop(b_, batch_.microbatches, constants, zeros.flat(), batch_values_, body));
   }
 
+  // The same with the gradients in buckets.
+  Sums packed(Sums sums) {
+    std::vector<std::size_t> position(model_.parameters.size());  // among the trained parameters
+    for (std::size_t i = 0; i < trained_.size(); ++i) position[trained_[i]] = i;
+    std::vector<Value> buckets;
+    for (const model::Bucket& bucket : buckets_) {
+      std::vector<Value> gradients;
+      for (const std::size_t i : bucket.parameters) gradients.push_back(sums.gradients[position[i]]);
+      buckets.push_back(b_.emit(ops::Pack{}, gradients));
+    }
+    sums.gradients = std::move(buckets);
+    return sums;
+  }
+
   std::vector<Value> trained_of(std::span<const Value> parameters) const {
     std::vector<Value> trained;
     trained.reserve(trained_.size());
     for (const std::size_t i : trained_) trained.push_back(parameters[i]);
     return trained;
   }
-  std::vector<Value> trained_parameters() const { return trained_of(parameters_); }
 
   Value zero(const Shape& shape, DType dtype) { return b_.vary(b_.constant(dtype, 0.0, shape), axes_); }
 
@@ -292,26 +326,34 @@ class StepBuilder {
   }
 
   // The norms are computed from the sums and divided by the count, so that the mean gradient is never stored.
-  Norms gradient_norms(const std::vector<Value>& sums, Value divisor) {
+  Norms gradient_norms(const GradientBuckets& sums, Value divisor) {
     const Builder::Scope scope(b_, {"grad_norm", {}});
     const Norms norms = norms_of(b_, sums, model_.dtype);
-    if (sums.empty()) return norms;
+    if (sums.values.empty()) return norms;
     const Value count = cast(b_, divisor, DType::f64);
     return {div(b_, norms.global, count), div(b_, norms.largest, divisor)};
   }
 
-  // bool[]: whether this step counts. The guard looks at the largest element, since a norm may overflow although all
-  // elements are finite.
-  Value guard(const Sums& global, Value loss, const Norms& norms, const Clipping& clipping, Value divisor,
-              Value next_step, Value learning_rate) {
+  // bool[]: whether this step counts; and the update, if the guard had to compute it.
+  struct Judged {
+    Value good;
+    std::optional<Update> update;
+  };
+  // The guard looks at the largest element, since a norm may overflow although all elements are finite.
+  Judged guard(const Sums& global, Value loss, const GradientBuckets& sums, const Norms& norms,
+               const Clipping& clipping, Value divisor, Value next_step, Value learning_rate) {
     const Builder::Scope scope(b_, {"guard", {}});
     const Value no = b_.constant(DType::boolean, 0.0);
+    std::optional<Update> update;
     Value good = b_.emit(ops::Gt{}, {global.count, b_.constant(model_.dtype, 0.0)});
     const auto demand = [&](Value also) { good = select(b_, also, good, no); };
     demand(b_.emit(ops::IsFinite{}, {loss}));
     demand(b_.emit(ops::IsFinite{}, {norms.largest}));
     if (optimizer_.overflows) {
-      for (Value finite : finite_updates(global, divisor, clipping, next_step, learning_rate)) demand(finite);
+      const bool twice = is_updated_twice();
+      const Update tried = tried_update(sums, divisor, clipping, next_step, learning_rate, twice);
+      for (const Value finite : finite_updates(tried)) demand(finite);
+      if (!twice) update = tried;
     } else {
       demand(b_.emit(ops::IsFinite{}, {squares_bound(b_, optimizer_.spec.rule, clipping.largest)}));
     }
@@ -321,26 +363,37 @@ class StepBuilder {
     } else {
       replace(guard_, select(b_, good, guard_, add(b_, guard_, 1.0)));
     }
-    return good;
+    return {good, update};
   }
 
-  // bool[] by parameter: whether all elements of its update are finite, slots included. Barriers separate this
-  // arithmetic from that of the committed update: computing it twice costs less than keeping the new values until the
-  // guard has judged them.
-  std::vector<Value> finite_updates(const Sums& global, Value divisor, const Clipping& clipping, Value next_step,
-                                    Value learning_rate) {
+  // Whether the update is computed once to be judged and once more to be committed. If all of it fits a cache, keeping
+  // the new values costs less; otherwise computing them again does.
+  bool is_updated_twice() const {
+    std::int64_t elements = 0;
+    for (const Value bucket : stored_.buckets) elements += numel(program_.type(bucket));
+    return elements > 4096;
+  }
+
+  // The update before it is judged. If it will be computed again, barriers keep the two apart.
+  Update tried_update(const GradientBuckets& sums, Value divisor, const Clipping& clipping, Value next_step,
+                      Value learning_rate, bool twice) {
     const auto apart = [&](const std::vector<Value>& values) {
+      if (!twice) return values;
       std::vector<Value> copies;
       copies.reserve(values.size());
       for (Value value : values) copies.push_back(b_.emit(ops::OptimizationBarrier{}, {value}));
       return copies;
     };
-    const std::vector<Value> parameters = apart(trained_parameters());
+    const std::vector<Value> parameters = apart(stored_.buckets);
     const std::vector<Value> gradients =
-        clipped_means(b_, optimizer_.spec, numbers_, global.gradients, divisor, clipping);
+        clipped_means(b_, optimizer_.spec, numbers_, sums.values, divisor, clipping);
     std::vector<std::vector<Value>> slots;
     for (const std::vector<Value>& kind : slots_) slots.push_back(apart(kind));
-    const Update update = updated(parameters, gradients, slots, next_step, learning_rate);
+    return updated(parameters, gradients, slots, next_step, learning_rate);
+  }
+
+  // bool[] by bucket: whether all elements of its update are finite, slots included.
+  std::vector<Value> finite_updates(const Update& update) {
     const Value yes = b_.constant(DType::u8, 0.0), no = b_.constant(DType::u8, 1.0);
     std::vector<Value> found;
     for (std::size_t i = 0; i < update.parameters.size(); ++i) {
@@ -348,8 +401,8 @@ class StepBuilder {
       for (const std::vector<Value>& kind : update.slots) {
         bad = select(b_, b_.emit(ops::IsFinite{}, {kind[i]}), bad, no);
       }
-      const Value any = b_.emit(ops::ReduceMax{ops::all_dims(b_.type(bad).shape)}, {bad});
-      found.push_back(b_.emit(ops::Eq{}, {any, yes}));
+      const Value rows = b_.emit(ops::ReduceMax{{1}}, {rows_of_bucket(b_, bad)});
+      found.push_back(b_.emit(ops::Eq{}, {b_.emit(ops::ReduceMax{{0}}, {rows}), yes}));
     }
     return found;
   }
@@ -374,15 +427,17 @@ class StepBuilder {
   Update updated(const std::vector<Value>& parameters, const std::vector<Value>& gradients,
                  const std::vector<std::vector<Value>>& slots, Value next_step, Value learning_rate) {
     const Builder::Scope scope = in_optimizer();
-    return optimizer_update(b_, optimizer_, numbers_, parameters, gradients, slots, next_step, learning_rate);
+    std::vector<std::size_t> tuned;  // a bucket's parameters are tuned alike
+    for (const model::Bucket& bucket : buckets_) tuned.push_back(bucket.parameters.front());
+    return optimizer_update(b_, optimizer_, numbers_, tuned, parameters, gradients, slots, next_step, learning_rate);
   }
 
   void commit(const Update& update, Value next_step, Value good) {
     const Builder::Scope scope = in_optimizer();
     replace(step_, select(b_, good, next_step, step_));
-    const std::vector<Value> parameters = trained_parameters();
-    for (std::size_t i = 0; i < parameters.size(); ++i) {
-      replace(parameters[i], select(b_, good, update.parameters[i], parameters[i]));
+    for (std::size_t i = 0; i < buckets_.size(); ++i) {
+      const Value bucket = stored_.buckets[i];
+      replace(bucket, select(b_, good, update.parameters[i], bucket));
       for (std::size_t k = 0; k < slots_.size(); ++k) {
         replace(slots_[k][i], select(b_, good, update.slots[k][i], slots_[k][i]));
       }
@@ -393,13 +448,15 @@ class StepBuilder {
   void average(const Update& update, Value good) {
     if (!spec_.train.ema) return;
     const Builder::Scope scope(b_, {"ema", {}});
-    std::vector<Value> parameters = parameters_;
-    for (std::size_t i = 0; i < trained_.size(); ++i) parameters[trained_[i]] = update.parameters[i];
-    for (std::size_t i = 0; i < ema_.size(); ++i) {
-      const Value past = model::mul(b_, ema_[i], numbers_["ema/decay"]);
-      const Value next = add(b_, past, model::mul(b_, parameters[i], numbers_["ema/decay/rest"]));
-      replace(ema_[i], select(b_, good, next, ema_[i]));
+    for (std::size_t i = 0; i < buckets_.size(); ++i) average(ema_.buckets[i], update.parameters[i], good);
+    for (std::size_t i = 0; i < ema_.single.size(); ++i) {
+      if (ema_.single[i].id >= 0) average(ema_.single[i], parameters_[i], good);  // a frozen parameter
     }
+  }
+  void average(Value ema, Value parameter, Value good) {
+    const Value past = model::mul(b_, ema, numbers_["ema/decay"]);
+    const Value next = add(b_, past, model::mul(b_, parameter, numbers_["ema/decay/rest"]));
+    replace(ema, select(b_, good, next, ema));
   }
 
   // Adds to the sums of the epoch, in f64 because they run over many batches. A step that does not count is left out.
@@ -452,13 +509,16 @@ class StepBuilder {
   const model::BatchShape batch_;
   const EpochOf epoch_of_;
   const AxisSet axes_;
-  const std::vector<std::size_t> trained_;  // indices of parameters
+  const std::vector<std::size_t> trained_;    // indices of parameters
+  const std::vector<model::Bucket> buckets_;  // of the trained parameters
   Program program_;
   Builder b_;
 
-  std::vector<Value> parameters_, batch_values_, dropout_keys_, epoch_;
-  std::vector<std::vector<Value>> slots_;  // by kind, then by trained parameter
-  std::vector<Value> ema_;                 // by parameter, or empty
+  std::vector<Value> parameters_, batch_values_, dropout_keys_, epoch_, number_inputs_;
+  model::Stored stored_;                   // the parameters, of the finished step
+  std::vector<std::vector<Value>> slots_;  // by kind, then by bucket
+  model::Stored ema_;
+  std::vector<std::pair<Value, double>> initial_;  // state inputs whose elements are not 0 at the start
   Value step_, guard_;
   model::Numbers numbers_;
   std::vector<Value> model_values_;  // the values of the model's numbers
@@ -496,7 +556,7 @@ StepProgram step_program(const model::Model& model, const spec::Spec& spec, cons
   return StepBuilder(model, spec, optimizer, batch, ops, epoch).final_stage();
 }
 
-std::vector<std::byte> initial_state(const Program& program, const StepRoles& roles, std::size_t input) {
+std::vector<std::byte> initial_elements(const Program& program, const StepRoles& roles, std::size_t input) {
   const Type& type = program.type(program.inputs[input].value);
   std::vector<std::byte> bytes(pmaptrain::bytes(type));
   const auto initial = roles.initial.find(input);

@@ -25,9 +25,10 @@ enum class EpochOf : std::uint8_t { one_step, steps };
 
 // The step of `spec` over its data axes. The inputs and outputs of the finished step:
 //
-// params  each parameter, by path. Frozen parameters are not replaced.
-// state   "<slot>/<parameter>" of the optimizer, for each trained parameter; with train.ema, "ema/<parameter>" for each
-//         parameter, the average before debiasing; "step" i64[], the number of updates; "epoch/<measure>" and
+// params  buckets of trained parameters (buckets_of), whose parts are the parameters by path; each frozen parameter, which
+//         is not replaced.
+// state   "<slot>/<bucket>" of the optimizer, with the parts "<slot>/<parameter>"; with train.ema, likewise "ema/" for
+//         all parameters, the averages before debiasing; "step" i64[], the number of updates; "epoch/<measure>" and
 //         "epoch/examples" f64[], sums that the host reads and resets (with `EpochOf::one_step`, the sums of the last
 //         step); and the state of the guard against non-finite values:
 //         with on_nonfinite: halt, "finite" bool[]. It becomes false at the first step without examples, or with a
@@ -54,7 +55,7 @@ std::vector<model::Number> step_numbers(const model::Model& model, const spec::S
 
 // The purpose of each input and output of the finished step, as indices. No pass changes the indices.
 struct StepRoles {
-  // Inputs.
+  // Indices of variables (variables_of): of inputs, or of parts of buckets.
   std::vector<std::size_t> parameters;         // in the order of Model::parameters
   std::vector<std::size_t> ema;                // likewise; none without train.ema
   std::size_t step = 0;                        // updates done
@@ -64,7 +65,7 @@ struct StepRoles {
   std::vector<std::size_t> numbers;                // in the order of step_numbers
   std::optional<std::size_t> learning_rate_scale;  // with reduce_on_plateau: 1 at the start
   std::vector<std::size_t> dropout_keys;           // in the order of Model::drawing_layers
-  std::map<std::size_t, double> initial;           // the initial elements of a state input, where they are not 0
+  std::map<std::size_t, double> initial;           // by index of a state input: its initial elements, if they are not 0
   // Outputs.
   std::vector<std::size_t> means;  // in the order of measure_parts
   std::size_t count = 0, grad_norm = 0, used_learning_rate = 0;
@@ -81,7 +82,7 @@ struct StepProgram {
 StepProgram step_program(const model::Model& model, const spec::Spec& spec, const Optimizer& optimizer,
                          const model::BatchShape& batch, const OpSet& ops, EpochOf epoch = EpochOf::steps);
 
-// The initial bytes of a state input, given by its index.
-std::vector<std::byte> initial_state(const Program& program, const StepRoles& roles, std::size_t input);
+// The initial bytes of an input: of state, or zeros for a bucket of parameters.
+std::vector<std::byte> initial_elements(const Program& program, const StepRoles& roles, std::size_t input);
 
 }  // namespace pmaptrain::train

@@ -16,11 +16,11 @@ std::size_t members_of(const Setup& setup) { return static_cast<std::size_t>(spe
 
 // The inputs of a checkpoint in ascending order, one after the other.
 std::vector<SnapshotPart> snapshot_parts(const Setup& setup) {
-  const Program& program = *setup.training;
+  const std::vector<Variable> variables = variables_of(*setup.training);
   std::vector<SnapshotPart> parts;
   std::size_t offset = 0;
   for (const std::size_t input : checkpoint_inputs(setup)) {
-    parts.push_back({input, offset, bytes(program.type(program.inputs[input].value))});
+    parts.push_back({input, offset, bytes(variables[input].type)});
     offset = sum_of(offset, product_of(parts.back().bytes, members_of(setup)));
   }
   return parts;

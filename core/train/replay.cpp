@@ -234,14 +234,15 @@ class Replay {
              "are too large to replay";
     }
     const std::int64_t rows = setup_.batch.rows_per_device;
+    const std::vector<Variable> variables = variables_of(program);
     std::map<std::string, PerDevice> inputs;
-    for (std::size_t i = 0; i < program.inputs.size(); ++i) {
-      const Input& input = program.inputs[i];
+    for (const Input& input : program.inputs) {
+      const bool is_guard = setup_.roles.finite && variables[*setup_.roles.finite].name == input.name;
       for (std::int64_t d = 0; d < program.mesh.devices(); ++d) {
         inputs[input.name].push_back(input.group == Group::batch
                                          ? batch_.slice(input.name, d * rows, rows)
                                          : bytes_of(module_, module_.input(input.name), {d, member_}));
-        if (i == setup_.roles.finite) inputs[input.name].back().front() = std::byte{1};  // the value before the step
+        if (is_guard) inputs[input.name].back().front() = std::byte{1};  // the value before the step
       }
     }
     const std::optional<Origin> origin = Search(program, rows).run(std::move(inputs));

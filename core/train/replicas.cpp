@@ -38,14 +38,14 @@ XXH64_hash_t hash_of(SlicedReader& reader, Handle value, Instance instance) {
 std::optional<Divergence> find_divergence(SlicedReader& reader, std::int64_t member) {
   const Program& program = reader.module().program(0);
   const std::int64_t devices = program.mesh.devices();
-  for (const Input& input : program.inputs) {
-    if (input.group != Group::params && input.group != Group::state) continue;
-    const Handle value = reader.module().input(input.name);
+  for (const Variable& variable : reader.module().variables(0)) {
+    if (variable.group != Group::params && variable.group != Group::state) continue;
+    const Handle value = reader.module().input(variable.name);
     std::vector<XXH64_hash_t> hashes;
     for (std::int64_t d = 0; d < devices; ++d) hashes.push_back(hash_of(reader, value, {d, member}));
     // Only devices at the same positions along the axes over which the value varies must have equal values.
-    const AxisSet varying = program.type(input.value).varying;
-    Divergence divergence{input.name, {}};
+    const AxisSet varying = variable.type.varying;
+    Divergence divergence{std::string(variable.name), {}};
     for (const std::int64_t first : program.mesh.group(0, varying)) {
       const std::vector<std::int64_t> peers = program.mesh.group(first, program.mesh.all() - varying);
       const XXH64_hash_t common = commonest(hashes, peers);
@@ -60,8 +60,11 @@ std::optional<Divergence> find_divergence(SlicedReader& reader, std::int64_t mem
 }
 
 std::string describe(const Divergence& divergence, const Program& program) {
-  const Input* const input = program.find_input(divergence.name);
-  std::string text = input != nullptr && input->group == Group::params ? "parameter" : "state";
+  const std::vector<Variable> variables = variables_of(program);
+  const bool is_parameter = std::any_of(variables.begin(), variables.end(), [&](const Variable& variable) {
+    return variable.name == divergence.name && variable.group == Group::params;
+  });
+  std::string text = is_parameter ? "parameter" : "state";
   text += " '" + divergence.name + "' differs on device" + (divergence.devices.size() > 1 ? "s" : "");
   for (std::size_t i = 0; i < divergence.devices.size(); ++i) {
     text += (i == 0 ? " " : ", ") + std::to_string(divergence.devices[i]);

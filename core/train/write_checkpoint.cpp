@@ -21,12 +21,12 @@ std::string list_of(const std::vector<double>& numbers) {
 }
 
 // Writes inputs as a file of a checkpoint, under the names of their tensors, and stores its checksum in the state.
-void write_file(const Directory& into, const std::string& name, const Program& program,
+void write_file(const Directory& into, const std::string& name, std::span<const Variable> all,
                 const std::map<std::string_view, std::size_t>& inputs, const Slices& slices, RunState& state,
                 const std::map<std::string, std::string>& metadata = {}) {
   std::vector<TensorView> tensors;
   for (const auto& [tensor, input] : inputs) {
-    const Type& type = program.type(program.inputs[input].value);
+    const Type& type = all[input].type;
     Shape shape = type.shape;
     if (state.is_ensemble) shape.insert(shape.begin(), std::ssize(state.members));
     tensors.push_back({std::string(tensor), type.dtype, std::move(shape), {}});
@@ -85,8 +85,9 @@ Slices slices_of(SlicedReader& reader) {
 
 std::vector<std::size_t> checkpoint_inputs(const Setup& setup) {
   std::vector<std::size_t> inputs;
-  for (std::size_t i = 0; i < setup.training->inputs.size(); ++i) {
-    const Group group = setup.training->inputs[i].group;
+  const std::vector<Variable> variables = variables_of(*setup.training);
+  for (std::size_t i = 0; i < variables.size(); ++i) {
+    const Group group = variables[i].group;
     if ((group == Group::params || group == Group::state) && i != setup.roles.guard()) inputs.push_back(i);
   }
   return inputs;
@@ -109,15 +110,16 @@ void write_files(const Directory& into, const Setup& setup, RunState state, cons
   state.config_hash = config_hash(setup);
   state.changes = setup.loaded.changes;
   state.checksums.clear();
+  const std::vector<Variable> variables = variables_of(*setup.training);
   std::map<std::string_view, std::size_t> parameters, optimizer;
   for (const std::size_t input : checkpoint_inputs(setup)) {
-    const Input& found = setup.training->inputs[input];
+    const Variable& found = variables[input];
     (found.group == Group::params ? parameters : optimizer).emplace(found.name, input);
   }
-  write_file(into, "params.safetensors", *setup.training, parameters, slices, state, metadata_of(state));
-  write_file(into, "optimizer.safetensors", *setup.training, optimizer, slices, state);
+  write_file(into, "params.safetensors", variables, parameters, slices, state, metadata_of(state));
+  write_file(into, "optimizer.safetensors", variables, optimizer, slices, state);
   if (setup.spec().train.ema) {
-    write_file(into, "ema.safetensors", *setup.training, parameters, averages(setup, state, slices), state,
+    write_file(into, "ema.safetensors", variables, parameters, averages(setup, state, slices), state,
                metadata_of(state));
   }
   const std::string text = to_json(state);
@@ -142,10 +144,11 @@ void write_best(const RunFolder& folder, const Setup& setup, RunState state, con
         kept[m][tensor.name] = tensor.bytes;
     }
   }
+  const std::vector<Variable> all = variables_of(*setup.training);
   const Slices composed = [&](std::size_t input, std::int64_t member, const UseSlice& use) {
     const auto& tensors = kept[static_cast<std::size_t>(member)];
     if (tensors.empty()) return slices(input, member, use);
-    use(tensors.at(setup.training->inputs[input].name));
+    use(tensors.at(std::string(all[input].name)));
   };
   folder.commit_best(state.step, [&](const Directory& into) { write_files(into, setup, state, composed); });
   before.parameters.file.check_intact();

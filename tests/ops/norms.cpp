@@ -45,8 +45,8 @@ TEST_CASE("norms are the sum of squares in f64, where f32 does not overflow, and
   CHECK(many.squares == Approx(1000 * square(1e30F)).epsilon(1e-14));
   CHECK(many.largest == 1e30F);
   const std::vector<HostArray> wide = apply_all(Norms{}, {f64({2, 2}, {1, -2, 3, 0.5})});
-  CHECK(wide[0].as<double>() == std::vector<double>{14.25});
-  CHECK(wide[1].as<double>() == std::vector<double>{3});
+  CHECK(wide[0].as<double>() == std::vector<double>{5, 9.25});  // by row
+  CHECK(wide[1].as<double>() == std::vector<double>{2, 3});
 }
 
 TEST_CASE("one infinite element makes both norms infinite, and a NaN both NaN", "[ops]") {
@@ -64,6 +64,7 @@ TEST_CASE("one infinite element makes both norms infinite, and a NaN both NaN", 
 
 TEST_CASE("norms refuse what is not floating", "[ops]") {
   CHECK(refusal_of(Norms{}, {{DType::i32, {2}, {}}}) == "norms: i32[2] is not floating (cast it to f32 or f64 first)");
+  CHECK(refusal_of(Norms{}, {{DType::f32, {}, {}}}) == "norms: f32[] has no dimension (reshape it to [1] first)");
 }
 
 TEST_CASE("what stands behind an optimization barrier is computed again", "[ops]") {

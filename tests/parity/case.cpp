@@ -70,9 +70,9 @@ Run train_case(const std::string& name, const Layout& layout, Names set) {
     const Program& program = module.program(0);
     for (std::int64_t device = 0; device < program.mesh.devices(); ++device) {
       auto& parameters = run.first_step.emplace_back();
-      for (const Input& input : program.inputs) {
-        if (input.group != Group::params) continue;
-        parameters[input.name] = train::to_doubles(module, module.input(input.name), device);
+      for (const Variable& variable : module.variables(0)) {
+        if (variable.group != Group::params) continue;
+        parameters[std::string(variable.name)] = train::to_doubles(module, module.input(variable.name), device);
       }
     }
   };

@@ -143,7 +143,8 @@ TEST_CASE("roles name the inputs and outputs of the step that runs", "[setup]") 
                        "model.layers=[flatten, {name: epoch, dense: 4}, {name: d, dropout: 0.5}, {dense: 3}]",
                        "optimizer.sgd={momentum: 0.9}"});
     const train::StepRoles& roles = setup.roles;
-    const auto input = [&](std::size_t index) { return setup.training->inputs.at(index).name; };
+    const std::vector<Variable> variables = variables_of(*setup.training);
+    const auto input = [&](std::size_t index) { return std::string(variables.at(index).name); };
     const auto output = [&](std::size_t index) { return setup.training->outputs.at(index).name; };
     REQUIRE(roles.parameters.size() == setup.model.parameters.size());
     for (std::size_t i = 0; i < roles.parameters.size(); ++i) {

@@ -94,9 +94,8 @@ TEST_CASE("a run that writes no checkpoint before its end has no snapshot and no
   CHECK(train::snapshot_bytes(without) == 0);
   const train::Setup with = setup_of_text(small_images, {every_step});
   std::size_t expected = 0;
-  for (const Input& input : with.training->inputs) {
-    if (input.group == Group::params || input.group == Group::state)
-      expected += bytes(with.training->type(input.value));
+  for (const Variable& variable : variables_of(*with.training)) {
+    if (variable.group == Group::params || variable.group == Group::state) expected += bytes(variable.type);
   }
   CHECK(train::snapshot_bytes(with) == expected - 1);  // the guard's flag says nothing of a run that goes on
   CHECK(train_setup(without).same_bits(train_setup(with)));

@@ -27,7 +27,7 @@ TEST_CASE("a step averages its new parameters; one that is skipped leaves the av
       small_images, {"train.ema.decay=0.75", "train.on_nonfinite=skip", "model.layers=[flatten, {dense: 3}]"});
   REQUIRE(setup.roles.ema.size() == setup.model.parameters.size());
   for (std::size_t i = 0; i < setup.roles.ema.size(); ++i) {
-    CHECK(setup.training->inputs.at(setup.roles.ema[i]).name == "ema/" + setup.model.parameters[i].name);
+    CHECK(variables_of(*setup.training).at(setup.roles.ema[i]).name == "ema/" + setup.model.parameters[i].name);
   }
   const std::unique_ptr<Module> module = load_step(setup);
   Numbers expected(read(*module, "ema/dense_0.bias").size(), 0.0);
@@ -49,7 +49,7 @@ TEST_CASE("a step averages its new parameters; one that is skipped leaves the av
 TEST_CASE("without train.ema a program has no average", "[train]") {
   const train::Setup setup = setup_of_text(small_images);
   CHECK(setup.roles.ema.empty());
-  for (const Input& input : setup.training->inputs) CHECK_FALSE(input.name.starts_with("ema/"));
+  for (const Variable& variable : variables_of(*setup.training)) CHECK_FALSE(variable.name.starts_with("ema/"));
 }
 
 TEST_CASE("an evaluation uses the average, debiased by what the host writes", "[train]") {

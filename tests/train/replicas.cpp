@@ -131,13 +131,13 @@ struct Flip {
   Flip(const Program& program, std::uint32_t number) {
     const PhiloxKey key = stream_key(3, "flips");
     const auto words = philox4x32(key, {number, 0, 0, 0}), more = philox4x32(key, {number, 1, 0, 0});
-    std::vector<const Input*> kept;
-    for (const Input& candidate : program.inputs) {
-      if (candidate.group == Group::params || candidate.group == Group::state) kept.push_back(&candidate);
+    std::vector<Variable> kept;
+    for (const Variable& candidate : variables_of(program)) {
+      if (candidate.group == Group::params || candidate.group == Group::state) kept.push_back(candidate);
     }
-    const Input& damaged = *kept[words[0] % kept.size()];
+    const Variable& damaged = kept[words[0] % kept.size()];
     input = damaged.name;
-    byte = words[1] % bytes(program.type(damaged.value));
+    byte = words[1] % bytes(damaged.type);
     bit = static_cast<int>(words[2] % 8);
     device = 1 + words[3] % (program.mesh.devices() - 1);
     step = 1 + more[0] % 6;
@@ -151,15 +151,15 @@ struct Flip {
 std::vector<std::string> differing(Module& module) {
   const Program& program = module.program(0);
   std::vector<std::string> found;
-  for (const Input& input : program.inputs) {
-    if (input.group != Group::params && input.group != Group::state) continue;
-    const Handle value = module.input(input.name);
+  for (const Variable& variable : module.variables(0)) {
+    if (variable.group != Group::params && variable.group != Group::state) continue;
+    const Handle value = module.input(variable.name);
     const std::vector<std::byte> first = train::bytes_of(module, value, 0);
     bool same = true;
     for (std::int64_t d = 1; d < program.mesh.devices(); ++d) {
       same = same && train::bytes_of(module, value, d) == first;
     }
-    if (!same) found.push_back(input.name);
+    if (!same) found.emplace_back(variable.name);
   }
   return found;
 }

@@ -316,7 +316,9 @@ TEST_CASE("neither the mean gradient nor the new parameters are kept beside what
                                      "optimizer={" + std::string(rule) + ", learning_rate: 0.01}"});
     const auto size = static_cast<double>(36 * 512 * sizeof(float));
     double copies = 1;  // the parameter
-    for (const Input& input : setup.training->inputs) copies += input.name.ends_with("/dense_0.kernel") ? 1 : 0;
+    for (const Variable& variable : variables_of(*setup.training)) {
+      copies += variable.name.ends_with("/dense_0.kernel") ? 1 : 0;
+    }
     // The sum of gradients, and a byte for each element of the update that is checked.
     const cpu::Plan plan = cpu::make_plan(setup.training);
     CHECK(static_cast<double>(plan.persistent.shared + plan.transient.shared) <= size * (copies + 1.25) + 64);

@@ -133,8 +133,27 @@ void BoundPlan::bind_tasks(const Of& of, BoundStage& bound) {
 void BoundPlan::bind(std::span<const Instruction> instructions, Binding to, std::vector<Command>& into) {
   into.reserve(into.size() + instructions.size());
   for (const Instruction& instruction : instructions) {
-    visit([&](const auto& i) { bind(i, instruction, to, into); }, instruction);
+    const std::optional<Extent> own = extent_in_bucket(instruction, to.extent);
+    if (own) visit([&](const auto& i) { bind(i, instruction, {*own, to.list}, into); }, instruction);
   }
+}
+
+// A chunk of a bucket, as a chunk of the range that the instruction writes; none if it has no element of the range.
+std::optional<Extent> BoundPlan::extent_in_bucket(const Instruction& instruction, const Extent& extent) const {
+  if (extent.kind != Extent::Kind::chunk) return extent;
+  const auto* const combine = instruction.as<ReduceCombine>();
+  const auto* const copy = instruction.as<Copy>();
+  if (combine == nullptr && copy == nullptr) return extent;
+  const Buffer& written = buffer(combine != nullptr ? combine->result : copy->to);
+  if (written.bucket != extent.whole || written.elements == extent.whole) return extent;
+  Extent own = extent;
+  const std::int64_t first = std::max(extent.first, written.begin);
+  const std::int64_t end = std::min(extent.first + extent.count, written.begin + written.elements);
+  if (first >= end) return std::nullopt;
+  own.first = first - written.begin;
+  own.count = end - first;
+  own.whole = written.elements;
+  return own;
 }
 
 // ---- addresses
@@ -153,8 +172,9 @@ Address BoundPlan::address(int index, const Extent& extent, bool rows) const {
     return address;
   }
   address.offset += count_of(slice_number(plan_, b, extent, extent.instance)) * b.slice_bytes();
-  if (extent.kind == Extent::Kind::chunk && b.elements == extent.whole) {
-    address.offset += count_of(extent.first) * size_of(b.dtype);
+  // A result by rows has as many elements as the operand has rows. A scalar has one, which all chunks read.
+  if (extent.kind == Extent::Kind::chunk) {
+    address.offset += count_of(extent.first * b.elements / extent.whole) * size_of(b.dtype);
   }
   return address;
 }

@@ -83,6 +83,7 @@ class BoundPlan {
   std::vector<Address> addends_of(const ReduceCombine& combine, std::int64_t device, const Extent& extent) const;
   const Buffer& buffer(int index) const { return plan_.buffers[static_cast<std::size_t>(index)]; }
   // The address of a buffer for an extent: of its current rows if `rows`, else of the slice of its first instance.
+  std::optional<Extent> extent_in_bucket(const Instruction& instruction, const Extent& extent) const;
   Address address(int index, const Extent& extent, bool rows = false) const;
   Address accumulator(int index, std::size_t piece, const Extent& extent) const;
   CpuKernel* kernel(const Op& op, const CpuRequest& request);

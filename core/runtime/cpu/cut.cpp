@@ -25,6 +25,9 @@ constexpr std::int64_t few_pieces = 4;
 // The minimum of rows per piece in any program. With fewer rows no library is efficient.
 constexpr std::int64_t piece_rows = 4;
 
+// Chunks begin at multiples of this many elements.
+constexpr std::int64_t chunk_unit = 64;
+
 // The number of rows of all devices; 0 for a scalar.
 std::int64_t rows_of(const Program& program, const Type& type) {
   return type.shape.empty() ? 0 : type.shape.front() * program.mesh.group_size(type.varying);
@@ -106,13 +109,31 @@ std::int64_t part_begin(std::int64_t rows, std::int64_t parts, std::int64_t part
   return part == parts ? rows : rows * part / parts / part_alignment * part_alignment;
 }
 
+bool is_chunked_by_rows(const Program& program, const Equation& equation) {
+  if (equation.operands.size() != 1 || !equation.regions.empty() || !equation.op.local()) return false;
+  const Type& operand = program.type(equation.operands.front());
+  const std::vector<Type> results = types_of(program, equation.results);
+  if (operand.shape.size() < 2 || operand.shape.front() == 0 || numel(operand) == 0) return false;
+  if (chunk_unit % (numel(operand) / operand.shape.front()) != 0) return false;
+  const RowRule rule = equation.op.rows({&operand, 1}, results);
+  return rule.kind == RowRule::Kind::keeps && !rule.reads_all_of(0) &&
+         std::all_of(results.begin(), results.end(), [&](const Type& result) {
+           return !result.shape.empty() && result.shape.front() == operand.shape.front();
+         });
+}
+
+Value elements_of(const Program& program, const Equation& equation) {
+  const bool by_rows = !equation.op.rules().elementwise && is_chunked_by_rows(program, equation);
+  return by_rows ? equation.operands.front() : equation.results.front();
+}
+
 std::int64_t chunks_of(std::int64_t elements) {
   return std::clamp<std::int64_t>(elements / chunk_elements, 1, most_chunks);
 }
 
 std::int64_t chunk_begin(const Chunked& chunked, std::int64_t chunk) {
-  constexpr std::int64_t unit = 64;
-  const std::int64_t size = (chunked.elements + chunked.chunks * unit - 1) / (chunked.chunks * unit) * unit;
+  const std::int64_t step = chunked.chunks * chunk_unit;
+  const std::int64_t size = (chunked.elements + step - 1) / step * chunk_unit;
   return std::min(chunked.elements, chunk * size);
 }
 

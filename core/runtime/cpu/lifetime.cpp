@@ -13,7 +13,7 @@ class Finder {
     lifetimes_.places.assign(lowered_.values.size(), -1);
     for (std::size_t i = 0; i < lowered_.values.size(); ++i) {
       const int root = lowered_.values[i].root;
-      if (root != static_cast<int>(i)) continue;
+      if (root != static_cast<int>(i) || lowered_.info(root).within >= 0) continue;
       lifetimes_.places[i] = static_cast<int>(lifetimes_.values.size());
       lifetimes_.values.emplace_back().root = root;
     }
@@ -23,6 +23,11 @@ class Finder {
         cut_ = cut;
         visit(instruction, reader);
       });
+    }
+    // A range of a bucket has the bucket's lifetime.
+    for (std::size_t i = 0; i < lowered_.values.size(); ++i) {
+      const int bucket = lowered_.values[i].within;
+      if (bucket >= 0) lifetimes_.places[i] = lifetimes_.places[static_cast<std::size_t>(bucket)];
     }
     return std::move(lifetimes_);
   }
@@ -37,9 +42,11 @@ class Finder {
     AxisSet axes;  // axes of the chunks
     for_each_value(
         instruction, [](int) {}, [&](int root) { axes = lowered_.info(root).axes; });
-    // A chunk that reads a value over other axes may need elements that another worker's chunk has written.
+    // A chunk that reads a value over other axes, or a range of a bucket, may need elements that another worker's chunk
+    // has written.
     const auto reads_as = [&](int root) {
-      return as == Reader::chunk && lowered_.info(root).axes != axes ? Reader::task : as;
+      const ValueInfo& info = lowered_.info(root);
+      return as == Reader::chunk && (info.axes != axes || info.within >= 0) ? Reader::task : as;
     };
     for_each_value(
         instruction, [&](int root) { read(root, reads_as(root)); },
@@ -53,7 +60,7 @@ class Finder {
     for (const Copy& copy : loop.before) {
       ++position_;
       read(copy.from, reader);
-      if (write(copy.to, instruction, depth - 1)) kept_.emplace_back(copy.to, depth - 1);
+      if (write(copy.to, instruction, depth - 1)) kept_.emplace_back(lowered_.memory_of(copy.to), depth - 1);
     }
     for (const Copy& slice : loop.slices) read(slice.from, reader);
     for (const Copy& slice : loop.slices) write(slice.to, instruction, depth);
@@ -71,7 +78,8 @@ class Finder {
     return lifetimes_.values[static_cast<std::size_t>(lifetimes_.places[static_cast<std::size_t>(root)])];
   }
 
-  void read(int root, Reader reader) {
+  void read(int value, Reader reader) {
+    const int root = lowered_.memory_of(value);
     Lifetime& lifetime = of(root);
     lifetime.reads.push_back({stage_, position_, reader, cut_});
     extend(root);
@@ -82,7 +90,8 @@ class Finder {
   }
 
   // `depth` is the number of loops around the write. Returns whether this is the first write.
-  bool write(int root, const Instruction& by, std::size_t depth) {
+  bool write(int value, const Instruction& by, std::size_t depth) {
+    const int root = lowered_.memory_of(value);
     Lifetime& lifetime = of(root);
     const bool first = lifetime.by == nullptr;
     if (first) {

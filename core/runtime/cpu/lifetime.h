@@ -32,7 +32,7 @@ struct Lifetime {
 };
 
 struct Lifetimes {
-  std::vector<Lifetime> values;           // one for each root, in order of roots
+  std::vector<Lifetime> values;           // one for each root that is no range of a bucket, in order of roots
   std::vector<int> places;                // by value: index in `values`; -1 for a value that is no root
   std::map<const Instruction*, int> end;  // position of each loop's end
 

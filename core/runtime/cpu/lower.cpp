@@ -2,6 +2,7 @@
 #include <cassert>
 
 #include "core/analysis/row_cut.h"
+#include "core/graph/bucket.h"
 #include "core/ops/all.h"
 #include "core/runtime/cpu/lowering.h"
 
@@ -28,6 +29,7 @@ Lowering::Lowering(const Program& program, const PlanOptions& options, std::int6
 
 Lowered Lowering::run() {
   for (const Input& input : program_.inputs) define_input(input);
+  find_packed_sums();
   if (!options_.private_copies) plan_preparations();
   for (const Equation& equation : program_.equations) lower_equation(equation);
   lower_outputs();
@@ -78,7 +80,9 @@ void Lowering::define_input(const Input& input) {
 int Lowering::readable(const ValueInfo& read, const ValueInfo& reader) const {
   if (read.complete) return first_;
   bool same = read.of == Class::constant || read.of == Class::worker;
-  if (read.of == Class::chunked) same = reader.of == Class::chunked && reader.axes == read.axes && !read.by_task;
+  if (read.of == Class::chunked) {
+    same = reader.of == Class::chunked && reader.axes == read.axes && !read.by_task && read.within < 0;
+  }
   if (read.of == Class::varying) same = reader.of == Class::varying && reader.cut == read.cut;
   return std::max(first_, read.stage + (same ? 0 : 1));
 }
@@ -97,7 +101,7 @@ int Lowering::first_stage(const Equation& equation, std::span<const int> operand
 }
 
 const Input* Lowering::input_of(int root) const {
-  const auto at = static_cast<std::size_t>(root);
+  const auto at = static_cast<std::size_t>(out_.memory_of(root));
   return at < inputs_.size() ? inputs_[at] : nullptr;
 }
 
@@ -155,6 +159,7 @@ void Lowering::add(Instruction instruction, const ValueInfo& like, int stage, st
 
 void Lowering::lower_equation(const Equation& equation) {
   origin_ = equation.origin;
+  if (equation.op.rules().packs && packed_sums_.contains(equation.results.front().id)) return;
   if (try_make_alias(equation) || try_make_constant(equation)) return;
   switch (equation.op.rules().communication) {
     case Communication::coordinate: {
@@ -178,7 +183,21 @@ void Lowering::lower_equation(const Equation& equation) {
   lower_local(equation);
 }
 
+bool Lowering::try_make_ranges(const Equation& equation) {
+  const Value bucket = equation.operands.front();
+  if (!equation.op.rules().unpacks || info(bucket).of == Class::varying || !info(bucket).axes.empty()) return false;
+  const std::vector<std::int64_t> offsets = offsets_in_bucket(types_of(program_, equation.results));
+  for (std::size_t i = 0; i < equation.results.size(); ++i) {
+    ValueInfo range = info(bucket);
+    range.within = out_.memory_of(range.root);
+    range.begin += offsets[i];
+    define(equation.results[i], range);
+  }
+  return true;
+}
+
 bool Lowering::try_make_alias(const Equation& equation) {
+  if (equation.op.rules().unpacks) return try_make_ranges(equation);
   if (!equation.op.rules().view) return false;
   const ValueInfo operand = info(equation.operands.front());
   info(equation.results.front()) = operand;
@@ -221,7 +240,7 @@ void Lowering::lower_local(const Equation& equation) {
     kernel.operand_rows.push_back(reads_of(program_, out_.facts, out_.rows, equation, i));
   }
   if (how.of == Class::varying) prepare_operands(kernel);
-  add(std::move(kernel), how, how.stage, numel(type(equation.results.front())));
+  add(std::move(kernel), how, how.stage, numel(type(elements_of(program_, equation))));
 }
 
 ValueInfo Lowering::how_to_compute(const Equation& equation) {
@@ -238,7 +257,11 @@ ValueInfo Lowering::how_to_compute(const Equation& equation) {
                       std::all_of(equation.operands.begin(), equation.operands.end(), [&](Value operand) {
                         return numel(type(operand)) == 1 || numel(type(operand)) == numel(type(result));
                       });
-  return chunks ? by_size(type(result), 0) : by_instance(type(result), 0);
+  if (chunks) return by_size(type(result), 0);
+  if (!is_chunked_by_rows(program_, equation)) return by_instance(type(result), 0);
+  ValueInfo how = by_size(type(equation.operands.front()), 0);
+  how.by_task = how.of == Class::chunked;  // a chunk of the operand is another chunk of the result
+  return how;
 }
 
 std::optional<std::size_t> Lowering::prepared_operand(const Equation& equation) {

@@ -17,6 +17,9 @@ enum class Class : std::uint8_t { constant, worker, chunked, varying };
 struct ValueInfo {
   Class of = Class::varying;
   int root = -1;  // the value whose memory this one uses; views share the memory of their operand
+  // Of a range of a bucket: the bucket, which is a root, and the first element. Such a value is its own root.
+  int within = -1;
+  std::int64_t begin = 0;
   int stage = 0;  // the first stage whose instructions of the same class may read it; a barrier separates stages
   AxisSet axes;   // axes along which each instance has its own slice
   int cut = -1;   // class varying: the cut on which its instructions run
@@ -54,6 +57,10 @@ struct Lowered {
   }
   // Adds a value with the type, instances and stage of an existing one.
   int add_like(int id);
+  // Adds a value for the elements of bucket `id` from `begin` on, as an array of `shape`.
+  int add_range(int id, std::int64_t begin, Shape shape);
+  // The root whose memory has the value: the bucket, for a range of one.
+  int memory_of(int root) const { return info(root).within >= 0 ? info(root).within : root; }
   // Adds an instruction to a stage. `like` describes the results of the instruction: their class and axes. `elements`
   // is the size of the results.
   void add(Instruction instruction, const ValueInfo& like, int stage, std::int64_t elements);

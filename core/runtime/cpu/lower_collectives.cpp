@@ -3,6 +3,7 @@
 #include <cassert>
 
 #include "core/analysis/row_cut.h"
+#include "core/graph/bucket.h"
 #include "core/ops/all.h"
 #include "core/runtime/cpu/lowering.h"
 
@@ -31,26 +32,59 @@ const Equation* Lowering::start_of(const Equation& equation) {
   return &out_.sums->back();
 }
 
+void Lowering::find_packed_sums() {
+  std::unordered_map<int, const Equation*> buckets;
+  for (const Equation& equation : program_.equations) {
+    if (equation.op.rules().packs) buckets.emplace(equation.results.front().id, &equation);
+    if (equation.op.rules().communication != Communication::sum) continue;
+    for (std::size_t i = 0; i < equation.operands.size(); ++i) {
+      const auto bucket = buckets.find(equation.operands[i].id);
+      // The arrays of several instances of a bucket do not lie one after another.
+      const bool one = stored(type(equation.results[i])).empty();
+      if (bucket != buckets.end() && one && facts(equation.operands[i]).uses == 1) packed_sums_.insert(*bucket);
+    }
+  }
+}
+
+std::vector<Lowering::Half> Lowering::halves_of(const Equation& equation) {
+  std::vector<Half> halves;
+  for (std::size_t i = 0; i < equation.operands.size(); ++i) {
+    const Value operand = equation.operands[i], result = equation.results[i];
+    const auto packed = packed_sums_.find(operand.id);
+    if (packed == packed_sums_.end()) {
+      halves.push_back({operand, result, result, {&equation, -1, -1, result.id}});
+      continue;
+    }
+    define(result, by_size(type(result), first_));
+    const std::vector<Value>& arrays = packed->second->operands;
+    const std::vector<std::int64_t> offsets = offsets_in_bucket(types_of(program_, arrays));
+    for (std::size_t k = 0; k < arrays.size(); ++k) {
+      const Value range{out_.add_range(result.id, offsets[k], Shape(type(arrays[k]).shape))};
+      halves.push_back({arrays[k], range, result, {&equation, -1, -1, range.id}});
+    }
+  }
+  return halves;
+}
+
 void Lowering::lower_reduction(const Equation& equation) {
   assert(loop_ == nullptr);
   const Equation* const start = start_of(equation);
-  std::vector<Half> halves;
+  std::vector<Half> halves = halves_of(equation);
   int published = first_;
   operand_number_.clear();
   summed_.clear();
-  for (std::size_t i = 0; i < equation.operands.size(); ++i) {
-    const Value operand = equation.operands[i];
-    Half& half = halves.emplace_back(Half{{&equation, -1, -1, equation.results[i].id}});
-    if (info(operand).kind == RowKind::partial && is_sum(equation.op)) {
+  for (std::size_t i = 0; i < halves.size(); ++i) {
+    Half& half = halves[i];
+    if (info(half.operand).kind == RowKind::partial && is_sum(equation.op)) {
       half.of_rows = true;
-      operand_number_.try_emplace(operand.id, i);
-      published = std::max(published, info(operand).stage + 1);
+      operand_number_.try_emplace(half.operand.id, i);
+      published = std::max(published, info(half.operand).stage + 1);
       continue;
     }
-    const int root = source(operand, -1);
+    const int root = source(half.operand, -1);
     ValueInfo from = out_.info(root);
-    if (starts_on_instances(equation, from, type(operand))) {
-      half.combine.accumulator = add_accumulator(type(operand), from.cut);
+    if (starts_on_instances(equation, from, type(half.operand))) {
+      half.combine.accumulator = add_accumulator(type(half.operand), from.cut);
       out_.add(ReducePartial{start, root, half.combine.accumulator}, from, from.stage, 0);
       published = std::max(published, from.stage + 1);
     } else {
@@ -59,27 +93,60 @@ void Lowering::lower_reduction(const Equation& equation) {
       published = std::max(published, readable(from, ValueInfo()));
     }
   }
+  define_results(equation, halves, published);
   if (!is_scattered(equation.op)) sum_rows_in_parts(equation, halves, published);
-  for (std::size_t i = 0; i < halves.size(); ++i) {
-    if (halves[i].of_rows) halves[i].combine.accumulator = add_accumulator(type(equation.operands[i]), rows_cut_);
+  for (Half& half : halves) {
+    if (half.of_rows) half.combine.accumulator = add_accumulator(type(half.operand), rows_cut_);
   }
   sum_rows_of_pieces(halves);
-  for (std::size_t i = 0; i < halves.size(); ++i) {
-    if (!halves[i].in_parts) finish_reduction(equation, i, halves[i], published);
+  for (const Half& half : halves) {
+    if (!half.in_parts) finish_reduction(equation, half, published);
   }
 }
 
-void Lowering::finish_reduction(const Equation& equation, std::size_t i, const Half& half, int published) {
-  const Value operand = equation.operands[i], result = equation.results[i];
-  if (half.of_rows && !summed_.contains(operand.id)) {
-    const ValueInfo from = info(operand);
+void Lowering::define_results(const Equation& equation, std::span<const Half> halves, int published) {
+  // A scattered part is not aligned with chunks.
+  for (const Value result : equation.results) {
+    define(result, is_scattered(equation.op) ? by_instance(type(result), published) : by_size(type(result), published));
+  }
+  for (std::size_t i = 0; i < halves.size(); ++i) {
+    const Half& half = halves[i];
+    if (half.result == half.bucket) continue;
+    const ValueInfo& bucket = info(half.bucket);
+    ValueInfo& range = out_.info(half.result.id);
+    range.of = bucket.of;
+    range.stage = published;
+    const bool is_last = i + 1 == halves.size() || halves[i + 1].bucket != half.bucket;
+    const std::int64_t end = range.begin + numel(type(half.result));
+    const std::int64_t next = is_last ? numel(type(half.bucket)) : out_.info(halves[i + 1].result.id).begin;
+    if (next == end) continue;
+    const ValueInfo like = bucket;  // adding a value may move the others
+    const int gap = out_.add_range(half.bucket.id, end, {next - end});
+    add(Copy{zeros(type(half.bucket).dtype), gap}, like, published, numel(type(half.bucket)));
+  }
+}
+
+int Lowering::zeros(DType dtype) {
+  const auto [known, is_new] = zeros_.try_emplace(dtype, -1);
+  if (!is_new) return known->second;
+  out_.sums->push_back({all_ops().constant(dtype, {bucket_unit}, 0.0), {}, {}, origin_});
+  known->second = static_cast<int>(out_.values.size());
+  ValueInfo how;
+  how.of = Class::constant;
+  how.root = known->second;
+  out_.values.push_back(how);
+  out_.copied_types.push_back({dtype, {bucket_unit}, {}});
+  out_.constants.emplace_back(known->second, &out_.sums->back());
+  return known->second;
+}
+
+void Lowering::finish_reduction(const Equation& equation, const Half& half, int published) {
+  if (half.of_rows && !summed_.contains(half.operand.id)) {
+    const ValueInfo from = info(half.operand);
     out_.add(ReducePartial{start_of(equation), from.root, half.combine.accumulator}, from, from.stage, 0);
   }
-  // A scattered part is not aligned with chunks.
-  const bool whole = is_scattered(equation.op);
-  const ValueInfo how = whole ? by_instance(type(result), published) : by_size(type(result), published);
-  define(result, how);
-  add(half.combine, how, published, whole ? 0 : numel(type(result)));
+  const ValueInfo how = info(half.bucket);
+  add(half.combine, how, published, is_scattered(equation.op) ? 0 : numel(type(half.bucket)));
 }
 
 bool Lowering::sums_rows_for(const Instruction& instruction) const {
@@ -128,7 +195,7 @@ void Lowering::sum_rows_in_parts(const Equation& psum, std::vector<Half>& halves
       return true;
     });
   });
-  for (Kernel& kernel : sums) lower_parts(psum, halves, published, std::move(kernel));
+  for (Kernel& kernel : sums) lower_parts(halves, published, std::move(kernel));
 }
 
 bool Lowering::is_better_in_parts(const Equation& equation) const {
@@ -143,23 +210,25 @@ bool Lowering::is_better_in_parts(const Equation& equation) const {
          static_cast<double>(program_.mesh.group_size(out_.rows.axes)) * rows;
 }
 
-void Lowering::lower_parts(const Equation& psum, std::vector<Half>& halves, int published, Kernel kernel) {
+void Lowering::lower_parts(std::vector<Half>& halves, int published, Kernel kernel) {
   const Value summed = kernel.equation->results.front();
-  const std::size_t number = operand_number_.at(summed.id);
-  halves[number].in_parts = true;
-  halves[number].of_rows = false;
-  const Value result = psum.results[number];
-  Parts parts{kernel.equation, std::move(kernel.operands), result.id, parts_of(type(summed).shape.front())};
+  Half& half = halves[operand_number_.at(summed.id)];
+  half.in_parts = true;
+  half.of_rows = false;
+  Parts parts{kernel.equation, std::move(kernel.operands), half.result.id, parts_of(type(summed).shape.front())};
   ValueInfo how;
   how.of = Class::chunked;
   how.by_task = true;
   how.stage = published;
-  define(result, how);
   if (options_.private_copies) {
-    parts.result = out_.add_like(result.id);
-    const ValueInfo copy = by_instance(type(result), published + 1);
-    define(result, copy);
-    out_.add(Copy{parts.result, result.id}, copy, copy.stage, 0);
+    parts.result = out_.add_like(half.result.id);
+    define(Value{parts.result}, how);
+    const ValueInfo copy = by_instance(type(half.result), published + 1);
+    define(half.result, copy);
+    out_.add(Copy{parts.result, half.result.id}, copy, copy.stage, 0);
+  } else {
+    info(half.bucket).by_task = true;
+    out_.info(half.result.id).by_task = true;
   }
   out_.add(std::move(parts), how, published, 0);
 }

@@ -8,9 +8,19 @@ namespace pmaptrain::cpu {
 int Lowered::add_like(int like) {
   ValueInfo copy = info(like);
   copy.root = static_cast<int>(values.size());
+  copy.within = -1;
+  copy.begin = 0;
   copied_types.push_back(Type(type(like)));
   values.push_back(copy);
   return copy.root;
+}
+
+int Lowered::add_range(int id, std::int64_t begin, Shape shape) {
+  const int range = add_like(id);
+  copied_types.back().shape = std::move(shape);
+  info(range).within = memory_of(id);
+  info(range).begin = info(id).begin + begin;
+  return range;
 }
 
 int Lowered::cut_of(AxisSet axes) {

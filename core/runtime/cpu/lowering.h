@@ -72,8 +72,10 @@ class Lowering {
 
   void lower_equation(const Equation& equation);
 
-  // Makes the result of a view an alias of its operand. Returns false if the equation is not a view.
+  // Makes the result of a view an alias of its operand, and the results of an unpack ranges of it. Returns false if the
+  // equation is neither, or if it must copy.
   bool try_make_alias(const Equation& equation);
+  bool try_make_ranges(const Equation& equation);
 
   // An equation without operands is computed once, when the plan is loaded. Returns false for other equations.
   bool try_make_constant(const Equation& equation);
@@ -104,8 +106,11 @@ class Lowering {
 
   void lower_exchange(const Equation& equation);
 
-  // The state of one operand of a reduction.
+  // The state of one operand of a reduction, or of one array in an operand that is a bucket.
   struct Half {
+    Value operand;
+    Value result;  // of the reduction; for an array in a bucket, a range of it
+    Value bucket;  // the result of the reduction
     ReduceCombine combine;
     bool of_rows = false;   // the addends are sums over rows
     bool in_parts = false;  // tasks compute the whole sum (Parts), so there is nothing left to combine
@@ -123,7 +128,20 @@ class Lowering {
   // After a barrier these are combined in order.
   void lower_reduction(const Equation& equation);
 
-  void finish_reduction(const Equation& equation, std::size_t i, const Half& half, int published);
+  // Finds the buckets that only one sum over devices reads. The sum then adds their arrays one by one, so these are
+  // never copied together.
+  void find_packed_sums();
+
+  // One half for each operand, and for each array of a bucket.
+  std::vector<Half> halves_of(const Equation& equation);
+
+  // How the result of a reduction is stored, and zeros between the arrays of a bucket.
+  void define_results(const Equation& equation, std::span<const Half> halves, int published);
+
+  // A constant with the zeros that lie between the arrays of a bucket.
+  int zeros(DType dtype);
+
+  void finish_reduction(const Equation& equation, const Half& half, int published);
 
   // Whether an instruction's results are sums over rows that only the current reduction reads.
   bool sums_rows_for(const Instruction& instruction) const;
@@ -144,7 +162,7 @@ class Lowering {
   bool is_better_in_parts(const Equation& equation) const;
 
   // Emits one sum for the whole mesh. With private copies, each device then copies it.
-  void lower_parts(const Equation& psum, std::vector<Half>& halves, int published, Kernel kernel);
+  void lower_parts(std::vector<Half>& halves, int published, Kernel kernel);
 
   // ---- loops
 
@@ -166,6 +184,8 @@ class Lowering {
   std::vector<const Input*> inputs_;  // by value
   int rows_cut_ = -1;                 // the cut by rows; -1 if there is none
   std::map<int, int> completed_;      // completed sums over rows, by the root of their addends
+  std::map<DType, int> zeros_;
+  std::map<int, const Equation*> packed_sums_;  // see find_packed_sums(): by the bucket's value
   // For the current reduction: the first operand number of each value.
   std::unordered_map<int, std::size_t> operand_number_;
   std::set<int> summed_;                  // values that exist only as accumulators of pieces

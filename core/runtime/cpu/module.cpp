@@ -279,7 +279,8 @@ Ticket CpuModule::write(Handle input, Instance to, std::span<const std::byte> by
       const std::int64_t end = to.device == every_device && !b.axes.empty() ? program(e).mesh.devices() : first + 1;
       for (int w = 0; w < copies; ++w) {
         for (std::int64_t d = first; d < end; ++d) {
-          std::copy(bytes.begin(), bytes.end(), impl_->address(b, e, w, {d, member}) + offset.value_or(0));
+          std::byte* const whole = impl_->address(b, e, w, {d, member});
+          std::copy(bytes.begin(), bytes.end(), whole + value(input).begin + offset.value_or(0));
         }
       }
     };
@@ -295,7 +296,7 @@ Ticket CpuModule::read(Handle handle, Instance from, std::span<std::byte> into, 
     const Plan& plan = impl_->entries[e].plan;
     const std::vector<int>& buffers = value(handle).is_input ? plan.inputs : plan.outputs;
     const Buffer& b = impl_->buffer(e, buffers[static_cast<std::size_t>(value(handle).index)]);
-    const std::byte* const bytes = impl_->address(b, e, 0, from) + offset;
+    const std::byte* const bytes = impl_->address(b, e, 0, from) + value(handle).begin + offset;
     std::copy(bytes, bytes + into.size(), into.begin());
   });
 }

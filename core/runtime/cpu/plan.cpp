@@ -33,6 +33,10 @@ class Planner {
         lower(*plan_.program, options, options.pieces > 0 ? options.pieces : pieces_for(*plan_.program, plan_.work));
     lifetimes_ = find_lifetimes(lowered_);
     if (add_update_copies()) lifetimes_ = find_lifetimes(lowered_);
+    for (std::size_t i = 0; i < lowered_.values.size(); ++i) {
+      const ValueInfo& value = lowered_.values[i];
+      if (value.within >= 0 && value.root == static_cast<int>(i)) ranges_[value.within].push_back(value.root);
+    }
     pools_.resize(lowered_.values.size());
     buffer_of_.assign(lowered_.values.size(), -1);
   }
@@ -62,7 +66,21 @@ class Planner {
   Pool pool_of(int root) const { return pools_[static_cast<std::size_t>(root)]; }
   bool is_kept(int root) const { return kept_[static_cast<std::size_t>(root)]; }
   int buffer_of(int root) const { return buffer_of_[static_cast<std::size_t>(root)]; }
-  void set_buffer(int root, int buffer) { buffer_of_[static_cast<std::size_t>(root)] = buffer; }
+  // Ranges of a bucket get buffers within the bucket's.
+  void set_buffer(int root, int buffer) {
+    buffer_of_[static_cast<std::size_t>(root)] = buffer;
+    const auto ranges = ranges_.find(root);
+    if (ranges == ranges_.end()) return;
+    for (const int range : ranges->second) {
+      Buffer within = plan_.buffers[static_cast<std::size_t>(buffer)];
+      within.bucket = within.elements;
+      within.begin = info(range).begin;
+      within.elements = numel(type(range));
+      within.offset += size_of(within.dtype) * static_cast<std::size_t>(within.begin);
+      plan_.buffers.push_back(within);
+      buffer_of_[static_cast<std::size_t>(range)] = static_cast<int>(plan_.buffers.size()) - 1;
+    }
+  }
 
   // ---- updates: the new value of an input is computed in place if no later instruction reads the old value
 
@@ -109,7 +127,7 @@ class Planner {
     const Kernel* const kernel = written.by->as<Kernel>();
     if (kernel == nullptr || !kernel->equation->op.rules().elementwise) return false;
     if (info(input).of != info(next).of || info(input).axes != info(next).axes) return false;
-    if (info(next).kind != RowKind::whole) return false;
+    if (info(next).kind != RowKind::whole || info(next).within >= 0) return false;
     if (type(input).dtype != type(next).dtype || type(input).shape != type(next).shape) return false;
     const Class of = info(input).of;
     return std::all_of(old.reads.begin(), old.reads.end(), [&](const Access& read) {
@@ -126,7 +144,7 @@ class Planner {
 
   void choose_pools() {
     kept_.resize(lowered_.values.size());
-    const auto keep = [&](int root) { kept_[static_cast<std::size_t>(root)] = true; };
+    const auto keep = [&](int root) { kept_[static_cast<std::size_t>(lowered_.memory_of(root))] = true; };
     for (int root : lowered_.exchanged) keep(root);
     for (const Input& input : plan_.program->inputs) keep(input.value.id);
     for (int root : lowered_.outputs) keep(root);
@@ -197,7 +215,7 @@ class Planner {
   }
 
   void place_inputs() {
-    outlives_.insert(lowered_.outputs.begin(), lowered_.outputs.end());
+    for (const int root : lowered_.outputs) outlives_.insert(lowered_.memory_of(root));
     for (const auto& [root, equation] : lowered_.coordinates) outlives_.insert(root);
     for (const Input& input : plan_.program->inputs) {
       const int root = input.value.id;
@@ -251,7 +269,8 @@ class Planner {
     const Kernel* const kernel = instruction.as<Kernel>();
     const bool elementwise = kernel != nullptr && kernel->equation->op.rules().elementwise;
     const auto nothing = [](int) {};
-    for_each_value(instruction, nothing, [&](int root) {
+    for_each_value(instruction, nothing, [&](int value) {
+      const int root = lowered_.memory_of(value);
       if (buffer_of(root) >= 0) return;
       if (elementwise && take_over(*kernel, root, position)) return;
       if (reader == Reader::chunk || reader == Reader::task) release_shared(position);
@@ -444,7 +463,8 @@ class Planner {
   Plan plan_;
   Lowered lowered_;
   Lifetimes lifetimes_;
-  std::map<int, int> in_place_;  // from the new value to the input
+  std::map<int, std::vector<int>> ranges_;  // by bucket
+  std::map<int, int> in_place_;             // from the new value to the input
   std::set<int> outlives_;       // roots that are kept after a run
   std::size_t packed_ = 0;
   std::vector<Pool> pools_;     // by root, as are the two following members

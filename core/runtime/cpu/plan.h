@@ -55,6 +55,8 @@ struct Buffer {
   bool persistent = false;
   std::int64_t elements = 0;  // per slice
   std::size_t offset = 0;     // offset of the first slice in its pool
+  // Of a range of a bucket: where it begins there, in elements. The bucket has `bucket` elements; 0: it is no range.
+  std::int64_t begin = 0, bucket = 0;
   std::size_t slice_bytes() const { return size_of(dtype) * static_cast<std::size_t>(elements); }
 };
 
@@ -121,6 +123,11 @@ inline constexpr std::size_t alignment = 64;
 // The operand that the op's kernel reads in its own layout (KernelRules::prepared_operand), if it is large enough to be
 // packed once per step.
 std::optional<std::size_t> packable_operand(const Program& program, const Equation& equation);
+// Whether a chunk of the only operand's elements determines the same share of each result: the op keeps rows, and
+// chunks begin at rows.
+bool is_chunked_by_rows(const Program& program, const Equation& equation);
+// The value whose elements are cut into chunks where an equation is computed in chunks.
+Value elements_of(const Program& program, const Equation& equation);
 // The number of pieces for a program: as many as its work justifies, but fewer if products with a large matrix would
 // otherwise have too few rows per piece. `work`: floating-point operations plus bytes of a step.
 std::int64_t pieces_for(const Program& program, double work);

@@ -25,7 +25,14 @@ Request request_of(const Plan& plan, const Kernel& kernel, const Extent& extent)
     if (kernel.result_rows[i]) out.results[i].shape.front() = extent.count;
   }
   if (extent.kind == Extent::Kind::chunk) {
-    const auto cut = [&](Type& type) { type.shape = numel(type) == extent.whole ? Shape{extent.count} : Shape{}; };
+    const bool by_rows = !equation.op.rules().elementwise;
+    const auto cut = [&](Type& type) {
+      if (by_rows) {
+        type.shape.front() = type.shape.front() * extent.count / extent.whole;
+      } else {
+        type.shape = numel(type) == extent.whole ? Shape{extent.count} : Shape{};
+      }
+    };
     for (Type& type : out.operands) cut(type);
     for (Type& type : out.results) cut(type);
   }

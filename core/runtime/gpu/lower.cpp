@@ -48,8 +48,6 @@ Lowering::Lowering(std::shared_ptr<const Program> program, const Division& divis
 Plan Lowering::run() {
   for (const Input* const input : inputs_in_order()) lower_input(*input);
   for (const Equation& equation : program_.equations) lower_equation(equation);
-  lay_normed_side_by_side();
-  join_norms();
   schedule_collectives(plan_);
   lower_updates();
   lower_outputs();

@@ -52,6 +52,13 @@ void Lowering::lower_scatter(const Equation& equation) {
   }
 }
 
+Location Lowering::constant(const Equation& equation) {
+  added_->push_back(equation);
+  const int buffer = add_buffer(equation.op.infer({program_.mesh, {}}).front(), {}, Pool::constant);
+  plan_.constants.emplace_back(buffer, &added_->back());
+  return {buffer, 0};
+}
+
 Location Lowering::zeros(const Type& type) {
   for (const auto& [buffer, equation] : plan_.constants) {
     const bool is_added = equation->results.empty();

@@ -120,10 +120,6 @@ class Lowering {
 
   // ---- the end of a step
 
-  // Stores values that are only read by norms contiguously, and moves their norms after the last of these values.
-  void lay_normed_side_by_side();
-  // Joins launches of `norms` on arrays in one buffer.
-  void join_norms();
   void lower_updates();
   void lower_outputs();
 

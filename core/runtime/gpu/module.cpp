@@ -218,6 +218,7 @@ Ticket GpuModule::write(Handle input, Instance to, std::span<const std::byte> by
   }
   const auto e = static_cast<std::size_t>(value(input).entry);
   const auto index = static_cast<std::size_t>(value(input).index);
+  const std::size_t begin = value(input).begin + offset.value_or(0);
   return impl_->add_to_all([=, this](Executor& executor) {
     const Plan& plan = executor.plan(e);
     const Buffer& buffer = plan.buffer(plan.inputs[index]);
@@ -229,7 +230,7 @@ Ticket GpuModule::write(Handle input, Instance to, std::span<const std::byte> by
         const Mesh& mesh = plan.program->mesh;
         const bool is_meant =
             to.device == every_device || mesh.position(to.device, buffer.axes) == mesh.position(device, buffer.axes);
-        if (is_meant) executor.write({e, 0, member}, plan.inputs[index], slice, bytes, offset.value_or(0));
+        if (is_meant) executor.write({e, 0, member}, plan.inputs[index], slice, bytes, begin);
       }
     }
   });
@@ -242,6 +243,7 @@ Ticket GpuModule::read(Handle handle, Instance from, std::span<std::byte> into, 
     return impl_->add_failure();
   }
   const ModuleValue& of = value(handle);
+  offset += of.begin;
   const auto e = static_cast<std::size_t>(of.entry);
   const int gpu = impl_->plans.of.front()[e].division.gpu_of(from.device);
   const Plan& plan = impl_->plans.of[static_cast<std::size_t>(gpu)][e];

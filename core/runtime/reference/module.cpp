@@ -213,7 +213,8 @@ Ticket ReferenceModule::write(Handle input, Instance to, std::span<const std::by
       PerDevice& slices = inputs_[m].at(name_of(value(input)));
       for (std::size_t d = 0; d < slices.size(); ++d) {
         if (!meant(to.device, d)) continue;
-        std::copy(bytes.begin(), bytes.end(), slices[d].begin() + static_cast<std::ptrdiff_t>(offset.value_or(0)));
+        const std::size_t begin = value(input).begin + offset.value_or(0);
+        std::copy(bytes.begin(), bytes.end(), slices[d].begin() + static_cast<std::ptrdiff_t>(begin));
       }
     }
   });
@@ -230,7 +231,7 @@ Ticket ReferenceModule::read(Handle handle, Instance from, std::span<std::byte> 
             ? inputs_[member].at(name_of(of))
             : entries_[entry].outputs[member].at(program(entry).outputs[static_cast<std::size_t>(of.index)].name);
     const std::vector<std::byte>& slice = slices[static_cast<std::size_t>(from.device)];
-    std::copy_n(slice.begin() + static_cast<std::ptrdiff_t>(offset), into.size(), into.begin());
+    std::copy_n(slice.begin() + static_cast<std::ptrdiff_t>(of.begin + offset), into.size(), into.begin());
   });
 }
 

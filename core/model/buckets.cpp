@@ -1,0 +1,44 @@
+#include "core/model/buckets.h"
+
+#include <utility>
+
+#include "core/ops/bucket/bucket.h"
+
+namespace pmaptrain::model {
+
+Value declare_bucket(Builder& b, const Model& model, Group group, const std::string& prefix, const Bucket& bucket) {
+  std::vector<Part> parts;
+  for (const std::size_t i : bucket.parameters) {
+    parts.push_back({prefix + model.parameters[i].name, model.parameters[i].shape});
+  }
+  return b.bucket(group, prefix + bucket.name, model.dtype, std::move(parts));
+}
+
+Stored declare_stored(Builder& b, const Model& model, Group group, const std::string& prefix,
+                      std::span<const Bucket> buckets) {
+  Stored stored;
+  std::vector<bool> packed(model.parameters.size(), false);
+  for (const Bucket& bucket : buckets) {
+    for (const std::size_t i : bucket.parameters) packed[i] = true;
+    stored.buckets.push_back(declare_bucket(b, model, group, prefix, bucket));
+  }
+  for (std::size_t i = 0; i < packed.size(); ++i) {
+    const Parameter& parameter = model.parameters[i];
+    stored.single.push_back(
+        packed[i] ? Value{} : b.input(group, prefix + parameter.name, {model.dtype, parameter.shape, {}}));
+  }
+  return stored;
+}
+
+std::vector<Value> unpacked(Builder& b, const Model& model, std::span<const Bucket> buckets, const Stored& stored) {
+  std::vector<Value> values = stored.single;
+  for (std::size_t k = 0; k < buckets.size(); ++k) {
+    ops::Unpack unpack;
+    for (const std::size_t i : buckets[k].parameters) unpack.shapes.push_back(model.parameters[i].shape);
+    const std::vector<Value> parts = b.emit_all(unpack, std::vector{stored.buckets[k]});
+    for (std::size_t j = 0; j < parts.size(); ++j) values[buckets[k].parameters[j]] = parts[j];
+  }
+  return values;
+}
+
+}  // namespace pmaptrain::model

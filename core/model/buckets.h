@@ -1,0 +1,37 @@
+// How a program stores the parameters of a model: each as an input, or several together in a bucket.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/graph/builder.h"
+#include "core/model/model.h"
+
+namespace pmaptrain::model {
+
+// Parameters that are stored one after another and updated together. The state of an optimizer has a bucket of the same
+// parameters for each of its kinds.
+struct Bucket {
+  std::string name;                     // "bucket_0"
+  std::vector<std::size_t> parameters;  // indices in Model::parameters, in the order in memory
+};
+
+// Inputs that have an array for each parameter.
+struct Stored {
+  std::vector<Value> buckets;  // in the order of the buckets
+  std::vector<Value> single;   // by parameter: its own input, or no value if it is in a bucket
+};
+
+// Declares the input "<prefix><bucket>" with the parts "<prefix><parameter>".
+Value declare_bucket(Builder& b, const Model& model, Group group, const std::string& prefix, const Bucket& bucket);
+// Declares inputs for all parameters: "<prefix><bucket>", with the parts "<prefix><parameter>", and "<prefix><parameter>" for
+// parameters in no bucket.
+Stored declare_stored(Builder& b, const Model& model, Group group, const std::string& prefix,
+                      std::span<const Bucket> buckets);
+
+// The arrays by parameter. Appends an `unpack` for each bucket, so all inputs must have been declared.
+std::vector<Value> unpacked(Builder& b, const Model& model, std::span<const Bucket> buckets, const Stored& stored);
+
+}  // namespace pmaptrain::model
