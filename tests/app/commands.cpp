@@ -352,7 +352,7 @@ TEST_CASE("explain prints each stage, kernels and memory", "[app]") {
   CHECK(contains(final, "mesh batch=8\n"));
   CHECK(contains(final, "psum[axes={batch}]"));
   CHECK(contains(final, "# synchronise"));
-  CHECK(contains(final, "update %dense_0.kernel"));
+  CHECK(contains(final, "update %bucket_0"));
   const std::string model = call({"explain", linear, "--stage", "model"}).out;
   CHECK(contains(model, "matmul"));
   CHECK_FALSE(contains(model, "psum"));

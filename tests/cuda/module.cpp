@@ -145,49 +145,6 @@ return s = %s
 )"));
 }
 
-TEST_CASE("updates of many parameters in one launch are those of a launch for each", "[cuda]") {
-  const std::string shapes[] = {"3", "64", "7,5", "1", "65", "4,16"};
-  for (const std::size_t seed : test::some_seeds(4, 12, 4)) {
-    std::string inputs, body, updates;
-    for (std::size_t i = 0; i < 5; ++i) {
-      const std::string n = std::to_string(i), shape = shapes[(seed * 7 + i * (1 + seed % 5)) % 6];
-      inputs += "params %p" + n + ":f32[" + shape + "]{}\nstate %m" + n + ":f32[" + shape + "]{}\nbatch %x" + n +
-                ":f32[" + shape + "]{a}\n";
-      // Some have another rate, or the other way round.
-      const std::string rate = seed % 4 == 1 && i == 2 ? "%s" : "%r";
-      const std::string last = seed % 4 == 2 && i == 3 ? "%d" + n + ", %p" + n : "%p" + n + ", %d" + n;
-      body += "%k" + n + " = mul %m" + n + ", %s\n%e" + n + " = add %k" + n + ", %g" + n + "\n%d" + n + " = mul %e" +
-              n + ", " + rate + "\n%q" + n + " = sub " + last + "\n";
-      updates += "update %p" + n + " = %q" + n + "\nupdate %m" + n + " = %e" + n + "\n";
-    }
-    const auto program =
-        test::program_of("mesh a=4\n" + inputs + "hyper %r:f32[]{}\nhyper %s:f32[]{}\n" +
-                         "%g0, %g1, %g2, %g3, %g4 = psum[axes={a}] %x0, %x1, %x2, %x3, %x4\n" + body + updates);
-    INFO("seed " << seed);
-    check_program(std::make_shared<const Program>(fuse(simplify(*program))));
-  }
-}
-
-TEST_CASE("norms of many arrays in one launch are those of a launch for each", "[cuda]") {
-  // Sums over both axes, of which all GPUs have one, and over one, of which there is one for each position along b;
-  // in two element types; one is larger than a chunk.
-  for (const std::string axes : {"a, b", "a"}) {
-    std::string inputs, sums, values, norms, returned;
-    const std::string types[] = {"f32[5]", "f32[9000]", "f64[3,2]", "f32[]", "f64[70]", "f32[64]"};
-    for (std::size_t i = 0; i < 6; ++i) {
-      const std::string n = std::to_string(i);
-      inputs += "batch %x" + n + ":" + types[i] + "{a, b}\n";
-      sums += (i == 0 ? "%g" : ", %g") + n;
-      values += (i == 0 ? "%x" : ", %x") + n;
-      // What reads a norm may come before the next one.
-      norms += "%s" + n + ", %m" + n + " = norms %g" + n + "\n%r" + n + " = neg %m" + n + "\n";
-      returned += "return s" + n + " = %s" + n + "\nreturn r" + n + " = %r" + n + "\n";
-    }
-    check_program(test::program_of("mesh a=2 b=4\n" + inputs + sums + " = psum[axes={" + axes + "}] " + values + "\n" +
-                                   norms + returned));
-  }
-}
-
 TEST_CASE("a GPU adds up the rows of its logical devices in one product", "[cuda]") {
   const auto program = test::program_of(R"(mesh a=8
 params %w:i32[3,2]{}

@@ -70,7 +70,7 @@ TEST_CASE("gradients are sent in buckets, each as soon as the backward pass has 
   const auto program = training_of("configs/cnn.yaml");
   for (const bool deterministic : {false, true}) {
     INFO("deterministic " << deterministic);
-    const gpu::Plan plan = plan_of(program, 4, {.deterministic = deterministic, .bucket_bytes = 200000});
+    const gpu::Plan plan = plan_of(program, 4, {.deterministic = deterministic, .bucket_bytes = 164200});
     const std::vector<std::size_t> collectives = places_of<gpu::Collect>(plan), awaits = places_of<gpu::Await>(plan);
     const std::vector<std::size_t> convolutions = launches_of(plan, "conv_kernel_grad");
     // The dense layer's gradients, which are large, are there before those of the convolutions.
@@ -98,24 +98,15 @@ TEST_CASE("a GPU that is alone sends nothing and copies no gradient", "[cuda]") 
 TEST_CASE("the update of all parameters is one launch", "[cuda]") {
   for (const std::string config : {"configs/cnn.yaml", "configs/fashion_mnist.yaml"}) {
     const auto program = training_of(config);
-    const auto parameters = std::count_if(program->inputs.begin(), program->inputs.end(),
-                                          [](const Input& input) { return input.group == Group::params; });
-    REQUIRE(parameters > 1);
+    REQUIRE(program->inputs.front().parts.size() > 1);
     for (const int gpus : {1, 4}) {
       for (const bool deterministic : {false, true}) {
         INFO(config << " on " << gpus << " GPUs, deterministic " << deterministic);
         const gpu::Plan plan = plan_of(program, gpus, {.deterministic = deterministic});
         const std::vector<std::size_t> updates = updates_of(plan);
         REQUIRE(updates.size() == 1);
-        // The parameters, and the padding between them.
-        std::int64_t elements = 0;
-        for (const Input& input : program->inputs) {
-          if (input.group == Group::params) elements += numel(program->type(input.value));
-        }
         const auto& update = std::get<gpu::Launch>(plan.commands[updates.front()]);
-        const std::int64_t padding = static_cast<std::int64_t>(gpu::alignment / sizeof(float)) * parameters;
-        CHECK(numel(update.result_types.front()) >= elements);
-        CHECK(numel(update.result_types.front()) < elements + padding);
+        CHECK(update.result_types.front() == program->type(program->inputs.front().value));
       }
     }
   }
@@ -133,24 +124,21 @@ std::shared_ptr<const Program> program_of_layers(int layers, std::vector<std::st
 
 }  // namespace
 
-TEST_CASE("the norms of all gradients are one launch, with clipping and without", "[cuda]") {
-  for (const std::vector<std::string>& set :
-       std::vector<std::vector<std::string>>{{},
-                                             {"optimizer.clip_by_global_norm=1"},
-                                             {"precision=mixed_bfloat16"},
-                                             {"data.microbatches=2"},
-                                             {"optimizer.groups=[{parameters: '*.bias', learning_rate_scale: 2}]"},
-                                             {"mesh.axes=[{a: 2}, {b: 2}]", "train.verify_replicas=1 step"}}) {
+TEST_CASE("the norms of all gradients are one launch for each bucket, with clipping and without", "[cuda]") {
+  for (const auto& [set, buckets] : std::vector<std::pair<std::vector<std::string>, std::size_t>>{
+           {{}, 1},
+           {{"optimizer.clip_by_global_norm=1"}, 1},
+           {{"precision=mixed_bfloat16"}, 1},
+           {{"data.microbatches=2"}, 1},
+           {{"optimizer.groups=[{parameters: '*.bias', learning_rate_scale: 2}]"}, 2}}) {
     const auto program = program_of_layers(12, set);
     for (const int gpus : {1, 2, 4}) {
       for (const bool deterministic : {false, true}) {
         INFO((set.empty() ? "" : set.front()) << " on " << gpus << " GPUs, deterministic " << deterministic);
         const gpu::Plan plan = plan_of(program, gpus, {.deterministic = deterministic});
-        REQUIRE(launches_of(plan, "norms_of_parts").size() == 1);
-        CHECK(launches_of(plan, "norms").empty());
-        // The table has a line for each parameter.
-        const auto& launch = std::get<gpu::Launch>(plan.commands[launches_of(plan, "norms_of_parts").front()]);
-        CHECK(launch.operand_types[2].shape == Shape{24, 2});
+        REQUIRE(launches_of(plan, "norms").size() == buckets);
+        // The sums have an element for each parameter.
+        const auto& launch = std::get<gpu::Launch>(plan.commands[launches_of(plan, "segment_sum").front()]);
         CHECK(launch.result_types[0].shape == Shape{24});
       }
     }
@@ -224,12 +212,12 @@ TEST_CASE("buckets are in the order of the backward pass, where rules mix parame
       program_of_layers(12, {"optimizer.adamw={weight_decay: 0.1}", "optimizer.weight_decay_exclude='*.bias'"});
   for (const bool deterministic : {false, true}) {
     INFO("deterministic " << deterministic);
-    const gpu::Plan plan = plan_of(program, 4, {.deterministic = deterministic, .bucket_bytes = 4096});
+    const gpu::Plan plan = plan_of(program, 4, {.deterministic = deterministic, .bucket_bytes = 2048});
     const std::vector<std::size_t> collectives = places_of<gpu::Collect>(plan);
     const std::vector<std::size_t> products = launches_of(plan, "matmul");
     REQUIRE(collectives.size() >= 4);
-    // Those of the last layers are on their way before most of the backward pass. Only the first layer's kernel and the
-    // biases beside it, in two buckets, are waited for to the end.
+    // The kernels of the last layers are on their way before most of the backward pass. Only the first layer's kernel
+    // and the biases, which are a bucket of their own, are waited for to the end.
     CHECK(collectives.front() < products[products.size() * 2 / 3]);
     CHECK(collectives[collectives.size() - 3] < products.back());
   }
@@ -282,64 +270,6 @@ return b = %b
       }
     }
   }
-}
-
-TEST_CASE("the norm of a value that is not beside others, or that is written again, stays a launch of its own",
-          "[cuda]") {
-  const auto norms = [](const std::string& text) {
-    const auto program = test::program_of("mesh a=2\nbatch %x:f32[6]{a}\nbatch %y:f32[40]{a}\n" + text);
-    const gpu::Plan plan = plan_of(program, 1, {});
-    return std::pair(launches_of(plan, "norms").size(), launches_of(plan, "norms_of_parts").size());
-  };
-  const std::string returned = "return s = %s\nreturn m = %m\nreturn t = %t\nreturn n = %n\n";
-  CHECK(norms("%p, %q = psum[axes={a}] %x, %y\n%s, %m = norms %p\n%t, %n = norms %q\n" + returned) ==
-        std::pair(0UL, 1UL));
-  CHECK(norms("%p = psum[axes={a}] %x\n%q = psum[axes={a}] %y\n%s, %m = norms %p\n%t, %n = norms %q\n" + returned) ==
-        std::pair(2UL, 0UL));
-}
-
-TEST_CASE("norms of computed values are taken together, unless one of them is needed for the next", "[cuda]") {
-  const auto check_norms = [](const std::string& text, std::size_t apart, std::size_t together) {
-    INFO(text);
-    const auto program = std::make_shared<const Program>(
-        fuse(simplify(*test::program_of("mesh a=1\nbatch %x:f32[600]{}\nbatch %y:f32[40]{}\n" + text))));
-    const gpu::Plan plan = plan_of(program, 1, {});
-    CHECK(launches_of(plan, "norms").size() == apart);
-    CHECK(launches_of(plan, "norms_of_parts").size() == together);
-    const test::Values inputs = test::random_inputs(*program, 3);
-    const auto platform = test::make_emulated({.devices = 1});
-    gpu::GpuModule module({{{"test", program, 1}}}, *platform, 1, {1, {}});
-    const test::Values expected = test::interpreted(*program, inputs), found = test::run(module, inputs);
-    for (const auto& [name, value] : expected) {
-      INFO(name);
-      CHECK(test::close(name.ends_with("s") || name.ends_with("t") ? DType::f64 : DType::f32, found.at(name), value));
-    }
-  };
-  const std::string squares = "%p = mul %x, %x\n%q = mul %y, %y\n", norms = "%s, %m = norms %p\n%t, %n = norms %q\n",
-                    returned = "return s = %s\nreturn m = %m\nreturn t = %t\nreturn n = %n\n";
-  check_norms(squares + norms + returned, 0, 1);
-  check_norms("%p = mul %x, %x\n%s, %m = norms %p\n%q = mul %y, %y\n%t, %n = norms %q\n" + returned, 0, 1);
-  // The second value needs the first one's norm; an output has a place of its own.
-  check_norms("%p = mul %x, %x\n%s, %m = norms %p\n%q = mul %y, %m\n%t, %n = norms %q\n" + returned, 2, 0);
-  check_norms(squares + norms + returned + "return p = %p\n", 2, 0);
-}
-
-TEST_CASE("launches that differ in more than their arrays stay apart", "[cuda]") {
-  const auto launches = [](const std::string& second) {
-    const auto program = test::program_of(R"(mesh a=1
-params %p:f32[6,3]{}
-params %q:f32[5]{}
-hyper %r:f32[]{}
-hyper %s:f32[]{}
-%u = mul %p, %r
-%p2 = sub %p, %u
-)" + second + "update %p = %p2\nupdate %q = %q2\n");
-    return launches_of(plan_of(std::make_shared<const Program>(fuse(simplify(*program))), 1, {}), "fused").size();
-  };
-  CHECK(launches("%t = mul %q, %r\n%q2 = sub %q, %t\n") == 1);
-  CHECK(launches("%t = mul %q, %s\n%q2 = sub %q, %t\n") == 2);
-  CHECK(launches("%t = mul %q, %r\n%q2 = sub %t, %q\n") == 2);
-  CHECK(launches("%t = mul %q, %r\n%q2 = add %q, %t\n") == 2);
 }
 
 }  // namespace pmaptrain::testing

@@ -70,7 +70,7 @@ TEST_CASE("the GPU's argmax is the first of the largest, or of NaN", "[cuda][gpu
 TEST_CASE("the GPU's norms are those of the reference up to the order of their sums", "[cuda][gpu][kernels]") {
   if (!has_gpus()) return;
   for (const DType dtype : {DType::bf16, DType::f32, DType::f64}) {
-    for (const Shape& shape : {Shape{}, Shape{7}, Shape{13, 700}, Shape{0, 3}}) {
+    for (const Shape& shape : {Shape{7}, Shape{13, 700}, Shape{300, 64}, Shape{0, 3}, Shape{3, 0}, Shape{2, 3, 5}}) {
       const Type x{dtype, shape, {}};
       check_launches(ops::Norms{}, {x}, plain(x), 1e-12);
       check_launches(ops::Norms{}, {x}, {}, 1e-12);
@@ -81,24 +81,27 @@ TEST_CASE("the GPU's norms are those of the reference up to the order of their s
   check_launches(ops::Norms{}, {{DType::f32, {2}, {}}}, {bytes_of<float>({-0.0F, -0.0F})});
 }
 
-TEST_CASE("the GPU's norms of parts are those of the reference, and have the bits of norms", "[cuda][gpu][kernels]") {
+TEST_CASE("the GPU's sums of segments are those of the reference up to the order", "[cuda][gpu][kernels]") {
   if (!has_gpus()) return;
   using Table = std::vector<std::int64_t>;
-  const auto table_of = [](const Table& pairs) {
-    return Type{DType::i64, {static_cast<std::int64_t>(pairs.size()) / 2, 2}, {}};
-  };
-  // Chunks with gaps between them, short and empty ones; a part of several chunks, of one, of none.
-  const Table chunks{0, 600, 600, 601, 640, 640, 700, 9000, 9001, 9100}, parts{0, 2, 2, 3, 3, 5, 1, 1};
-  // What lies outside is left out.
-  const Table outside{-5, 3, 9000, 12000}, all{-1, 1, 1, 7};
-  for (const DType dtype : {DType::bf16, DType::f32, DType::f64}) {
-    const Type x{dtype, {9100}, {}};
-    for (const auto& [of_x, of_chunks] : {std::pair{chunks, parts}, {outside, all}, {Table{}, Table{0, 0}}}) {
-      const std::vector<Type> operands{x, table_of(of_x), table_of(of_chunks)};
-      const Bytes first = bytes_of(of_x), second = bytes_of(of_chunks);
-      check_launches(ops::NormsOfParts{}, operands, {plain(x).front(), first, second}, 1e-12);
-      check_launches(ops::NormsOfParts{}, operands, {{}, first, second}, 1e-12);
+  // Segments of many elements, of one and of none, some of them in others; what lies outside is left out.
+  for (const Table& segments : {Table{0, 600, 600, 601, 640, 640, 0, 9100}, Table{-5, 3, 9000, 12000}, Table{}}) {
+    const Type table{DType::i64, {std::ssize(segments) / 2, 2}, {}};
+    for (const DType dtype : {DType::f32, DType::f64}) {
+      const Type x{dtype, {9100}, {}};
+      check_launches(ops::SegmentSum{}, {x, table}, {plain(x).front(), bytes_of(segments)}, 1e-5);
+      check_launches(ops::SegmentSum{}, {x, table}, {{}, bytes_of(segments)}, 1e-5);
     }
+  }
+}
+
+TEST_CASE("the GPU packs arrays into a bucket, with zeros between them, and unpacks it", "[cuda][gpu][kernels]") {
+  if (!has_gpus()) return;
+  for (const DType dtype : {DType::bf16, DType::f32, DType::f64}) {
+    const std::vector<Type> arrays{
+        {dtype, {5, 3}, {}}, {dtype, {64}, {}}, {dtype, {}, {}}, {dtype, {0}, {}}, {dtype, {70}, {}}};
+    check_launches(ops::Pack{}, arrays);
+    check_launches(ops::Unpack{{{5, 3}, {64}, {}, {0}, {70}}}, {{dtype, {320}, {}}});
   }
 }
 

@@ -1,6 +1,7 @@
 // What tests of models and steps share: small specs, and programs run on all devices by the interpreter.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <string>
@@ -50,20 +51,27 @@ inline void add_numbers(Feed& feed, const std::vector<model::Number>& numbers) {
 
 // Runs a program. Inputs that vary over axes are given whole, the devices' parts in order; state that is not given
 // begins as a run does, and everything else as zeros. Results are device 0's, which is everybody's where the type says
-// so: outputs by name, and what replaces an input by the input's name.
+// so: outputs by name, and what replaces an input by the input's name. Parts of buckets are fed and returned each.
 inline Feed run(const Program& program, const Feed& feed) {
   std::map<std::string, PerDevice> inputs;
   const std::int64_t devices = program.mesh.devices();
-  for (const Input& input : program.inputs) {
+  const std::vector<Variable> variables = variables_of(program);
+  for (std::size_t i = 0; i < program.inputs.size(); ++i) {
+    const Input& input = program.inputs[i];
     const Type& type = program.type(input.value);
     const std::size_t size = bytes(type);
-    const auto given = feed.find(input.name);
-    std::vector<std::byte> whole;
-    if (given != feed.end()) {
-      whole = to_bytes(given->second, type.dtype);
-    } else {
-      const bool flag = input.group == Group::state && type.dtype == DType::boolean;
-      whole.resize(size * static_cast<std::size_t>(program.mesh.group_size(type.varying)), std::byte{flag});
+    const bool flag = input.group == Group::state && type.dtype == DType::boolean;
+    std::vector<std::byte> whole(size * static_cast<std::size_t>(program.mesh.group_size(type.varying)),
+                                 std::byte{flag});
+    for (const Variable& variable : variables) {
+      const auto given = feed.find(std::string(variable.name));
+      if (variable.input != i || given == feed.end()) continue;
+      const std::vector<std::byte> elements = to_bytes(given->second, type.dtype);
+      if (!input.parts.empty() && elements.size() == bytes(variable.type)) {
+        std::copy(elements.begin(), elements.end(), whole.begin() + static_cast<std::ptrdiff_t>(variable.begin));
+      } else {
+        whole = elements;
+      }
     }
     if (whole.size() != size * static_cast<std::size_t>(program.mesh.group_size(type.varying))) {
       throw std::logic_error("the test feeds " + input.name + " with the wrong number of values");
@@ -77,9 +85,13 @@ inline Feed run(const Program& program, const Feed& feed) {
   }
   const Interpreted result = interpret(program, inputs);
   Feed values;
-  for (const Input& input : program.inputs) {
+  for (const Variable& variable : variables) {
+    const Input& input = program.inputs[variable.input];
     if (!input.next) continue;
-    values[input.name] = to_numbers(result.updates.at(input.name).front(), program.type(input.value).dtype);
+    const std::vector<std::byte>& whole = result.updates.at(input.name).front();
+    const auto first = whole.begin() + static_cast<std::ptrdiff_t>(variable.begin);
+    values[std::string(variable.name)] =
+        to_numbers({first, first + static_cast<std::ptrdiff_t>(bytes(variable.type))}, variable.type.dtype);
   }
   for (const Output& output : program.outputs) {
     values[output.name] = to_numbers(result.outputs.at(output.name).front(), program.type(output.value).dtype);

@@ -93,6 +93,8 @@ std::vector<GradientCase> shape_cases() {
       of(Pad{{1, 0}, {0, 2}}, x({2, 3})),
       of(Concatenate{1}, {.types = {wide({2, 3}, shards), wide({2, 1}), wide({2, 2}, replicas)}}),
       of(Concatenate{0}, x({3})),
+      of(Pack{}, {.types = {wide({2, 3}, shards), wide({65}), wide({}, replicas)}}),
+      of(Unpack{{{2, 3}, {65}, {}}}, {.types = {wide({256}, shards)}}),
       of(Reverse{{0, 2}}, x({2, 2, 3})),
       of(Reverse{{1}}, x({2, 2, 3})),
       of(Cumsum{1}, x({2, 3, 2})),

@@ -203,6 +203,8 @@ std::vector<RowCase> row_cases() {
       {keeps, AvgPool{{2, 2}, {1, 2}, {{0, 1}, {1, 0}}, false}, {f64_type({3, 3, 3, 2})}},
       {keeps, AvgPoolGrad{{2, 2}, {2, 2}, none, true, {3, 4, 3, 1}}, {f64_type({3, 2, 1, 1})}},
       {keeps, Pvary{AxisSet::of(0)}, {f64_type({5, 3})}},
+      {keeps, Norms{}, {f64_type({5, 3})}},
+      {keeps, Norms{}, {f64_type({5, 2, 3})}},
       {whole, Norms{}, {f64_type({5})}},
       {whole, Iota{DType::i32, {5, 3}, 1}, {}},
       {whole, Constant{DType::f64, {5}, 1.0}, {}},

@@ -64,7 +64,8 @@ batch %d:f32[2,128]{a}
 %rows = reshape[shape=[386,64]] %s
 %squares, %largest = norms %rows
 %all = reduce_sum[dims=[0]] %squares
-%b2 = sub %bucket, %s
+%sign = sign %s
+%b2 = sub %bucket, %sign
 update %bucket = %b2
 return squares = %all
 return largest = %largest
@@ -120,6 +121,28 @@ return v = %v
 )",
                   mesh);
   }
+}
+
+TEST_CASE("an array of a bucket that is replaced becomes the new value of another input", "[runtime]") {
+  check_on_all_meshes(R"(
+params %bucket:f32[128]{}
+state %old:f32[3]{}
+batch %x:f32[5,3]{a}
+%w, %b = unpack[shapes=[[5,3],[3]]] %bucket
+%vw = pvary[axes={a}] %w
+%d = sub %vw, %x
+%gb = reduce_sum[dims=[0]] %d
+%g = pack %d, %gb
+%s = psum[axes={a}] %g
+%sign = sign %s
+%b2 = sub %bucket, %sign
+%c, %e = unpack[shapes=[[5,3],[3]]] %b2
+update %bucket = %b2
+update %old = %b
+return new = %e
+return was = %old
+return w = %w
+)");
 }
 
 TEST_CASE("buckets of one array, of arrays without elements, and of packed arrays that others read too", "[runtime]") {

@@ -135,7 +135,7 @@ TEST_CASE("the operations of a step are those that its kernels carry out, howeve
 }
 
 // Bytes that one device gives to reductions and exchanges in a step of the plan; of a sum over all devices' rows, its
-// addend, which is never made.
+// addend, which is never made; with the zeros between the arrays of a bucket.
 double given_by_a_device(const cpu::Plan& plan) {
   double bytes = 0;
   const auto add = [&](const cpu::Instruction& instruction) {
@@ -153,8 +153,15 @@ double given_by_a_device(const cpu::Plan& plan) {
     };
     if (const auto* const start = instruction.as<cpu::ReducePartial>()) slice(start->operand);
     if (const auto* const exchange = instruction.as<cpu::Exchange>()) slice(exchange->operand);
+    // A bucket has zeros between its arrays.
+    const auto* const copy = instruction.as<cpu::Copy>();
+    if (copy != nullptr && plan.buffers[static_cast<std::size_t>(copy->to)].bucket > 0) slice(copy->to);
   };
   for (const cpu::Stage& stage : plan.stages) {
+    for (const cpu::Instruction& instruction : stage.once) add(instruction);
+    for (const cpu::Chunked& chunked : stage.chunked) {
+      for (const cpu::Instruction& instruction : chunked.instructions) add(instruction);
+    }
     for (const cpu::Instruction& instruction : stage.tasks) add(instruction);
     for (const cpu::PieceList& list : stage.pieces) {
       for (const cpu::Instruction& instruction : list.instructions) add(instruction);

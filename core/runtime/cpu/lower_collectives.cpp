@@ -39,9 +39,7 @@ void Lowering::find_packed_sums() {
     if (equation.op.rules().communication != Communication::sum) continue;
     for (std::size_t i = 0; i < equation.operands.size(); ++i) {
       const auto bucket = buckets.find(equation.operands[i].id);
-      // The arrays of several instances of a bucket do not lie one after another.
-      const bool one = stored(type(equation.results[i])).empty();
-      if (bucket != buckets.end() && one && facts(equation.operands[i]).uses == 1) packed_sums_.insert(*bucket);
+      if (bucket != buckets.end() && facts(equation.operands[i]).uses == 1) packed_sums_.insert(*bucket);
     }
   }
 }
@@ -59,11 +57,35 @@ std::vector<Lowering::Half> Lowering::halves_of(const Equation& equation) {
     const std::vector<Value>& arrays = packed->second->operands;
     const std::vector<std::int64_t> offsets = offsets_in_bucket(types_of(program_, arrays));
     for (std::size_t k = 0; k < arrays.size(); ++k) {
-      const Value range{out_.add_range(result.id, offsets[k], Shape(type(arrays[k]).shape))};
-      halves.push_back({arrays[k], range, result, {&equation, -1, -1, range.id}});
+      const Value sum{out_.add_range(result.id, offsets[k], Shape(type(arrays[k]).shape))};
+      // Sums with several instances do not lie one after another, so pack_instances() copies them together.
+      const bool is_range = stored(type(result)).empty();
+      if (!is_range) define(sum, by_size(type(sum), first_));
+      halves.push_back({arrays[k], sum, is_range ? result : sum, {&equation, -1, -1, sum.id}});
     }
   }
   return halves;
+}
+
+void Lowering::pack_instances(const Equation& equation, std::span<const Half> halves) {
+  for (std::size_t i = 0, next = 0; i < equation.operands.size(); ++i) {
+    const auto packed = packed_sums_.find(equation.operands[i].id);
+    const std::size_t count = packed == packed_sums_.end() ? 1 : packed->second->operands.size();
+    const std::span<const Half> own = halves.subspan(std::exchange(next, next + count), count);
+    const Value result = equation.results[i];
+    if (packed == packed_sums_.end() || own.front().bucket == result) continue;
+    Kernel kernel;
+    kernel.equation = packed->second;
+    kernel.results = {result.id};
+    ValueInfo how = by_instance(type(result), 0);
+    how.stage = first_;
+    for (const Half& half : own) {
+      kernel.operands.push_back(half.result.id);
+      how.stage = std::max(how.stage, readable(info(half.result), how));
+    }
+    define(result, how);
+    add(std::move(kernel), how, how.stage, 0);
+  }
 }
 
 void Lowering::lower_reduction(const Equation& equation) {
@@ -102,16 +124,21 @@ void Lowering::lower_reduction(const Equation& equation) {
   for (const Half& half : halves) {
     if (!half.in_parts) finish_reduction(equation, half, published);
   }
+  pack_instances(equation, halves);
 }
 
 void Lowering::define_results(const Equation& equation, std::span<const Half> halves, int published) {
   // A scattered part is not aligned with chunks.
-  for (const Value result : equation.results) {
+  const auto stored_alone = [&](Value result) {
     define(result, is_scattered(equation.op) ? by_instance(type(result), published) : by_size(type(result), published));
-  }
+  };
+  for (const Value result : equation.results) stored_alone(result);
   for (std::size_t i = 0; i < halves.size(); ++i) {
     const Half& half = halves[i];
-    if (half.result == half.bucket) continue;
+    if (half.result == half.bucket) {
+      stored_alone(half.result);
+      continue;
+    }
     const ValueInfo& bucket = info(half.bucket);
     ValueInfo& range = out_.info(half.result.id);
     range.of = bucket.of;

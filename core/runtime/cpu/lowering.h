@@ -138,6 +138,9 @@ class Lowering {
   // How the result of a reduction is stored, and zeros between the arrays of a bucket.
   void define_results(const Equation& equation, std::span<const Half> halves, int published);
 
+  // Copies sums with several instances into the buckets that are the results of a reduction.
+  void pack_instances(const Equation& equation, std::span<const Half> halves);
+
   // A constant with the zeros that lie between the arrays of a bucket.
   int zeros(DType dtype);
 

@@ -155,7 +155,9 @@ struct CpuModule::Impl {
   void fill_constants(std::size_t e, std::int64_t member) {
     const Plan& plan = entries[e].plan;
     for (const auto& [index, equation] : plan.constants) {
-      const Array array{&plan.program->type(equation->results.front()), address(buffer(e, index), e, 0, {0, member})};
+      // Lowering adds constants without results, so the op tells the type.
+      const std::vector<Type> types = equation->op.infer({plan.program->mesh, {}});
+      const Array array{&types.front(), address(buffer(e, index), e, 0, {0, member})};
       kernels_of(equation->op).reference(equation->op.data(), {{}, std::span(&array, 1)});
     }
     for (const auto& [index, equation] : plan.coordinates) {

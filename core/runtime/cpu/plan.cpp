@@ -89,7 +89,7 @@ class Planner {
   bool add_update_copies() {
     std::vector<std::pair<int, int>> copies;  // new value and input
     std::set<int> handed_on;                  // the new values of all inputs
-    for (const auto& [input, next] : lowered_.updates) handed_on.insert(next);
+    for (const auto& [input, next] : lowered_.updates) handed_on.insert(lowered_.memory_of(next));
     for (const auto& [input, next] : lowered_.updates) {
       if (input == next) continue;
       // If this input becomes the new value of another one, its old value is needed until the end of the step.

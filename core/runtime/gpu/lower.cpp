@@ -4,6 +4,7 @@
 #include "core/analysis/row_cut.h"
 #include "core/base/error.h"
 #include "core/base/saturate.h"
+#include "core/graph/bucket.h"
 #include "core/ops/fused_rows/fused_rows.h"
 #include "core/ops/reduce/reduce.h"
 #include "core/runtime/gpu/lowering.h"
@@ -33,7 +34,6 @@ Lowering::Lowering(std::shared_ptr<const Program> program, const Division& divis
       rows_(find_rows(program_, facts_)),
       block_(options.deterministic ? block_of(program_.mesh) : division.local),
       buffers_(program_.types.size(), -1),
-      places_(places_of_updates(program_)),
       added_(std::make_shared<std::deque<Equation>>()) {
   plan_.added = added_;
   plan_.program = std::move(program);
@@ -46,14 +46,14 @@ Lowering::Lowering(std::shared_ptr<const Program> program, const Division& divis
 }
 
 Plan Lowering::run() {
-  for (const Input* const input : inputs_in_order()) lower_input(*input);
+  find_packed_sums();
+  for (const Input& input : program_.inputs) lower_input(input);
   for (const Equation& equation : program_.equations) lower_equation(equation);
   schedule_collectives(plan_);
   lower_updates();
   lower_outputs();
   for (const Input& input : program_.inputs) plan_.inputs.push_back(buffer(input.value));
   place_buffers(plan_);
-  join_launches(plan_);
   join_reductions(plan_);
   return std::move(plan_);
 }
@@ -86,8 +86,9 @@ void Lowering::copy(int from, int to, const Equation* equation) {
 void Lowering::copy_in_parallel(const std::vector<std::pair<int, int>>& copies, const Equation* equation) {
   std::vector<std::pair<int, int>> last;
   for (const auto& [from, to] : copies) {
-    const bool changes =
-        std::any_of(copies.begin(), copies.end(), [from = from](const auto& c) { return c.second == from; });
+    const int read = plan_.root_of(from).buffer;
+    const bool changes = std::any_of(copies.begin(), copies.end(),
+                                     [&](const auto& c) { return plan_.root_of(c.second).buffer == read; });
     int source = from;
     if (changes) {
       const Buffer like = plan_.buffer(from);
@@ -121,6 +122,8 @@ void Lowering::lower_input(const Input& input) {
 
 void Lowering::lower_equation(const Equation& equation) {
   if (equation.op.rules().view) return set(equation.results.front(), buffer(equation.operands.front()));
+  if (equation.op.rules().unpacks && buffer_of(equation.operands.front()).slices == 1) return lower_unpack(equation);
+  if (equation.op.rules().packs && packed_sums_.contains(equation.results.front().id)) return;
   switch (equation.op.rules().communication) {
     case Communication::none: break;
     case Communication::coordinate: {
@@ -143,6 +146,19 @@ void Lowering::lower_equation(const Equation& equation) {
   for (Value result : equation.results) {
     set(result, add_buffer(type(result), {}, Pool::constant));
     plan_.constants.emplace_back(buffer(result), &equation);
+  }
+}
+
+// The arrays are ranges of the bucket's buffer.
+void Lowering::lower_unpack(const Equation& equation) {
+  const int bucket = buffer(equation.operands.front());
+  const Buffer of = plan_.buffer(bucket);
+  const std::vector<std::int64_t> offsets = offsets_in_bucket(types_of(program_, equation.results));
+  for (std::size_t i = 0; i < equation.results.size(); ++i) {
+    const int array = add_buffer(type(equation.results[i]), of.axes, Pool::transient, of.span);
+    at(array).within = bucket;
+    at(array).offset = static_cast<std::size_t>(offsets[i]) * size_of(of.type.dtype);
+    set(equation.results[i], array);
   }
 }
 

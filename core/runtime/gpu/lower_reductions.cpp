@@ -5,6 +5,8 @@
 #include <set>
 
 #include "core/base/saturate.h"
+#include "core/graph/bucket.h"
+#include "core/ops/all.h"
 #include "core/runtime/gpu/lowering.h"
 
 namespace pmaptrain::gpu {
@@ -119,15 +121,32 @@ int Lowering::reduce_slices(const Equation& equation, const Gathered& from, Axis
   return result;
 }
 
+bool Lowering::sums_buckets(const Equation& equation) const {
+  return std::any_of(equation.operands.begin(), equation.operands.end(),
+                     [&](Value operand) { return packed_sums_.contains(operand.id); });
+}
+
+void Lowering::clear_at_first(const Equation& equation, int buffer) {
+  const Type type = plan_.buffer(buffer).type;
+  added_->push_back({all_ops().constant(type.dtype, type.shape, 0.0), {}, {}, equation.origin, {}});
+  Launch clear;
+  clear.equation = &added_->back();
+  clear.result_types = {type};
+  clear.results = {{buffer, 0}};
+  plan_.commands.insert(plan_.commands.begin(), std::move(clear));
+}
+
 void Lowering::lay_side_by_side(const Equation& equation, std::vector<int>& buffers) {
   std::set<DType> types;
   for (const int each : buffers) types.insert(plan_.buffer(each).type.dtype);
+  const bool in_buckets = sums_buckets(equation);
   for (const DType dtype : types) {
     const auto is_alike = [&](int each) { return plan_.buffer(each).type.dtype == dtype; };
     const auto can_move = [&](int each) {
       return plan_.buffer(each).within < 0 && plan_.buffer(each).pool == Pool::transient;
     };
-    if (std::count_if(buffers.begin(), buffers.end(), is_alike) == 1) continue;
+    if (!in_buckets && std::count_if(buffers.begin(), buffers.end(), is_alike) == 1) continue;
+    const std::size_t unit = std::max(alignment, static_cast<std::size_t>(bucket_unit) * size_of(dtype));
     std::size_t bytes = 0;
     const int memory = add_buffer({dtype, {0}, {}}, {}, Pool::transient);
     for (int& each : buffers) {
@@ -140,9 +159,10 @@ void Lowering::lay_side_by_side(const Equation& equation, std::vector<int>& buff
       }
       at(each).within = memory;
       at(each).offset = bytes;
-      bytes = sum_of(bytes, round_up(at(each).bytes(), alignment));
+      bytes = sum_of(bytes, round_up(at(each).bytes(), unit));
     }
     at(memory).type.shape = {static_cast<std::int64_t>(bytes / size_of(dtype))};
+    if (in_buckets) clear_at_first(equation, memory);
   }
 }
 
@@ -221,16 +241,46 @@ std::vector<int> Lowering::reduce(const Equation& equation, const std::vector<Va
   return results;
 }
 
+void Lowering::find_packed_sums() {
+  std::map<int, const Equation*> buckets;
+  for (const Equation& equation : program_.equations) {
+    if (equation.op.rules().packs) buckets.emplace(equation.results.front().id, &equation);
+    if (equation.op.rules().communication != Communication::sum) continue;
+    for (std::size_t i = 0; i < equation.operands.size(); ++i) {
+      const auto bucket = buckets.find(equation.operands[i].id);
+      // The arrays of several instances of a bucket do not lie one after another.
+      const bool one = stored(type(equation.results[i]).varying).empty();
+      if (bucket != buckets.end() && one && facts_.of(equation.operands[i]).uses == 1) packed_sums_.insert(*bucket);
+    }
+  }
+}
+
 void Lowering::lower_reduction(const Equation& equation) {
-  std::vector<Value> operands, results;
+  std::vector<Value> operands;
   std::vector<AxisSet> axes;
-  for (const std::size_t i : in_order(equation.results)) {
-    operands.push_back(equation.operands[i]);
-    results.push_back(equation.results[i]);
-    axes.push_back(stored(type(results.back()).varying));
+  for (std::size_t i = 0; i < equation.operands.size(); ++i) {
+    const auto packed = packed_sums_.find(equation.operands[i].id);
+    const std::vector<Value> own =
+        packed != packed_sums_.end() ? packed->second->operands : std::vector{equation.operands[i]};
+    operands.insert(operands.end(), own.begin(), own.end());
+    axes.resize(operands.size(), stored(type(equation.results[i]).varying));
   }
   const std::vector<int> reduced = reduce(equation, operands, axes);
-  for (std::size_t i = 0; i < reduced.size(); ++i) set(results[i], reduced[i]);
+  for (std::size_t i = 0, next = 0; i < equation.operands.size(); ++i) {
+    const Value result = equation.results[i];
+    const auto packed = packed_sums_.find(equation.operands[i].id);
+    const int first = reduced[next];
+    next += packed != packed_sums_.end() ? packed->second->operands.size() : 1;
+    if (packed == packed_sums_.end()) {
+      set(result, first);
+      continue;
+    }
+    const Location begin = plan_.root_of(first);
+    const int bucket = add_buffer(type(result), {}, Pool::transient);
+    at(bucket).within = begin.buffer;
+    at(bucket).offset = begin.offset;
+    set(result, bucket);
+  }
 }
 
 }  // namespace pmaptrain::gpu

@@ -1,9 +1,10 @@
-// Lowering of a program to the commands of one GPU, implemented in layout.cpp, lower*.cpp, join_norms.cpp and
-// updates.cpp. Then schedule.cpp, join_launches.cpp and join_reductions.cpp transform the commands.
+// Lowering of a program to the commands of one GPU, implemented in lower*.cpp and updates.cpp. Then schedule.cpp and
+// join_reductions.cpp transform the commands.
 #pragma once
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -47,18 +48,12 @@ class Lowering {
   // How many neighbouring instances along `axes` one call may process.
   std::int64_t most_in_a_call(AxisSet axes) const;
 
-  // ---- the order of values in memory
-
-  int place_of(Value value) const { return places_[static_cast<std::size_t>(value.id)]; }
-  std::vector<const Input*> inputs_in_order() const;
-  // The order in which values that are reduced together are stored, as indices into `values`.
-  std::vector<std::size_t> in_order(const std::vector<Value>& values) const;
-
   // ---- equations
 
   void lower_input(const Input& input);
   void lower_equation(const Equation& equation);
   void lower_local(const Equation& equation);
+  void lower_unpack(const Equation& equation);
   bool sums_rows(const Equation& equation) const;
   // Returns a buffer with the operand of a sum over rows in which the slices of neighbouring instances are contiguous:
   // `operand` itself if they already are, else a copy.
@@ -80,6 +75,9 @@ class Lowering {
   // The slices of the members of a local device's group, in the order of the mesh.
   std::vector<Location> members_of(const Equation& equation, const Gathered& from, std::int64_t local_device) const;
 
+  // Finds the buckets that only one sum over devices reads. The sum then reduces their arrays one by one, into the
+  // places that these have in the bucket.
+  void find_packed_sums();
   void lower_reduction(const Equation& equation);
   // Reduces over groups. Each result has one slice for each instance along its `axes`.
   std::vector<int> reduce(const Equation& equation, const std::vector<Value>& operands,
@@ -87,10 +85,13 @@ class Lowering {
   // Whether this GPU has exactly one addend for each slice of the result.
   bool is_reduced(const Equation& equation, const Gathered& from, AxisSet axes) const;
   int reduce_slices(const Equation& equation, const Gathered& from, AxisSet axes);
-  // Places the buffers of each element type next to each other in one new transient buffer. A buffer that cannot be
-  // moved (it is not transient, or already lies within another) is copied to a new one there, which replaces it in
-  // `buffers`. A type with a single buffer is left as it is.
+  // Places the buffers of each element type next to each other in one new transient buffer, in the layout of a bucket. A
+  // buffer that cannot be moved (it is not transient, or already lies within another) is copied to a new one there,
+  // which replaces it in `buffers`. If the equation sums no bucket, a type with a single buffer is left as it is;
+  // otherwise the memory is set to zero when the step begins, because the padding of buckets must be zero.
   void lay_side_by_side(const Equation& equation, std::vector<int>& buffers);
+  bool sums_buckets(const Equation& equation) const;
+  void clear_at_first(const Equation& equation, int buffer);
   // The place of a buffer in the contiguous buffer that contains it, or the buffer itself.
   Location beside(int buffer) const;
   // A range of contiguous buffers that one collective transfers, and the indices of these buffers.
@@ -132,27 +133,16 @@ class Lowering {
   Mesh block_;                     // mesh of the logical devices in a block
   std::int64_t span_ = 1;          // number of instances along rows_.axes whose rows form one addend
   std::vector<int> buffers_;       // by value
-  const std::vector<int> places_;  // by value: see places_of_updates
+  std::map<int, const Equation*> packed_sums_;  // see find_packed_sums(): by the bucket's value
   std::vector<Command>* commands_ = nullptr;
   const std::shared_ptr<std::deque<Equation>> added_;  // equations that are not part of the program; the plan owns them
 };
-
-// By value: the position, among the updates of inputs, of the update that replaces an input or that reads a gradient;
-// -1 for other values. Updates of one rule are neighbours, in the order in which the backward pass computes their
-// gradients.
-std::vector<int> places_of_updates(const Program& program);
-
-// A text that is equal for regions that compute the same function of their parameters, whatever the shapes.
-std::string text_of(const Program& program, const Region& region);
 
 // Moves collectives up to where their operands are complete, and adds awaits where their results are first used.
 void schedule_collectives(Plan& plan);
 
 // Allocates transient buffers, and places buffers that lie within others.
 void place_buffers(Plan& plan);
-
-// Joins launches of one elementwise chain on contiguous arrays.
-void join_launches(Plan& plan);
 
 // Joins reductions of contiguous arrays.
 void join_reductions(Plan& plan);

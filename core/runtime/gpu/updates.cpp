@@ -19,9 +19,9 @@ bool overwrites(const Equation* equation, const Buffer& input, const Buffer& nex
 void Lowering::lower_updates() {
   std::set<int> held;  // buffers that are still needed at the end of the step
   for (const Input& input : program_.inputs) {
-    if (input.next) held.insert(buffer(*input.next));
+    if (input.next) held.insert(plan_.root_of(buffer(*input.next)).buffer);
   }
-  for (const Output& output : program_.outputs) held.insert(buffer(output.value));
+  for (const Output& output : program_.outputs) held.insert(plan_.root_of(buffer(output.value)).buffer);
   const std::vector<Lifetime> lifetimes = lifetimes_of(plan_);
   std::set<int> taken;
   std::vector<std::pair<int, int>> copies;
@@ -54,8 +54,9 @@ void Lowering::lower_outputs() {
   };
   for (const Output& output : program_.outputs) {
     int kept = buffer(output.value);
+    const int root = plan_.root_of(kept).buffer;  // of an array in a bucket: the bucket
     const auto input = std::find_if(program_.inputs.begin(), program_.inputs.end(),
-                                    [&](const Input& known) { return known.next && buffer(known.value) == kept; });
+                                    [&](const Input& known) { return known.next && buffer(known.value) == root; });
     if (input != program_.inputs.end() && buffer(*input->next) != kept) {
       // Copy an input before this step replaces it.
       const Buffer like = plan_.buffer(kept);
