@@ -104,14 +104,14 @@ class Planner {
     for (const auto& [input, next] : lowered_.updates) inputs.insert(input);
     // If inputs swap their values, all are read before any is written: a new value that is itself an input is first
     // copied to a temporary.
-    const bool aside =
-        std::any_of(copies.begin(), copies.end(), [&](auto& copy) { return inputs.contains(copy.first); });
+    const auto is_input = [&](int value) { return inputs.contains(lowered_.memory_of(value)); };
+    const bool aside = std::any_of(copies.begin(), copies.end(), [&](auto& copy) { return is_input(copy.first); });
     const auto first = static_cast<int>(lowered_.stages.size()), replace = first + (aside ? 1 : 0);
     for (const auto& [next, input] : copies) {
       ValueInfo like = info(input);
       const std::int64_t elements = numel(type(input));
       int from = next;
-      if (inputs.contains(next)) {
+      if (is_input(next)) {
         from = lowered_.add_like(input);
         lowered_.add(Copy{next, from}, like, first, elements);
       }
