@@ -401,8 +401,9 @@ class StepBuilder {
       for (const std::vector<Value>& kind : update.slots) {
         bad = select(b_, b_.emit(ops::IsFinite{}, {kind[i]}), bad, no);
       }
-      const Value rows = b_.emit(ops::ReduceMax{{1}}, {rows_of_bucket(b_, bad)});
-      found.push_back(b_.emit(ops::Eq{}, {b_.emit(ops::ReduceMax{{0}}, {rows}), yes}));
+      // The rows of a large bucket are reduced in parallel.
+      if (is_updated_twice()) bad = b_.emit(ops::ReduceMax{{1}}, {rows_of_bucket(b_, bad)});
+      found.push_back(b_.emit(ops::Eq{}, {b_.emit(ops::ReduceMax{{0}}, {bad}), yes}));
     }
     return found;
   }

@@ -114,7 +114,7 @@ inline constexpr std::int64_t least_parts = 8;
 inline constexpr std::int64_t part_alignment = 16;
 // The smallest size of a chunk, and the largest number of chunks of an array.
 inline constexpr std::int64_t chunk_elements = 8192;
-inline constexpr std::int64_t most_chunks = 16;
+inline constexpr std::int64_t most_chunks = 256;
 // Operands smaller than this are not packed: a barrier and the packing would cost more than they save.
 inline constexpr std::int64_t prepared_elements = std::int64_t{1} << 16;
 // Slices and whole values begin at multiples of this many bytes.
