@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "core/graph/bucket.h"
 #include "core/graph/text.h"
 #include "core/graph/type_list.h"
 
@@ -43,15 +44,8 @@ class Checker {
   }
 
   void check_parts(const Input& input) {
-    if (input.parts.empty()) return;
-    std::string error;
-    for (const Part& part : input.parts) error += size_error({DType::u8, part.shape, {}}, program_.mesh);
-    const Type& type = program_.type(input.value);
-    const Shape expected{error.empty() ? offsets_of(input.parts).back() : 0};
-    if (!error.empty() || type.shape != expected) {
-      fail("'" + input.name + "' is " + to_string(type, program_.mesh) + ", which is no bucket of its parts", nullptr, 0,
-           error.empty() ? "they need the shape " + to_string(expected) : error);
-    }
+    const std::string help = help_for_parts(input.parts, program_.type(input.value), program_.mesh);
+    if (!help.empty()) fail("'" + input.name + "' is no bucket of its parts", nullptr, 0, help);
   }
 
   void check_equations(const std::vector<Equation>& equations, int here) {
@@ -179,5 +173,17 @@ class Checker {
 }  // namespace
 
 void check(const Program& program, std::string_view after) { Checker(program, after).run(); }
+
+std::string help_for_parts(std::span<const Part> parts, const Type& bucket, const Mesh& mesh) {
+  if (parts.empty()) return "";
+  for (const Part& part : parts) {
+    const std::string error = size_error({bucket.dtype, part.shape, {}}, mesh);
+    if (!error.empty()) return "'" + part.name + "': " + error;
+  }
+  const Shape expected{offsets_of(parts).back()};
+  if (bucket.shape == expected) return "";
+  return "its parts need the shape " + to_string(expected) + ", since each begins at a multiple of " +
+         std::to_string(bucket_unit) + " elements, and it has " + to_string(bucket.shape);
+}
 
 }  // namespace pmaptrain

@@ -1,6 +1,8 @@
 // The checker that runs after every pass: a program that it accepts is well-formed by docs/program.md.
 #pragma once
 
+#include <span>
+#include <string>
 #include <string_view>
 
 #include "core/graph/program.h"
@@ -11,5 +13,8 @@ namespace pmaptrain {
 // its op infers, and rule 4: what replaces a parameter or a piece of state has exactly its type. Throws Error (usage)
 // that shows the equations around the failure; `after` names the pass.
 void check(const Program& program, std::string_view after = {});
+
+// What is wrong with a bucket of this type and these parts; empty if nothing is.
+std::string help_for_parts(std::span<const Part> parts, const Type& bucket, const Mesh& mesh);
 
 }  // namespace pmaptrain

@@ -273,6 +273,8 @@ class Parser {
       } while (lexer_.accept(","));
     }
     lexer_.expect_end_of_line();
+    const std::string help = help_for_parts(parts, type, program_.mesh);
+    if (!help.empty()) lexer_.fail(name, "'" + name.text + "' is no bucket of its parts", help);
     inputs_.emplace(name.text, program_.inputs.size());
     names_[name.text] = builder_.input(group, name.text, std::move(type));
     program_.inputs.back().parts = std::move(parts);
@@ -474,7 +476,7 @@ class Parser {
   Program program_;
   Builder builder_;
   Names names_;
-  Names parts_;  // of buckets: values may have the same names
+  Names parts_;                                          // of buckets: values may have the same names
   std::unordered_map<std::string, std::size_t> inputs_;  // by name: which
   std::set<std::string> returned_;
   int depth_ = 0;  // regions around the present line

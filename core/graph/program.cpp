@@ -81,8 +81,11 @@ std::vector<Variable> variables_of(const Program& program) {
     const std::vector<std::int64_t> offsets = offsets_of(input.parts);
     for (std::size_t k = 0; k < input.parts.size(); ++k) {
       const Part& part = input.parts[k];
-      variables.push_back({part.name, input.group, {type.dtype, part.shape, type.varying}, i,
-                         static_cast<std::size_t>(offsets[k]) * size_of(type.dtype)});
+      variables.push_back({part.name,
+                           input.group,
+                           {type.dtype, part.shape, type.varying},
+                           i,
+                           static_cast<std::size_t>(offsets[k]) * size_of(type.dtype)});
     }
   }
   return variables;

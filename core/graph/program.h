@@ -48,8 +48,8 @@ struct Input {
   std::string name;
   Group group = Group::batch;
   Value value;
-  std::optional<Value> next;  // rule 4: params and state name the value that replaces them after the step
-  Place update_place = {};    // where program text says so
+  std::optional<Value> next;     // rule 4: params and state name the value that replaces them after the step
+  Place update_place = {};       // where program text says so
   std::vector<Part> parts = {};  // of a bucket: the arrays that it contains, which have names of their own
 };
 

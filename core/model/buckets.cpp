@@ -24,8 +24,8 @@ Stored declare_stored(Builder& b, const Model& model, Group group, const std::st
   }
   for (std::size_t i = 0; i < packed.size(); ++i) {
     const Parameter& parameter = model.parameters[i];
-    stored.single.push_back(
-        packed[i] ? Value{} : b.input(group, prefix + parameter.name, {model.dtype, parameter.shape, {}}));
+    stored.single.push_back(packed[i] ? Value{}
+                                      : b.input(group, prefix + parameter.name, {model.dtype, parameter.shape, {}}));
   }
   return stored;
 }

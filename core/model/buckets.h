@@ -26,8 +26,8 @@ struct Stored {
 
 // Declares the input "<prefix><bucket>" with the parts "<prefix><parameter>".
 Value declare_bucket(Builder& b, const Model& model, Group group, const std::string& prefix, const Bucket& bucket);
-// Declares inputs for all parameters: "<prefix><bucket>", with the parts "<prefix><parameter>", and "<prefix><parameter>" for
-// parameters in no bucket.
+// Declares inputs for all parameters: "<prefix><bucket>", with the parts "<prefix><parameter>", and
+// "<prefix><parameter>" for parameters in no bucket.
 Stored declare_stored(Builder& b, const Model& model, Group group, const std::string& prefix,
                       std::span<const Bucket> buckets);
 

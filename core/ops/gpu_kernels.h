@@ -6,7 +6,7 @@
 namespace pmaptrain::ops {
 inline constexpr unsigned gpu_threads = 256;  // threads per block, unless stated otherwise
 inline constexpr unsigned norm_threads = 64;  // of the kernel norms
-}
+}  // namespace pmaptrain::ops
 
 // X(name, T) for each numeric element type T, and for each type in which sums can be computed (which excludes bf16).
 #define PMAPTRAIN_ARITHMETIC(X, name) X(name, f32) X(name, f64) X(name, i32) X(name, i64) X(name, u8) X(name, u32)

@@ -33,9 +33,8 @@ void write_group(Module& module, std::int64_t member, std::size_t entry, Group g
     const Type& type = input.type;
     const TensorView& tensor = *found->second;
     if (tensor.dtype != type.dtype || tensor.shape != type.shape) {
-      fail_data("'" + file + "': '" + name + "' is " + std::string(to_string(tensor.dtype)) +
-                    to_string(tensor.shape) + "; the model needs " + std::string(to_string(type.dtype)) +
-                    to_string(type.shape),
+      fail_data("'" + file + "': '" + name + "' is " + std::string(to_string(tensor.dtype)) + to_string(tensor.shape) +
+                    "; the model needs " + std::string(to_string(type.dtype)) + to_string(type.shape),
                 "it is of another model or optimizer");
     }
     module.wait(module.write(module.input(name), {every_device, member}, tensor.bytes));

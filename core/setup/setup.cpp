@@ -257,8 +257,8 @@ Program program_at(const Setup& setup, Stage stage) {
 }
 
 EvaluationPlan plan_evaluation(const model::Model& model, const spec::Spec& spec, data::Split split,
-                               std::shared_ptr<const data::Dataset> dataset, std::int64_t rows,
-                               model::Weights weights, std::span<const model::Bucket> buckets) {
+                               std::shared_ptr<const data::Dataset> dataset, std::int64_t rows, model::Weights weights,
+                               std::span<const model::Bucket> buckets) {
   const data::BatchPlan batch = data::plan_evaluation(dataset->size(), rows, spec.mesh.mesh.devices());
   Program program = model::evaluation_program(model, spec.mesh.mesh, spec.data.axes, batch.rows_per_device, all_ops(),
                                               weights, buckets);

@@ -44,10 +44,8 @@ Norms norms_of(Builder& b, const GradientBuckets& gradients, DType dtype) {
   std::optional<Value> squares, largest;
   for (std::size_t k = 0; k < gradients.values.size(); ++k) {
     const std::vector<double>& rows = gradients.rows[k];
-    const std::vector<Value> norms =
-        b.emit_all(ops::Norms{}, std::vector{rows_of_bucket(b, gradients.values[k])});
-    const Value table =
-        b.emit(ops::Constant{DType::i64, {std::ssize(rows) / 2, 2}, 0, rows}, std::span<const Value>());
+    const std::vector<Value> norms = b.emit_all(ops::Norms{}, std::vector{rows_of_bucket(b, gradients.values[k])});
+    const Value table = b.emit(ops::Constant{DType::i64, {std::ssize(rows) / 2, 2}, 0, rows}, std::span<const Value>());
     const Value sums = b.emit(ops::SegmentSum{}, {norms[0], table});
     const Value most = b.emit(ops::ReduceMax{{0}}, {norms[1]});
     squares = squares ? model::add(b, *squares, sums) : sums;

@@ -29,7 +29,8 @@ Value rows_of_bucket(Builder& b, Value bucket);
 
 // The norms of all gradients together: the global norm, f64[], and the largest magnitude of an element, of `dtype`.
 // Squares are computed in f64, where the square of an f32 gradient cannot overflow. They are added by row, then by
-// parameter, then in the order of the model, so the sum does not depend on the buckets. Both norms are 0 without values.
+// parameter, then in the order of the model, so the sum does not depend on the buckets. Both norms are 0 without
+// values.
 struct Norms {
   Value global, largest;
 };

@@ -186,9 +186,9 @@ std::vector<model::Bucket> buckets_of(const model::Model& model, const Optimizer
 }
 
 Update optimizer_update(Builder& b, const Optimizer& optimizer, const model::Numbers& numbers,
-                        std::span<const std::size_t> tuned,
-                        std::span<const Value> parameters, std::span<const Value> gradients,
-                        const std::vector<std::vector<Value>>& slots, Value step, Value learning_rate) {
+                        std::span<const std::size_t> tuned, std::span<const Value> parameters,
+                        std::span<const Value> gradients, const std::vector<std::vector<Value>>& slots, Value step,
+                        Value learning_rate) {
   assert(parameters.size() == tuned.size() && gradients.size() == tuned.size());
   assert(slots.size() == slot_kinds(optimizer.spec.rule).size());
   Update update{{}, slots};

@@ -56,13 +56,13 @@ struct Update {
   std::vector<std::vector<Value>> slots;  // by kind, then by parameter
 };
 
-// Appends the update of parameters, or of buckets of them. `tuned` has an index in Optimizer::tuning for each. Gradients
-// and slots have the parameters' types. `slots` is by kind, then by parameter; `step` is i64[], 1 for the first update;
-// `learning_rate` is a scalar of the parameters' dtype.
+// Appends the update of parameters, or of buckets of them. `tuned` has an index in Optimizer::tuning for each.
+// Gradients and slots have the parameters' types. `slots` is by kind, then by parameter; `step` is i64[], 1 for the
+// first update; `learning_rate` is a scalar of the parameters' dtype.
 Update optimizer_update(Builder& b, const Optimizer& optimizer, const model::Numbers& numbers,
-                        std::span<const std::size_t> tuned,
-                        std::span<const Value> parameters, std::span<const Value> gradients,
-                        const std::vector<std::vector<Value>>& slots, Value step, Value learning_rate);
+                        std::span<const std::size_t> tuned, std::span<const Value> parameters,
+                        std::span<const Value> gradients, const std::vector<std::vector<Value>>& slots, Value step,
+                        Value learning_rate);
 
 // The trained parameters in buckets: one for each learning rate scale and weight decay. A bucket has its parameters in
 // the reverse of their order in the model, which is the order in which the backward pass computes their gradients.

@@ -10,6 +10,7 @@
 #include "core/ops/bucket/bucket.h"
 #include "core/ops/support/rules.h"
 #include "core/step/clipping.h"
+#include "core/step/step_inputs.h"
 
 namespace pmaptrain::train {
 namespace {
@@ -57,7 +58,7 @@ class StepBuilder {
   Program model_stage() {
     program_.name = "model";
     declare_model(batch_.rows_per_device / batch_.microbatches);
-    const model::LocalSums sums = forward(parameters_, batch_values_, dropout_keys_, model_values_);
+    const model::LocalSums sums = forward(parameters_, batch_values_, in_.dropout_keys, model_values_);
     output_measures(sums.measures, sums.count);
     return finish("building the model");
   }
@@ -85,14 +86,11 @@ class StepBuilder {
 
   StepProgram final_stage() {
     program_.name = "train_step";
-    stored_ = model::declare_stored(b_, model_, Group::params, "", buckets_);
-    declare_state();
-    declare_batch(batch_.rows_per_device);
-    declare_numbers(step_numbers(model_, spec_, optimizer_));
-    declare_learning_rate_scale();
-    declare_dropout();
-    name_inputs();
-    parameters_ = model::unpacked(b_, model_, buckets_, stored_);
+    in_ = declare_step(b_, model_, spec_, optimizer_, buckets_, batch_.rows_per_device);
+    roles_ = input_roles(program_, in_, spec_, buckets_);
+    use_batch(in_.batch);
+    use_numbers(step_numbers(model_, spec_, optimizer_), in_.numbers);
+    parameters_ = model::unpacked(b_, model_, buckets_, in_.parameters);
 
     const Sums global = synchronised(packed(device_sums()));
     const Value divisor = divisor_of(global);
@@ -100,7 +98,7 @@ class StepBuilder {
     const GradientBuckets sums = gradient_buckets(model_, trained_, buckets_, global.gradients);
     const Norms norms = gradient_norms(sums, divisor);
     const Clipping clipping = emit_clipping(b_, optimizer_.spec, numbers_, sums, divisor, norms);
-    const Value next_step = following(step_);
+    const Value next_step = following(in_.step);
     const Value learning_rate = learning_rate_now();
     const Judged judged = guard(global, means.front(), sums, norms, clipping, divisor, next_step, learning_rate);
     const Update update = judged.update ? *judged.update : [&] {
@@ -109,7 +107,7 @@ class StepBuilder {
       const Value known_good = select(b_, judged.good, divisor, b_.constant(model_.dtype, 1.0));
       const std::vector<Value> gradients =
           clipped_means(b_, optimizer_.spec, numbers_, sums.values, known_good, clipping);
-      return updated(stored_.buckets, gradients, slots_, next_step, learning_rate);
+      return updated(in_.parameters.buckets, gradients, in_.slots, next_step, learning_rate);
     }();
     commit(update, next_step, judged.good);
     average(update, judged.good);
@@ -124,100 +122,23 @@ class StepBuilder {
  private:
   // ---- inputs ---- The inputs of a stage without an update.
   void declare_model(std::int64_t rows) {
-    declare_parameters();
-    declare_batch(rows);
-    declare_numbers(model_.numbers());
-    declare_dropout();
-  }
-
-  void declare_parameters() {
     for (const model::Parameter& parameter : model_.parameters) {
       parameters_.push_back(b_.input(Group::params, parameter.name, {model_.dtype, parameter.shape, {}}));
     }
+    use_batch(model::declare_batch(b_, model_, axes_, rows, true));
+    const std::vector<model::Number> numbers = model_.numbers();
+    use_numbers(numbers, model::declare_numbers(b_, numbers));
+    in_.dropout_keys = declare_dropout_keys(b_, model_);
   }
 
-  void declare_state() {
-    for (const SlotKind& kind : slot_kinds(optimizer_.spec.rule)) {
-      slots_.push_back({});
-      for (const model::Bucket& bucket : buckets_) {
-        slots_.back().push_back(model::declare_bucket(b_, model_, Group::state, kind.name + "/", bucket));
-        if (kind.initial != 0.0) initial_.emplace_back(slots_.back().back(), kind.initial);
-      }
-    }
-    if (spec_.train.ema) ema_ = model::declare_stored(b_, model_, Group::state, "ema/", buckets_);
-    step_ = b_.input(Group::state, "step", {DType::i64, {}, {}});
-    guard_ = halts() ? b_.input(Group::state, "finite", {DType::boolean, {}, {}})
-                     : b_.input(Group::state, "skipped", {DType::i64, {}, {}});
-    for (const model::MeasurePart& part : model::measure_parts(model_)) {
-      epoch_.push_back(b_.input(Group::state, "epoch/" + part.name, {DType::f64, part.shape, {}}));
-    }
-    epoch_.push_back(b_.input(Group::state, "epoch/examples", {DType::f64, {}, {}}));
-  }
-
-  // The numbers of the model come first, as in step_numbers().
-  void declare_numbers(const std::vector<model::Number>& numbers) {
-    const std::vector<Value> values = model::declare_numbers(b_, numbers);
-    numbers_ = {numbers, values};
-    model_values_.assign(values.begin(), values.begin() + std::ssize(model_.numbers()));
-    number_inputs_ = values;
-  }
-
-  void declare_learning_rate_scale() {
-    if (!spec_.optimizer.reduce_on_plateau) return;
-    learning_rate_scale_ = b_.input(Group::hyper, "learning_rate_scale", {model_.dtype, {}, {}});
-  }
-
-  void declare_batch(std::int64_t rows) {
-    const model::BatchInputs batch = model::declare_batch(b_, model_, axes_, rows, true);
+  void use_batch(const model::BatchInputs& batch) {
     batch_values_ = {batch.inputs, batch.targets, batch.mask, batch.rows};
   }
 
-  void declare_dropout() {
-    for (const std::string& layer : model_.drawing_layers()) {
-      dropout_keys_.push_back(b_.input(Group::hyper, "dropout/" + layer, {DType::u32, {2}, {}}));
-    }
-  }
-
-  // All inputs are declared before the first equation, so the number of an input's value is its index.
-  static std::size_t index_of(Value input) { return static_cast<std::size_t>(input.id); }
-
-  // Sets the roles, which are indices of variables.
-  void name_inputs() {
-    std::vector<std::size_t> first;  // by input: its first variable
-    const std::vector<Variable> variables = variables_of(program_);
-    for (std::size_t t = 0; t < variables.size(); ++t) {
-      if (variables[t].input == first.size()) first.push_back(t);
-    }
-    const auto variable_of = [&](Value input) { return first[index_of(input)]; };
-    const auto variables_of_inputs = [&](std::span<const Value> inputs) {
-      std::vector<std::size_t> indices;
-      for (const Value input : inputs) indices.push_back(variable_of(input));
-      return indices;
-    };
-    const auto variables_of_stored = [&](const model::Stored& stored) {
-      std::vector<std::size_t> indices(stored.single.size());
-      for (std::size_t i = 0; i < indices.size(); ++i) {
-        if (stored.single[i].id >= 0) indices[i] = variable_of(stored.single[i]);
-      }
-      for (std::size_t k = 0; k < stored.buckets.size(); ++k) {
-        const std::vector<std::size_t>& parameters = buckets_[k].parameters;
-        for (std::size_t j = 0; j < parameters.size(); ++j) {
-          indices[parameters[j]] = variable_of(stored.buckets[k]) + j;
-        }
-      }
-      return indices;
-    };
-    roles_.parameters = variables_of_stored(stored_);
-    if (spec_.train.ema) roles_.ema = variables_of_stored(ema_);
-    roles_.step = variable_of(step_);
-    (halts() ? roles_.finite : roles_.skipped) = variable_of(guard_);
-    roles_.epoch_sums = variables_of_inputs(std::span(epoch_).first(epoch_.size() - 1));
-    roles_.epoch_examples = variable_of(epoch_.back());
-    if (learning_rate_scale_) roles_.learning_rate_scale = variable_of(*learning_rate_scale_);
-    roles_.numbers = variables_of_inputs(number_inputs_);
-    roles_.dropout_keys = variables_of_inputs(dropout_keys_);
-    for (const auto& [input, value] : initial_) roles_.initial[index_of(input)] = value;
-    if (halts()) roles_.initial[index_of(guard_)] = 1.0;
+  // The numbers of the model come first, as in step_numbers().
+  void use_numbers(const std::vector<model::Number>& numbers, const std::vector<Value>& values) {
+    numbers_ = {numbers, values};
+    model_values_.assign(values.begin(), values.begin() + std::ssize(model_.numbers()));
   }
 
   bool halts() const { return spec_.train.on_nonfinite == spec::OnNonfinite::halt; }
@@ -247,7 +168,7 @@ class StepBuilder {
       const Builder::Scope scope(b_, {model_.parameters[i].name, model_.parameters[i].place});
       varying.push_back(b_.vary(parameters_[i], axes_));
     }
-    if (batch_.microbatches == 1) return microbatch_sums(varying, batch_values_, dropout_keys_, model_values_);
+    if (batch_.microbatches == 1) return microbatch_sums(varying, batch_values_, in_.dropout_keys, model_values_);
 
     const Builder::Scope scope(b_, {"microbatches", spec_.data.microbatches_place});
     Sums zeros;
@@ -260,12 +181,12 @@ class StepBuilder {
     zeros.count = zero({}, model_.dtype);
 
     std::vector<Value> constants = varying;
-    constants.insert(constants.end(), dropout_keys_.begin(), dropout_keys_.end());
+    constants.insert(constants.end(), in_.dropout_keys.begin(), in_.dropout_keys.end());
     constants.insert(constants.end(), model_values_.begin(), model_values_.end());
     const auto body = [&](std::span<const Value> consts, std::span<const Value> carries,
                           std::span<const Value> slices) {
       const Sums sums =
-          microbatch_sums(consts.first(varying.size()), slices, consts.subspan(varying.size(), dropout_keys_.size()),
+          microbatch_sums(consts.first(varying.size()), slices, consts.subspan(varying.size(), in_.dropout_keys.size()),
                           consts.last(model_values_.size()));
       std::vector<Value> next = sums.flat();
       for (std::size_t i = 0; i < next.size(); ++i) next[i] = add(b_, carries[i], next[i]);
@@ -358,10 +279,10 @@ class StepBuilder {
       demand(b_.emit(ops::IsFinite{}, {squares_bound(b_, optimizer_.spec.rule, clipping.largest)}));
     }
     if (halts()) {
-      demand(guard_);
-      replace(guard_, good);
+      demand(in_.guard);
+      replace(in_.guard, good);
     } else {
-      replace(guard_, select(b_, good, guard_, add(b_, guard_, 1.0)));
+      replace(in_.guard, select(b_, good, in_.guard, add(b_, in_.guard, 1.0)));
     }
     return {good, update};
   }
@@ -370,7 +291,7 @@ class StepBuilder {
   // the new values costs less; otherwise computing them again does.
   bool is_updated_twice() const {
     std::int64_t elements = 0;
-    for (const Value bucket : stored_.buckets) elements += numel(program_.type(bucket));
+    for (const Value bucket : in_.parameters.buckets) elements += numel(program_.type(bucket));
     return elements > 4096;
   }
 
@@ -384,11 +305,10 @@ class StepBuilder {
       for (Value value : values) copies.push_back(b_.emit(ops::OptimizationBarrier{}, {value}));
       return copies;
     };
-    const std::vector<Value> parameters = apart(stored_.buckets);
-    const std::vector<Value> gradients =
-        clipped_means(b_, optimizer_.spec, numbers_, sums.values, divisor, clipping);
+    const std::vector<Value> parameters = apart(in_.parameters.buckets);
+    const std::vector<Value> gradients = clipped_means(b_, optimizer_.spec, numbers_, sums.values, divisor, clipping);
     std::vector<std::vector<Value>> slots;
-    for (const std::vector<Value>& kind : slots_) slots.push_back(apart(kind));
+    for (const std::vector<Value>& kind : in_.slots) slots.push_back(apart(kind));
     return updated(parameters, gradients, slots, next_step, learning_rate);
   }
 
@@ -415,9 +335,9 @@ class StepBuilder {
   Value learning_rate_now() {
     const Builder::Scope scope(b_, {"learning_rate", optimizer_.spec.learning_rate.place});
     const Value rate = optimizer_.schedule
-                           ? cast(b_, rate_after(b_, *optimizer_.schedule, numbers_, step_), model_.dtype)
+                           ? cast(b_, rate_after(b_, *optimizer_.schedule, numbers_, in_.step), model_.dtype)
                            : numbers_["learning_rate"];
-    return learning_rate_scale_ ? model::mul(b_, rate, *learning_rate_scale_) : rate;
+    return in_.learning_rate_scale ? model::mul(b_, rate, *in_.learning_rate_scale) : rate;
   }
 
   Value following(Value step) {
@@ -435,12 +355,12 @@ class StepBuilder {
 
   void commit(const Update& update, Value next_step, Value good) {
     const Builder::Scope scope = in_optimizer();
-    replace(step_, select(b_, good, next_step, step_));
+    replace(in_.step, select(b_, good, next_step, in_.step));
     for (std::size_t i = 0; i < buckets_.size(); ++i) {
-      const Value bucket = stored_.buckets[i];
+      const Value bucket = in_.parameters.buckets[i];
       replace(bucket, select(b_, good, update.parameters[i], bucket));
-      for (std::size_t k = 0; k < slots_.size(); ++k) {
-        replace(slots_[k][i], select(b_, good, update.slots[k][i], slots_[k][i]));
+      for (std::size_t k = 0; k < in_.slots.size(); ++k) {
+        replace(in_.slots[k][i], select(b_, good, update.slots[k][i], in_.slots[k][i]));
       }
     }
   }
@@ -449,9 +369,9 @@ class StepBuilder {
   void average(const Update& update, Value good) {
     if (!spec_.train.ema) return;
     const Builder::Scope scope(b_, {"ema", {}});
-    for (std::size_t i = 0; i < buckets_.size(); ++i) average(ema_.buckets[i], update.parameters[i], good);
-    for (std::size_t i = 0; i < ema_.single.size(); ++i) {
-      if (ema_.single[i].id >= 0) average(ema_.single[i], parameters_[i], good);  // a frozen parameter
+    for (std::size_t i = 0; i < buckets_.size(); ++i) average(in_.ema.buckets[i], update.parameters[i], good);
+    for (std::size_t i = 0; i < in_.ema.single.size(); ++i) {
+      if (in_.ema.single[i].id >= 0) average(in_.ema.single[i], parameters_[i], good);  // a frozen parameter
     }
   }
   void average(Value ema, Value parameter, Value good) {
@@ -468,15 +388,15 @@ class StepBuilder {
     for (std::size_t i = 0; i < sums.size(); ++i) {
       const Value sum = cast(b_, sums[i], DType::f64);
       if (epoch_of_ == EpochOf::one_step) {
-        replace(epoch_[i], select(b_, good, sum, b_.constant(DType::f64, 0.0, b_.type(sum).shape)));
+        replace(in_.epoch[i], select(b_, good, sum, b_.constant(DType::f64, 0.0, b_.type(sum).shape)));
       } else {
-        replace(epoch_[i], select(b_, good, add(b_, epoch_[i], sum), epoch_[i]));
+        replace(in_.epoch[i], select(b_, good, add(b_, in_.epoch[i], sum), in_.epoch[i]));
       }
     }
   }
 
   void replace(Value input, Value next) {
-    Input& replaced = program_.inputs.at(index_of(input));
+    Input& replaced = program_.inputs.at(static_cast<std::size_t>(input.id));
     assert(replaced.value == input);
     replaced.next = next;
   }
@@ -515,15 +435,10 @@ class StepBuilder {
   Program program_;
   Builder b_;
 
-  std::vector<Value> parameters_, batch_values_, dropout_keys_, epoch_, number_inputs_;
-  model::Stored stored_;                   // the parameters, of the finished step
-  std::vector<std::vector<Value>> slots_;  // by kind, then by bucket
-  model::Stored ema_;
-  std::vector<std::pair<Value, double>> initial_;  // state inputs whose elements are not 0 at the start
-  Value step_, guard_;
+  StepInputs in_;                                 // of the finished step; of other stages, the keys of dropout
+  std::vector<Value> parameters_, batch_values_;  // by parameter; inputs, targets, mask, rows
   model::Numbers numbers_;
   std::vector<Value> model_values_;  // the values of the model's numbers
-  std::optional<Value> learning_rate_scale_;
   StepRoles roles_;
 };
 

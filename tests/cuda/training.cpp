@@ -159,8 +159,7 @@ TEST_CASE("profilers see what a step calls by the names of layers", "[cuda]") {
   }
   CHECK(counts.open_ranges == 0);
   const std::vector<std::string> ranges = counts.take_ranges();
-  for (const std::string name :
-       {"dense_0: matmul", "dense_0.grad: matmul", "adam: fused", "grad_norm: norms"}) {
+  for (const std::string name : {"dense_0: matmul", "dense_0.grad: matmul", "adam: fused", "grad_norm: norms"}) {
     INFO(name);
     CHECK(std::find(ranges.begin(), ranges.end(), name) != ranges.end());
   }

@@ -357,6 +357,41 @@ batch %xb:f32[4]{}
 )",
     R"(batch %x:f32[4]{}
 %a, %a = psum %x, %x
+)",
+    R"(params %bucket:f32[100]{} of %w:[5,3], %b:[3]
+)",
+    R"(params %bucket:f32[3,64]{} of %w:[3,64]
+)",
+    R"(params %bucket:f32[128]{} of %w:[5,3], %w:[3]
+)",
+    R"(params %bucket:f32[64]{} of w:[5,3]
+)",
+    R"(params %bucket:f32[64]{} of %w
+)",
+    R"(params %bucket:f32[64]{} of %w:[-1]
+)",
+    R"(params %bucket:f32[64]{} of %w:[9223372036854775807], %v:[9223372036854775807]
+)",
+    R"(params %bucket:f32[64]{} of %bucket:[3]
+)",
+    R"(params %bucket:f32[128]{}
+%w, %b = unpack[shapes=[[5,3],[70]]] %bucket
+)",
+    R"(params %bucket:f32[128]{}
+%w = unpack[shapes=[]] %bucket
+)",
+    R"(params %bucket:f32[128]{}
+%w = unpack[shapes=[[999999999999],[999999999999]]] %bucket
+)",
+    R"(params %w:f32[3]{}
+params %v:f64[3]{}
+%b = pack %w, %v
+)",
+    R"(%b = pack
+)",
+    R"(params %x:f32[3]{}
+params %s:i32[3]{}
+%y = segment_sum %x, %s
 )"};
 
 TEST_CASE("every mistake in program text is answered in the words of the golden text", "[graph]") {

@@ -31,8 +31,8 @@ Program program_of(const train::Optimizer& optimizer, DType dtype) {
   const std::vector<model::Number> declared = train::optimizer_numbers(optimizer, dtype);
   const model::Numbers numbers(declared, model::declare_numbers(b, declared));
   const Value rate = numbers["learning_rate"];
-  const train::Update update = train::optimizer_update(b, optimizer, numbers, std::vector<std::size_t>{0}, w, g,
-                                                           slots, step, rate);
+  const train::Update update =
+      train::optimizer_update(b, optimizer, numbers, std::vector<std::size_t>{0}, w, g, slots, step, rate);
   program.inputs.front().next = update.parameters.front();
   for (std::size_t k = 0; k < slots.size(); ++k) program.inputs[1 + k].next = update.slots[k].front();
   check(program);

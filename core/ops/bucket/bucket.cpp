@@ -19,7 +19,8 @@ std::vector<Type> Pack::infer(const InferContext& context) const {
   const DType dtype = context.operands[0].dtype;
   for (const Type& operand : context.operands) {
     if (operand.dtype == dtype) continue;
-    throw TypeError(6, fmt::format("{}: {} does not go with {}", name, describe(operand), describe(context.operands[0])),
+    throw TypeError(6,
+                    fmt::format("{}: {} does not go with {}", name, describe(operand), describe(context.operands[0])),
                     "the arrays of a bucket have one element type; cast them first");
   }
   return one_result(dtype, {offsets_in_bucket(context.operands).back()});

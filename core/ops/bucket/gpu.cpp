@@ -1,6 +1,7 @@
+#include "core/ops/support/gpu.h"
+
 #include "core/graph/bucket.h"
 #include "core/ops/bucket/bucket.h"
-#include "core/ops/support/gpu.h"
 
 namespace pmaptrain::ops {
 
@@ -11,7 +12,8 @@ GpuKernel Pack::gpu(const GpuRequest& request) const {
   const std::vector<std::int64_t> offsets = offsets_in_bucket(request.operands);
   const DType dtype = request.results[0].dtype;
   const std::int64_t whole = offsets.back();
-  if (request.devices > 1) kernel.commands.push_back(launch_zeros(dtype, GpuArgument::result(0), request.devices * whole));
+  if (request.devices > 1)
+    kernel.commands.push_back(launch_zeros(dtype, GpuArgument::result(0), request.devices * whole));
   for (std::size_t i = 0; i < request.operands.size(); ++i) {
     const std::int64_t size = numel(request.operands[i]), behind = offsets[i + 1] - offsets[i] - size;
     const auto at = [&](std::int64_t element) {

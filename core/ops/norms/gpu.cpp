@@ -1,5 +1,6 @@
-#include "core/ops/norms/norms.h"
 #include "core/ops/support/gpu.h"
+
+#include "core/ops/norms/norms.h"
 
 namespace pmaptrain::ops {
 
@@ -8,10 +9,10 @@ namespace pmaptrain::ops {
 GpuKernel Norms::gpu(const GpuRequest& request) const {
   if (has_no_results(request)) return {};
   const std::int64_t rows = numel(request.results[0]), row = request.operands[0].shape.back();
-  return {{launch_blocks(kernel_name("norms", request.operands[0].dtype), request.devices * rows, norm_threads,
-                         {GpuArgument::result(0), GpuArgument::result(1), GpuArgument::operand(0),
-                          number(request.devices * rows), number(rows), number(row),
-                          number(device_stride(request, 0))})}};
+  return {
+      {launch_blocks(kernel_name("norms", request.operands[0].dtype), request.devices * rows, norm_threads,
+                     {GpuArgument::result(0), GpuArgument::result(1), GpuArgument::operand(0),
+                      number(request.devices * rows), number(rows), number(row), number(device_stride(request, 0))})}};
 }
 
 }  // namespace pmaptrain::ops

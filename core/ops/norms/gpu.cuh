@@ -6,7 +6,8 @@
 namespace pmaptrain::ops::device {
 
 template <class T>
-__device__ void norms_of_rows(double* squares, T* largest, const T* x, i64 count, i64 rows, i64 row, i64 device_stride) {
+__device__ void norms_of_rows(double* squares, T* largest, const T* x, i64 count, i64 rows, i64 row,
+                              i64 device_stride) {
   using C = Computed<T>;
   SHARED(double, sums, norm_threads);
   SHARED(C, magnitudes, norm_threads);
@@ -35,10 +36,10 @@ __device__ void norms_of_rows(double* squares, T* largest, const T* x, i64 count
   });
 }
 
-#define PMAPTRAIN_KERNEL(name, T)                                                                                  \
-  extern "C" __global__ void name##_##T(double* squares, T* largest, const T* x, i64 count, i64 rows, i64 row,     \
-                                        i64 device_stride) {                                                       \
-    norms_of_rows(squares, largest, x, count, rows, row, device_stride);                                           \
+#define PMAPTRAIN_KERNEL(name, T)                                                                              \
+  extern "C" __global__ void name##_##T(double* squares, T* largest, const T* x, i64 count, i64 rows, i64 row, \
+                                        i64 device_stride) {                                                   \
+    norms_of_rows(squares, largest, x, count, rows, row, device_stride);                                       \
   }
 PMAPTRAIN_FLOATING(PMAPTRAIN_KERNEL, norms)
 #undef PMAPTRAIN_KERNEL

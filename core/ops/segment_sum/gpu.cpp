@@ -1,5 +1,6 @@
-#include "core/ops/segment_sum/segment_sum.h"
 #include "core/ops/support/gpu.h"
+
+#include "core/ops/segment_sum/segment_sum.h"
 
 namespace pmaptrain::ops {
 

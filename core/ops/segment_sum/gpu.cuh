@@ -6,8 +6,8 @@
 namespace pmaptrain::ops::device {
 
 template <class T>
-__device__ void segment_sums(T* results, const T* x, const i64* segments, i64 count, i64 segments_of_device, i64 elements,
-                             i64 device_stride, i64 segments_stride) {
+__device__ void segment_sums(T* results, const T* x, const i64* segments, i64 count, i64 segments_of_device,
+                             i64 elements, i64 device_stride, i64 segments_stride) {
   using C = Computed<T>;
   SHARED(C, sums, gpu_threads);
   for_each_block(count, [&](i64 unit) {

@@ -465,7 +465,7 @@ class Planner {
   Lifetimes lifetimes_;
   std::map<int, std::vector<int>> ranges_;  // by bucket
   std::map<int, int> in_place_;             // from the new value to the input
-  std::set<int> outlives_;       // roots that are kept after a run
+  std::set<int> outlives_;                  // roots that are kept after a run
   std::size_t packed_ = 0;
   std::vector<Pool> pools_;     // by root, as are the two following members
   std::vector<bool> kept_;      // whether it is kept through the step

@@ -85,8 +85,8 @@ class Lowering {
   // Whether this GPU has exactly one addend for each slice of the result.
   bool is_reduced(const Equation& equation, const Gathered& from, AxisSet axes) const;
   int reduce_slices(const Equation& equation, const Gathered& from, AxisSet axes);
-  // Places the buffers of each element type next to each other in one new transient buffer, in the layout of a bucket. A
-  // buffer that cannot be moved (it is not transient, or already lies within another) is copied to a new one there,
+  // Places the buffers of each element type next to each other in one new transient buffer, in the layout of a bucket.
+  // A buffer that cannot be moved (it is not transient, or already lies within another) is copied to a new one there,
   // which replaces it in `buffers`. If the equation sums no bucket, a type with a single buffer is left as it is;
   // otherwise the memory is set to zero when the step begins, because the padding of buckets must be zero.
   void lay_side_by_side(const Equation& equation, std::vector<int>& buffers);
@@ -130,9 +130,9 @@ class Lowering {
   Plan plan_;
   const Facts facts_;
   const pmaptrain::Rows rows_;
-  Mesh block_;                     // mesh of the logical devices in a block
-  std::int64_t span_ = 1;          // number of instances along rows_.axes whose rows form one addend
-  std::vector<int> buffers_;       // by value
+  Mesh block_;                                  // mesh of the logical devices in a block
+  std::int64_t span_ = 1;                       // number of instances along rows_.axes whose rows form one addend
+  std::vector<int> buffers_;                    // by value
   std::map<int, const Equation*> packed_sums_;  // see find_packed_sums(): by the bucket's value
   std::vector<Command>* commands_ = nullptr;
   const std::shared_ptr<std::deque<Equation>> added_;  // equations that are not part of the program; the plan owns them

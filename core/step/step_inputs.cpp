@@ -1,0 +1,106 @@
+#include "core/step/step_inputs.h"
+
+namespace pmaptrain::train {
+namespace {
+
+bool halts(const spec::Spec& spec) { return spec.train.on_nonfinite == spec::OnNonfinite::halt; }
+
+// All inputs are declared before the first equation, so the number of an input's value is its index.
+std::size_t index_of(Value input) { return static_cast<std::size_t>(input.id); }
+
+void declare_state(Builder& b, const model::Model& model, const spec::Spec& spec, const Optimizer& optimizer,
+                   std::span<const model::Bucket> buckets, StepInputs& inputs) {
+  for (const SlotKind& kind : slot_kinds(optimizer.spec.rule)) {
+    std::vector<Value>& slots = inputs.slots.emplace_back();
+    for (const model::Bucket& bucket : buckets) {
+      slots.push_back(model::declare_bucket(b, model, Group::state, kind.name + "/", bucket));
+      if (kind.initial != 0.0) inputs.initial.emplace_back(slots.back(), kind.initial);
+    }
+  }
+  if (spec.train.ema) inputs.ema = model::declare_stored(b, model, Group::state, "ema/", buckets);
+  inputs.step = b.input(Group::state, "step", {DType::i64, {}, {}});
+  inputs.guard = halts(spec) ? b.input(Group::state, "finite", {DType::boolean, {}, {}})
+                             : b.input(Group::state, "skipped", {DType::i64, {}, {}});
+  if (halts(spec)) inputs.initial.emplace_back(inputs.guard, 1.0);
+  for (const model::MeasurePart& part : model::measure_parts(model)) {
+    inputs.epoch.push_back(b.input(Group::state, "epoch/" + part.name, {DType::f64, part.shape, {}}));
+  }
+  inputs.epoch.push_back(b.input(Group::state, "epoch/examples", {DType::f64, {}, {}}));
+}
+
+// The index of each input's first variable.
+class FirstVariables {
+ public:
+  explicit FirstVariables(const Program& program) {
+    const std::vector<Variable> variables = variables_of(program);
+    for (std::size_t i = 0; i < variables.size(); ++i) {
+      if (variables[i].input == first_.size()) first_.push_back(i);
+    }
+  }
+
+  std::size_t of(Value input) const { return first_[index_of(input)]; }
+  std::vector<std::size_t> of(std::span<const Value> inputs) const {
+    std::vector<std::size_t> indices;
+    indices.reserve(inputs.size());
+    for (const Value input : inputs) indices.push_back(of(input));
+    return indices;
+  }
+  // By parameter.
+  std::vector<std::size_t> of(const model::Stored& stored, std::span<const model::Bucket> buckets) const {
+    std::vector<std::size_t> indices(stored.single.size());
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+      if (stored.single[i].id >= 0) indices[i] = of(stored.single[i]);
+    }
+    for (std::size_t k = 0; k < stored.buckets.size(); ++k) {
+      const std::vector<std::size_t>& parameters = buckets[k].parameters;
+      for (std::size_t j = 0; j < parameters.size(); ++j) indices[parameters[j]] = of(stored.buckets[k]) + j;
+    }
+    return indices;
+  }
+
+ private:
+  std::vector<std::size_t> first_;  // by input
+};
+
+}  // namespace
+
+StepInputs declare_step(Builder& b, const model::Model& model, const spec::Spec& spec, const Optimizer& optimizer,
+                        std::span<const model::Bucket> buckets, std::int64_t rows) {
+  StepInputs inputs;
+  inputs.parameters = model::declare_stored(b, model, Group::params, "", buckets);
+  declare_state(b, model, spec, optimizer, buckets, inputs);
+  inputs.batch = model::declare_batch(b, model, spec.data.axes, rows, true);
+  inputs.numbers = model::declare_numbers(b, step_numbers(model, spec, optimizer));
+  if (spec.optimizer.reduce_on_plateau) {
+    inputs.learning_rate_scale = b.input(Group::hyper, "learning_rate_scale", {model.dtype, {}, {}});
+  }
+  inputs.dropout_keys = declare_dropout_keys(b, model);
+  return inputs;
+}
+
+std::vector<Value> declare_dropout_keys(Builder& b, const model::Model& model) {
+  std::vector<Value> keys;
+  for (const std::string& layer : model.drawing_layers()) {
+    keys.push_back(b.input(Group::hyper, "dropout/" + layer, {DType::u32, {2}, {}}));
+  }
+  return keys;
+}
+
+StepRoles input_roles(const Program& program, const StepInputs& inputs, const spec::Spec& spec,
+                      std::span<const model::Bucket> buckets) {
+  const FirstVariables first(program);
+  StepRoles roles;
+  roles.parameters = first.of(inputs.parameters, buckets);
+  if (spec.train.ema) roles.ema = first.of(inputs.ema, buckets);
+  roles.step = first.of(inputs.step);
+  (halts(spec) ? roles.finite : roles.skipped) = first.of(inputs.guard);
+  roles.epoch_sums = first.of(std::span(inputs.epoch).first(inputs.epoch.size() - 1));
+  roles.epoch_examples = first.of(inputs.epoch.back());
+  if (inputs.learning_rate_scale) roles.learning_rate_scale = first.of(*inputs.learning_rate_scale);
+  roles.numbers = first.of(inputs.numbers);
+  roles.dropout_keys = first.of(inputs.dropout_keys);
+  for (const auto& [input, value] : inputs.initial) roles.initial[index_of(input)] = value;
+  return roles;
+}
+
+}  // namespace pmaptrain::train

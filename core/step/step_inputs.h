@@ -1,0 +1,42 @@
+// The inputs of a training step, and their roles.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "core/model/batch.h"
+#include "core/model/buckets.h"
+#include "core/model/numbers.h"
+#include "core/spec/spec.h"
+#include "core/step/optimizer.h"
+#include "core/step/step_program.h"
+
+namespace pmaptrain::train {
+
+struct StepInputs {
+  model::Stored parameters;
+  std::vector<std::vector<Value>> slots;  // by kind, then by bucket
+  model::Stored ema;                      // with train.ema
+  Value step, guard;
+  std::vector<Value> epoch;  // the sums in the order of measure_parts, then the number of examples
+  model::BatchInputs batch;
+  std::vector<Value> numbers;  // in the order of step_numbers
+  std::optional<Value> learning_rate_scale;
+  std::vector<Value> dropout_keys;
+  std::vector<std::pair<Value, double>> initial;  // state inputs whose elements are not 0 at the start
+};
+
+// Declares the inputs of the finished step (see train_program). `rows` is the number of rows of a device.
+StepInputs declare_step(Builder& b, const model::Model& model, const spec::Spec& spec, const Optimizer& optimizer,
+                        std::span<const model::Bucket> buckets, std::int64_t rows);
+
+// u32[2] for each layer that draws random numbers.
+std::vector<Value> declare_dropout_keys(Builder& b, const model::Model& model);
+
+// The roles of the inputs; those of outputs are left empty.
+StepRoles input_roles(const Program& program, const StepInputs& inputs, const spec::Spec& spec,
+                      std::span<const model::Bucket> buckets);
+
+}  // namespace pmaptrain::train

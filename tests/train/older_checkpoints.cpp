@@ -1,0 +1,53 @@
+// A checkpoint that a build before buckets wrote: tests/train/before_buckets, by the reference kernels, whose bits do not
+// depend on the machine. after_10_steps has what that build had five steps later.
+#include <filesystem>
+#include <optional>
+
+#include "core/run/files/safetensors.h"
+#include "core/spec/load.h"
+#include "core/train/resume.h"
+#include "tests/catch.h"
+#include "tests/session_run.h"
+
+using namespace pmaptrain;
+using namespace pmaptrain::testing;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path before = "tests/train/before_buckets";
+
+}  // namespace
+
+TEST_CASE("a checkpoint of a build without buckets is continued to the same bits", "[train]") {
+  const TemporaryFolder folder;
+  const fs::path run = folder / "run";
+  fs::copy(before, run, fs::copy_options::recursive);
+  fs::remove_all(run / "after_10_steps");
+
+  const std::optional<train::ResumePoint> point = train::find_resume_point(run);
+  REQUIRE(point);
+  const train::RunState& state = point->checkpoint.state;
+  REQUIRE(state.step == 5);
+  const train::Setup setup = train::make_setup(spec::load((run / "config.yaml").string(), {}), state.schedule_steps);
+  train::check_continues(state, setup);
+  train::SessionOptions options;
+  options.folder.resume = true;
+  options.resume = &*point;
+  options.folder.resumed = {state.step, train::best_folder(state), state.metrics_bytes};
+  const Trained trained = train_setup_in(run, setup, options);
+
+  CHECK(trained.ended.steps == 10);
+  for (const char* const file : {"params.safetensors", "optimizer.safetensors", "ema.safetensors"}) {
+    const train::Tensors expected = train::read_safetensors((before / "after_10_steps" / file).string());
+    const train::Tensors found = train::read_safetensors((run / "checkpoints/step-00000010" / file).string());
+    REQUIRE(found.size() == expected.size());
+    for (const auto& [name, tensor] : expected) {
+      INFO(file << ": " << name);
+      REQUIRE(found.contains(name));
+      CHECK(found.at(name).shape == tensor.shape);
+      CHECK(found.at(name).bytes == tensor.bytes);
+    }
+  }
+}
