@@ -12,6 +12,7 @@
 #include "core/base/utf8.h"
 #include "core/report/json.h"
 #include "core/report/plan_report.h"
+#include "core/run/records/lines.h"
 #include "core/sweep/folder.h"
 #include "core/sweep/result.h"
 
@@ -40,12 +41,6 @@ std::string short_text(const std::string& value) {
   const bool whole = value.find_first_not_of("-0123456789") == std::string::npos;
   const bool is_number = error == std::errc() && end == value.data() + value.size();
   return is_number && !whole ? fmt::format("{:.4g}", number) : printable(value);
-}
-
-std::string time_text(double seconds) {
-  if (seconds < 60) return fmt::format("{:.1f} s", seconds);
-  if (seconds < 3600) return fmt::format("{:.0f} min", seconds / 60);
-  return fmt::format("{:.1f} h", seconds / 3600);
 }
 
 std::int64_t steps_of(const TrialResult& trial) {
@@ -172,7 +167,7 @@ std::string results_text(const Results& results, std::int64_t top, bool color) {
     if (spreads) row.push_back(shown(trial.score.spread));
     for (const std::string& value : trial.values) row.push_back(short_text(value));
     row.push_back(with_commas(steps_of(trial)));
-    row.push_back(time_text(seconds_of(trial)));
+    row.push_back(train::duration(seconds_of(trial)));
     std::string status = to_string(trial.status);
     if (halves && trial.status == Status::done) status += fmt::format(", rung {}", trial.rung + 1);
     const std::string error = error_of(trial);
