@@ -34,13 +34,13 @@ std::string text_of(const Json& value) { return value.is_string() ? value.get<st
 // A value as a person reads it; exact() is for programs.
 std::string shown(const std::optional<double>& value) { return value ? fmt::format("{:.6g}", *value) : "-"; }
 
-// Of a value of a parameter: four digits of a number.
-std::string short_text(const std::string& value) {
+// Of a value of a parameter: some digits of a number.
+std::string short_text(const std::string& value, int digits = 4) {
   double number = 0;
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
   const bool whole = value.find_first_not_of("-0123456789") == std::string::npos;
   const bool is_number = error == std::errc() && end == value.data() + value.size();
-  return is_number && !whole ? fmt::format("{:.4g}", number) : printable(value);
+  return is_number && !whole ? fmt::format("{:.{}g}", number, digits) : printable(value);
 }
 
 std::int64_t steps_of(const TrialResult& trial) {
@@ -148,6 +148,17 @@ std::string parameters_text(const std::string& parameters) {
       parts.push_back(printable(name) + "=" + short_text(text_of(value)));
   }
   return join(parts, ", ");
+}
+
+std::vector<std::string> parameter_values(const std::string& parameters, const std::vector<std::string>& names,
+                                          int digits) {
+  const Json document = Json::parse(parameters, nullptr, false);
+  std::vector<std::string> values;
+  for (const std::string& name : names) {
+    const bool has = document.is_object() && document.contains(name);
+    values.push_back(has ? short_text(text_of(document[name]), digits) : "");
+  }
+  return values;
 }
 
 std::string results_text(const Results& results, std::int64_t top, bool color) {

@@ -36,6 +36,10 @@ Results read_results(const std::filesystem::path& sweep);
 // exact ones are in the config, CSV and JSON.
 std::string parameters_text(const std::string& parameters);
 
+// The values of these parameters, in the same way.
+std::vector<std::string> parameter_values(const std::string& parameters, const std::vector<std::string>& names,
+                                          int digits = 4);
+
 // The best `top` trials; 0: all. `color` adds ANSI sequences.
 std::string results_text(const Results& results, std::int64_t top, bool color = false);
 // One line for each run, with a line of names.
