@@ -6,6 +6,7 @@
 #include <charconv>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -106,6 +107,8 @@ Results read_results(const std::filesystem::path& sweep) {
   results.mode = store.text("mode") == "max" ? spec::Mode::max : spec::Mode::min;
   results.value = store.text("value");
   results.search = store.text("search");
+  std::istringstream logarithmic(store.text("logarithmic"));
+  for (std::string name; std::getline(logarithmic, name);) results.logarithmic.push_back(name);
   results.rungs = store.rungs();
   std::map<std::int64_t, TrialResult> trials;
   for (Row& row : store.rows()) {

@@ -25,7 +25,8 @@ struct Results {
   std::string metric, value, search;
   spec::Mode mode = spec::Mode::min;
   std::vector<std::string> parameters;
-  std::vector<TrialResult> trials;  // the best first: by rung, value, number
+  std::vector<std::string> logarithmic;  // those that are drawn uniformly in the logarithm
+  std::vector<TrialResult> trials;       // the best first: by rung, value, number
   std::vector<RungRow> rungs;
 };
 
