@@ -50,6 +50,7 @@ int run_trials(CommandArguments arguments, const Streams& streams) {
   a.flag("--json", options.json, "print the summary as a JSON document, and nothing else, on standard output");
   a.list("--set", "KEY=VALUE", options.set,
          "a key of the sweep file (trials=8), or of the config in all trials (train.duration='2 epochs'); may repeat");
+  a.complete("--set", {Values::Kind::settings, spec::sweep_settings()});
   add_display_options(a, options.display, "a table of the trials that run");
   if (!a.parse(arguments, streams.out)) return 0;
   if (options.overwrite && options.resume) {
