@@ -148,6 +148,10 @@ class SweepReader {
     const std::string& directory = base->source && !base->source->option ? base->source->directory : "";
     out_.base = file.is_absolute() || directory.empty() ? fs::absolute(file).string()
                                                         : (fs::path(directory) / file).lexically_normal().string();
+    if (!is_utf8(out_.base)) {
+      reporter_.report(*base, fmt::format("the path of the base, '{}', is not UTF-8", out_.base),
+                       "rename its folder: the sweep writes the whole path into a YAML file");
+    }
     root_.find("base")->text = out_.base;
     root_.find("base")->quoted = true;
   }
