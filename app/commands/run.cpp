@@ -11,6 +11,7 @@
 #include "app/display/display.h"
 #include "app/options/arguments.h"
 #include "app/options/config_options.h"
+#include "app/options/display_option.h"
 #include "app/options/trace_option.h"
 #include "app/signals.h"
 #include "core/base/text.h"
@@ -52,14 +53,7 @@ void add_arguments(Arguments& a, RunOptions& options) {
          "stop after this time, such as '30 minutes', with a checkpoint (train.max_time)");
   a.flag("--dry-run", options.dry_run, "as `pmaptrain validate`: show the plan without running it");
   a.flag("--json", options.json, "print the summary as a JSON document, and nothing else, on standard output");
-  a.word(
-      "--progress", {"auto", "bar", "plain", "none"},
-      [&options](std::size_t i) { options.display.progress = static_cast<display::Progress>(i); },
-      "output on standard error: a progress bar, plain lines, or warnings and errors only");
-  a.word(
-      "--color", {"auto", "always", "never"},
-      [&options](std::size_t i) { options.display.color = static_cast<display::Color>(i); },
-      "auto uses colour on a terminal, unless NO_COLOR is set");
+  add_display_options(a, options.display, "a progress bar");
   a.flag("-q,--quiet", options.display.quiet, "as --progress none");
   a.flag("-v,--verbose", options.display.verbose, "step lines also show the time since the start");
   options.trace.add_to(a);

@@ -14,6 +14,7 @@
 #include "app/display/sweep_display.h"
 #include "app/options/arguments.h"
 #include "app/options/config_options.h"
+#include "app/options/display_option.h"
 #include "app/signals.h"
 #include "core/base/clock.h"
 #include "core/base/machine.h"
@@ -49,14 +50,8 @@ int run_trials(CommandArguments arguments, const Streams& streams) {
   a.flag("--json", options.json, "print the summary as a JSON document, and nothing else, on standard output");
   a.list("--set", "KEY=VALUE", options.set,
          "a key of the sweep file (trials=8), or of the config in all trials (train.duration='2 epochs'); may repeat");
-  a.word(
-      "--progress", {"auto", "bar", "plain", "none"},
-      [&options](std::size_t i) { options.display.progress = static_cast<display::Progress>(i); },
-      "output on standard error: a moving line, plain lines, or errors only");
-  a.word(
-      "--color", {"auto", "always", "never"},
-      [&options](std::size_t i) { options.display.color = static_cast<display::Color>(i); },
-      "auto uses colour on a terminal, unless NO_COLOR is set");
+  a.complete("--set", {Values::Kind::settings, spec::sweep_settings()});
+  add_display_options(a, options.display, "a table of the trials that run");
   if (!a.parse(arguments, streams.out)) return 0;
   if (options.overwrite && options.resume) {
     fail_usage("--overwrite and --resume were both given", "--resume goes on with the sweep, --overwrite replaces it");

@@ -15,15 +15,45 @@
 #include "core/base/error.h"
 #include "core/base/signals.h"
 #include "core/base/text.h"
+#include "core/base/utf8.h"
 
 namespace pmaptrain::display {
 namespace {
 
 constexpr std::string_view to_start = "\r";
-constexpr std::string_view erase_line = "\r\x1b[K";
 constexpr std::string_view erase_rest = "\x1b[K";
+constexpr std::string_view erase_below = "\x1b[J";
 constexpr std::chrono::milliseconds signal_interval{100};  // within which a signal is told
 constexpr std::size_t write_bytes = 8192;  // about as much is taken at a time: what is being written cannot go any more
+
+// Rows of a terminal that the lines of a status take. Most terminals fold lines anew as they become narrower.
+int rows_of(std::string_view status, int width) {
+  int rows = 1, columns = 0;
+  for (std::size_t at = 0; at < status.size();) {
+    if (status[at] == '\x1b') {
+      at = std::min(status.find('m', at), status.size() - 1) + 1;
+      continue;
+    }
+    const Utf8Character character = utf8_at(status, at);
+    at += character.bytes;
+    columns += display_width(character.code);
+    if (character.code == '\n' || (width > 0 && columns > width)) {
+      ++rows;
+      columns = character.code == '\n' ? 0 : display_width(character.code);
+    }
+  }
+  return rows;
+}
+
+// The status over rows that have another one: overwritten in place and erased behind, so that nothing flickers.
+std::string over(std::string_view status, bool has_more_rows) {
+  std::string text;
+  for (const char c : status) {
+    if (c == '\n') text += erase_rest;
+    text += c;
+  }
+  return text + std::string(has_more_rows ? erase_below : erase_rest);
+}
 
 std::string gone_line(std::int64_t lines) {
   return "... " + counted(lines, "line") + " not shown; log.txt has " + (lines == 1 ? "it" : "them") + "\n";
@@ -38,7 +68,8 @@ struct LinePrinter::Queue {
     Keep keep = Keep::longer;
   };
 
-  Queue(int fd, const std::atomic<int>* stopped, TellSignal tell) : stop(stopped), tell_signal(tell), output(fd) {}
+  Queue(int fd, const std::atomic<int>* stopped, TellSignal tell, std::function<int()> columns)
+      : stop(stopped), tell_signal(tell), width(std::move(columns)), output(fd) {}
 
   std::mutex mutex;
   std::condition_variable changed;
@@ -51,8 +82,9 @@ struct LinePrinter::Queue {
   bool broken = false;    // the output has been closed
   const std::atomic<int>* const stop;
   TellSignal tell_signal;  // null once it was told
+  const std::function<int()> width;
   Output output;           // the thread's, as is what follows
-  std::string shown = {};  // the status line on the terminal
+  std::string shown = {};  // the status on the terminal, behind whose end the cursor is
 
   void push(Entry entry, std::optional<std::string> new_status) {
     const std::lock_guard lock(mutex);
@@ -72,15 +104,17 @@ struct LinePrinter::Queue {
     entries.erase(oldest);
   }
 
-  // Takes the next piece of what waits. The status line follows the last of the lines.
+  // Takes the next piece of what waits. The status follows the last of the lines.
   std::string next() {
     const bool lines = gone > 0 || !entries.empty();
+    const int rows = shown.empty() ? 1 : rows_of(shown, width ? width() : 0);
+    std::string text(to_start);
+    if (rows > 1) text += "\x1b[" + std::to_string(rows - 1) + "A";
     if (!lines) {
-      // Overwritten in place and erased behind, so that nothing flickers.
       shown = status;
-      return status.empty() ? std::string(erase_line) : std::string(to_start) + status + std::string(erase_rest);
+      return text + over(status, rows > 1);
     }
-    std::string text(shown.empty() ? std::string_view() : erase_line);
+    text = shown.empty() ? "" : text + std::string(rows > 1 ? erase_below : erase_rest);
     if (gone > 0) text += gone_line(std::exchange(gone, 0));
     while (!entries.empty() && text.size() < write_bytes) {
       text += entries.front().text;
@@ -129,8 +163,9 @@ struct LinePrinter::Queue {
   }
 };
 
-LinePrinter::LinePrinter(int fd, bool moving, const std::atomic<int>* stop, TellSignal tell_signal)
-    : queue_(std::make_shared<Queue>(fd, stop, tell_signal)), stop_(stop), moving_(moving) {
+LinePrinter::LinePrinter(int fd, bool moving, const std::atomic<int>* stop, TellSignal tell_signal,
+                         std::function<int()> width)
+    : queue_(std::make_shared<Queue>(fd, stop, tell_signal, std::move(width))), stop_(stop), moving_(moving) {
   const BlockSignals blocked;
   try {
     thread_ = std::thread([queue = queue_] {

@@ -2,17 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
-#include <vector>
+#include <utility>
 
 #include "app/display/line_printer.h"
+#include "app/display/sweep_table.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
-#include "core/run/records/lines.h"
 #include "core/sweep/plan.h"
 #include "core/sweep/table.h"
 
 namespace pmaptrain::display {
+
 std::string run_line(const sweep::Row& row, const spec::SweepSpec& sweep) {
   std::string said;
   switch (row.status) {
@@ -28,58 +30,47 @@ std::string run_line(const sweep::Row& row, const spec::SweepSpec& sweep) {
                      sweep::parameters_text(row.parameters), counted(row.steps, "step"), row.seconds);
 }
 
-std::string sweep_line(const sweep::Progress& progress, const spec::SweepSpec& sweep, int width) {
-  const std::int64_t all = progress.waiting + progress.running + progress.done + progress.failed;
-  std::vector<std::string> parts;
-  parts.push_back(fmt::format("{} of {} done", with_commas(progress.done), counted(all, "run")));
-  if (progress.best && progress.best->value) {
-    parts.push_back(
-        fmt::format("best {} {:.6g} (trial {})", sweep.metric, *progress.best->value, progress.best->number));
-  }
-  if (progress.steps > 0 && progress.all_steps > progress.steps) {
-    const double rate = progress.seconds / static_cast<double>(progress.steps);
-    parts.push_back(train::clock_time(rate * static_cast<double>(progress.all_steps - progress.steps)) + " left");
-  }
-  parts.push_back(fmt::format("{} running", with_commas(progress.running)));
-  parts.push_back(fmt::format("{} waiting", with_commas(progress.waiting)));
-  if (progress.failed > 0) parts.push_back(fmt::format("{} failed", with_commas(progress.failed)));
-  std::string line = join(parts, ", ");
-  // Where it does not fit, its last parts go.
-  while (width > 0 && display_width(line) > width && parts.size() > 1) {
-    parts.pop_back();
-    line = join(parts, ", ");
-  }
-  return line;
-}
-
 struct SweepDisplay::Impl {
   spec::SweepSpec sweep;
   bool quiet = false;
   Terminal terminal;
   std::optional<LinePrinter> printer;
+
+  // The last column stays free: with it, some terminals wrap. So do two more for the ^C that a terminal echoes behind
+  // the table, and two lines, so that what has ended is seen above it.
+  SweepTableStyle style() const {
+    const int width = terminal.width ? terminal.width() : 0, height = terminal.height ? terminal.height() : 0;
+    SweepTableStyle style;
+    style.width = std::max((width > 0 ? width : style.width) - 3, 4);
+    style.height = std::max((height > 0 ? height : style.height) - 2, 1);
+    style.color = terminal.color;
+    return style;
+  }
 };
 
 SweepDisplay::SweepDisplay(const DisplayOptions& options, const spec::SweepSpec& sweep)
+    : SweepDisplay(options, sweep, standard_error(options.color)) {}
+
+SweepDisplay::SweepDisplay(const DisplayOptions& options, const spec::SweepSpec& sweep, Terminal terminal)
     : impl_(std::make_unique<Impl>()) {
   impl_->sweep = sweep;
   impl_->quiet = options.quiet || options.progress == Progress::none;
-  impl_->terminal = standard_error(options.color);
+  impl_->terminal = std::move(terminal);
   const bool moving = impl_->terminal.moving && options.progress != Progress::plain && !impl_->quiet;
-  impl_->printer.emplace(impl_->terminal.fd, moving, options.stop);
+  impl_->printer.emplace(impl_->terminal.fd, moving, options.stop, nullptr, impl_->terminal.width);
 }
 
 SweepDisplay::~SweepDisplay() = default;
 
 void SweepDisplay::show(const sweep::Progress& progress) {
   if (impl_->quiet) return;
-  const int width = impl_->terminal.width ? impl_->terminal.width() : 0;
-  const std::string status = sweep_line(progress, impl_->sweep, width > 1 ? width - 1 : 0);
+  const std::string table = sweep_table(progress, impl_->sweep, impl_->style());
   if (progress.ended != nullptr) {
-    impl_->printer->print(run_line(*progress.ended, impl_->sweep) + "\n", 1, Keep::longer, status);
+    impl_->printer->print(run_line(*progress.ended, impl_->sweep) + "\n", 1, Keep::longer, table);
   } else if (!progress.note.empty()) {
-    impl_->printer->print(progress.note + "\n", 1, Keep::longer, status);
+    impl_->printer->print(progress.note + "\n", 1, Keep::longer, table);
   } else {
-    impl_->printer->set_status(status);
+    impl_->printer->set_status(table);
   }
 }
 

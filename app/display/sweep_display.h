@@ -1,5 +1,5 @@
-// What a person sees while a sweep goes on: a line for each run that has ended, and below them, on a terminal, how far
-// the sweep is.
+// What a person sees while a sweep goes on: a line for each run that has ended, and below them, on a terminal, a table
+// of those that run.
 #pragma once
 
 #include <memory>
@@ -15,6 +15,8 @@ class SweepDisplay {
  public:
   // Throws Error (resource) if its thread cannot be started.
   SweepDisplay(const DisplayOptions& options, const spec::SweepSpec& sweep);
+  SweepDisplay(const DisplayOptions& options, const spec::SweepSpec& sweep, Terminal terminal);
+  // Takes the table away, and waits until all lines are written, after a signal for half a second at most.
   ~SweepDisplay();
   SweepDisplay(const SweepDisplay&) = delete;
   SweepDisplay& operator=(const SweepDisplay&) = delete;
@@ -26,8 +28,6 @@ class SweepDisplay {
   std::unique_ptr<Impl> impl_;
 };
 
-// The line below: "12 of 64 runs done, 2 running, 1 failed; best accuracy 0.93 (trial 3); 1:20 left".
-std::string sweep_line(const sweep::Progress& progress, const spec::SweepSpec& sweep, int width);
 // The line of a run that has ended.
 std::string run_line(const sweep::Row& row, const spec::SweepSpec& sweep);
 

@@ -68,6 +68,11 @@ int columns_of(int fd) {
   return ::ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
+int lines_of(int fd) {
+  winsize size{};
+  return ::ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_row : 0;
+}
+
 void Output::write(std::string_view text) {
   while (!text.empty() && !broken_) {
     const ssize_t count = ::write(fd_, text.data(), text.size());
@@ -89,6 +94,7 @@ Terminal standard_error(Color color) {
   terminal.color = use_color(color, terminal.fd);
   terminal.utf8 = locale_is_utf8() && !locale_is_east_asian();
   terminal.width = [] { return columns_of(STDERR_FILENO); };
+  terminal.height = [] { return lines_of(STDERR_FILENO); };
   terminal.now = [] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
   };

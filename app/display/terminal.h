@@ -39,11 +39,12 @@ class Output {
 // Everything the display must know of its surroundings, so that tests can choose it.
 struct Terminal {
   int fd = 2;
-  bool moving = false;          // the cursor can be moved: a terminal, not dumb
-  bool color = false;           // ANSI colours
-  bool utf8 = false;            // characters beyond ASCII for the bar
-  std::function<int()> width;   // columns now; 0 or less: unknown
-  std::function<double()> now;  // seconds on a steady clock
+  bool moving = false;               // the cursor can be moved: a terminal, not dumb
+  bool color = false;                // ANSI colours
+  bool utf8 = false;                 // characters beyond ASCII for the bar
+  std::function<int()> width;        // columns now; 0 or less: unknown
+  std::function<double()> now;       // seconds on a steady clock
+  std::function<int()> height = {};  // lines now; 0 or less: unknown
 };
 
 // Standard error as it is.
@@ -51,5 +52,7 @@ Terminal standard_error(Color color);
 
 // Columns of the terminal `fd`, asked of the system each time; 0 when unknown.
 int columns_of(int fd);
+// The same of its lines.
+int lines_of(int fd);
 
 }  // namespace pmaptrain::display

@@ -18,7 +18,7 @@ struct Values {
     files,        // with one of the endings `words`, or with any
     named_files,  // NAME=FILE
     folders,
-    settings,  // KEY=VALUE of a config
+    settings,  // KEY=VALUE of a config, or of one of the keys `words`
     keys,      // the path of a config key, or one of `words`
   };
   Kind kind = Kind::none;

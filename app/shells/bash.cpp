@@ -26,7 +26,7 @@ std::string text_of(const Values& values) {
     case Kind::settings: kind = "settings"; break;
     case Kind::keys: kind = "keys"; break;
   }
-  for (const std::string& word : values.words) kind += " " + word;
+  for (const std::string& word : values.words) kind += " " + word + (values.kind == Kind::settings ? "=" : "");
   return kind;
 }
 
@@ -116,6 +116,7 @@ _pmaptrain_reply() {
       [[ $2 != *.* ]] || word=${2%.*}.
       _pmaptrain_normalise "${word-}"
       _pmaptrain_below
+      [[ ${word-} ]] || words+=" ${1#settings}"
       mapfile -t COMPREPLY < <(compgen -P "${word-}" -W "$words" -- "${2##*.}")
       compopt -o nospace 2>/dev/null
       ;;

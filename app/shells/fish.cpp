@@ -34,7 +34,11 @@ std::string candidates(const Values& values) {
       return values.words.empty() ? " -F" : " -a " + in_quotes(fmt::format("(__pmaptrain_files {})", suffixes));
     case Kind::named_files: return " -a '(__pmaptrain_named_files)'";
     case Kind::folders: return " -a '(__fish_complete_directories)'";
-    case Kind::settings: return " -a '(__pmaptrain_settings)'";
+    case Kind::settings: {
+      std::string call = "__pmaptrain_settings";
+      for (const std::string& word : values.words) call += " " + word + "=";
+      return " -a '(" + call + ")'";
+    }
     case Kind::keys: return " -a " + in_quotes("$__pmaptrain_paths " + join(values.words, " "));
   }
   return "";
@@ -116,6 +120,11 @@ function __pmaptrain_settings
     set -l above (string match -r '^.*\.' -- $word)
     for segment in (__pmaptrain_below (__pmaptrain_normal $above))
       echo $above$segment
+    end
+    if test -z "$above"
+      for segment in $argv
+        echo $segment
+      end
     end
   end
 end

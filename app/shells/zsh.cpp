@@ -44,7 +44,10 @@ std::string action(const std::string& name, const Values& values) {
     case Kind::files: out += files(values.words); break;
     case Kind::named_files: out += " _pmaptrain_named_files " + join(values.words, " "); break;
     case Kind::folders: out += "_files -/"; break;
-    case Kind::settings: out += " _pmaptrain_settings"; break;
+    case Kind::settings:
+      out += " _pmaptrain_settings";
+      for (const std::string& word : values.words) out += " " + word + "=";
+      break;
     case Kind::keys: out += "_pmaptrain_keys " + join(values.words, " "); break;
   }
   return out;
@@ -119,6 +122,7 @@ _pmaptrain_settings() {
     compset -P '*.'
     _pmaptrain_normalise "${IPREFIX##*=}"
     _pmaptrain_below
+    [[ ${IPREFIX##*=} == *. ]] || segments+=" $*"
     compadd -S '' -- $=segments
   fi
 }

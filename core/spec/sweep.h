@@ -60,6 +60,9 @@ struct TrialValue {
 };
 using TrialValues = std::vector<TrialValue>;  // one for each parameter
 
+// The keys of a sweep file that --set sets as a whole, but for those that a config has, too.
+std::vector<std::string> sweep_settings();
+
 class Sweep {
  public:
   // `path` is a YAML file or the folder of a sweep (its sweep.yaml). `set` has "KEY=VALUE" of --set: KEY is a key of

@@ -11,6 +11,7 @@ report::SweepTable report_table(const Results& results, const std::filesystem::p
   table.name = path.filename().string();
   table.metric = results.metric;
   table.larger_is_better = results.mode == spec::Mode::max;
+  table.logarithmic = results.logarithmic;
   // A rung's score of a trial is over its replicates.
   std::map<std::int64_t, std::map<std::int64_t, std::pair<std::int64_t, std::vector<std::optional<double>>>>> rungs;
   for (const RungRow& row : results.rungs) {

@@ -42,6 +42,16 @@ Numbers numbers_in(const Store& store) {
   return numbers;
 }
 
+// Their names, a line each: what shows the sweep draws them on logarithmic axes.
+std::string logarithmic_parameters(const spec::SweepSpec& sweep) {
+  std::vector<std::string> names;
+  for (const spec::SweepParameter& parameter : sweep.parameters) {
+    const bool is_log = parameter.space == spec::Space::log_uniform || parameter.space == spec::Space::log_integer;
+    if (is_log) names.push_back(parameter.name);
+  }
+  return join(names, "\n");
+}
+
 }  // namespace
 
 std::vector<Row> run_sweep(const spec::Sweep& sweep, const SweepOptions& options, Launcher& launcher) {
@@ -70,6 +80,7 @@ std::vector<Row> run_sweep(const spec::Sweep& sweep, const SweepOptions& options
     store->set_data_files(data);
     store->add(rows);  // last: a store without rows begins anew
   }
+  store->set_text("logarithmic", logarithmic_parameters(sweep.spec()));
   if (sweep.spec().vectorize) {
     std::int64_t next = std::strtoll(store->text("next_ensemble").c_str(), nullptr, 10);
     const std::vector<Row> changed = form_ensembles(plan, folder->path(), rows, next);

@@ -18,12 +18,21 @@
 
 namespace pmaptrain::sweep {
 
-// How far a sweep is, told when a run begins or ends.
+// A run that goes on, as far as it has logged.
+struct RunningTrial {
+  const Row* row = nullptr;
+  std::int64_t step = 0, steps = 0;   // of the run; up to where its rung ends
+  std::int64_t epoch = 0;             // 0: not known
+  std::optional<double> loss, value;  // of training; of the last evaluation. None: not yet, or not finite
+};
+
+// How far a sweep is, told when a run begins or ends, and each second.
 struct Progress {
   std::int64_t waiting = 0, running = 0, done = 0, failed = 0;  // runs
   std::optional<Score> best;
   std::int64_t steps = 0, all_steps = 0;  // of training, in this process and in what is left
-  double seconds = 0;                     // since this process began to train
+  std::optional<double> seconds_left;     // none: not known yet
+  std::vector<RunningTrial> trials;       // those that run, by number
   const Row* ended = nullptr;             // the run that has just ended
   std::string note;                       // a sentence to show; may be empty
 };

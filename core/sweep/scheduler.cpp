@@ -5,9 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
-#include <string_view>
+#include <functional>
 #include <thread>
 #include <utility>
 
@@ -24,18 +22,6 @@ namespace fs = std::filesystem;
 
 // A run that may be tried again is tried once more, alone.
 constexpr std::int64_t most_attempts = 2;
-
-// The last step in the end of a run's metrics.jsonl.
-std::int64_t logged_steps(const fs::path& run) {
-  std::ifstream stream(run / "metrics.jsonl", std::ios::binary | std::ios::ate);
-  constexpr std::streamoff most = 4096;
-  const std::streamoff size = stream ? static_cast<std::streamoff>(stream.tellg()) : 0;
-  stream.seekg(std::max<std::streamoff>(size - most, 0));
-  const std::string text(std::istreambuf_iterator<char>(stream), {});
-  constexpr std::string_view key = "\"step\":";
-  const std::size_t at = text.rfind(key);
-  return at == std::string::npos ? 0 : std::strtoll(text.c_str() + at + key.size(), nullptr, 10);
-}
 
 }  // namespace
 
@@ -129,6 +115,7 @@ void Scheduler::run_all(std::deque<Job>& queue, std::deque<Job>& again, Concurre
     if (exit) {
       const Job job = std::move(running_.at(exit->job));
       running_.erase(exit->job);
+      live_.erase(exit->job);
       for (Job& one : end(job, *exit)) again.push_back(std::move(one));
     }
   }
@@ -342,13 +329,39 @@ std::int64_t Scheduler::steps_left() const {
   return std::max<std::int64_t>(sum, 0);
 }
 
-std::int64_t Scheduler::steps_running() const {
-  std::int64_t steps = 0;
+std::vector<RunningTrial> Scheduler::running_trials() {
+  std::vector<RunningTrial> trials;
   for (const auto& [number, job] : running_) {
-    const std::int64_t logged = logged_steps(folder_of(job));
-    for (const std::size_t i : job.rows) steps += std::max<std::int64_t>(logged - rows_[i].steps, 0);
+    LiveMetrics& live = live_.try_emplace(number, folder_of(job), sweep_.spec().metric).first->second;
+    live.update();
+    for (const std::size_t i : job.rows) {
+      const Row& row = rows_[i];
+      const LiveMetrics::Member member = live.member(job.ensemble ? row.member : 0);
+      RunningTrial trial;
+      trial.row = &row;
+      trial.step = std::max(live.step(), row.steps);
+      trial.steps = program(i).rungs[static_cast<std::size_t>(row.rung)];
+      trial.epoch = live.epoch();
+      trial.loss = member.loss;
+      trial.value = member.value;
+      trials.push_back(trial);
+    }
   }
-  return steps;
+  std::sort(trials.begin(), trials.end(),
+            [](const RunningTrial& a, const RunningTrial& b) { return std::less<>()(a.row, b.row); });
+  return trials;
+}
+
+std::optional<double> Scheduler::seconds_left() {
+  const Mark now{Clock::now(), progress_.steps};
+  if (now.steps > 0 && (!last_steps_ || now.steps != last_steps_->steps)) last_steps_ = now;
+  if (!first_steps_) first_steps_ = last_steps_;
+  if (!last_steps_ || last_steps_->steps <= first_steps_->steps) return std::nullopt;
+  const auto seconds = [](Clock::duration time) { return std::chrono::duration<double>(time).count(); };
+  const double rate =
+      seconds(last_steps_->time - first_steps_->time) / static_cast<double>(last_steps_->steps - first_steps_->steps);
+  const auto left = static_cast<double>(progress_.all_steps - last_steps_->steps);
+  return std::max(rate * left - seconds(now.time - last_steps_->time), 0.0);
 }
 
 void Scheduler::tell(const Row* ended) {
@@ -374,8 +387,10 @@ void Scheduler::tell(const Row* ended) {
   for (const auto& [number, one] : values) scores.push_back(score_of(number, one));
   rank(scores, sweep_.spec().mode);
   progress_.best = scores.front().value ? std::optional(scores.front()) : std::nullopt;
-  progress_.steps = steps_ended_ + steps_running();
-  progress_.seconds = seconds_since(began_);
+  progress_.trials = running_trials();
+  progress_.steps = steps_ended_;
+  for (const RunningTrial& trial : progress_.trials) progress_.steps += trial.step - trial.row->steps;
+  progress_.seconds_left = seconds_left();
   progress_.ended = ended;
   options_.told(progress_);
   progress_.note.clear();

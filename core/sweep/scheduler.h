@@ -10,6 +10,7 @@
 #include "core/base/clock.h"
 #include "core/sweep/folder.h"
 #include "core/sweep/launcher.h"
+#include "core/sweep/live.h"
 #include "core/sweep/plan.h"
 #include "core/sweep/result.h"
 #include "core/sweep/run.h"
@@ -58,9 +59,11 @@ class Scheduler {
   void leave_ensembles();
 
   std::int64_t steps_left() const;
-  // Steps that runs have logged since they began.
-  std::int64_t steps_running() const;
+  // The runs that go on.
+  std::vector<RunningTrial> running_trials();
   std::filesystem::path folder_of(const Job& job) const;
+  // Measured from the first steps that are seen: what comes before them prepares runs.
+  std::optional<double> seconds_left();
   void tell(const Row* ended);
   void stop_all() noexcept;
 
@@ -73,12 +76,18 @@ class Scheduler {
   std::vector<Row> rows_;
   std::vector<std::size_t> program_of_;
   Concurrency concurrency_;
-  std::map<std::size_t, Job> running_;  // by the number that the launcher has of it
+  std::map<std::size_t, Job> running_;       // by the number that the launcher has of it
+  std::map<std::size_t, LiveMetrics> live_;  // by the same
   std::size_t next_job_ = 0;
   Progress progress_;
   std::int64_t steps_ended_ = 0;  // of runs that have ended in this process
   std::int64_t next_ensemble_ = 0;
-  Clock::time_point began_ = Clock::now(), told_ = began_;
+  struct Mark {
+    Clock::time_point time;
+    std::int64_t steps = 0;
+  };
+  std::optional<Mark> first_steps_, last_steps_;
+  Clock::time_point told_ = Clock::now();
 };
 
 }  // namespace pmaptrain::sweep

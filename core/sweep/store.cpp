@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <sqlite3.h>
-#include <unistd.h>
 
 #include <array>
 #include <string_view>
@@ -30,6 +29,8 @@ constexpr const char* schema = R"(
   CREATE TABLE IF NOT EXISTS data (
     path TEXT PRIMARY KEY, bytes INTEGER NOT NULL, changed INTEGER NOT NULL, hash TEXT NOT NULL);
 )";
+
+constexpr const char* permissions_help = "check the permissions of the folder and of the files in it";
 
 // The name of a file that does not change, for SQLite.
 std::string uri_of(const std::string& path) {
@@ -120,9 +121,46 @@ struct Store::Impl {
       fail_data(message,
                 "restore it from a copy, or begin the sweep anew with --overwrite; the folders of trials are whole");
     }
-    fail_resource(message, code == SQLITE_FULL       ? "free space on the disk; --resume goes on"
-                           : code == SQLITE_READONLY ? "check the permissions of the folder"
-                                                     : "--resume goes on");
+    const bool is_refused = code == SQLITE_READONLY || code == SQLITE_CANTOPEN || code == SQLITE_PERM;
+    fail_resource(message, code == SQLITE_FULL ? "free space on the disk; --resume goes on"
+                           : is_refused        ? permissions_help
+                                               : "--resume goes on");
+  }
+
+  void open(const std::string& file, int flags) {
+    sqlite3_close(std::exchange(database, nullptr));
+    if (sqlite3_open_v2(file.c_str(), &database, flags | SQLITE_OPEN_NOMUTEX, nullptr) != SQLITE_OK) fail("opened");
+    sqlite3_extended_result_codes(database, 0);
+    sqlite3_busy_timeout(database, 5000);
+  }
+
+  void open_to_write() {
+    open(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
+    // SQLite opens a file that may only be read without saying so.
+    if (sqlite3_db_readonly(database, "main") == 1) {
+      fail_resource(fmt::format("the sweep's store '{}' may not be written", path), permissions_help);
+    }
+    // Network file systems have no shared memory; there the journal is a rollback journal.
+    Statement journal(database, "PRAGMA journal_mode = WAL");
+    if (!journal.valid() || journal.step() != SQLITE_ROW) fail("opened");
+    execute("PRAGMA synchronous = FULL", "opened");
+  }
+
+  void open_to_read() {
+    open(path, SQLITE_OPEN_READONLY);
+    const int found = sqlite3_exec(database, "PRAGMA user_version", nullptr, nullptr, nullptr);
+    if (found != SQLITE_CANTOPEN && found != SQLITE_READONLY) return;
+    // Where the folder may not be written and no sweep runs, a reader has no shared memory and can make none. The file
+    // is whole without it, unless a sweep was killed and has left changes beside it.
+    std::error_code error;
+    const std::string changes = path + "-wal";
+    if (const auto bytes = std::filesystem::file_size(changes, error); !error && bytes > 0) {
+      fail_resource(fmt::format("the sweep's store '{}' cannot be read: the changes in '{}' cannot be applied in a "
+                                "folder that may not be written",
+                                path, changes),
+                    "copy the sweep's folder to where you may write, and name the copy");
+    }
+    open(uri_of(path), SQLITE_OPEN_READONLY | SQLITE_OPEN_URI);
   }
 
   void execute(const char* sql, std::string_view doing) const {
@@ -173,22 +211,7 @@ struct Store::Impl {
 
 Store::Store(const std::filesystem::path& folder, Access access) : impl_(std::make_unique<Impl>()) {
   impl_->path = (folder / "sweep.sqlite").string();
-  // A folder that may not be written has no shared memory for a reader either; then nobody else writes there.
-  const bool is_fixed = access == Access::read && ::access(folder.c_str(), W_OK) != 0;
-  const std::string file = is_fixed ? uri_of(impl_->path) : impl_->path;
-  const int flags = access == Access::write ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
-                                            : SQLITE_OPEN_READONLY | (is_fixed ? SQLITE_OPEN_URI : 0);
-  if (sqlite3_open_v2(file.c_str(), &impl_->database, flags | SQLITE_OPEN_NOMUTEX, nullptr) != SQLITE_OK) {
-    impl_->fail("opened");
-  }
-  sqlite3_extended_result_codes(impl_->database, 0);
-  sqlite3_busy_timeout(impl_->database, 5000);
-  if (access == Access::write) {
-    // Network file systems have no shared memory; there the journal is a rollback journal.
-    Statement journal(impl_->database, "PRAGMA journal_mode = WAL");
-    if (!journal.valid() || journal.step() != SQLITE_ROW) impl_->fail("opened");
-    impl_->execute("PRAGMA synchronous = FULL", "opened");
-  }
+  access == Access::write ? impl_->open_to_write() : impl_->open_to_read();
   std::int64_t found = 0;
   impl_->query("PRAGMA user_version", [&](Statement& row) { found = row.integer(); });
   if (found > store_version) {

@@ -6,12 +6,14 @@
 #include <charconv>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
 #include "core/report/json.h"
 #include "core/report/plan_report.h"
+#include "core/run/records/lines.h"
 #include "core/sweep/folder.h"
 #include "core/sweep/result.h"
 
@@ -33,19 +35,13 @@ std::string text_of(const Json& value) { return value.is_string() ? value.get<st
 // A value as a person reads it; exact() is for programs.
 std::string shown(const std::optional<double>& value) { return value ? fmt::format("{:.6g}", *value) : "-"; }
 
-// Of a value of a parameter: four digits of a number.
-std::string short_text(const std::string& value) {
+// Of a value of a parameter: some digits of a number.
+std::string short_text(const std::string& value, int digits = 4) {
   double number = 0;
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
   const bool whole = value.find_first_not_of("-0123456789") == std::string::npos;
   const bool is_number = error == std::errc() && end == value.data() + value.size();
-  return is_number && !whole ? fmt::format("{:.4g}", number) : printable(value);
-}
-
-std::string time_text(double seconds) {
-  if (seconds < 60) return fmt::format("{:.1f} s", seconds);
-  if (seconds < 3600) return fmt::format("{:.0f} min", seconds / 60);
-  return fmt::format("{:.1f} h", seconds / 3600);
+  return is_number && !whole ? fmt::format("{:.{}g}", number, digits) : printable(value);
 }
 
 std::int64_t steps_of(const TrialResult& trial) {
@@ -111,6 +107,8 @@ Results read_results(const std::filesystem::path& sweep) {
   results.mode = store.text("mode") == "max" ? spec::Mode::max : spec::Mode::min;
   results.value = store.text("value");
   results.search = store.text("search");
+  std::istringstream logarithmic(store.text("logarithmic"));
+  for (std::string name; std::getline(logarithmic, name);) results.logarithmic.push_back(name);
   results.rungs = store.rungs();
   std::map<std::int64_t, TrialResult> trials;
   for (Row& row : store.rows()) {
@@ -155,6 +153,17 @@ std::string parameters_text(const std::string& parameters) {
   return join(parts, ", ");
 }
 
+std::vector<std::string> parameter_values(const std::string& parameters, const std::vector<std::string>& names,
+                                          int digits) {
+  const Json document = Json::parse(parameters, nullptr, false);
+  std::vector<std::string> values;
+  for (const std::string& name : names) {
+    const bool has = document.is_object() && document.contains(name);
+    values.push_back(has ? short_text(text_of(document[name]), digits) : "");
+  }
+  return values;
+}
+
 std::string results_text(const Results& results, std::int64_t top, bool color) {
   const bool spreads = std::any_of(results.trials.begin(), results.trials.end(),
                                    [](const TrialResult& trial) { return trial.score.spread.has_value(); });
@@ -172,7 +181,7 @@ std::string results_text(const Results& results, std::int64_t top, bool color) {
     if (spreads) row.push_back(shown(trial.score.spread));
     for (const std::string& value : trial.values) row.push_back(short_text(value));
     row.push_back(with_commas(steps_of(trial)));
-    row.push_back(time_text(seconds_of(trial)));
+    row.push_back(train::duration(seconds_of(trial)));
     std::string status = to_string(trial.status);
     if (halves && trial.status == Status::done) status += fmt::format(", rung {}", trial.rung + 1);
     const std::string error = error_of(trial);

@@ -25,7 +25,8 @@ struct Results {
   std::string metric, value, search;
   spec::Mode mode = spec::Mode::min;
   std::vector<std::string> parameters;
-  std::vector<TrialResult> trials;  // the best first: by rung, value, number
+  std::vector<std::string> logarithmic;  // those that are drawn uniformly in the logarithm
+  std::vector<TrialResult> trials;       // the best first: by rung, value, number
   std::vector<RungRow> rungs;
 };
 
@@ -35,6 +36,10 @@ Results read_results(const std::filesystem::path& sweep);
 // A trial's parameters (JSON) for a line: "optimizer.learning_rate=0.01432, size=large". Numbers have four digits; the
 // exact ones are in the config, CSV and JSON.
 std::string parameters_text(const std::string& parameters);
+
+// The values of these parameters, in the same way.
+std::vector<std::string> parameter_values(const std::string& parameters, const std::vector<std::string>& names,
+                                          int digits = 4);
 
 // The best `top` trials; 0: all. `color` adds ANSI sequences.
 std::string results_text(const Results& results, std::int64_t top, bool color = false);

@@ -123,6 +123,8 @@ app::ProgramSyntax small_program() {
                  option({"--input"}, "NAME=FILE.npy", "a file of an input")};
   run.footer = "In lines\nof a paragraph:\n  pmaptrain run x.yaml\n.and `more`\n";
   app::CommandSyntax show{"sweep show", "Shows a sweep.", {place("RUN", true)}, {option({"--json"}, "", "as JSON")}};
+  show.options.push_back(option({"--set"}, "KEY=VALUE", "set a key"));
+  show.options.back().values.words = {"trials"};
   app::CommandSyntax help{"help", "Describes a key.", {place("KEY", false)}, {option({"--man"}, "", "all")}};
   help.positionals.front().values = {Values::Kind::keys, {"run"}};
   show.positionals.front().repeats = true;
@@ -235,14 +237,15 @@ TEST_CASE("bash completes config keys behind --set, whatever the index of an ite
        "pmaptrain run --set precision = ", "pmaptrain run --set precision = m", "pmaptrain run --set = precision = f",
        "pmaptrain run --set optimizer.sgd.nesterov = ", "pmaptrain run --set data.batch_size = 64 --max-s",
        "pmaptrain run --set train.eval_every = n", "pmaptrain sweep run s.yaml --set see",
+       "pmaptrain sweep run s.yaml --set tr", "pmaptrain sweep run s.yaml --set train.dur",
        "pmaptrain run x.yaml --resume --change optimizer.learning_rate.exp"});
-  CHECK(
-      replies ==
-      std::vector<std::string>{
-          "data.batch_size= data.batch_size_per_device=", "data.batch_size= data.batch_size_per_device=",
-          "mesh. metrics. metrics=", "model.layers.12.dropout.rate=", "model.layers.2.layers.0.layers.1.conv.strides=",
-          "optimizer.learning_rate.join.schedules.1.linear.init_value=", "", "float32 mixed_bfloat16", "mixed_bfloat16",
-          "float32", "false true", "--max-steps", "never", "seed=", "optimizer.learning_rate.exponential_decay."});
+  CHECK(replies == std::vector<std::string>{
+                       "data.batch_size= data.batch_size_per_device=", "data.batch_size= data.batch_size_per_device=",
+                       "mesh. metrics. metrics=", "model.layers.12.dropout.rate=",
+                       "model.layers.2.layers.0.layers.1.conv.strides=",
+                       "optimizer.learning_rate.join.schedules.1.linear.init_value=", "", "float32 mixed_bfloat16",
+                       "mixed_bfloat16", "float32", "false true", "--max-steps", "never",
+                       "seed=", "train. trials=", "train.duration=", "optimizer.learning_rate.exponential_decay."});
 }
 
 TEST_CASE("bash completes files with the endings that a command takes, and folders", "[app][process]") {

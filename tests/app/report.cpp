@@ -320,6 +320,7 @@ TEST_CASE("a report of a sweep shows its trials, and the runs of the best ones",
     sweep::Store store(folder, sweep::Store::Access::write);
     store.set_text("metric", "accuracy");
     store.set_text("mode", "max");
+    store.set_text("logarithmic", "optimizer.learning_rate");
     std::vector<sweep::Row> rows;
     for (int i = 0; i < 12; ++i) {
       sweep::Row row;

@@ -149,3 +149,23 @@ TEST_CASE("a sweep that was started with SIGCHLD ignored sees its trials end", "
   Process sweep({"sweep", "run", folder / "s.yaml", "--dir", folder / "d", "--set", "trials=2"}, SIGCHLD);
   CHECK(sweep.wait().status == 0);
 }
+
+TEST_CASE("a sweep without standard streams runs to its end, and fails only for what it cannot print",
+          "[app][process]") {
+  const TemporaryFolder folder;
+  write_sweep(folder);
+  const auto run = [&](const std::string& name, const std::string& closed) {
+    return pmaptrain::tests::run_shell("exec \"$PROGRAM\" sweep run '" + (folder / "s.yaml") +
+                                       "' --set trials=2 --dir '" + (folder / name) + "' " + closed)
+        .status;
+  };
+  CHECK(run("a", "<&- >&- 2>&-") == 1);
+  CHECK(run("b", "<&- 2>&-") == 0);
+  const auto shown = [&](const std::string& name) {
+    const json document = json::parse(call({"sweep", "show", folder / name, "--json"}).out);
+    CHECK(json::parse(std::ifstream(folder / (name + "/summary.json")))["status"] == "done");
+    return document["trials"][0]["value"];
+  };
+  CHECK(shown("a").is_number());
+  CHECK(shown("a") == shown("b"));
+}

@@ -9,6 +9,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "core/sweep/store.h"
 #include "tests/app/call.h"
 #include "tests/app/process.h"
 #include "tests/catch.h"
@@ -143,4 +144,79 @@ TEST_CASE("a run that cannot have the display's thread is refused before anythin
         "error: the thread that writes to standard error could not be started: Resource temporarily unavailable\n"
         "  help: other processes of this user, or a limit on them (ulimit -u), leave no room for it\n");
   CHECK_FALSE(fs::exists(folder / "run"));
+}
+
+TEST_CASE("a sweep in a folder that may not be written is shown, and refused before anything is changed",
+          "[app][process][user]") {
+  const TemporaryFolder folder;
+  REQUIRE(::chmod(folder.path().c_str(), 0755) == 0);
+  const std::string sweep = folder.write("s.yaml",
+                                         "base: base.yaml\ntrials: 2\nsearch: random\n"
+                                         "parameters: {optimizer.learning_rate: {log_uniform: [0.001, 0.1]}}\n");
+  folder.write("base.yaml",
+               "data: {source: {synthetic_linear: {features: 3, examples_per_device: 40, noise: 0.1}}, validation: "
+               "0.2, batch_size: 8}\n"
+               "model: {layers: [dense: 1]}\nloss: mean_squared_error\n"
+               "optimizer: {sgd: {}, learning_rate: 0.1}\n"
+               "train: {duration: 2 epochs, log_every: never, eval_every: 1 epoch}\n");
+  const std::string d = folder / "d", store = d + "/sweep.sqlite";
+  REQUIRE(run_binary({"sweep", "run", sweep, "--dir", d}).status == 0);
+  struct Reopen {
+    ~Reopen() { ::chmod(folder.c_str(), 0755); }
+    std::string folder;
+  } const reopen{d};
+  const auto close = [&] { REQUIRE((::chmod(store.c_str(), 0444) == 0 && ::chmod(d.c_str(), 0555) == 0)); };
+  close();
+  const Finished shown = call_as_user({"sweep", "show", d}, [&] { return ::access(d.c_str(), W_OK) != 0; });
+  if (shown.status == 126) {
+    WARN("skipped: this process may write everything, and cannot become who may not");
+    return;
+  }
+  CHECK(shown.err.empty());
+  CHECK(contains(shown.out, "2 trials: 2 done by the best loss of each run\n"));
+  CHECK(contains(call_as_user({"sweep", "best", d}).out, "run folder: " + d + "/trials/000"));
+  const std::string before = pmaptrain::test::listing(d);
+  const auto refused = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{"sweep", "run", sweep, "--dir", d};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Finished finished = call_as_user(arguments);
+    CHECK(finished.status == 4);
+    CHECK(pmaptrain::test::listing(d) == before);
+    return finished.err;
+  };
+  const bool owns = ::geteuid() != 0;  // then the marker is this user's, and only the folder and the store are closed
+  const std::string cannot = owns ? "error: the sweep's store '" + store + "' may not be written\n"
+                                  : "error: the sweep's folder '" + d + "' cannot be written: Permission denied\n";
+  CHECK(contains(refused({"--resume"}), cannot));
+
+  // What a sweep leaves that is killed: changes beside the store, and the memory that its readers shared.
+  REQUIRE(::chmod(d.c_str(), 0755) == 0);
+  REQUIRE(::chmod(store.c_str(), 0644) == 0);
+  for (const char* const end : {"-wal", "-shm"}) fs::remove(store + end);  // of readers, who may not write either
+  for (const bool shared : {true, false}) {
+    fs::create_directory(folder / "killed");
+    {
+      pmaptrain::sweep::Store open(d, pmaptrain::sweep::Store::Access::write);
+      std::vector<pmaptrain::sweep::Row> rows = open.rows();
+      rows.front().value = shared ? 12345 : 54321;
+      open.update(rows.front());
+      for (const char* const end : {"", "-wal", "-shm"}) {
+        const std::string name = std::string("/sweep.sqlite") + end;
+        if (shared || name != "/sweep.sqlite-shm") fs::copy_file(d + name, (folder / "killed") + name);
+      }
+    }
+    REQUIRE(::chmod((folder / "killed").c_str(), 0555) == 0);
+    const Finished killed = call_as_user({"sweep", "show", folder / "killed"});
+    REQUIRE(::chmod((folder / "killed").c_str(), 0755) == 0);
+    fs::remove_all(folder / "killed");
+    if (shared) {
+      CHECK(contains(killed.out, " 12345 "));
+      continue;
+    }
+    CHECK(killed.status == 4);
+    const std::string file = (folder / "killed") + "/sweep.sqlite";
+    CHECK(killed.err == "error: the sweep's store '" + file + "' cannot be read: the changes in '" + file +
+                            "-wal' cannot be applied in a folder that may not be written\n"
+                            "  help: copy the sweep's folder to where you may write, and name the copy\n");
+  }
 }

@@ -278,6 +278,22 @@ TEST_CASE("axes place numbers along a line or along powers of ten, and texts one
   CHECK(std::abs(powers.at("0.01") - 50) < 1e-9);
   REQUIRE(powers.ticks().size() == 3);
   CHECK(powers.ticks()[1].text == "0.01");
+  const auto ticks_of = [](double low, double high) {
+    std::vector<std::string> texts;
+    for (const auto& tick : report::Scale::of_numbers({low, high}, 0, 100, true).ticks()) texts.push_back(tick.text);
+    return texts;
+  };
+  using Texts = std::vector<std::string>;
+  CHECK(ticks_of(1e-6, 1) == Texts{"1e-06", "0.0001", "0.01", "1"});
+  CHECK(ticks_of(1e-4, 1e-1) == Texts{"0.0001", "0.001", "0.01", "0.1"});
+  CHECK(ticks_of(1e-3, 5e-2) == Texts{"0.001", "0.003", "0.01", "0.03"});
+  CHECK(ticks_of(0.001, 0.015) == Texts{"0.001", "0.002", "0.005", "0.01"});
+  CHECK(ticks_of(0.011, 0.019) == Texts{"0.012", "0.014", "0.016", "0.018"});
+  const auto near = report::Scale::of_numbers({0.001, 0.1, 0.01}, 0, 100),
+             asked = report::Scale::of_numbers({1, 16}, 0, 100, true);
+  CHECK(std::abs(near.at(0.01) - 50) < 1e-9);
+  CHECK(std::abs(asked.at(4) - 50) < 1e-9);
+  CHECK(report::Scale::of_numbers({0, 16}, 0, 100, true).at(4) == 25);
   const auto texts = report::Scale::of_texts({"adam", "sgd", "adam"}, 0, 100);
   CHECK(texts.at("adam") == 25);
   CHECK(texts.at("sgd") == 75);
@@ -307,5 +323,10 @@ TEST_CASE("a sweep is shown by its best values, parameters and rungs", "[report]
         html.find("<th scope=\"row\" class=\"number\">0</th>"));
   CHECK(html.find("<th scope=\"row\" class=\"number\">4</th>") >
         html.find("<th scope=\"row\" class=\"number\">0</th>"));
+  // A parameter that is drawn in the logarithm is shown so, however near its values are.
+  const std::string place = "cx=\"159.0\"";
+  CHECK_FALSE(contains(html, place));
+  sweep.logarithmic = {"optimizer.learning_rate"};
+  CHECK(contains(report::sweep_section(sweep), place));
   CHECK_FALSE(contains(report::sweep_section({"empty", "loss", false, {}}), "<svg"));
 }

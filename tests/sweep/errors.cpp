@@ -1,3 +1,5 @@
+#include <filesystem>
+
 #include "core/base/error.h"
 #include "core/sweep/plan.h"
 #include "tests/catch.h"
@@ -43,4 +45,15 @@ TEST_CASE("the sweep files in tests/sweep/errors are refused as the texts beside
       throw Error(error.status(), std::move(diagnostics));
     }
   });
+}
+
+TEST_CASE("a base whose path cannot be written into YAML is refused", "[sweep]") {
+  const test::TemporaryFolder folder;
+  const std::filesystem::path below = folder.path() / "na\xffme";
+  std::filesystem::create_directory(below);
+  test::write_text(below / "sweep.yaml", "base: base.yaml\nparameters: {seed: {choice: [0, 1]}}\n");
+  CHECK(error_of([&] { spec::Sweep::load((below / "sweep.yaml").string(), {}); }) ==
+        (below / "sweep.yaml").string() + ":1:7: error: the path of the base, '" + (below / "base.yaml").string() +
+            "', is not UTF-8\n    1 | base: base.yaml\n      |       ^~~~~~~~~\n"
+            "  help: rename its folder: the sweep writes the whole path into a YAML file\n");
 }

@@ -29,11 +29,11 @@ double step_for(double range, std::size_t most) {
 
 }  // namespace
 
-Scale Scale::of_numbers(const std::vector<double>& values, double from, double to) {
+Scale Scale::of_numbers(const std::vector<double>& values, double from, double to, bool asked) {
   constexpr double much = 100;
   Scale scale(from, to);
   const auto [low, high] = std::minmax_element(values.begin(), values.end());
-  scale.is_log_ = *low > 0 && *high >= much * *low;
+  scale.is_log_ = *low > 0 && (asked || *high >= much * *low);
   scale.low_ = scale.is_log_ ? std::log10(*low) : *low;
   scale.high_ = scale.is_log_ ? std::log10(*high) : *high;
   if (scale.high_ > scale.low_) return scale;
@@ -43,14 +43,14 @@ Scale Scale::of_numbers(const std::vector<double>& values, double from, double t
   return scale;
 }
 
-Scale Scale::of_texts(const std::vector<std::string>& values, double from, double to) {
+Scale Scale::of_texts(const std::vector<std::string>& values, double from, double to, bool asked) {
   std::vector<double> numbers;
   for (const std::string& value : values) {
     if (const auto number = number_in(value)) numbers.push_back(*number);
   }
   if (!values.empty() && numbers.size() == values.size()) {
     constexpr std::size_t few = 6;
-    Scale scale = of_numbers(numbers, from, to);
+    Scale scale = of_numbers(numbers, from, to, asked);
     std::sort(numbers.begin(), numbers.end());
     numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
     if (numbers.size() <= few) scale.few_ = std::move(numbers);
@@ -74,19 +74,42 @@ double Scale::at(const std::string& text) const {
          (to_ - from_) * (static_cast<double>(found - texts_.begin()) + 0.5) / static_cast<double>(texts_.size());
 }
 
+// About `most` values between the ends that are short to write.
+std::vector<double> Scale::round_values(std::size_t most) const {
+  constexpr double rounding = 1e-9;
+  std::vector<double> values;
+  if (is_log_) {
+    // Powers of ten, or of these factors of them the most that are not too many.
+    const double powers = std::max(1.0, std::ceil((high_ - low_) / static_cast<double>(most)));
+    const std::vector<std::vector<double>> finer{{1}, {1, 3}, {1, 2, 5}};
+    for (const std::vector<double>& factors : finer) {
+      std::vector<double> found;
+      for (double power = std::floor(low_ / powers) * powers; power <= high_; power += powers) {
+        for (const double factor : factors) {
+          const double place = power + std::log10(factor);
+          if (place >= low_ - rounding && place <= high_ + rounding) found.push_back(std::pow(10, power) * factor);
+        }
+      }
+      if (found.size() > most || (powers > 1 && factors.size() > 1)) break;
+      values = std::move(found);
+    }
+    if (values.size() > 1) return values;
+    values.clear();
+  }
+  const double low = is_log_ ? std::pow(10, low_) : low_, high = is_log_ ? std::pow(10, high_) : high_;
+  const double step = step_for(high - low, most);
+  for (double value = std::ceil(low / step - rounding) * step; value <= high + rounding * step; value += step) {
+    values.push_back(std::abs(value) < rounding * step ? 0.0 : value);
+  }
+  return values;
+}
+
 std::vector<Scale::Tick> Scale::ticks(std::size_t most) const {
   std::vector<Tick> ticks;
   for (const std::string& text : texts_) ticks.push_back({at(text), text});
   for (const double value : few_) ticks.push_back({at(value), fmt::format("{:.6g}", value)});
   if (!ticks.empty()) return ticks;
-  const double step =
-      is_log_ ? std::max(1.0, std::ceil((high_ - low_) / static_cast<double>(most))) : step_for(high_ - low_, most);
-  constexpr double rounding = 1e-9;
-  for (double at_tick = std::ceil(low_ / step - rounding) * step; at_tick <= high_ + rounding * step; at_tick += step) {
-    const double value = is_log_ ? std::pow(10, at_tick) : at_tick;
-    ticks.push_back({from_ + (to_ - from_) * (at_tick - low_) / (high_ - low_),
-                     fmt::format("{:.6g}", std::abs(value) < rounding * step ? 0.0 : value)});
-  }
+  for (const double value : round_values(most)) ticks.push_back({at(value), fmt::format("{:.6g}", value)});
   return ticks;
 }
 

@@ -10,10 +10,11 @@ namespace pmaptrain::report {
 // Places values along an axis, from `from` to `to` in units of the figure.
 class Scale {
  public:
-  // Numbers, at least one; logarithmic if all are positive and the largest is 100 times the smallest or more.
-  static Scale of_numbers(const std::vector<double>& values, double from, double to);
+  // Numbers, at least one. If all are positive, the scale is logarithmic where that is `asked` for, or where the
+  // largest is 100 times the smallest or more.
+  static Scale of_numbers(const std::vector<double>& values, double from, double to, bool asked = false);
   // Texts: numbers if all are numbers, else one place for each different text, in the order of their appearance.
-  static Scale of_texts(const std::vector<std::string>& values, double from, double to);
+  static Scale of_texts(const std::vector<std::string>& values, double from, double to, bool asked = false);
 
   double at(double value) const;
   double at(const std::string& text) const;
@@ -27,6 +28,7 @@ class Scale {
 
  private:
   Scale(double from, double to) : from_(from), to_(to) {}
+  std::vector<double> round_values(std::size_t most) const;
   double from_, to_, low_ = 0, high_ = 1;
   bool is_log_ = false;
   std::vector<double> few_;         // the values, if there are few

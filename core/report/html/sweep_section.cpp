@@ -44,10 +44,16 @@ std::string text_at(double x, double y, const char* anchor, std::string_view tex
   return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", x, y, anchor, escaped(shown));
 }
 
+// A wide figure scrolls inside its frame where there is no room for text that can be read.
 std::string figure(std::string_view label, double w, double h, const std::string& marks) {
-  return fmt::format(
-      "<div class=\"figure\"><svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">\n{}</svg></div>\n", w, h,
-      escaped(label), marks);
+  constexpr double narrow = 400, least_share = 0.75;
+  std::string frame = "class=\"figure\"", style;
+  if (w > narrow) {
+    frame = fmt::format("class=\"figure wide\" tabindex=\"0\" role=\"region\" aria-label=\"{}\"", escaped(label));
+    style = fmt::format(" style=\"min-width: {:.0f}px\"", w * least_share);
+  }
+  return fmt::format("<div {}><svg{} viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">\n{}</svg></div>\n", frame,
+                     style, w, h, escaped(label), marks);
 }
 
 // The axes of a figure: lines, ticks and names.
@@ -118,6 +124,12 @@ std::vector<std::string> values_of(std::span<const SweepTrial* const> trials, co
   return values;
 }
 
+Scale scale_of(const SweepTable& sweep, std::span<const SweepTrial* const> trials, const std::string& key, double from,
+               double to) {
+  const auto& keys = sweep.logarithmic;
+  return Scale::of_texts(values_of(trials, key), from, to, std::find(keys.begin(), keys.end(), key) != keys.end());
+}
+
 // One line for each trial through its parameters to its value. The best are drawn last, and strongest.
 std::string parallel_coordinates(const SweepTable& sweep, std::span<const SweepTrial* const> trials) {
   const std::vector<std::string> keys = keys_of(sweep);
@@ -129,7 +141,7 @@ std::string parallel_coordinates(const SweepTable& sweep, std::span<const SweepT
   std::vector<Scale> scales;
   std::string marks, labels;  // labels are drawn over the lines
   for (std::size_t i = 0; i <= keys.size(); ++i) {
-    scales.push_back(i < keys.size() ? Scale::of_texts(values_of(trials, keys[i]), figure_height - margin_bottom, names)
+    scales.push_back(i < keys.size() ? scale_of(sweep, trials, keys[i], figure_height - margin_bottom, names)
                                      : value_scale(trials, figure_height - margin_bottom, names));
     marks +=
         fmt::format("<path class=\"axis\" d=\"M{0:.1f} {1}V{2}\"/>\n", place(i), names, figure_height - margin_bottom);
@@ -160,9 +172,8 @@ std::string by_parameter(const SweepTable& sweep, std::span<const SweepTrial* co
   constexpr double w = 320, h = 220;
   std::string out;
   for (const std::string& key : keys_of(sweep)) {
-    const std::vector<std::string> values = values_of(trials, key);
-    if (values.empty()) continue;
-    const Scale x = Scale::of_texts(values, margin_left + 10, w - margin_right),
+    if (values_of(trials, key).empty()) continue;
+    const Scale x = scale_of(sweep, trials, key, margin_left + 10, w - margin_right),
                 y = value_scale(trials, h - margin_bottom - 6, margin_top + 6);
     std::string marks = axes(x, y, w, h, key);
     for (const SweepTrial* trial : trials) {

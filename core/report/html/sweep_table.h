@@ -22,6 +22,7 @@ struct SweepTable {
   std::string name, metric;
   bool larger_is_better = false;
   std::vector<SweepTrial> trials;
+  std::vector<std::string> logarithmic = {};  // keys that are drawn on logarithmic axes
 };
 
 }  // namespace pmaptrain::report

@@ -39,6 +39,11 @@ std::vector<std::string> strings(const List& list) {
   return {list.begin(), list.end()};
 }
 
+// Whether the values of this key are keys themselves, which --set addresses one by one.
+bool maps_keys_to_values(std::string_view name) {
+  return name == "set" || name == "parameters" || name == "replicates";
+}
+
 bool is_sweep_key(std::string_view name) {
   return std::find(sweep_keys.begin(), sweep_keys.end(), name) != sweep_keys.end();
 }
@@ -53,7 +58,7 @@ std::string text_of_path(const std::vector<Node>& segments, std::size_t from) {
 void set_value(Node& root, const Assignment& assignment, const Reporter& reporter) {
   const std::vector<Node>& segments = assignment.segments;
   const std::string first = segments.front().text;
-  const bool maps_keys = first == "set" || first == "parameters" || first == "replicates";
+  const bool maps_keys = maps_keys_to_values(first);
   if (is_sweep_key(first) && segments.size() == 1) {
     root.erase(first);
     if (!assignment.value.is(Kind::null)) root.add(segments.front(), assignment.value);
@@ -143,6 +148,10 @@ class SweepReader {
     const std::string& directory = base->source && !base->source->option ? base->source->directory : "";
     out_.base = file.is_absolute() || directory.empty() ? fs::absolute(file).string()
                                                         : (fs::path(directory) / file).lexically_normal().string();
+    if (!is_utf8(out_.base)) {
+      reporter_.report(*base, fmt::format("the path of the base, '{}', is not UTF-8", out_.base),
+                       "rename its folder: the sweep writes the whole path into a YAML file");
+    }
     root_.find("base")->text = out_.base;
     root_.find("base")->quoted = true;
   }
@@ -369,6 +378,14 @@ class SweepReader {
 };
 
 }  // namespace
+
+std::vector<std::string> sweep_settings() {
+  std::vector<std::string> names;
+  for (const std::string_view name : sweep_keys) {
+    if (!maps_keys_to_values(name) && child(root_key(), name) == nullptr) names.emplace_back(name);
+  }
+  return names;
+}
 
 std::vector<Node> segments_of(const Node& key) {
   std::vector<Node> segments;
