@@ -11,6 +11,7 @@
 #include "core/report/kernels.h"
 #include "core/report/parallelism.h"
 #include "core/report/plan_report.h"
+#include "core/report/variables.h"
 #include "core/setup/start.h"
 #include "core/train/resources.h"
 
@@ -89,7 +90,8 @@ int command_explain(CommandArguments arguments, const Streams& streams) {
   if (!because.empty()) streams.out << "carried by " << train::workers_text(*backend, source, because) << "\n\n";
   if (memory) {
     streams.out << pools_text(needs, backend->workers(source)) << "by what they hold:\n"
-                << report::memory_text(estimate);
+                << report::memory_text(estimate) << "\n"
+                << report::variables_text(*setup.training);
   }
   if (parallelism) {
     streams.out << (memory ? "\n" : "")

@@ -1,0 +1,30 @@
+#include "core/report/variables.h"
+
+#include <vector>
+
+#include "core/base/text.h"
+#include "core/report/plan_report.h"
+
+namespace pmaptrain::report {
+
+std::string variables_text(const Program& program) {
+  std::vector<std::vector<std::string>> rows{{"", "name", "first", "type", "bytes"}};
+  const auto add = [&](const std::string& group, const std::string& name, const std::string& first, const Type& type) {
+    rows.push_back({group, name, first, std::string(to_string(type.dtype)) + to_string(type.shape),
+                    human_bytes(static_cast<double>(bytes(type)))});
+  };
+  for (const Input& input : program.inputs) {
+    if (input.group != Group::params && input.group != Group::state) continue;
+    const Type& type = program.type(input.value);
+    add(std::string(to_string(input.group)), input.name, "", type);
+    const std::vector<std::int64_t> offsets = offsets_of(input.parts);
+    for (std::size_t i = 0; i < input.parts.size(); ++i) {
+      const Part& part = input.parts[i];
+      add("", "  " + part.name, std::to_string(offsets[i]), {type.dtype, part.shape, type.varying});
+    }
+  }
+  return "kept from step to step; a part of a bucket begins at its first element:\n" +
+         columns(rows, {false, false, true, false, true});
+}
+
+}  // namespace pmaptrain::report
