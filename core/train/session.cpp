@@ -41,7 +41,7 @@ class Session::Impl {
 
   Ended run(std::span<Consumer* const> consumers) {
     if (signalled()) return stopped_before_the_first_step();
-    live_measures_.emplace(setup_, *module_, consumers);
+    live_measures_.emplace(setup_.model, setup_.roles, *module_, consumers);
     folder_.begin(setup_.loaded.resolved + spec::print_changes(setup_.loaded.changes));
     report_->begin(consumers, folder_, options_.run_dir.string(), steps_, workers_, resumed());
     try {
@@ -73,7 +73,7 @@ class Session::Impl {
     reader_.emplace(*module_);
     members_.emplace(setup_, *reader_);
     report_.emplace(setup_, *module_);
-    tracer_.emplace(options_.trace, setup_, *module_, resumed() != nullptr ? resumed()->step : 0, steps_);
+    tracer_.emplace(options_.trace, setup_.spec(), *module_, resumed() != nullptr ? resumed()->step : 0, steps_);
     writer_.emplace(setup_, folder_, *reader_, tracer_->checkpoints());
     set_initial_values(*module_, setup_, options_.resume != nullptr ? &options_.resume->checkpoint : nullptr);
     load_data(*module_, setup_, options_.working);
@@ -126,7 +126,7 @@ class Session::Impl {
     if (evaluation_is_due_) evaluate_and_save();
     while (step_ < steps_ && (step_ == 0 || !(stopping_ || members_->all_finished() || is_to_stop()))) {
       if (members_->has_finished()) report_->left_behind(step_, members_->drop_finished());
-      const std::int64_t most = options_.between_steps ? 1 : steps_to_next_event(setup_, timetable_, step_, steps_);
+      const std::int64_t most = options_.between_steps ? 1 : steps_to_next_event(timetable_, step_, steps_);
       step_ += pacing_->submit(step_, most, members_->submitted());
       report_->progressed(step_, live_measures_->submitted(members_->active()));
       after_step();
@@ -143,7 +143,7 @@ class Session::Impl {
     evaluation_is_due_ = !evaluations_->empty() && is_due(step_, timetable_.eval_every);
     const bool saves = checkpoint_is_due();
     const bool epoch_ends = is_due(step_, timetable_.steps_per_epoch) &&
-                            (ends_each_epoch(setup_) || logs || evaluation_is_due_ || saves || last);
+                            (ends_each_epoch(timetable_) || logs || evaluation_is_due_ || saves || last);
     if (logs) {
       log();
     } else if (epoch_ends || evaluation_is_due_ || saves || last) {
@@ -337,7 +337,9 @@ class Session::Impl {
     set_status();
     fill_totals(last.step);
     const auto stuck = [&](std::int64_t member) { return report_->stuck_loss(member); };
-    for (const Warned& told : worth_nothing(setup_, ended_, stuck)) report_->emit(told);
+    for (const Warned& told : worth_nothing(setup_.model, setup_.source, timetable_.steps_per_epoch, ended_, stuck)) {
+      report_->emit(told);
+    }
     folder_.check_in_place();
     report_->records().flush();
     note_what_is_missing();
