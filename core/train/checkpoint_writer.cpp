@@ -94,6 +94,8 @@ void CheckpointWriter::wait() {
   changed_.wait(lock, [&] { return !job_; });
 }
 
+void CheckpointWriter::prune() const { folder_.prune_checkpoints(setup_.spec().train.checkpoint.keep); }
+
 bool CheckpointWriter::is_writing() const {
   const std::lock_guard lock(mutex_);
   return job_.has_value();
@@ -126,7 +128,7 @@ void CheckpointWriter::commit(const RunState& state, const Slices& slices) const
   if (best == best_name(state.step)) write_best(folder_, setup_, state, slices);
   write_checkpoint(folder_, setup_, state, slices);
   if (is_new_best) folder_.link_checkpoint("best", best);
-  folder_.prune_checkpoints(setup_.spec().train.checkpoint.keep);
+  prune();
 }
 
 void CheckpointWriter::run() {
