@@ -222,6 +222,7 @@ std::vector<std::int64_t> told_updates(const train::Schedule& schedule, std::int
 std::string rate_text(const std::vector<train::Member>& members) {
   const train::Optimizer& optimizer = members.front().optimizer;
   std::vector<std::string> rates;
+  rates.reserve(members.size());
   for (const train::Member& member : members) rates.push_back(exact(member.optimizer.learning_rate));
   const bool equal = std::all_of(rates.begin(), rates.end(), [&](const auto& rate) { return rate == rates.front(); });
   if (!optimizer.schedule && !equal) return "learning rates of " + some_values(rates);
@@ -235,6 +236,7 @@ std::string schedule_text(const std::vector<train::Member>& members, std::int64_
   std::vector<std::vector<std::string>> rows{{"step", "learning rate" + std::string(is_ensemble ? " by member" : "")}};
   for (const std::int64_t update : told_updates(*schedule, steps)) {
     std::vector<std::string> rates;
+    rates.reserve(members.size());
     for (const train::Member& member : members) {
       rates.push_back(fmt::format("{:.6g}", train::learning_rate_at(member.optimizer, update)));
     }

@@ -80,6 +80,7 @@ Measures LiveMeasures::medians() const {
   if (of_members.size() == 1) return medians;
   for (std::size_t i = 0; i < medians.size(); ++i) {
     std::vector<double> values;
+    values.reserve(of_members.size());
     for (const Measures& measures : of_members) values.push_back(measures[i].second);
     medians[i].second = spread_of(medians[i].first, values, members_).median;
   }
