@@ -13,15 +13,15 @@
 namespace pmaptrain::app {
 namespace {
 
-report::Json to_json(const report::Benchmark& b, const train::Setup& setup) {
+report::Json to_json(const report::Benchmark& b, const spec::Spec& spec) {
   return {{"steps", b.steps},
           {"step_seconds", {{"median", b.median_step_seconds}, {"min", b.min_step_seconds}}},
           {"examples_per_second", b.examples_per_second},
           {"first_step_seconds", b.first_step_seconds},
           {"peak_rss_bytes", b.peak_rss_bytes},
           {"flops_per_step", b.flops_per_step},
-          {"precision", spec::to_string(setup.spec().precision)},
-          {"logical_devices", setup.mesh().devices()},
+          {"precision", spec::to_string(spec.precision)},
+          {"logical_devices", spec.mesh.mesh.devices()},
           {"workers", b.workers},
           {"machine",
            {{"gemm_flops_per_second", b.peaks.gemm_flops_per_second},
@@ -46,7 +46,7 @@ int command_bench(CommandArguments arguments, const Streams& streams) {
   const train::Setup setup = train::make_setup(std::move(loaded));
   const report::Benchmark b = report::benchmark(setup, steps);
   if (json) {
-    streams.out << report::to_text(to_json(b, setup));
+    streams.out << report::to_text(to_json(b, setup.spec()));
     return 0;
   }
   const auto line = [&](std::string_view what, const std::string& figure) {

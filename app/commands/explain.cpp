@@ -28,15 +28,14 @@ std::string explain_kernels(const train::Setup& setup, const Backend& backend, b
   return report::kernels_text(report::measured_kernel_report(backend, *module));
 }
 
-std::string program_text(const train::Setup& setup, train::Stage stage) {
+std::string program_text(const spec::Spec& spec, const Program& program) {
   std::string text;
-  if (const auto& ensemble = setup.spec().ensemble) {
+  if (const auto& ensemble = spec.ensemble) {
     text = fmt::format("# {} along axis '{}': each runs this program, that of one member, on {} of its own\n",
-                       counted(std::ssize(setup.members), "member"), ensemble->axis,
-                       counted(setup.training->mesh.devices(), "logical device"));
+                       counted(spec::members(spec), "member"), ensemble->axis,
+                       counted(program.mesh.devices(), "logical device"));
   }
-  const bool what_runs = stage == train::Stage::final;
-  return text + to_text(what_runs ? *setup.training : train::program_at(setup, stage), {.origins = true});
+  return text + to_text(program, {.origins = true});
 }
 
 std::string pools_text(const Needs& needs, int workers) {
@@ -79,7 +78,8 @@ int command_explain(CommandArguments arguments, const Streams& streams) {
 
   const train::Setup setup = train::make_setup(spec::load(config.config, config.overrides));
   if (!kernels && !memory && !parallelism) {
-    streams.out << program_text(setup, stage.value_or(train::Stage::final));
+    const bool what_runs = stage.value_or(train::Stage::final) == train::Stage::final;
+    streams.out << program_text(setup.spec(), what_runs ? *setup.training : train::program_at(setup, *stage));
     return 0;
   }
   const Source source = train::run_source(setup);

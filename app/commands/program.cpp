@@ -20,7 +20,7 @@
 namespace pmaptrain::app {
 namespace {
 
-constexpr std::array<Command, 18> all_commands = {{
+constexpr auto all_commands = std::to_array<Command>({
     {"run", "run CONFIG", "train what a config describes", command_run},
     {"validate", "validate CONFIG", "check a config and show its plan; nothing is run", command_validate},
     {"explain", "explain CONFIG", "print the program that a config becomes", command_explain},
@@ -41,7 +41,7 @@ constexpr std::array<Command, 18> all_commands = {{
     {"completion", "completion bash|zsh|fish", "print a script for a shell that completes command lines",
      command_completion},
     {"help", "help [KEY]", "what a config key takes: help optimizer.adam", command_help},
-}};
+});
 
 constexpr std::string_view what_it_does =
     "pmaptrain trains a model that a YAML file describes, on any number of logical devices along named axes.\n";

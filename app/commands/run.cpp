@@ -250,7 +250,8 @@ int command_run(CommandArguments arguments, const Streams& streams) {
       for (std::string& note : train::check_continues(resume->checkpoint.state, setup)) {
         setup.loaded.notes.push_back(std::move(note));
       }
-      const auto finished = train::find_finished(session.run_dir, resume->checkpoint.state, setup, options.max_steps);
+      const auto finished = train::find_finished(session.run_dir, resume->checkpoint.state, setup.spec().train,
+                                                 setup.timetable, options.max_steps);
       if (finished && !options.changes.empty()) {
         train::refuse_without_steps(options.changes.front(), "the run is finished", finished->advice);
       }

@@ -56,7 +56,7 @@ Benchmark benchmark(const train::Setup& setup, std::optional<std::int64_t> steps
   result.min_step_seconds = seconds.front();
   result.examples_per_second =
       static_cast<double>(setup.batch.global * std::ssize(setup.members)) / result.median_step_seconds;
-  result.flops_per_step = train::cost_of(setup).flops;
+  result.flops_per_step = train::cost_of(*setup.training, setup.spec()).flops;
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   result.peak_rss_bytes = static_cast<std::int64_t>(usage.ru_maxrss) * 1024;

@@ -54,38 +54,43 @@ std::string some_values(const std::vector<std::string>& values) {
   return values.size() > most ? text + fmt::format(" and {} more", values.size() - most) : text;
 }
 
-std::string ensemble_text(const train::Setup& setup) {
-  const auto& ensemble = setup.spec().ensemble;
+std::string ensemble_text(const spec::Spec& spec) {
+  const auto& ensemble = spec.ensemble;
   if (!ensemble) return "";
-  const std::int64_t devices = setup.training->mesh.devices();
+  const std::int64_t devices = spec::member_spec(spec, 0).mesh.mesh.devices();
   std::vector<std::vector<std::string>> rows;
   for (const spec::Varied& varied : ensemble->vary) rows.push_back({varied.path, some_values(varied.values)});
   return fmt::format("ensemble: {} along axis '{}', each on {}; each has the batch and the layers below\n",
-                     plural(std::ssize(setup.members), "member"), ensemble->axis, plural(devices, "logical device")) +
+                     plural(spec::members(spec), "member"), ensemble->axis, plural(devices, "logical device")) +
          columns(rows, {false, false}) + "\n";
 }
 
-// The layout of a batch on the mesh: a dimension for each axis over which it varies, the rows of one device, and the
-// dimensions of an example.
+// Names of the dimensions of a batch, and their sizes.
 struct Layout {
   Shape shape;
   std::string names;
 };
 
-Layout layout(const train::Setup& setup, const data::Field& field, bool images) {
-  Layout result;
-  const bool shared = train::training_streams(setup).size() == 1;
-  for (const Axis& axis : setup.mesh().axes()) {
-    if (shared && setup.spec().ensemble && axis.name == setup.spec().ensemble->axis) continue;
-    result.shape.push_back(axis.size);
-    result.names += axis.name + ", ";
+// The layout of rows on the mesh: a dimension for each axis over which a batch varies, and the rows of one device. A
+// batch that is `shared` is the same for all members.
+Layout layout_of_rows(const spec::Spec& spec, std::int64_t rows_per_device, bool shared) {
+  Layout rows;
+  for (const Axis& axis : spec.mesh.mesh.axes()) {
+    if (shared && spec.ensemble && axis.name == spec.ensemble->axis) continue;
+    rows.shape.push_back(axis.size);
+    rows.names += axis.name + ", ";
   }
-  result.shape.push_back(setup.batch.rows_per_device);
-  result.names += "per device";
-  result.shape.insert(result.shape.end(), field.shape.begin(), field.shape.end());
-  if (images && field.shape.size() == 3) result.names += ", height, width, channels";
-  if (field.shape.size() == 1) result.names += ", features";
-  return result;
+  rows.shape.push_back(rows_per_device);
+  rows.names += "per device";
+  return rows;
+}
+
+// Adds the dimensions of an example.
+Layout layout_of(Layout rows, const data::Field& field, bool images) {
+  rows.shape.insert(rows.shape.end(), field.shape.begin(), field.shape.end());
+  if (images && field.shape.size() == 3) rows.names += ", height, width, channels";
+  if (field.shape.size() == 1) rows.names += ", features";
+  return rows;
 }
 
 // The augmentation of training images; empty if there is none.
@@ -95,13 +100,13 @@ std::string augment_text(const spec::DataSpec& data) {
   return names.empty() ? "" : fmt::format("augment: {}\n", join(names, ", "));
 }
 
-bool is_mixed(const train::Setup& setup) { return setup.spec().precision == spec::PrecisionPolicy::mixed_bfloat16; }
+bool is_mixed(const spec::Spec& spec) { return spec.precision == spec::PrecisionPolicy::mixed_bfloat16; }
 
 // The names of the parameters that optimizer.groups freeze.
-std::set<std::string> frozen_parameters(const train::Setup& setup) {
+std::set<std::string> frozen_parameters(const model::Model& model, const train::Optimizer& optimizer) {
   std::set<std::string> names;
-  for (const model::Parameter& parameter : setup.model.parameters) names.insert(parameter.name);
-  for (const std::size_t trained : setup.optimizer().trained()) names.erase(setup.model.parameters[trained].name);
+  for (const model::Parameter& parameter : model.parameters) names.insert(parameter.name);
+  for (const std::size_t trained : optimizer.trained()) names.erase(model.parameters[trained].name);
   return names;
 }
 
@@ -116,38 +121,36 @@ std::string frozen_text(const model::PlannedLayer& layer, const std::set<std::st
 }
 
 // The element type is shown if it differs between layers. Frozen parameters are shown.
-std::string layers_text(const train::Setup& setup) {
-  const std::set<std::string> frozen = frozen_parameters(setup);
+std::string layers_text(const model::Model& model, const std::set<std::string>& frozen, bool mixed) {
   std::vector<std::vector<std::string>> rows{{"layer", "kind", "output", "parameters"}};
-  rows.push_back({"inputs", std::string(to_string(setup.model.input.dtype)), tuple(setup.model.input.shape), ""});
-  for (const model::PlannedLayer* layer : setup.model.leaves()) {
+  rows.push_back({"inputs", std::string(to_string(model.input.dtype)), tuple(model.input.shape), ""});
+  for (const model::PlannedLayer* layer : model.leaves()) {
     const std::int64_t count = parameters_of(*layer);
-    const std::string dtype = is_mixed(setup) ? std::string(to_string(layer->compute)) + " " : "";
+    const std::string dtype = mixed ? std::string(to_string(layer->compute)) + " " : "";
     rows.push_back({layer->name, layer->kind, dtype + tuple(layer->output), count == 0 ? "-" : with_commas(count),
                     frozen_text(*layer, frozen)});
   }
-  rows.push_back({"total", "", "", with_commas(setup.model.parameter_count())});
+  rows.push_back({"total", "", "", with_commas(model.parameter_count())});
   std::int64_t count = 0;
-  for (const model::Parameter& parameter : setup.model.parameters) {
+  for (const model::Parameter& parameter : model.parameters) {
     if (frozen.contains(parameter.name)) count += numel(parameter.shape);
   }
   if (count > 0) rows.back().push_back(with_commas(count) + " of them frozen");
   return columns(rows, {false, false, false, true});
 }
 
-std::string precision_text(const train::Setup& setup) {
-  if (!is_mixed(setup)) return "";
+std::string precision_text(const spec::Spec& spec) {
+  if (!is_mixed(spec)) return "";
   return "precision: mixed_bfloat16: products and activations are bf16 but where a layer says float32; parameters, "
          "gradients, optimizer, loss and metrics are f32\n";
 }
 
-std::string batch_text(const train::Setup& setup) {
-  const data::BatchPlan& batch = setup.batch;
-  const Layout inputs = layout(setup, setup.model.input, true);
-  const Layout targets = layout(setup, setup.model.target, false);
+std::string batch_text(const model::Model& model, const data::BatchPlan& batch, const Layout& layout) {
+  const Layout inputs = layout_of(layout, model.input, true);
+  const Layout targets = layout_of(layout, model.target, false);
   std::vector<std::vector<std::string>> rows{
-      {"inputs", fmt::format("{} {}", to_string(setup.model.input.dtype), tuple(inputs.shape)), inputs.names},
-      {"targets", fmt::format("{} {}", to_string(setup.model.target.dtype), tuple(targets.shape)), targets.names}};
+      {"inputs", fmt::format("{} {}", to_string(model.input.dtype), tuple(inputs.shape)), inputs.names},
+      {"targets", fmt::format("{} {}", to_string(model.target.dtype), tuple(targets.shape)), targets.names}};
   std::string out = fmt::format("batch: {} a step, {} on each of {}", plural(batch.global, "example"),
                                 plural(batch.rows_per_device, "row"), plural(batch.devices, "logical device"));
   if (batch.microbatches > 1) {
@@ -156,25 +159,26 @@ std::string batch_text(const train::Setup& setup) {
   return out + "\n" + columns(rows, {false, false, false});
 }
 
-std::string checkpoints_text(const train::Setup& setup) {
-  const spec::CheckpointSpec& spec = setup.spec().train.checkpoint;
-  if (!setup.timetable.saves_during_run) return "  one checkpoint, at the end\n";
+using Evaluations = std::vector<train::EvaluationPlan>;
+
+std::string checkpoints_text(const spec::CheckpointSpec& spec, const train::Timetable& timetable,
+                             const Evaluations& evaluations) {
+  if (!timetable.saves_during_run) return "  one checkpoint, at the end\n";
   std::string every;
-  if (setup.timetable.save_every > 0) every = plural(setup.timetable.save_every, "step");
-  if (setup.timetable.save_seconds > 0) every = train::duration(setup.timetable.save_seconds);
+  if (timetable.save_every > 0) every = plural(timetable.save_every, "step");
+  if (timetable.save_seconds > 0) every = train::duration(timetable.save_seconds);
   std::string out = every.empty() ? "  a checkpoint at the end" : "  a checkpoint every " + every + " and at the end";
   out += fmt::format("; the {} newest are kept", with_commas(spec.keep));
   if (spec.best) {
     const bool max = mode_of(*spec.best) == spec::Mode::max;
-    out += fmt::format(", and the one with the {} {} {}", max ? "highest" : "lowest", setup.evaluations.front().split,
+    out += fmt::format(", and the one with the {} {} {}", max ? "highest" : "lowest", evaluations.front().split,
                        spec.best->metric);
   }
   return out + "\n";
 }
 
-std::string steps_text(const train::Setup& setup) {
-  const data::BatchPlan& batch = setup.batch;
-  const train::Timetable& timetable = setup.timetable;
+std::string steps_text(const data::BatchPlan& batch, const train::Timetable& timetable,
+                       const Evaluations& evaluations) {
   std::string out = fmt::format("steps: {} in {} of {}", with_commas(timetable.steps),
                                 plural((timetable.steps + batch.steps_per_epoch - 1) / batch.steps_per_epoch, "epoch"),
                                 plural(batch.steps_per_epoch, "step"));
@@ -183,11 +187,15 @@ std::string steps_text(const train::Setup& setup) {
     const auto examples = [](const train::EvaluationPlan& plan) {
       return with_commas(plan.batch.dataset) + " " + plan.split + " examples";
     };
-    out += fmt::format("; evaluated every {} on {}", with_commas(timetable.eval_every),
-                       examples(setup.evaluations.front()));
-    if (setup.evaluations.size() > 1) out += ", and at the end on " + examples(setup.evaluations.back());
+    out += fmt::format("; evaluated every {} on {}", with_commas(timetable.eval_every), examples(evaluations.front()));
+    if (evaluations.size() > 1) out += ", and at the end on " + examples(evaluations.back());
   }
-  out += "\n" + checkpoints_text(setup);
+  return out + "\n";
+}
+
+// The examples that an epoch skips or pads.
+std::string epoch_text(const data::BatchPlan& batch) {
+  std::string out;
   if (batch.skipped_per_epoch > 0) {
     out += fmt::format("  each epoch skips {}: they do not fill a batch of {} (data.remainder: drop)\n",
                        plural(batch.skipped_per_epoch, "example"), with_commas(batch.global));
@@ -204,31 +212,32 @@ std::string steps_text(const train::Setup& setup) {
 }
 
 // Some updates of a schedule, counted from 1: the first, the beginnings of its segments, the middle and the last.
-std::vector<std::int64_t> told_updates(const train::Setup& setup, const train::Schedule& schedule) {
-  const std::int64_t last = setup.timetable.steps;
+std::vector<std::int64_t> told_updates(const train::Schedule& schedule, std::int64_t last) {
   std::set<std::int64_t> updates{1, (last + 1) / 2, last};
   for (const train::Segment& segment : schedule.segments) updates.insert(std::min(segment.start + 1, last));
   return {updates.begin(), updates.end()};
 }
 
 // "a learning rate of 0.001", "a learning rate by warmup_cosine_decay"
-std::string rate_text(const train::Setup& setup) {
-  const train::Optimizer& optimizer = setup.optimizer();
+std::string rate_text(const std::vector<train::Member>& members) {
+  const train::Optimizer& optimizer = members.front().optimizer;
   std::vector<std::string> rates;
-  for (const train::Member& member : setup.members) rates.push_back(exact(member.optimizer.learning_rate));
+  rates.reserve(members.size());
+  for (const train::Member& member : members) rates.push_back(exact(member.optimizer.learning_rate));
   const bool equal = std::all_of(rates.begin(), rates.end(), [&](const auto& rate) { return rate == rates.front(); });
   if (!optimizer.schedule && !equal) return "learning rates of " + some_values(rates);
   if (!optimizer.schedule) return "a learning rate of " + exact(optimizer.learning_rate);
   return "a learning rate by " + optimizer.schedule->name;
 }
 
-std::string schedule_text(const train::Setup& setup) {
-  if (!setup.optimizer().schedule) return "";
-  std::vector<std::vector<std::string>> rows{
-      {"step", "learning rate" + std::string(setup.spec().ensemble ? " by member" : "")}};
-  for (const std::int64_t update : told_updates(setup, *setup.optimizer().schedule)) {
+std::string schedule_text(const std::vector<train::Member>& members, std::int64_t steps, bool is_ensemble) {
+  const auto& schedule = members.front().optimizer.schedule;
+  if (!schedule) return "";
+  std::vector<std::vector<std::string>> rows{{"step", "learning rate" + std::string(is_ensemble ? " by member" : "")}};
+  for (const std::int64_t update : told_updates(*schedule, steps)) {
     std::vector<std::string> rates;
-    for (const train::Member& member : setup.members) {
+    rates.reserve(members.size());
+    for (const train::Member& member : members) {
       rates.push_back(fmt::format("{:.6g}", train::learning_rate_at(member.optimizer, update)));
     }
     rows.push_back({with_commas(update), some_values(rates)});
@@ -312,9 +321,9 @@ std::string columns(const std::vector<std::vector<std::string>>& rows, const std
 namespace {
 
 // Notes about options that replace keys, and about conversions of the data.
-std::vector<std::string> notes_of(const train::Setup& setup) {
-  std::vector<std::string> notes = setup.loaded.notes;
-  notes.insert(notes.end(), setup.source.notes.begin(), setup.source.notes.end());
+std::vector<std::string> notes_of(const spec::Loaded& loaded, const data::Source& source) {
+  std::vector<std::string> notes = loaded.notes;
+  notes.insert(notes.end(), source.notes.begin(), source.notes.end());
   return notes;
 }
 
@@ -329,7 +338,7 @@ ValidateReport make_validate_report(const train::Setup& setup, bool private_copi
   report.workers = backend->workers(source);
   report.memory = train::estimate_memory(setup, backend->needs(source));
   train::check_memory(report.memory, setup, *backend, source);
-  report.cost = train::cost_of(setup);
+  report.cost = train::cost_of(*setup.training, setup.spec());
   for (const std::string& warning : setup.warnings) report.warnings.push_back(warning);
   return report;
 }
@@ -343,19 +352,22 @@ std::string validate_text(const train::Setup& setup, const ValidateReport& repor
                      plural(report.workers, report.memory.gpus > 0 ? "GPU" : "worker"), report.backend,
                      report.backend_because.empty() ? "" : ", taken by auto: " + printable(report.backend_because));
   out += fmt::format("data: {}\n{}\n", setup.source.description, augment_text(spec.data));
-  out += ensemble_text(setup);
+  out += ensemble_text(spec);
   out += fmt::format("model: {}{}; {} at {}\n", to_string(spec.loss), metrics, train::rule_name(spec.optimizer),
-                     rate_text(setup));
-  out += schedule_text(setup);
-  out += precision_text(setup);
-  out += layers_text(setup) + "\n";
-  out += batch_text(setup) + "\n";
-  out += steps_text(setup) + "\n";
+                     rate_text(setup.members));
+  out += schedule_text(setup.members, setup.timetable.steps, spec.ensemble.has_value());
+  out += precision_text(spec);
+  out += layers_text(setup.model, frozen_parameters(setup.model, setup.optimizer()), is_mixed(spec)) + "\n";
+  const bool shared = train::training_streams(setup).size() == 1;
+  out += batch_text(setup.model, setup.batch, layout_of_rows(spec, setup.batch.rows_per_device, shared)) + "\n";
+  out += steps_text(setup.batch, setup.timetable, setup.evaluations);
+  out += checkpoints_text(spec.train.checkpoint, setup.timetable, setup.evaluations);
+  out += epoch_text(setup.batch) + "\n";
   out += "each step: " + flops_text(report.cost.flops) + " over the whole mesh\n" + wire_text(report) + "\n";
   const int gpus = report.memory.gpus;
   const std::string whose = gpus == 0 ? "this process" : gpus == 1 ? "the GPU" : "each of " + counted(gpus, "GPU");
   out += "memory of " + whose + ":\n" + memory_text(report.memory);
-  const std::vector<std::string> notes = notes_of(setup);
+  const std::vector<std::string> notes = notes_of(setup.loaded, setup.source);
   if (!notes.empty()) out += "\n";
   for (const std::string& note : notes) out += "note: " + note + "\n";
   return out;
@@ -388,10 +400,12 @@ std::string validate_json(const train::Setup& setup, const ValidateReport& repor
   for (const data::Split split : data::all_splits) {
     if (setup.source.of(split)) json["splits"][data::name_of(split)] = setup.source.of(split)->size();
   }
+  const bool shared = train::training_streams(setup).size() == 1;
+  const Layout rows = layout_of_rows(setup.spec(), batch.rows_per_device, shared);
   json["inputs"] = {{"dtype", to_string(setup.model.input.dtype)},
-                    {"shape", layout(setup, setup.model.input, true).shape}};
+                    {"shape", layout_of(rows, setup.model.input, true).shape}};
   json["targets"] = {{"dtype", to_string(setup.model.target.dtype)},
-                     {"shape", layout(setup, setup.model.target, false).shape}};
+                     {"shape", layout_of(rows, setup.model.target, false).shape}};
   json["steps"] = setup.timetable.steps;
   json["steps_per_epoch"] = batch.steps_per_epoch;
   json["examples_skipped_per_epoch"] = batch.skipped_per_epoch;
@@ -427,7 +441,7 @@ std::string validate_json(const train::Setup& setup, const ValidateReport& repor
   }
   if (setup.optimizer().schedule) {
     json["learning_rates"] = Json::array();
-    for (const std::int64_t update : told_updates(setup, *setup.optimizer().schedule)) {
+    for (const std::int64_t update : told_updates(*setup.optimizer().schedule, setup.timetable.steps)) {
       Json rates = Json::array();
       for (const train::Member& member : setup.members) {
         rates.push_back(train::learning_rate_at(member.optimizer, update));
@@ -442,10 +456,10 @@ std::string validate_json(const train::Setup& setup, const ValidateReport& repor
                               {"kind", layer->kind},
                               {"output_shape", layer->output},
                               {"parameters", parameters_of(*layer)}});
-    if (is_mixed(setup)) json["layers"].back()["dtype"] = to_string(layer->compute);
+    if (is_mixed(setup.spec())) json["layers"].back()["dtype"] = to_string(layer->compute);
   }
   json["warnings"] = report.warnings;
-  json["notes"] = notes_of(setup);
+  json["notes"] = notes_of(setup.loaded, setup.source);
   if (with_config) json["config"] = setup.loaded.resolved;
   return to_text(json);
 }

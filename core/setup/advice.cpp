@@ -32,9 +32,9 @@ bool is_bare_number(const Place& place) {
 
 // A loss that takes logits after a layer that computes no logits: the function that the loss applies itself, or a
 // function with a limited range.
-void function_before_loss(const Setup& setup, std::vector<std::string>& out) {
-  const model::PlannedLayer& last = *setup.model.leaves().back();
-  const spec::Loss& loss = setup.model.loss;
+void function_before_loss(const model::Model& model, std::vector<std::string>& out) {
+  const model::PlannedLayer& last = *model.leaves().back();
+  const spec::Loss& loss = model.loss;
   const bool softmax = outputs_of(loss) == spec::Outputs::softmax_logits;
   const bool sigmoid = outputs_of(loss) == spec::Outputs::sigmoid_logits;
   const std::string layer = "the last layer, " + last.name + in_parentheses(last.place) + ", is a " + last.kind +
@@ -49,23 +49,24 @@ void function_before_loss(const Setup& setup, std::vector<std::string>& out) {
 }
 
 // Values for `normalize` that were meant for bytes. Bytes are scaled to 0..1 before they are normalised.
-void unscaled_normalize(const Setup& setup, std::vector<std::string>& out) {
-  const auto& normalize = setup.model.normalize;
-  if (!normalize || setup.model.input.dtype != DType::u8) return;
+void unscaled_normalize(const model::Model& model, std::vector<std::string>& out) {
+  const auto& normalize = model.normalize;
+  if (!normalize || model.input.dtype != DType::u8) return;
   const auto most = [](const std::vector<double>& values) {
     return values.empty() ? 0.0 : *std::max_element(values.begin(), values.end());
   };
   const double largest = std::max(most(normalize->mean), most(normalize->std));
   if (largest <= 1) return;
-  out.push_back("data.normalize" + in_parentheses(setup.model.normalize_place) + " has " + exact(largest) +
+  out.push_back("data.normalize" + in_parentheses(model.normalize_place) + " has " + exact(largest) +
                 ", but inputs are bytes, which are scaled to 0..1 first: divide mean and std by 255, or write "
                 "normalize: auto");
 }
 
-// A column of numbers with fractions that is read as categories. Each number becomes an input of its own.
-void measured_categories(const Setup& setup, std::vector<std::string>& out) {
+// A column of numbers with fractions that is read as categories. Each number becomes an input of its own. `place` is
+// that of the source.
+void measured_categories(const data::Encoding& encoding, const Place& place, std::vector<std::string>& out) {
   constexpr std::size_t most = 20;
-  for (const data::Encoding::Column& column : setup.source.encoding.columns) {
+  for (const data::Encoding::Column& column : encoding.columns) {
     const std::vector<std::string>& names = column.categories;
     if (names.size() <= most) continue;
     const auto is_number = [](const std::string& name) {
@@ -75,37 +76,35 @@ void measured_categories(const Setup& setup, std::vector<std::string>& out) {
         std::all_of(names.begin(), names.end(), is_number) &&
         std::any_of(names.begin(), names.end(), [](const std::string& name) { return !data::to_number(name).integer; });
     if (!measured) continue;
-    out.push_back("column '" + printable(column.name) + "'" + in_parentheses(setup.spec().data.source_place) +
-                  " is categorical and has " + with_commas(std::ssize(names)) +
+    out.push_back("column '" + printable(column.name) + "'" + in_parentheses(place) + " is categorical and has " +
+                  with_commas(std::ssize(names)) +
                   " different numbers, each of which becomes an input: without its name in categorical it is one "
                   "number");
   }
 }
 
-void images_channels_first(const Setup& setup, std::vector<std::string>& out) {
-  std::string text = channels_first(setup.model.input.shape);
+void images_channels_first(const model::Model& model, std::vector<std::string>& out) {
+  std::string text = channels_first(model.input.shape);
   if (text.empty()) return;
-  const std::vector<const model::PlannedLayer*> layers = setup.model.leaves();
+  const std::vector<const model::PlannedLayer*> layers = model.leaves();
   const bool has_images = std::any_of(layers.begin(), layers.end(), [](const model::PlannedLayer* layer) {
     return layer->kind == "conv" || layer->kind.ends_with("_pool");
   });
   if (has_images) out.push_back(std::move(text));
 }
 
-void short_duration(const Setup& setup, std::vector<std::string>& out) {
-  const spec::Duration& duration = setup.spec().train.duration;
-  if (setup.timetable.steps >= setup.timetable.steps_per_epoch || !is_bare_number(duration.place)) return;
+void short_duration(const spec::Duration& duration, const Timetable& times, std::vector<std::string>& out) {
+  if (times.steps >= times.steps_per_epoch || !is_bare_number(duration.place)) return;
   const std::string count = std::to_string(duration.count);
   out.push_back("train.duration" + in_parentheses(duration.place) + " is " + counted(duration.count, "step") +
-                ", less than an epoch of " + std::to_string(setup.timetable.steps_per_epoch) +
+                ", less than an epoch of " + std::to_string(times.steps_per_epoch) +
                 ": a number alone counts steps; '" + count + (duration.count == 1 ? " epoch" : " epochs") +
                 "' counts epochs");
 }
 
-void large_batch(const Setup& setup, std::vector<std::string>& out) {
-  const data::BatchPlan& batch = setup.batch;
-  if (std::holds_alternative<spec::BatchAll>(setup.spec().data.batch_size) || 2 * batch.global <= batch.dataset) return;
-  out.push_back("a batch of " + with_commas(batch.global) + in_parentheses(setup.spec().data.batch_size_place) +
+void large_batch(const spec::DataSpec& data, const data::BatchPlan& batch, std::vector<std::string>& out) {
+  if (std::holds_alternative<spec::BatchAll>(data.batch_size) || 2 * batch.global <= batch.dataset) return;
+  out.push_back("a batch of " + with_commas(batch.global) + in_parentheses(data.batch_size_place) +
                 " is more than half of the " + with_commas(batch.dataset) + " training examples, so an epoch has " +
                 counted(batch.steps_per_epoch, "step") + "; batch_size: all says that this is meant");
 }
@@ -122,29 +121,29 @@ std::string name_of_input(const data::Encoding& encoding, std::size_t channel) {
 
 // Targets that the learning rate cannot reach. Adam and similar rules change a parameter by about the learning rate in
 // each step, and outputs begin near 0. The factor was measured with two hidden layers of 64.
-void distant_targets(const Setup& setup, std::vector<std::string>& out) {
+void distant_targets(const model::Model& model, const spec::OptimizerSpec& optimizer, const data::Dataset& train,
+                     std::int64_t steps, std::vector<std::string>& out) {
   constexpr double reach = 2e4;
-  const model::Model& model = setup.model;
-  const spec::OptimizerSpec& optimizer = setup.member_spec().optimizer;
   const double rate = optimizer.learning_rate.value;
   const bool is_sgd = std::holds_alternative<spec::Sgd>(optimizer.rule);
   const bool numbers = spec::takes_numbers(model.loss) && !model.target_statistics;
   if (!numbers || optimizer.learning_rate.schedule || is_sgd) return;
-  const double scale = target_scale(*setup.source.train);
-  if (scale <= reach * rate * static_cast<double>(setup.timetable.steps)) return;
+  const double scale = target_scale(train);
+  if (scale <= reach * rate * static_cast<double>(steps)) return;
   out.push_back("targets are about " + compact(scale) + ", and outputs begin near 0: at a learning rate of " +
-                compact(rate) + ", " + counted(setup.timetable.steps, "step") +
+                compact(rate) + ", " + counted(steps, "step") +
                 " will hardly reach them; data.normalize_targets: auto trains in units of their standard deviation");
 }
 
 // Inputs with a large mean or standard deviation that are not normalised. From a large data set, examples at equal
-// distances are enough.
-void distant_inputs(const Setup& setup, std::vector<std::string>& out) {
+// distances are enough. `place` is that of the source.
+void distant_inputs(const model::Model& model, const data::Source& source, const Place& place,
+                    std::vector<std::string>& out) {
   constexpr double far = 10;
   constexpr std::int64_t most_numbers = 10'000'000;
-  const data::Dataset& train = *setup.source.train;
+  const data::Dataset& train = *source.train;
   const data::Field input = train.input();
-  if (setup.model.normalize || input.dtype != DType::f32 || numel(input.shape) == 0) return;
+  if (model.normalize || input.dtype != DType::f32 || numel(input.shape) == 0) return;
   const auto numbers = static_cast<std::size_t>(numel(input.shape));
   const std::size_t channels = input.shape.empty() ? 1 : static_cast<std::size_t>(input.shape.back());
   const std::int64_t examples = std::clamp<std::int64_t>(most_numbers / numel(input.shape), 1, train.size());
@@ -173,14 +172,14 @@ void distant_inputs(const Setup& setup, std::vector<std::string>& out) {
     worst_deviation = deviation;
   }
   if (distance <= far) return;
-  const std::string which = channels == 1 ? "inputs have" : name_of_input(setup.source.encoding, worst) + " has";
+  const std::string which = channels == 1 ? "inputs have" : name_of_input(source.encoding, worst) + " has";
   out.push_back(which + " the mean " + compact(worst_mean) + " and the standard deviation " + compact(worst_deviation) +
-                ", and nothing brings inputs near 0 and 1" + in_parentheses(setup.spec().data.source_place) +
+                ", and nothing brings inputs near 0 and 1" + in_parentheses(place) +
                 ": such numbers train slowly, or not at all; data.normalize: auto scales them");
 }
 
-void single_device(const Setup& setup, std::vector<std::string>& out) {
-  if (setup.mesh().devices() > 1) return;
+void single_device(const Mesh& mesh, std::vector<std::string>& out) {
+  if (mesh.devices() > 1) return;
   out.emplace_back("the mesh has fewer than 2 logical devices: there is nothing to synchronise (mesh.axes, --devices)");
 }
 
@@ -219,16 +218,17 @@ std::string channels_first(const Shape& input) {
 }
 
 std::vector<std::string> likely_mistakes(const Setup& setup) {
+  const spec::DataSpec& data = setup.spec().data;
   std::vector<std::string> found;
-  single_device(setup, found);
-  function_before_loss(setup, found);
-  unscaled_normalize(setup, found);
-  measured_categories(setup, found);
-  images_channels_first(setup, found);
-  short_duration(setup, found);
-  large_batch(setup, found);
-  distant_targets(setup, found);
-  distant_inputs(setup, found);
+  single_device(setup.mesh(), found);
+  function_before_loss(setup.model, found);
+  unscaled_normalize(setup.model, found);
+  measured_categories(setup.source.encoding, data.source_place, found);
+  images_channels_first(setup.model, found);
+  short_duration(setup.spec().train.duration, setup.timetable, found);
+  large_batch(data, setup.batch, found);
+  distant_targets(setup.model, setup.member_spec().optimizer, *setup.source.train, setup.timetable.steps, found);
+  distant_inputs(setup.model, setup.source, data.source_place, found);
   return found;
 }
 

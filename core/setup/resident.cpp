@@ -29,9 +29,8 @@ std::string human(std::size_t bytes) { return human_bytes(static_cast<double>(by
 
 // The bytes that data may use on each device; none if devices have no memory of their own. An eighth of the memory is
 // left for what no plan counts: workspaces of libraries, and memory of the driver.
-std::optional<std::size_t> free_for_data(const Setup& setup) {
-  const Source source = run_source(setup);
-  const std::unique_ptr<Backend> backend = choose_backend(setup.spec().mesh, source).backend;
+std::optional<std::size_t> free_for_data(const spec::MeshSpec& mesh, const Source& source) {
+  const std::unique_ptr<Backend> backend = choose_backend(mesh, source).backend;
   const std::optional<std::size_t> memory = backend->device_memory();
   if (!memory) return std::nullopt;
   const Needs needs = backend->needs(source);
@@ -41,9 +40,9 @@ std::optional<std::size_t> free_for_data(const Setup& setup) {
 }
 
 // The reason why batches of a split must be copied, whatever the memory; empty if the split may stay.
-std::string changes_by_epoch(const Setup& setup) {
-  if (!setup.member_spec().data.augment.empty()) return "augmentation is computed on the host";
-  if (setup.source.train->offsets() > 1) return "each epoch has windows of its own";
+std::string changes_by_epoch(const spec::DataSpec& data, const data::Dataset& train) {
+  if (!data.augment.empty()) return "augmentation is computed on the host";
+  if (train.offsets() > 1) return "each epoch has windows of its own";
   return "";
 }
 
@@ -52,7 +51,8 @@ class Placement {
   Placement(Setup& setup, std::size_t free) : setup_(setup), free_(free) {}
 
   void place() {
-    if (keeps("train", *setup_.source.train, changes_by_epoch(setup_))) {
+    const std::string obstacle = changes_by_epoch(setup_.member_spec().data, *setup_.source.train);
+    if (keeps("train", *setup_.source.train, obstacle)) {
       setup_.row_numbers = keep("train", setup_.source.train, setup_.training);
     }
     for (EvaluationPlan& plan : setup_.evaluations) {
@@ -137,12 +137,13 @@ bool gathers(const Module& module, const std::string& input) {
 }  // namespace
 
 void keep_data_on_devices(Setup& setup) {
-  if (const std::optional<std::size_t> free = free_for_data(setup)) Placement(setup, *free).place();
+  const std::optional<std::size_t> free = free_for_data(setup.spec().mesh, run_source(setup));
+  if (free) Placement(setup, *free).place();
 }
 
-std::size_t loading_bytes(const Setup& setup) {
+std::size_t loading_bytes(std::span<const ResidentSplit> splits) {
   std::size_t most = 0;
-  for (const ResidentSplit& split : setup.resident) {
+  for (const ResidentSplit& split : splits) {
     const std::size_t example = bytes_of_example(*split.dataset);
     const std::size_t all = product_of(static_cast<std::size_t>(split.dataset->size()), example);
     most = std::max(most, std::min(all, std::max(part_bytes, example)));

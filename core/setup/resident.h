@@ -2,7 +2,9 @@
 // so each step copies only row numbers, the mask and the positions for random ops.
 #pragma once
 
+#include <cstddef>
 #include <functional>
+#include <span>
 
 #include "core/runtime/backend.h"
 #include "core/setup/setup.h"
@@ -13,8 +15,8 @@ namespace pmaptrain::train {
 // these splits, and adds notes about the choice. Does nothing if devices have no memory of their own.
 void keep_data_on_devices(Setup& setup);
 
-// The bytes of examples that load_data() holds while it copies them to the devices.
-std::size_t loading_bytes(const Setup& setup);
+// The bytes of examples that load_data() holds while it copies these splits to the devices.
+std::size_t loading_bytes(std::span<const ResidentSplit> splits);
 
 // Copies to the devices the splits from which the module's programs gather, and returns when the copies are complete.
 // Calls `tell` to report progress. Throws Error (data).

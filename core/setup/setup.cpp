@@ -115,33 +115,36 @@ struct Course {
   friend auto operator<=>(const Course&, const Course&) = default;
 };
 
-Course course_of(const Setup& setup, std::int64_t member, const InitialValues& initial) {
-  const spec::Spec& spec = setup.member_spec(member);
-  Course course;
-  for (const model::Number& number : setup.members[static_cast<std::size_t>(member)].numbers) {
-    course.numbers.push_back(number.value);
+// The members of an ensemble by the course of their training.
+std::map<Course, std::vector<std::int64_t>> by_course(const Setup& setup) {
+  const InitialValues initial(setup.model, setup.member_spec().model, 0, setup.membership(0));
+  std::map<Course, std::vector<std::int64_t>> found;
+  for (std::int64_t m = 0; m < spec::members(setup.spec()); ++m) {
+    const spec::Spec& spec = setup.member_spec(m);
+    Course course;
+    for (const model::Number& number : setup.members[static_cast<std::size_t>(m)].numbers) {
+      course.numbers.push_back(number.value);
+    }
+    if (const auto& plateau = spec.optimizer.reduce_on_plateau) course.plateau_factor = plateau->factor;
+    if (initial.is_of_member()) course.initial_member = m;
+    if (initial.draws() || !setup.model.drawing_layers().empty()) course.seed = spec.seed;
+    if (data::training_stream(spec.data, spec.seed, *setup.source.train).is_random()) {
+      course.data_seed = data::seed_of(spec.data, spec.seed);
+    }
+    found[course].push_back(m);
   }
-  if (const auto& plateau = spec.optimizer.reduce_on_plateau) course.plateau_factor = plateau->factor;
-  if (initial.is_of_member()) course.initial_member = member;
-  if (initial.draws() || !setup.model.drawing_layers().empty()) course.seed = spec.seed;
-  if (data::training_stream(spec.data, spec.seed, *setup.source.train).is_random()) {
-    course.data_seed = data::seed_of(spec.data, spec.seed);
-  }
-  return course;
+  return found;
 }
 
-// A warning about members whose parameters will be equal.
-std::vector<std::string> equal_members(const Setup& setup) {
-  if (!setup.spec().ensemble) return {};
-  const InitialValues initial(setup.model, setup.member_spec().model, 0, setup.membership(0));
-  std::map<Course, std::vector<std::int64_t>> by_course;
-  for (std::int64_t m = 0; m < spec::members(setup.spec()); ++m) by_course[course_of(setup, m, initial)].push_back(m);
+// Warnings about members whose parameters will be equal, because the courses of their training are.
+std::vector<std::string> equal_members(const spec::Spec& spec,
+                                       const std::map<Course, std::vector<std::int64_t>>& members_by_course) {
   std::vector<std::string> warnings;
-  for (const auto& entry : by_course) {
+  for (const auto& entry : members_by_course) {
     const std::vector<std::int64_t>& members = entry.second;
     if (members.size() == 1) continue;
     const bool seeds = std::any_of(members.begin(), members.end(), [&](std::int64_t m) {
-      const spec::Spec &one = setup.member_spec(m), &first = setup.member_spec(members.front());
+      const spec::Spec &one = spec::member_spec(spec, m), &first = spec::member_spec(spec, members.front());
       return one.seed != first.seed || one.data.seed != first.data.seed;
     });
     warnings.push_back(names_of(members) + " will have equal parameters: " +
@@ -234,7 +237,11 @@ Setup make_setup(spec::Loaded loaded, std::optional<ScheduleOrigin> schedule, co
   for (std::string& warning : unused_gpu_keys(spec.mesh)) setup.warnings.push_back(std::move(warning));
   if (!resumed) {
     for (std::string& mistake : likely_mistakes(setup)) setup.warnings.push_back(std::move(mistake));
-    for (std::string& warning : equal_members(setup)) setup.warnings.push_back(std::move(warning));
+    if (setup.spec().ensemble) {
+      for (std::string& warning : equal_members(setup.spec(), by_course(setup))) {
+        setup.warnings.push_back(std::move(warning));
+      }
+    }
   }
   keep_data_on_devices(setup);
   return setup;
@@ -298,12 +305,12 @@ StepCost cost_of(const Program& program) {
   return total;
 }
 
-StepCost cost_of(const Setup& setup) {
-  StepCost cost = train::cost_of(*setup.training);
-  if (!setup.spec().ensemble) return cost;
-  cost.flops *= static_cast<double>(setup.members.size());
+StepCost cost_of(const Program& training, const spec::Spec& spec) {
+  StepCost cost = train::cost_of(training);
+  if (!spec.ensemble) return cost;
+  cost.flops *= static_cast<double>(spec::members(spec));
   StepCost whole{cost.flops, {}};
-  for (const Axis& axis : setup.mesh().axes()) {
+  for (const Axis& axis : spec.mesh.mesh.axes()) {
     const auto sent = std::find_if(cost.wire_bytes.begin(), cost.wire_bytes.end(),
                                    [&](const auto& entry) { return entry.first == axis.name; });
     whole.wire_bytes.emplace_back(axis.name, sent != cost.wire_bytes.end() ? sent->second : 0.0);

@@ -132,7 +132,7 @@ struct StepCost {
   std::vector<std::pair<std::string, double>> wire_bytes;
 };
 StepCost cost_of(const Program& program);
-// The cost of a step of all members, which send nothing to each other.
-StepCost cost_of(const Setup& setup);
+// The cost of a step of all members of `spec`, which send nothing to each other. `training` is the program of each.
+StepCost cost_of(const Program& training, const spec::Spec& spec);
 
 }  // namespace pmaptrain::train

@@ -57,14 +57,14 @@ class Mistakes {
 };
 
 // The rungs of a program's trials, in steps. Throws Error (usage) for rungs without an evaluation.
-std::vector<std::int64_t> rungs_of_program(const spec::Sweep& sweep, const train::Setup& setup) {
-  const train::Timetable& times = setup.timetable;
+std::vector<std::int64_t> rungs_of_program(const spec::Sweep& sweep, const train::Timetable& times,
+                                           const data::BatchPlan& batch) {
   if (sweep.spec().search != spec::Search::successive_halving) return {times.steps};
   const std::string key = "search.successive_halving.min";
   if (spec::is_time(sweep.spec().first_rung)) {
     sweep.fail(key, "the first rung is a number of steps, epochs or examples, not a time", "min: 1 epoch");
   }
-  const std::int64_t first = train::to_steps(sweep.spec().first_rung, setup.batch, "min");
+  const std::int64_t first = train::to_steps(sweep.spec().first_rung, batch, "min");
   std::vector<std::int64_t> rungs = rungs_of(first, sweep.spec().factor, times.steps);
   for (const std::int64_t rung : rungs) {
     if (rung == times.steps || (times.eval_every > 0 && rung % times.eval_every == 0)) continue;
@@ -83,7 +83,7 @@ TrialProgram program_of(const spec::Sweep& sweep, spec::Loaded loaded, int cores
   const report::ValidateReport report = report::make_validate_report(setup);
   program.steps = setup.timetable.steps;
   program.examples_per_step = setup.batch.global;
-  program.rungs = rungs_of_program(sweep, setup);
+  program.rungs = rungs_of_program(sweep, setup.timetable, setup.batch);
   program.on_gpus = report.memory.gpus > 0;
   program.memory = program.on_gpus ? report.memory.host.total : report.memory.total;
   program.available = program.on_gpus ? report.memory.host.available : report.memory.available;

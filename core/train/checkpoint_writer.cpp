@@ -12,16 +12,20 @@
 namespace pmaptrain::train {
 namespace {
 
-std::size_t members_of(const Setup& setup) { return static_cast<std::size_t>(spec::members(setup.spec())); }
+// The end of a part, which has the bytes of all members.
+std::size_t end_of(const SnapshotPart& part, std::int64_t members) {
+  return sum_of(part.offset, product_of(part.bytes, static_cast<std::size_t>(members)));
+}
 
-// The inputs of a checkpoint in ascending order, one after the other.
-std::vector<SnapshotPart> snapshot_parts(const Setup& setup) {
-  const std::vector<Variable> variables = variables_of(*setup.training);
+// These variables in ascending order, one after the other.
+std::vector<SnapshotPart> snapshot_parts(const Program& program, const std::vector<std::size_t>& inputs,
+                                         std::int64_t members) {
+  const std::vector<Variable> variables = variables_of(program);
   std::vector<SnapshotPart> parts;
   std::size_t offset = 0;
-  for (const std::size_t input : checkpoint_inputs(setup)) {
+  for (const std::size_t input : inputs) {
     parts.push_back({input, offset, bytes(variables[input].type)});
-    offset = sum_of(offset, product_of(parts.back().bytes, members_of(setup)));
+    offset = end_of(parts.back(), members);
   }
   return parts;
 }
@@ -39,12 +43,17 @@ std::unique_ptr<std::byte[]> allocate(std::size_t size) {
 
 std::size_t snapshot_bytes(const Setup& setup) {
   if (!setup.timetable.saves_during_run) return 0;
-  const std::vector<SnapshotPart> parts = snapshot_parts(setup);
-  return parts.empty() ? 0 : sum_of(parts.back().offset, product_of(parts.back().bytes, members_of(setup)));
+  const std::int64_t members = spec::members(setup.spec());
+  const std::vector<SnapshotPart> parts = snapshot_parts(*setup.training, checkpoint_inputs(setup), members);
+  return parts.empty() ? 0 : end_of(parts.back(), members);
 }
 
 CheckpointWriter::CheckpointWriter(const Setup& setup, const RunFolder& folder, SlicedReader& reader, SpanLog* log)
-    : setup_(setup), folder_(folder), reader_(reader), log_(log), parts_(snapshot_parts(setup)) {
+    : setup_(setup),
+      folder_(folder),
+      reader_(reader),
+      log_(log),
+      parts_(snapshot_parts(*setup.training, checkpoint_inputs(setup), spec::members(setup.spec()))) {
   if (!setup.timetable.saves_during_run) return;
   snapshot_ = allocate(snapshot_bytes(setup));
   const BlockSignals blocked;
@@ -86,6 +95,8 @@ void CheckpointWriter::wait() {
   changed_.wait(lock, [&] { return !job_; });
 }
 
+void CheckpointWriter::prune() const { folder_.prune_checkpoints(setup_.spec().train.checkpoint.keep); }
+
 bool CheckpointWriter::is_writing() const {
   const std::lock_guard lock(mutex_);
   return job_.has_value();
@@ -118,7 +129,7 @@ void CheckpointWriter::commit(const RunState& state, const Slices& slices) const
   if (best == best_name(state.step)) write_best(folder_, setup_, state, slices);
   write_checkpoint(folder_, setup_, state, slices);
   if (is_new_best) folder_.link_checkpoint("best", best);
-  folder_.prune_checkpoints(setup_.spec().train.checkpoint.keep);
+  prune();
 }
 
 void CheckpointWriter::run() {

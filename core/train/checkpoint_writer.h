@@ -41,6 +41,8 @@ class CheckpointWriter {
   void save_now(const RunState& state);
   // Waits for a write in progress, if there is one.
   void wait();
+  // Removes the checkpoints that the config does not keep, as each write does.
+  void prune() const;
   bool is_writing() const;
   // A write that failed since the last call.
   struct Failure {

@@ -17,12 +17,11 @@ const model::Parameter* find_parameter(const model::Model& model, const std::str
 
 // The true parameters that the source knows for this model. The source made its targets by one dense layer on its
 // features, so it knows none for models that compute anything else.
-std::vector<data::Truth> known_truths(const Setup& setup) {
-  const model::Model& model = setup.model;
+std::vector<data::Truth> known_truths(const model::Model& model, const data::Source& source) {
   const std::vector<const model::PlannedLayer*> layers = model.leaves();
   if (layers.size() != 1 || layers.front()->kind != "dense" || model.normalize) return {};
   std::vector<data::Truth> truths;
-  for (const data::Truth& truth : setup.source.truths) {
+  for (const data::Truth& truth : source.truths) {
     const model::Parameter* const found = find_parameter(model, truth.parameter);
     if (found == nullptr) continue;  // a layer with another name, or without a bias
     if (numel(found->shape) != static_cast<std::int64_t>(truth.values.size())) return {};
@@ -46,7 +45,7 @@ std::vector<Comparison> initial_comparisons(const Setup& setup, std::int64_t mem
     comparison.parameter = name;
     comparison.initial = initial(name);
   }
-  for (const data::Truth& truth : known_truths(setup)) {
+  for (const data::Truth& truth : known_truths(setup.model, setup.source)) {
     const auto known = std::find_if(comparisons.begin(), comparisons.end(),
                                     [&](const Comparison& c) { return c.parameter == truth.parameter; });
     Comparison& comparison = known != comparisons.end() ? *known : comparisons.emplace_back();

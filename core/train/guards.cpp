@@ -39,7 +39,7 @@ std::string Guards::skipped_steps() const {
 bool Guards::check_finite(bool replays) {
   if (finite() || stop()) return false;
   const std::int64_t good = updates() + steps_skipped();
-  const bool weighs = has_weight(setup_, good + 1, member_);
+  const bool weighs = has_weight(setup_.member_spec(member_), *setup_.source.train, setup_.batch, good + 1);
   reason_ = "step " + std::to_string(good + 1) + ": " +
             (weighs ? "the loss, the gradient or the update is not finite"
                     : "the weights of the batch are all 0, so it has no mean") +

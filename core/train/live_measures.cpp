@@ -13,16 +13,17 @@ constexpr double interval = 0.1;  // seconds
 
 }  // namespace
 
-LiveMeasures::LiveMeasures(const Setup& setup, Module& module, std::span<Consumer* const> consumers)
+LiveMeasures::LiveMeasures(const model::Model& model, const StepRoles& roles, Module& module,
+                           std::span<Consumer* const> consumers)
     : is_wanted_(std::any_of(consumers.begin(), consumers.end(),
                              [](const Consumer* consumer) { return consumer->wants_live_measures(); })),
-      setup_(setup),
+      model_(model),
       module_(module) {
-  for (const std::size_t mean : setup.roles.means) {
+  for (const std::size_t mean : roles.means) {
     means_.push_back(module.output(train_entry, mean));
     member_bytes_ += module.slice_bytes(means_.back());
   }
-  const auto members = static_cast<std::size_t>(spec::members(setup.spec()));
+  const auto members = static_cast<std::size_t>(module.source().members);
   bytes_.resize(members * member_bytes_);
   members_.reserve(members);
 }
@@ -73,12 +74,13 @@ Measures LiveMeasures::medians() const {
       means.push_back(to_doubles(rest.first(size), module_.type(mean).dtype));
       rest = rest.subspan(size);
     }
-    of_members.push_back(model::finish_measures(setup_.model, means));
+    of_members.push_back(model::finish_measures(model_, means));
   }
   Measures medians = of_members.front();
   if (of_members.size() == 1) return medians;
   for (std::size_t i = 0; i < medians.size(); ++i) {
     std::vector<double> values;
+    values.reserve(of_members.size());
     for (const Measures& measures : of_members) values.push_back(measures[i].second);
     medians[i].second = spread_of(medians[i].first, values, members_).median;
   }

@@ -7,17 +7,19 @@
 #include <vector>
 
 #include "core/base/clock.h"
+#include "core/model/model.h"
 #include "core/run/records/events.h"
 #include "core/runtime/backend.h"
-#include "core/setup/setup.h"
+#include "core/step/step_program.h"
 
 namespace pmaptrain::train {
 
 // Reads the measures of a step at most every 0.1 seconds. No step waits for the result.
 class LiveMeasures {
  public:
-  // Reads nothing if no consumer wants live measures. Setup and module outlive this.
-  LiveMeasures(const Setup& setup, Module& module, std::span<Consumer* const> consumers);
+  // Reads nothing if no consumer wants live measures. `module` trains `model` by a program with these roles. Model and
+  // module outlive this.
+  LiveMeasures(const model::Model& model, const StepRoles& roles, Module& module, std::span<Consumer* const> consumers);
 
   // Waits for a read in progress.
   ~LiveMeasures();
@@ -33,7 +35,7 @@ class LiveMeasures {
   Measures medians() const;
 
   const bool is_wanted_;
-  const Setup& setup_;
+  const model::Model& model_;
   Module& module_;
   std::vector<Handle> means_;     // of the measures, outputs of the step
   std::vector<std::byte> bytes_;  // means of all members, written by the module

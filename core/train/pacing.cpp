@@ -19,15 +19,15 @@ std::int64_t steps_until(std::int64_t step, std::int64_t last, std::initializer_
   return steps;
 }
 
-bool ends_each_epoch(const Setup& setup) {
-  return setup.timetable.steps_per_epoch > 1 || setup.timetable.log_every <= 1 || setup.spec().train.loss_spike;
+bool ends_each_epoch(const Timetable& times) {
+  return times.steps_per_epoch > 1 || times.log_every <= 1 || times.spike_window > 0;
 }
 
-std::int64_t steps_to_next_event(const Setup& setup, const Timetable& times, std::int64_t step, std::int64_t last) {
+std::int64_t steps_to_next_event(const Timetable& times, std::int64_t step, std::int64_t last) {
   if (step == 0) return 1;
   return steps_until(step, last,
-                     {times.log_every, ends_each_epoch(setup) ? times.steps_per_epoch : 0, times.verify_every,
-                      times.save_every, setup.evaluations.empty() ? 0 : times.eval_every});
+                     {times.log_every, ends_each_epoch(times) ? times.steps_per_epoch : 0, times.verify_every,
+                      times.save_every, times.eval_every});
 }
 
 Pacing::Pacing(Module& module, data::Loader& loader, Tracer& tracer, bool draws)

@@ -10,7 +10,7 @@
 
 #include "core/data/batches/loader.h"
 #include "core/runtime/backend.h"
-#include "core/setup/setup.h"
+#include "core/step/timetable.h"
 #include "core/train/tracer.h"
 
 namespace pmaptrain::train {
@@ -23,10 +23,9 @@ std::int64_t steps_until(std::int64_t step, std::int64_t last, std::initializer_
 
 // Whether each epoch ends with an action. Epochs of one step need none, since their sums are those of the step; they
 // end where another event is due.
-bool ends_each_epoch(const Setup& setup);
-// The number of steps after `step` up to the next one after which the session acts. `times` is the session's timetable;
-// the session ends at `last`.
-std::int64_t steps_to_next_event(const Setup& setup, const Timetable& times, std::int64_t step, std::int64_t last);
+bool ends_each_epoch(const Timetable& times);
+// The number of steps after `step` up to the next one after which the session acts. The session ends at `last`.
+std::int64_t steps_to_next_event(const Timetable& times, std::int64_t step, std::int64_t last);
 
 class Pacing {
  public:

@@ -25,12 +25,8 @@ namespace {
 // A batch in host memory, with the layout of Module::batch.
 class HostBatch {
  public:
-  HostBatch(const Setup& setup, std::int64_t member, std::int64_t step)
-      : setup_(setup),
-        dataset_(*setup.source.train),
-        step_(step),
-        stream_(data::training_stream(setup.member_spec(member).data, setup.member_spec(member).seed, dataset_)) {
-    const data::BatchPlan& plan = setup.batch;
+  HostBatch(const data::Dataset& dataset, const data::BatchPlan& plan, data::Stream stream, std::int64_t step)
+      : dataset_(dataset), plan_(plan), stream_(std::move(stream)), step_(step) {
     const auto rows = static_cast<std::size_t>(plan.rows());
     inputs_.resize(rows * dataset_.input().bytes());
     targets_.resize(rows * dataset_.target().bytes());
@@ -47,23 +43,22 @@ class HostBatch {
                                         : input == "targets" ? targets_
                                         : input == "mask"    ? mask_
                                                              : rows_;
-    const auto row = static_cast<std::ptrdiff_t>(all.size() / static_cast<std::size_t>(setup_.batch.rows()));
+    const auto row = static_cast<std::ptrdiff_t>(all.size() / static_cast<std::size_t>(plan_.rows()));
     return {all.begin() + first * row, all.begin() + (first + count) * row};
   }
 
   // The number of the example in a row. Padding is a copy of the last example.
   std::int64_t example(std::int64_t row) const {
-    const data::BatchPlan& plan = setup_.batch;
-    const std::int64_t k = step_ % plan.steps_per_epoch;
-    const std::int64_t position = k * plan.global + std::min(row, plan.examples_in(k) - 1);
-    return dataset_.index_in_source(stream_.order().index(step_ / plan.steps_per_epoch, position));
+    const std::int64_t k = step_ % plan_.steps_per_epoch;
+    const std::int64_t position = k * plan_.global + std::min(row, plan_.examples_in(k) - 1);
+    return dataset_.index_in_source(stream_.order().index(step_ / plan_.steps_per_epoch, position));
   }
 
  private:
-  const Setup& setup_;
   const data::Dataset& dataset_;
-  std::int64_t step_;  // from 0
+  const data::BatchPlan& plan_;
   data::Stream stream_;
+  std::int64_t step_;  // from 0
   std::vector<std::byte> inputs_, targets_, mask_, rows_;
 };
 
@@ -172,7 +167,14 @@ std::string origin_text(const Origin& origin, const std::string& examples) {
 class Replay {
  public:
   Replay(const Setup& setup, Module& module, std::int64_t step, std::int64_t member, const ReplayLimits& limits)
-      : setup_(setup), module_(module), member_(member), limits_(limits), batch_(setup, member, step - 1) {}
+      : setup_(setup),
+        module_(module),
+        member_(member),
+        limits_(limits),
+        batch_(
+            *setup.source.train, setup.batch,
+            data::training_stream(setup.member_spec(member).data, setup.member_spec(member).seed, *setup.source.train),
+            step - 1) {}
 
   std::string run() {
     if (const auto found = microbatches()) return *found;
@@ -264,15 +266,12 @@ std::string replay(const Setup& setup, Module& module, std::int64_t step, std::i
   return Replay(setup, module, step, member, limits).run();
 }
 
-bool has_weight(const Setup& setup, std::int64_t step, std::int64_t member) {
-  const data::Dataset& train = *setup.source.train;
+bool has_weight(const spec::Spec& spec, const data::Dataset& train, const data::BatchPlan& batch, std::int64_t step) {
   if (!train.is_weighted()) return true;
-  const data::BatchPlan& plan = setup.batch;
-  const spec::Spec& spec = setup.member_spec(member);
   const data::Sampler order = data::training_sampler(spec.data, spec.seed, train.size());
-  const std::int64_t epoch = (step - 1) / plan.steps_per_epoch, k = (step - 1) % plan.steps_per_epoch;
-  for (std::int64_t row = 0; row < plan.examples_in(k); ++row) {
-    if (train.weight(order.index(epoch, k * plan.global + row)) > 0) return true;
+  const std::int64_t epoch = (step - 1) / batch.steps_per_epoch, k = (step - 1) % batch.steps_per_epoch;
+  for (std::int64_t row = 0; row < batch.examples_in(k); ++row) {
+    if (train.weight(order.index(epoch, k * batch.global + row)) > 0) return true;
   }
   return false;
 }

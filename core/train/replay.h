@@ -23,7 +23,8 @@ struct ReplayLimits {
 std::string replay(const Setup& setup, Module& module, std::int64_t step, std::int64_t member = 0,
                    const ReplayLimits& limits = {});
 
-// Whether an example of the batch of step `step` (from 1) has a weight other than 0.
-bool has_weight(const Setup& setup, std::int64_t step, std::int64_t member = 0);
+// Whether an example of the batch of step `step` (from 1) has a weight other than 0. `spec` is that of the member, and
+// `batch` the plan of the training split `train`.
+bool has_weight(const spec::Spec& spec, const data::Dataset& train, const data::BatchPlan& batch, std::int64_t step);
 
 }  // namespace pmaptrain::train

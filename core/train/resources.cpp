@@ -40,7 +40,7 @@ MemoryEstimate estimate_memory(const Setup& setup, const Needs& needs, std::opti
   if (estimate.gpus > 0) {
     MemoryEstimate::Host& host = estimate.host;
     host.snapshot = snapshot;
-    host.passing = std::max(passing, loading_bytes(setup));
+    host.passing = std::max(passing, loading_bytes(setup.resident));
     host.total = sum_of(host.pinned, host.snapshot, host.passing);
     return estimate;
   }
@@ -55,84 +55,98 @@ MemoryEstimate estimate_memory(const Setup& setup, const Needs& needs, std::opti
 
 namespace {
 
-// The largest number of members that need no more than `available`; 0 if a single member needs more.
-std::int64_t members_that_fit(const Setup& setup, const Backend& backend, Source source, std::size_t available) {
-  std::int64_t fit = 0, too_many = source.members;
-  while (fit + 1 < too_many) {
-    source.members = fit + (too_many - fit) / 2;
-    const bool fits = estimate_memory(setup, backend.needs(source), source.members).total <= available;
-    (fits ? fit : too_many) = source.members;
-  }
-  return fit;
-}
+// Runs of `setup` that need no more than `available` although the run of `source` needs more. Each is planned, not
+// estimated.
+class SmallerRuns {
+ public:
+  SmallerRuns(const Setup& setup, const Backend& backend, const Source& source, std::size_t available)
+      : setup_(setup), backend_(backend), source_(source), available_(available) {}
 
-// Whether `source` would fit with other batches. The program is planned, not estimated.
-bool fits(const Setup& setup, const Backend& backend, const Source& source, std::size_t available, std::int64_t size,
-          std::int64_t microbatches) {
-  try {
-    const Setup other = with_batches(setup, size, microbatches);
-    Source loaded = run_source(other, source.private_copies);
-    loaded.entries.resize(source.entries.size());
-    return estimate_memory(other, backend.needs(loaded)).total <= available;
-  } catch (const Error&) {
-    return false;  // the data or the mesh does not divide into such batches
+  // The largest number of members that fit; 0 if a single member does not.
+  std::int64_t members() const {
+    Source source = source_;
+    std::int64_t fit = 0, too_many = source.members;
+    while (fit + 1 < too_many) {
+      source.members = fit + (too_many - fit) / 2;
+      const bool fits = estimate_memory(setup_, backend_.needs(source), source.members).total <= available_;
+      (fits ? fit : too_many) = source.members;
+    }
+    return fit;
   }
-}
 
-// The first batch size that fits, where each is half of the previous one; 0 if none fits.
-std::int64_t batch_that_fits(const Setup& setup, const Backend& backend, const Source& source, std::size_t available) {
-  const std::int64_t unit = setup.batch.devices * setup.batch.microbatches;
-  for (std::int64_t size = setup.batch.global / 2 / unit * unit; size > 0; size = size / 2 / unit * unit) {
-    if (fits(setup, backend, source, available, size, setup.batch.microbatches)) return size;
+  // "4 GPUs (--workers 4), data.batch_size: 64 or data.microbatches: 4 would fit"
+  std::string in_words() const {
+    std::vector<std::string> ways;
+    if (const std::optional<int> gpus = backend_.workers_that_fit(source_, available_)) {
+      ways.push_back(counted(*gpus, "GPU") + " (--workers " + std::to_string(*gpus) + ")");
+    }
+    if (const std::int64_t size = batch(); size > 0) {
+      const bool each = std::holds_alternative<spec::BatchPerDevice>(setup_.member_spec().data.batch_size);
+      ways.push_back(each ? "data.batch_size_per_device: " + std::to_string(size / setup_.batch.devices)
+                          : "data.batch_size: " + std::to_string(size));
+    }
+    if (const std::int64_t count = microbatches(); count > 0) {
+      ways.push_back("data.microbatches: " + std::to_string(count));
+    }
+    if (ways.empty()) return "a smaller model would fit; smaller batches and more microbatches are not enough";
+    const std::string last = ways.back();
+    ways.pop_back();
+    return (ways.empty() ? "" : join(ways, ", ") + " or ") + last + " would fit";
   }
-  return 0;
-}
 
-// The first number of microbatches that fits, where each is at least twice the previous one; 0 if none fits.
-std::int64_t microbatches_that_fit(const Setup& setup, const Backend& backend, const Source& source,
-                                   std::size_t available) {
-  std::int64_t least = 2 * setup.batch.microbatches;
-  for (std::int64_t count = least; count <= setup.batch.rows_per_device; ++count) {
-    if (count < least || setup.batch.rows_per_device % count != 0) continue;
-    if (fits(setup, backend, source, available, setup.batch.global, count)) return count;
-    least = 2 * count;
+ private:
+  // Whether the run fits with other batches.
+  bool fits(std::int64_t size, std::int64_t microbatches) const {
+    try {
+      const Setup other = with_batches(setup_, size, microbatches);
+      Source loaded = run_source(other, source_.private_copies);
+      loaded.entries.resize(source_.entries.size());
+      return estimate_memory(other, backend_.needs(loaded)).total <= available_;
+    } catch (const Error&) {
+      return false;  // the data or the mesh does not divide into such batches
+    }
   }
-  return 0;
-}
 
-// "4 GPUs (--workers 4), data.batch_size: 64 or data.microbatches: 4 would fit"
-std::string planned_to_fit(const Setup& setup, const Backend& backend, const Source& source, std::size_t available) {
-  std::vector<std::string> ways;
-  if (const std::optional<int> gpus = backend.workers_that_fit(source, available)) {
-    ways.push_back(counted(*gpus, "GPU") + " (--workers " + std::to_string(*gpus) + ")");
+  // The first batch size that fits, where each is half of the previous one; 0 if none fits.
+  std::int64_t batch() const {
+    const std::int64_t unit = setup_.batch.devices * setup_.batch.microbatches;
+    for (std::int64_t size = setup_.batch.global / 2 / unit * unit; size > 0; size = size / 2 / unit * unit) {
+      if (fits(size, setup_.batch.microbatches)) return size;
+    }
+    return 0;
   }
-  if (const std::int64_t size = batch_that_fits(setup, backend, source, available); size > 0) {
-    const bool each = std::holds_alternative<spec::BatchPerDevice>(setup.member_spec().data.batch_size);
-    ways.push_back(each ? "data.batch_size_per_device: " + std::to_string(size / setup.batch.devices)
-                        : "data.batch_size: " + std::to_string(size));
+
+  // The first number of microbatches that fits, where each is at least twice the previous one; 0 if none fits.
+  std::int64_t microbatches() const {
+    std::int64_t least = 2 * setup_.batch.microbatches;
+    for (std::int64_t count = least; count <= setup_.batch.rows_per_device; ++count) {
+      if (count < least || setup_.batch.rows_per_device % count != 0) continue;
+      if (fits(setup_.batch.global, count)) return count;
+      least = 2 * count;
+    }
+    return 0;
   }
-  if (const std::int64_t count = microbatches_that_fit(setup, backend, source, available); count > 0) {
-    ways.push_back("data.microbatches: " + std::to_string(count));
-  }
-  if (ways.empty()) return "a smaller model would fit; smaller batches and more microbatches are not enough";
-  const std::string last = ways.back();
-  ways.pop_back();
-  return (ways.empty() ? "" : join(ways, ", ") + " or ") + last + " would fit";
-}
+
+  const Setup& setup_;
+  const Backend& backend_;
+  const Source& source_;
+  const std::size_t available_;
+};
 
 }  // namespace
 
 void check_memory(const MemoryEstimate& estimate, const Setup& setup, const Backend& backend, const Source& source) {
   if (!estimate.available || estimate.total <= *estimate.available) return check_memory(estimate, setup.batch);
+  const SmallerRuns smaller(setup, backend, source, *estimate.available);
   std::string help;
   if (const auto& ensemble = setup.spec().ensemble) {
-    const std::int64_t fit = members_that_fit(setup, backend, source, *estimate.available);
+    const std::int64_t fit = smaller.members();
     if (fit > 0) {
       help = counted(fit, "member") + " would fit: mesh.axes." + ensemble->axis + ": " + std::to_string(fit) +
              ", with as many values in each list of ensemble.vary";
     }
   }
-  if (help.empty()) help = planned_to_fit(setup, backend, source, *estimate.available);
+  if (help.empty()) help = smaller.in_words();
   check_memory(estimate, setup.batch, std::move(help));
 }
 

@@ -311,11 +311,12 @@ std::string changed_encoding(const data::Encoding& run, const data::Encoding& no
   return "the number of channels";
 }
 
-void refuse_changed(const std::string& changed, const Setup& setup) {
+// `place` is that of the source.
+void refuse_changed(const std::string& changed, const Place& place) {
   if (changed.empty()) return;
   throw Error(ExitStatus::data,
               Diagnostic{"data",
-                         setup.spec().data.source_place,
+                         place,
                          "--resume needs the data that the run began with, and it has changed: " + changed,
                          "restore the data, or begin another run (--name)",
                          {}});
@@ -340,10 +341,11 @@ std::vector<std::string> check_continues(const RunState& state, const Setup& set
                                                   with_commas(before) + ", this config " + with_commas(now),
                                               "begin another run (--name)"});
   };
-  refuse_changed(changed_skipped(state.encoding.skipped, setup.source.encoding.skipped), setup);
-  refuse("number of training examples", state.train_examples, setup.batch.dataset, setup.spec().data.source_place);
+  const Place& source = setup.spec().data.source_place;
+  refuse_changed(changed_skipped(state.encoding.skipped, setup.source.encoding.skipped), source);
+  refuse("number of training examples", state.train_examples, setup.batch.dataset, source);
   refuse("global batch size", state.batch_size, setup.batch.global, setup.spec().data.batch_size_place);
-  refuse_changed(changed_encoding(state.encoding, setup.source.encoding), setup);
+  refuse_changed(changed_encoding(state.encoding, setup.source.encoding), source);
   check_frozen_best(state, setup.spec().train);
   std::vector<std::string> notes = frozen_members(state, setup.spec().train);
   if (!setup.optimizer().schedule) return notes;
@@ -395,28 +397,28 @@ namespace {
 
 // How to continue a run that these members have ended. Members that the others have continued without stay where they
 // are.
-std::string advice(const RunState& state, const Setup& setup) {
+std::string advice(const RunState& state, const spec::TrainSpec& spec, std::int64_t steps) {
   std::string finished;
   for (const MemberState& member : state.members) {
     if (member.finished.empty() || member.left_behind || member.steps < state.step) continue;
     finished = member.finished;
   }
-  const bool all = stays_finished(state, setup.spec().train);
+  const bool all = stays_finished(state, spec);
   if (all && finished == "early_stopping") return "a larger train.early_stopping.patience continues it";
   if (all && finished == "nonfinite") return "train.on_nonfinite: skip continues it";
   if (all && finished == "loss_spike") return "train.loss_spike.action: warn continues it";
   if (all) return "model.init.from begins another run from its parameters";
-  if (state.step < setup.timetable.steps) return "a larger --max-steps continues it, or none";
+  if (state.step < steps) return "a larger --max-steps continues it, or none";
   return "a longer train.duration continues it";
 }
 
 }  // namespace
 
-std::optional<FinishedRun> find_finished(const fs::path& run, const RunState& state, const Setup& setup,
-                                         std::optional<std::int64_t> max_steps) {
-  const std::int64_t steps = std::min(setup.timetable.steps, max_steps.value_or(setup.timetable.steps));
-  const bool finished = stays_finished(state, setup.spec().train);
-  const bool evaluates = state.evaluation_is_due && !setup.evaluations.empty();
+std::optional<FinishedRun> find_finished(const fs::path& run, const RunState& state, const spec::TrainSpec& spec,
+                                         const Timetable& times, std::optional<std::int64_t> max_steps) {
+  const std::int64_t steps = std::min(times.steps, max_steps.value_or(times.steps));
+  const bool finished = stays_finished(state, spec);
+  const bool evaluates = state.evaluation_is_due && times.eval_every > 0;
   if (evaluates || (!finished && state.step < steps)) return std::nullopt;
   std::error_code error;
   if (!fs::exists(run / "summary.json", error)) return std::nullopt;  // the run was killed just before it ended
@@ -425,7 +427,7 @@ std::optional<FinishedRun> find_finished(const fs::path& run, const RunState& st
   const bool guarded = finished && ended->exit_status == static_cast<int>(ExitStatus::guard);
   if (ended->exit_status != 0 && !guarded) return std::nullopt;  // it failed, or a signal left work undone
   ended->run_dir = run.string();
-  return FinishedRun{*ended, advice(state, setup)};
+  return FinishedRun{*ended, advice(state, spec, times.steps)};
 }
 
 }  // namespace pmaptrain::train

@@ -37,12 +37,13 @@ std::vector<std::string> check_continues(const std::filesystem::path& run, const
 std::vector<std::string> check_continues(const RunState& state, const Setup& setup);
 
 // A run that has ended and that this config does not continue, as recorded in summary.json, with advice on how to
-// continue it.
+// continue it. The config has the keys `spec` and the timetable `times`.
 struct FinishedRun {
   Ended ended;
   std::string advice;
 };
-std::optional<FinishedRun> find_finished(const std::filesystem::path& run, const RunState& state, const Setup& setup,
+std::optional<FinishedRun> find_finished(const std::filesystem::path& run, const RunState& state,
+                                         const spec::TrainSpec& spec, const Timetable& times,
                                          std::optional<std::int64_t> max_steps);
 
 // Whether the member does not train on: the config still has the key that finished it (MemberState::finished), or the

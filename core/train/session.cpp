@@ -5,7 +5,6 @@
 #include "core/base/clock.h"
 #include "core/base/machine.h"
 #include "core/data/sources/open.h"
-#include "core/run/records/lines.h"
 #include "core/setup/resident.h"
 #include "core/setup/start.h"
 #include "core/setup/values.h"
@@ -17,6 +16,7 @@
 #include "core/train/pacing.h"
 #include "core/train/resources.h"
 #include "core/train/run_report.h"
+#include "core/train/saving.h"
 #include "core/train/worth.h"
 #include "core/train/write_checkpoint.h"
 
@@ -41,7 +41,7 @@ class Session::Impl {
 
   Ended run(std::span<Consumer* const> consumers) {
     if (signalled()) return stopped_before_the_first_step();
-    live_measures_.emplace(setup_, *module_, consumers);
+    live_measures_.emplace(setup_.model, setup_.roles, *module_, consumers);
     folder_.begin(setup_.loaded.resolved + spec::print_changes(setup_.loaded.changes));
     report_->begin(consumers, folder_, options_.run_dir.string(), steps_, workers_, resumed());
     try {
@@ -73,8 +73,9 @@ class Session::Impl {
     reader_.emplace(*module_);
     members_.emplace(setup_, *reader_);
     report_.emplace(setup_, *module_);
-    tracer_.emplace(options_.trace, setup_, *module_, resumed() != nullptr ? resumed()->step : 0, steps_);
+    tracer_.emplace(options_.trace, setup_.spec(), *module_, resumed() != nullptr ? resumed()->step : 0, steps_);
     writer_.emplace(setup_, folder_, *reader_, tracer_->checkpoints());
+    saving_.emplace(timetable_, *writer_, *members_, *report_);
     set_initial_values(*module_, setup_, options_.resume != nullptr ? &options_.resume->checkpoint : nullptr);
     load_data(*module_, setup_, options_.working);
     evaluations_.emplace(setup_, *module_, *members_, *report_, options_.stop);
@@ -101,7 +102,8 @@ class Session::Impl {
   const RunState* resumed() const { return options_.resume != nullptr ? &options_.resume->checkpoint.state : nullptr; }
 
   void continue_from(const RunState& state) {
-    step_ = saved_step_ = state.step;
+    step_ = state.step;
+    saving_->continue_from(step_);
     evaluation_is_due_ = state.evaluation_is_due && !evaluations_->empty();
     members_->continue_from(state, setup_.spec().train);
     for (const MemberRun& member : *members_) {
@@ -121,12 +123,12 @@ class Session::Impl {
 
   // The first batch is read, and its step always runs. From here on the run ends with a checkpoint.
   void loop() {
-    saved_at_ = Clock::now();
+    saving_->begin();
     stopping_ = is_to_stop();
     if (evaluation_is_due_) evaluate_and_save();
     while (step_ < steps_ && (step_ == 0 || !(stopping_ || members_->all_finished() || is_to_stop()))) {
       if (members_->has_finished()) report_->left_behind(step_, members_->drop_finished());
-      const std::int64_t most = options_.between_steps ? 1 : steps_to_next_event(setup_, timetable_, step_, steps_);
+      const std::int64_t most = options_.between_steps ? 1 : steps_to_next_event(timetable_, step_, steps_);
       step_ += pacing_->submit(step_, most, members_->submitted());
       report_->progressed(step_, live_measures_->submitted(members_->active()));
       after_step();
@@ -141,9 +143,9 @@ class Session::Impl {
     const bool last = step_ == steps_ || stopping_;
     const bool logs = step_ == 1 || is_due(step_, timetable_.log_every);
     evaluation_is_due_ = !evaluations_->empty() && is_due(step_, timetable_.eval_every);
-    const bool saves = checkpoint_is_due();
+    const bool saves = saving_->is_due(step_);
     const bool epoch_ends = is_due(step_, timetable_.steps_per_epoch) &&
-                            (ends_each_epoch(setup_) || logs || evaluation_is_due_ || saves || last);
+                            (ends_each_epoch(timetable_) || logs || evaluation_is_due_ || saves || last);
     if (logs) {
       log();
     } else if (epoch_ends || evaluation_is_due_ || saves || last) {
@@ -160,14 +162,10 @@ class Session::Impl {
     } else if (saves) {
       save();
     }
-    tell_failed_write();
+    saving_->tell_failed_write();
   }
 
   bool is_due(std::int64_t step, std::int64_t every) const { return every > 0 && step % every == 0; }
-  bool checkpoint_is_due() const {
-    if (is_due(step_, timetable_.save_every)) return true;
-    return timetable_.save_seconds > 0 && seconds_between(saved_at_, coarse_now()) >= timetable_.save_seconds;
-  }
   int signal() const { return options_.stop != nullptr ? options_.stop->load() : 0; }
   bool signalled() const { return signal() != 0; }
   bool is_to_stop() const { return signalled() || (deadline_ && coarse_now() >= *deadline_); }
@@ -249,7 +247,7 @@ class Session::Impl {
     }
     evaluation_is_due_ = false;
     // Whether the previous best was written must be known before an evaluation is compared with it.
-    if (setup_.spec().train.checkpoint.best) settle();
+    if (setup_.spec().train.checkpoint.best) saving_->settle();
     bool best = false;
     MemberTexts falls;
     for (const Evaluation& evaluation : evaluations) {
@@ -283,36 +281,10 @@ class Session::Impl {
     return state;
   }
 
-  // Training goes on while the checkpoint is written.
   void save() {
     const auto span = tracer_->span(step_, "checkpoint");
     check_data_unchanged();
-    const Clock::time_point begin = Clock::now();
-    settle();
-    const double waited = seconds_since(begin);
-    if (waited > 0.5 && !waited_) {
-      waited_ = true;
-      report_->emit(Warned{"step " + std::to_string(step_) + " waited " + duration(waited) +
-                           " until the checkpoint before was written: the disk is slower than train.checkpoint asks "
-                           "for"});
-    }
-    writer_->save(state());
-    saved_step_ = step_;
-    saved_at_ = Clock::now();
-  }
-
-  // Waits for a write in progress, and reports it if it failed.
-  void settle() {
-    writer_->wait();
-    tell_failed_write();
-  }
-
-  void tell_failed_write() {
-    const auto failure = writer_->take_failure();
-    if (!failure) return;
-    saved_step_ = -1;
-    for (MemberRun& member : *members_) member.decisions.lose_best(failure->step);
-    report_->emit(Warned{"a checkpoint could not be written: " + failure->why + "; training goes on"});
+    saving_->save(step_, [this] { return state(); });
   }
 
   // ---- after the last step ----
@@ -323,11 +295,11 @@ class Session::Impl {
     if (step_ == timetable_.steps) check_all_skipped();  // a run that stops earlier may still have a good step
     folder_.check_in_place();
     check_data_unchanged();
-    settle();
+    saving_->settle();
     tracer_->write(*report_);
     const RunState last = state();  // before the lines that are written only because the run stops
     report_->last_lines(step_, members_->active());
-    save_last(last);
+    saving_->save_last(last);
     add_results();
     ended_.test_parameters = evaluations_->run_last(step_, folder_);
     for (const MemberRun& member : *members_) {
@@ -337,7 +309,9 @@ class Session::Impl {
     set_status();
     fill_totals(last.step);
     const auto stuck = [&](std::int64_t member) { return report_->stuck_loss(member); };
-    for (const Warned& told : worth_nothing(setup_, ended_, stuck)) report_->emit(told);
+    for (const Warned& told : worth_nothing(setup_.model, setup_.source, timetable_.steps_per_epoch, ended_, stuck)) {
+      report_->emit(told);
+    }
     folder_.check_in_place();
     report_->records().flush();
     note_what_is_missing();
@@ -391,32 +365,17 @@ class Session::Impl {
     }
   }
 
-  // Saves unless the checkpoint of this step exists or is being written.
-  void save_last(const RunState& state) {
-    is_saved_ = true;  // also if it fails: a second attempt would fail too
-    report_->records().flush();
-    const bool has_finished = std::any_of(state.members.begin(), state.members.end(), [](const MemberState& member) {
-      return !member.finished.empty() && !member.left_behind;
-    });
-    if (saved_step_ == state.step && !state.evaluation_is_due && !has_finished) {
-      // The process that wrote it may have been killed before it removed older checkpoints.
-      folder_.prune_checkpoints(setup_.spec().train.checkpoint.keep);
-    } else {
-      writer_->save_now(state);
-    }
-  }
-
   // Reports the error that ended the run, even if saving fails too.
   void keep_what_is_trained() {
-    if (is_saved_ || step_ == 0 || pacing_->failed_steps() > 0 || folder_.is_removed()) return;
+    if (saving_->has_saved_last() || step_ == 0 || pacing_->failed_steps() > 0 || folder_.is_removed()) return;
     try {
       check_data_unchanged();
     } catch (const Error& error) {
       report_->emit(Warned{error.diagnostics().front().message});
     }
     try {
-      settle();
-      save_last(state());
+      saving_->settle();
+      saving_->save_last(state());
     } catch (const Error& error) {
       report_->emit(Warned{"no checkpoint could be written: " + error.diagnostics().front().message});
     } catch (const std::exception& error) {
@@ -486,11 +445,8 @@ class Session::Impl {
 
   std::optional<Clock::time_point> deadline_;  // train.max_time
 
-  bool is_saved_ = false;         // the last checkpoint was saved
-  std::int64_t saved_step_ = -1;  // of the newest checkpoint
-  Clock::time_point saved_at_;
-  bool waited_ = false;
   Ended ended_;
+  std::optional<Saving> saving_;
   std::optional<CheckpointWriter> writer_;  // last member: its thread uses the others
 };
 

@@ -30,10 +30,10 @@ StepRange range_of(const std::optional<TraceOptions>& options, std::int64_t step
 
 }  // namespace
 
-Tracer::Tracer(const std::optional<TraceOptions>& options, const Setup& setup, Module& module, std::int64_t step,
+Tracer::Tracer(const std::optional<TraceOptions>& options, const spec::Spec& spec, Module& module, std::int64_t step,
                std::int64_t steps)
     : options_(options),
-      setup_(setup),
+      spec_(spec),
       module_(module),
       range_(range_of(options, step, steps)),
       loop_(range_.first, range_.last),
@@ -54,9 +54,9 @@ Ticket Tracer::submit(std::int64_t step, int slot, std::span<const std::int64_t>
 void Tracer::write(RunReport& report) {
   if (!options_ || written_ || steps_.empty()) return;
   written_ = true;
-  const Traced traced{setup_.spec().name,
-                      setup_.training->mesh,
-                      setup_.spec().ensemble.has_value(),
+  const Traced traced{spec_.name,
+                      module_.source().entries[train_entry].program->mesh,
+                      spec_.ensemble.has_value(),
                       module_.instructions(train_entry),
                       steps_,
                       loop_.spans(),

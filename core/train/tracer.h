@@ -12,7 +12,7 @@
 
 #include "core/base/span_log.h"
 #include "core/runtime/backend.h"
-#include "core/setup/setup.h"
+#include "core/spec/spec.h"
 #include "core/train/run_report.h"
 #include "core/train/trace_report.h"
 
@@ -26,9 +26,9 @@ struct TraceOptions {
 // For steps that are not traced, no clock is read.
 class Tracer {
  public:
-  // Traces nothing without options. `step` is the number of completed steps, `steps` the planned total. Setup and
-  // module outlive this. Throws Error (usage) for a range that is not part of the steps.
-  Tracer(const std::optional<TraceOptions>& options, const Setup& setup, Module& module, std::int64_t step,
+  // Traces nothing without options. `step` is the number of completed steps, `steps` the planned total. Spec and module
+  // outlive this. Throws Error (usage) for a range that is not part of the steps.
+  Tracer(const std::optional<TraceOptions>& options, const spec::Spec& spec, Module& module, std::int64_t step,
          std::int64_t steps);
 
   // Logs for the threads that fill batches and write checkpoints; null if nothing is traced.
@@ -58,7 +58,7 @@ class Tracer {
   bool covers(std::int64_t step) const { return options_ && loop_.covers(step) && !full_; }
 
   const std::optional<TraceOptions> options_;
-  const Setup& setup_;
+  const spec::Spec& spec_;
   Module& module_;
   const StepRange range_;
   SpanLog loop_, loader_, checkpoints_;

@@ -24,15 +24,15 @@ std::optional<double> measure(const Measures& measures, const std::string& name)
   return found != measures.end() ? std::optional(found->second) : std::nullopt;
 }
 
-std::string what_helps(const Setup& setup) {
-  const bool scales = setup.model.normalize.has_value() || setup.model.input.dtype != DType::f32;
+std::string what_helps(const model::Model& model) {
+  const bool scales = model.normalize.has_value() || model.input.dtype != DType::f32;
   return std::string(scales ? "" : "data.normalize: auto, ") +
          "another optimizer.learning_rate or a longer train.duration may help";
 }
 
 // Advice for a run that was better before: training longer makes it worse.
-std::string what_helps(const Setup& setup, const Ended& ended, const MemberEnded& member) {
-  if (!member.best || 2 * member.best->step > ended.steps) return what_helps(setup);
+std::string what_helps(const model::Model& model, const Ended& ended, const MemberEnded& member) {
+  if (!member.best || 2 * member.best->step > ended.steps) return what_helps(model);
   return "the best checkpoint, which eval and predict take, is that of step " + with_commas(member.best->step) +
          ": a shorter train.duration, train.early_stopping or a smaller model may help";
 }
@@ -168,30 +168,38 @@ std::optional<std::size_t> only_predicted(const std::vector<std::vector<double>>
   return only;
 }
 
-std::string class_text(const Setup& setup, const data::Dataset& dataset, const std::string& split,
-                       const Measures& measures, const Confusions& confusions, bool one) {
-  const auto found = confusions.find(split);
-  const std::optional<double> accuracy = measure(measures, "accuracy");
+// The measures of a member on a split of the data.
+struct Measured {
+  const data::Dataset& dataset;
+  const std::string& split;
+  const Measures& measures;
+  bool one;  // whether the run has one member
+};
+
+// `names` has the names of classes, if there are any.
+std::string class_text(const model::Model& model, const std::vector<std::string>& names, const Measured& measured,
+                       const Confusions& confusions) {
+  const auto found = confusions.find(measured.split);
+  const std::optional<double> accuracy = measure(measured.measures, "accuracy");
   const auto has_weights = []<class Loss>([[maybe_unused]] const Loss& loss) {
     bool has = false;
     if constexpr (requires { loss.class_weights; })
       has = loss.class_weights.balanced || !loss.class_weights.each.empty();
     return has;
   };
-  if (!accuracy || !setup.model.has_labels() || setup.model.has_sequences()) return "";
-  const Majority most = majority_of(dataset, setup.model.classes());
+  if (!accuracy || !model.has_labels() || model.has_sequences()) return "";
+  const Majority most = majority_of(measured.dataset, model.classes());
   constexpr double rounding = 1e-6;
   if (!(most.share < 1)) return "";
   const std::optional<std::size_t> constant = found != confusions.end() ? only_predicted(found->second) : std::nullopt;
   // Class weights make the model miss examples of frequent classes on purpose.
-  const bool balances = std::visit(has_weights, setup.model.loss);
+  const bool balances = std::visit(has_weights, model.loss);
   if (!constant && (balances || !(*accuracy <= most.share + rounding))) return "";
   const auto label = constant.value_or(most.label);
-  const std::vector<std::string>& names = setup.source.encoding.classes;
   const std::string name =
       label < names.size() ? "'" + printable(names[label]) + "'" : "class " + std::to_string(label);
-  if (constant) return name + " is predicted for every example of " + split;
-  return compared("accuracy", split, *accuracy, name, most.share, one);
+  if (constant) return name + " is predicted for every example of " + measured.split;
+  return compared("accuracy", measured.split, *accuracy, name, most.share, measured.one);
 }
 
 // A measure, and its value for a constant prediction: the mean or the median.
@@ -202,10 +210,10 @@ struct Compared {
 };
 
 // The measure for regression: r2 or another metric if there is one, else the loss.
-std::optional<Compared> numbers_of(const Setup& setup, const data::Dataset& dataset, const Measures& measures) {
-  const std::size_t outputs = static_cast<std::size_t>(numel(setup.model.target.shape));
+std::optional<Compared> numbers_of(const model::Model& model, const data::Dataset& dataset, const Measures& measures) {
+  const std::size_t outputs = static_cast<std::size_t>(numel(model.target.shape));
   const Units ones(outputs, 1.0);
-  const auto& statistics = setup.model.target_statistics;
+  const auto& statistics = model.target_statistics;
   const Units units = statistics ? statistics->std : ones;
   const auto distances_from_median = [&](std::string name, double found, const Units& in) {
     return Compared{std::move(name), found, deviation_of(dataset, in).value_or(0), "their median"};
@@ -221,71 +229,73 @@ std::optional<Compared> numbers_of(const Setup& setup, const data::Dataset& data
   if (const auto found = measure(measures, "mean_absolute_error")) {
     return distances_from_median("mean_absolute_error", *found, ones);
   }
-  const std::string name = spec::to_string(setup.model.loss);
+  const std::string name = spec::to_string(model.loss);
   const double loss = measures.front().second;
-  if (std::holds_alternative<spec::MeanSquaredError>(setup.model.loss)) {
+  if (std::holds_alternative<spec::MeanSquaredError>(model.loss)) {
     return Compared{name, loss, square_of_mean(dataset, units)};
   }
-  if (std::holds_alternative<spec::MeanAbsoluteError>(setup.model.loss)) {
+  if (std::holds_alternative<spec::MeanAbsoluteError>(model.loss)) {
     return distances_from_median(name, loss, units);
   }
-  const auto* const huber = std::get_if<spec::Huber>(&setup.model.loss);
+  const auto* const huber = std::get_if<spec::Huber>(&model.loss);
   if (huber == nullptr) return std::nullopt;
   return Compared{name, loss, huber_of_best(dataset, units, huber->delta), "their best constant"};
 }
 
-std::string number_text(const Setup& setup, const data::Dataset& dataset, const std::string& split,
-                        const Measures& measures, bool one) {
-  if (setup.model.target.dtype != DType::f32 || setup.model.classes() > 0 || setup.model.has_distributions()) return "";
-  const std::optional<Compared> measured = numbers_of(setup, dataset, measures);
-  if (!measured) return "";
-  const bool is_worse = measured->name == "r2" ? measured->found <= 0
-                                               : measured->of_constant > 0 && measured->found >= measured->of_constant;
+std::string number_text(const model::Model& model, const Measured& measured) {
+  if (model.target.dtype != DType::f32 || model.classes() > 0 || model.has_distributions()) return "";
+  const std::optional<Compared> found = numbers_of(model, measured.dataset, measured.measures);
+  if (!found) return "";
+  const bool is_worse =
+      found->name == "r2" ? found->found <= 0 : found->of_constant > 0 && found->found >= found->of_constant;
   if (!is_worse) return "";
-  return compared(measured->name, split, measured->found, measured->constant, measured->of_constant, one);
+  return compared(found->name, measured.split, found->found, found->constant, found->of_constant, measured.one);
 }
 
-// The warning about a member; empty if there is none.
-std::string text_of(const Setup& setup, const Ended& ended, const MemberEnded& member,
-                    const std::optional<LossCourse>& stuck) {
-  const bool one = ended.members.size() == 1;
-  if (stuck) {
-    return "the loss never fell" +
-           (one ? ": its mean was " + compact(stuck->first) + " over the first epoch and " + compact(stuck->last) +
-                      " over the last"
-                : "") +
-           "; " + what_helps(setup);
-  }
-  if (member.final_measures.empty()) return "";
+// `one`: whether the run has one member.
+std::string stuck_text(const LossCourse& course, bool one) {
+  return "the loss never fell" + (one ? ": its mean was " + compact(course.first) + " over the first epoch and " +
+                                            compact(course.last) + " over the last"
+                                      : "");
+}
+
+// A text about a member whose last measures are no better than those of one constant prediction; empty if they are.
+std::string constant_text(const model::Model& model, const data::Source& source, const MemberEnded& member, bool one) {
   const auto& [split, measures] = member.final_measures.back();
-  // Means over an epoch mix the parameters of its steps, so the first epoch, or a part of one, says little about the
-  // last parameters.
-  if (split == "train" && (ended.epochs < 2 || ended.steps % setup.timetable.steps_per_epoch != 0)) return "";
-  const data::Dataset& dataset = *setup.source.of(data::split_named(split).value());
-  std::string text = class_text(setup, dataset, split, measures, member.confusions, one);
-  if (text.empty()) text = number_text(setup, dataset, split, measures, one);
-  return text.empty() ? "" : text + "; " + what_helps(setup, ended, member);
+  const Measured measured{*source.of(data::split_named(split).value()), split, measures, one};
+  const std::string text = class_text(model, source.encoding.classes, measured, member.confusions);
+  return text.empty() ? number_text(model, measured) : text;
 }
 
 }  // namespace
 
-std::vector<Warned> worth_nothing(const Setup& setup, const Ended& ended,
-                                  const std::function<std::optional<LossCourse>(std::int64_t member)>& stuck) {
+std::vector<Warned> worth_nothing(const model::Model& model, const data::Source& source, std::int64_t steps_per_epoch,
+                                  const Ended& ended, const StuckLoss& stuck) {
   constexpr std::int64_t few_steps = 20;
   if (ended.status != "done" || ended.steps < few_steps) return {};
+  const bool one = ended.members.size() == 1;
+  // Means over an epoch mix the parameters of its steps, so the first epoch, or a part of one, says little about the
+  // last parameters.
+  const bool ends_epoch = ended.epochs >= 2 && ended.steps % steps_per_epoch == 0;
   MemberTexts texts;
   try {
     for (std::size_t m = 0; m < ended.members.size(); ++m) {
       const MemberEnded& member = ended.members[m];
       if (!member.reason.empty() && member.reason != early_stopping) continue;  // stopped by a guard
       const auto number = static_cast<std::int64_t>(m);
-      const std::string text = text_of(setup, ended, member, stuck(number));
-      if (!text.empty()) texts.add(number, text, false);
+      if (const std::optional<LossCourse> course = stuck(number)) {
+        texts.add(number, stuck_text(*course, one) + "; " + what_helps(model), false);
+        continue;
+      }
+      const auto& measures = member.final_measures;
+      if (measures.empty() || (measures.back().first == "train" && !ends_epoch)) continue;
+      const std::string text = constant_text(model, source, member, one);
+      if (!text.empty()) texts.add(number, text + "; " + what_helps(model, ended, member), false);
     }
   } catch (const Error&) {
     return {};  // the data was read before; whoever needs it again reports the error
   }
-  return texts.take(setup.spec().ensemble.has_value());
+  return texts.take(ended.is_ensemble);
 }
 
 }  // namespace pmaptrain::train

@@ -6,8 +6,9 @@
 #include <optional>
 #include <vector>
 
+#include "core/data/dataset.h"
+#include "core/model/model.h"
 #include "core/run/records/events.h"
-#include "core/setup/setup.h"
 
 namespace pmaptrain::train {
 
@@ -16,13 +17,16 @@ struct LossCourse {
   double first = 0, last = 0;
 };
 
+// The course of a member's loss, if it never decreased.
+using StuckLoss = std::function<std::optional<LossCourse>(std::int64_t member)>;
+
 // Returns a warning with advice for each member, or one for several members with the same problem. A member is warned
 // about if its loss never decreased (`stuck` returns its course), or if its measures on the split of the report are no
 // better than those of one constant prediction: accuracy at most the share of the most frequent class, r2 at most 0, a
 // squared error at least that of the targets' mean, an absolute error at least that of their median, a huber loss at
 // least that of the best constant. Returns nothing for a run that was stopped or has few steps, or without such
 // measures. Reads the targets of the split.
-std::vector<Warned> worth_nothing(const Setup& setup, const Ended& ended,
-                                  const std::function<std::optional<LossCourse>(std::int64_t member)>& stuck);
+std::vector<Warned> worth_nothing(const model::Model& model, const data::Source& source, std::int64_t steps_per_epoch,
+                                  const Ended& ended, const StuckLoss& stuck);
 
 }  // namespace pmaptrain::train

@@ -171,7 +171,8 @@ TEST_CASE("a run whose members are all stopped by the guard ends with its exit s
   // It has ended, and resuming says so.
   const auto point = train::find_resume_point(root / "run");
   REQUIRE(point);
-  const auto finished = train::find_finished(root / "run", point->checkpoint.state, setup, std::nullopt);
+  const auto finished =
+      train::find_finished(root / "run", point->checkpoint.state, setup.spec().train, setup.timetable, std::nullopt);
   REQUIRE(finished);
   CHECK(finished->ended.exit_status == 5);
   CHECK(finished->advice == "train.on_nonfinite: skip continues it");

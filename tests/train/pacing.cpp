@@ -83,7 +83,7 @@ struct Paced {
                  std::int64_t failing = -1)
       : setup(setup_of_text(small_images, std::move(set))),
         module(train::run_source(setup)),
-        tracer(trace, setup, module, first, 1000),
+        tracer(trace, setup.spec(), module, first, 1000),
         loader(std::make_shared<Failing>(setup.fed(), failing), train::training_streams(setup), setup.batch,
                train::batch_slots(module, train::train_entry, *setup.fed(), setup.batch),
                {first, 1000, train::batches_held(module), nullptr}),
@@ -114,8 +114,7 @@ TEST_CASE("steps go together up to the next one at which something happens", "[t
 TEST_CASE("epochs of one step end where something else happens, all others do in any case", "[train]") {
   const auto next = [](Texts set) {
     set.emplace_back("train.duration=500 steps");
-    const train::Setup setup = setup_of_text(small_images, set);
-    return train::steps_to_next_event(setup, setup.timetable, 100, 500);
+    return train::steps_to_next_event(setup_of_text(small_images, set).timetable, 100, 500);
   };
   const auto with = [](Texts set) {
     set.insert(set.end(), one_batch.begin(), one_batch.end());

@@ -60,7 +60,8 @@ std::vector<Diagnostic> refusal(const fs::path& run, const spec::Loaded& loaded)
 std::optional<train::FinishedRun> finished(const fs::path& run, std::vector<std::string> set,
                                            std::optional<std::int64_t> max_steps = std::nullopt) {
   const train::Setup setup = setup_of_text(small_images, std::move(set));
-  return train::find_finished(run, train::find_resume_point(run)->checkpoint.state, setup, max_steps);
+  return train::find_finished(run, train::find_resume_point(run)->checkpoint.state, setup.spec().train, setup.timetable,
+                              max_steps);
 }
 
 std::set<std::string> names_in(const fs::path& folder) {

@@ -41,7 +41,7 @@ Trained continue_in(const fs::path& run, const train::Setup& setup, train::Sessi
   std::optional<train::ResumePoint> point = train::find_resume_point(run);
   if (point) {
     const train::RunState& state = point->checkpoint.state;
-    CHECK_FALSE(train::find_finished(run, state, setup, std::nullopt));
+    CHECK_FALSE(train::find_finished(run, state, setup.spec().train, setup.timetable, std::nullopt));
     options.resume = &*point;
     options.folder.resume = true;
     options.folder.resumed = {state.step, train::best_folder(state), state.metrics_bytes};

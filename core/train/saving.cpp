@@ -1,0 +1,56 @@
+#include "core/train/saving.h"
+
+#include <algorithm>
+#include <string>
+
+#include "core/run/records/lines.h"
+
+namespace pmaptrain::train {
+
+bool Saving::is_due(std::int64_t step) const {
+  if (times_.save_every > 0 && step % times_.save_every == 0) return true;
+  return times_.save_seconds > 0 && seconds_between(saved_at_, coarse_now()) >= times_.save_seconds;
+}
+
+void Saving::save(std::int64_t step, const std::function<RunState()>& state) {
+  const Clock::time_point begin = Clock::now();
+  settle();
+  const double waited = seconds_since(begin);
+  if (waited > 0.5 && !has_told_wait_) {
+    has_told_wait_ = true;
+    report_.emit(Warned{"step " + std::to_string(step) + " waited " + duration(waited) +
+                        " until the checkpoint before was written: the disk is slower than train.checkpoint asks for"});
+  }
+  writer_.save(state());
+  saved_step_ = step;
+  saved_at_ = Clock::now();
+}
+
+void Saving::settle() {
+  writer_.wait();
+  tell_failed_write();
+}
+
+void Saving::tell_failed_write() {
+  const auto failure = writer_.take_failure();
+  if (!failure) return;
+  saved_step_ = -1;
+  for (MemberRun& member : members_) member.decisions.lose_best(failure->step);
+  report_.emit(Warned{"a checkpoint could not be written: " + failure->why + "; training goes on"});
+}
+
+void Saving::save_last(const RunState& state) {
+  has_saved_last_ = true;
+  report_.records().flush();
+  const bool has_finished = std::any_of(state.members.begin(), state.members.end(), [](const MemberState& member) {
+    return !member.finished.empty() && !member.left_behind;
+  });
+  if (saved_step_ == state.step && !state.evaluation_is_due && !has_finished) {
+    // The process that wrote it may have been killed before it removed older checkpoints.
+    writer_.prune();
+  } else {
+    writer_.save_now(state);
+  }
+}
+
+}  // namespace pmaptrain::train

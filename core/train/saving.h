@@ -1,0 +1,53 @@
+// The checkpoints of a run: when one is due, and what follows from a write that is slow or fails.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "core/base/clock.h"
+#include "core/run/run_state.h"
+#include "core/step/timetable.h"
+#include "core/train/checkpoint_writer.h"
+#include "core/train/members.h"
+#include "core/train/run_report.h"
+
+namespace pmaptrain::train {
+
+class Saving {
+ public:
+  // All arguments outlive this.
+  Saving(const Timetable& times, CheckpointWriter& writer, Members& members, RunReport& report)
+      : times_(times), writer_(writer), members_(members), report_(report) {}
+
+  // Called before the first step. train.checkpoint.every, if it is a time, counts from here.
+  void begin() { saved_at_ = Clock::now(); }
+  // For a resumed run: the step of its checkpoint.
+  void continue_from(std::int64_t step) { saved_step_ = step; }
+
+  // Whether the config asks for a checkpoint after this step.
+  bool is_due(std::int64_t step) const;
+
+  // Saves after `step`. Training goes on while the checkpoint is written. `state` is called when the previous write is
+  // complete, because the members' states depend on whether it failed.
+  void save(std::int64_t step, const std::function<RunState()>& state);
+  // Waits for a write in progress, and reports it if it failed.
+  void settle();
+  // Reports a write that failed since the last call. Its members have no checkpoint of their best evaluation then.
+  void tell_failed_write();
+
+  // Saves after the last step, unless the checkpoint of this step exists or is being written. Throws Error (failed).
+  void save_last(const RunState& state);
+  // Whether save_last() was called. If it failed, another attempt would fail too.
+  bool has_saved_last() const { return has_saved_last_; }
+
+ private:
+  const Timetable& times_;
+  CheckpointWriter& writer_;
+  Members& members_;
+  RunReport& report_;
+  std::int64_t saved_step_ = -1;  // of the newest checkpoint
+  Clock::time_point saved_at_;
+  bool has_told_wait_ = false, has_saved_last_ = false;
+};
+
+}  // namespace pmaptrain::train
