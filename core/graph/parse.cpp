@@ -261,10 +261,14 @@ class Parser {
   void parse_input(Group group) {
     lexer_.next();
     const Token name = parse_new_name(names_);
+    // A part may not have the name of an input.
+    if (!parts_.try_emplace(name.text).second)
+      lexer_.fail(name, "%" + name.text + " is defined already", "each name is given once");
     lexer_.expect(":");
     Type type = parse_type();
     std::vector<Part> parts;
-    if (lexer_.accept("of")) {
+    if (lexer_.peek().text == "of") {
+      lexer_.next();
       do {
         const Token part = parse_new_name(parts_);
         parts_[part.text] = Value{};

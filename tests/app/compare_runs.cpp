@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -105,6 +106,9 @@ TEST_CASE("runs sorts by a column or by a measure", "[app]") {
   CHECK(order(runs, "name") == std::vector<std::string>{"a", "b"});
   CHECK(order(runs, "steps") == std::vector<std::string>{"a", "b"});
   CHECK(order(runs, "best") == order(runs, "loss"));
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(runs.a)) {
+    std::filesystem::last_write_time(entry, std::filesystem::last_write_time(entry) - std::chrono::minutes(1));
+  }
   CHECK(order(runs, "age") == std::vector<std::string>{"b", "a"});
   const json rates = json::parse(call({"runs", runs.all, "--sort", "learning_rate", "--json"}).out);
   CHECK(rates[0]["best"]["metric"] == "learning_rate");

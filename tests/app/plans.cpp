@@ -196,9 +196,10 @@ TEST_CASE("explain prints each stage, kernels and memory", "[app]") {
   const std::string memory = call({"explain", linear, "--memory", "--workers", "1"}).out;
   CHECK(contains(memory, "pools, with 1 worker"));
   CHECK(contains(memory, "accumulators"));
-  CHECK(contains(memory, "  params  bucket_0                   f32[128]  512 B\n"
-                         "            dense_0.bias        0  f32[1]      4 B\n"
-                         "            dense_0.kernel     64  f32[5,1]   20 B\n"));
+  CHECK(contains(memory,
+                 "  params  bucket_0                 f32[128]  512 B\n"
+                 "            dense_0.bias        0  f32[1]      4 B\n"
+                 "            dense_0.kernel     64  f32[5,1]   20 B\n"));
   CHECK(contains(call({"explain", linear, "--stage", "model", "--kernels"}).err, "leave out --stage"));
 }
 

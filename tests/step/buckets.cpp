@@ -2,7 +2,8 @@
 #include <string>
 #include <vector>
 
-#include "core/ops/bucket/bucket.h"
+#include "core/graph/text.h"
+#include "core/ops/all.h"
 #include "core/step/optimizer.h"
 #include "tests/catch.h"
 #include "tests/session_run.h"
@@ -53,6 +54,18 @@ TEST_CASE("what follows the sum of the gradients is as long for two layers as fo
     INFO((config.empty() ? "adam" : config.front()));
     CHECK(equations(2) > 4);
     CHECK(equations(2) == equations(13));
+  }
+}
+
+TEST_CASE("the text of a step with buckets parses back to the same program", "[step]") {
+  for (const char* const ema : {"train.ema={decay: 0.9}", "train.log_every=1 step"}) {
+    const train::Setup setup = setup_of_text(
+        small_images, {"optimizer.adamw={weight_decay: 0.1}", "optimizer.weight_decay_exclude='*.bias'", ema});
+    const std::string text = to_text(*setup.training);
+    CHECK(text.find(" of %") != std::string::npos);
+    const Program again = parse_program(text, "step.pmt", all_ops());
+    CHECK(to_text(again) == text);
+    CHECK(again.inputs.front().parts == setup.training->inputs.front().parts);
   }
 }
 

@@ -1,5 +1,5 @@
-// A checkpoint that a build before buckets wrote: tests/train/before_buckets, by the reference kernels, whose bits do not
-// depend on the machine. after_10_steps has what that build had five steps later.
+// A checkpoint that a build before buckets wrote: tests/train/before_buckets, by the reference kernels, whose bits do
+// not depend on the machine. after_10_steps has what that build had five steps later.
 #include <filesystem>
 #include <optional>
 
@@ -26,7 +26,7 @@ TEST_CASE("a checkpoint of a build without buckets is continued to the same bits
   fs::copy(before, run, fs::copy_options::recursive);
   fs::remove_all(run / "after_10_steps");
 
-  const std::optional<train::ResumePoint> point = train::find_resume_point(run);
+  std::optional<train::ResumePoint> point = train::find_resume_point(run);
   REQUIRE(point);
   const train::RunState& state = point->checkpoint.state;
   REQUIRE(state.step == 5);
