@@ -1,5 +1,4 @@
-// The GPU backend on emulated GPUs beside the interpreter: numbers are whole,
-// so that sums are exact in any order.
+// The GPU backend on emulated GPUs beside the interpreter.
 #include "core/runtime/gpu/module.h"
 
 #include <cstring>
@@ -16,6 +15,7 @@
 #include "core/runtime/gpu/backend.h"
 #include "tests/catch.h"
 #include "tests/cuda/emulated.h"
+#include "tests/cuda/emulated_programs.h"
 #include "tests/runtime/program_writer.h"
 #include "tests/runtime/programs.h"
 #include "tests/slice.h"
@@ -23,53 +23,8 @@
 namespace pmaptrain {
 namespace {
 
-using test::by_reference;  // what is tested is what the GPUs do between equations
-
-struct How {
-  int gpus = 1;
-  bool deterministic = true, private_copies = false;
-  std::int64_t steps = 1;
-  std::size_t bucket_bytes = gpu::PlanOptions{}.bucket_bytes;
-};
-
-test::Values run_on_gpus(std::shared_ptr<const Program> program, const test::Values& inputs, const How& how) {
-  const auto platform = test::make_emulated({.devices = how.gpus, .seed = static_cast<unsigned>(how.gpus)});
-  gpu::GpuModule module({{{"test", std::move(program), 1}}, how.private_copies}, *platform, how.gpus,
-                        {how.gpus, {how.deterministic, how.private_copies, how.bucket_bytes}, by_reference});
-  return test::run(module, inputs, how.steps);
-}
-
-void check_program(const std::shared_ptr<const Program>& program, const test::Values& inputs,
-                   const test::Values& expected, const How& how) {
-  INFO("GPUs " << how.gpus << ", deterministic " << how.deterministic << ", private copies " << how.private_copies
-               << ", steps " << how.steps << ", buckets of " << how.bucket_bytes);
-  const test::Values found = run_on_gpus(program, inputs, how);
-  for (const auto& [name, value] : expected) {
-    INFO(name);
-    const bool same = test::close(test::dtype_of(*program, name), found.at(name), value);
-    REQUIRE(same);
-  }
-}
-
-// On the fewest and the most GPUs up to four, in every mode.
-void check_program(const std::shared_ptr<const Program>& program) {
-  const test::Values inputs = test::random_inputs(*program, 3);
-  INFO(to_text(*program));
-  for (const std::int64_t steps : {1, 3}) {
-    const test::Values expected = test::interpreted(*program, inputs, steps);
-    for (const bool deterministic : {true, false}) {
-      const auto parts = deterministic ? gpu::Parts::whole_blocks : gpu::Parts::any;
-      const std::vector<int> counts = gpu::divisors(program->mesh, 4, parts);
-      for (const int gpus : std::set{counts.front(), counts.back()}) {
-        for (const bool private_copies : {false, true}) {
-          // One collective for all values of a psum, or one for each.
-          const std::size_t bucket_bytes = steps == 1 ? gpu::PlanOptions{}.bucket_bytes : 0;
-          check_program(program, inputs, expected, {gpus, deterministic, private_copies, steps, bucket_bytes});
-        }
-      }
-    }
-  }
-}
+using test::check_program;
+using test::run_on_gpus;
 
 // Every program of the CPU backend's tests runs on GPUs too, in two ways.
 void check_in_short(const std::shared_ptr<const Program>& program) {
@@ -288,7 +243,7 @@ TEST_CASE("more GPUs than there are, and memory that is short on one, are told a
       "mesh a=8\nstate %w:f32[1000000]{}\nbatch %x:f32[8]{a}\n%s = psum[axes={a}] %x\nreturn s = %s\n");
   const auto error_of = [&](const test::Emulation& emulation, int gpus) {
     const auto platform = test::make_emulated(emulation);
-    const gpu::GpuBackend backend([&]() -> gpu::Platform& { return *platform; }, {gpus, {}, by_reference});
+    const gpu::GpuBackend backend([&]() -> gpu::Platform& { return *platform; }, {gpus, {}, test::by_reference});
     try {
       backend.load({{{"test", program, 1}}});
     } catch (const Error& error) {

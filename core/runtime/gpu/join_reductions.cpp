@@ -12,6 +12,12 @@ bool are_alike(const Arrays& a, const Arrays& b) {
   return a.count == b.count && a.in_a_row == b.in_a_row && a.pitch == b.pitch && a.row_pitch == b.row_pitch;
 }
 
+// Whether the arrays are at least `bytes` apart.
+bool are_apart(const Arrays& arrays, std::size_t bytes) {
+  return (arrays.in_a_row == 1 || arrays.pitch >= bytes) &&
+         (arrays.in_a_row == arrays.count || arrays.row_pitch >= bytes);
+}
+
 // A range of bytes in a pool.
 struct Stretch {
   Pool pool;
@@ -26,11 +32,13 @@ Stretch stretch(const Plan& plan, Location place, std::size_t bytes) {
 bool overlap(const Stretch& a, const Stretch& b) { return a.pool == b.pool && a.begin < b.end && b.begin < a.end; }
 
 // Extends `reduce` by `next` if the operands and the result of `next` begin right after those of `reduce` and their
-// padding. Returns whether it did.
+// padding. Returns whether it did. The padding of the operands is then added up into that of the result, which must be
+// zero in a bucket. So the operands lie in one buffer: it was gathered from buckets, whose padding is zero.
 bool extend(const Plan& plan, Reduce& reduce, const Reduce& next) {
   if (next.kind != reduce.kind || next.type.dtype != reduce.type.dtype || !are_alike(next.arrays, reduce.arrays))
     return false;
   const std::size_t begin = round_up(bytes(reduce.type), alignment), all = begin + bytes(next.type);
+  if (next.from.buffer != reduce.from.buffer || !are_apart(reduce.arrays, all)) return false;
   const auto follows = [&](Location place, Location before) {
     const Stretch a = stretch(plan, before, begin), b = stretch(plan, place, 0);
     return a.pool == b.pool && a.end == b.begin;

@@ -1,0 +1,66 @@
+#include "tests/cuda/emulated_programs.h"
+
+#include <set>
+#include <string>
+#include <utility>
+
+#include "core/graph/text.h"
+#include "core/runtime/gpu/module.h"
+#include "tests/catch.h"
+#include "tests/cuda/emulated.h"
+
+namespace pmaptrain::test {
+namespace {
+
+// `counts` chooses from the numbers of GPUs that the program can have.
+template <class F>
+void check_in_all_modes(const std::shared_ptr<const Program>& program, int most, F&& counts) {
+  const Values inputs = random_inputs(*program, 3);
+  INFO(to_text(*program));
+  for (const std::int64_t steps : {1, 3}) {
+    const Values expected = interpreted(*program, inputs, steps);
+    for (const bool deterministic : {true, false}) {
+      const auto parts = deterministic ? gpu::Parts::whole_blocks : gpu::Parts::any;
+      for (const int gpus : counts(gpu::divisors(program->mesh, most, parts))) {
+        for (const bool private_copies : {false, true}) {
+          // One collective for all values of a psum, or one for each.
+          const std::size_t bucket_bytes = steps == 1 ? gpu::PlanOptions{}.bucket_bytes : 0;
+          check_program(program, inputs, expected, {gpus, deterministic, private_copies, steps, bucket_bytes});
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+Values run_on_gpus(std::shared_ptr<const Program> program, const Values& inputs, const OnGpus& how) {
+  const auto platform = make_emulated({.devices = how.gpus, .seed = static_cast<unsigned>(how.gpus)});
+  gpu::GpuModule module({{{"test", std::move(program), 1}}, how.private_copies}, *platform, how.gpus,
+                        {how.gpus, {how.deterministic, how.private_copies, how.bucket_bytes}, by_reference});
+  return run(module, inputs, how.steps);
+}
+
+void check_program(const std::shared_ptr<const Program>& program, const Values& inputs, const Values& expected,
+                   const OnGpus& how) {
+  INFO("GPUs " << how.gpus << ", deterministic " << how.deterministic << ", private copies " << how.private_copies
+               << ", steps " << how.steps << ", buckets of " << how.bucket_bytes);
+  const Values found = run_on_gpus(program, inputs, how);
+  for (const auto& [name, value] : expected) {
+    INFO(name);
+    const bool same = close(dtype_of(*program, name), found.at(name), value);
+    REQUIRE(same);
+  }
+}
+
+void check_program(const std::shared_ptr<const Program>& program) {
+  check_in_all_modes(program, 4, [](const std::vector<int>& counts) {
+    return std::set{counts.front(), counts.back()};
+  });
+}
+
+void check_program_on_all(const std::shared_ptr<const Program>& program) {
+  check_in_all_modes(program, 8, [](const std::vector<int>& counts) { return counts; });
+}
+
+}  // namespace pmaptrain::test
