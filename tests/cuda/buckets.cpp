@@ -189,6 +189,24 @@ TEST_CASE("a bucket that is summed and also read, or summed twice, is there as a
   }
 }
 
+TEST_CASE("an update does not overwrite its bucket while it reads a number from it", "[cuda]") {
+  const std::string text = R"(mesh a=2
+params %bucket:f32[128]{}
+batch %x:f32[5]{a}
+%w, %c = unpack[shapes=[[5],[]]] %bucket
+%g = pack %x, %x
+%s = psum[axes={a}] %g
+%new = add %bucket, SECOND
+update %bucket = %new
+)";
+  const auto with = [&](const std::string& second) {
+    std::string set = text;
+    return set.replace(set.find("SECOND"), 6, second);
+  };
+  check_program_on_all(program_of(with("%c")));
+  CHECK(count<gpu::Copy>(plan_of(with("%c"), 1, {})) == count<gpu::Copy>(plan_of(with("%s"), 1, {})) + 1);
+}
+
 TEST_CASE("the norms and the update of a bucket have as many commands for 2 parameters as for 13", "[cuda]") {
   for (const int gpus : {1, 4, 8}) {
     const auto behind = [&](int parameters, bool deterministic) {

@@ -121,6 +121,9 @@ class Lowering {
 
   // ---- the end of a step
 
+  // Whether `equation`, which reads the input's buffer, may write a result into it: element by element, where element i
+  // of a result needs nothing of the input but element i.
+  bool overwrites(const Equation* equation, int input) const;
   void lower_updates();
   void lower_outputs();
 

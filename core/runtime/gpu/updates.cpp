@@ -7,14 +7,15 @@
 #include "core/runtime/gpu/lowering.h"
 
 namespace pmaptrain::gpu {
-namespace {
 
-// Whether `equation`, which reads `input`, may write `next` into the same memory. This is safe element by element.
-bool overwrites(const Equation* equation, const Buffer& input, const Buffer& next) {
-  return equation != nullptr && equation->op.rules().elementwise && numel(input.type) == numel(next.type);
+bool Lowering::overwrites(const Equation* equation, int input) const {
+  if (equation == nullptr || !equation->op.rules().elementwise) return false;
+  return std::all_of(equation->operands.begin(), equation->operands.end(), [&](Value operand) {
+    const Location root = plan_.root_of(buffer(operand));
+    if (root.buffer != input) return true;
+    return root.offset == 0 && numel(type(operand)) == numel(type(equation->results.front()));
+  });
 }
-
-}  // namespace
 
 void Lowering::lower_updates() {
   std::set<int> held;  // buffers that are still needed at the end of the step
@@ -34,7 +35,7 @@ void Lowering::lower_updates() {
     const Lifetime& written = lifetimes[static_cast<std::size_t>(from)];
     const bool alike = source.axes == target.axes && source.span == target.span && source.bytes() == target.bytes();
     const bool free = read.last < written.first || (read.last == written.first && read.last_by == written.first_by &&
-                                                    overwrites(written.first_by, target, source));
+                                                    overwrites(written.first_by, to));
     if (source.pool == Pool::transient && source.within < 0 && alike && free && !held.contains(to) &&
         taken.insert(from).second) {
       at(from).pool = Pool::persistent;
