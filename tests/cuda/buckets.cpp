@@ -104,6 +104,17 @@ return w = %w
 )"));
 }
 
+TEST_CASE("buckets of every element type give the interpreter's values on every number of GPUs", "[cuda]") {
+  for (const std::string dtype : {"f32", "f64", "i32", "i64", "u32", "u8"}) {
+    INFO(dtype);
+    check_program_on_all(program_of("mesh a=8\nstate %bucket:" + dtype + "[192]{}\nbatch %x:" + dtype +
+                                    "[3]{a}\nbatch %y:" + dtype + "[70]{a}\n%g = pack %x, %y\n" +
+                                    "%s = psum[axes={a}] %g\n%new = max %bucket, %s\n" +
+                                    "%u, %v = unpack[shapes=[[3],[70]]] %new\nupdate %bucket = %new\n" +
+                                    "return s = %s\nreturn u = %u\nreturn v = %v\n"));
+  }
+}
+
 TEST_CASE("gradients of a loop over microbatches are packed after it on every number of GPUs", "[cuda]") {
   check_program_on_all(program_of(R"(mesh a=8
 params %bucket:f32[128]{}
@@ -232,6 +243,31 @@ TEST_CASE("parameters and packed gradients are not copied", "[cuda]") {
       CHECK(line_of(to_string(plan), "pack") == "none");
       CHECK(count<gpu::Collect>(plan) == (gpus > 1 ? 1 : 0));
     }
+  }
+}
+
+TEST_CASE("what GPUs reduce gradients into is no memory before these are complete", "[cuda]") {
+  // The activations of 16 KiB are gone when the gradients are summed, which are as large.
+  const std::string text = R"(mesh a=8
+params %bucket:f32[4160]{}
+batch %x:f32[64,64]{a}
+%w, %b = unpack[shapes=[[64,64],[64]]] %bucket
+%vw = pvary[axes={a}] %w
+%y = tanh %x
+%z = matmul %y, %vw
+%gw = matmul[transpose_a=true] %y, %z
+%gb = reduce_sum[dims=[0]] %z
+%g = pack %gw, %gb
+%s = psum[axes={a}] %g
+%new = sub %bucket, %s
+update %bucket = %new
+)";
+  const std::size_t bucket = 4160 * sizeof(float), activations = 64 * 64 * sizeof(float);
+  const std::size_t gathered = 8 * bucket;
+  for (const bool deterministic : {false, true}) {
+    const gpu::Plan plan = plan_of(text, 8, {.deterministic = deterministic});
+    INFO(to_string(plan));
+    CHECK(plan.transient_bytes <= bucket + std::max(2 * activations, bucket) + (deterministic ? gathered : 0));
   }
 }
 

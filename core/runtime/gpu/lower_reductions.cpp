@@ -126,17 +126,24 @@ bool Lowering::sums_buckets(const Equation& equation) const {
                      [&](Value operand) { return packed_sums_.contains(operand.id); });
 }
 
-void Lowering::clear_at_first(const Equation& equation, int buffer) {
-  const Type type = plan_.buffer(buffer).type;
-  added_->push_back({all_ops().constant(type.dtype, type.shape, 0.0), {}, {}, equation.origin, {}});
-  Launch clear;
-  clear.equation = &added_->back();
-  clear.result_types = {type};
-  clear.results = {{buffer, 0}};
-  plan_.commands.insert(plan_.commands.begin(), std::move(clear));
+void Lowering::clear_before(std::size_t command, const Equation& equation, const std::vector<int>& memories) {
+  for (const int memory : memories) {
+    const Type type = plan_.buffer(memory).type;
+    added_->push_back({all_ops().constant(type.dtype, type.shape, 0.0), {}, {}, equation.origin, {}});
+    Launch clear;
+    clear.equation = &added_->back();
+    clear.result_types = {type};
+    clear.results = {{memory, 0}};
+    commands_->insert(commands_->begin() + static_cast<std::ptrdiff_t>(command), std::move(clear));
+  }
 }
 
-void Lowering::lay_side_by_side(const Equation& equation, std::vector<int>& buffers) {
+std::size_t Lowering::unit_of(DType dtype) {
+  return std::max(alignment, static_cast<std::size_t>(bucket_unit) * size_of(dtype));
+}
+
+std::vector<int> Lowering::lay_side_by_side(const Equation& equation, std::vector<int>& buffers) {
+  std::vector<int> memories;
   std::set<DType> types;
   for (const int each : buffers) types.insert(plan_.buffer(each).type.dtype);
   const bool in_buckets = sums_buckets(equation);
@@ -146,7 +153,6 @@ void Lowering::lay_side_by_side(const Equation& equation, std::vector<int>& buff
       return plan_.buffer(each).within < 0 && plan_.buffer(each).pool == Pool::transient;
     };
     if (!in_buckets && std::count_if(buffers.begin(), buffers.end(), is_alike) == 1) continue;
-    const std::size_t unit = std::max(alignment, static_cast<std::size_t>(bucket_unit) * size_of(dtype));
     std::size_t bytes = 0;
     const int memory = add_buffer({dtype, {0}, {}}, {}, Pool::transient);
     for (int& each : buffers) {
@@ -159,11 +165,12 @@ void Lowering::lay_side_by_side(const Equation& equation, std::vector<int>& buff
       }
       at(each).within = memory;
       at(each).offset = bytes;
-      bytes = sum_of(bytes, round_up(at(each).bytes(), unit));
+      bytes = sum_of(bytes, round_up(at(each).bytes(), unit_of(dtype)));
     }
     at(memory).type.shape = {static_cast<std::int64_t>(bytes / size_of(dtype))};
-    if (in_buckets) clear_at_first(equation, memory);
+    if (in_buckets) memories.push_back(memory);
   }
+  return memories;
 }
 
 Location Lowering::beside(int buffer) const {
@@ -171,11 +178,14 @@ Location Lowering::beside(int buffer) const {
   return of.within < 0 ? Location{buffer, 0} : Location{of.within, of.offset};
 }
 
-std::vector<Lowering::Bucket> Lowering::buckets_of(const std::vector<int>& buffers) const {
+std::vector<Lowering::Bucket> Lowering::buckets_of(const Equation& equation, const std::vector<int>& buffers) const {
+  const bool in_buckets = sums_buckets(equation);
   std::vector<Bucket> buckets;
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     const Location begin = beside(buffers[i]);
-    const std::size_t bytes = plan_.buffer(buffers[i]).bytes();
+    const Buffer& of = plan_.buffer(buffers[i]);
+    // The padding of buckets is sent too: its sum is zero, so nothing else has to set that of the result to zero.
+    const std::size_t bytes = in_buckets ? round_up(of.bytes(), unit_of(of.type.dtype)) : of.bytes();
     // The most recent bucket in the same memory.
     auto bucket = std::find_if(buckets.rbegin(), buckets.rend(),
                                [&](const Bucket& known) { return known.begin.buffer == begin.buffer; });
@@ -204,7 +214,7 @@ std::vector<int> Lowering::reduce(const Equation& equation, const std::vector<Va
     const bool as_it_is = gathers || is_reduced(equation, here(operand), axes[i]);
     own.push_back(as_it_is ? operand : reduce_slices(equation, here(operand), axes[i]));
   }
-  lay_side_by_side(equation, own);
+  clear_before(0, equation, lay_side_by_side(equation, own));
   std::vector<int> results;
   if (!gathers) {
     for (std::size_t i = 0; i < operands.size(); ++i) {
@@ -215,7 +225,7 @@ std::vector<int> Lowering::reduce(const Equation& equation, const std::vector<Va
     for (std::size_t i = 0; i < operands.size(); ++i) at(results[i]).within = own[i];
     return results;
   }
-  const std::vector<Bucket> buckets = buckets_of(own);
+  const std::vector<Bucket> buckets = buckets_of(equation, own);
   if (by_library) {
     lay_side_by_side(equation, results);
     for (const Bucket& bucket : buckets) {
@@ -236,8 +246,9 @@ std::vector<int> Lowering::reduce(const Equation& equation, const std::vector<Va
       gathered[i] = {all, plan_.buffer(own[i]), gpus, beside(own[i]).offset - bucket.begin.offset, pitch};
     }
   }
+  const std::size_t first_reduction = commands_->size();
   for (std::size_t i = 0; i < operands.size(); ++i) results[i] = reduce_slices(equation, gathered[i], axes[i]);
-  lay_side_by_side(equation, results);
+  clear_before(first_reduction, equation, lay_side_by_side(equation, results));
   return results;
 }
 
@@ -249,8 +260,12 @@ void Lowering::find_packed_sums() {
     for (std::size_t i = 0; i < equation.operands.size(); ++i) {
       const auto bucket = buckets.find(equation.operands[i].id);
       // The arrays of several instances of a bucket do not lie one after another.
-      const bool one = stored(type(equation.results[i]).varying).empty();
-      if (bucket != buckets.end() && one && facts_.of(equation.operands[i]).uses == 1) packed_sums_.insert(*bucket);
+      const Type& sum = type(equation.results[i]);
+      const bool one = stored(sum.varying).empty();
+      // In a bucket of a small type, arrays begin where no buffer may.
+      const bool aligned = static_cast<std::size_t>(bucket_unit) * size_of(sum.dtype) % alignment == 0;
+      if (bucket != buckets.end() && one && aligned && facts_.of(equation.operands[i]).uses == 1)
+        packed_sums_.insert(*bucket);
     }
   }
 }

@@ -87,11 +87,14 @@ class Lowering {
   int reduce_slices(const Equation& equation, const Gathered& from, AxisSet axes);
   // Places the buffers of each element type next to each other in one new transient buffer, in the layout of a bucket.
   // A buffer that cannot be moved (it is not transient, or already lies within another) is copied to a new one there,
-  // which replaces it in `buffers`. If the equation sums no bucket, a type with a single buffer is left as it is;
-  // otherwise the memory is set to zero when the step begins, because the padding of buckets must be zero.
-  void lay_side_by_side(const Equation& equation, std::vector<int>& buffers);
+  // which replaces it in `buffers`. If the equation sums no bucket, a type with a single buffer is left as it is.
+  // Returns the new buffers of an equation that sums buckets: the padding in them must be zero.
+  std::vector<int> lay_side_by_side(const Equation& equation, std::vector<int>& buffers);
   bool sums_buckets(const Equation& equation) const;
-  void clear_at_first(const Equation& equation, int buffer);
+  // The bytes at multiples of which buffers begin that lie side by side.
+  static std::size_t unit_of(DType dtype);
+  // Inserts launches before a command that set all bytes of these buffers to zero.
+  void clear_before(std::size_t command, const Equation& equation, const std::vector<int>& memories);
   // The place of a buffer in the contiguous buffer that contains it, or the buffer itself.
   Location beside(int buffer) const;
   // A range of contiguous buffers that one collective transfers, and the indices of these buffers.
@@ -100,7 +103,7 @@ class Lowering {
     std::size_t bytes = 0;
     std::vector<std::size_t> items;
   };
-  std::vector<Bucket> buckets_of(const std::vector<int>& buffers) const;
+  std::vector<Bucket> buckets_of(const Equation& equation, const std::vector<int>& buffers) const;
   void reduce_places(const Equation& equation, const std::vector<Location>& from, const Type& type, Location to);
   void lower_scatter(const Equation& equation);
   // Copies what the device at place `own` of a group gets from its members to its result.
