@@ -177,7 +177,10 @@ void check_same_training(const Trained& found, const Trained& expected, const To
     REQUIRE(found.recording.events[i].index() == expected.recording.events[i].index());
   }
   const auto logged = found.of<train::Logged>(), as_logged = expected.of<train::Logged>();
-  for (std::size_t i = 0; i < logged.size(); ++i) check_near(logged[i].measures, as_logged[i].measures, tolerance);
+  for (std::size_t i = 0; i < logged.size(); ++i) {
+    check_near(logged[i].measures, as_logged[i].measures, tolerance);
+    check_near(std::vector{logged[i].grad_norm}, {as_logged[i].grad_norm}, tolerance.measures);
+  }
   const auto epochs = found.of<train::EpochEnded>(), as_epochs = expected.of<train::EpochEnded>();
   for (std::size_t i = 0; i < epochs.size(); ++i) {
     CHECK(epochs[i].examples == as_epochs[i].examples);

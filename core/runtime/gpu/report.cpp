@@ -53,6 +53,8 @@ std::vector<InstructionReport> instructions_of(const Plan& plan, const MakeKerne
     }
     const Launch* const launch = std::get_if<Launch>(&command);
     if (launch == nullptr) return;
+    // An equation that is not part of the program has no values.
+    if (row.result.empty()) row.result = to_string(launch->result_types.front(), plan.program->mesh);
     row.kernel = true;
     const Cost cost = row.equation->op.cost(plan.program->mesh, launch->operand_types, launch->result_types);
     const auto all = times * static_cast<double>(launch->devices) * static_cast<double>(plan.division.gpus());
