@@ -15,7 +15,7 @@ struct OnGpus {
   int gpus = 1;
   bool deterministic = true, private_copies = false;
   std::int64_t steps = 1;
-  std::size_t bucket_bytes = gpu::PlanOptions{}.bucket_bytes;
+  std::size_t message_bytes = gpu::PlanOptions{}.message_bytes;
 };
 
 // Equations are computed by their reference: what is tested is what the GPUs do between them.

@@ -1,4 +1,4 @@
-// What a GPU's plan looks like: buckets of gradients, collectives beside the backward pass, one launch for the update.
+// What a GPU's plan looks like: messages of gradients, collectives beside the backward pass, one launch for the update.
 #include "core/runtime/gpu/plan.h"
 
 #include <algorithm>
@@ -66,11 +66,11 @@ std::vector<std::size_t> updates_of(const gpu::Plan& plan, const std::string& ru
 
 }  // namespace
 
-TEST_CASE("gradients are sent in buckets, each as soon as the backward pass has computed it", "[cuda]") {
+TEST_CASE("gradients are sent in messages, each as soon as the backward pass has computed it", "[cuda]") {
   const auto program = training_of("configs/cnn.yaml");
   for (const bool deterministic : {false, true}) {
     INFO("deterministic " << deterministic);
-    const gpu::Plan plan = plan_of(program, 4, {.deterministic = deterministic, .bucket_bytes = 164200});
+    const gpu::Plan plan = plan_of(program, 4, {.deterministic = deterministic, .message_bytes = 164200});
     const std::vector<std::size_t> collectives = places_of<gpu::Collect>(plan), awaits = places_of<gpu::Await>(plan);
     const std::vector<std::size_t> convolutions = launches_of(plan, "conv_kernel_grad");
     // The dense layer's gradients, which are large, are there before those of the convolutions.
@@ -82,7 +82,7 @@ TEST_CASE("gradients are sent in buckets, each as soon as the backward pass has 
     REQUIRE(awaits.size() == 1);
     CHECK(awaits.front() == collectives.back() + (deterministic ? 2 : 1));
 
-    // They fit into one bucket of the usual size.
+    // They fit into one message of the usual size.
     CHECK(places_of<gpu::Collect>(plan_of(program, 4, {.deterministic = deterministic})).size() == 1);
   }
 }
@@ -213,7 +213,7 @@ TEST_CASE("buckets are in the order of the backward pass, where rules mix parame
       program_of_layers(12, {"optimizer.adamw={weight_decay: 0.1}", "optimizer.weight_decay_exclude='*.bias'"});
   for (const bool deterministic : {false, true}) {
     INFO("deterministic " << deterministic);
-    const gpu::Plan plan = plan_of(program, 4, {.deterministic = deterministic, .bucket_bytes = 2048});
+    const gpu::Plan plan = plan_of(program, 4, {.deterministic = deterministic, .message_bytes = 2048});
     const std::vector<std::size_t> collectives = places_of<gpu::Collect>(plan);
     const std::vector<std::size_t> products = launches_of(plan, "matmul");
     REQUIRE(collectives.size() >= 4);
@@ -224,13 +224,13 @@ TEST_CASE("buckets are in the order of the backward pass, where rules mix parame
   }
 }
 
-TEST_CASE("what each bucket has gathered is reduced at once, where a GPU has one block", "[cuda]") {
+TEST_CASE("what each message has gathered is reduced at once, where a GPU has one block", "[cuda]") {
   const auto program = program_of_layers(12, {});
-  for (const std::size_t bucket_bytes : {std::size_t{1} << 20, std::size_t{4096}}) {
-    INFO("buckets of " << bucket_bytes);
-    const gpu::Plan plan = plan_of(program, 4, {.deterministic = true, .bucket_bytes = bucket_bytes});
+  for (const std::size_t message_bytes : {std::size_t{1} << 20, std::size_t{4096}}) {
+    INFO("messages of " << message_bytes);
+    const gpu::Plan plan = plan_of(program, 4, {.deterministic = true, .message_bytes = message_bytes});
     const std::size_t collectives = places_of<gpu::Collect>(plan).size();
-    CHECK(collectives == (bucket_bytes > 4096 ? 1 : 4));
+    CHECK(collectives == (message_bytes > 4096 ? 1 : 4));
     CHECK(places_of<gpu::Reduce>(plan).size() == collectives);
   }
   // Of two blocks, each value has its parts one after another: a reduction for each, and for the sums of the loss, the
@@ -251,9 +251,9 @@ return h = %h
 return m = %m
 return b = %b
 )");
-  for (const std::size_t bucket_bytes : {std::size_t{0}, gpu::PlanOptions{}.bucket_bytes}) {
+  for (const std::size_t message_bytes : {std::size_t{0}, gpu::PlanOptions{}.message_bytes}) {
     for (const int gpus : {2, 8}) {
-      const gpu::Plan plan = plan_of(program, gpus, {.deterministic = true, .bucket_bytes = bucket_bytes});
+      const gpu::Plan plan = plan_of(program, gpus, {.deterministic = true, .message_bytes = message_bytes});
       const std::vector<std::size_t> collectives = places_of<gpu::Collect>(plan);
       CHECK(collectives.size() == 4);
       for (const std::size_t i : collectives) {

@@ -1,4 +1,4 @@
-// Joins reductions of contiguous values into one, for example the sums of a gathered bucket.
+// Joins reductions of contiguous values into one, for example the sums of what GPUs have gathered.
 #include <utility>
 #include <vector>
 

@@ -178,25 +178,25 @@ Location Lowering::beside(int buffer) const {
   return of.within < 0 ? Location{buffer, 0} : Location{of.within, of.offset};
 }
 
-std::vector<Lowering::Bucket> Lowering::buckets_of(const Equation& equation, const std::vector<int>& buffers) const {
+std::vector<Lowering::Message> Lowering::messages_of(const Equation& equation, const std::vector<int>& buffers) const {
   const bool in_buckets = sums_buckets(equation);
-  std::vector<Bucket> buckets;
+  std::vector<Message> messages;
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     const Location begin = beside(buffers[i]);
     const Buffer& of = plan_.buffer(buffers[i]);
     // The padding of buckets is sent too: its sum is zero, so nothing else has to set that of the result to zero.
     const std::size_t bytes = in_buckets ? round_up(of.bytes(), unit_of(of.type.dtype)) : of.bytes();
-    // The most recent bucket in the same memory.
-    auto bucket = std::find_if(buckets.rbegin(), buckets.rend(),
-                               [&](const Bucket& known) { return known.begin.buffer == begin.buffer; });
-    if (bucket == buckets.rend() || begin.offset + bytes - bucket->begin.offset > options_.bucket_bytes) {
-      buckets.push_back({begin, 0, {}});
-      bucket = buckets.rbegin();
+    // The most recent message in the same memory.
+    auto message = std::find_if(messages.rbegin(), messages.rend(),
+                                [&](const Message& known) { return known.begin.buffer == begin.buffer; });
+    if (message == messages.rend() || begin.offset + bytes - message->begin.offset > options_.message_bytes) {
+      messages.push_back({begin, 0, {}});
+      message = messages.rbegin();
     }
-    bucket->bytes = begin.offset + bytes - bucket->begin.offset;
-    bucket->items.push_back(i);
+    message->bytes = begin.offset + bytes - message->begin.offset;
+    message->items.push_back(i);
   }
-  return buckets;
+  return messages;
 }
 
 std::vector<int> Lowering::reduce(const Equation& equation, const std::vector<Value>& operands,
@@ -225,25 +225,25 @@ std::vector<int> Lowering::reduce(const Equation& equation, const std::vector<Va
     for (std::size_t i = 0; i < operands.size(); ++i) at(results[i]).within = own[i];
     return results;
   }
-  const std::vector<Bucket> buckets = buckets_of(equation, own);
+  const std::vector<Message> messages = messages_of(equation, own);
   if (by_library) {
     lay_side_by_side(equation, results);
-    for (const Bucket& bucket : buckets) {
-      const int first = results[bucket.items.front()];
+    for (const Message& message : messages) {
+      const int first = results[message.items.front()];
       add(Collect{&equation, Collective::all_reduce_sum, over, plan_.buffer(first).type.dtype, beside(first),
-                  bucket.begin, bucket.bytes});
+                  message.begin, message.bytes});
     }
     return results;
   }
   results.resize(operands.size());
   std::vector<Gathered> gathered(operands.size());
-  for (const Bucket& bucket : buckets) {
-    const DType dtype = plan_.buffer(bucket.begin.buffer).type.dtype;
-    const std::size_t pitch = pitch_of(bucket.bytes);
+  for (const Message& message : messages) {
+    const DType dtype = plan_.buffer(message.begin.buffer).type.dtype;
+    const std::size_t pitch = pitch_of(message.bytes);
     const int all = add_gathered(dtype, pitch, gpus);
-    add(Collect{&equation, Collective::all_gather, over, dtype, {all, 0}, bucket.begin, pitch});
-    for (const std::size_t i : bucket.items) {
-      gathered[i] = {all, plan_.buffer(own[i]), gpus, beside(own[i]).offset - bucket.begin.offset, pitch};
+    add(Collect{&equation, Collective::all_gather, over, dtype, {all, 0}, message.begin, pitch});
+    for (const std::size_t i : message.items) {
+      gathered[i] = {all, plan_.buffer(own[i]), gpus, beside(own[i]).offset - message.begin.offset, pitch};
     }
   }
   const std::size_t first_reduction = commands_->size();

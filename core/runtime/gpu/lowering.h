@@ -98,12 +98,12 @@ class Lowering {
   // The place of a buffer in the contiguous buffer that contains it, or the buffer itself.
   Location beside(int buffer) const;
   // A range of contiguous buffers that one collective transfers, and the indices of these buffers.
-  struct Bucket {
+  struct Message {
     Location begin;
     std::size_t bytes = 0;
     std::vector<std::size_t> items;
   };
-  std::vector<Bucket> buckets_of(const Equation& equation, const std::vector<int>& buffers) const;
+  std::vector<Message> messages_of(const Equation& equation, const std::vector<int>& buffers) const;
   void reduce_places(const Equation& equation, const std::vector<Location>& from, const Type& type, Location to);
   void lower_scatter(const Equation& equation);
   // Copies what the device at place `own` of a group gets from its members to its result.

@@ -122,9 +122,9 @@ struct PlanOptions {
   // same order, and libraries are called with the same shapes.
   bool deterministic = true;
   bool private_copies = false;  // see Source
-  // The maximum bytes of a bucket of values that are reduced by one collective. Larger buckets mean fewer collectives,
-  // but the first one begins later. The default is that of PyTorch's DistributedDataParallel.
-  std::size_t bucket_bytes = std::size_t{25} << 20;
+  // The most bytes of values that one collective reduces. Larger messages mean fewer collectives, but the first one
+  // begins later. The default is that of PyTorch's DistributedDataParallel.
+  std::size_t message_bytes = std::size_t{25} << 20;
   bool tf32 = false;  // see GpuRequest
 };
 
