@@ -1,7 +1,9 @@
 // Buckets on emulated GPUs: arrays that are ranges of a bucket, sums over devices of what pack joins, and the zeros
 // between the arrays.
 #include <algorithm>
+#include <cstdint>
 #include <memory>
+#include <random>
 #include <string>
 #include <variant>
 #include <vector>
@@ -9,6 +11,7 @@
 #include "core/runtime/gpu/plan.h"
 #include "tests/catch.h"
 #include "tests/cuda/emulated_programs.h"
+#include "tests/slice.h"
 
 namespace pmaptrain {
 namespace {
@@ -36,6 +39,46 @@ std::string biases(int parameters) {
          ",2], values=[" + table +
          "]]\n%norms = segment_sum %sq, %table\n%largest = reduce_max[dims=[0]] %most\n%sign = sign %s\n"
          "%new = sub %bucket, %sign\nupdate %bucket = %new\nreturn norms = %norms\nreturn largest = %largest\n";
+}
+
+// One or two buckets of gradients of every kind: sums over rows, values that are there, constants; with a number beside
+// them. Each bucket is summed over all axes or over one of them.
+std::string random_sums(std::uint32_t seed) {
+  std::mt19937 random(seed);
+  const auto up_to = [&](std::uint32_t most) { return static_cast<std::uint32_t>(random() % (most + 1)); };
+  const std::vector<std::string> meshes{"a=8", "a=2 b=4", "a=4 b=2", "a=3 b=4", "a=16"};
+  const std::string mesh = meshes[up_to(4)];
+  const std::string all = mesh.find('b') == std::string::npos ? "a" : "a, b";
+  const std::string over = up_to(2) == 0 ? "a" : all;
+  const std::string dtype = up_to(3) == 0 ? "f64" : "f32";
+  std::string text = "mesh " + mesh + "\nbatch %x:" + dtype + "[4,6]{" + all + "}\n", equations, buckets, sums, returns;
+  int number = 0;
+  for (std::uint32_t bucket = 0; bucket <= up_to(1); ++bucket) {
+    std::string packed;
+    for (std::uint32_t i = 0; i <= up_to(4); ++i) {
+      const std::string k = std::to_string(number++),
+                        size = std::to_string(std::vector{0, 1, 3, 64, 70, 128}[up_to(5)]);
+      text += "batch %v" + k + ":" + dtype + "[4," + size + "]{" + all + "}\n";
+      const std::vector<std::string> kinds{"%g" + k + " = reduce_sum[dims=[0]] %v" + k + "\n",
+                                           "%g" + k + " = matmul[transpose_a=true] %x, %v" + k + "\n",
+                                           "%g" + k + " = add %v" + k + ", %v" + k + "\n",
+                                           "%g" + k + " = pvary[axes={" + all + "}] %c" + k + "\n",
+                                           "%g" + k + " = reshape[shape=[2,2," + size + "]] %v" + k + "\n"};
+      const std::uint32_t kind = up_to(4);
+      if (kind == 3) equations += "%c" + k + " = constant[dtype=" + dtype + ", shape=[" + size + "], value=3]\n";
+      equations += kinds[kind];
+      packed += (packed.empty() ? "%g" : ", %g") + k;
+      if (up_to(4) == 0) packed += ", %g" + k;
+      if (up_to(9) == 0) returns += "return g" + k + " = %g" + k + "\n";
+    }
+    const std::string b = std::to_string(bucket);
+    buckets += "%p" + b + " = pack " + packed + "\n";
+    sums += (bucket == 0 ? "%p" : ", %p") + b;
+    returns += "return s" + b + " = %s" + b + "\n";
+  }
+  const bool two = returns.find("return s1") != std::string::npos;
+  return text + equations + "%n = reduce_sum[dims=[0,1]] %x\n" + buckets + "%s0, " + (two ? "%s1, " : "") +
+         "%m = psum[axes={" + over + "}] " + sums + ", %n\n" + returns + "return m = %m\n";
 }
 
 gpu::Plan plan_of(const std::string& text, int gpus, const gpu::PlanOptions& options) {
@@ -102,6 +145,13 @@ return total = %total
 return s = %s
 return w = %w
 )"));
+}
+
+TEST_CASE("random sums of buckets are the interpreter's on every number of GPUs", "[cuda]") {
+  for (const std::uint32_t seed : test::some_seeds(4, 24, 4)) {
+    INFO("seed " << seed);
+    check_program_on_all(program_of(random_sums(seed)));
+  }
 }
 
 TEST_CASE("buckets of every element type give the interpreter's values on every number of GPUs", "[cuda]") {
