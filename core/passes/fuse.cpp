@@ -17,7 +17,8 @@
 namespace pmaptrain {
 namespace {
 
-// Turns broadcasts and reductions along dimensions of size 1 only into views, unless they change the element type.
+// Replaces a broadcast or a reduction by a view if every dimension that it adds or removes has size 1. One that changes
+// the element type stays as it is.
 void make_views(const Program& program, std::vector<Equation>& equations) {
   for (Equation& equation : equations) {
     const bool is_reduction =

@@ -30,8 +30,8 @@ bool is_bare_number(const Place& place) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
 }
 
-// A loss that takes logits after a layer that computes no logits: the function that the loss applies itself, or a
-// function with a limited range.
+// Warns if the loss takes logits but the last layer computes none. Such a layer applies the function that the loss
+// applies itself, or one with a limited range.
 void function_before_loss(const model::Model& model, std::vector<std::string>& out) {
   const model::PlannedLayer& last = *model.leaves().back();
   const spec::Loss& loss = model.loss;

@@ -1,5 +1,7 @@
 #include "core/setup/restore.h"
 
+#include <fmt/format.h>
+
 #include <map>
 #include <string_view>
 #include <vector>
@@ -28,13 +30,13 @@ void write_group(Module& module, std::int64_t member, std::size_t entry, Group g
     const std::string name(input.name);
     const auto found = given.find(name);
     if (found == given.end()) {
-      fail_data("'" + file + "' has no tensor '" + name + "'", "it is of another model or optimizer");
+      fail_data(fmt::format("'{}' has no tensor '{}'", file, name), "it is of another model or optimizer");
     }
     const Type& type = input.type;
     const TensorView& tensor = *found->second;
     if (tensor.dtype != type.dtype || tensor.shape != type.shape) {
-      fail_data("'" + file + "': '" + name + "' is " + std::string(to_string(tensor.dtype)) + to_string(tensor.shape) +
-                    "; the model needs " + std::string(to_string(type.dtype)) + to_string(type.shape),
+      fail_data(fmt::format("'{}': '{}' is {}{}; the model needs {}{}", file, name, to_string(tensor.dtype),
+                            to_string(tensor.shape), to_string(type.dtype), to_string(type.shape)),
                 "it is of another model or optimizer");
     }
     module.wait(module.write(module.input(name), {every_device, member}, tensor.bytes));

@@ -102,8 +102,9 @@ class StepBuilder {
     const Value learning_rate = learning_rate_now();
     const Judged judged = guard(global, means.front(), sums, norms, clipping, divisor, next_step, learning_rate);
     const Update update = judged.update ? *judged.update : [&] {
-      // If the step is not good, divide by 1. The divisor then depends on the verdict, so the update's arithmetic and
-      // the selects that commit it form one pass over memory, which stores no intermediate values.
+      // A step that is not good divides by 1. So the gradients depend on the guard's verdict, and no part of the update
+      // can be computed before it. The update and the selects that commit it are then fused into one pass over memory,
+      // which stores no intermediate values.
       const Value known_good = select(b_, judged.good, divisor, b_.constant(model_.dtype, 1.0));
       const std::vector<Value> gradients =
           clipped_means(b_, optimizer_.spec, numbers_, sums.values, known_good, clipping);

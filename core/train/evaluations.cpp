@@ -85,8 +85,8 @@ std::string Evaluations::run_last(std::int64_t step, const RunFolder& folder) {
   return run(1, with_best, updates, step).empty() ? "" : "best";
 }
 
-// Gives these members the parameters of their best evaluations, and stores the updates of these in `updates`. Returns
-// whether it did.
+// Sets the parameters of these members to those of their best evaluations, and stores in `updates` how many updates
+// each member had made by then. Returns false, after a warning, if the best checkpoint cannot be loaded.
 bool Evaluations::restore_best(const std::vector<std::int64_t>& members, std::vector<std::int64_t>& updates,
                                const RunFolder& folder) {
   std::optional<Checkpoint> best;

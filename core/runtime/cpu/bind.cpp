@@ -131,14 +131,14 @@ void BoundPlan::bind_tasks(const Of& of, BoundStage& bound) {
 }
 
 void BoundPlan::bind(std::span<const Instruction> instructions, Binding to, std::vector<Command>& into) {
-  into.reserve(into.size() + instructions.size());
+  // A chunk of a bucket has few of the instructions on the bucket's ranges.
+  if (to.extent.kind != Extent::Kind::chunk) into.reserve(into.size() + instructions.size());
   for (const Instruction& instruction : instructions) {
     const std::optional<Extent> own = extent_in_bucket(instruction, to.extent);
     if (own) visit([&](const auto& i) { bind(i, instruction, {*own, to.list}, into); }, instruction);
   }
 }
 
-// A chunk of a bucket, as a chunk of the range that the instruction writes; none if it has no element of the range.
 std::optional<Extent> BoundPlan::extent_in_bucket(const Instruction& instruction, const Extent& extent) const {
   if (extent.kind != Extent::Kind::chunk) return extent;
   const auto* const combine = instruction.as<ReduceCombine>();

@@ -82,8 +82,10 @@ class BoundPlan {
   // slices in the group.
   std::vector<Address> addends_of(const ReduceCombine& combine, std::int64_t device, const Extent& extent) const;
   const Buffer& buffer(int index) const { return plan_.buffers[static_cast<std::size_t>(index)]; }
-  // The address of a buffer for an extent: of its current rows if `rows`, else of the slice of its first instance.
+  // The part of a chunk of a bucket that lies in the range which the instruction writes, relative to that range. None
+  // if the two do not overlap. Other extents are returned as they are.
   std::optional<Extent> extent_in_bucket(const Instruction& instruction, const Extent& extent) const;
+  // The address of a buffer for an extent: of its current rows if `rows`, else of the slice of its first instance.
   Address address(int index, const Extent& extent, bool rows = false) const;
   Address accumulator(int index, std::size_t piece, const Extent& extent) const;
   CpuKernel* kernel(const Op& op, const CpuRequest& request);

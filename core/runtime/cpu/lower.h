@@ -64,7 +64,8 @@ struct Lowered {
   // Adds an instruction to a stage. `like` describes the results of the instruction: their class and axes. `elements`
   // is the size of the results.
   void add(Instruction instruction, const ValueInfo& like, int stage, std::int64_t elements);
-  // The list of a stage for chunks of arrays with `elements` elements, or for the pieces of a cut.
+  // The stage's instructions on chunks of arrays that have `elements` elements and one instance for each position along
+  // `axes`; and its instructions on the pieces of a cut.
   Chunked& chunked(int stage, std::int64_t elements, AxisSet axes);
   std::vector<Instruction>& pieces(int stage, int cut);
   // The cut into whole instances along `axes`. It is made on the first call.

@@ -58,7 +58,8 @@ std::vector<Lowering::Half> Lowering::halves_of(const Equation& equation) {
     const std::vector<std::int64_t> offsets = offsets_in_bucket(types_of(program_, arrays));
     for (std::size_t k = 0; k < arrays.size(); ++k) {
       const Value sum{out_.add_range(result.id, offsets[k], Shape(type(arrays[k]).shape))};
-      // Sums with several instances do not lie one after another, so pack_instances() copies them together.
+      // If the bucket has one instance, each sum is a range of it. Otherwise each sum has memory of its own, and
+      // pack_instances() copies the sums into the bucket.
       const bool is_range = stored(type(result)).empty();
       if (!is_range) define(sum, by_size(type(sum), first_));
       halves.push_back({arrays[k], sum, is_range ? result : sum, {&equation, -1, -1, sum.id}});

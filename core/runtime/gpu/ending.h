@@ -37,9 +37,9 @@ class Ending {
   // threads of all others have finished: then its own call is all that keeps the process from ending.
   void end_call(std::size_t rank, const End& end);
   // Called on the rank's own thread, outside its calls and after its graphs are destroyed. Calls `end` unless the rank
-  // has been aborted or is the one that is kept alive. For the last thread, returns the `end` of the rank that was kept
-  // alive. The thread must call it after finish() for its ranks in all communicators, because it waits for work of all
-  // GPUs.
+  // has been aborted or is the one that is kept alive. On the thread that finishes last, returns the `end` of the rank
+  // that was kept alive; on other threads, returns an empty function. The returned function waits for work of all GPUs,
+  // so the thread first calls finish() for its rank in every communicator, and only then the function.
   [[nodiscard]] std::function<void()> finish(std::size_t rank, std::function<void()> end);
 
  private:

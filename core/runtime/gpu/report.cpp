@@ -17,7 +17,7 @@ std::string_view made_by(const GpuMatmul&) { return "cuBLASLt"; }
 std::string_view made_by(const GpuConv&) { return "cuDNN"; }
 std::string_view made_by(const GpuGenerated&) { return "generated"; }
 
-// For example "cuDNN", "generated", or the names of this project's kernels.
+// What carries out a launch: "cuDNN", "generated", or the names of this project's kernels.
 std::string implementation_of(const Plan& plan, const Launch& launch, const MakeKernel& make_kernel) {
   const Op& op = launch.equation->op;
   std::vector<std::string> names;
