@@ -478,10 +478,16 @@ std::vector<std::byte> initial_elements(const Program& program, const StepRoles&
   std::vector<std::byte> bytes(pmaptrain::bytes(type));
   const auto initial = roles.initial.find(input);
   if (initial == roles.initial.end()) return bytes;
-  dispatch(type.dtype, [&]<class T>() {
-    const T value = static_cast<T>(initial->second);
-    for (std::size_t i = 0; i < bytes.size(); i += sizeof value) std::memcpy(bytes.data() + i, &value, sizeof value);
-  });
+  const auto fill = [&](std::size_t begin, std::size_t size) {
+    dispatch(type.dtype, [&]<class T>() {
+      const T value = static_cast<T>(initial->second);
+      for (std::size_t i = 0; i < size; i += sizeof value) std::memcpy(bytes.data() + begin + i, &value, sizeof value);
+    });
+  };
+  // The elements between the parts of a bucket stay 0.
+  for (const Variable& variable : variables_of(program)) {
+    if (variable.input == input) fill(variable.begin, pmaptrain::bytes(variable.type));
+  }
   return bytes;
 }
 

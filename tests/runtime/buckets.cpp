@@ -145,6 +145,58 @@ return w = %w
 )");
 }
 
+TEST_CASE("a loop that yields an array of a carried bucket gives the array that it had before", "[runtime]") {
+  check_on_all_meshes(R"(
+params %bucket:f32[128]{}
+params %t:f32[3]{}
+batch %x:f32[2,3]{a}
+%c, %u = loop[iterations=2, consts=0, carries=2] %bucket, %t (%p:f32[128]{}, %q:f32[3]{}) {
+  %e, %f = unpack[shapes=[[5,3],[3]]] %p
+  %g = add %p, %p
+  yield %g, %f
+}
+return c = %c
+return u = %u
+)");
+}
+
+TEST_CASE("an array of a bucket that is cast as a whole is packed for its product after the cast", "[runtime]") {
+  check_on_all_meshes(R"(
+params %bucket:f32[65664]{}
+batch %x:f32[3,256]{a}
+%cast = cast[dtype=f64] %bucket
+%again = cast[dtype=f32] %cast
+%w, %b = unpack[shapes=[[256,256],[100]]] %again
+%v = pvary[axes={a}] %w
+%y = matmul %x, %v
+%s = reduce_sum[dims=[0]] %y
+return s = %s
+)");
+}
+
+TEST_CASE("an output that is an array of a replaced bucket has its old value, also without elements", "[runtime]") {
+  check_on_all_meshes(R"(
+params %bucket:f32[6208]{}
+batch %x:f32[2,3]{a}
+%none, %w = unpack[shapes=[[0],[97,64]]] %bucket
+%next = add %bucket, %bucket
+update %bucket = %next
+return none = %none
+return w = %w
+)");
+}
+
+TEST_CASE("a bucket is not overwritten by a kernel that reads a number of it", "[runtime]") {
+  check_on_all_meshes(R"(
+params %bucket:f32[128]{}
+batch %x:f32[2,3]{a}
+%number, %w = unpack[shapes=[[],[3]]] %bucket
+%next = mul %bucket, %number
+update %bucket = %next
+return w = %w
+)");
+}
+
 TEST_CASE("buckets of one array, of arrays without elements, and of packed arrays that others read too", "[runtime]") {
   check_on_all_meshes(R"(
 batch %x:f32[64]{a}

@@ -308,7 +308,7 @@ void Lowering::prepare_operands(Kernel& kernel) {
   how.of = Class::chunked;
   how.by_task = true;
   how.complete = false;
-  how.stage = preparation_stage(operand);
+  how.stage = preparation_stage(out_.memory_of(operand));
   out_.packed.insert(packed);
   out_.add(PackOperand{kernel.equation, *index, operand, packed}, how, how.stage, 0);
   kernel.unpacked = std::exchange(operand, packed);
@@ -390,7 +390,7 @@ void Lowering::append_yields(const Region& region, const std::vector<int>& carri
     const int carry = carries[i];
     int from = info(region.results[i]).root;
     if (from == carry) continue;
-    const bool is_carry = std::find(carries.begin(), carries.end(), from) != carries.end();
+    const bool is_carry = std::find(carries.begin(), carries.end(), out_.memory_of(from)) != carries.end();
     if (is_carry) {
       const int aside = out_.add_like(carry);
       loop.body.emplace_back(Copy{from, aside});
@@ -417,6 +417,7 @@ void Lowering::lower_outputs() {
     if (input != nullptr && input->next) {
       const int copy = out_.add_like(root);
       ValueInfo& how = out_.info(copy);
+      how.of = class_of(how.axes, numel(out_.type(copy)));  // a range may be smaller than its bucket
       how.complete = false;
       how.stage = 0;
       how.cut = cut_for(how);

@@ -401,8 +401,15 @@ Needs CpuBackend::needs(const Source& source) const {
   const std::size_t total = sum_of(sizes.total(), product_of(workers, commands));
   const std::size_t named = needs.total();
   needs.temporaries = total > named ? total - named : 0;
-  // The plan, the model and the config grow with the program; together they take about as much memory as it does.
+  // The plan, the model and the config grow with the program; together they take about as much memory as it does. A
+  // part of a bucket has no equations of its own in the update, but its layer has the same place in the config and the
+  // model.
+  constexpr std::size_t bytes_of_layer = 7 << 10;
   for (const Entry& entry : source.entries) needs.programs = sum_of(needs.programs, 2 * bytes_of(*entry.program));
+  for (const Input& input : source.entries.front().program->inputs) {
+    if (input.group != Group::params) continue;
+    needs.programs = sum_of(needs.programs, product_of(input.parts.size(), bytes_of_layer));
+  }
   const auto pool = [&](std::string name, std::size_t bytes, std::size_t copies, std::string meaning) {
     if (bytes > 0) needs.pools.push_back({std::move(name), bytes, copies, std::move(meaning)});
   };

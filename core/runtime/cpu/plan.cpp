@@ -136,7 +136,9 @@ class Planner {
       const bool same_order = (of == Class::varying && read.reader == Reader::piece && read.cut == info(next).cut) ||
                               (of == Class::worker && read.reader == Reader::everywhere) ||
                               (of == Class::chunked && read.reader == Reader::chunk);
-      return same_order && read.position <= written.written.position;
+      // A kernel that reads a range of the bucket may need it after it has overwritten it.
+      const bool at_once = read.position == written.written.position;
+      return same_order && read.position <= written.written.position && !(at_once && read.of_range);
     });
   }
 
@@ -308,7 +310,9 @@ class Planner {
       if (pool_of(yield->from) != pool_of(yield->to) || type(yield->from) != type(yield->to)) continue;
       const std::vector<Access>& reads = lifetimes_.of(yield->to).reads;
       const bool read_later = std::any_of(reads.begin(), reads.end(), [&](const Access& read) {
-        return read.position > written.written.position && read.position > begin && read.position < end;
+        const bool later =
+            read.position > written.written.position || (read.position == written.written.position && read.of_range);
+        return later && read.position > begin && read.position < end;
       });
       if (!read_later) set_buffer(yield->from, buffer_of(yield->to));
     }
@@ -317,6 +321,10 @@ class Planner {
   // Gives an elementwise result the memory of an operand that is not read afterwards. Returns whether there was one.
   bool take_over(const Kernel& kernel, int result, int position) {
     for (int operand : kernel.operands) {
+      const bool reads_range = std::any_of(kernel.operands.begin(), kernel.operands.end(), [&](int other) {
+        return other != operand && lowered_.memory_of(other) == operand;
+      });
+      if (reads_range) continue;
       const auto live = live_.find(operand);
       if (live == live_.end() || lifetimes_.of(operand).last != position) continue;
       if (pool_of(operand) != pool_of(result) || info(operand).axes != info(result).axes ||

@@ -66,6 +66,7 @@ Extent extent_of(const Cut& cut, const Block& piece) {
 
 std::vector<Extent> extents_of(const Plan& plan, const Chunked& chunked) {
   std::vector<Extent> extents;
+  if (chunked.elements == 0) return extents;
   const std::int64_t instances = plan.program->mesh.group_size(chunked.axes);
   for (std::int64_t i = 0; i < instances * chunked.chunks; ++i) {
     const std::int64_t chunk = i % chunked.chunks;
