@@ -174,7 +174,8 @@ Address BoundPlan::address(int index, const Extent& extent, bool rows) const {
   address.offset += count_of(slice_number(plan_, b, extent, extent.instance)) * b.slice_bytes();
   // A result by rows has as many elements as the operand has rows. A scalar has one, which all chunks read.
   if (extent.kind == Extent::Kind::chunk) {
-    address.offset += count_of(extent.first * b.elements / extent.whole) * size_of(b.dtype);
+    const std::int64_t of_each = b.elements >= extent.whole ? 1 : extent.whole / std::max<std::int64_t>(1, b.elements);
+    address.offset += count_of(extent.first / of_each) * size_of(b.dtype);
   }
   return address;
 }

@@ -51,6 +51,7 @@ void locate(CommandList& list, const Origin& origin, const Bases& bases) {
 }
 
 void run_copy(const CopyRuns& copy, const CommandList& list, std::int64_t iteration) {
+  if (copy.bytes == 0) return;  // memory without elements may have no address
   const std::byte* const from = list.pointers[copy.at] + static_cast<std::size_t>(iteration) * copy.per_iteration;
   std::byte* const to = list.pointers[copy.at + 1];
   for (std::size_t i = 0; i < copy.count; ++i) {
