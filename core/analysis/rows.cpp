@@ -109,7 +109,6 @@ class Trial {
       uniform = uniform && !comes_from_batch(operand) &&
                 (kind(operand) == RowKind::uniform || kind(operand) == RowKind::whole);
     }
-    if (partial && equation.op.rules().packs) return all_partial(equation) ? RowKind::partial : RowKind::whole;
     if (partial) return adds_up(equation) ? RowKind::partial : RowKind::whole;
     const RowRule rule =
         equation.op.rows(operand_types_.of(program_, equation.operands), result_types_.of(program_, equation.results));
@@ -125,9 +124,11 @@ class Trial {
     return RowKind::whole;
   }
 
-  bool adds_up(const Equation& equation) { return equation.op.rules().adds && all_partial(equation); }
-  bool all_partial(const Equation& equation) {
-    return std::all_of(equation.operands.begin(), equation.operands.end(),
+  // A bucket of addends is an addend of the bucket of their sums.
+  bool adds_up(const Equation& equation) {
+    const OpRules& rules = equation.op.rules();
+    return (rules.adds || rules.packs) &&
+           std::all_of(equation.operands.begin(), equation.operands.end(),
                        [&](Value operand) { return kind(operand) == RowKind::partial || splat(operand) == 0.0; });
   }
 

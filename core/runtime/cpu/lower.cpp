@@ -29,7 +29,7 @@ Lowering::Lowering(const Program& program, const PlanOptions& options, std::int6
 
 Lowered Lowering::run() {
   for (const Input& input : program_.inputs) define_input(input);
-  find_packed_sums();
+  packed_sums_ = packed_sums(program_, out_.facts);
   if (!options_.private_copies) plan_preparations();
   for (const Equation& equation : program_.equations) lower_equation(equation);
   lower_outputs();

@@ -32,18 +32,6 @@ const Equation* Lowering::start_of(const Equation& equation) {
   return &out_.sums->back();
 }
 
-void Lowering::find_packed_sums() {
-  std::unordered_map<int, const Equation*> buckets;
-  for (const Equation& equation : program_.equations) {
-    if (equation.op.rules().packs) buckets.emplace(equation.results.front().id, &equation);
-    if (equation.op.rules().communication != Communication::sum) continue;
-    for (std::size_t i = 0; i < equation.operands.size(); ++i) {
-      const auto bucket = buckets.find(equation.operands[i].id);
-      if (bucket != buckets.end() && facts(equation.operands[i]).uses == 1) packed_sums_.insert(*bucket);
-    }
-  }
-}
-
 std::vector<Lowering::Half> Lowering::halves_of(const Equation& equation) {
   std::vector<Half> halves;
   for (std::size_t i = 0; i < equation.operands.size(); ++i) {
@@ -54,7 +42,7 @@ std::vector<Lowering::Half> Lowering::halves_of(const Equation& equation) {
       continue;
     }
     define(result, by_size(type(result), first_));
-    const std::vector<Value>& arrays = packed->second->operands;
+    const std::vector<Value>& arrays = packed->second.pack->operands;
     const std::vector<std::int64_t> offsets = offsets_in_bucket(types_of(program_, arrays));
     for (std::size_t k = 0; k < arrays.size(); ++k) {
       const Value sum{out_.add_range(result.id, offsets[k], Shape(type(arrays[k]).shape))};
@@ -71,12 +59,12 @@ std::vector<Lowering::Half> Lowering::halves_of(const Equation& equation) {
 void Lowering::pack_instances(const Equation& equation, std::span<const Half> halves) {
   for (std::size_t i = 0, next = 0; i < equation.operands.size(); ++i) {
     const auto packed = packed_sums_.find(equation.operands[i].id);
-    const std::size_t count = packed == packed_sums_.end() ? 1 : packed->second->operands.size();
+    const std::size_t count = packed == packed_sums_.end() ? 1 : packed->second.pack->operands.size();
     const std::span<const Half> own = halves.subspan(std::exchange(next, next + count), count);
     const Value result = equation.results[i];
     if (packed == packed_sums_.end() || own.front().bucket == result) continue;
     Kernel kernel;
-    kernel.equation = packed->second;
+    kernel.equation = packed->second.pack;
     kernel.results = {result.id};
     ValueInfo how = by_instance(type(result), 0);
     how.stage = first_;

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/analysis/packed_sums.h"
 #include "core/runtime/cpu/lower.h"
 
 namespace pmaptrain::cpu {
@@ -128,10 +129,6 @@ class Lowering {
   // After a barrier these are combined in order.
   void lower_reduction(const Equation& equation);
 
-  // Finds the buckets that only one sum over devices reads. The sum then adds their arrays one by one, so these are
-  // never copied together.
-  void find_packed_sums();
-
   // One half for each operand, and for each array of a bucket.
   std::vector<Half> halves_of(const Equation& equation);
 
@@ -188,7 +185,7 @@ class Lowering {
   int rows_cut_ = -1;                 // the cut by rows; -1 if there is none
   std::map<int, int> completed_;      // completed sums over rows, by the root of their addends
   std::map<DType, int> zeros_;
-  std::map<int, const Equation*> packed_sums_;  // see find_packed_sums(): by the bucket's value
+  std::map<std::int32_t, PackedSum> packed_sums_;
   // For the current reduction: the first operand number of each value.
   std::unordered_map<int, std::size_t> operand_number_;
   std::set<int> summed_;                  // values that exist only as accumulators of pieces

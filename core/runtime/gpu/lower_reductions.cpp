@@ -253,21 +253,15 @@ std::vector<int> Lowering::reduce(const Equation& equation, const std::vector<Va
 }
 
 void Lowering::find_packed_sums() {
-  std::map<int, const Equation*> buckets;
-  for (const Equation& equation : program_.equations) {
-    if (equation.op.rules().packs) buckets.emplace(equation.results.front().id, &equation);
-    if (equation.op.rules().communication != Communication::sum) continue;
-    for (std::size_t i = 0; i < equation.operands.size(); ++i) {
-      const auto bucket = buckets.find(equation.operands[i].id);
-      // The arrays of several instances of a bucket do not lie one after another.
-      const Type& sum = type(equation.results[i]);
-      const bool one = stored(sum.varying).empty();
-      // In a bucket of a small type, arrays begin where no buffer may.
-      const bool aligned = static_cast<std::size_t>(bucket_unit) * size_of(sum.dtype) % alignment == 0;
-      if (bucket != buckets.end() && one && aligned && facts_.of(equation.operands[i]).uses == 1)
-        packed_sums_.insert(*bucket);
-    }
-  }
+  packed_sums_ = packed_sums(program_, facts_);
+  std::erase_if(packed_sums_, [&](const auto& entry) {
+    const Type& sum = type(entry.second.sum);
+    // The arrays of several instances of a bucket do not lie one after another.
+    const bool one = stored(sum.varying).empty();
+    // In a bucket of a small type, arrays begin where no buffer may.
+    const bool aligned = static_cast<std::size_t>(bucket_unit) * size_of(sum.dtype) % alignment == 0;
+    return !one || !aligned;
+  });
 }
 
 void Lowering::lower_reduction(const Equation& equation) {
@@ -276,7 +270,7 @@ void Lowering::lower_reduction(const Equation& equation) {
   for (std::size_t i = 0; i < equation.operands.size(); ++i) {
     const auto packed = packed_sums_.find(equation.operands[i].id);
     const std::vector<Value> own =
-        packed != packed_sums_.end() ? packed->second->operands : std::vector{equation.operands[i]};
+        packed != packed_sums_.end() ? packed->second.pack->operands : std::vector{equation.operands[i]};
     operands.insert(operands.end(), own.begin(), own.end());
     axes.resize(operands.size(), stored(type(equation.results[i]).varying));
   }
@@ -285,7 +279,7 @@ void Lowering::lower_reduction(const Equation& equation) {
     const Value result = equation.results[i];
     const auto packed = packed_sums_.find(equation.operands[i].id);
     const int first = reduced[next];
-    next += packed != packed_sums_.end() ? packed->second->operands.size() : 1;
+    next += packed != packed_sums_.end() ? packed->second.pack->operands.size() : 1;
     if (packed == packed_sums_.end()) {
       set(result, first);
       continue;

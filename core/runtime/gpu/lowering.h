@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/analysis/facts.h"
+#include "core/analysis/packed_sums.h"
 #include "core/analysis/rows.h"
 #include "core/runtime/gpu/plan.h"
 
@@ -91,7 +92,7 @@ class Lowering {
   // Returns the new buffers of an equation that sums buckets: the padding in them must be zero.
   std::vector<int> lay_side_by_side(const Equation& equation, std::vector<int>& buffers);
   bool sums_buckets(const Equation& equation) const;
-  // The bytes at multiples of which buffers begin that lie side by side.
+  // Buffers that lie side by side begin at multiples of this many bytes.
   static std::size_t unit_of(DType dtype);
   // Inserts launches before a command that set all bytes of these buffers to zero.
   void clear_before(std::size_t command, const Equation& equation, const std::vector<int>& memories);
@@ -136,10 +137,10 @@ class Lowering {
   Plan plan_;
   const Facts facts_;
   const pmaptrain::Rows rows_;
-  Mesh block_;                                  // mesh of the logical devices in a block
-  std::int64_t span_ = 1;                       // number of instances along rows_.axes whose rows form one addend
-  std::vector<int> buffers_;                    // by value
-  std::map<int, const Equation*> packed_sums_;  // see find_packed_sums(): by the bucket's value
+  Mesh block_;                                     // mesh of the logical devices in a block
+  std::int64_t span_ = 1;                          // number of instances along rows_.axes whose rows form one addend
+  std::vector<int> buffers_;                       // by value
+  std::map<std::int32_t, PackedSum> packed_sums_;  // see find_packed_sums()
   std::vector<Command>* commands_ = nullptr;
   const std::shared_ptr<std::deque<Equation>> added_;  // equations that are not part of the program; the plan owns them
 };
