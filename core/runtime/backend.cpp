@@ -89,20 +89,19 @@ void Module::check_member(std::int64_t member) const {
 void Module::check_write(Handle handle, Instance instance, std::size_t size, std::optional<std::size_t> offset) const {
   const ModuleValue& of = value(handle);
   const Input& input = program(static_cast<std::size_t>(of.entry)).inputs[static_cast<std::size_t>(of.index)];
-  const std::string name = name_of(handle);
+  const auto refuse = [&](const std::string& what) { fail_running("input '" + name_of(handle) + "' " + what); };
   if (offset ? *offset + size > slice_bytes(handle) : size != slice_bytes(handle)) {
-    fail_running("input '" + name + "' takes " + std::to_string(slice_bytes(handle)) + " bytes, not " +
-                 std::to_string(size) + (offset ? " from byte " + std::to_string(*offset) + " on" : ""));
+    refuse("takes " + std::to_string(slice_bytes(handle)) + " bytes, not " + std::to_string(size) +
+           (offset ? " from byte " + std::to_string(*offset) + " on" : ""));
   }
   if (instance.member != every_member) {
     check_member(instance.member);
-    if (input.group == Group::data && source_.members > 1)
-      fail_running("input '" + name + "' is kept once for all members");
+    if (input.group == Group::data && source_.members > 1) refuse("is kept once for all members");
   }
   if (instance.device == every_device) return;
   check_device(handle, instance.device);
   if (type(handle).varying.empty() && !source().private_copies) {
-    fail_running("input '" + name + "' is kept once for all devices");
+    refuse("is kept once for all devices");
   }
 }
 
