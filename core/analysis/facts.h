@@ -14,8 +14,7 @@ namespace pmaptrain {
 struct ValueFacts {
   AxisSet axes;  // the axes over which the value has distinct instances
   // The value whose memory this value uses: itself or, for a view or an array of a bucket, the root of its operand. A
-  // loop's parameter that is
-  // the same in every iteration uses the memory of its operand.
+  // loop's parameter that is the same in every iteration uses the memory of its operand.
   std::int32_t root = -1;
   // The number of collectives on the longest path to the value. Values of one stage can be computed without
   // communication between them.

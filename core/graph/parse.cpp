@@ -262,8 +262,7 @@ class Parser {
     lexer_.next();
     const Token name = parse_new_name(names_);
     // A part may not have the name of an input.
-    if (!parts_.try_emplace(name.text).second)
-      lexer_.fail(name, "%" + name.text + " is defined already", "each name is given once");
+    if (!parts_.try_emplace(name.text).second) fail_defined(name);
     lexer_.expect(":");
     Type type = parse_type();
     std::vector<Part> parts;
@@ -443,9 +442,11 @@ class Parser {
     lexer_.expect("%");
     Token name = lexer_.expect_name();
     const bool repeated = line != nullptr && !line->try_emplace(name.text).second;
-    if (repeated || names.contains(name.text))
-      lexer_.fail(name, "%" + name.text + " is defined already", "each name is given once");
+    if (repeated || names.contains(name.text)) fail_defined(name);
     return name;
+  }
+  [[noreturn]] void fail_defined(const Token& name) {
+    lexer_.fail(name, "%" + name.text + " is defined already", "each name is given once");
   }
 
   Value parse_use(const Names& names) {

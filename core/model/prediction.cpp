@@ -63,10 +63,7 @@ Program prediction_program(const Model& model, const Mesh& mesh, AxisSet axes, s
   program.name = "prediction";
   program.mesh = mesh;
   Builder b(program, ops);
-  std::vector<Value> parameters;
-  for (const Parameter& parameter : model.parameters) {
-    parameters.push_back(b.input(Group::params, parameter.name, {model.dtype, parameter.shape, {}}));
-  }
+  const std::vector<Value> parameters = declare_stored(b, model, Group::params, "", {}).single;
   Shape shape{rows_per_device};
   shape.insert(shape.end(), model.input.shape.begin(), model.input.shape.end());
   const Value inputs = b.input(Group::batch, "inputs", {model.input.dtype, std::move(shape), axes});

@@ -123,9 +123,7 @@ class StepBuilder {
  private:
   // ---- inputs ---- The inputs of a stage without an update.
   void declare_model(std::int64_t rows) {
-    for (const model::Parameter& parameter : model_.parameters) {
-      parameters_.push_back(b_.input(Group::params, parameter.name, {model_.dtype, parameter.shape, {}}));
-    }
+    parameters_ = model::declare_stored(b_, model_, Group::params, "", {}).single;
     use_batch(model::declare_batch(b_, model_, axes_, rows, true));
     const std::vector<model::Number> numbers = model_.numbers();
     use_numbers(numbers, model::declare_numbers(b_, numbers));

@@ -25,9 +25,9 @@ enum class EpochOf : std::uint8_t { one_step, steps };
 
 // The step of `spec` over its data axes. The inputs and outputs of the finished step:
 //
-// params  buckets of trained parameters (buckets_of), whose parts are the parameters by path; each frozen parameter,
-// which
-//         is not replaced.
+// params  buckets of trained parameters (buckets_of), whose parts are the parameters by path; and each frozen
+// parameter,
+//         which is not replaced.
 // state   "<slot>/<bucket>" of the optimizer, with the parts "<slot>/<parameter>"; with train.ema, likewise "ema/" for
 //         all parameters, the averages before debiasing; "step" i64[], the number of updates; "epoch/<measure>" and
 //         "epoch/examples" f64[], sums that the host reads and resets (with `EpochOf::one_step`, the sums of the last

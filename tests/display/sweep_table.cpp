@@ -29,7 +29,7 @@ spec::SweepSpec two_parameters() {
   return sweep;
 }
 
-// A sweep of eight runs, three of which are done.
+// A sweep of eight runs; three runs are done.
 struct Running {
   std::deque<sweep::Row> rows;
   sweep::Progress progress;
