@@ -25,6 +25,9 @@ class Crossing {
   }
 
   void visit(const Equation& equation) {
+    if (equation.op.is_loop() && communicates(equation)) {
+      for (const Value yield : equation.regions.front().results) add_sum(yield);  // carries are complete
+    }
     const bool on_rows = rows_.runs_on_rows(equation);
     const bool sums = is_sum(equation.op);
     for (std::size_t i = 0; i < equation.operands.size(); ++i) {

@@ -26,10 +26,7 @@ class Trial {
     for (const Input& input : program_.inputs) {
       if (input.group == Group::batch && is_cut_shape(input.value)) batch_.insert(input.value.id);
     }
-    for (const Equation& equation : program_.equations) {
-      visit(equation, Inside::program);
-      if (rows_.runs_on_rows(equation)) work += work_of(equation);
-    }
+    visit_program(program_.equations, 1);
   }
 
   double work = 0;
@@ -58,6 +55,36 @@ class Trial {
     return inside != Inside::chain && rows_.has_rows(program_, facts_, value);
   }
   bool comes_from_batch(Value value) const { return batch_.contains(facts_.of(value).root) && is_cut_shape(value); }
+
+  // Visits equations that run `times` times in a step, one by one.
+  void visit_program(const std::vector<Equation>& equations, double times) {
+    for (const Equation& equation : equations) {
+      if (equation.op.is_loop() && communicates(equation)) {
+        visit_stage_loop(equation, times);
+        continue;
+      }
+      visit(equation, Inside::program);
+      if (rows_.runs_on_rows(equation)) work += times * work_of(equation);
+    }
+  }
+
+  // The equations of a loop in which devices communicate are cut one by one. Carries are complete at the end of each
+  // iteration.
+  void visit_stage_loop(const Equation& equation, double times) {
+    const LoopRule loop = equation.op.loop();
+    const Region& region = equation.regions.front();
+    for (std::size_t i = 0; i < region.params.size(); ++i) {
+      const Value operand = equation.operands[i], param = region.params[i];
+      if (i < static_cast<std::size_t>(loop.consts)) {
+        if (kind(operand) == RowKind::rows) kind(param) = RowKind::rows;
+        splat(param) = splat(operand);
+        if (equal(operand)) set_equal(param);
+      } else if (i >= static_cast<std::size_t>(loop.consts + loop.carries) && is_cut_shape(param)) {
+        batch_.insert(param.id);
+      }
+    }
+    visit_program(region.equations, times * static_cast<double>(loop.iterations));
+  }
 
   void visit(const Equation& equation, Inside inside) {
     if (equation.op.is_loop()) return visit_loop(equation);

@@ -291,7 +291,9 @@ CopyRuns BoundPlan::copy_of(const Copy& copy, Binding to) {
 }
 
 void BoundPlan::bind(const Copy& copy, const Instruction& instruction, Binding to, std::vector<Command>& into) {
-  into.push_back({&instruction, copy_of(copy, to)});
+  CopyRuns runs = copy_of(copy, to);
+  if (copy.parts > 0) runs.per_iteration = runs.bytes;
+  into.push_back({&instruction, runs});
 }
 
 // The copies before each iteration of a loop: for each instance in the piece, the piece's rows among those of the

@@ -48,6 +48,8 @@ struct Parts {
 
 struct Copy {
   int from = -1, to = -1;
+  // If positive: `from` has so many parts, and the part of the current iteration of the innermost StageLoop is copied.
+  std::int64_t parts = 0;
 };
 
 // Packs one operand of `equation` into the layout that the op's kernel expects. This is done once per step, and all

@@ -20,6 +20,7 @@ Lowering::Lowering(const Program& program, const PlanOptions& options, std::int6
   out_.varies_in_parts = sets.size() > 1;
   out_.facts = analyse(program);
   out_.rows = find_rows(program, out_.facts);
+  out_.storage = storage_of(program, options_.private_copies);
   out_.values.resize(program.types.size());
   out_.stages.resize(1);
   inputs_.resize(program.types.size());
@@ -179,28 +180,25 @@ void Lowering::lower_equation(const Equation& equation) {
     case Communication::permute: return lower_exchange(equation);
     case Communication::none: break;
   }
-  if (equation.op.is_loop()) return lower_loop(equation);
+  if (equation.op.is_loop()) return communicates(equation) ? lower_stage_loop(equation) : lower_loop(equation);
   lower_local(equation);
 }
 
-bool Lowering::try_make_ranges(const Equation& equation) {
-  const Value bucket = equation.operands.front();
-  if (!equation.op.rules().unpacks || info(bucket).of == Class::varying || !info(bucket).axes.empty()) return false;
-  const std::vector<std::int64_t> offsets = offsets_in_bucket(types_of(program_, equation.results));
-  for (std::size_t i = 0; i < equation.results.size(); ++i) {
-    ValueInfo range = info(bucket);
-    range.within = out_.memory_of(range.root);
-    range.begin += offsets[i];
-    define(equation.results[i], range);
-  }
-  return true;
-}
-
 bool Lowering::try_make_alias(const Equation& equation) {
-  if (equation.op.rules().unpacks) return try_make_ranges(equation);
-  if (!equation.op.rules().view) return false;
+  const Storage& storage = out_.storage;
+  if (equation.results.empty() || storage.is_root(equation.results.front())) return false;
   const ValueInfo operand = info(equation.operands.front());
-  info(equation.results.front()) = operand;
+  const std::int64_t begin = storage.home(equation.operands.front()).begin;
+  for (const Value result : equation.results) {
+    if (equation.op.rules().view) {
+      info(result) = operand;
+      continue;
+    }
+    ValueInfo range = operand;
+    range.within = out_.memory_of(operand.root);
+    range.begin += storage.home(result).begin - begin;
+    define(result, range);
+  }
   return true;
 }
 
@@ -373,7 +371,7 @@ void Lowering::lower_loop(const Equation& equation) {
   for (const Equation& inner : region.equations) lower_equation(inner);
   loop_ = outer;
   loop_like_ = outer_like;
-  append_yields(region, carried, out);
+  append_yields(equation, carried, out);
   add(std::move(out), how, how.stage);
   // A carry that varies over fewer axes than the loop was stored once per instance of the loop. It is copied into a
   // result that has one instance per position along the carry's own axes.
@@ -384,19 +382,18 @@ void Lowering::lower_loop(const Equation& equation) {
   }
 }
 
-void Lowering::append_yields(const Region& region, const std::vector<int>& carries, Loop& loop) {
+void Lowering::append_yields(const Equation& equation, const std::vector<int>& carries, Loop& loop) {
+  const std::vector<Replacement>& yields = out_.storage.yields.at(&equation);
   std::vector<Copy> last;
-  for (std::size_t i = 0; i < region.results.size(); ++i) {
-    const int carry = carries[i];
-    int from = info(region.results[i]).root;
-    if (from == carry) continue;
-    const bool is_carry = std::find(carries.begin(), carries.end(), out_.memory_of(from)) != carries.end();
-    if (is_carry) {
-      const int aside = out_.add_like(carry);
+  for (std::size_t i = 0; i < yields.size(); ++i) {
+    if (yields[i].how == Replacement::How::none) continue;
+    int from = info(yields[i].from).root;
+    if (yields[i].how == Replacement::How::copy_twice) {
+      const int aside = out_.add_like(carries[i]);
       loop.body.emplace_back(Copy{from, aside});
       from = aside;
     }
-    last.push_back({from, carry});
+    last.push_back({from, carries[i]});
   }
   for (const Copy& copy : last) loop.body.emplace_back(copy);
 }
@@ -411,10 +408,9 @@ void Lowering::refuse_mixed_carries(const Equation& equation, Value carry) const
 }
 
 void Lowering::lower_outputs() {
-  for (const Output& output : program_.outputs) {
-    int root = source(output.value, -1);
-    const Input* const input = input_of(root);
-    if (input != nullptr && input->next) {
+  for (std::size_t i = 0; i < program_.outputs.size(); ++i) {
+    int root = source(program_.outputs[i].value, -1);
+    if (out_.storage.copied_first[i]) {
       const int copy = out_.add_like(root);
       ValueInfo& how = out_.info(copy);
       how.of = class_of(how.axes, numel(out_.type(copy)));  // a range may be smaller than its bucket

@@ -10,7 +10,7 @@
 namespace pmaptrain::cpu {
 
 void Lowering::lower_exchange(const Equation& equation) {
-  assert(loop_ == nullptr);  // such loops are unrolled
+  assert(loop_ == nullptr);  // the bodies of such loops are stages
   for (std::size_t i = 0; i < equation.operands.size(); ++i) {
     const Value result = equation.results[i];
     const int operand = source(equation.operands[i], -1);
