@@ -51,7 +51,7 @@ class Unroller {
     program_.types.push_back(std::move(type));
     return Value{static_cast<std::int32_t>(program_.types.size()) - 1};
   }
-  // Gives the values of an equation new numbers, because the previous iteration may have used theirs.
+  // Gives the values of an equation new ids, because the previous iteration may have used theirs.
   void rename(const std::vector<Value>& values) {
     for (Value value : values) now_[value.id] = fresh(from_.type(value));
   }
@@ -125,7 +125,7 @@ class Unroller {
     for (std::size_t i = 0; i < carries; ++i) now_[loop.results[i].id] = carried[i];
   }
 
-  // The equation of part k of a slice.
+  // Appends the equation that takes part k of a slice, which iteration k reads. Returns the part.
   Value part(const Equation& loop, Value whole, const Type& of, const Type& type, std::int64_t k) {
     ops::Slice slice{std::vector<std::int64_t>(of.shape.size(), 0), of.shape};
     slice.starts.front() = k * type.shape.front();
@@ -137,13 +137,13 @@ class Unroller {
 
   const Program& from_;
   Program program_;
-  std::unordered_map<std::int32_t, Value> now_;  // by value of the given program: its present replacement
+  std::unordered_map<std::int32_t, Value> now_;  // by value of the given program: its replacement in this iteration
   int depth_ = 0;                                // number of enclosing loops
 };
 
 }  // namespace
 
-std::shared_ptr<const Program> unroll_communication(std::shared_ptr<const Program> program) {
+std::shared_ptr<const Program> unroll_loops_with_collectives(std::shared_ptr<const Program> program) {
   if (std::none_of(program->equations.begin(), program->equations.end(), unrolls)) return program;
   return std::make_shared<const Program>(Unroller(*program).run());
 }

@@ -7,9 +7,9 @@
 
 namespace pmaptrain {
 
-// The program with every loop in which devices communicate unrolled, so that a runtime meets collectives only outside
-// of loops. All values are equal bit for bit. Returns the program itself if it has no such loop. Throws Error (usage)
-// if the result would have more than 100,000 equations.
-std::shared_ptr<const Program> unroll_communication(std::shared_ptr<const Program> program);
+// Unrolls every loop in which devices communicate, so that backends see collectives only outside of loops. No bit of a
+// result changes. Returns the same program if it has no such loop. Throws Error (usage) if the result would have more
+// than 100,000 equations.
+std::shared_ptr<const Program> unroll_loops_with_collectives(std::shared_ptr<const Program> program);
 
 }  // namespace pmaptrain

@@ -145,7 +145,7 @@ std::vector<data::BatchBuffers> batch_slots(Module& module, std::size_t entry, c
     const std::size_t input = dataset.input().bytes(), target = dataset.target().bytes();
     // A program that gathers its batch reads row numbers.
     std::byte* const inputs = memory("inputs", input);
-    slots.push_back({inputs != nullptr ? inputs : memory(gathered_rows, input), memory("targets", target),
+    slots.push_back({inputs != nullptr ? inputs : memory(row_numbers_input, input), memory("targets", target),
                      reinterpret_cast<float*>(memory("mask", sizeof(float))),
                      reinterpret_cast<std::int64_t*>(memory("rows", sizeof(std::int64_t))), input, target});
   }

@@ -24,7 +24,7 @@ class Planner {
  public:
   Planner(std::shared_ptr<const Program> program, const PlanOptions& options, const SharedInputs& inputs)
       : inputs_(inputs) {
-    plan_.program = unroll_communication(std::move(program));
+    plan_.program = unroll_loops_with_collectives(std::move(program));
     plan_.options = options;
     plan_.persistent = inputs.sizes;
     const Cost cost = cost_of(*plan_.program);
