@@ -158,8 +158,8 @@ void set_initial_values(Module& module, const Setup& setup, const Checkpoint* ch
     const Input& input = program.inputs[i];
     const bool is_bucket = !input.parts.empty();  // also of parameters: the elements between these are zero
     if (input.group != Group::state && !is_bucket) continue;
-    module.wait(module.write(module.input(input.name), {every_device, every_member},
-                             initial_elements(program, setup.roles, i)));
+    module.wait(
+        module.write(module.input(input.name), {every_device, every_member}, initial_bytes(program, setup.roles, i)));
   }
   for (std::int64_t m = 0; m < module.source().members; ++m) {
     set_hyper_inputs(module, setup, m);
