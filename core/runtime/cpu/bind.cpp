@@ -209,8 +209,8 @@ void BoundPlan::bind(const Kernel& kernel, const Instruction& instruction, Bindi
   Request request = request_of(plan_, kernel, to.extent);
   std::vector<Address> operands, results;
   for (std::size_t i = 0; i < kernel.operands.size(); ++i) {
-    operands.push_back(
-        address(kernel.operands[i], to.extent, !kernel.operand_rows.empty() && kernel.operand_rows[i] == Reads::rows));
+    operands.push_back(address(kernel.operands[i], to.extent,
+                               !kernel.operand_rows.empty() && kernel.operand_rows[i] == RowAccess::same_rows));
   }
   for (std::size_t i = 0; i < kernel.results.size(); ++i) {
     results.push_back(address(kernel.results[i], to.extent, !kernel.result_rows.empty() && kernel.result_rows[i]));
@@ -394,7 +394,7 @@ void BoundPlan::bind(const ReduceCombine& combine, const Instruction& instructio
   Groups groups;
   for (std::int64_t i = 0; i < to.extent.instances(); ++i) {
     const std::int64_t device = mesh.device_at(to.extent.instance + i, to.extent.axes);
-    if (is_scattered(combine.equation->op)) {
+    if (is_reduce_scatter(combine.equation->op)) {
       const Members& members = group_of(device, combine.equation->op.axes(), groups, to.list,
                                         [&] { return addends_of(combine, device, to.extent); });
       into.push_back(

@@ -24,8 +24,8 @@ struct Instruction;
 struct Kernel {
   const Equation* equation = nullptr;
   std::vector<int> operands, results;
-  std::vector<Reads> operand_rows;  // if it runs on rows: which rows it reads of each operand
-  std::vector<bool> result_rows;    // if it runs on rows: which results are rows of the piece
+  std::vector<RowAccess> operand_rows;  // if it runs on rows: which rows it reads of each operand
+  std::vector<bool> result_rows;        // if it runs on rows: which results are rows of the piece
   // The buffer that a packed operand was packed from. The kernel reads this one if the library needs no other layout.
   int unpacked = -1;
 };

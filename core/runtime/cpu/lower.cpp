@@ -19,7 +19,7 @@ Lowering::Lowering(const Program& program, const PlanOptions& options, std::int6
   if (options_.private_copies) sets.insert(all().bits());
   out_.varies_in_parts = sets.size() > 1;
   out_.facts = analyse(program);
-  out_.rows = find_rows(program, out_.facts);
+  out_.rows = find_row_facts(program, out_.facts);
   out_.storage = storage_of(program, options_.private_copies);
   out_.values.resize(program.types.size());
   out_.stages.resize(1);
@@ -41,10 +41,11 @@ Lowered Lowering::run() {
 }
 
 void Lowering::cut_by_rows() {
-  Rows& rows = out_.rows;
+  RowFacts& rows = out_.rows;
   if (rows.count == 0) return;
   const std::int64_t instances = program_.mesh.group_size(rows.axes);
-  const std::int64_t span = span_within(program_.mesh, rows.axes, axes_not_to_cross(program_, out_.facts, rows));
+  const std::int64_t span =
+      contiguous_instances(program_.mesh, rows.axes, axes_that_bound_pieces(program_, out_.facts, rows));
   // The devices alone give enough pieces to use a cut into whole instances instead.
   if (span == 1 && instances > 1 && instances >= out_.target) {
     std::fill(rows.kinds.begin(), rows.kinds.end(), RowKind::whole);
@@ -95,7 +96,7 @@ int Lowering::first_stage(const Equation& equation, std::span<const int> operand
     stage = std::max(stage, readable(read, reader));
     // Each piece may read its own rows at once, but all rows are complete only after a barrier.
     const bool needs_all = read.kind == RowKind::rows && read.cut == reader.cut && !read.complete &&
-                           reads_of(program_, out_.facts, out_.rows, equation, i) != Reads::rows;
+                           row_access_of(program_, out_.facts, out_.rows, equation, i) != RowAccess::same_rows;
     if (needs_all) stage = std::max(stage, read.stage + 1);
   }
   return stage;
@@ -235,7 +236,7 @@ void Lowering::lower_local(const Equation& equation) {
     kernel.results.push_back(result.id);
   }
   for (std::size_t i = 0; on_rows && i < equation.operands.size(); ++i) {
-    kernel.operand_rows.push_back(reads_of(program_, out_.facts, out_.rows, equation, i));
+    kernel.operand_rows.push_back(row_access_of(program_, out_.facts, out_.rows, equation, i));
   }
   if (how.of == Class::varying) prepare_operands(kernel);
   add(std::move(kernel), how, how.stage, numel(type(elements_of(program_, equation))));

@@ -34,7 +34,7 @@ struct ValueInfo {
 struct Lowered {
   const Program* program = nullptr;
   Facts facts;
-  Rows rows;
+  RowFacts rows;
   Storage storage;
   std::vector<ValueInfo> values;   // by value; includes copies that the program does not have
   std::vector<Type> copied_types;  // types of these copies

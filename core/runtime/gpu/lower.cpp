@@ -31,7 +31,7 @@ Lowering::Lowering(std::shared_ptr<const Program> program, const Division& divis
       options_(options),
       shared_(shared),
       facts_(analyse(program_)),
-      rows_(find_rows(program_, facts_)),
+      rows_(find_row_facts(program_, facts_)),
       storage_(storage_of(program_, options.private_copies)),
       block_(options.deterministic ? block_of(program_.mesh) : division.local),
       buffers_(program_.types.size(), -1),
@@ -42,8 +42,9 @@ Lowering::Lowering(std::shared_ptr<const Program> program, const Division& divis
   plan_.gpu = gpu;
   plan_.tf32 = options.tf32;
   commands_ = &plan_.commands;
-  const AxisSet apart = axes_not_to_cross(program_, facts_, rows_);
-  span_ = std::min(span_within(program_.mesh, rows_.axes, apart), neighbours_in(block_, program_.mesh, rows_.axes));
+  const AxisSet apart = axes_that_bound_pieces(program_, facts_, rows_);
+  span_ = std::min(contiguous_instances(program_.mesh, rows_.axes, apart),
+                   neighbours_in(block_, program_.mesh, rows_.axes));
 }
 
 Plan Lowering::run() {

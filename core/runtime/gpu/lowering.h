@@ -138,7 +138,7 @@ class Lowering {
   Shared& shared_;
   Plan plan_;
   const Facts facts_;
-  const pmaptrain::Rows rows_;
+  const pmaptrain::RowFacts rows_;
   const Storage storage_;
   Mesh block_;                                     // mesh of the logical devices in a block
   std::int64_t span_ = 1;                          // number of instances along rows_.axes whose rows form one addend
