@@ -1,4 +1,4 @@
-// The second half of planning: allocates memory for values.
+// The second half of planning: gives each value a buffer. lower.h has the first half.
 #include "core/runtime/cpu/plan.h"
 
 #include <algorithm>
@@ -35,7 +35,7 @@ class Planner {
     if (add_update_copies()) lifetimes_ = find_lifetimes(lowered_);
     for (std::size_t i = 0; i < lowered_.values.size(); ++i) {
       const ValueInfo& value = lowered_.values[i];
-      if (value.within >= 0 && value.root == static_cast<int>(i)) ranges_[value.within].push_back(value.root);
+      if (value.bucket >= 0 && value.root == static_cast<int>(i)) ranges_[value.bucket].push_back(value.root);
     }
     pools_.resize(lowered_.values.size());
     buffer_of_.assign(lowered_.values.size(), -1);
@@ -52,7 +52,7 @@ class Planner {
       for_each_instruction(stage,
                            [&](const Instruction& instruction, Reader reader, int) { place(instruction, reader); });
     }
-    plan_.transient.arena = std::max(arena_.end(), bytes_to_gather());
+    plan_.transient.arena = std::max(arena_.size(), bytes_to_gather());
     finish();
     return std::move(plan_);
   }
@@ -66,33 +66,33 @@ class Planner {
   Pool pool_of(int root) const { return pools_[static_cast<std::size_t>(root)]; }
   bool is_kept(int root) const { return kept_[static_cast<std::size_t>(root)]; }
   int buffer_of(int root) const { return buffer_of_[static_cast<std::size_t>(root)]; }
-  // Ranges of a bucket get buffers within the bucket's.
+  // Also gives the arrays inside a bucket buffers inside the buffer of the bucket.
   void set_buffer(int root, int buffer) {
     buffer_of_[static_cast<std::size_t>(root)] = buffer;
     const auto ranges = ranges_.find(root);
     if (ranges == ranges_.end()) return;
     for (const int range : ranges->second) {
       Buffer within = plan_.buffers[static_cast<std::size_t>(buffer)];
-      within.bucket = within.elements;
-      within.begin = info(range).begin;
+      within.bucket_elements = within.elements;
+      within.bucket_begin = info(range).bucket_begin;
       within.elements = numel(type(range));
-      within.offset += size_of(within.dtype) * static_cast<std::size_t>(within.begin);
+      within.offset += size_of(within.dtype) * static_cast<std::size_t>(within.bucket_begin);
       plan_.buffers.push_back(within);
       buffer_of_[static_cast<std::size_t>(range)] = static_cast<int>(plan_.buffers.size()) - 1;
     }
   }
 
-  // ---- updates: the new value of an input is computed in place if no later instruction reads the old value
+  // ---- updates: at the end of a step, the buffer of an input must have the input's new value
 
-  // Adds copies, in stages of their own at the end, for updates that cannot be done in place. Returns whether it added
-  // any.
+  // Finds the inputs whose new values can be written directly into their buffers. For the others, adds copies in stages
+  // of their own at the end. Returns whether it added any.
   bool add_update_copies() {
     std::vector<std::pair<int, int>> copies;  // new value and input
-    std::set<int> handed_on;                  // the new values of all inputs
-    for (const auto& [input, next] : lowered_.updates) handed_on.insert(lowered_.memory_of(next));
+    std::set<int> handed_on;                  // the roots that are new values
+    for (const auto& [input, next] : lowered_.updates) handed_on.insert(lowered_.memory_root(next));
     for (const auto& [input, next] : lowered_.updates) {
       if (input == next) continue;
-      // If this input becomes the new value of another one, its old value is needed until the end of the step.
+      // If the input is the new value of another input, its old value is needed until the end of the step.
       if (!handed_on.contains(input) && can_update_in_place(input, next)) {
         in_place_[next] = input;
       } else {
@@ -104,7 +104,7 @@ class Planner {
     for (const auto& [input, next] : lowered_.updates) inputs.insert(input);
     // If inputs swap their values, all are read before any is written: a new value that is itself an input is first
     // copied to a temporary.
-    const auto is_input = [&](int value) { return inputs.contains(lowered_.memory_of(value)); };
+    const auto is_input = [&](int value) { return inputs.contains(lowered_.memory_root(value)); };
     const bool aside = std::any_of(copies.begin(), copies.end(), [&](auto& copy) { return is_input(copy.first); });
     const auto first = static_cast<int>(lowered_.stages.size()), replace = first + (aside ? 1 : 0);
     for (const auto& [next, input] : copies) {
@@ -120,34 +120,36 @@ class Planner {
     return true;
   }
 
+  // Whether the instruction that computes the new value `next` may overwrite the input.
   bool can_update_in_place(int input, int next) const {
     const Lifetime& written = lifetimes_.of(next);
     const Lifetime& old = lifetimes_.of(input);
-    if (written.by == nullptr || written.loop != nullptr || in_place_.contains(next)) return false;
-    const Kernel* const kernel = written.by->as<Kernel>();
+    if (written.writer == nullptr || written.loop != nullptr || in_place_.contains(next)) return false;
+    const Kernel* const kernel = written.writer->as<Kernel>();
     if (kernel == nullptr || !kernel->equation->op.rules().elementwise) return false;
-    if (info(input).of != info(next).of || info(input).axes != info(next).axes) return false;
-    if (info(next).kind != RowKind::whole || info(next).within >= 0) return false;
+    if (info(input).storage != info(next).storage || info(input).axes != info(next).axes) return false;
+    if (info(next).kind != RowKind::whole || info(next).bucket >= 0) return false;
     if (type(input).dtype != type(next).dtype || type(input).shape != type(next).shape) return false;
-    const Class of = info(input).of;
+    const Storage of = info(input).storage;
     return std::all_of(old.reads.begin(), old.reads.end(), [&](const Access& read) {
-      if (read.stage < written.written.stage) return true;
-      if (read.stage > written.written.stage || read.reader == Reader::exchange) return false;
-      const bool same_order = (of == Class::varying && read.reader == Reader::piece && read.cut == info(next).cut) ||
-                              (of == Class::worker && read.reader == Reader::everywhere) ||
-                              (of == Class::chunked && read.reader == Reader::chunk);
-      // A kernel that reads a range of the bucket may need it after it has overwritten it.
-      const bool at_once = read.position == written.written.position;
-      return same_order && read.position <= written.written.position && !(at_once && read.of_range);
+      if (read.stage < written.first_write.stage) return true;
+      if (read.stage > written.first_write.stage || read.reader == Reader::exchange) return false;
+      const bool same_order = (of == Storage::varying && read.reader == Reader::piece && read.cut == info(next).cut) ||
+                              (of == Storage::worker && read.reader == Reader::every_worker) ||
+                              (of == Storage::chunked && read.reader == Reader::chunk);
+      // If the kernel itself reads an array inside the bucket, it may overwrite elements before it reads them.
+      const bool at_once = read.position == written.first_write.position;
+      return same_order && read.position <= written.first_write.position && !(at_once && read.of_range);
     });
   }
 
   // ---- pools
 
+  // Also sets kept_: values whose memory no other value may use during the step.
   void choose_pools() {
     kept_.resize(lowered_.values.size());
-    const auto keep = [&](int root) { kept_[static_cast<std::size_t>(lowered_.memory_of(root))] = true; };
-    for (int root : lowered_.exchanged) keep(root);
+    const auto keep = [&](int root) { kept_[static_cast<std::size_t>(lowered_.memory_root(root))] = true; };
+    for (int root : lowered_.read_across_pieces) keep(root);
     for (const Input& input : plan_.program->inputs) keep(input.value.id);
     for (int root : lowered_.outputs) keep(root);
     for (const auto& [root, equation] : lowered_.coordinates) keep(root);
@@ -160,26 +162,26 @@ class Planner {
 
   Pool choose_pool(const Lifetime& value) const {
     if (lowered_.packed.contains(value.root)) return Pool::packed;
-    switch (info(value.root).of) {
-      case Class::constant: return Pool::constant;
-      case Class::worker: return Pool::worker;
-      case Class::chunked: return Pool::shared;
-      case Class::varying: break;
+    switch (info(value.root).storage) {
+      case Storage::constant: return Pool::constant;
+      case Storage::worker: return Pool::worker;
+      case Storage::chunked: return Pool::shared;
+      case Storage::varying: break;
     }
     const bool crosses = std::any_of(value.reads.begin(), value.reads.end(),
-                                     [&](const Access& read) { return read.stage != value.written.stage; });
+                                     [&](const Access& read) { return read.stage != value.first_write.stage; });
     if (crosses || is_kept(value.root)) return Pool::device;
     return info(value.root).axes.empty() ? Pool::piece : Pool::arena;
   }
 
-  // Whether the memory is allocated while walking the instructions, so that it can be reused: the arena, and shared
-  // temporaries.
+  // Whether the value's memory is allocated by place(), in the order of instructions, so that later values can reuse
+  // it. This holds for values in the arena, and for temporaries in the shared pool.
   bool reused(const Lifetime& value) const {
     const Pool pool = pool_of(value.root);
     if (pool == Pool::arena || pool == Pool::piece) return true;
     if (pool != Pool::shared || is_kept(value.root)) return false;
-    // A value without readers would be released in the same stage in which tasks write its parts.
-    if (info(value.root).by_task && value.reads.empty()) return false;
+    // The memory of a value without readers would be reused in the stage in which tasks still write the value.
+    if (info(value.root).written_by_tasks && value.reads.empty()) return false;
     return std::all_of(value.reads.begin(), value.reads.end(),
                        [](const Access& read) { return read.reader == Reader::chunk; });
   }
@@ -209,22 +211,22 @@ class Planner {
       buffer.layout = Layout::packed;
       buffer.offset = packed_++;
     } else {
-      // Outputs are read between steps. Constants are computed when the plan is loaded, so they must be kept as well.
+      // Outputs are read after the step. Constants are computed only once, when the plan is loaded.
       buffer.persistent = outlives_.contains(root) || buffer.pool == Pool::constant;
-      give_place(buffer, mesh(), buffer.persistent ? plan_.persistent : plan_.transient);
+      allocate_in_pool(buffer, mesh(), buffer.persistent ? plan_.persistent : plan_.transient);
     }
     add_buffer(root, buffer);
   }
 
   void place_inputs() {
-    for (const int root : lowered_.outputs) outlives_.insert(lowered_.memory_of(root));
+    for (const int root : lowered_.outputs) outlives_.insert(lowered_.memory_root(root));
     for (const auto& [root, equation] : lowered_.coordinates) outlives_.insert(root);
     for (const Input& input : plan_.program->inputs) {
       const int root = input.value.id;
       if (input.group == Group::batch) {
         Buffer buffer = make_buffer(root);
         buffer.persistent = true;
-        give_place(buffer, mesh(), plan_.persistent);
+        allocate_in_pool(buffer, mesh(), plan_.persistent);
         add_buffer(root, buffer);
       } else {
         add_buffer(root, inputs_.buffers.find(input.name)->second);
@@ -246,13 +248,13 @@ class Planner {
     return product_of(bytes(type(root)) / static_cast<std::size_t>(type(root).shape.front()), most);
   }
 
-  // The bytes of the columns of the first operand that the widest part reads. A worker gathers these in its arena,
-  // which is free while it has no piece.
+  // The bytes of the columns that a task of a ProductInParts copies to the arena, for the task that copies most. The
+  // arena is free then, because the worker runs no piece at the same time.
   std::size_t bytes_to_gather() const {
     std::size_t most = 0;
     for (const Stage& stage : lowered_.stages) {
       for (const Instruction& instruction : stage.tasks) {
-        const Parts* const sum = instruction.as<Parts>();
+        const ProductInParts* const sum = instruction.as<ProductInParts>();
         if (sum == nullptr) continue;
         for (std::int64_t part = 0; part < sum->parts; ++part) {
           Type columns = plan_.program->type(sum->equation->operands.front());
@@ -272,7 +274,7 @@ class Planner {
     const bool elementwise = kernel != nullptr && kernel->equation->op.rules().elementwise;
     const auto nothing = [](int) {};
     for_each_value(instruction, nothing, [&](int value) {
-      const int root = lowered_.memory_of(value);
+      const int root = lowered_.memory_root(value);
       if (buffer_of(root) >= 0) return;
       if (elementwise && take_over(*kernel, root, position)) return;
       if (reader == Reader::chunk || reader == Reader::task) release_shared(position);
@@ -283,50 +285,52 @@ class Planner {
 
   void place_loop(const Instruction& instruction, const Loop& loop, Reader reader) {
     const int begin = position_;
-    for (const Copy& copy : loop.before) {
+    for (const Copy& copy : loop.carry_copies) {
       ++position_;
       if (buffer_of(copy.to) < 0) allocate(copy.to);
       release(position_);
     }
-    for (const Copy& slice : loop.slices) allocate(slice.to);
+    for (const Copy& slice : loop.slice_copies) allocate(slice.to);
     carry_in_place(instruction, loop, begin);
     for (const Instruction& inner : loop.body) place(inner, reader);
     release(++position_);
-    assert(position_ == lifetimes_.end.at(&instruction));
+    assert(position_ == lifetimes_.loop_end.at(&instruction));
   }
 
-  // Lets an elementwise op write its result directly into the carry that it is yielded to, if nothing reads the old
-  // value afterwards. So gradients accumulate in place.
+  // If the body computes the new value of a carry by an elementwise op, and nothing reads the old value afterwards,
+  // lets the op write into the carry's buffer. So gradients accumulate in place.
   void carry_in_place(const Instruction& instruction, const Loop& loop, int begin) {
-    const int end = lifetimes_.end.at(&instruction);
+    const int end = lifetimes_.loop_end.at(&instruction);
     std::set<int> taken;
     for (const Instruction& inner : loop.body) {
       const Copy* const yield = inner.as<Copy>();
       if (yield == nullptr) continue;
       const Lifetime& written = lifetimes_.of(yield->from);
-      const Kernel* const kernel = written.by != nullptr && written.loop == &loop ? written.by->as<Kernel>() : nullptr;
+      const Kernel* const kernel =
+          written.writer != nullptr && written.loop == &loop ? written.writer->as<Kernel>() : nullptr;
       if (kernel == nullptr || !kernel->equation->op.rules().elementwise) continue;
       if (buffer_of(yield->from) >= 0 || !taken.insert(yield->from).second) continue;
       if (pool_of(yield->from) != pool_of(yield->to) || type(yield->from) != type(yield->to)) continue;
       const std::vector<Access>& reads = lifetimes_.of(yield->to).reads;
       const bool read_later = std::any_of(reads.begin(), reads.end(), [&](const Access& read) {
-        const bool later =
-            read.position > written.written.position || (read.position == written.written.position && read.of_range);
+        const bool later = read.position > written.first_write.position ||
+                           (read.position == written.first_write.position && read.of_range);
         return later && read.position > begin && read.position < end;
       });
       if (!read_later) set_buffer(yield->from, buffer_of(yield->to));
     }
   }
 
-  // Gives an elementwise result the memory of an operand that is not read afterwards. Returns whether there was one.
+  // Gives the result of an elementwise op the memory of an operand that is not read afterwards, if there is one.
+  // Returns whether there is.
   bool take_over(const Kernel& kernel, int result, int position) {
     for (int operand : kernel.operands) {
       const bool reads_range = std::any_of(kernel.operands.begin(), kernel.operands.end(), [&](int other) {
-        return other != operand && lowered_.memory_of(other) == operand;
+        return other != operand && lowered_.memory_root(other) == operand;
       });
       if (reads_range) continue;
       const auto live = live_.find(operand);
-      if (live == live_.end() || lifetimes_.of(operand).last != position) continue;
+      if (live == live_.end() || lifetimes_.of(operand).last_position != position) continue;
       if (pool_of(operand) != pool_of(result) || info(operand).axes != info(result).axes ||
           info(operand).kind != info(result).kind || bytes(type(operand)) != bytes(type(result)) ||
           size_of(type(operand).dtype) != size_of(type(result).dtype)) {
@@ -343,11 +347,12 @@ class Planner {
   void allocate(int root) {
     if (buffer_of(root) >= 0) return;
     if (pool_of(root) == Pool::shared) {
-      // A temporary may only reuse the memory of one with equally many elements. Both are cut into the same chunks, so
-      // a worker does not overwrite elements that another worker still reads. Tasks divide values differently.
+      // Values share memory only if they are cut into the same chunks (shape_of_chunks). Then the worker that writes a
+      // chunk of the second value is the one that has read this chunk of the first value, and no worker overwrites
+      // elements that another still reads. A value that tasks write gets memory of its own.
       auto& free = free_shared_[shape_of_chunks(root)];
       std::size_t offset = plan_.transient.shared;
-      if (free.empty() || info(root).by_task) {
+      if (free.empty() || info(root).written_by_tasks) {
         const std::size_t size = product_of(bytes(type(root)), instances(info(root).axes));
         plan_.transient.shared = sum_of(plan_.transient.shared, align(size));
       } else {
@@ -372,7 +377,8 @@ class Planner {
     release_if(position, [](Pool pool) { return pool == Pool::shared; });
   }
 
-  // Releases in the order of roots, so that the reuse of memory is deterministic.
+  // Releases the memory of values that are not read after `position`, in the order of roots, so that plans are
+  // deterministic.
   template <class Predicate>
   void release_if(int position, Predicate&& predicate) {
     std::vector<int> ended;
@@ -394,17 +400,17 @@ class Planner {
 
   void hold(int root, std::size_t offset) {
     live_[root] = offset;
-    ends_.emplace(lifetimes_.of(root).last, root);
+    ends_.emplace(lifetimes_.of(root).last_position, root);
     Buffer buffer = make_buffer(root);
     buffer.offset = offset;
     add_buffer(root, buffer);
   }
   void forget(int root) {
     live_.erase(root);
-    ends_.erase({lifetimes_.of(root).last, root});
+    ends_.erase({lifetimes_.of(root).last_position, root});
   }
 
-  // ---- from values to buffers
+  // ---- the finished plan
 
   void finish() {
     for (Accumulator& accumulator : lowered_.accumulators) {
@@ -414,20 +420,22 @@ class Planner {
           sum_of(plan_.transient.accumulators, product_of(accumulator.piece_bytes(), pieces));
     }
     plan_.cuts = std::move(lowered_.cuts);
-    plan_.sums = lowered_.sums;
+    plan_.added_equations = lowered_.added_equations;
     plan_.accumulators = std::move(lowered_.accumulators);
     plan_.stages = std::move(lowered_.stages);
-    for (Stage& stage : plan_.stages) rename(stage);
-    plan_.boundary_barrier = last_stage_shares();
+    for (Stage& stage : plan_.stages) use_buffers(stage);
+    plan_.barrier_after_step = last_stage_shares();
     for (const auto& [root, equation] : lowered_.constants) plan_.constants.emplace_back(buffer_of(root), equation);
     for (const auto& [root, equation] : lowered_.coordinates) plan_.coordinates.emplace_back(buffer_of(root), equation);
     for (const Input& input : plan_.program->inputs) plan_.inputs.push_back(buffer_of(input.value.id));
     for (int root : lowered_.outputs) plan_.outputs.push_back(buffer_of(root));
   }
 
-  // Whether workers must meet between the last stage and the next step. Without a barrier, a worker could run a task of
-  // the next step and overwrite memory that other workers still read in this one.
-  bool last_stage_shares() const { return plan_.stages.back().has_tasks() || reads_shared(plan_.stages.back().once); }
+  // Whether a barrier is needed between the last stage and the next step. It is if workers read shared memory in the
+  // last stage: without the barrier, a worker in the next step could overwrite this memory.
+  bool last_stage_shares() const {
+    return plan_.stages.back().has_tasks() || reads_shared(plan_.stages.back().every_worker);
+  }
 
   bool reads_shared(const std::vector<Instruction>& instructions) const {
     bool shared = false;
@@ -443,22 +451,23 @@ class Planner {
     return shared;
   }
 
-  void rename(Stage& stage) {
-    rename(stage.once);
-    for (Chunked& chunked : stage.chunked) rename(chunked.instructions);
-    std::erase_if(stage.chunked, [](const Chunked& chunked) { return chunked.instructions.empty(); });
-    rename(stage.tasks);
-    for (PieceList& list : stage.pieces) rename(list.instructions);
-    std::erase_if(stage.pieces, [](const PieceList& list) { return list.instructions.empty(); });
+  // Replaces the values in instructions by their buffers, and removes copies from a buffer to itself.
+  void use_buffers(Stage& stage) {
+    use_buffers(stage.every_worker);
+    for (ChunkList& chunked : stage.chunk_lists) use_buffers(chunked.instructions);
+    std::erase_if(stage.chunk_lists, [](const ChunkList& chunked) { return chunked.instructions.empty(); });
+    use_buffers(stage.tasks);
+    for (PieceList& list : stage.piece_lists) use_buffers(list.instructions);
+    std::erase_if(stage.piece_lists, [](const PieceList& list) { return list.instructions.empty(); });
   }
 
-  void rename(std::vector<Instruction>& instructions) {
+  void use_buffers(std::vector<Instruction>& instructions) {
     for (Instruction& instruction : instructions) {
       const auto to_buffer = [&](int& id) { id = buffer_of(id); };
       for_each_value(instruction, to_buffer, to_buffer);
       if (Loop* const loop = instruction.as<Loop>()) {
-        std::erase_if(loop->before, [](const Copy& copy) { return copy.from == copy.to; });
-        rename(loop->body);
+        std::erase_if(loop->carry_copies, [](const Copy& copy) { return copy.from == copy.to; });
+        use_buffers(loop->body);
       }
     }
     std::erase_if(instructions, [](const Instruction& instruction) {
@@ -471,18 +480,18 @@ class Planner {
   Plan plan_;
   Lowered lowered_;
   Lifetimes lifetimes_;
-  std::map<int, std::vector<int>> ranges_;  // by bucket
-  std::map<int, int> in_place_;             // from the new value to the input
-  std::set<int> outlives_;                  // roots that are kept after a run
-  std::size_t packed_ = 0;
-  std::vector<Pool> pools_;     // by root, as are the two following members
-  std::vector<bool> kept_;      // whether it is kept through the step
-  std::vector<int> buffer_of_;  // -1: none yet
+  std::map<int, std::vector<int>> ranges_;  // by bucket: the arrays inside it
+  std::map<int, int> in_place_;             // by new value: the input whose buffer it is written to
+  std::set<int> outlives_;                  // roots that are read after the step
+  std::size_t packed_ = 0;                  // the number of buffers in the packed pool so far
+  std::vector<Pool> pools_;                 // by root, like the two following members
+  std::vector<bool> kept_;                  // see choose_pools()
+  std::vector<int> buffer_of_;              // -1: none yet
   Arena arena_{alignment};
-  int position_ = 0;                    // position, as in lifetimes, of the instruction that is being placed
-  std::map<int, std::size_t> live_;     // reusable memory in use: root to offset
-  std::set<std::pair<int, int>> ends_;  // position of the last read and root, for each entry of `live_`
-  std::map<ChunkShape, std::vector<std::size_t>> free_shared_;
+  int position_ = 0;                    // of the current instruction, counted as in find_lifetimes()
+  std::map<int, std::size_t> live_;     // by root: the offset of memory that place() has allocated and not released yet
+  std::set<std::pair<int, int>> ends_;  // the last position and root of each entry of `live_`
+  std::map<ChunkShape, std::vector<std::size_t>> free_shared_;  // offsets of released memory in the shared pool
 };
 
 }  // namespace

@@ -99,7 +99,7 @@ void place_buffers(Plan& plan) {
     for (const std::size_t i : born[position]) plan.buffers[i].offset = arena.allocate(plan.buffers[i].bytes());
     for (const std::size_t i : dying[position]) arena.release(plan.buffers[i].offset, plan.buffers[i].bytes());
   }
-  plan.transient_bytes = arena.end();
+  plan.transient_bytes = arena.size();
   std::vector<Location> roots;
   for (std::size_t i = 0; i < plan.buffers.size(); ++i) roots.push_back(plan.root_of(static_cast<int>(i)));
   for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
