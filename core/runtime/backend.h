@@ -30,8 +30,8 @@ struct Entry {
   int batches = 1;  // number of batches in memory: one can be filled while a step reads another
   // Whether each member of an ensemble has its own batches. Otherwise all members read the same ones.
   bool batch_by_member = false;
-  // Whether the caller submits steps in groups of Module::group() steps. Each of the `batches` is then a group of
-  // batches.
+  // Whether the caller submits steps in groups of Module::steps_per_group() steps. Then there is memory for `batches`
+  // groups of batches.
   bool in_groups = false;
 };
 
@@ -55,7 +55,7 @@ struct PoolReport {
 };
 
 // The bytes that a module allocates, by purpose. `programs` is also counted here, though the caller allocates it.
-struct Needs {
+struct MemoryNeeds {
   std::size_t parameters = 0;   // inputs of the group params
   std::size_t state = 0;        // inputs of the groups state and hyper
   std::size_t data = 0;         // inputs of the group data
@@ -91,8 +91,8 @@ inline constexpr std::int64_t every_device = -1, every_member = -1;
 
 // A logical device of a member of an ensemble: selects one copy of a value. Each member numbers its devices from 0.
 struct DeviceOfMember {
-  DeviceOfMember(std::int64_t of_device, std::int64_t of_member = 0)
-      : device(of_device), member(of_member) {}  // NOLINT
+  // NOLINTNEXTLINE
+  DeviceOfMember(std::int64_t of_device, std::int64_t of_member = 0) : device(of_device), member(of_member) {}
   std::int64_t device = 0, member = 0;
 };
 
@@ -115,10 +115,9 @@ struct InstructionReport {
 // The work of one stage, that is, between two barriers of an entry. Work is the number of floating-point operations
 // plus bytes (core/analysis/cost.h).
 struct StageReport {
-  double total = 0;   // work of one step
-  double serial = 0;  // the part of `total` that every worker does by itself, and that therefore takes no less time
-                      // with more workers
-  double largest_task = 0;  // the work of the largest task; one worker runs a task
+  double total = 0;         // work of one step
+  double serial = 0;        // the part of `total` that every worker repeats
+  double largest_task = 0;  // a task is run by one worker
   std::int64_t tasks = 0;
 };
 

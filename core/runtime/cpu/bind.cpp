@@ -202,9 +202,10 @@ int BoundPlan::region_number(const Region& region) {
 CpuKernel* BoundPlan::find_or_make_kernel(const Op& op, const CpuRequest& request) {
   const int region = request.region != nullptr ? region_number(*request.region) : 0;
   const auto [found, is_new] = kernels_.try_emplace(key_of(op, request, region));
-  if (is_new)
+  if (is_new) {
     found->second =
         kernel_factory_.make ? kernel_factory_.make(op, request) : make_cpu_kernel(op, request, kernel_factory_.choice);
+  }
   return found->second.get();
 }
 

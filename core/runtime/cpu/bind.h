@@ -19,7 +19,7 @@ namespace pmaptrain::cpu {
 // A unit of work of a stage, which one worker runs.
 struct Task {
   CommandList* list = nullptr;
-  // The position among the tasks that come from the same list of the stage, from 0 for the first to 1 for the last.
+  // The position among the tasks that come from the same list of the stage, between 0 (the first) and 1 (the last).
   double relative_position = 0;
 };
 
@@ -45,7 +45,7 @@ class BoundPlan {
   std::string shapes() const;
 
  private:
-  // What an instruction is bound for: the part of its work, and the list that gets its addresses.
+  // What an instruction is bound for: the share of its work that a command does, and the list that has the addresses.
   struct Binding {
     const Extent& extent;
     CommandList& list;

@@ -23,8 +23,8 @@ struct Access {
 };
 
 struct Lifetime {
-  int root = -1;                        // the value (see ValueInfo::root)
-  Access written;                       // first write
+  int root = -1;  // the value (see ValueInfo::root)
+  Access first_write;
   const Instruction* writer = nullptr;  // the instruction of the first write; null for inputs and constants
   const Loop* loop = nullptr;           // the innermost loop whose body writes the value, or that carries it
   std::vector<Access> reads;

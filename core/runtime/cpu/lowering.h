@@ -126,9 +126,9 @@ class Lowering {
   // One array that a reduction sums: an operand, or one of the arrays that a `pack` puts into an operand that is a
   // bucket. Such arrays are summed one by one, and the bucket of the addends is never made.
   struct ReducedArray {
-    Value operand;  // the addends
-    Value result;   // the sum: a result of the reduction, or the array's place inside the bucket
-    Value bucket;   // if `result` is inside a bucket: the bucket, a result of the reduction; else equal to `result`
+    Value operand;          // the addends
+    Value result;           // the sum: a result of the reduction, an array inside such a result, or a value of its own
+    Value bucket;           // if `result` is inside a bucket: the bucket; else equal to `result`
     ReduceCombine combine;  // the second half of the reduction
     bool of_rows = false;   // the addends are sums over the rows of pieces
     bool in_parts = false;  // a ProductInParts computes the whole sum, so `combine` is not used
@@ -158,7 +158,7 @@ class Lowering {
   // it.
   void pack_instances(const Equation& equation, std::span<const ReducedArray> arrays);
 
-  // The root of a constant that is as long as the longest gap between the arrays of a bucket.
+  // The root of a constant of zeros that is at least as long as any gap between the arrays of a bucket.
   int zeros(DType dtype);
 
   // Adds the second half of a reduction for one array, and the first half if no RowSums carries it out.

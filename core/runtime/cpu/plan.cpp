@@ -84,8 +84,8 @@ class Planner {
 
   // ---- updates: at the end of a step, the buffer of an input must have the input's new value
 
-  // Finds the inputs whose new values can be written directly into their buffers. For the others, adds copies in stages
-  // of their own at the end. Returns whether it added any.
+  // For inputs whose new values cannot be written directly into their buffers, adds copies in stages of their own at
+  // the end. Returns whether it added any.
   bool add_update_copies() {
     std::vector<std::pair<int, int>> copies;  // new value and input
     std::set<int> handed_on;                  // the roots that are new values
@@ -120,7 +120,6 @@ class Planner {
     return true;
   }
 
-  // Whether the instruction that computes the new value `next` may overwrite the input.
   bool can_update_in_place(int input, int next) const {
     const Lifetime& written = lifetimes_.of(next);
     const Lifetime& old = lifetimes_.of(input);
@@ -145,7 +144,6 @@ class Planner {
 
   // ---- pools
 
-  // Also sets kept_: values whose memory no other value may use during the step.
   void choose_pools() {
     kept_.resize(lowered_.values.size());
     const auto keep = [&](int root) { kept_[static_cast<std::size_t>(lowered_.memory_root(root))] = true; };
@@ -174,8 +172,7 @@ class Planner {
     return info(value.root).axes.empty() ? Pool::piece : Pool::arena;
   }
 
-  // Whether the value's memory is allocated by place(), in the order of instructions, so that later values can reuse
-  // it. This holds for values in the arena, and for temporaries in the shared pool.
+  // Whether place() allocates the value's memory, so that it can be reused: in the arena, and of shared temporaries.
   bool reused(const Lifetime& value) const {
     const Pool pool = pool_of(value.root);
     if (pool == Pool::arena || pool == Pool::piece) return true;
@@ -306,8 +303,8 @@ class Planner {
       const Copy* const yield = inner.as<Copy>();
       if (yield == nullptr) continue;
       const Lifetime& written = lifetimes_.of(yield->from);
-      const Kernel* const kernel =
-          written.writer != nullptr && written.loop == &loop ? written.writer->as<Kernel>() : nullptr;
+      if (written.writer == nullptr || written.loop != &loop) continue;
+      const Kernel* const kernel = written.writer->as<Kernel>();
       if (kernel == nullptr || !kernel->equation->op.rules().elementwise) continue;
       if (buffer_of(yield->from) >= 0 || !taken.insert(yield->from).second) continue;
       if (pool_of(yield->from) != pool_of(yield->to) || type(yield->from) != type(yield->to)) continue;
@@ -321,8 +318,7 @@ class Planner {
     }
   }
 
-  // Gives the result of an elementwise op the memory of an operand that is not read afterwards, if there is one.
-  // Returns whether there is.
+  // Gives an elementwise result the memory of an operand that is not read afterwards. Returns false if there is none.
   bool take_over(const Kernel& kernel, int result, int position) {
     for (int operand : kernel.operands) {
       const bool reads_range = std::any_of(kernel.operands.begin(), kernel.operands.end(), [&](int other) {
@@ -347,9 +343,8 @@ class Planner {
   void allocate(int root) {
     if (buffer_of(root) >= 0) return;
     if (pool_of(root) == Pool::shared) {
-      // Values share memory only if they are cut into the same chunks (shape_of_chunks). Then the worker that writes a
-      // chunk of the second value is the one that has read this chunk of the first value, and no worker overwrites
-      // elements that another still reads. A value that tasks write gets memory of its own.
+      // Values share memory only if they are cut into the same chunks (shape_of_chunks). Then, within a stage, the task
+      // that overwrites a chunk is the one that has read it. A value that tasks write in other units gets new memory.
       auto& free = free_shared_[shape_of_chunks(root)];
       std::size_t offset = plan_.transient.shared;
       if (free.empty() || info(root).written_by_tasks) {
@@ -377,8 +372,7 @@ class Planner {
     release_if(position, [](Pool pool) { return pool == Pool::shared; });
   }
 
-  // Releases the memory of values that are not read after `position`, in the order of roots, so that plans are
-  // deterministic.
+  // Releases values that are not read after `position`. The order of roots makes the reuse of memory deterministic.
   template <class Predicate>
   void release_if(int position, Predicate&& predicate) {
     std::vector<int> ended;
@@ -410,7 +404,7 @@ class Planner {
     ends_.erase({lifetimes_.of(root).last_position, root});
   }
 
-  // ---- the finished plan
+  // ---- the finished plan: buffers in place of values, and no copies from a buffer to itself
 
   void finish() {
     for (Accumulator& accumulator : lowered_.accumulators) {
@@ -424,18 +418,16 @@ class Planner {
     plan_.accumulators = std::move(lowered_.accumulators);
     plan_.stages = std::move(lowered_.stages);
     for (Stage& stage : plan_.stages) use_buffers(stage);
-    plan_.barrier_after_step = last_stage_shares();
+    plan_.barrier_after_step = shares_memory(plan_.stages.back());
     for (const auto& [root, equation] : lowered_.constants) plan_.constants.emplace_back(buffer_of(root), equation);
     for (const auto& [root, equation] : lowered_.coordinates) plan_.coordinates.emplace_back(buffer_of(root), equation);
     for (const Input& input : plan_.program->inputs) plan_.inputs.push_back(buffer_of(input.value.id));
     for (int root : lowered_.outputs) plan_.outputs.push_back(buffer_of(root));
   }
 
-  // Whether a barrier is needed between the last stage and the next step. It is if workers read shared memory in the
-  // last stage: without the barrier, a worker in the next step could overwrite this memory.
-  bool last_stage_shares() const {
-    return plan_.stages.back().has_tasks() || reads_shared(plan_.stages.back().every_worker);
-  }
+  // Whether the workers read shared memory in a stage. Without a barrier after it, a worker could overwrite this
+  // memory.
+  bool shares_memory(const Stage& stage) const { return stage.has_tasks() || reads_shared(stage.every_worker); }
 
   bool reads_shared(const std::vector<Instruction>& instructions) const {
     bool shared = false;
@@ -451,7 +443,6 @@ class Planner {
     return shared;
   }
 
-  // Replaces the values in instructions by their buffers, and removes copies from a buffer to itself.
   void use_buffers(Stage& stage) {
     use_buffers(stage.every_worker);
     for (ChunkList& chunked : stage.chunk_lists) use_buffers(chunked.instructions);
@@ -485,7 +476,7 @@ class Planner {
   std::set<int> outlives_;                  // roots that are read after the step
   std::size_t packed_ = 0;                  // the number of buffers in the packed pool so far
   std::vector<Pool> pools_;                 // by root, like the two following members
-  std::vector<bool> kept_;                  // see choose_pools()
+  std::vector<bool> kept_;                  // whether no other value may use its memory in the step
   std::vector<int> buffer_of_;              // -1: none yet
   Arena arena_{alignment};
   int position_ = 0;                    // of the current instruction, counted as in find_lifetimes()

@@ -184,7 +184,7 @@ struct Plan {
   std::vector<std::pair<int, const Equation*>> coordinates;  // results of axis_index
   std::vector<int> inputs, outputs;                          // buffers, in the program's order
   PoolSizes persistent, transient;                           // see Buffer::persistent
-  bool barrier_after_step = false;                           // see last_stage_shares in plan.cpp
+  bool barrier_after_step = false;                           // whether the workers meet at a barrier after each step
   double work = 0;                                           // floating-point operations plus bytes of a step
 
   // How many barriers each worker passes per step when one call of submit() runs several steps.

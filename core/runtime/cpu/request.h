@@ -22,7 +22,7 @@ struct KernelFactory {
 // The share of an instruction's work that one command does.
 struct Extent {
   enum class Kind : std::uint8_t {
-    whole,  // all work
+    whole,  // all of it
     chunk,  // the elements first ... first + count of one instance of an array
     part,   // the rows first ... first + count of the result of a ProductInParts
     piece,  // of a cut by rows: the rows first ... first + count; else the instances first ... first + count
@@ -54,7 +54,7 @@ inline const Buffer& buffer_of(const Plan& plan, int index) { return plan.buffer
 
 // The index of the slice that instance `instance` along extent.axes reads of a buffer.
 std::int64_t slice_index(const Plan& plan, const Buffer& buffer, const Extent& extent, std::int64_t instance);
-// Whether each instance of a piece has its own slice of the buffer, one behind the other. Else all share one slice.
+// Whether each instance of a piece has its own slice of the buffer, one after another. Else all share one slice.
 bool is_stacked(const Plan& plan, const Buffer& buffer, const Extent& extent);
 // The extent of a piece, without its index.
 Extent extent_of(const Cut& cut, const Block& piece);
@@ -70,7 +70,7 @@ struct PackedReader {
   const Kernel* kernel = nullptr;
   int cut = 0;
 };
-// By packed buffer.
+// The readers of all packed buffers, by buffer.
 std::map<int, PackedReader> readers_of_packed(const Plan& plan);
 Extent first_piece_of(const Plan& plan, const PackedReader& reader);
 

@@ -32,7 +32,7 @@ class GpuBackend final : public Backend {
 
  private:
   Platform* found() const;  // The platform; null if there is no GPU.
-  Needs needs_on(int gpus, const Source& source) const;
+  MemoryNeeds needs_on(int gpus, const Source& source) const;
 
   const std::function<Platform&()> open_;
   const GpuOptions options_;
