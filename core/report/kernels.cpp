@@ -57,8 +57,8 @@ class Table {
       const bool is_step = row > 0 && row <= report_.lines.size();
       if (is_step) {
         const KernelLine& here = report_.lines[row - 1];
-        if (here.part != part) out += here.part + ":\n";
-        part = here.part;
+        if (here.section != part) out += here.section + ":\n";
+        part = here.section;
       }
       out += line + "\n" + below_[row];
     }

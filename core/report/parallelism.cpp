@@ -14,7 +14,7 @@ double speed_up(std::span<const StageReport> stages, double workers) {
   double total = 0, time = 0;
   for (const StageReport& stage : stages) {
     total += stage.total;
-    time += stage.serial + std::max(stage.largest, (stage.total - stage.serial) / workers);
+    time += stage.serial + std::max(stage.largest_task, (stage.total - stage.serial) / workers);
   }
   return time > 0 ? total / time : 1;
 }
@@ -25,7 +25,7 @@ std::string parallelism_text(std::span<const StageReport> stages) {
   for (std::size_t i = 0; i < stages.size(); ++i) {
     const StageReport& stage = stages[i];
     rows.push_back({std::to_string(i + 1), with_prefix(stage.total, ""), with_prefix(stage.serial, ""),
-                    std::to_string(stage.tasks), with_prefix(stage.largest, "")});
+                    std::to_string(stage.tasks), with_prefix(stage.largest_task, "")});
     sum.total += stage.total;
     sum.serial += stage.serial;
     sum.tasks += stage.tasks;

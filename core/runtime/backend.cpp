@@ -6,7 +6,7 @@
 
 namespace pmaptrain {
 
-std::size_t Needs::total() const {
+std::size_t MemoryNeeds::total() const {
   return sum_of(parameters, state, data, batches, gradients, temporaries, kernels, programs, workspaces);
 }
 
@@ -86,7 +86,8 @@ void Module::check_member(std::int64_t member) const {
   fail_running("there is no member " + std::to_string(member) + " of " + std::to_string(source_.members));
 }
 
-void Module::check_write(Handle handle, Instance instance, std::size_t size, std::optional<std::size_t> offset) const {
+void Module::check_write(Handle handle, DeviceOfMember instance, std::size_t size,
+                         std::optional<std::size_t> offset) const {
   const ModuleValue& of = value(handle);
   const Input& input = program(static_cast<std::size_t>(of.entry)).inputs[static_cast<std::size_t>(of.index)];
   const auto refuse = [&](const std::string& what) { fail_running("input '" + name_of(handle) + "' " + what); };
@@ -105,7 +106,7 @@ void Module::check_write(Handle handle, Instance instance, std::size_t size, std
   }
 }
 
-void Module::check_read(Handle handle, Instance instance, std::size_t offset, std::size_t size) const {
+void Module::check_read(Handle handle, DeviceOfMember instance, std::size_t offset, std::size_t size) const {
   check_member(instance.member);
   check_device(handle, instance.device);
   if (offset + size > slice_bytes(handle)) {

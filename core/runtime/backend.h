@@ -30,15 +30,16 @@ struct Entry {
   int batches = 1;  // number of batches in memory: one can be filled while a step reads another
   // Whether each member of an ensemble has its own batches. Otherwise all members read the same ones.
   bool batch_by_member = false;
-  // Whether the caller submits steps in groups of Module::group() steps. Each of the `batches` is then a group of
-  // batches.
+  // Whether the caller submits steps in groups of Module::steps_per_group() steps. Then there is memory for `batches`
+  // groups of batches.
   bool in_groups = false;
 };
 
+// What a backend loads as one module: programs, and how their values are kept.
 struct Source {
   std::vector<Entry> entries;
-  // Whether each logical device keeps its own copy of every value, even of replicated ones. verify_replicas compares
-  // these copies. Results do not depend on this option.
+  // Whether each logical device has its own copy of every value, even of replicated ones ("private copies"). The config
+  // key verify_replicas needs them: it compares the copies. Results do not depend on this option.
   bool private_copies = false;
   // The number of members of an ensemble. Each member has its own params, state and hyper inputs and its own outputs,
   // and its results equal those of a module with one member, bit for bit. All members share the inputs of the group
@@ -49,26 +50,26 @@ struct Source {
 // One memory pool of a backend, for reports.
 struct PoolReport {
   std::string name;
-  std::size_t bytes = 0, copies = 1;
+  std::size_t bytes = 0, copies = 1;  // `bytes` is the size of one copy
   std::string meaning;
 };
 
-// The bytes that a module allocates, by purpose. `programs` is memory of the caller, which passes the programs in.
-struct Needs {
+// The bytes that a module allocates, by purpose. `programs` is also counted here, though the caller allocates it.
+struct MemoryNeeds {
   std::size_t parameters = 0;   // inputs of the group params
   std::size_t state = 0;        // inputs of the groups state and hyper
   std::size_t data = 0;         // inputs of the group data
   std::size_t batches = 0;      // batch inputs, in all slots
-  std::size_t gradients = 0;    // accumulators of reductions
+  std::size_t gradients = 0;    // memory in which reductions collect their addends
   std::size_t temporaries = 0;  // all other values
   std::size_t kernels = 0;      // scratch memory of kernels, and prepared operands
   std::size_t programs = 0;     // programs, and everything derived from them before the first step
-  std::size_t workspaces = 0;   // workspaces of GPU libraries: planned sizes, or an upper bound
+  std::size_t workspaces = 0;   // workspaces of GPU libraries: the planned sizes, or an upper bound
   std::size_t host = 0;         // host memory of this process when the rest is GPU memory; not part of total()
   std::vector<PoolReport> pools;
   // If positive, the sizes are sums over this many GPUs, which need equal amounts. 0: the sizes are host memory.
   int gpus = 0;
-  std::string workspaces_planned_for;        // the GPU model; empty if `workspaces` is an upper bound
+  std::string workspaces_planned_for;        // a GPU model; empty if `workspaces` is an upper bound
   std::optional<std::size_t> device_memory;  // see Backend::device_memory()
   std::size_t total() const;
   // The field that counts inputs of `group`, which must not be `batch`.
@@ -88,9 +89,10 @@ struct Ticket {
 // For write(): all logical devices of a member, or all members.
 inline constexpr std::int64_t every_device = -1, every_member = -1;
 
-// Selects one copy of a value by logical device and member. Each member numbers its devices from 0.
-struct Instance {
-  Instance(std::int64_t of_device, std::int64_t of_member = 0) : device(of_device), member(of_member) {}  // NOLINT
+// A logical device of a member of an ensemble: selects one copy of a value. Each member numbers its devices from 0.
+struct DeviceOfMember {
+  // NOLINTNEXTLINE
+  DeviceOfMember(std::int64_t of_device, std::int64_t of_member = 0) : device(of_device), member(of_member) {}
   std::int64_t device = 0, member = 0;
 };
 
@@ -98,7 +100,7 @@ struct Instance {
 struct InstructionReport {
   std::string name;                    // name of the op, or "copy", "loop"
   const Equation* equation = nullptr;  // null for a copy
-  std::string part;                    // part of the plan, equal for neighbouring rows: "stage 1 of 2, each piece"
+  std::string section;                 // the heading of this and neighbouring rows: "stage 1 of 2, each piece"
   int depth = 0;                       // number of enclosing loops
   std::string result;                  // "f32[16,10]"
   // "reference", the name that the library gives, or a description of what the runtime does
@@ -110,12 +112,12 @@ struct InstructionReport {
   std::vector<std::string> layout_changes;  // "operand 1"
 };
 
-// The work of one stage, that is, between two barriers of an entry. Work is measured in the units of a fixed cost
-// model.
+// The work of one stage, that is, between two barriers of an entry. Work is the number of floating-point operations
+// plus bytes (core/analysis/cost.h).
 struct StageReport {
-  double total = 0;    // work of one step
-  double serial = 0;   // the part of `total` that every worker repeats
-  double largest = 0;  // work of the largest task, which a single worker runs
+  double total = 0;         // work of one step
+  double serial = 0;        // the part of `total` that every worker repeats
+  double largest_task = 0;  // a task is run by one worker
   std::int64_t tasks = 0;
 };
 
@@ -126,9 +128,9 @@ struct PlanReport {
   std::shared_ptr<const void> owner;  // keeps the equations alive that `instructions` point to
 };
 
-// Measured seconds of one step: for each row of instructions() the average over workers, and the wall time.
+// Measured seconds of one step.
 struct Profile {
-  std::vector<double> seconds;
+  std::vector<double> seconds;  // for each row of Module::instructions(): the average over the workers
   double wall_seconds = 0;
 };
 
@@ -143,13 +145,13 @@ class Module {
   const Source& source() const { return source_; }
   const Program& program(std::size_t entry) const { return *source_.entries[entry].program; }
 
-  // The inputs of an entry's program and their parts.
+  // The inputs of an entry's program. For an input that is a bucket, its parts instead.
   std::span<const Variable> variables(std::size_t entry) const { return variables_[entry]; }
 
   // Throw Error (failed) if no input, no part of one, or no output has this name. Batch inputs have no handle.
   Handle input(std::string_view name) const;
   Handle output(std::size_t entry, std::string_view name) const;
-  // The same, by the index among the variables (variables_of) or the outputs of the program of an entry.
+  // The same, by the index in variables(entry), or among the outputs of the entry's program.
   Handle input(std::size_t entry, std::size_t index) const { return input(variables_[entry][index].name); }
   Handle output(std::size_t entry, std::size_t index) const {
     return output(entry, program(entry).outputs[index].name);
@@ -171,14 +173,15 @@ class Module {
   // Runs an entry once on each of the `count` batches in the slots from `slot` on, like `count` calls of submit().
   virtual Ticket submit_each(std::size_t entry, int slot, int count, std::span<const std::int64_t> members = {});
 
-  // The number of short steps of an entry that should be submitted by one call: a power of two.
-  virtual int group(std::size_t) const { return 1; }
-  // The number of groups that should be queued so that the hardware never idles between them.
-  virtual int steps_ahead() const { return 1; }
-  // The number of slots of an entry.
+  // How many steps of an entry a caller should submit by one call: a power of two. It is more than 1 if
+  // steps are so short that the calls would take longer.
+  virtual int steps_per_group(std::size_t) const { return 1; }
+  // The number of such groups of steps that should be queued, so that the hardware never idles between them.
+  virtual int groups_ahead() const { return 1; }
+  // The number of slots of an entry; each holds one batch.
   int slots(std::size_t entry) const {
     const Entry& of = source_.entries[entry];
-    return of.in_groups && of.batches > 1 ? of.batches * group(entry) : of.batches;
+    return of.in_groups && of.batches > 1 ? of.batches * steps_per_group(entry) : of.batches;
   }
 
   // Like submit() for one step, and records in `trace` what each worker does when. The module may write to `trace`
@@ -186,14 +189,14 @@ class Module {
   virtual Ticket submit_traced(std::size_t entry, int slot, std::span<const std::int64_t> members,
                                StepTrace& trace) = 0;
 
-  // Sets an input on one device or all devices, of one member or all members. Without `offset`, `value` is the whole
-  // input; with it, `value` replaces the bytes from `offset` on.
-  virtual Ticket write(Handle input, Instance instance, std::span<const std::byte> value,
+  // Sets an input, or a part of one, on one device or all devices, of one member or all members. Without `offset`,
+  // `value` is the whole input; with it, `value` replaces the bytes from `offset` on.
+  virtual Ticket write(Handle input, DeviceOfMember to, std::span<const std::byte> value,
                        std::optional<std::size_t> offset = std::nullopt) = 0;
   // Reads bytes from `offset` on of a device's slice: of an input as the last step left it, or of an output as the last
   // step of its entry computed it. An output that is also an input, or the new value of one, becomes undefined when
   // that input is written, updated by another entry, or refilled.
-  virtual Ticket read(Handle value, Instance instance, std::span<std::byte> into, std::size_t offset = 0) = 0;
+  virtual Ticket read(Handle value, DeviceOfMember from, std::span<std::byte> into, std::size_t offset = 0) = 0;
 
   // Whether the work of a ticket and of all earlier tickets is done.
   virtual bool done(Ticket ticket) = 0;
@@ -201,7 +204,7 @@ class Module {
   // call; the values of the module are then undefined.
   virtual void wait(Ticket ticket) = 0;
 
-  // The bytes of all memory that the module has allocated, which Needs::total() predicts.
+  // The bytes of all memory that the module has allocated, which MemoryNeeds::total() predicts.
   virtual std::size_t allocated() const = 0;
 
   // For reports: the plan of an entry, and the measured time of each instruction. profile() runs `steps` steps.
@@ -215,12 +218,12 @@ class Module {
     std::int32_t entry;  // the output's entry, or the first entry that has the input
     std::int32_t index;  // index among the inputs or the outputs of that program
     bool is_input;
-    std::size_t begin = 0;  // of a part: bytes from the beginning of the input
+    std::size_t begin = 0;  // for a part of an input: its byte offset in the input
   };
   // Throw Error (failed) for accesses that every backend refuses: a wrong size, a device or member that does not exist,
   // a single device's or member's copy of a value that is stored once, or a range that exceeds the value.
-  void check_write(Handle input, Instance instance, std::size_t size, std::optional<std::size_t> offset) const;
-  void check_read(Handle value, Instance instance, std::size_t offset, std::size_t size) const;
+  void check_write(Handle input, DeviceOfMember instance, std::size_t size, std::optional<std::size_t> offset) const;
+  void check_read(Handle value, DeviceOfMember instance, std::size_t offset, std::size_t size) const;
   // The members that a call of submit() runs: the given ones, or all if none are given.
   std::span<const std::int64_t> members_or_all(std::span<const std::int64_t> members) const {
     return members.empty() ? std::span<const std::int64_t>(all_members_) : members;
@@ -248,19 +251,19 @@ class Backend {
   virtual bool uses_gpus() const { return false; }
   // The number of workers of a module for this source.
   virtual int workers(const Source& source) const = 0;
-  // How many barriers the workers of an entry pass in a step.
+  // How many barriers each worker passes in a step of an entry.
   virtual std::int64_t barriers_per_step(const Source& source, std::size_t entry) const = 0;
-  // The bytes of memory of one device, if devices have their own memory. Empty for the CPU, and if no GPU is found and
-  // the config states no memory.
+  // The bytes of memory of one GPU. Empty if the workers are threads, or if no GPU is found and the config states no
+  // memory.
   virtual std::optional<std::size_t> device_memory() const { return std::nullopt; }
   // The memory that load() will allocate. Throws Error (usage) for a program that this backend cannot run.
-  virtual Needs needs(const Source& source) const = 0;
+  virtual MemoryNeeds needs(const Source& source) const = 0;
   // The plan report of an entry. A GPU's plan is made without a GPU; other backends load a module to report on it.
   // Throws the errors of needs() and load().
   virtual PlanReport report(Source source, std::size_t entry) const;
-  // The smallest number of workers, greater than the present one, with which each device needs at most `bytes`. Empty
-  // if there is none, or if the workers share one memory.
-  virtual std::optional<int> workers_that_fit(const Source& source, std::size_t bytes) const {
+  // The smallest number of GPUs, greater than the present one, among which the mesh can be divided so that each needs
+  // at most `bytes` of memory. Empty if there is none, or if the workers are threads, which share one memory.
+  virtual std::optional<int> fewest_workers_that_fit(const Source& source, std::size_t bytes) const {
     (void)source, (void)bytes;
     return std::nullopt;
   }

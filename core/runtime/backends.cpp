@@ -15,18 +15,18 @@ namespace pmaptrain {
 
 namespace {
 
-gpu::Platform* replaced = nullptr;
+gpu::Platform* platform_of_tests = nullptr;
 
 gpu::Platform& the_platform() {
-  if (replaced != nullptr) return *replaced;
-  // This is never freed: the module stays open until the process ends, and its threads may run until then.
+  if (platform_of_tests != nullptr) return *platform_of_tests;
+  // The platform is never freed: its library stays loaded until the process ends, and threads of it may run until then.
   static gpu::Platform* const platform = gpu::load_platform({gpu::generate, 0, {}}).release();
   return *platform;
 }
 
-// The platform that plans for the first GPU of this machine or, if there is none, for an H100.
-gpu::Platform& the_planner() {
-  if (replaced != nullptr) fail_resource("emulated GPUs plan nothing");
+// A platform that only plans: for the first GPU of this machine or, if there is none, for an H100.
+gpu::Platform& planning_platform() {
+  if (platform_of_tests != nullptr) fail_resource("emulated GPUs plan nothing");
   const auto described = [] {
     try {
       return the_platform().description(0);
@@ -55,7 +55,7 @@ constexpr Factory factories[] = {
            the_platform, gpu::GpuOptions{options.workers,
                                          {.deterministic = options.deterministic, .tf32 = options.tf32},
                                          {},
-                                         the_planner,
+                                         planning_platform,
                                          options.gpu_memory});
      }},
     {BackendKind::reference, "reference",
@@ -75,7 +75,7 @@ std::unique_ptr<Backend> make_backend(BackendKind kind, const BackendOptions& op
   return factory_of(kind).make(options);
 }
 
-void set_gpu_platform(gpu::Platform* platform) { replaced = platform; }
+void set_gpu_platform(gpu::Platform* platform) { platform_of_tests = platform; }
 
 Gpus find_gpus() {
   Gpus gpus;

@@ -18,10 +18,10 @@ enum class BackendKind { cpu, cuda, reference };
 std::string_view to_string(BackendKind kind);
 
 inline constexpr BackendKind backend_kinds[] = {BackendKind::cpu, BackendKind::cuda, BackendKind::reference};
-// The backends that every machine supports.
+// The backends that need no GPU.
 inline constexpr BackendKind host_backends[] = {BackendKind::cpu, BackendKind::reference};
 
-// The backend "reference" ignores these options: it has one worker and uses reference kernels.
+// Options of backends. The backend "reference" ignores them: it has one worker and uses reference kernels.
 struct BackendOptions {
   std::optional<int> workers = {};            // threads or GPUs; empty: the backend chooses
   KernelChoice kernels = KernelChoice::best;  // cpu only
@@ -33,7 +33,7 @@ struct BackendOptions {
 
 std::unique_ptr<Backend> make_backend(BackendKind kind, const BackendOptions& options = {});
 
-// For tests: makes the backend "cuda" use `platform` in place of libpmaptrain_cuda.so. Null restores the module.
+// For tests: makes the backend "cuda" use `platform` in place of libpmaptrain_cuda.so. Null restores this library.
 void set_gpu_platform(gpu::Platform* platform);
 
 // The GPUs that this process may use. If there are none, `none_because` is the reason and `help` a remedy, if known.

@@ -14,8 +14,8 @@
 namespace pmaptrain {
 namespace {
 
-// Determines when each value that the interpreter holds is freed. Views, and values passed into a loop, are separate
-// copies here; each lives as long as the value that it views.
+// Determines when the interpreter frees each value. The interpreter copies the results of views and the values that a
+// loop reads. Each copy lives as long as the value that it was copied from.
 class Lifetimes {
  public:
   explicit Lifetimes(const Program& program) : program_(program), facts_(analyse(program)) {
@@ -34,8 +34,8 @@ class Lifetimes {
     }
   }
 
-  // The peak: the most bytes that are live in one equation.
-  std::size_t most_bytes() const {
+  // The largest number of bytes of values that are live at one equation.
+  std::size_t peak_bytes() const {
     std::vector<std::size_t> born(dying_.size());
     for (const std::vector<Value>& values : dying_) {
       for (const Value value : values) {
@@ -78,7 +78,7 @@ class Lifetimes {
   const Program& program_;
   const Facts facts_;
   std::vector<int> depths_;                // by value: number of enclosing loops
-  std::vector<std::vector<Value>> dying_;  // values by the number of the equation that uses them last
+  std::vector<std::vector<Value>> dying_;  // by the number of an equation: the values that it is the last to use
 };
 
 class Interpreter {
@@ -86,7 +86,7 @@ class Interpreter {
   Interpreter(const Program& program, const InterpretOptions& options)
       : program_(program), options_(options), devices_(program.mesh.devices()), lifetimes_(program) {}
 
-  Interpreted run(std::map<std::string, PerDevice> inputs) {
+  InterpreterResult run(std::map<std::string, PerDevice> inputs) {
     for (const Input& input : program_.inputs) {
       const auto found = inputs.find(input.name);
       if (found == inputs.end()) fail_running("the program's input '" + input.name + "' was not given");
@@ -94,10 +94,10 @@ class Interpreter {
     }
     free_dying(0);
     run(program_.equations);
-    Interpreted result;
-    result.most_bytes = most_bytes_;
+    InterpreterResult result;
+    result.peak_bytes = peak_bytes_;
     for (const Output& output : program_.outputs) result.outputs[output.name] = at(output.value);
-    std::unordered_map<std::int32_t, int> left;  // inputs that each value has yet to replace
+    std::unordered_map<std::int32_t, int> left;  // by value: how many inputs it still has to be moved or copied to
     for (const Input& input : program_.inputs) {
       if (input.next) ++left[input.next->id];
     }
@@ -121,10 +121,11 @@ class Interpreter {
     }
     values_[value.id] = std::move(arrays);
     bytes_ += static_cast<std::size_t>(devices_) * bytes(type);
-    most_bytes_ = std::max(most_bytes_, bytes_);
+    peak_bytes_ = std::max(peak_bytes_, bytes_);
   }
 
-  // Throws unless the first device with the same position along all axes that the type varies over has the same bits.
+  // Compares `device` with the first device at the same position along all axes that the type varies over. Throws if
+  // their bits differ.
   void check_replicated(const Type& type, const PerDevice& arrays, std::int64_t device) const {
     for (std::int64_t other = 0; other < device; ++other) {
       if (program_.mesh.position(other, type.varying) != program_.mesh.position(device, type.varying)) continue;
@@ -142,12 +143,12 @@ class Interpreter {
     });
   }
 
-  // Frees values after their last use. Values that the last equation uses are left: a loop frees those of its body, and
-  // after the last equation of the program all values are freed.
+  // Runs equations, and frees values after their last use. Values that the last equation of the list uses are not freed
+  // here: run_loop() frees those of its body, and those of the program are freed with the interpreter.
   void run(const std::vector<Equation>& equations, int depth = 0) {
     for (const Equation& equation : equations) {
       ++number_;
-      const Clock::time_point begin = options_.ran ? Clock::now() : Clock::time_point{};
+      const Clock::time_point begin = options_.time_observer ? Clock::now() : Clock::time_point{};
       if (equation.op.is_loop()) {
         run_loop(*equation.op.as<ops::Loop>(), equation, depth);
       } else {
@@ -156,7 +157,7 @@ class Interpreter {
           options_.observer(equation, [this](Value value) -> const PerDevice& { return at(value); });
         }
       }
-      if (options_.ran) options_.ran(equation, begin, Clock::now());
+      if (options_.time_observer) options_.time_observer(equation, begin, Clock::now());
       if (&equation != &equations.back()) free_dying(depth);
     }
   }
@@ -250,17 +251,17 @@ class Interpreter {
   const std::int64_t devices_;
   const Lifetimes lifetimes_;
   std::unordered_map<std::int32_t, PerDevice> values_;
-  std::size_t bytes_ = 0, most_bytes_ = 0;  // bytes of values_, now and at the peak
+  std::size_t bytes_ = 0, peak_bytes_ = 0;  // bytes of values_, now and at the peak
   int number_ = 0;                          // number of the equation, as analyse() counts
 };
 
 }  // namespace
 
-Interpreted interpret(const Program& program, std::map<std::string, PerDevice> inputs,
-                      const InterpretOptions& options) {
+InterpreterResult interpret(const Program& program, std::map<std::string, PerDevice> inputs,
+                            const InterpretOptions& options) {
   return Interpreter(program, options).run(std::move(inputs));
 }
 
-std::size_t interpreted_bytes(const Program& program) { return Lifetimes(program).most_bytes(); }
+std::size_t interpreter_peak_bytes(const Program& program) { return Lifetimes(program).peak_bytes(); }
 
 }  // namespace pmaptrain

@@ -47,7 +47,7 @@ void check_host(const MemoryEstimate& estimate) {
 
 }  // namespace
 
-MemoryEstimate estimate_evaluation(const Needs& needs) {
+MemoryEstimate estimate_evaluation(const MemoryNeeds& needs) {
   const auto devices = static_cast<std::size_t>(std::max(needs.gpus, 1));
   MemoryEstimate estimate;
   estimate.parameters = needs.parameters / devices;

@@ -11,9 +11,9 @@
 namespace pmaptrain::train {
 
 // Bytes that one process will need in addition to what it has already, such as the data. They are the backend's
-// (Needs), with these additions: `activations` contains initial values, which are made one at a time, and the slice in
-// which checkpoints are read from the module; `kernels` contains library_bytes. On GPUs, bytes of one GPU; all GPUs
-// need the same.
+// (MemoryNeeds), with these additions: `activations` contains initial values, which are made one at a time, and the
+// slice in which checkpoints are read from the module; `kernels` contains library_bytes. On GPUs, bytes of one GPU; all
+// GPUs need the same.
 struct MemoryEstimate {
   // Bytes of this process in a run on GPUs: memory for copies to and from the GPUs, the snapshot, and values that are
   // read or made before the first step.
@@ -38,7 +38,7 @@ struct MemoryEstimate {
 // dense layers only.
 inline constexpr std::size_t library_bytes = std::size_t{9} << 20;
 // For an evaluation without training.
-MemoryEstimate estimate_evaluation(const Needs& needs);
+MemoryEstimate estimate_evaluation(const MemoryNeeds& needs);
 
 // Throws Error (resource) if the plan needs more memory than is available. The message has both numbers, the largest
 // item, and `help`, which says what would fit; if `help` is empty, a general suggestion.

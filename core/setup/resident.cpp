@@ -33,7 +33,7 @@ std::optional<std::size_t> free_for_data(const spec::MeshSpec& mesh, const Sourc
   const std::unique_ptr<Backend> backend = choose_backend(mesh, source).backend;
   const std::optional<std::size_t> memory = backend->device_memory();
   if (!memory) return std::nullopt;
-  const Needs needs = backend->needs(source);
+  const MemoryNeeds needs = backend->needs(source);
   const std::size_t planned = needs.total() / static_cast<std::size_t>(std::max(1, needs.gpus));
   const std::size_t most = *memory - *memory / 8;
   return planned < most ? most - planned : 0;
@@ -115,7 +115,7 @@ void read(const data::Dataset& dataset, std::int64_t first, std::int64_t rows, s
 
 void load(Module& module, const ResidentSplit& split, const std::function<void(const Working&)>& tell) {
   const data::Dataset& dataset = *split.dataset;
-  const Instance everywhere(every_device, every_member);
+  const DeviceOfMember everywhere(every_device, every_member);
   const Handle to_inputs = module.input(split.inputs), to_targets = module.input(split.targets);
   const auto rows = static_cast<std::int64_t>(std::max<std::size_t>(1, part_bytes / bytes_of_example(dataset)));
   std::vector<std::byte> inputs, targets;

@@ -22,7 +22,7 @@ std::size_t slice_size(const Module& module, std::size_t most) {
 
 }  // namespace
 
-std::vector<std::byte> bytes_of(Module& module, Handle value, Instance instance) {
+std::vector<std::byte> bytes_of(Module& module, Handle value, DeviceOfMember instance) {
   std::vector<std::byte> bytes(module.slice_bytes(value));
   module.wait(module.read(value, instance, bytes));
   return bytes;
@@ -40,15 +40,18 @@ std::vector<double> to_doubles(std::span<const std::byte> bytes, DType dtype) {
   });
 }
 
-std::vector<double> to_doubles(Module& module, Handle value, Instance instance) {
+std::vector<double> to_doubles(Module& module, Handle value, DeviceOfMember instance) {
   return to_doubles(bytes_of(module, value, instance), module.type(value).dtype);
 }
 
-double scalar(Module& module, Handle value, Instance instance) { return to_doubles(module, value, instance).front(); }
+double scalar(Module& module, Handle value, DeviceOfMember instance) {
+  return to_doubles(module, value, instance).front();
+}
 
 SlicedReader::SlicedReader(Module& module) : module_(module), slice_(slice_size(module, most_bytes)) {}
 
-void SlicedReader::read(Handle value, Instance instance, const std::function<void(std::span<const std::byte>)>& use) {
+void SlicedReader::read(Handle value, DeviceOfMember instance,
+                        const std::function<void(std::span<const std::byte>)>& use) {
   const std::size_t size = module_.slice_bytes(value);
   for (std::size_t offset = 0; offset < size; offset += slice_.size()) {
     const std::span<std::byte> slice(slice_.data(), std::min(slice_.size(), size - offset));

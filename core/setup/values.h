@@ -14,12 +14,12 @@ namespace pmaptrain::train {
 // Converts the elements of a value of any element type.
 std::vector<double> to_doubles(std::span<const std::byte> bytes, DType dtype);
 // The elements of a module's value on one device of a member.
-std::vector<double> to_doubles(Module& module, Handle value, Instance instance = 0);
+std::vector<double> to_doubles(Module& module, Handle value, DeviceOfMember instance = 0);
 // The element of a scalar.
-double scalar(Module& module, Handle value, Instance instance = 0);
+double scalar(Module& module, Handle value, DeviceOfMember instance = 0);
 
 // The bytes of a value on one device of a member.
-std::vector<std::byte> bytes_of(Module& module, Handle value, Instance instance = 0);
+std::vector<std::byte> bytes_of(Module& module, Handle value, DeviceOfMember instance = 0);
 
 // Reads values of any size through a buffer of fixed size, which is allocated once.
 class SlicedReader {
@@ -30,7 +30,7 @@ class SlicedReader {
   explicit SlicedReader(Module& module);
   Module& module() const { return module_; }
   // Calls `use` with the value's bytes on a device of a member, slice by slice in order.
-  void read(Handle value, Instance instance, const std::function<void(std::span<const std::byte>)>& use);
+  void read(Handle value, DeviceOfMember instance, const std::function<void(std::span<const std::byte>)>& use);
 
  private:
   Module& module_;

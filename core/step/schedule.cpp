@@ -260,7 +260,7 @@ double rate_after(const Schedule& schedule, std::int64_t updates) {
   };
   std::map<std::string, PerDevice> inputs{{"updates", bytes_of(updates)}};
   for (const Number& number : numbers) inputs[number.name] = bytes_of(number.value);
-  const Interpreted result = interpret(program, std::move(inputs));
+  const InterpreterResult result = interpret(program, std::move(inputs));
   double rate = 0;
   std::memcpy(&rate, result.outputs.at("rate").front().data(), sizeof rate);
   return rate;

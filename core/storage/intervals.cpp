@@ -19,7 +19,7 @@ Offsets place(std::span<const Interval> intervals, std::size_t alignment) {
     for (const std::size_t i : born[position]) offsets.of[i] = arena.allocate(intervals[i].bytes);
     for (const std::size_t i : dying[position]) arena.release(offsets.of[i], intervals[i].bytes);
   }
-  offsets.end = arena.end();
+  offsets.end = arena.size();
   return offsets;
 }
 

@@ -16,7 +16,7 @@ class Finder {
     storage_.homes.resize(program.types.size());
   }
 
-  Storage run() {
+  StorageFacts run() {
     for (const Input& input : program_.inputs) give_own(input.value);
     visit(program_.equations);
     std::vector<Replacement> updates;
@@ -128,13 +128,13 @@ class Finder {
 
   const Program& program_;
   const bool private_copies_;
-  Storage storage_;
+  StorageFacts storage_;
   std::vector<const Equation*> by_;  // by value: the equation that computes it
   std::set<Value> taken_;            // roots that are computed in the memory of another value
 };
 
 }  // namespace
 
-Storage storage_of(const Program& program, bool private_copies) { return Finder(program, private_copies).run(); }
+StorageFacts storage_of(const Program& program, bool private_copies) { return Finder(program, private_copies).run(); }
 
 }  // namespace pmaptrain

@@ -37,7 +37,7 @@ struct Replacement {
   bool by_element = false;
 };
 
-struct Storage {
+struct StorageFacts {
   std::vector<Home> homes;                                     // by value
   std::vector<Replacement> updates;                            // one for each input with a new value, in order
   std::map<const Equation*, std::vector<Replacement>> yields;  // by loop: one for each carry, in order
@@ -50,6 +50,6 @@ struct Storage {
 };
 
 // With private copies, every logical device has a slice of every value, so no array lies in a bucket's memory alone.
-Storage storage_of(const Program& program, bool private_copies);
+StorageFacts storage_of(const Program& program, bool private_copies);
 
 }  // namespace pmaptrain

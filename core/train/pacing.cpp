@@ -7,8 +7,8 @@
 namespace pmaptrain::train {
 
 int batches_held(const Module& module) {
-  const int groups = std::clamp(module.source().entries[train_entry].batches - 1, 1, module.steps_ahead());
-  return groups * module.group(train_entry);
+  const int groups = std::clamp(module.source().entries[train_entry].batches - 1, 1, module.groups_ahead());
+  return groups * module.steps_per_group(train_entry);
 }
 
 std::int64_t steps_until(std::int64_t step, std::int64_t last, std::initializer_list<std::int64_t> intervals) {
@@ -33,7 +33,7 @@ std::int64_t steps_to_next_event(const Timetable& times, std::int64_t step, std:
 Pacing::Pacing(Module& module, data::Loader& loader, Tracer& tracer, bool draws)
     : module_(module), loader_(loader), tracer_(tracer), batch_stays_(!loader.prefetches() && !draws) {
   const int ahead = loader.prefetches() ? batches_held(module)
-                    : batch_stays_      ? module.steps_ahead() * module.group(train_entry)
+                    : batch_stays_      ? module.groups_ahead() * module.steps_per_group(train_entry)
                                         : 1;
   tickets_.resize(static_cast<std::size_t>(ahead));
 }
@@ -41,7 +41,7 @@ Pacing::Pacing(Module& module, data::Loader& loader, Tracer& tracer, bool draws)
 // The batches of a group are in successive slots. The loader's ring consists of whole groups.
 std::int64_t Pacing::most_together(std::int64_t step) const {
   if (!loader_.prefetches() && !batch_stays_) return 1;
-  const std::int64_t group = module_.group(train_entry);
+  const std::int64_t group = module_.steps_per_group(train_entry);
   return std::min(batch_stays_ ? group : group - step % group, tracer_.most_together(step));
 }
 

@@ -142,7 +142,7 @@ class Search {
 
 bool is_small(const Program& program, const ReplayLimits& limits) {
   return cost_of(program).flops <= limits.flops &&
-         interpreted_bytes(program) <= std::min(limits.bytes, available_memory() / 2);
+         interpreter_peak_bytes(program) <= std::min(limits.bytes, available_memory() / 2);
 }
 
 // Names the examples in `rows` for a message ("example 7"). `rows` are counted from row `first` of the batch.

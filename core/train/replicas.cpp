@@ -25,7 +25,7 @@ struct FreeHash {
   void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
 };
 
-XXH64_hash_t hash_of(SlicedReader& reader, Handle value, Instance instance) {
+XXH64_hash_t hash_of(SlicedReader& reader, Handle value, DeviceOfMember instance) {
   const std::unique_ptr<XXH3_state_t, FreeHash> state(XXH3_createState());
   XXH3_64bits_reset(state.get());
   reader.read(value, instance,

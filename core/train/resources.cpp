@@ -29,7 +29,7 @@ std::size_t largest_parameter(const model::Model& model) {
 
 }  // namespace
 
-MemoryEstimate estimate_memory(const Setup& setup, const Needs& needs, std::optional<std::int64_t> members) {
+MemoryEstimate estimate_memory(const Setup& setup, const MemoryNeeds& needs, std::optional<std::int64_t> members) {
   MemoryEstimate estimate = estimate_evaluation(needs);
   // Initial values are made one at a time, and values are read from the module in slices.
   const std::size_t largest = largest_parameter(setup.model);
@@ -77,7 +77,7 @@ class SmallerRuns {
   // "4 GPUs (--workers 4), data.batch_size: 64 or data.microbatches: 4 would fit"
   std::string in_words() const {
     std::vector<std::string> ways;
-    if (const std::optional<int> gpus = backend_.workers_that_fit(source_, available_)) {
+    if (const std::optional<int> gpus = backend_.fewest_workers_that_fit(source_, available_)) {
       ways.push_back(counted(*gpus, "GPU") + " (--workers " + std::to_string(*gpus) + ")");
     }
     if (const std::int64_t size = batch(); size > 0) {

@@ -22,7 +22,7 @@ struct DeviceSpan {
 
 using DeviceKey = std::pair<std::int64_t, std::int64_t>;  // member, device
 
-bool is_of(const Mesh& mesh, const Instances& instances, std::int64_t device) {
+bool is_of(const Mesh& mesh, const InstanceRange& instances, std::int64_t device) {
   const std::int64_t position = mesh.position(device, instances.axes);
   return instances.first <= position && position < instances.first + instances.count;
 }
@@ -216,7 +216,7 @@ class Writer {
   }
 
   // "2", "0 to 3"
-  std::string devices_text(const Instances& of) const {
+  std::string devices_text(const InstanceRange& of) const {
     std::int64_t first = -1, last = -1;
     for (std::int64_t device = 0; device < traced_.mesh.devices(); ++device) {
       if (!is_of(traced_.mesh, of, device)) continue;

@@ -135,11 +135,11 @@ TEST_CASE("the least number of GPUs is found on which each needs no more than th
   };
   const gpu::GpuBackend one(missing, {.gpus = 1, .make_kernel = by_reference});
   REQUIRE(of_each(4) < of_each(2));
-  CHECK(one.workers_that_fit(source, of_each(2)) == 2);
-  CHECK(one.workers_that_fit(source, of_each(2) - 1) == 4);
-  CHECK(one.workers_that_fit(source, of_each(8) - 1) == std::nullopt);
+  CHECK(one.fewest_workers_that_fit(source, of_each(2)) == 2);
+  CHECK(one.fewest_workers_that_fit(source, of_each(2) - 1) == 4);
+  CHECK(one.fewest_workers_that_fit(source, of_each(8) - 1) == std::nullopt);
   const gpu::GpuBackend four(missing, {.gpus = 4, .make_kernel = by_reference});
-  CHECK(four.workers_that_fit(source, of_each(1)) == 8);
+  CHECK(four.fewest_workers_that_fit(source, of_each(1)) == 8);
 }
 
 TEST_CASE("what a GPU needs is what its module allocates, besides the workspace of libraries", "[cuda]") {
@@ -151,7 +151,7 @@ TEST_CASE("what a GPU needs is what its module allocates, besides the workspace 
         2}}};
   const auto platform = test::make_emulated({.devices = 2});
   const gpu::GpuBackend backend([&]() -> gpu::Platform& { return *platform; }, {.gpus = 2});
-  const Needs needs = backend.needs(source);
+  const MemoryNeeds needs = backend.needs(source);
   CHECK(needs.gpus == 2);
   CHECK(needs.parameters == 2 * 3 * 2 * sizeof(float));
   CHECK(needs.gradients >= 2 * 3 * 2 * sizeof(float));

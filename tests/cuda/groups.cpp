@@ -244,7 +244,7 @@ TEST_CASE("each step of a group reads the batch in its own slot", "[cuda][gpu]")
       const auto platform = gpus_of(count);
       gpu::GpuModule gpus({{{"test", program, 3, apart, true}}, false, 2}, *platform, count, {count, {}, {}});
       Module& module = gpus;
-      REQUIRE(module.group(0) == 16);
+      REQUIRE(module.steps_per_group(0) == 16);
       REQUIRE(module.slots(0) == 48);
       for (int slot = 0; slot < 48; ++slot) {
         for (std::int64_t member = 0; member < (apart ? 2 : 1); ++member) {

@@ -218,7 +218,7 @@ return s = %s
   std::vector<std::int32_t> rows(27), weights(6, 1), found(15);
   std::iota(rows.begin(), rows.end(), 0);
   const std::span<const std::byte> bytes = std::as_bytes(std::span(rows));
-  const Instance everywhere(every_device, every_member);
+  const DeviceOfMember everywhere(every_device, every_member);
   module->write(module->input("d"), everywhere, bytes.first(40), 0);
   module->write(module->input("d"), everywhere, bytes.subspan(40), 40);
   module->write(module->input("w"), everywhere, std::as_bytes(std::span(weights)));

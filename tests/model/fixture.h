@@ -83,7 +83,7 @@ inline Feed run(const Program& program, const Feed& feed) {
     }
     inputs[input.name] = std::move(parts);
   }
-  const Interpreted result = interpret(program, inputs);
+  const InterpreterResult result = interpret(program, inputs);
   Feed values;
   for (const Variable& variable : variables) {
     const Input& input = program.inputs[variable.input];

@@ -22,18 +22,18 @@ TEST_CASE("the lines of a report follow the plan, loops before what they repeat"
     }
   };
   for (const cpu::Stage& stage : plan.stages) {
-    add(add, stage.once);
-    for (const cpu::Chunked& chunked : stage.chunked) add(add, chunked.instructions);
+    add(add, stage.every_worker);
+    for (const cpu::ChunkList& chunked : stage.chunk_lists) add(add, chunked.instructions);
     add(add, stage.tasks);
-    for (const cpu::PieceList& list : stage.pieces) add(add, list.instructions);
+    for (const cpu::PieceList& list : stage.piece_lists) add(add, list.instructions);
   }
-  const cpu::PlanReport report = cpu::report_of(plan, bound);
+  const cpu::InstructionRows report = cpu::report_of(plan, bound);
   CHECK(report.instructions == expected);
   bool inside = false;
   for (std::size_t i = 0; i < expected.size(); ++i) {
     inside = inside || report.rows[i].depth > 0;
     const bool kernel = expected[i]->as<cpu::Kernel>() != nullptr || expected[i]->as<cpu::RowSums>() != nullptr ||
-                        expected[i]->as<cpu::Parts>() != nullptr;
+                        expected[i]->as<cpu::ProductInParts>() != nullptr;
     CHECK(kernel == report.rows[i].kernel);
   }
   CHECK(inside);

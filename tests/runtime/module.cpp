@@ -117,7 +117,7 @@ TEST_CASE("a value may be written in parts, on all devices and for all members",
   const auto program = test::program_of("mesh a=2\ndata %d:f32[3]{}\n%e = add %d, %d\nreturn e = %e\n");
   const std::unique_ptr<Module> module = any_backend()->load({{{"test", program, 1}}, false, 2});
   const float first[] = {1, 2}, last = 3;
-  const Instance everywhere(every_device, every_member);
+  const DeviceOfMember everywhere(every_device, every_member);
   module->write(module->input("d"), everywhere, std::as_bytes(std::span(first)), 0);
   module->write(module->input("d"), everywhere, bytes_of(last), 8);
   module->submit(0, 0);
@@ -219,7 +219,7 @@ TEST_CASE("workers are as many as asked for, else one for steps that are shorter
 TEST_CASE("a module allocates what its backend says that it needs", "[runtime]") {
   const std::unique_ptr<Backend> backend = any_backend();
   for (const int batches : {1, 3}) {
-    const Needs needs = backend->needs(two_entries(batches));
+    const MemoryNeeds needs = backend->needs(two_entries(batches));
     const std::unique_ptr<Module> module = backend->load(two_entries(batches));
     module->submit(0, 0);
     module->wait(module->submit(1, 0));

@@ -104,7 +104,7 @@ TEST_CASE("sixty-four devices hold eight accumulators, not sixty-four", "[runtim
       "mesh a=64\nbatch %x:f32[100000]{a}\n%y = reverse[dims=[0]] %x\n%s = psum[axes={a}] %y\n"
       "return s = %s\n");
   const cpu::Plan plan = cpu::make_plan(program);
-  CHECK(plan.pieces() == 8);
+  CHECK(plan.max_pieces() == 8);
   CHECK(plan.transient.accumulators == 8 * 400000);
 }
 
@@ -171,13 +171,13 @@ TEST_CASE("parameters are cast and packed before all pieces, which then meet now
   INFO(to_text(plan));
   std::vector<std::size_t> pieces;
   for (std::size_t i = 0; i < plan.stages.size(); ++i) {
-    if (!plan.stages[i].pieces.empty()) pieces.push_back(i);
+    if (!plan.stages[i].piece_lists.empty()) pieces.push_back(i);
   }
   REQUIRE(pieces.size() == 1);
-  CHECK(plan.stages[pieces.front()].pieces.front().instructions.size() == 4);
+  CHECK(plan.stages[pieces.front()].piece_lists.front().instructions.size() == 4);
   CHECK(plan.stages.size() == pieces.front() + 2);
-  CHECK(plan.stages.front().chunked.size() == 1);  // the cast of w, which is large
-  CHECK(plan.stages.front().once.size() == 1);     // that of u
+  CHECK(plan.stages.front().chunk_lists.size() == 1);   // the cast of w, which is large
+  CHECK(plan.stages.front().every_worker.size() == 1);  // that of u
   test::check_runtime(to_text(*program), {});
 }
 
@@ -348,7 +348,7 @@ TEST_CASE("a large weight gradient that is wanted by device too is summed like e
 
 TEST_CASE("parts begin at multiples of sixteen rows and leave out none", "[runtime]") {
   for (const std::int64_t rows : {1, 17, 128, 130, 143, 144, 784}) {
-    const std::int64_t parts = cpu::parts_of(rows);
+    const std::int64_t parts = cpu::part_count(rows);
     CHECK(parts <= cpu::most_parts);
     CHECK(cpu::part_begin(rows, parts, 0) == 0);
     CHECK(cpu::part_begin(rows, parts, parts) == rows);

@@ -63,7 +63,7 @@ Values run(std::shared_ptr<const Program> program, const Values& inputs, const R
 
 Values interpreted(const Program& program, const Values& inputs, std::int64_t steps) {
   Values present = inputs;
-  Interpreted last;
+  InterpreterResult last;
   for (std::int64_t i = 0; i < steps; ++i) {
     last = interpret(program, present);
     for (const auto& [name, value] : last.updates) present[name] = value;

@@ -341,8 +341,8 @@ TEST_CASE("threads that sleep at every barrier all wake", "[runtime]") {
   std::uint32_t seen = 0;
   for (Clock::time_point last = Clock::now(); seen < barriers && Clock::now() < last + std::chrono::seconds(20);) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    if (barrier.barriers() != seen) last = Clock::now();
-    seen = barrier.barriers();
+    if (barrier.completed_phases() != seen) last = Clock::now();
+    seen = barrier.completed_phases();
   }
   CHECK(seen == barriers);
   barrier.break_all();

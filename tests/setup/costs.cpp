@@ -139,7 +139,7 @@ TEST_CASE("the operations of a step are those that its kernels carry out, howeve
 double given_by_a_device(const cpu::Plan& plan) {
   double bytes = 0;
   const auto add = [&](const cpu::Instruction& instruction) {
-    if (const auto* const parts = instruction.as<cpu::Parts>()) {
+    if (const auto* const parts = instruction.as<cpu::ProductInParts>()) {
       bytes += static_cast<double>(pmaptrain::bytes(plan.program->type(parts->equation->results.front())));
     }
     if (const auto* const sums = instruction.as<cpu::RowSums>()) {
@@ -155,15 +155,15 @@ double given_by_a_device(const cpu::Plan& plan) {
     if (const auto* const exchange = instruction.as<cpu::Exchange>()) slice(exchange->operand);
     // A bucket has zeros between its arrays.
     const auto* const copy = instruction.as<cpu::Copy>();
-    if (copy != nullptr && plan.buffers[static_cast<std::size_t>(copy->to)].bucket > 0) slice(copy->to);
+    if (copy != nullptr && plan.buffers[static_cast<std::size_t>(copy->to)].bucket_elements > 0) slice(copy->to);
   };
   for (const cpu::Stage& stage : plan.stages) {
-    for (const cpu::Instruction& instruction : stage.once) add(instruction);
-    for (const cpu::Chunked& chunked : stage.chunked) {
+    for (const cpu::Instruction& instruction : stage.every_worker) add(instruction);
+    for (const cpu::ChunkList& chunked : stage.chunk_lists) {
       for (const cpu::Instruction& instruction : chunked.instructions) add(instruction);
     }
     for (const cpu::Instruction& instruction : stage.tasks) add(instruction);
-    for (const cpu::PieceList& list : stage.pieces) {
+    for (const cpu::PieceList& list : stage.piece_lists) {
       for (const cpu::Instruction& instruction : list.instructions) add(instruction);
     }
   }

@@ -196,7 +196,7 @@ TEST_CASE("a plan beyond the memory there is is refused with what would fit", "[
 
 namespace {
 
-Needs needs(const train::Setup& setup, bool private_copies = false) {
+MemoryNeeds needs(const train::Setup& setup, bool private_copies = false) {
   return CpuBackend({.workers = 1}).needs(train::run_source(setup, private_copies));
 }
 

@@ -14,7 +14,7 @@ Value result_of(const Program& program, std::size_t equation, std::size_t result
   return program.equations[equation].results[result];
 }
 
-Storage storage_of_text(const char* text) { return storage_of(*test::program_of(text), false); }
+StorageFacts storage_of_text(const char* text) { return storage_of(*test::program_of(text), false); }
 
 std::vector<How> hows(const std::vector<Replacement>& replacements) {
   std::vector<How> all;
@@ -34,7 +34,7 @@ return c = %c
 
 TEST_CASE("an array of a bucket lives in the bucket, from its offset on", "[storage]") {
   const auto program = test::program_of(bucket);
-  const Storage storage = storage_of(*program, false);
+  const StorageFacts storage = storage_of(*program, false);
   const Value b = program->inputs[0].value;
   CHECK(storage.home(result_of(*program, 0, 0)).root == b);
   CHECK(storage.home(result_of(*program, 0, 1)).root == b);
@@ -45,14 +45,14 @@ TEST_CASE("an array of a bucket lives in the bucket, from its offset on", "[stor
 
 TEST_CASE("with private copies the arrays of a bucket are copied out of it", "[storage]") {
   const auto program = test::program_of(bucket);
-  const Storage storage = storage_of(*program, true);
+  const StorageFacts storage = storage_of(*program, true);
   CHECK(storage.is_root(result_of(*program, 0, 0)));
   CHECK(storage.is_root(result_of(*program, 0, 1)));
   CHECK(storage.home(result_of(*program, 1)).root == result_of(*program, 0, 0));
 }
 
 TEST_CASE("a new value may overwrite the old one if an equation computes it in memory of its own", "[storage]") {
-  const Storage storage = storage_of_text(R"(mesh a=2
+  const StorageFacts storage = storage_of_text(R"(mesh a=2
 params %w:f32[4]{}
 params %u:f32[2,2]{}
 params %s:f32[4]{}
@@ -73,7 +73,7 @@ return r = %s2
 }
 
 TEST_CASE("inputs that swap their values are copied twice, and what is handed on is not overwritten", "[storage]") {
-  const Storage storage = storage_of_text(R"(mesh a=2
+  const StorageFacts storage = storage_of_text(R"(mesh a=2
 params %w:f32[4]{}
 params %u:f32[4]{}
 params %old:f32[4]{}
@@ -89,7 +89,7 @@ return r = %n
 }
 
 TEST_CASE("one value replaces two inputs: it is computed in the memory of the first", "[storage]") {
-  const Storage storage = storage_of_text(R"(mesh a=2
+  const StorageFacts storage = storage_of_text(R"(mesh a=2
 params %w:f32[4]{}
 params %u:f32[4]{}
 %n = add %w, %u
@@ -100,7 +100,7 @@ update %u = %n
 }
 
 TEST_CASE("a result that reads a number of what it replaces is not written element by element", "[storage]") {
-  const Storage storage = storage_of_text(R"(mesh a=2
+  const StorageFacts storage = storage_of_text(R"(mesh a=2
 params %b:f32[128]{} of %s:[], %w:[64]
 %s, %w = unpack[shapes=[[],[64]]] %b
 %w2 = mul %w, %w
@@ -114,7 +114,7 @@ update %b = %b3
 }
 
 TEST_CASE("an output is copied first if the step replaces the input whose memory it has", "[storage]") {
-  const Storage storage = storage_of_text(R"(mesh a=2
+  const StorageFacts storage = storage_of_text(R"(mesh a=2
 params %w:f32[4]{}
 params %k:f32[4]{}
 %v = reshape[shape=[2,2]] %w
@@ -141,7 +141,7 @@ return g = %g
 return h = %h
 return last = %last
 )");
-  const Storage storage = storage_of(*program, false);
+  const StorageFacts storage = storage_of(*program, false);
   const Equation& loop = program->equations[1];
   const std::vector<Value>& params = loop.regions.front().params;
   CHECK(storage.home(params[0]).root == result_of(*program, 0));  // a constant of the loop is its operand
@@ -163,7 +163,7 @@ batch %x:f32[8,64]{}
 }
 return g = %g
 )");
-  const Storage storage = storage_of(*program, false);
+  const StorageFacts storage = storage_of(*program, false);
   const std::vector<Replacement>& yields = storage.yields.at(&program->equations[1]);
   REQUIRE(yields.size() == 1);
   CHECK(yields[0].how == How::overwrite);

@@ -38,10 +38,10 @@ class Listing final : public Module {
   Ticket submit_traced(std::size_t, int slot, std::span<const std::int64_t>, StepTrace&) override {
     return add("traced on slot " + std::to_string(slot));
   }
-  int group(std::size_t) const override { return 4; }
-  int steps_ahead() const override { return 4; }
-  Ticket write(Handle, Instance, std::span<const std::byte>, std::optional<std::size_t>) override { return {}; }
-  Ticket read(Handle, Instance, std::span<std::byte>, std::size_t) override { return {}; }
+  int steps_per_group(std::size_t) const override { return 4; }
+  int groups_ahead() const override { return 4; }
+  Ticket write(Handle, DeviceOfMember, std::span<const std::byte>, std::optional<std::size_t>) override { return {}; }
+  Ticket read(Handle, DeviceOfMember, std::span<std::byte>, std::size_t) override { return {}; }
   bool done(Ticket) override { return true; }
   void wait(Ticket ticket) override { waited = ticket.number; }
   std::size_t allocated() const override { return 0; }

@@ -16,8 +16,8 @@ struct BrokenBarrier : std::runtime_error {
 // workers that compute.
 inline bool may_spin(int workers, double cores) { return workers <= cores; }
 
-// Takes no lock and allocates nothing. A waiting thread first spins for a short time, because the others usually arrive
-// within microseconds; then it sleeps in the kernel.
+// A barrier that takes no lock and allocates nothing. A waiting thread first spins for a short time, because the others
+// usually arrive within microseconds; then it sleeps in the operating system.
 class Barrier {
  public:
   explicit Barrier(int threads, bool may_spin) : threads_(threads), spins_(may_spin ? 2500 : 0) {}
@@ -25,8 +25,8 @@ class Barrier {
   // Returns once all threads have arrived. Everything they wrote before arriving is then visible. Throws BrokenBarrier.
   void arrive_and_wait();
 
-  // How often all threads have met at this barrier.
-  std::uint32_t barriers() const { return generation_.load(std::memory_order_acquire); }
+  // How often all threads have met at this barrier, modulo 2^32.
+  std::uint32_t completed_phases() const { return phase_.load(std::memory_order_acquire); }
 
   // Makes all present and future waits throw BrokenBarrier.
   void break_all();
@@ -35,7 +35,7 @@ class Barrier {
   const int threads_;
   const int spins_;
   std::atomic<int> arrived_{0};
-  std::atomic<std::uint32_t> generation_{0};
+  std::atomic<std::uint32_t> phase_{0};
   std::atomic<bool> broken_{false};
 };
 

@@ -12,7 +12,8 @@ using pmaptrain::to_string;
 
 std::string text_of(const Type& type) { return std::string(to_string(type.dtype)) + to_string(type.shape); }
 
-// The cache key of a kernel. `region` is number_of() the equation's region, and stands for its contents.
+// A text that is equal for requests that the same kernel serves. `region` is
+// the region_number() of request.region.
 std::string key_of(const Op& op, const CpuRequest& request, int region) {
   std::string key = to_string(op) + "|" + std::to_string(request.devices);
   const auto add = [&](const Type& type) { key += "|" + text_of(type); };
@@ -29,7 +30,8 @@ std::string key_of(const Op& op, const CpuRequest& request, int region) {
   return key;
 }
 
-// A text that is equal for regions that compute the same: values are numbered from the region's parameters on.
+// A text that is equal for regions that compute the same. Values are numbered
+// in it, beginning with the parameters.
 std::string text_of(const Region& region, const Program& program) {
   std::map<Value, std::size_t> numbers;
   std::string text;
@@ -49,20 +51,20 @@ std::string text_of(const Region& region, const Program& program) {
   return text;
 }
 
-// The relative position of item `index` among `count` items, from 0 to 1.
-double share(std::size_t index, std::size_t count) {
+// The position of item `index` among `count` items, from 0 to 1 (see Task).
+double relative_position(std::size_t index, std::size_t count) {
   return (static_cast<double>(index) + 0.5) / static_cast<double>(count);
 }
 
-std::span<const Instruction> instructions_of(const Chunked& chunked) { return chunked.instructions; }
+std::span<const Instruction> instructions_of(const ChunkList& chunked) { return chunked.instructions; }
 std::span<const Instruction> instructions_of(const Instruction& task) { return {&task, 1}; }
 std::span<const Instruction> instructions_of(const PieceList& list) { return list.instructions; }
 
-Instances instances_of(const Extent& extent) {
+InstanceRange instances_of(const Extent& extent) {
   if (extent.kind == Extent::Kind::chunk) return {extent.axes, extent.instance, extent.axes.empty() ? 0 : 1};
   if (extent.kind != Extent::Kind::piece || extent.axes.empty()) return {};
-  if (extent.rows == 0) return {extent.axes, extent.first, extent.count};
-  const std::int64_t last = (extent.first + extent.count - 1) / extent.rows;
+  if (extent.rows_per_instance == 0) return {extent.axes, extent.first, extent.count};
+  const std::int64_t last = (extent.first + extent.count - 1) / extent.rows_per_instance;
   return {extent.axes, extent.instance, last - extent.instance + 1};
 }
 
@@ -70,23 +72,23 @@ std::size_t count_of(std::int64_t n) { return static_cast<std::size_t>(n); }
 
 }  // namespace
 
-BoundPlan::BoundPlan(const Plan& plan, const Kernels& kernels) : plan_(plan), make_(kernels) {
+BoundPlan::BoundPlan(const Plan& plan, const KernelFactory& kernels) : plan_(plan), kernel_factory_(kernels) {
   use_one_thread_in_libraries();
   for (const auto& [buffer, reader] : readers_of_packed(plan)) {
-    Request request = request_of(plan, *reader.kernel, first_piece_of(plan, reader));
+    KernelRequest request = request_of(plan, *reader.kernel, first_piece_of(plan, reader));
     const Op& op = reader.kernel->equation->op;
-    preparations_[buffer] = make_preparation(op, request.get(), make_.choice);
+    preparations_[buffer] = make_preparation(op, request.get(), kernel_factory_.choice);
   }
   stages_.resize(plan.stages.size());
   for (std::size_t i = 0; i < plan.stages.size(); ++i) bind(plan.stages[i], stages_[i]);
-  for (BoundStage& stage : stages_) shrink(stage.once);
-  for (CommandList& list : lists_) shrink(list);
+  for (BoundStage& stage : stages_) shrink(stage.every_worker);
+  for (CommandList& list : task_lists_) shrink(list);
 }
 
 std::size_t BoundPlan::command_bytes() const {
   std::size_t bytes = 0;
-  for (const BoundStage& stage : stages_) bytes += bytes_of(stage.once) + stage.tasks.size() * sizeof(Task);
-  for (const CommandList& list : lists_) bytes += bytes_of(list);
+  for (const BoundStage& stage : stages_) bytes += bytes_of(stage.every_worker) + stage.tasks.size() * sizeof(Task);
+  for (const CommandList& list : task_lists_) bytes += bytes_of(list);
   return bytes;
 }
 
@@ -108,30 +110,33 @@ std::string BoundPlan::shapes() const {
 // ---- lists
 
 void BoundPlan::bind(const Stage& stage, BoundStage& bound) {
-  const Extent once;
-  bind(stage.once, {once, bound.once}, bound.once.commands);
-  for (const Chunked& chunked : stage.chunked) bind_tasks(chunked, bound);
+  const Extent whole;
+  bind(stage.every_worker, {whole, bound.every_worker}, bound.every_worker.commands);
+  for (const ChunkList& chunked : stage.chunk_lists) bind_tasks(chunked, bound);
   for (const Instruction& task : stage.tasks) bind_tasks(task, bound);
-  for (const PieceList& list : stage.pieces) bind_tasks(list, bound);
-  // After sorting, the range of each worker covers the same share of each array and of the pieces in every step, so its
-  // data stays in its cache.
+  for (const PieceList& list : stage.piece_lists) bind_tasks(list, bound);
+  // The first tasks of a worker are a range of these (worker.cpp). In sorted
+  // order, this range is in every stage and every step the same fraction of the
+  // pieces and of the chunks of each array, so its data stays in the caches of
+  // the worker.
   std::stable_sort(bound.tasks.begin(), bound.tasks.end(),
-                   [](const Task& a, const Task& b) { return a.share < b.share; });
+                   [](const Task& a, const Task& b) { return a.relative_position < b.relative_position; });
 }
 
 template <class Of>
 void BoundPlan::bind_tasks(const Of& of, BoundStage& bound) {
   const std::vector<Extent> extents = extents_of(plan_, of);
   for (std::size_t i = 0; i < extents.size(); ++i) {
-    CommandList& list = lists_.emplace_back();
+    CommandList& list = task_lists_.emplace_back();
     list.instances = instances_of(extents[i]);
     bind(instructions_of(of), {extents[i], list}, list.commands);
-    bound.tasks.push_back({&list, share(i, extents.size())});
+    bound.tasks.push_back({&list, relative_position(i, extents.size())});
   }
 }
 
 void BoundPlan::bind(std::span<const Instruction> instructions, Binding to, std::vector<Command>& into) {
-  // A chunk of a bucket has few of the instructions on the bucket's ranges.
+  // Most instructions that write an array inside a bucket do nothing for a
+  // given chunk of the bucket.
   if (to.extent.kind != Extent::Kind::chunk) into.reserve(into.size() + instructions.size());
   for (const Instruction& instruction : instructions) {
     const std::optional<Extent> own = extent_in_bucket(instruction, to.extent);
@@ -145,14 +150,14 @@ std::optional<Extent> BoundPlan::extent_in_bucket(const Instruction& instruction
   const auto* const copy = instruction.as<Copy>();
   if (combine == nullptr && copy == nullptr) return extent;
   const Buffer& written = buffer(combine != nullptr ? combine->result : copy->to);
-  if (written.bucket != extent.whole || written.elements == extent.whole) return extent;
+  if (written.bucket_elements != extent.chunked_elements || written.elements == extent.chunked_elements) return extent;
   Extent own = extent;
-  const std::int64_t first = std::max(extent.first, written.begin);
-  const std::int64_t end = std::min(extent.first + extent.count, written.begin + written.elements);
+  const std::int64_t first = std::max(extent.first, written.bucket_begin);
+  const std::int64_t end = std::min(extent.first + extent.count, written.bucket_begin + written.elements);
   if (first >= end) return std::nullopt;
-  own.first = first - written.begin;
+  own.first = first - written.bucket_begin;
   own.count = end - first;
-  own.whole = written.elements;
+  own.chunked_elements = written.elements;
   return own;
 }
 
@@ -168,26 +173,29 @@ Address BoundPlan::address(int index, const Extent& extent, bool rows) const {
     return address;
   }
   if (rows && !b.axes.empty()) {
-    address.offset += count_of(extent.first) * (b.slice_bytes() / count_of(extent.rows));
+    address.offset += count_of(extent.first) * (b.slice_bytes() / count_of(extent.rows_per_instance));
     return address;
   }
-  address.offset += count_of(slice_number(plan_, b, extent, extent.instance)) * b.slice_bytes();
-  // A result by rows has as many elements as the operand has rows. A scalar has one, which all chunks read.
+  address.offset += count_of(slice_index(plan_, b, extent, extent.instance)) * b.slice_bytes();
+  // `first` counts elements of the array that is cut into chunks. A value with
+  // one element for each of its rows has fewer: `of_each` is the length of a
+  // row. All chunks read the same element of a scalar.
   if (extent.kind == Extent::Kind::chunk) {
-    const std::int64_t of_each = b.elements >= extent.whole ? 1 : extent.whole / std::max<std::int64_t>(1, b.elements);
+    const std::int64_t of_each =
+        b.elements >= extent.chunked_elements ? 1 : extent.chunked_elements / std::max<std::int64_t>(1, b.elements);
     address.offset += count_of(extent.first / of_each) * size_of(b.dtype);
   }
   return address;
 }
 
-Address BoundPlan::accumulator(int index, std::size_t piece, const Extent& extent) const {
+Address BoundPlan::accumulator_address(int index, std::size_t piece, const Extent& extent) const {
   const Accumulator& a = plan_.accumulators[count_of(index)];
   Address address{Base::accumulators, a.offset + piece * a.piece_bytes()};
   if (extent.kind == Extent::Kind::chunk) address.offset += count_of(extent.first) * size_of(a.dtype);
   return address;
 }
 
-int BoundPlan::number_of(const Region& region) {
+int BoundPlan::region_number(const Region& region) {
   const auto [known, is_new] = region_numbers_.try_emplace(&region);
   if (is_new) {
     const int next = static_cast<int>(region_texts_.size());
@@ -196,24 +204,28 @@ int BoundPlan::number_of(const Region& region) {
   return known->second;
 }
 
-CpuKernel* BoundPlan::kernel(const Op& op, const CpuRequest& request) {
-  const int region = request.region != nullptr ? number_of(*request.region) : 0;
+CpuKernel* BoundPlan::find_or_make_kernel(const Op& op, const CpuRequest& request) {
+  const int region = request.region != nullptr ? region_number(*request.region) : 0;
   const auto [found, is_new] = kernels_.try_emplace(key_of(op, request, region));
-  if (is_new) found->second = make_.make ? make_.make(op, request) : make_cpu_kernel(op, request, make_.choice);
+  if (is_new) {
+    found->second =
+        kernel_factory_.make ? kernel_factory_.make(op, request) : make_cpu_kernel(op, request, kernel_factory_.choice);
+  }
   return found->second.get();
 }
 
 // ---- instructions
 
 void BoundPlan::bind(const Kernel& kernel, const Instruction& instruction, Binding to, std::vector<Command>& into) {
-  Request request = request_of(plan_, kernel, to.extent);
+  KernelRequest request = request_of(plan_, kernel, to.extent);
   std::vector<Address> operands, results;
   for (std::size_t i = 0; i < kernel.operands.size(); ++i) {
     operands.push_back(address(kernel.operands[i], to.extent,
-                               !kernel.operand_rows.empty() && kernel.operand_rows[i] == RowAccess::same_rows));
+                               !kernel.operand_reads.empty() && kernel.operand_reads[i] == RowAccess::same_rows));
   }
   for (std::size_t i = 0; i < kernel.results.size(); ++i) {
-    results.push_back(address(kernel.results[i], to.extent, !kernel.result_rows.empty() && kernel.result_rows[i]));
+    results.push_back(
+        address(kernel.results[i], to.extent, !kernel.result_has_rows.empty() && kernel.result_has_rows[i]));
   }
   for (std::size_t i = 0; i < operands.size(); ++i) {
     for (std::size_t r = 0; r < results.size(); ++r) {
@@ -222,7 +234,8 @@ void BoundPlan::bind(const Kernel& kernel, const Instruction& instruction, Bindi
       }
     }
   }
-  const RunKernel command{this->kernel(kernel.equation->op, request.get()), to.list.addresses.size(), operands.size()};
+  const RunKernel command{find_or_make_kernel(kernel.equation->op, request.get()), to.list.addresses.size(),
+                          operands.size()};
   for (const Address& operand : operands) to.list.add(operand);
   for (const Address& result : results) to.list.add(result);
   into.push_back({&instruction, command});
@@ -235,15 +248,18 @@ void BoundPlan::bind(const RowSums& sums, const Instruction& instruction, Bindin
   const std::vector<Type> results = types_of(*plan_.program, equation.results);
   for (Type& operand : operands) operand.shape.front() = to.extent.count;
   const CpuRequest request{operands, results, 1, std::vector<bool>(operands.size(), true)};
-  const RunKernel command{kernel(equation.op, request), to.list.addresses.size(), operands.size()};
+  const RunKernel command{find_or_make_kernel(equation.op, request), to.list.addresses.size(), operands.size()};
   for (int operand : sums.operands) to.list.add(address(operand, to.extent, true));
-  for (int index : sums.accumulators) to.list.add(accumulator(index, to.extent.piece, to.extent));
+  for (int index : sums.accumulators) to.list.add(accumulator_address(index, to.extent.piece, to.extent));
   into.push_back({&instruction, command});
 }
 
-// The rows of a part are columns of the first operand. They are first gathered in the arena so that any kernel can read
-// them. This costs little beside the product, which uses each element many times.
-void BoundPlan::bind(const Parts& parts, const Instruction& instruction, Binding to, std::vector<Command>& into) {
+// A part of the result's rows needs the same columns of the first operand. They
+// are first copied to the arena, where they form a matrix that any kernel can
+// read. This costs little beside the product, which uses each element many
+// times.
+void BoundPlan::bind(const ProductInParts& parts, const Instruction& instruction, Binding to,
+                     std::vector<Command>& into) {
   const Extent& part = to.extent;
   const Buffer& columns = buffer(parts.operands[0]);
   const std::int64_t instances = plan_.program->mesh.group_size(columns.axes);
@@ -252,8 +268,8 @@ void BoundPlan::bind(const Parts& parts, const Instruction& instruction, Binding
   const std::size_t size = size_of(columns.dtype), row_bytes = bytes(result) / count_of(result.shape[0]);
   for (Type& operand : operands) operand.shape.front() *= instances;
 
-  CopyRuns gather;
-  gather.at = to.list.add({base_of(columns), columns.offset + count_of(part.first) * size});
+  StridedCopy gather;
+  gather.first_pointer = to.list.add({base_of(columns), columns.offset + count_of(part.first) * size});
   to.list.add({Base::arena, 0});
   gather.bytes = gather.to_stride = count_of(part.count) * size;
   gather.from_stride = count_of(result.shape[0]) * size;
@@ -262,7 +278,7 @@ void BoundPlan::bind(const Parts& parts, const Instruction& instruction, Binding
 
   operands[0].shape[1] = result.shape[0] = part.count;
   const CpuRequest request{operands, {&result, 1}, 1, {true, true}};
-  const RunKernel product{kernel(parts.equation->op, request), to.list.addresses.size(), operands.size()};
+  const RunKernel product{find_or_make_kernel(parts.equation->op, request), to.list.addresses.size(), operands.size()};
   to.list.add({Base::arena, 0});
   to.list.add(address(parts.operands[1], part));
   Address rows = address(parts.result, part);
@@ -271,50 +287,47 @@ void BoundPlan::bind(const Parts& parts, const Instruction& instruction, Binding
   into.push_back({&instruction, product});
 }
 
-// The distance, in slices, from the slice of one instance of a piece to the slice of the next.
-std::size_t BoundPlan::slices_between(const Buffer& b, const Extent& extent) const {
+std::size_t BoundPlan::slice_stride(const Buffer& b, const Extent& extent) const {
   if (b.pool == Pool::arena) return 1;
-  return count_of(slice_number(plan_, b, extent, extent.first + 1) - slice_number(plan_, b, extent, extent.first));
+  return count_of(slice_index(plan_, b, extent, extent.first + 1) - slice_index(plan_, b, extent, extent.first));
 }
 
-CopyRuns BoundPlan::copy_of(const Copy& copy, Binding to) {
+StridedCopy BoundPlan::strided_copy(const Copy& copy, Binding to) {
   const Buffer &from = buffer(copy.from), &into = buffer(copy.to);
   const Extent& extent = to.extent;
-  CopyRuns runs;
-  runs.at = to.list.add(address(copy.from, extent));
+  StridedCopy runs;
+  runs.first_pointer = to.list.add(address(copy.from, extent));
   to.list.add(address(copy.to, extent));
   runs.count = is_stacked(plan_, into, extent) ? count_of(extent.instances()) : 1;
   runs.bytes = extent.kind == Extent::Kind::chunk ? size_of(into.dtype) * count_of(extent.count) : into.slice_bytes();
-  if (is_stacked(plan_, from, extent)) runs.from_stride = from.slice_bytes() * slices_between(from, extent);
+  if (is_stacked(plan_, from, extent)) runs.from_stride = from.slice_bytes() * slice_stride(from, extent);
   runs.to_stride = into.slice_bytes();
   return runs;
 }
 
 void BoundPlan::bind(const Copy& copy, const Instruction& instruction, Binding to, std::vector<Command>& into) {
-  CopyRuns runs = copy_of(copy, to);
+  StridedCopy runs = strided_copy(copy, to);
   if (copy.parts > 0) runs.per_iteration = runs.bytes;
   into.push_back({&instruction, runs});
 }
 
-// The copies before each iteration of a loop: for each instance in the piece, the piece's rows among those of the
-// iteration.
-std::vector<CopyRuns> BoundPlan::slices_of(const Copy& slice, std::int64_t iterations, Binding to) {
+std::vector<StridedCopy> BoundPlan::copies_of_slices(const Copy& slice, std::int64_t iterations, Binding to) {
   const Buffer &from = buffer(slice.from), &into = buffer(slice.to);
   const Extent& extent = to.extent;
-  if (extent.rows == 0) {
-    CopyRuns runs = copy_of(slice, to);
+  if (extent.rows_per_instance == 0) {
+    StridedCopy runs = strided_copy(slice, to);
     runs.per_iteration = runs.bytes;
     return {runs};
   }
-  std::vector<CopyRuns> all;
-  const std::int64_t rows = extent.rows, end = extent.first + extent.count;
+  std::vector<StridedCopy> all;
+  const std::int64_t rows = extent.rows_per_instance, end = extent.first + extent.count;
   const std::size_t row_bytes = from.slice_bytes() / count_of(rows * iterations);
   for (std::int64_t row = extent.first; row < end;) {
     const std::int64_t within = row % rows, count = std::min(rows - within, end - row);
     const std::int64_t instances = within == 0 ? std::max<std::int64_t>(1, (end - row) / rows) : 1;
-    CopyRuns& runs = all.emplace_back();
+    StridedCopy& runs = all.emplace_back();
     const std::size_t skipped = count_of(row / rows) * from.slice_bytes() + count_of(within) * row_bytes;
-    runs.at = to.list.add({base_of(from), from.offset + skipped});
+    runs.first_pointer = to.list.add({base_of(from), from.offset + skipped});
     to.list.add({Base::arena, into.offset + count_of(row - extent.first) * row_bytes});
     runs.bytes = count_of(count) * row_bytes;
     runs.count = count_of(instances);
@@ -329,10 +342,10 @@ std::vector<CopyRuns> BoundPlan::slices_of(const Copy& slice, std::int64_t itera
 void BoundPlan::bind(const Loop& loop, const Instruction& instruction, Binding to, std::vector<Command>& into) {
   RunLoop command;
   command.iterations = loop.iterations;
-  for (const Copy& slice : loop.slices) {
-    for (const CopyRuns& runs : slices_of(slice, loop.iterations, to)) command.slices.push_back(runs);
+  for (const Copy& slice : loop.slice_copies) {
+    for (const StridedCopy& runs : copies_of_slices(slice, loop.iterations, to)) command.slice_copies.push_back(runs);
   }
-  for (const Copy& copy : loop.before) command.before.push_back(copy_of(copy, to));
+  for (const Copy& copy : loop.carry_copies) command.carry_copies.push_back(strided_copy(copy, to));
   bind(loop.body, to, command.body);
   into.push_back({&instruction, std::move(command)});
 }
@@ -343,20 +356,19 @@ void BoundPlan::bind(const PackOperand& pack, const Instruction& instruction, Bi
   into.push_back({&instruction, command});
 }
 
-// Reduces the slices of the piece's instances, in order, or the piece's sum over rows, into the accumulator.
 void BoundPlan::bind(const ReducePartial& partial, const Instruction& instruction, Binding to,
                      std::vector<Command>& into) {
   const Accumulator& a = plan_.accumulators[count_of(partial.accumulator)];
   const Buffer& operand = buffer(partial.operand);
   assert(operand.dtype == a.dtype);  // no conversion is implemented
   const Reduce command{partial.equation->op.data(), kernels_of(partial.equation->op).exchange, to.list.addresses.size(),
-                       to.list.flat(a.dtype, a.elements), count_of(to.extent.instances())};
+                       to.list.flat_type(a.dtype, a.elements), count_of(to.extent.instances())};
   const bool stacked = is_stacked(plan_, operand, to.extent);
-  std::vector<Address> members;
+  std::vector<Address> slices;
   for (std::int64_t i = 0; i < to.extent.instances(); ++i) {
-    members.push_back(slice_of(partial.operand, stacked ? i : 0, to.extent));
+    slices.push_back(slice_of(partial.operand, stacked ? i : 0, to.extent));
   }
-  to.list.add(members, accumulator(partial.accumulator, to.extent.piece, to.extent));
+  to.list.add(slices, accumulator_address(partial.accumulator, to.extent.piece, to.extent));
   into.push_back({&instruction, command});
 }
 
@@ -371,7 +383,7 @@ std::vector<Address> BoundPlan::addends_of(const ReduceCombine& combine, std::in
     for (std::size_t p = 0; p < cut.pieces.size(); ++p) {
       const std::int64_t first = mesh.device_at(extent_of(cut, cut.pieces[p]).instance, cut.axes);
       if (cut.pieces[p].count == 0 || mesh.position(first, apart) != mesh.position(device, apart)) continue;
-      addends.push_back(accumulator(combine.accumulator, p, extent));
+      addends.push_back(accumulator_address(combine.accumulator, p, extent));
     }
     return addends;
   }
@@ -390,15 +402,15 @@ void BoundPlan::bind(const ReduceCombine& combine, const Instruction& instructio
   const Mesh& mesh = plan_.program->mesh;
   const Buffer& result = buffer(combine.result);
   const std::int64_t elements = to.extent.kind == Extent::Kind::chunk ? to.extent.count : result.elements;
-  const Type* const type = to.list.flat(result.dtype, elements);
-  Groups groups;
+  const Type* const type = to.list.flat_type(result.dtype, elements);
+  AddressesByGroup groups;
   for (std::int64_t i = 0; i < to.extent.instances(); ++i) {
     const std::int64_t device = mesh.device_at(to.extent.instance + i, to.extent.axes);
     if (is_reduce_scatter(combine.equation->op)) {
-      const Members& members = group_of(device, combine.equation->op.axes(), groups, to.list,
-                                        [&] { return addends_of(combine, device, to.extent); });
+      const GroupAddresses& group = addresses_of_group(device, combine.equation->op.axes(), groups, to.list,
+                                                       [&] { return addends_of(combine, device, to.extent); });
       into.push_back(
-          {&instruction, exchange_of({combine.equation, 0, combine.operand, combine.result}, device, members, i, to)});
+          {&instruction, exchange_of({combine.equation, 0, combine.operand, combine.result}, device, group, i, to)});
       continue;
     }
     const std::vector<Address> addends = addends_of(combine, device, to.extent);
@@ -409,7 +421,6 @@ void BoundPlan::bind(const ReduceCombine& combine, const Instruction& instructio
   }
 }
 
-// The address of the slice of a piece's `i`-th instance.
 Address BoundPlan::slice_of(int index, std::int64_t i, const Extent& extent) const {
   Address slice = address(index, extent);
   slice.offset += count_of(i) * buffer(index).slice_bytes();
@@ -417,8 +428,8 @@ Address BoundPlan::slice_of(int index, std::int64_t i, const Extent& extent) con
 }
 
 template <class Addresses>
-BoundPlan::Members& BoundPlan::group_of(std::int64_t device, AxisSet along, Groups& groups, CommandList& list,
-                                        Addresses&& addresses) const {
+BoundPlan::GroupAddresses& BoundPlan::addresses_of_group(std::int64_t device, AxisSet along, AddressesByGroup& groups,
+                                                         CommandList& list, Addresses&& addresses) const {
   const Mesh& mesh = plan_.program->mesh;
   const auto [group, is_new] = groups.try_emplace(mesh.position(device, mesh.all() - along));
   if (is_new) {
@@ -428,30 +439,29 @@ BoundPlan::Members& BoundPlan::group_of(std::int64_t device, AxisSet along, Grou
   return group->second;
 }
 
-// The command for the `i`-th instance of the result, which belongs to `device`.
-RunExchange BoundPlan::exchange_of(const Exchange& exchange, std::int64_t device, const Members& members,
+RunExchange BoundPlan::exchange_of(const Exchange& exchange, std::int64_t device, const GroupAddresses& group,
                                    std::int64_t i, Binding to) {
   const Equation& equation = *exchange.equation;
-  RunExchange command{equation.op.data(), kernels_of(equation.op).exchange, members.at};
+  RunExchange command{equation.op.data(), kernels_of(equation.op).exchange, group.first_pointer};
   command.operand = &plan_.program->type(equation.operands[exchange.index]);
   command.result = &plan_.program->type(equation.results[exchange.index]);
-  command.members = members.count;
-  command.member = plan_.program->mesh.position(device, equation.op.axes());
-  command.to = to.list.add(slice_of(exchange.result, i, to.extent));
+  command.devices = group.count;
+  command.position = plan_.program->mesh.position(device, equation.op.axes());
+  command.result_pointer = to.list.add(slice_of(exchange.result, i, to.extent));
   return command;
 }
 
-// Emits one command for each instance of the result. A result that all members of a group share is computed once and
-// then copied.
+// Emits one command for each instance of the result. A gather gives all devices
+// of a group the same result, which is computed once and then copied.
 void BoundPlan::bind(const Exchange& exchange, const Instruction& instruction, Binding to, std::vector<Command>& into) {
   const Mesh& mesh = plan_.program->mesh;
   const Buffer &operand = buffer(exchange.operand), &result = buffer(exchange.result);
   const AxisSet along = exchange.equation->op.axes();
   const bool is_same = exchange.equation->op.rules().communication == Communication::gather;
-  Groups groups;
+  AddressesByGroup groups;
   for (std::int64_t i = 0; i < to.extent.instances(); ++i) {
     const std::int64_t device = mesh.device_at(to.extent.instance + i, to.extent.axes);
-    Members& members = group_of(device, along, groups, to.list, [&] {
+    GroupAddresses& group = addresses_of_group(device, along, groups, to.list, [&] {
       std::vector<Address> all;
       for (std::int64_t other : mesh.group(device, along)) {
         const std::size_t slice = count_of(mesh.position(other, operand.axes));
@@ -459,13 +469,14 @@ void BoundPlan::bind(const Exchange& exchange, const Instruction& instruction, B
       }
       return all;
     });
-    if (is_same && members.first) {
-      CopyRuns copy{to.list.add(slice_of(exchange.result, *members.first, to.extent)), result.slice_bytes(), 1};
+    if (is_same && group.first_instance) {
+      StridedCopy copy{to.list.add(slice_of(exchange.result, *group.first_instance, to.extent)), result.slice_bytes(),
+                       1};
       to.list.add(slice_of(exchange.result, i, to.extent));
       into.push_back({&instruction, copy});
     } else {
-      members.first = i;
-      into.push_back({&instruction, exchange_of(exchange, device, members, i, to)});
+      group.first_instance = i;
+      into.push_back({&instruction, exchange_of(exchange, device, group, i, to)});
     }
   }
 }

@@ -1,5 +1,5 @@
-// Turns the instructions of a plan into commands of a worker: creates kernels for the required shapes and computes
-// addresses.
+// Binds the instructions of a plan for a worker: turns them into commands, for
+// which it creates kernels of the required shapes and computes addresses.
 #pragma once
 
 #include <deque>
@@ -16,35 +16,42 @@
 
 namespace pmaptrain::cpu {
 
-// A command list that a single worker runs.
+// A unit of work of a stage, which one worker runs.
 struct Task {
   CommandList* list = nullptr;
-  double share = 0;  // position among the tasks of its kind, from 0 to 1; tasks are sorted by it
+  // The position among the tasks that come from the same list of the stage,
+  // between 0 (the first) and 1 (the last).
+  double relative_position = 0;
 };
 
 struct BoundStage {
-  CommandList once;
-  std::vector<Task> tasks;  // chunks, parts, preparations and pieces; equal for every worker
+  CommandList every_worker;  // see Stage
+  std::vector<Task> tasks;   // sorted by relative_position; task i is the same
+                             // work for every worker
 };
 
-// A plan bound for one worker. It must be created on the thread that will run it.
+// A plan bound for one worker. It must be created on the thread that will run
+// it.
 class BoundPlan {
  public:
-  BoundPlan(const Plan& plan, const Kernels& kernels);
+  BoundPlan(const Plan& plan, const KernelFactory& kernels);
   BoundPlan(const BoundPlan&) = delete;
   BoundPlan& operator=(const BoundPlan&) = delete;
 
   std::vector<BoundStage>& stages() { return stages_; }
   const std::vector<BoundStage>& stages() const { return stages_; }
   const Plan& plan() const { return plan_; }
-  // The scratch memory of the kernel that needs most.
+  // The bytes of scratch memory that a worker needs to run any of the kernels.
   std::size_t scratch_bytes() const;
-  // The memory of the command lists, without kernels.
+  // The bytes of the command lists, without kernels.
   std::size_t command_bytes() const;
-  // The op, shapes and device count of every kernel, one per line, in order: the shapes of all library calls.
+  // The op, shapes and device count of every kernel, one per line, in order:
+  // the shapes of all library calls.
   std::string shapes() const;
 
  private:
+  // What an instruction is bound for: the share of its work that a command
+  // does, and the list that has the addresses.
   struct Binding {
     const Extent& extent;
     CommandList& list;
@@ -54,7 +61,7 @@ class BoundPlan {
   void bind(std::span<const Instruction> instructions, Binding to, std::vector<Command>& into);
   void bind(const Kernel& kernel, const Instruction& instruction, Binding to, std::vector<Command>& into);
   void bind(const RowSums& sums, const Instruction& instruction, Binding to, std::vector<Command>& into);
-  void bind(const Parts& parts, const Instruction& instruction, Binding to, std::vector<Command>& into);
+  void bind(const ProductInParts& parts, const Instruction& instruction, Binding to, std::vector<Command>& into);
   void bind(const Copy& copy, const Instruction& instruction, Binding to, std::vector<Command>& into);
   void bind(const PackOperand& pack, const Instruction& instruction, Binding to, std::vector<Command>& into);
   void bind(const ReducePartial& partial, const Instruction& instruction, Binding to, std::vector<Command>& into);
@@ -64,42 +71,62 @@ class BoundPlan {
   template <class Of>
   void bind_tasks(const Of& of, BoundStage& bound);
 
-  std::size_t slices_between(const Buffer& b, const Extent& extent) const;
-  CopyRuns copy_of(const Copy& copy, Binding to);
+  // The distance, in slices, from the slice of one instance of a piece to the
+  // slice of the next.
+  std::size_t slice_stride(const Buffer& b, const Extent& extent) const;
+  StridedCopy strided_copy(const Copy& copy, Binding to);
+  // The address of the slice of instance number `i` of a piece.
   Address slice_of(int index, std::int64_t i, const Extent& extent) const;
-  // The addresses that all instances of a collective's group read. A command list stores them once per group: storing
-  // them per instance would need quadratic memory.
-  struct Members {
-    std::size_t at = 0, count = 0;
-    std::optional<std::int64_t> first;  // the first instance in the extent whose result is bound
+  // Where a command list has the operands of a group, that is, of the devices
+  // that communicate in a collective. The list stores them once per group and
+  // not for each device, which would need quadratic memory.
+  struct GroupAddresses {
+    std::size_t first_pointer = 0, count = 0;
+    // The first instance of the group that has been bound. If all devices of a
+    // group receive the same, the others copy its result.
+    std::optional<std::int64_t> first_instance;
   };
-  using Groups = std::map<std::int64_t, Members>;  // by the index of the group
+  using AddressesByGroup = std::map<std::int64_t, GroupAddresses>;  // by the index of the group
+  // The entry of `groups` for the group of `device` along the axes `along`. A
+  // new entry gets the addresses that addresses() returns.
   template <class Addresses>
-  Members& group_of(std::int64_t device, AxisSet along, Groups& groups, CommandList& list, Addresses&& addresses) const;
-  RunExchange exchange_of(const Exchange& exchange, std::int64_t device, const Members& members, std::int64_t i,
+  GroupAddresses& addresses_of_group(std::int64_t device, AxisSet along, AddressesByGroup& groups, CommandList& list,
+                                     Addresses&& addresses) const;
+  // The command that computes the result of instance number `i`, which belongs
+  // to `device`.
+  RunExchange exchange_of(const Exchange& exchange, std::int64_t device, const GroupAddresses& group, std::int64_t i,
                           Binding to);
-  std::vector<CopyRuns> slices_of(const Copy& slice, std::int64_t iterations, Binding to);
-  // The addresses of the addends that are reduced into the result of `device`: accumulators of pieces, or the operand's
-  // slices in the group.
+  // The copies before each iteration of a loop. For a piece that is a range of
+  // rows, they copy these rows of the iteration's slice.
+  std::vector<StridedCopy> copies_of_slices(const Copy& slice, std::int64_t iterations, Binding to);
+  // The addresses of the addends of the result that belongs to `device`: the
+  // accumulators of the pieces of its group, or the operand's slices of the
+  // devices of its group.
   std::vector<Address> addends_of(const ReduceCombine& combine, std::int64_t device, const Extent& extent) const;
   const Buffer& buffer(int index) const { return plan_.buffers[static_cast<std::size_t>(index)]; }
-  // The part of a chunk of a bucket that lies in the range which the instruction writes, relative to that range. None
-  // if the two do not overlap. Other extents are returned as they are.
+  // For an instruction that writes an array inside a bucket, and a chunk of the
+  // bucket: the elements of the array that are in the chunk, counted from the
+  // array's first element; none if there are none. Else returns `extent`.
   std::optional<Extent> extent_in_bucket(const Instruction& instruction, const Extent& extent) const;
-  // The address of a buffer for an extent: of its current rows if `rows`, else of the slice of its first instance.
+  // The address of buffer `index` for an extent: of the rows of a piece if
+  // `rows`, else of the slice of the first instance; in a chunk of its first
+  // element.
   Address address(int index, const Extent& extent, bool rows = false) const;
-  Address accumulator(int index, std::size_t piece, const Extent& extent) const;
-  CpuKernel* kernel(const Op& op, const CpuRequest& request);
-  // Numbers regions. Regions that compute the same have the same number and share their kernels.
-  int number_of(const Region& region);
+  Address accumulator_address(int index, std::size_t piece, const Extent& extent) const;
+  // The kernel for these shapes. The first call creates it.
+  CpuKernel* find_or_make_kernel(const Op& op, const CpuRequest& request);
+  // The number of a region. Regions that compute the same have the same number
+  // and share their kernels.
+  int region_number(const Region& region);
 
   const Plan& plan_;
-  const Kernels& make_;
+  const KernelFactory& kernel_factory_;
   std::vector<BoundStage> stages_;
-  std::deque<CommandList> lists_;
-  std::map<std::string, std::unique_ptr<CpuKernel>> kernels_;
+  std::deque<CommandList> task_lists_;
+  std::map<std::string, std::unique_ptr<CpuKernel>> kernels_;  // by op and shapes
   std::map<const Region*, int> region_numbers_;
-  std::map<std::string, int> region_texts_;
+  std::map<std::string, int> region_texts_;                      // numbers by a text that describes
+                                                                 // what the region computes
   std::map<int, std::unique_ptr<CpuPreparation>> preparations_;  // by packed buffer
 };
 

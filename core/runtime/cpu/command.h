@@ -1,8 +1,9 @@
 // Instructions bound to kernels and addresses for one worker, ready to run.
 //
-// A command list is bound for each piece, chunk or part. It stores addresses as offsets in memory pools. When it runs
-// on the memory of another step, slot or member, locate() computes its pointers again. Kernels are created once per
-// shape.
+// There is a command list for each task of a stage, and one for the
+// instructions that every worker repeats. It stores addresses as offsets in
+// memory pools. Before it runs on the memory of another step, slot or member,
+// resolve_addresses() computes its pointers again.
 #pragma once
 
 #include <algorithm>
@@ -18,14 +19,16 @@
 
 namespace pmaptrain::cpu {
 
-// Identifies the memory that a command list runs on.
-struct Origin {
-  int parity = 0;  // step number modulo 2, which selects one of two sets of accumulators
-  int slot = 0;    // slot of the batch
-  std::int64_t member = 0;
-  friend bool operator==(const Origin&, const Origin&) = default;
+// Selects the memory that a command list runs on, where a module has several
+// copies.
+struct MemorySelection {
+  int parity = 0;           // of the step number: selects one of two sets of accumulators
+  int slot = 0;             // selects a batch of the entry
+  std::int64_t member = 0;  // selects the values of a member of an ensemble
+  friend bool operator==(const MemorySelection&, const MemorySelection&) = default;
 };
 
+// An offset in bytes from the begin of a memory block.
 struct Address {
   Base base = Base::arena;
   std::size_t offset = 0;
@@ -33,78 +36,93 @@ struct Address {
 
 struct Command;
 
-// In each command, `at` is the index of its first pointer in the list.
-struct RunKernel {  // pointers: operands, then results
+// In each command, `first_pointer` is the index of its first pointer in
+// CommandList::pointers.
+
+// Runs a kernel. Pointers: the operands, then the results.
+struct RunKernel {
   CpuKernel* kernel = nullptr;
-  std::size_t at = 0, operands = 0;
+  std::size_t first_pointer = 0, operands = 0;
 };
-// Pointers: from, to. Copies `count` runs of `bytes`; in iteration k of a loop `from` is advanced by k * per_iteration.
-struct CopyRuns {
-  std::size_t at = 0;
+// Copies `count` blocks of `bytes` bytes; the strides are the distances between
+// blocks. In iteration k of a loop it reads from an address that is k *
+// per_iteration bytes further on. Pointers: the source, then the target.
+struct StridedCopy {
+  std::size_t first_pointer = 0;
   std::size_t bytes = 0, count = 0, from_stride = 0, to_stride = 0, per_iteration = 0;
 };
-struct Pack {  // pointers: from, to
+// Packs an operand. Pointers: the operand, then the packed operand.
+struct Pack {
   CpuPreparation* preparation = nullptr;
-  std::size_t at = 0;
+  std::size_t first_pointer = 0;
 };
 using ExchangeFunction = void (*)(const void* op, const CollectiveCall& call);
-struct Reduce {  // pointers: `members` operands, then the result
+// Reduces arrays of one type. Pointers: the `addends` arrays, then the result.
+struct Reduce {
   const void* op = nullptr;
   ExchangeFunction function = nullptr;
-  std::size_t at = 0;
+  std::size_t first_pointer = 0;
   const Type* type = nullptr;  // owned by the list
-  std::size_t members = 0;
+  std::size_t addends = 0;
 };
-struct RunExchange {  // pointers: `members` operands of a group at `at`, and at `to` the result of member `member`
+// Computes what device `position` of a group of `devices` devices receives in a
+// collective. Pointers: the operands of all devices of the group, which several
+// commands may share. `result_pointer` is the index of the result's pointer.
+struct RunExchange {
   const void* op = nullptr;
   ExchangeFunction function = nullptr;
-  std::size_t at = 0, to = 0;
-  const Type *operand = nullptr, *result = nullptr;  // types of the program
-  std::size_t members = 0;
-  std::int64_t member = 0;
+  std::size_t first_pointer = 0, result_pointer = 0;
+  const Type *operand = nullptr, *result = nullptr;  // owned by the program
+  std::size_t devices = 0;
+  std::int64_t position = 0;
 };
+// Runs a Loop: see there.
 struct RunLoop {
   std::int64_t iterations = 0;
-  std::vector<CopyRuns> slices, before;
+  std::vector<StridedCopy> slice_copies, carry_copies;
   std::vector<Command> body;
 };
 
 struct Command {
-  const Instruction* instruction = nullptr;  // the instruction of the plan
-  std::variant<RunKernel, CopyRuns, Pack, Reduce, RunExchange, RunLoop> what;
+  const Instruction* instruction = nullptr;  // the instruction that was bound
+  std::variant<RunKernel, StridedCopy, Pack, Reduce, RunExchange, RunLoop> action;
 };
 
 // Commands that one worker runs one after another.
 struct CommandList {
   std::vector<Command> commands;
   std::vector<Address> addresses;
-  std::vector<std::byte*> pointers;          // the addresses resolved for `origin`
+  std::vector<std::byte*> pointers;          // the addresses, resolved for the memory `located_for`
   std::vector<std::unique_ptr<Type>> types;  // types that commands refer to
-  std::vector<ConstArray> members;           // scratch array, large enough for the members of any reduction
-  Origin origin{-1};
-  std::int64_t iteration = 0;  // of the innermost loop over stages
-  Instances instances = {};    // for a trace: the instances that the list computes
+  std::vector<ConstArray> operand_arrays;    // scratch of Reduce and RunExchange,
+                                             // which pass their operands in it
+  MemorySelection located_for{-1};
+  std::int64_t iteration = 0;    // of the innermost loop over stages
+  InstanceRange instances = {};  // the instances that the list computes, for a trace
 
-  const Type* flat(DType dtype, std::int64_t elements) {
+  // The type of an array of one dimension, owned by the list.
+  const Type* flat_type(DType dtype, std::int64_t elements) {
     const Type type{dtype, {elements}, {}};
     const auto known = std::find_if(types.begin(), types.end(), [&](const auto& each) { return *each == type; });
     return (known != types.end() ? *known : types.emplace_back(std::make_unique<Type>(type))).get();
   }
+  // Adds an address. Returns the index of its pointer.
   std::size_t add(const Address& address) {
     addresses.push_back(address);
     pointers.push_back(nullptr);
     return addresses.size() - 1;
   }
-  // Adds the members of a reduction or a collective. Returns the index of the first.
-  std::size_t add(const std::vector<Address>& of) {
+  // Adds the operands of a Reduce or RunExchange. Returns the index of the
+  // first pointer.
+  std::size_t add(const std::vector<Address>& operands) {
     const std::size_t first = addresses.size();
-    members.resize(std::max(members.size(), of.size()));
-    for (const Address& member : of) add(member);
+    operand_arrays.resize(std::max(operand_arrays.size(), operands.size()));
+    for (const Address& operand : operands) add(operand);
     return first;
   }
-  // Adds the members of a reduction, then its result.
-  void add(const std::vector<Address>& of, const Address& result) {
-    add(of);
+  // Adds the operands of a Reduce, then its result.
+  void add(const std::vector<Address>& operands, const Address& result) {
+    add(operands);
     add(result);
   }
 };
@@ -114,13 +132,15 @@ void shrink(CommandList& list);
 // The memory of the list in bytes.
 std::size_t bytes_of(const CommandList& list);
 
+// The address of each memory block, by Base.
 using Bases = std::array<std::byte*, base_count>;
 
-// Resolves the list's addresses for `origin` unless they already are. `bases` must match the parity and slot of
-// `origin`.
-void locate(CommandList& list, const Origin& origin, const Bases& bases);
+// Computes the list's pointers for the selected memory, unless they already
+// point there. `bases` are the addresses of that memory.
+void resolve_addresses(CommandList& list, const MemorySelection& selection, const Bases& bases);
 // Runs a command of a list whose addresses are resolved.
 void run(Command& command, CommandList& list, std::byte* scratch);
-void run_copy(const CopyRuns& copy, const CommandList& list, std::int64_t iteration = 0);
+// Runs a copy of such a list, in iteration `iteration` of a loop.
+void run_copy(const StridedCopy& copy, const CommandList& list, std::int64_t iteration = 0);
 
 }  // namespace pmaptrain::cpu

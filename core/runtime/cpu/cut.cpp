@@ -1,4 +1,4 @@
-// Decides how work is cut into pieces, chunks and parts. The result depends only on the program and on constants.
+// Decides how work is cut into pieces, chunks and parts. The result depends on the program alone.
 #include <algorithm>
 
 #include "core/ops/all.h"
@@ -7,33 +7,33 @@
 namespace pmaptrain::cpu {
 namespace {
 
-// The work, in floating-point operations plus bytes, that justifies another piece, because of the cost of dispatching
-// its kernels: about 10 microseconds.
+// Work is measured in floating-point operations plus bytes; a worker does piece_work in about 10 microseconds. Each
+// piece costs the calls of its kernels, so it must have enough work: up to `first_pieces` pieces need `piece_work`
+// each, and for more pieces each needs `more_work`.
 constexpr double piece_work = 1 << 20;
-// Up to `first_pieces` pieces need `piece_work` each; further ones need `more_work` each.
 constexpr double first_pieces = 8;
 constexpr double more_work = 48 << 20;
-// A step with less work, about 3 microseconds, is faster on one worker, because a barrier costs more.
+// A step with less work takes about 3 microseconds. It is faster on one worker, because a barrier takes longer.
 constexpr double tiny_work = 1 << 18;
 
-// The minimum of rows per piece for a product with a prepared operand, and for one with a large matrix, which does not
-// fit the caches. Shorter pieces make inefficient products. Still, `few_pieces` pieces are allowed, so that a few
-// workers have one each.
+// Matrix products with few rows are inefficient. So a piece should have at least `product_rows` rows for a product with
+// a packable operand, and `large_rows` if this operand has at least `large_matrix` elements and does not fit the
+// caches. But `few_pieces` pieces are always allowed, so that a few workers have a piece each.
 constexpr std::int64_t product_rows = 20, large_rows = 64;
 constexpr std::int64_t large_matrix = std::int64_t{1} << 20;
 constexpr std::int64_t few_pieces = 4;
-// The minimum of rows per piece in any program. With fewer rows no library is efficient.
+// The smallest number of rows of a piece in any program. With fewer rows no library is efficient.
 constexpr std::int64_t piece_rows = 4;
 
 // Chunks begin at multiples of this many elements.
 constexpr std::int64_t chunk_unit = 64;
 
-// The number of rows of all devices; 0 for a scalar.
+// The number of rows that a value of this type has on all devices; 0 for a scalar.
 std::int64_t rows_of(const Program& program, const Type& type) {
   return type.shape.empty() ? 0 : type.shape.front() * program.mesh.group_size(type.varying);
 }
 
-// The number of rows of the batch, in one iteration of the loop over microbatches.
+// The largest number of rows of a batch input, in one iteration of the loop over microbatches.
 std::int64_t most_rows(const Program& program) {
   std::int64_t most = 0, iterations = 1;
   for (const Input& input : program.inputs) {
@@ -51,7 +51,7 @@ std::optional<std::size_t> packable_operand(const Program& program, const Equati
   const auto prepared = kernels_of(equation.op).prepared_operand;
   const std::optional<std::size_t> index = prepared != nullptr ? prepared(equation.op.data()) : std::nullopt;
   if (!index) return std::nullopt;
-  return numel(program.type(equation.operands[*index])) >= prepared_elements ? index : std::nullopt;
+  return numel(program.type(equation.operands[*index])) >= least_packed_elements ? index : std::nullopt;
 }
 
 std::int64_t pieces_for(const Program& program, double work) {
@@ -103,7 +103,7 @@ std::vector<Block> cut_instances(std::int64_t instances, std::int64_t run, std::
   return pieces;
 }
 
-std::int64_t parts_of(std::int64_t rows) { return std::clamp<std::int64_t>(rows / part_alignment, 1, most_parts); }
+std::int64_t part_count(std::int64_t rows) { return std::clamp<std::int64_t>(rows / part_alignment, 1, most_parts); }
 
 std::int64_t part_begin(std::int64_t rows, std::int64_t parts, std::int64_t part) {
   return part == parts ? rows : rows * part / parts / part_alignment * part_alignment;
@@ -122,16 +122,16 @@ bool is_chunked_by_rows(const Program& program, const Equation& equation) {
          });
 }
 
-Value elements_of(const Program& program, const Equation& equation) {
+Value chunked_value(const Program& program, const Equation& equation) {
   const bool by_rows = !equation.op.rules().elementwise && is_chunked_by_rows(program, equation);
   return by_rows ? equation.operands.front() : equation.results.front();
 }
 
-std::int64_t chunks_of(std::int64_t elements) {
-  return std::clamp<std::int64_t>(elements / chunk_elements, 1, most_chunks);
+std::int64_t chunk_count(std::int64_t elements) {
+  return std::clamp<std::int64_t>(elements / least_chunk_elements, 1, most_chunks);
 }
 
-std::int64_t chunk_begin(const Chunked& chunked, std::int64_t chunk) {
+std::int64_t chunk_begin(const ChunkList& chunked, std::int64_t chunk) {
   const std::int64_t step = chunked.chunks * chunk_unit;
   const std::int64_t size = (chunked.elements + step - 1) / step * chunk_unit;
   return std::min(chunked.elements, chunk * size);
@@ -139,7 +139,7 @@ std::int64_t chunk_begin(const Chunked& chunked, std::int64_t chunk) {
 
 bool Plan::is_tiny() const { return work < tiny_work; }
 
-std::int64_t Plan::pieces() const {
+std::int64_t Plan::max_pieces() const {
   std::size_t most = 1;
   for (const Cut& cut : cuts) most = std::max(most, cut.pieces.size());
   return static_cast<std::int64_t>(most);

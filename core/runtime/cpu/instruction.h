@@ -1,8 +1,10 @@
-// The instructions that a program is lowered to for CPU threads. Operands are identified by number: the number of a
-// value during lowering, of a buffer in a plan.
+// The instructions that a program is lowered to for CPU threads. Operands and
+// results are numbers: during lowering the number of a value, in a finished
+// Plan the index of a buffer.
 //
-// An instruction runs in one of four ways (see Stage): repeated by every worker, on a chunk of elements, as a single
-// task, or on a piece. A piece is a range of the rows of all devices, or a number of whole instances.
+// An instruction runs in one of four ways (see Stage): repeated by every
+// worker, once for each chunk of an array's elements, as a task of its own, or
+// once for each piece of a cut. README.md defines these terms.
 #pragma once
 
 #include <cstddef>
@@ -19,27 +21,33 @@ namespace pmaptrain::cpu {
 
 struct Instruction;
 
-// Applies an op to local values: to a piece's rows, to the slices of its instances, to a chunk of elements, or to a
-// replicated value.
+// Applies an op without communication: to the rows of a piece, to the slices of
+// a piece's instances, to a chunk of elements, or to a whole replicated value.
 struct Kernel {
   const Equation* equation = nullptr;
   std::vector<int> operands, results;
-  std::vector<RowAccess> operand_rows;  // if it runs on rows: which rows it reads of each operand
-  std::vector<bool> result_rows;        // if it runs on rows: which results are rows of the piece
-  // The buffer that a packed operand was packed from. The kernel reads this one if the library needs no other layout.
-  int unpacked = -1;
+  // The next two are empty unless the kernel runs on a cut by rows.
+  std::vector<RowAccess> operand_reads;  // for each operand: which of its rows the kernel reads
+  std::vector<bool> result_has_rows;     // for each result: whether it has one row
+                                         // for each row of the piece
+  // If an operand is the result of a PackOperand: the value that was packed,
+  // else -1. It lives until the kernel has run, because settle_packing() lets
+  // the kernel read it if the library needs no other layout.
+  int packed_from = -1;
 };
 
-// Applies an op that sums rows (RowRule::sums) to a piece's rows. The results go into the piece's accumulators.
+// Applies an op that sums over rows (RowRule::Kind::sums) to the rows of a
+// piece, and writes the results directly into the piece's accumulators.
 struct RowSums {
   const Equation* equation = nullptr;
   std::vector<int> operands;
   std::vector<int> accumulators;
 };
 
-// Computes a matrix product that sums over the rows of all devices, in `parts` tasks. Each task computes a range of
-// rows of the result (see part_begin).
-struct Parts {
+// Computes a matrix product that sums over the rows of all devices, such as a
+// weight gradient, in `parts` tasks. Each task computes a range of rows of the
+// result (see part_begin).
+struct ProductInParts {
   const Equation* equation = nullptr;
   std::vector<int> operands;
   int result = -1;
@@ -52,25 +60,29 @@ struct Copy {
   std::int64_t parts = 0;
 };
 
-// Packs one operand of `equation` into the layout that the op's kernel expects. This is done once per step, and all
-// pieces read the packed copy.
+// Converts one operand of `equation` into the layout that the op's kernel
+// prefers. This is done once per step, and all pieces read the packed copy.
 struct PackOperand {
   const Equation* equation = nullptr;
   std::size_t operand = 0;  // index among the operands of the equation
   int from = -1, to = -1;
 };
 
-// First half of a reduction: adds the slices of a piece's instances, in order, or the piece's sum over rows, into its
-// accumulator.
+// First half of a reduction (psum, pmax and the like): reduces what one piece
+// contributes into the piece's accumulator. On a cut into whole instances that
+// is the slice of each of its instances, in order. On a cut by rows it is
+// `operand`, the piece's sum over its rows.
 struct ReducePartial {
   const Equation* equation = nullptr;
   int operand = -1;
   int accumulator = -1;
 };
 
-// Second half of a reduction, after a barrier: for each instance of the result, adds the accumulators of its group's
-// pieces in index order; for psum_scatter only the instance's part of them. Without an accumulator, adds the group's
-// slices of `operand` in device order.
+// Second half of a reduction, after a barrier. For each instance of the result
+// it reduces, in index order, the accumulators of all pieces whose devices
+// belong to the instance's group. If `accumulator` is -1, it reduces the slices
+// of `operand` of the group's devices instead, in device order. psum_scatter
+// reduces only the block of elements that the instance receives.
 struct ReduceCombine {
   const Equation* equation = nullptr;
   int accumulator = -1;
@@ -78,24 +90,27 @@ struct ReduceCombine {
   int result = -1;
 };
 
-// Handles one operand of a collective that reads slices of other devices.
+// Carries out a collective that moves data between devices (all_gather,
+// all_to_all, ppermute) for one of its operands.
 struct Exchange {
   const Equation* equation = nullptr;
   std::size_t index = 0;  // index of the operand and of the result
   int operand = -1, result = -1;
 };
 
-// Runs `body` `iterations` times. Before iteration k, part k of each slice's `from` is copied to its `to`; `from` has
-// `iterations` parts per device. The copies in `before` initialize the carries.
+// Runs `body` `iterations` times. `carry_copies` initialize the carries before
+// the first iteration. Each of `slice_copies` runs before every iteration: its
+// `from` consists of `iterations` slices per device, and iteration k copies
+// slice k to `to`.
 struct Loop {
   const Equation* equation = nullptr;
   std::int64_t iterations = 0;
-  std::vector<Copy> slices, before;
+  std::vector<Copy> slice_copies, carry_copies;
   std::vector<Instruction> body;
 };
 
 struct Instruction
-    : std::variant<Kernel, RowSums, Parts, Copy, PackOperand, ReducePartial, ReduceCombine, Exchange, Loop> {
+    : std::variant<Kernel, RowSums, ProductInParts, Copy, PackOperand, ReducePartial, ReduceCombine, Exchange, Loop> {
   using variant::variant;
   template <class T>
   const T* as() const {
@@ -131,8 +146,10 @@ inline const Equation* equation_of(const Instruction& instruction) {
                instruction);
 }
 
-// Calls read(id) for each operand and write(id) for each result, where ids are numbers of values or buffers. For a
-// loop, these are its carries and slices; instructions of its body are not visited.
+// Calls read(id) for each operand and write(id) for each result; `id` is a
+// reference to the number of a value or buffer. For a loop, these are the
+// values that its slice_copies and carry_copies read and write. Its body is not
+// visited.
 template <class I, class Read, class Write>
 void for_each_value(I& instruction, Read&& read, Write&& write) {
   const auto all = [](auto& ids, auto& f) {
@@ -143,11 +160,11 @@ void for_each_value(I& instruction, Read&& read, Write&& write) {
         using Kind = std::remove_const_t<T>;
         if constexpr (std::is_same_v<Kind, Kernel>) {
           all(i.operands, read);
-          if (i.unpacked >= 0) read(i.unpacked);
+          if (i.packed_from >= 0) read(i.packed_from);
           all(i.results, write);
         } else if constexpr (std::is_same_v<Kind, RowSums>) {
           all(i.operands, read);
-        } else if constexpr (std::is_same_v<Kind, Parts>) {
+        } else if constexpr (std::is_same_v<Kind, ProductInParts>) {
           all(i.operands, read);
           write(i.result);
         } else if constexpr (std::is_same_v<Kind, ReducePartial>) {
@@ -159,8 +176,8 @@ void for_each_value(I& instruction, Read&& read, Write&& write) {
           read(i.operand);
           write(i.result);
         } else if constexpr (std::is_same_v<Kind, Loop>) {
-          for (auto& copy : i.before) read(copy.from), write(copy.to);
-          for (auto& slice : i.slices) read(slice.from), write(slice.to);
+          for (auto& copy : i.carry_copies) read(copy.from), write(copy.to);
+          for (auto& slice : i.slice_copies) read(slice.from), write(slice.to);
         } else {
           static_assert(std::is_same_v<Kind, Copy> || std::is_same_v<Kind, PackOperand>);
           read(i.from);

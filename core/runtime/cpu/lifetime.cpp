@@ -10,11 +10,11 @@ class Finder {
   explicit Finder(const Lowered& lowered) : lowered_(lowered) {}
 
   Lifetimes run() {
-    lifetimes_.places.assign(lowered_.values.size(), -1);
+    lifetimes_.index_of_root.assign(lowered_.values.size(), -1);
     for (std::size_t i = 0; i < lowered_.values.size(); ++i) {
       const int root = lowered_.values[i].root;
-      if (root != static_cast<int>(i) || lowered_.info(root).within >= 0) continue;
-      lifetimes_.places[i] = static_cast<int>(lifetimes_.values.size());
+      if (root != static_cast<int>(i) || lowered_.info(root).bucket >= 0) continue;
+      lifetimes_.index_of_root[i] = static_cast<int>(lifetimes_.values.size());
       lifetimes_.values.emplace_back().root = root;
     }
     for (std::size_t number = 0; number < lowered_.stages.size(); ++number) {
@@ -24,10 +24,10 @@ class Finder {
         visit(instruction, reader);
       });
     }
-    // A range of a bucket has the bucket's lifetime.
+    // An array inside a bucket has the lifetime of the bucket.
     for (std::size_t i = 0; i < lowered_.values.size(); ++i) {
-      const int bucket = lowered_.values[i].within;
-      if (bucket >= 0) lifetimes_.places[i] = lifetimes_.places[static_cast<std::size_t>(bucket)];
+      const int bucket = lowered_.values[i].bucket;
+      if (bucket >= 0) lifetimes_.index_of_root[i] = lifetimes_.index_of_root[static_cast<std::size_t>(bucket)];
     }
     return std::move(lifetimes_);
   }
@@ -39,14 +39,14 @@ class Finder {
     const ReduceCombine* const combine = instruction.as<ReduceCombine>();
     const bool exchanges = instruction.as<Exchange>() != nullptr || (combine != nullptr && combine->operand >= 0);
     const Reader as = exchanges ? Reader::exchange : reader;
-    AxisSet axes;  // axes of the chunks
+    AxisSet axes;  // the axes of the result: the instruction runs on its chunks
     for_each_value(
         instruction, [](int) {}, [&](int root) { axes = lowered_.info(root).axes; });
-    // A chunk that reads a value over other axes, or a range of a bucket, may need elements that another worker's chunk
-    // has written.
+    // An instruction on chunks may read elements that belong to another worker's chunk: of a value with other axes, or
+    // of an array inside a bucket. Its reads then count as reads of a task.
     const auto reads_as = [&](int root) {
       const ValueInfo& info = lowered_.info(root);
-      return as == Reader::chunk && (info.axes != axes || info.within >= 0) ? Reader::task : as;
+      return as == Reader::chunk && (info.axes != axes || info.bucket >= 0) ? Reader::task : as;
     };
     for_each_value(
         instruction, [&](int root) { read(root, reads_as(root)); },
@@ -56,18 +56,18 @@ class Finder {
   void visit_loop(const Instruction& instruction, const Loop& loop, Reader reader) {
     loops_.push_back(&loop);
     const std::size_t depth = loops_.size();
-    // A carry lives outside the loop's body, until the end of the loop.
-    for (const Copy& copy : loop.before) {
+    // A carry counts as written outside the loop, so it lives until the end of the loop.
+    for (const Copy& copy : loop.carry_copies) {
       ++position_;
       read(copy.from, reader);
-      if (write(copy.to, instruction, depth - 1)) kept_.emplace_back(lowered_.memory_of(copy.to), depth - 1);
+      if (write(copy.to, instruction, depth - 1)) kept_.emplace_back(lowered_.memory_root(copy.to), depth - 1);
     }
-    for (const Copy& slice : loop.slices) read(slice.from, reader);
-    for (const Copy& slice : loop.slices) write(slice.to, instruction, depth);
+    for (const Copy& slice : loop.slice_copies) read(slice.from, reader);
+    for (const Copy& slice : loop.slice_copies) write(slice.to, instruction, depth);
     for (const Instruction& inner : loop.body) visit(inner, reader);
     loops_.pop_back();
-    lifetimes_.end[&instruction] = ++position_;
-    // Values that a loop carries, or reads from outside, live until its end.
+    lifetimes_.loop_end[&instruction] = ++position_;
+    // The loop's carries, and the values from outside that its body reads, live until this position.
     for (const auto& [root, outside] : kept_) {
       if (outside >= loops_.size()) extend(root);
     }
@@ -75,11 +75,11 @@ class Finder {
   }
 
   Lifetime& of(int root) {
-    return lifetimes_.values[static_cast<std::size_t>(lifetimes_.places[static_cast<std::size_t>(root)])];
+    return lifetimes_.values[static_cast<std::size_t>(lifetimes_.index_of_root[static_cast<std::size_t>(root)])];
   }
 
   void read(int value, Reader reader) {
-    const int root = lowered_.memory_of(value);
+    const int root = lowered_.memory_root(value);
     Lifetime& lifetime = of(root);
     lifetime.reads.push_back({stage_, position_, reader, cut_});
     extend(root);
@@ -89,14 +89,14 @@ class Finder {
     if (written_at < loops_.size()) kept_.emplace_back(root, written_at);
   }
 
-  // `depth` is the number of loops around the write. Returns whether this is the first write.
+  // `depth` is the number of loops that enclose the write. Returns whether this is the first write of the value.
   bool write(int value, const Instruction& by, std::size_t depth) {
-    const int root = lowered_.memory_of(value);
+    const int root = lowered_.memory_root(value);
     Lifetime& lifetime = of(root);
-    const bool first = lifetime.by == nullptr;
+    const bool first = lifetime.writer == nullptr;
     if (first) {
-      lifetime.by = &by;
-      lifetime.written = {stage_, position_, Reader::piece};
+      lifetime.writer = &by;
+      lifetime.first_write = {stage_, position_, Reader::piece};
       lifetime.loop = loops_.empty() ? nullptr : loops_.back();
       if (depth > 0) depth_[root] = depth;
     }
@@ -106,18 +106,18 @@ class Finder {
 
   void extend(int root) {
     Lifetime& lifetime = of(root);
-    lifetime.last = std::max(lifetime.last, position_);
+    lifetime.last_position = std::max(lifetime.last_position, position_);
   }
 
   const Lowered& lowered_;
   Lifetimes lifetimes_;
-  std::map<int, std::size_t> depth_;  // number of loops around the write, if there are any
-  // Values that a loop reads or carries but that were written outside it, at this depth.
+  std::map<int, std::size_t> depth_;  // by root: the number of loops that enclose the first write, if any
+  // Values that the current loops carry or read but that were written outside of them, and the depth of that write.
   std::vector<std::pair<int, std::size_t>> kept_;
   std::vector<const Loop*> loops_;
   int stage_ = 0;
   int position_ = 0;
-  int cut_ = -1;  // cut of the instructions that are being visited
+  int cut_ = -1;  // of the instruction that is visited, see for_each_instruction
 };
 
 }  // namespace

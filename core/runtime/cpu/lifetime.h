@@ -1,5 +1,6 @@
-// The live ranges of values: when each value is written and read, in instruction order. Memory planning is based on
-// them.
+// The live ranges of values: at which positions in the order of instructions
+// each value is written and read. plan.cpp lets values whose ranges do not
+// overlap share memory.
 #pragma once
 
 #include <map>
@@ -9,9 +10,11 @@
 
 namespace pmaptrain::cpu {
 
-// Which kind of instruction reads a value: one that runs for each piece, one that every worker repeats, one that runs
-// on chunks, a task, or an exchange. An exchange also reads slices of devices that belong to other pieces.
-enum class Reader : std::uint8_t { piece, everywhere, chunk, task, exchange };
+// Which instruction reads a value: one of a PieceList, of Stage::every_worker,
+// of a ChunkList or of Stage::tasks. `exchange`: an instruction of any of these
+// that reads slices of other pieces, namely Exchange, and ReduceCombine without
+// accumulator.
+enum class Reader : std::uint8_t { piece, every_worker, chunk, task, exchange };
 
 struct Access {
   int stage = 0;
@@ -21,39 +24,47 @@ struct Access {
 };
 
 struct Lifetime {
-  int root = -1;
-  Access written;                   // first write
-  const Instruction* by = nullptr;  // the instruction that writes it; null for inputs and constants
-  const Loop* loop = nullptr;       // the innermost loop whose body writes it or which carries it
+  int root = -1;  // the value (see ValueInfo::root)
+  Access first_write;
+  const Instruction* writer = nullptr;  // the instruction of the first write;
+                                        // null for inputs and constants
+  const Loop* loop = nullptr;           // the innermost loop whose body writes the value,
+                                        // or that carries it
   std::vector<Access> reads;
-  // Position of the last read, or of the write if that is later. A value that a loop reads from outside lives to the
-  // loop's end.
-  int last = 0;
+  // The position of the last access. A value that is written before a loop and
+  // read in its body lives to the loop's end.
+  int last_position = 0;
 };
 
 struct Lifetimes {
-  std::vector<Lifetime> values;           // one for each root that is no range of a bucket, in order of roots
-  std::vector<int> places;                // by value: index in `values`; -1 for a value that is no root
-  std::map<const Instruction*, int> end;  // position of each loop's end
+  std::vector<Lifetime> values;  // one for each root that has memory of its own,
+                                 // in ascending order
+  // By root: the index in `values`. An array inside a bucket has the index of
+  // the bucket. -1 for values that are no roots.
+  std::vector<int> index_of_root;
+  std::map<const Instruction*, int> loop_end;  // the position of the end of each loop
 
   const Lifetime& of(int root) const {
-    return values[static_cast<std::size_t>(places[static_cast<std::size_t>(root)])];
+    return values[static_cast<std::size_t>(index_of_root[static_cast<std::size_t>(root)])];
   }
 };
 
-// Positions count from 1. Instructions, including those of loop bodies, and ends of loops are counted, in the order of
-// for_each_instruction.
+// Numbers positions from 1 in the order of for_each_instruction. Each
+// instruction has one position. In a loop, so has each of carry_copies, each
+// instruction of the body, and the end of the loop.
 Lifetimes find_lifetimes(const Lowered& lowered);
 
-// Calls f(instruction, reader, cut) for the instructions of a stage, in the order once, chunked, tasks, pieces.
+// Calls f(instruction, reader, cut) for the instructions of a stage, list by
+// list; bodies of loops are not visited. `cut` is -1 except for instructions of
+// a PieceList.
 template <class S, class F>
 void for_each_instruction(S& stage, F&& f) {
-  for (auto& instruction : stage.once) f(instruction, Reader::everywhere, -1);
-  for (auto& chunked : stage.chunked) {
+  for (auto& instruction : stage.every_worker) f(instruction, Reader::every_worker, -1);
+  for (auto& chunked : stage.chunk_lists) {
     for (auto& instruction : chunked.instructions) f(instruction, Reader::chunk, -1);
   }
   for (auto& instruction : stage.tasks) f(instruction, Reader::task, -1);
-  for (auto& list : stage.pieces) {
+  for (auto& list : stage.piece_lists) {
     for (auto& instruction : list.instructions) f(instruction, Reader::piece, list.cut);
   }
 }

@@ -17,10 +17,10 @@ Lowering::Lowering(const Program& program, const PlanOptions& options, std::int6
     if (!type.varying.empty()) sets.insert(type.varying.bits());
   }
   if (options_.private_copies) sets.insert(all().bits());
-  out_.varies_in_parts = sets.size() > 1;
+  out_.varying_axes_differ = sets.size() > 1;
   out_.facts = analyse(program);
   out_.rows = find_row_facts(program, out_.facts);
-  out_.storage = storage_of(program, options_.private_copies);
+  out_.storage_facts = storage_of(program, options_.private_copies);
   out_.values.resize(program.types.size());
   out_.stages.resize(1);
   inputs_.resize(program.types.size());
@@ -35,18 +35,19 @@ Lowered Lowering::run() {
   for (const Equation& equation : program_.equations) lower_equation(equation);
   lower_outputs();
   for (const Input& input : program_.inputs) {
-    if (input.next) out_.updates.emplace_back(input.value.id, source(*input.next, -1));
+    if (input.next) out_.updates.emplace_back(input.value.id, root_to_read(*input.next, -1));
   }
   return std::move(out_);
 }
 
 void Lowering::cut_by_rows() {
-  RowFacts& rows = out_.rows;
+  Rows& rows = out_.rows;
   if (rows.count == 0) return;
   const std::int64_t instances = program_.mesh.group_size(rows.axes);
   const std::int64_t span =
       contiguous_instances(program_.mesh, rows.axes, axes_that_bound_pieces(program_, out_.facts, rows));
-  // The devices alone give enough pieces to use a cut into whole instances instead.
+  // One piece for each instance gives enough pieces, so a cut into whole
+  // instances is used instead.
   if (span == 1 && instances > 1 && instances >= out_.target) {
     std::fill(rows.kinds.begin(), rows.kinds.end(), RowKind::whole);
     rows.count = 0;
@@ -61,41 +62,42 @@ void Lowering::define(Value value, ValueInfo how) {
   info(value) = how;
 }
 
-Class Lowering::class_of(AxisSet axes, std::int64_t elements) const {
+Storage Lowering::storage_of(AxisSet axes, std::int64_t elements) const {
   const bool large = elements > small_elements;
-  if (axes.empty()) return large ? Class::chunked : Class::worker;
-  return large && axes != all() ? Class::chunked : Class::varying;
+  if (axes.empty()) return large ? Storage::chunked : Storage::worker;
+  return large && axes != all() ? Storage::chunked : Storage::varying;
 }
 
 void Lowering::define_input(const Input& input) {
   ValueInfo how;
-  how.complete = true;
-  how.axes = input.group == Group::batch ? type(input.value).varying : stored(type(input.value));
+  how.complete_before_step = true;
+  how.axes = input.group == Group::batch ? type(input.value).varying : stored_axes(type(input.value));
   if (input.group != Group::batch) {
-    how.of = class_of(how.axes, numel(type(input.value)));
+    how.storage = storage_of(how.axes, numel(type(input.value)));
   } else if (how.axes.empty()) {
-    how.of = Class::constant;
+    how.storage = Storage::constant;  // no worker writes it
   }
   define(input.value, how);
 }
 
-int Lowering::readable(const ValueInfo& read, const ValueInfo& reader) const {
-  if (read.complete) return first_;
-  bool same = read.of == Class::constant || read.of == Class::worker;
-  if (read.of == Class::chunked) {
-    same = reader.of == Class::chunked && reader.axes == read.axes && !read.by_task && read.within < 0;
+int Lowering::first_readable_stage(const ValueInfo& read, const ValueInfo& reader) const {
+  if (read.complete_before_step) return first_main_stage_;
+  bool same = read.storage == Storage::constant || read.storage == Storage::worker;
+  if (read.storage == Storage::chunked) {
+    same = reader.storage == Storage::chunked && reader.axes == read.axes && !read.written_by_tasks && read.bucket < 0;
   }
-  if (read.of == Class::varying) same = reader.of == Class::varying && reader.cut == read.cut;
-  return std::max(first_, read.stage + (same ? 0 : 1));
+  if (read.storage == Storage::varying) same = reader.storage == Storage::varying && reader.cut == read.cut;
+  return std::max(first_main_stage_, read.stage + (same ? 0 : 1));
 }
 
 int Lowering::first_stage(const Equation& equation, std::span<const int> operands, const ValueInfo& reader) const {
-  int stage = first_;
+  int stage = first_main_stage_;
   for (std::size_t i = 0; i < operands.size(); ++i) {
     const ValueInfo& read = out_.info(operands[i]);
-    stage = std::max(stage, readable(read, reader));
-    // Each piece may read its own rows at once, but all rows are complete only after a barrier.
-    const bool needs_all = read.kind == RowKind::rows && read.cut == reader.cut && !read.complete &&
+    stage = std::max(stage, first_readable_stage(read, reader));
+    // A piece may read its own rows in the stage that writes them, but the rows
+    // of other pieces only after a barrier.
+    const bool needs_all = read.kind == RowKind::rows && read.cut == reader.cut && !read.complete_before_step &&
                            row_access_of(program_, out_.facts, out_.rows, equation, i) != RowAccess::same_rows;
     if (needs_all) stage = std::max(stage, read.stage + 1);
   }
@@ -103,47 +105,47 @@ int Lowering::first_stage(const Equation& equation, std::span<const int> operand
 }
 
 const Input* Lowering::input_of(int root) const {
-  const auto at = static_cast<std::size_t>(out_.memory_of(root));
+  const auto at = static_cast<std::size_t>(out_.memory_root(root));
   return at < inputs_.size() ? inputs_[at] : nullptr;
 }
 
-int Lowering::source(Value value, int cut) {
+int Lowering::root_to_read(Value value, int cut) {
   const ValueInfo& from = info(value);
   if (from.kind != RowKind::partial || from.cut == cut) return from.root;
-  const auto known = completed_.find(from.root);
-  return known != completed_.end() ? known->second : complete(from.root);
+  const auto known = complete_sums_.find(from.root);
+  return known != complete_sums_.end() ? known->second : complete_sum(from.root);
 }
 
-int Lowering::complete(int root) {
+int Lowering::complete_sum(int root) {
   const ValueInfo partial = out_.info(root);
   const Value value{root};
-  out_.sums->push_back({all_ops().psum(AxisSet()), {value}, {value}, origin_});
-  const Equation* const sum = &out_.sums->back();
+  out_.added_equations->push_back({all_ops().psum(AxisSet()), {value}, {value}, origin_});
+  const Equation* const sum = &out_.added_equations->back();
   const int whole = out_.add_like(root);
-  const ValueInfo how = by_size(out_.type(root), partial.stage + 1);
+  const ValueInfo how = info_by_size(out_.type(root), partial.stage + 1);
   define(Value{whole}, how);
   const int accumulator = add_accumulator(out_.type(root), rows_cut_);
   out_.add(ReducePartial{sum, root, accumulator}, partial, partial.stage, 0);
   out_.add(ReduceCombine{sum, accumulator, -1, whole}, how, how.stage, numel(out_.type(root)));
-  completed_[root] = whole;
+  complete_sums_[root] = whole;
   return whole;
 }
 
-ValueInfo Lowering::made(Class of, const Type& type, int stage) {
+ValueInfo Lowering::make_info(Storage storage, const Type& type, int stage) {
   ValueInfo how;
-  how.of = of;
-  how.axes = stored(type);
+  how.storage = storage;
+  how.axes = stored_axes(type);
   how.cut = cut_for(how);
   how.stage = stage;
   return how;
 }
 
-ValueInfo Lowering::by_instance(const Type& type, int stage) {
-  return made(stored(type).empty() ? Class::worker : Class::varying, type, stage);
+ValueInfo Lowering::info_by_instance(const Type& type, int stage) {
+  return make_info(stored_axes(type).empty() ? Storage::worker : Storage::varying, type, stage);
 }
 
-ValueInfo Lowering::by_size(const Type& type, int stage) {
-  return made(class_of(stored(type), numel(type)), type, stage);
+ValueInfo Lowering::info_by_size(const Type& type, int stage) {
+  return make_info(storage_of(stored_axes(type), numel(type)), type, stage);
 }
 
 int Lowering::add_accumulator(const Type& of, int cut) {
@@ -152,8 +154,8 @@ int Lowering::add_accumulator(const Type& of, int cut) {
 }
 
 void Lowering::add(Instruction instruction, const ValueInfo& like, int stage, std::int64_t elements) {
-  if (loop_ != nullptr) {
-    loop_->push_back(std::move(instruction));
+  if (loop_body_ != nullptr) {
+    loop_body_->push_back(std::move(instruction));
   } else {
     out_.add(std::move(instruction), like, stage, elements);
   }
@@ -166,8 +168,8 @@ void Lowering::lower_equation(const Equation& equation) {
   switch (equation.op.rules().communication) {
     case Communication::coordinate: {
       ValueInfo how;
-      how.complete = true;
-      how.axes = stored(type(equation.results.front()));
+      how.complete_before_step = true;
+      how.axes = stored_axes(type(equation.results.front()));
       define(equation.results.front(), how);
       out_.coordinates.emplace_back(equation.results.front().id, &equation);
       return;
@@ -186,18 +188,18 @@ void Lowering::lower_equation(const Equation& equation) {
 }
 
 bool Lowering::try_make_alias(const Equation& equation) {
-  const Storage& storage = out_.storage;
+  const StorageFacts& storage = out_.storage_facts;
   if (equation.results.empty() || storage.is_root(equation.results.front())) return false;
   const ValueInfo operand = info(equation.operands.front());
-  const std::int64_t begin = storage.home(equation.operands.front()).begin;
+  const std::int64_t begin = storage.home(equation.operands.front()).bucket_begin;
   for (const Value result : equation.results) {
     if (equation.op.rules().view) {
       info(result) = operand;
       continue;
     }
     ValueInfo range = operand;
-    range.within = out_.memory_of(operand.root);
-    range.begin += storage.home(result).begin - begin;
+    range.bucket = out_.memory_root(operand.root);
+    range.bucket_begin += storage.home(result).bucket_begin - begin;
     define(result, range);
   }
   return true;
@@ -207,7 +209,7 @@ bool Lowering::try_make_constant(const Equation& equation) {
   if (!equation.op.local() || !equation.operands.empty()) return false;
   for (Value result : equation.results) {
     ValueInfo how;
-    how.of = Class::constant;
+    how.storage = Storage::constant;
     define(result, how);
     out_.constants.emplace_back(result.id, &equation);
   }
@@ -215,12 +217,12 @@ bool Lowering::try_make_constant(const Equation& equation) {
 }
 
 void Lowering::lower_local(const Equation& equation) {
-  ValueInfo how = loop_ != nullptr ? loop_like_ : how_to_compute(equation);
+  ValueInfo how = loop_body_ != nullptr ? loop_info_ : how_to_compute(equation);
   Kernel kernel;
   kernel.equation = &equation;
-  for (Value operand : equation.operands) kernel.operands.push_back(source(operand, how.cut));
-  const bool before = preparatory_.contains(equation.results.front().id);
-  if (loop_ == nullptr) how.stage = before ? 0 : first_stage(equation, kernel.operands, how);
+  for (Value operand : equation.operands) kernel.operands.push_back(root_to_read(operand, how.cut));
+  const bool before = early_casts_.contains(equation.results.front().id);
+  if (loop_body_ == nullptr) how.stage = before ? 0 : first_stage(equation, kernel.operands, how);
   const bool on_rows = is_on_rows(how);
   for (Value result : equation.results) {
     ValueInfo own = how;
@@ -228,7 +230,7 @@ void Lowering::lower_local(const Equation& equation) {
       own.kind = out_.rows.of(result);
       if (own.kind == RowKind::whole) own.kind = RowKind::uniform;  // replicated, in a loop
       if (own.kind != RowKind::rows) own.axes = {};
-      kernel.result_rows.push_back(own.kind == RowKind::rows);
+      kernel.result_has_rows.push_back(own.kind == RowKind::rows);
     } else if (type(result).varying.empty() && !options_.private_copies) {
       own.axes = {};
     }
@@ -236,10 +238,10 @@ void Lowering::lower_local(const Equation& equation) {
     kernel.results.push_back(result.id);
   }
   for (std::size_t i = 0; on_rows && i < equation.operands.size(); ++i) {
-    kernel.operand_rows.push_back(row_access_of(program_, out_.facts, out_.rows, equation, i));
+    kernel.operand_reads.push_back(row_access_of(program_, out_.facts, out_.rows, equation, i));
   }
-  if (how.of == Class::varying) prepare_operands(kernel);
-  add(std::move(kernel), how, how.stage, numel(type(elements_of(program_, equation))));
+  if (how.storage == Storage::varying) pack_operands(kernel);
+  add(std::move(kernel), how, how.stage, numel(type(chunked_value(program_, equation))));
 }
 
 ValueInfo Lowering::how_to_compute(const Equation& equation) {
@@ -250,25 +252,28 @@ ValueInfo Lowering::how_to_compute(const Equation& equation) {
     how.cut = rows_cut_;
     return how;
   }
-  // An operand that is repeated along a dimension is neither a scalar nor as large as the result, and cannot be
-  // chunked.
+  // An elementwise equation may be computed in chunks, unless an operand is
+  // broadcast along some dimensions only: it then is neither a scalar nor as
+  // large as the result.
   const bool chunks = equation.op.rules().elementwise &&
                       std::all_of(equation.operands.begin(), equation.operands.end(), [&](Value operand) {
                         return numel(type(operand)) == 1 || numel(type(operand)) == numel(type(result));
                       });
-  if (chunks) return by_size(type(result), 0);
-  if (!is_chunked_by_rows(program_, equation)) return by_instance(type(result), 0);
-  ValueInfo how = by_size(type(equation.operands.front()), 0);
-  how.by_task = how.of == Class::chunked;  // a chunk of the operand is another chunk of the result
+  if (chunks) return info_by_size(type(result), 0);
+  if (!is_chunked_by_rows(program_, equation)) return info_by_instance(type(result), 0);
+  ValueInfo how = info_by_size(type(equation.operands.front()), 0);
+  // A chunk of the operand determines fewer elements of the result, which are
+  // no chunk of it.
+  how.written_by_tasks = how.storage == Storage::chunked;
   return how;
 }
 
-std::optional<std::size_t> Lowering::prepared_operand(const Equation& equation) {
+std::optional<std::size_t> Lowering::operand_to_pack(const Equation& equation) {
   if (options_.private_copies) return std::nullopt;
   const std::optional<std::size_t> index = packable_operand(program_, equation);
   if (!index || type(equation.results.front()).varying.empty()) return std::nullopt;
   const int root = facts(equation.operands[*index]).root;
-  return is_parameter(root) || preparatory_.contains(root) ? index : std::nullopt;
+  return is_parameter(root) || early_casts_.contains(root) ? index : std::nullopt;
 }
 
 bool Lowering::is_parameter(int root) const {
@@ -279,7 +284,8 @@ bool Lowering::is_parameter(int root) const {
 void Lowering::plan_preparations() {
   std::set<int> casts;  // casts of parameters
   for (const Equation& equation : program_.equations) {
-    // After a pvary, a result varies and has an instance for each device. A preparation has one result for all devices.
+    // The cast must not vary, as it does after a pvary: a preparation has one
+    // result for all devices.
     const bool is_cast = equation.op.rules().elementwise && equation.regions.empty() && equation.operands.size() == 1 &&
                          type(equation.results.front()).varying.empty();
     if (is_cast && is_parameter(facts(equation.operands.front()).root)) casts.insert(equation.results.front().id);
@@ -287,30 +293,32 @@ void Lowering::plan_preparations() {
   for_each_equation(program_.equations, [&](const Equation& equation) {
     if (!out_.rows.runs_on_rows(equation)) return;
     for (Value operand : equation.operands) {
-      if (casts.contains(facts(operand).root)) preparatory_.insert(facts(operand).root);
+      if (casts.contains(facts(operand).root)) early_casts_.insert(facts(operand).root);
     }
   });
-  // All other instructions may read prepared operands, so they run after the preparations.
-  first_ = preparatory_.empty() ? 0 : 1;
+  // All other instructions may read what preparations compute, so they run in
+  // later stages.
+  first_main_stage_ = early_casts_.empty() ? 0 : 1;
   for_each_equation(program_.equations, [&](const Equation& equation) {
-    const auto index = prepared_operand(equation);
-    if (index) first_ = std::max(first_, preparation_stage(facts(equation.operands[*index]).root) + 1);
+    const auto index = operand_to_pack(equation);
+    if (index)
+      first_main_stage_ = std::max(first_main_stage_, preparation_stage(facts(equation.operands[*index]).root) + 1);
   });
 }
 
-void Lowering::prepare_operands(Kernel& kernel) {
-  const auto index = prepared_operand(*kernel.equation);
+void Lowering::pack_operands(Kernel& kernel) {
+  const auto index = operand_to_pack(*kernel.equation);
   if (!index) return;
   int& operand = kernel.operands[*index];
   const int packed = out_.add_like(operand);
   ValueInfo& how = out_.info(packed);
-  how.of = Class::chunked;
-  how.by_task = true;
-  how.complete = false;
-  how.stage = preparation_stage(out_.memory_of(operand));
+  how.storage = Storage::chunked;
+  how.written_by_tasks = true;
+  how.complete_before_step = false;
+  how.stage = preparation_stage(out_.memory_root(operand));
   out_.packed.insert(packed);
   out_.add(PackOperand{kernel.equation, *index, operand, packed}, how, how.stage, 0);
-  kernel.unpacked = std::exchange(operand, packed);
+  kernel.packed_from = std::exchange(operand, packed);
 }
 
 void Lowering::lower_loop(const Equation& equation) {
@@ -321,22 +329,22 @@ void Lowering::lower_loop(const Equation& equation) {
   for_each_equation(region.equations, [&](const Equation& inner) {
     for (Value result : inner.results) axes = axes | type(result).varying;
   });
-  const bool on_rows = loop_ != nullptr ? is_on_rows(loop_like_) : out_.rows.runs_on_rows(equation);
+  const bool on_rows = loop_body_ != nullptr ? is_on_rows(loop_info_) : out_.rows.runs_on_rows(equation);
   ValueInfo how;
-  if (loop_ != nullptr) {
-    how = loop_like_;
+  if (loop_body_ != nullptr) {
+    how = loop_info_;
   } else {
     how.axes = axes;
-    how.of = axes.empty() ? Class::worker : Class::varying;
+    how.storage = axes.empty() ? Storage::worker : Storage::varying;
     how.cut = on_rows ? rows_cut_ : cut_for(how);
   }
   std::vector<int> operands;
-  for (Value operand : equation.operands) operands.push_back(source(operand, how.cut));
-  if (loop_ == nullptr) how.stage = first_stage(equation, operands, how);
+  for (Value operand : equation.operands) operands.push_back(root_to_read(operand, how.cut));
+  if (loop_body_ == nullptr) how.stage = first_stage(equation, operands, how);
 
   Loop out;
   std::vector<int> carried;
-  std::vector<Copy> narrow;
+  std::vector<Copy> narrow;  // from a carry to a result that varies over fewer axes
   out.equation = &equation;
   out.iterations = loop.iterations;
   const auto consts = static_cast<std::size_t>(loop.consts), carries = static_cast<std::size_t>(loop.carries);
@@ -353,38 +361,39 @@ void Lowering::lower_loop(const Equation& equation) {
       if (on_rows) own.kind = out_.rows.of(result), own.axes = {};
       define(result, own);
       int carry = result.id;
-      if (loop_ == nullptr && !on_rows && stored(type(result)) != how.axes) {
+      if (loop_body_ == nullptr && !on_rows && stored_axes(type(result)) != how.axes) {
         carry = out_.add_like(carry);
         narrow.push_back({carry, result.id});
       }
       carried.push_back(carry);
       info(param) = out_.info(carry);
-      out.before.push_back({operands[i], carry});
+      out.carry_copies.push_back({operands[i], carry});
     } else {
       if (on_rows) own.kind = RowKind::rows;
       if (type(param).varying.empty() && !options_.private_copies) own.axes = {};
       define(param, own);
-      out.slices.push_back({operands[i], param.id});
+      out.slice_copies.push_back({operands[i], param.id});
     }
   }
-  std::vector<Instruction>* const outer = std::exchange(loop_, &out.body);
-  const ValueInfo outer_like = std::exchange(loop_like_, how);
+  std::vector<Instruction>* const outer = std::exchange(loop_body_, &out.body);
+  const ValueInfo outer_like = std::exchange(loop_info_, how);
   for (const Equation& inner : region.equations) lower_equation(inner);
-  loop_ = outer;
-  loop_like_ = outer_like;
+  loop_body_ = outer;
+  loop_info_ = outer_like;
   append_yields(equation, carried, out);
   add(std::move(out), how, how.stage);
-  // A carry that varies over fewer axes than the loop was stored once per instance of the loop. It is copied into a
-  // result that has one instance per position along the carry's own axes.
+  // A carry that varies over fewer axes than the loop has a slice for each
+  // instance of the loop. The result has a slice for each position along the
+  // carry's own axes, so the carry is copied into it.
   for (const Copy& copy : narrow) {
-    const ValueInfo own = by_instance(out_.type(copy.to), how.stage + 1);
+    const ValueInfo own = info_by_instance(out_.type(copy.to), how.stage + 1);
     define(Value{copy.to}, own);
     out_.add(copy, own, own.stage, 0);
   }
 }
 
 void Lowering::append_yields(const Equation& equation, const std::vector<int>& carries, Loop& loop) {
-  const std::vector<Replacement>& yields = out_.storage.yields.at(&equation);
+  const std::vector<Replacement>& yields = out_.storage_facts.yields.at(&equation);
   std::vector<Copy> last;
   for (std::size_t i = 0; i < yields.size(); ++i) {
     if (yields[i].how == Replacement::How::none) continue;
@@ -410,19 +419,20 @@ void Lowering::refuse_mixed_carries(const Equation& equation, Value carry) const
 
 void Lowering::lower_outputs() {
   for (std::size_t i = 0; i < program_.outputs.size(); ++i) {
-    int root = source(program_.outputs[i].value, -1);
-    if (out_.storage.copied_first[i]) {
+    int root = root_to_read(program_.outputs[i].value, -1);
+    if (out_.storage_facts.copied_first[i]) {
       const int copy = out_.add_like(root);
       ValueInfo& how = out_.info(copy);
-      how.of = class_of(how.axes, numel(out_.type(copy)));  // a range may be smaller than its bucket
-      how.complete = false;
+      how.storage = storage_of(how.axes,
+                               numel(out_.type(copy)));  // `root` may be an array inside a bucket
+      how.complete_before_step = false;
       how.stage = 0;
       how.cut = cut_for(how);
       const auto prepend = [&](std::vector<Instruction>& list) { list.insert(list.begin(), Copy{root, copy}); };
-      switch (how.of) {
-        case Class::varying: prepend(out_.pieces(0, how.cut)); break;
-        case Class::chunked: prepend(out_.chunked(0, numel(out_.type(root)), how.axes).instructions); break;
-        default: prepend(out_.stages.front().once);
+      switch (how.storage) {
+        case Storage::varying: prepend(out_.piece_instructions(0, how.cut)); break;
+        case Storage::chunked: prepend(out_.chunk_list(0, numel(out_.type(root)), how.axes).instructions); break;
+        default: prepend(out_.stages.front().every_worker);
       }
       root = copy;
     }

@@ -1,5 +1,7 @@
-// The first half of planning: decides which work is replicated and which varies, which instructions and pieces it is
-// divided into, and in which stage each instruction runs.
+// The first half of planning. It translates the equations of a program into
+// instructions, assigns each instruction to a stage, and decides for each
+// whether it runs on pieces, on chunks, as a task or on every worker. The
+// second half is in plan.cpp.
 #pragma once
 
 #include <set>
@@ -12,45 +14,63 @@
 
 namespace pmaptrain::cpu {
 
-// How a value is stored. It is one value for the whole mesh unless it is `varying`, or `chunked` with axes.
-enum class Class : std::uint8_t { constant, worker, chunked, varying };
-
-struct ValueInfo {
-  Class of = Class::varying;
-  int root = -1;  // the value whose memory this one uses; views share the memory of their operand
-  // Of a range of a bucket: the bucket, which is a root, and the first element. Such a value is its own root.
-  int within = -1;
-  std::int64_t begin = 0;
-  int stage = 0;  // the first stage whose instructions of the same class may read it; a barrier separates stages
-  AxisSet axes;   // axes along which each instance has its own slice
-  int cut = -1;   // class varying: the cut on which its instructions run
-  RowKind kind = RowKind::whole;  // on a cut by rows: which part of it a piece has
-  // Class chunked only: tasks write it in units other than chunks, so readers need a later stage.
-  bool by_task = false;
-  bool complete = false;  // whether it is complete before the step begins
+// How a value is stored, which also determines where the instructions that
+// write it run.
+enum class Storage : std::uint8_t {
+  constant,  // one copy that no worker writes during steps: a constant, or a
+             // replicated batch input
+  worker,    // a copy for each worker, which every worker computes for itself
+  chunked,   // a slice for each instance, shared by all workers; computed in
+             // chunks or by tasks
+  varying,   // a slice for each instance, or rows; computed on the pieces of a
+             // cut
 };
 
-// In these instructions ids are values (roots); in a plan they are buffers.
+struct ValueInfo {
+  Storage storage = Storage::varying;
+  // The value that represents this one in instructions. A value is its own
+  // root, except that a view has the root of its operand.
+  int root = -1;
+  // If the value is an array inside a bucket: the root of the bucket, whose
+  // memory it shares, and the array's first element in the bucket. Such a value
+  // is its own root. -1: the value has memory of its own.
+  int bucket = -1;
+  std::int64_t bucket_begin = 0;
+  int stage = 0;                  // the stage that writes the value; Lowering::first_readable_stage
+                                  // tells which stages may read it
+  AxisSet axes;                   // the value has one slice for each position along these axes
+  int cut = -1;                   // storage `varying`: the cut on whose pieces the value is computed
+  RowKind kind = RowKind::whole;  // on a cut by rows: what a piece computes of the value
+  // Storage `chunked`: whether tasks write the value in other units than
+  // chunks, so that each reader needs a later stage.
+  bool written_by_tasks = false;
+  bool complete_before_step = false;  // whether the value exists before the step
+                                      // begins: inputs and axis_index
+};
+
+// The result of lowering. Operands and results of its instructions are roots;
+// plan.cpp replaces them by buffers.
 struct Lowered {
   const Program* program = nullptr;
   Facts facts;
   RowFacts rows;
-  Storage storage;
-  std::vector<ValueInfo> values;   // by value; includes copies that the program does not have
-  std::vector<Type> copied_types;  // types of these copies
+  StorageFacts storage_facts;
+  std::vector<ValueInfo> values;   // by value: first the program's values, then those that add_like() and others added
+  std::vector<Type> copied_types;  // the types of the added values
   std::vector<Stage> stages;
-  std::vector<StageLoop> loops;  // see Plan
-  std::int64_t target = 1;       // approximate number of pieces of a cut
-  bool varies_in_parts = false;  // whether some values vary over fewer axes than others
+  std::vector<StageLoop> loops;      // see Plan
+  std::int64_t target = 1;           // the approximate number of pieces of a cut
+  bool varying_axes_differ = false;  // whether two varying values of the program vary over different axes
   std::vector<Cut> cuts;
   std::vector<Accumulator> accumulators;
-  std::shared_ptr<std::deque<Equation>> sums = std::make_shared<std::deque<Equation>>();  // see Plan
+  std::shared_ptr<std::deque<Equation>> added_equations = std::make_shared<std::deque<Equation>>();  // see Plan
   std::vector<std::pair<int, const Equation*>> constants, coordinates;
   std::vector<int> outputs;  // roots, in the program's order
-  // The roots of inputs and of the values that replace them, in the order of Storage::updates.
+  // The roots of inputs and of the values that replace them, in the order of StorageFacts::updates.
   std::vector<std::pair<int, int>> updates;
-  std::set<int> exchanged;  // roots of which a piece reads slices that other pieces write
-  std::set<int> packed;     // copies in the layout of the kernel that reads them
+  std::set<int> read_across_pieces;  // roots of which a piece reads slices that
+                                     // other pieces have written
+  std::set<int> packed;              // the results of all PackOperand instructions
 
   ValueInfo& info(int id) { return values[static_cast<std::size_t>(id)]; }
   const ValueInfo& info(int id) const { return values[static_cast<std::size_t>(id)]; }
@@ -58,26 +78,28 @@ struct Lowered {
     const std::size_t index = static_cast<std::size_t>(id), own = program->types.size();
     return index < own ? program->types[index] : copied_types[index - own];
   }
-  // Adds a value with the type, instances and stage of an existing one.
+  // Adds a value with memory of its own, and with the type and otherwise the
+  // ValueInfo of value `id`.
   int add_like(int id);
-  // Adds a value for the elements of bucket `id` from `begin` on, as an array of `shape`.
+  // Adds a value for an array of `shape` inside bucket `id`, at element `begin`
+  // of it.
   int add_range(int id, std::int64_t begin, Shape shape);
-  // The root whose memory has the value: the bucket, for a range of one.
-  int memory_of(int root) const { return info(root).within >= 0 ? info(root).within : root; }
-  // Adds an instruction to a stage. `like` describes the results of the instruction: their class and axes. `elements`
-  // is the size of the results.
+  // The root that owns the memory: for an array inside a bucket the bucket, else `root` itself.
+  int memory_root(int root) const { return info(root).bucket >= 0 ? info(root).bucket : root; }
+  // Adds an instruction to a stage. `like` describes the results of the instruction; its storage, axes and cut
+  // determine the list. `elements` is the number of elements that are cut into chunks, if like.storage is `chunked`.
   void add(Instruction instruction, const ValueInfo& like, int stage, std::int64_t elements);
-  // The stage's instructions on chunks of arrays that have `elements` elements and one instance for each position along
-  // `axes`; and its instructions on the pieces of a cut.
-  Chunked& chunked(int stage, std::int64_t elements, AxisSet axes);
-  std::vector<Instruction>& pieces(int stage, int cut);
+  // The list of a stage for chunks of arrays with `elements` elements and an array for each position along `axes`. The
+  // first call adds it. Likewise the list of a stage for the pieces of a cut.
+  ChunkList& chunk_list(int stage, std::int64_t elements, AxisSet axes);
+  std::vector<Instruction>& piece_instructions(int stage, int cut);
   // The innermost loop over stages that contains a stage; null outside of such loops.
   const StageLoop* loop_of(int stage) const;
-  // The cut into whole instances along `axes`. It is made on the first call.
+  // The index of the cut into whole instances along `axes`. The first call adds the cut.
   int cut_of(AxisSet axes);
 };
 
-// Cuts work into about `target` pieces.
+// Lowers a program. Cuts have about `target` pieces.
 Lowered lower(const Program& program, const PlanOptions& options, std::int64_t target);
 
 }  // namespace pmaptrain::cpu

@@ -40,7 +40,7 @@ void Lowering::lower_stage_loop(const Equation& equation) {
 
 void Lowering::lower_stage_yields(const Equation& equation) {
   using How = Replacement::How;
-  const std::vector<Replacement>& yields = out_.storage.yields.at(&equation);
+  const std::vector<Replacement>& yields = out_.storage_facts.yields.at(&equation);
   std::vector<int> sources;
   for (const Replacement& yield : yields) sources.push_back(source(yield.from, -1));
   const auto last = static_cast<int>(out_.stages.size());

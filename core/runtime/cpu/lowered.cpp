@@ -1,4 +1,4 @@
-// The data structure that lowering fills: instructions by stage, and cuts.
+// The member functions of Lowered, the data structure that lowering fills.
 #include <algorithm>
 
 #include "core/runtime/cpu/lower.h"
@@ -8,8 +8,8 @@ namespace pmaptrain::cpu {
 int Lowered::add_like(int like) {
   ValueInfo copy = info(like);
   copy.root = static_cast<int>(values.size());
-  copy.within = -1;
-  copy.begin = 0;
+  copy.bucket = -1;
+  copy.bucket_begin = 0;
   copied_types.push_back(Type(type(like)));
   values.push_back(copy);
   return copy.root;
@@ -18,8 +18,8 @@ int Lowered::add_like(int like) {
 int Lowered::add_range(int id, std::int64_t begin, Shape shape) {
   const int range = add_like(id);
   copied_types.back().shape = std::move(shape);
-  info(range).within = memory_of(id);
-  info(range).begin = info(id).begin + begin;
+  info(range).bucket = memory_root(id);
+  info(range).bucket_begin = info(id).bucket_begin + begin;
   return range;
 }
 
@@ -32,31 +32,31 @@ const StageLoop* Lowered::loop_of(int stage) const {
 
 int Lowered::cut_of(AxisSet axes) {
   for (std::size_t i = 0; i < cuts.size(); ++i) {
-    if (cuts[i].axes == axes && cuts[i].rows == 0) return static_cast<int>(i);
+    if (cuts[i].axes == axes && cuts[i].rows_per_instance == 0) return static_cast<int>(i);
   }
-  // A piece has neighbouring instances along the innermost axis only. Then its slices of a value that varies over fewer
-  // axes are one slice, or contiguous.
+  // If values vary over different axes, a piece may only have instances that are neighbours along the innermost axis.
+  // Of a value that varies over fewer axes, the piece then reads one slice, or contiguous slices.
   const Mesh& mesh = program->mesh;
   int innermost = -1, used = 0;
   for (int axis = 0; axis < static_cast<int>(mesh.axes().size()); ++axis) {
     if (axes.contains(axis) && mesh.size(axis) > 1) innermost = axis, ++used;
   }
   const std::int64_t instances = mesh.group_size(axes);
-  const std::int64_t run = used > 1 && varies_in_parts ? mesh.size(innermost) : instances;
+  const std::int64_t run = used > 1 && varying_axes_differ ? mesh.size(innermost) : instances;
   cuts.push_back({axes, 0, cut_instances(instances, run, target)});
   return static_cast<int>(cuts.size()) - 1;
 }
 
-Chunked& Lowered::chunked(int stage, std::int64_t elements, AxisSet axes) {
-  std::vector<Chunked>& all = stages[static_cast<std::size_t>(stage)].chunked;
+ChunkList& Lowered::chunk_list(int stage, std::int64_t elements, AxisSet axes) {
+  std::vector<ChunkList>& all = stages[static_cast<std::size_t>(stage)].chunk_lists;
   const auto same = std::find_if(
-      all.begin(), all.end(), [&](const Chunked& known) { return known.elements == elements && known.axes == axes; });
+      all.begin(), all.end(), [&](const ChunkList& known) { return known.elements == elements && known.axes == axes; });
   if (same != all.end()) return *same;
-  return all.emplace_back(Chunked{elements, chunks_of(elements), axes, {}});
+  return all.emplace_back(ChunkList{elements, chunk_count(elements), axes, {}});
 }
 
-std::vector<Instruction>& Lowered::pieces(int stage, int cut) {
-  std::vector<PieceList>& all = stages[static_cast<std::size_t>(stage)].pieces;
+std::vector<Instruction>& Lowered::piece_instructions(int stage, int cut) {
+  std::vector<PieceList>& all = stages[static_cast<std::size_t>(stage)].piece_lists;
   const auto same = std::find_if(all.begin(), all.end(), [&](const PieceList& known) { return known.cut == cut; });
   return (same != all.end() ? *same : all.emplace_back(PieceList{cut, {}})).instructions;
 }
@@ -64,14 +64,14 @@ std::vector<Instruction>& Lowered::pieces(int stage, int cut) {
 void Lowered::add(Instruction instruction, const ValueInfo& like, int stage, std::int64_t elements) {
   if (static_cast<std::size_t>(stage) >= stages.size()) stages.resize(static_cast<std::size_t>(stage) + 1);
   Stage& into = stages[static_cast<std::size_t>(stage)];
-  if (like.of == Class::varying) {
-    pieces(stage, like.cut >= 0 ? like.cut : cut_of(like.axes)).push_back(std::move(instruction));
-  } else if (like.of != Class::chunked) {
-    into.once.push_back(std::move(instruction));
-  } else if (instruction.as<Parts>() != nullptr || instruction.as<PackOperand>() != nullptr) {
+  if (like.storage == Storage::varying) {
+    piece_instructions(stage, like.cut >= 0 ? like.cut : cut_of(like.axes)).push_back(std::move(instruction));
+  } else if (like.storage != Storage::chunked) {
+    into.every_worker.push_back(std::move(instruction));
+  } else if (instruction.as<ProductInParts>() != nullptr || instruction.as<PackOperand>() != nullptr) {
     into.tasks.push_back(std::move(instruction));
   } else {
-    chunked(stage, elements, like.axes).instructions.push_back(std::move(instruction));
+    chunk_list(stage, elements, like.axes).instructions.push_back(std::move(instruction));
   }
 }
 

@@ -1,4 +1,6 @@
-// Lowering of programs: the implementation of lower(), in lower.cpp and lower_collectives.cpp.
+// The implementation of lower(), in lower.cpp and lower_collectives.cpp.
+//
+// Here a `ValueInfo` named `how` says how a value is computed and stored.
 #pragma once
 
 #include <map>
@@ -26,145 +28,199 @@ class Lowering {
   const ValueFacts& facts(Value value) const { return out_.facts.of(value); }
   AxisSet all() const { return program_.mesh.all(); }
 
-  // ---- instances, and where pieces may be cut
+  // The axes along which a value of this type has separate slices: those over
+  // which it varies, or all axes if each device has private copies.
+  AxisSet stored_axes(const Type& type) const { return options_.private_copies ? all() : type.varying; }
 
-  // The axes over which a value of this type has separate slices. Replicas share one slice, unless copies are private.
-  AxisSet stored(const Type& type) const { return options_.private_copies ? all() : type.varying; }
-
+  // If the program has equations on rows, adds the cut on which they run. It is
+  // not added if a cut into whole instances gives enough pieces; then these
+  // equations run on whole instances.
   void cut_by_rows();
 
   // ---- values
 
+  // Makes `value` its own root, with the given info.
   void define(Value value, ValueInfo how);
 
-  Class class_of(AxisSet axes, std::int64_t elements) const;
+  // The storage of a value with slices along `axes` and `elements` elements in
+  // each slice.
+  Storage storage_of(AxisSet axes, std::int64_t elements) const;
 
-  // A replicated batch input is stored once, because no worker writes it.
   void define_input(const Input& input);
 
-  // The first stage in which an instruction like `reader` may read a value. Reading what other workers have written
-  // requires a barrier in between.
-  int readable(const ValueInfo& read, const ValueInfo& reader) const;
-  // The first stage in which `equation`, computed like `reader`, may read its operands, which are given by their roots.
+  // The first stage in which an instruction whose results are `reader` may read
+  // a value. If other workers may have written what it reads, that is a stage
+  // after the one that writes the value, so that a barrier lies between them.
+  int first_readable_stage(const ValueInfo& read, const ValueInfo& reader) const;
+  // The first stage in which `equation`, whose results are `reader`, may run.
+  // `operands` are the roots of its operands.
   int first_stage(const Equation& equation, std::span<const int> operands, const ValueInfo& reader) const;
   // The input with this root; null if the root is not an input.
   const Input* input_of(int root) const;
 
-  // The root that instructions on the pieces of `cut` read for `value`; a cut of -1 stands for instructions on no
-  // pieces. A sum over rows is completed first, which takes a barrier, unless it is read on its own cut.
-  int source(Value value, int cut);
+  // The root that instructions read for `value`. `cut` is the cut on whose
+  // pieces they run, or -1. That is the value's own root, with one exception:
+  // if the value is a sum over the rows of each piece, and the instructions run
+  // elsewhere than on the same cut, they read the complete sum (see
+  // complete_sum).
+  int root_to_read(Value value, int cut);
 
-  int complete(int root);
+  // Adds the instructions that add up the sums of all pieces, in two stages.
+  // Returns the root of the complete sum.
+  int complete_sum(int root);
 
-  // How a value of this type is computed in `stage`: instance by instance, or in chunks if it is large.
-  ValueInfo by_instance(const Type& type, int stage);
-  ValueInfo by_size(const Type& type, int stage);
-  ValueInfo made(Class of, const Type& type, int stage);
+  // The info of a value of this type that `stage` computes: whole instances at
+  // a time, or in chunks if the value is large.
+  ValueInfo info_by_instance(const Type& type, int stage);
+  ValueInfo info_by_size(const Type& type, int stage);
+  ValueInfo make_info(Storage storage, const Type& type, int stage);
   bool is_on_rows(const ValueInfo& how) const { return rows_cut_ >= 0 && how.cut == rows_cut_; }
 
+  // Adds an accumulator for addends of type `of` and returns its index.
   int add_accumulator(const Type& of, int cut);
 
-  int cut_for(const ValueInfo& how) { return how.of == Class::varying ? out_.cut_of(how.axes) : -1; }
+  // The cut for values like `how`: a cut into whole instances, or -1 if the
+  // value is not computed on pieces.
+  int cut_for(const ValueInfo& how) { return how.storage == Storage::varying ? out_.cut_of(how.axes) : -1; }
 
   // ---- equations
 
-  // Appends an instruction to the body of the current loop, if there is one, else to a stage.
+  // Appends an instruction to the body of the loop that is being lowered, if
+  // there is one, else to a stage (see Lowered::add).
   void add(Instruction instruction, const ValueInfo& like, int stage, std::int64_t elements = 0);
 
   void lower_equation(const Equation& equation);
 
-  // If the results live in the operand's memory, makes them aliases or ranges of it. Returns false otherwise.
+  // Handles equations whose results live in the operand's memory, so that they need no instruction: the result of a
+  // view gets the info of the operand, and those of an unpack become arrays inside the bucket. Returns false for other
+  // equations.
   bool try_make_alias(const Equation& equation);
 
-  // An equation without operands is computed once, when the plan is loaded. Returns false for other equations.
+  // Handles an equation without operands, which is computed once, when the plan
+  // is loaded. Returns false for others.
   bool try_make_constant(const Equation& equation);
 
+  // Lowers an equation without communication.
   void lower_local(const Equation& equation);
 
+  // How the results of such an equation are computed, if it is not in the body
+  // of a loop.
   ValueInfo how_to_compute(const Equation& equation);
 
-  // ---- operands in the layout of the kernels that read them
+  // ---- preparations: packed operands, and the casts of parameters that are
+  // computed before them
 
-  // The index of the operand that should be packed for the op's kernel. It is a parameter or the cast of one, so the
+  // The index of the operand that is packed for the op's kernel, if any. It is
+  // a parameter, or the cast of one, that is equal on all devices, so one
   // packed copy serves all pieces, microbatches and devices.
-  std::optional<std::size_t> prepared_operand(const Equation& equation);
+  std::optional<std::size_t> operand_to_pack(const Equation& equation);
 
-  // Whether this root is a parameter that is equal on all devices.
+  // Whether this root is an input of the group params that is equal on all
+  // devices, or an array inside such a bucket.
   bool is_parameter(int root) const;
 
-  // Finds the casts and packings of parameters that run before all pieces, so that pieces need no barrier in between.
-  // Sets `first_`.
+  // Finds the casts of parameters that equations on rows read. These casts and
+  // all packing run in stages of their own at the begin of the step, so that no
+  // barrier for them interrupts the work on pieces. Sets `early_casts_` and
+  // `first_main_stage_`.
   void plan_preparations();
 
-  // The stage in which the parameter or cast with this root is packed.
-  int preparation_stage(int root) const { return preparatory_.contains(root) ? 1 : 0; }
+  // The stage that packs the operand with this root: stage 0 computes the early
+  // casts, so those are packed in stage 1.
+  int preparation_stage(int root) const { return early_casts_.contains(root) ? 1 : 0; }
 
-  void prepare_operands(Kernel& kernel);
+  // Adds the PackOperand for the kernel's operand_to_pack(), if any, and lets
+  // the kernel read its result.
+  void pack_operands(Kernel& kernel);
 
   // ---- collectives
 
+  // Lowers a collective that moves data between devices.
   void lower_exchange(const Equation& equation);
 
-  // The state of one operand of a reduction, or of one array in an operand that is a bucket.
-  struct Half {
-    Value operand;
-    Value result;  // of the reduction; for an array in a bucket, a range of it
-    Value bucket;  // the result of the reduction
-    ReduceCombine combine;
-    bool of_rows = false;   // the addends are sums over rows
-    bool in_parts = false;  // tasks compute the whole sum (Parts), so there is nothing left to combine
+  // One array that a reduction sums: an operand, or one of the arrays that a
+  // `pack` puts into an operand that is a bucket. Such arrays are summed one by
+  // one, and the bucket of the addends is never made.
+  struct ReducedArray {
+    Value operand;          // the addends
+    Value result;           // the sum: a result of the reduction, an array inside such a
+                            // result, or a value of its own
+    Value bucket;           // if `result` is inside a bucket: the bucket; else equal to
+                            // `result`
+    ReduceCombine combine;  // the second half of the reduction
+    bool of_rows = false;   // the addends are sums over the rows of pieces
+    bool in_parts = false;  // a ProductInParts computes the whole sum, so
+                            // `combine` is not used
   };
 
-  // Whether each piece adds up the slices of its own instances first. This requires that the pieces compute the value
-  // and that the result is the sum over all devices. The order of the sum is the same with private copies.
-  bool starts_on_instances(const Equation& equation, const ValueInfo& operand, const Type& of) const;
+  // Whether each piece first reduces the slices of its own instances into an
+  // accumulator. This requires that pieces compute the value, and that the
+  // reduction is over all devices. The order of the sum is the same with
+  // private copies.
+  bool pieces_add_instances(const Equation& equation, const ValueInfo& operand, const Type& of) const;
 
-  // The equation that the first half of a reduction carries out: the reduction itself, or a psum in place of
-  // psum_scatter.
-  const Equation* start_of(const Equation& equation);
+  // The equation that the first half of a reduction carries out: a psum if the
+  // reduction is a psum_scatter, else the reduction itself.
+  const Equation* first_half_of(const Equation& equation);
 
-  // Lowers a reduction in two halves. Pieces first leave their addends in accumulators, or as slices of the operand.
-  // After a barrier these are combined in order.
+  // Lowers a reduction. In its first half, pieces leave their addends in
+  // accumulators, or as slices of the operand. In the second half, after a
+  // barrier, the addends are combined in order. Below, `combine_stage` is the
+  // stage of this half.
   void lower_reduction(const Equation& equation);
 
-  // One half for each operand, and for each array of a bucket.
-  std::vector<Half> halves_of(const Equation& equation);
+  // The arrays that the reduction sums, in the order of its operands and of the
+  // arrays in each bucket.
+  std::vector<ReducedArray> reduced_arrays_of(const Equation& equation);
 
-  // How the result of a reduction is stored, and zeros between the arrays of a bucket.
-  void define_results(const Equation& equation, std::span<const Half> halves, int published);
+  // Defines the results of a reduction, and adds copies of zeros into the gaps
+  // between the arrays of a bucket.
+  void define_results(const Equation& equation, std::span<const ReducedArray> arrays, int combine_stage);
 
-  // Copies sums with several instances into the buckets that are the results of a reduction.
-  void pack_instances(const Equation& equation, std::span<const Half> halves);
+  // For each result that is a bucket with several slices: adds the instruction
+  // that copies the sums of its arrays into it.
+  void pack_instances(const Equation& equation, std::span<const ReducedArray> arrays);
 
-  // A constant with the zeros that lie between the arrays of a bucket.
+  // The root of a constant of zeros that is at least as long as any gap between
+  // the arrays of a bucket.
   int zeros(DType dtype);
 
-  void finish_reduction(const Equation& equation, const Half& half, int published);
+  // Adds the second half of a reduction for one array, and the first half if no
+  // RowSums carries it out.
+  void finish_reduction(const Equation& equation, const ReducedArray& array, int combine_stage);
 
-  // Whether an instruction's results are sums over rows that only the current reduction reads.
-  bool sums_rows_for(const Instruction& instruction) const;
+  // Whether an instruction sums over rows, and only the reduction that is being
+  // lowered reads its results.
+  bool sums_rows_for_reduction(const Instruction& instruction) const;
 
-  // Calls f with each list of instructions that runs on the cut by rows.
+  // Calls f(instructions) for the instructions of every stage that run on the
+  // cut by rows.
   template <class F>
   void for_each_list_on_rows(F&& f);
 
-  // Lets the instructions for which sums_rows_for() holds write directly into their piece's accumulators.
-  void sum_rows_of_pieces(const std::vector<Half>& halves);
+  // Replaces instructions for which sums_rows_for_reduction() holds by RowSums,
+  // which write into accumulators.
+  void accumulate_rows_of_pieces(const std::vector<ReducedArray>& arrays);
 
-  // Handles sums that are so large that their accumulators would move more memory than the rows they add. These get no
-  // accumulators: all rows are kept, and after the barrier tasks add them up, each for one part of the result.
-  void sum_rows_in_parts(const Equation& psum, std::vector<Half>& halves, int published);
+  // Replaces sums over rows for which is_better_in_parts() holds by
+  // ProductInParts. These need no accumulators: the operands are kept for all
+  // rows, and after the barrier each task computes one part of the result from
+  // all rows.
+  void sum_rows_in_parts(const Equation& psum, std::vector<ReducedArray>& arrays, int combine_stage);
 
-  // Compares the bytes of all pieces' accumulators with the bytes of the rows. A result with few rows is not divided
-  // into parts, which would be too small for efficient products.
+  // Whether a sum over rows is so large that the accumulators of all pieces
+  // would take more bytes than the rows that it sums. False if the result has
+  // too few rows for efficient products in parts.
   bool is_better_in_parts(const Equation& equation) const;
 
-  // Emits one sum for the whole mesh. With private copies, each device then copies it.
-  void lower_parts(std::vector<Half>& halves, int published, Kernel kernel);
+  // Adds the ProductInParts, which computes one sum for the whole mesh. With
+  // private copies, each device then copies it.
+  void lower_parts(std::vector<ReducedArray>& arrays, int combine_stage, Kernel kernel);
 
   // ---- loops
 
-  // Lowers a loop without collectives to one instruction. If any of its inputs varies, all of its carries must vary.
+  // Lowers a loop without collectives to one instruction. Throws Error (usage) if any operand or inner value varies,
+  // but a carry does not.
   void lower_loop(const Equation& equation);
 
   // Lowers a loop in which devices communicate to stages of its own. Everything before it runs in earlier stages, and
@@ -173,30 +229,33 @@ class Lowering {
   // Copies the yielded values to the carries in stages of their own.
   void lower_stage_yields(const Equation& equation);
 
-  // Appends copies of the yielded values to the carries at the end of the body.
+  // Appends to the body the copies from the values that the body yields to the carries.
   void append_yields(const Equation& equation, const std::vector<int>& carries, Loop& loop);
 
   [[noreturn]] void refuse_mixed_carries(const Equation& equation, Value carry) const;
 
-  // Lowers outputs. If an output is an input that this step replaces, the old value is copied first.
+  // Finds the roots of the outputs. An output that is an input which the step
+  // replaces is a copy of the old value.
   void lower_outputs();
 
   const Program& program_;
   const PlanOptions options_;
   Lowered out_;
   std::vector<const Input*> inputs_;  // by value
-  int rows_cut_ = -1;                 // the cut by rows; -1 if there is none
-  std::map<int, int> completed_;      // completed sums over rows, by the root of their addends
-  std::map<DType, int> zeros_;
-  std::map<std::int32_t, PackedSum> packed_sums_;
-  // For the current reduction: the first operand number of each value.
-  std::unordered_map<int, std::size_t> operand_number_;
-  std::set<int> summed_;                             // values that exist only as accumulators of pieces
-  std::shared_ptr<const pmaptrain::Origin> origin_;  // origin of the current equation
-  std::set<int> preparatory_;                        // roots of casts of parameters that run before all pieces
-  int first_ = 0;  // all other instructions run from this stage on; earlier stages only prepare operands
-  std::vector<Instruction>* loop_ = nullptr;
-  ValueInfo loop_like_;
+  int rows_cut_ = -1;                 // the index of the cut by rows; -1 if there is none
+  std::map<int, int> complete_sums_;  // by the root of the addends: the root that complete_sum() has returned
+  std::map<DType, int> zeros_;        // see zeros()
+  std::map<std::int32_t, PackedSum> packed_sums_;  // by value: buckets that only a psum reads
+  // The next two belong to the reduction that is being lowered. array_of_: for each value that is a sum over rows, the
+  // index of its first ReducedArray. accumulated_: values that RowSums write, so that they have no buffer.
+  std::unordered_map<int, std::size_t> array_of_;
+  std::set<int> accumulated_;
+  std::shared_ptr<const Origin> origin_;  // of the equation that is being lowered
+  std::set<int> early_casts_;             // see plan_preparations(); roots
+  // Instructions are added to this stage or a later one: behind the preparations, and behind or in a loop over stages.
+  int first_main_stage_ = 0;
+  std::vector<Instruction>* loop_body_ = nullptr;  // the body of the Loop that is being lowered; null outside of loops
+  ValueInfo loop_info_;                            // how that loop runs
 };
 
 }  // namespace pmaptrain::cpu

@@ -11,7 +11,7 @@
 namespace pmaptrain::cpu {
 namespace {
 
-// Small pools come from the heap; larger pools are aligned to pages.
+// Allocations of at least a page are aligned to pages, and their sizes are multiples of a page.
 constexpr std::size_t page = 4096;
 
 std::size_t allocated_size(std::size_t bytes) {
@@ -41,7 +41,7 @@ std::size_t MemorySizes::total() const {
   std::size_t total =
       sum_of(allocated_size(persistent.constants), of_members(persistent.shared), of_members(persistent.devices),
              product_of(persistent_copies(), of_members(persistent.worker)));
-  for (std::size_t bytes : batch) total = sum_of(total, allocated_size(bytes));
+  for (std::size_t bytes : batch_bytes) total = sum_of(total, allocated_size(bytes));
   const std::size_t pass = sum_of(allocated_size(transient.shared), allocated_size(transient.devices),
                                   allocated_size(product_of(2, transient.accumulators)), allocated_size(packed));
   const std::size_t worker =
@@ -58,7 +58,7 @@ Memory::Memory(const MemorySizes& sizes) : sizes_(sizes) {
   persistent_devices_ = of_members(sizes.persistent.devices);
   for (std::size_t i = 0; i < sizes.persistent_copies(); ++i)
     persistent_workers_.push_back(of_members(sizes.persistent.worker));
-  for (std::size_t bytes : sizes.batch) batches_.push_back(allocate(bytes));
+  for (std::size_t bytes : sizes.batch_bytes) batches_.push_back(allocate(bytes));
   for (std::size_t i = 0; i < sizes.transient_copies(); ++i) {
     shared_.push_back(allocate(sizes.transient.shared));
     devices_.push_back(allocate(sizes.transient.devices));
@@ -72,10 +72,10 @@ Memory::Memory(const MemorySizes& sizes) : sizes_(sizes) {
   }
 }
 
-Memory::Block Memory::allocate(std::size_t bytes) {
+Memory::Allocation Memory::allocate(std::size_t bytes) {
   if (bytes == 0) return nullptr;
   const std::size_t size = allocated_size(bytes);
-  Block block(static_cast<std::byte*>(std::aligned_alloc(size < page ? alignment : page, size)));
+  Allocation block(static_cast<std::byte*>(std::aligned_alloc(size < page ? alignment : page, size)));
   if (!block) fail_resource("no memory: " + human_bytes(static_cast<double>(size)) + " could not be allocated");
   std::memset(block.get(), 0, size);
   bytes_ += size;
@@ -84,7 +84,7 @@ Memory::Block Memory::allocate(std::size_t bytes) {
 
 std::array<std::byte*, base_count> Memory::bases(int worker, std::int64_t member, std::size_t entry) const {
   const auto w = static_cast<std::size_t>(worker), m = static_cast<std::size_t>(member);
-  const std::size_t copy = sizes_.by_member ? 0 : w, pass = transient_copy(worker);
+  const std::size_t copy = sizes_.worker_per_member ? 0 : w, pass = transient_copy(worker);
   std::array<std::byte*, base_count> bases{};
   const auto set = [&](Base base, std::byte* memory) { bases[static_cast<std::size_t>(base)] = memory; };
   set(Base::constant, constants_.get());
@@ -104,7 +104,7 @@ std::array<std::byte*, base_count> Memory::bases(int worker, std::int64_t member
 std::byte* Memory::batch(std::size_t entry, int slot, std::int64_t member) const {
   const bool own = sizes_.batch_by_member[entry];
   const std::int64_t at = own ? slot * sizes_.members + member : slot;
-  return batches_[entry].get() + static_cast<std::size_t>(at) * sizes_.slot[entry];
+  return batches_[entry].get() + static_cast<std::size_t>(at) * sizes_.slot_bytes[entry];
 }
 
 std::byte* Memory::accumulators(int worker, int parity) const {

@@ -1,4 +1,4 @@
-// The memory of a module: one allocation per pool.
+// The memory blocks of a module.
 #pragma once
 
 #include <array>
@@ -11,8 +11,8 @@
 
 namespace pmaptrain::cpu {
 
-// The memory that an address is relative to. Persistent memory belongs to one entry, or to inputs that entries share;
-// transient memory serves every entry.
+// The memory block that an address is relative to. Persistent blocks contain inputs, outputs and constants. The other
+// blocks are transient: all entries use them, one entry at a time.
 enum class Base : std::uint8_t {
   constant,
   persistent_worker,
@@ -21,34 +21,38 @@ enum class Base : std::uint8_t {
   shared,
   persistent_device,
   device,
-  batch,  // relative to a slot
+  batch,  // the batch in one slot
   arena,  // the worker's temporary memory for its current piece
-  // One of two sets of accumulators. Successive steps alternate between them, so a step needs only one barrier.
+  // One of two sets of accumulators, which successive steps use in turn. So a worker may write the accumulators of the
+  // next step while others still read those of this step, without a barrier between them.
   accumulators,
   packed,
 };
 inline constexpr std::size_t base_count = 11;
 
-// The base that the address of a buffer is relative to.
+// The memory block that contains a buffer.
 Base base_of(const Buffer& buffer);
 
-// The bytes of each pool of a module.
+// The bytes of each pool of a module, and how many copies it has.
 struct MemorySizes {
-  PoolSizes persistent;               // sum over all entries, without the batch
-  std::vector<std::size_t> batch;     // by entry: all slots
-  std::vector<std::size_t> slot;      // by entry: one slot of one member
-  std::vector<bool> batch_by_member;  // by entry
-  PoolSizes transient;                // the maximum over entries; accumulators of all pieces, one set
-  std::size_t packed = 0;             // the maximum over entries
-  std::size_t scratch = 0;            // the maximum over a worker's kernels
+  PoolSizes persistent;                  // for one member; the sum over all entries, without batches
+  std::vector<std::size_t> batch_bytes;  // by entry: the batches in all slots, of all members that have their own
+  std::vector<std::size_t> slot_bytes;   // by entry: one batch
+  std::vector<bool> batch_by_member;     // by entry: see Entry
+  PoolSizes transient;                   // the maximum over entries
+  std::size_t packed = 0;                // the maximum over entries
+  std::size_t scratch = 0;               // the maximum over the kernels of all entries
   int workers = 1;
   std::int64_t members = 1;
-  // Whether a worker runs the steps of a member alone. Then it needs its own transient memory, but only one copy of
-  // values that every worker would otherwise compute for itself.
-  bool by_member = false;
+  // Whether a step of a member is run by one worker alone, while other workers run other members. Then each worker
+  // needs its own transient memory, but there is only one copy of persistent values that are otherwise stored for each
+  // worker.
+  bool worker_per_member = false;
 
-  std::size_t persistent_copies() const { return by_member ? 1 : static_cast<std::size_t>(workers); }
-  std::size_t transient_copies() const { return by_member ? static_cast<std::size_t>(workers) : 1; }
+  // The number of copies of the pool persistent.worker.
+  std::size_t persistent_copies() const { return worker_per_member ? 1 : static_cast<std::size_t>(workers); }
+  // The number of copies of the transient pools that workers share, and of `packed`.
+  std::size_t transient_copies() const { return worker_per_member ? static_cast<std::size_t>(workers) : 1; }
   std::size_t total() const;
 };
 
@@ -57,10 +61,11 @@ class Memory {
   // Throws Error (resource) if an allocation fails; the message states its size.
   explicit Memory(const MemorySizes& sizes);
 
-  // The base addresses for a worker, a member and an entry, with accumulators of parity 0 and the batch in slot 0.
+  // The addresses of the blocks, by Base, that a worker uses for a member and an entry. Those of the batch and of the
+  // accumulators are for slot 0 and parity 0.
   std::array<std::byte*, base_count> bases(int worker, std::int64_t member, std::size_t entry) const;
   std::byte* batch(std::size_t entry, int slot, std::int64_t member) const;
-  std::byte* accumulators(int worker, int parity) const;
+  std::byte* accumulators(int worker, int parity) const;  // of step number modulo 2
   std::byte* scratch(int worker) const { return scratch_[static_cast<std::size_t>(worker)].get(); }
 
   std::size_t bytes() const { return bytes_; }
@@ -69,19 +74,21 @@ class Memory {
   struct Free {
     void operator()(std::byte* memory) const { std::free(memory); }
   };
-  using Block = std::unique_ptr<std::byte, Free>;
-  Block allocate(std::size_t bytes);
+  using Allocation = std::unique_ptr<std::byte, Free>;
+  Allocation allocate(std::size_t bytes);
 
   MemorySizes sizes_;
   std::size_t bytes_ = 0;
-  std::size_t transient_copy(int worker) const { return sizes_.by_member ? static_cast<std::size_t>(worker) : 0; }
+  std::size_t transient_copy(int worker) const {
+    return sizes_.worker_per_member ? static_cast<std::size_t>(worker) : 0;
+  }
 
-  // The persistent blocks hold all members, one after another.
-  Block constants_, persistent_shared_, persistent_devices_;
-  std::vector<Block> batches_;                                   // by entry
-  std::vector<Block> persistent_workers_;                        // one for each persistent copy, with all members
-  std::vector<Block> shared_, devices_, accumulators_, packed_;  // one for each copy of the transient memory
-  std::vector<Block> workers_, arenas_, scratch_;                // by worker
+  // The persistent memory of all members lies one after another. There is one copy of the constants for all members.
+  Allocation constants_, persistent_shared_, persistent_devices_;
+  std::vector<Allocation> batches_;                                   // by entry
+  std::vector<Allocation> persistent_workers_;                        // one for each persistent copy, with all members
+  std::vector<Allocation> shared_, devices_, accumulators_, packed_;  // one for each copy of the transient memory
+  std::vector<Allocation> workers_, arenas_, scratch_;                // by worker
 };
 
 }  // namespace pmaptrain::cpu

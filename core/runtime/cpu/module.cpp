@@ -22,7 +22,7 @@
 namespace pmaptrain::cpu {
 namespace {
 
-// The plans of a module's entries, and the memory that they need without scratch memory of kernels.
+// The plans of a module's entries, and their memory, except for the scratch memory of kernels.
 struct Plans {
   std::vector<Plan> entries;
   SharedInputs inputs;
@@ -35,23 +35,23 @@ PoolSizes larger(const PoolSizes& a, const PoolSizes& b) {
           std::max(a.accumulators, b.accumulators)};
 }
 
+// Whether make_plans() calls settle_packing(), which takes time because it asks the libraries for their layouts.
 enum class Packing { settled, open };
 
-// The default number of workers is one if steps are shorter than a barrier. In an ensemble, that is one for each
-// member.
+// The number of workers of a module: see CpuBackendOptions::workers.
 int workers_of(const std::vector<Plan>& plans, std::int64_t members, const CpuBackendOptions& options) {
   if (options.workers) return std::max(1, *options.workers);
   const double cores = std::max(1.0, std::floor(allowed_cores()));
   double workers = std::min(cores, static_cast<double>(members));
   for (const Plan& plan : plans) {
-    if (!plan.is_tiny()) workers = std::max(workers, std::min(cores, static_cast<double>(plan.pieces())));
+    if (!plan.is_tiny()) workers = std::max(workers, std::min(cores, static_cast<double>(plan.max_pieces())));
   }
   return static_cast<int>(workers);
 }
 
-// Whether one worker runs whole steps of a member. It then passes no barriers. But each worker needs its own transient
-// memory, and some workers may have one member more to run. So this is done if steps are shorter than a barrier, or if
-// members are small and divide almost evenly among the workers.
+// Whether one worker runs a whole step of a member (MemorySizes::worker_per_member). It then passes no barriers. But
+// each worker needs its own transient memory, and some workers may have one member more than others. So this is done if
+// steps take less time than a barrier, or if members need little memory and divide almost evenly among the workers.
 bool steps_are_of_one_worker(const std::vector<Plan>& plans, const MemorySizes& sizes) {
   constexpr std::size_t most_transient = std::size_t{64} << 20;
   if (sizes.members == 1 || sizes.workers == 1) return false;
@@ -62,7 +62,6 @@ bool steps_are_of_one_worker(const std::vector<Plan>& plans, const MemorySizes& 
          sum_of(pass.shared, pass.devices, pass.worker, pass.arena, pass.accumulators, sizes.packed) <= most_transient;
 }
 
-// Packing::settled asks the libraries for their layouts, which takes time.
 Plans make_plans(const Source& source, const CpuBackendOptions& options, Packing packing = Packing::settled) {
   Plans plans;
   const PlanOptions how{source.private_copies, options.pieces};
@@ -74,10 +73,10 @@ Plans make_plans(const Source& source, const CpuBackendOptions& options, Packing
       plans.sizes.packed = std::max(plans.sizes.packed, settle_packing(plan, {options.kernels, options.make_kernel}));
     }
     const std::int64_t batches = entry.batches * (entry.batch_by_member ? source.members : 1);
-    plans.sizes.slot.push_back(plan.persistent.batch);
-    plans.sizes.batch.push_back(product_of(plan.persistent.batch, static_cast<std::size_t>(batches)));
+    plans.sizes.slot_bytes.push_back(plan.persistent.batch);
+    plans.sizes.batch_bytes.push_back(product_of(plan.persistent.batch, static_cast<std::size_t>(batches)));
     plans.sizes.batch_by_member.push_back(entry.batch_by_member);
-    // The persistent memory of an entry follows the memory of the previous entry.
+    // The next entry places its persistent buffers behind those of this one.
     inputs.sizes = plan.persistent;
     inputs.sizes.batch = 0;
     plans.sizes.transient = larger(plans.sizes.transient, plan.transient);
@@ -85,7 +84,7 @@ Plans make_plans(const Source& source, const CpuBackendOptions& options, Packing
   plans.sizes.persistent = inputs.sizes;
   plans.sizes.members = source.members;
   plans.sizes.workers = workers_of(plans.entries, source.members, options);
-  plans.sizes.by_member = steps_are_of_one_worker(plans.entries, plans.sizes);
+  plans.sizes.worker_per_member = steps_are_of_one_worker(plans.entries, plans.sizes);
   return plans;
 }
 
@@ -98,8 +97,8 @@ struct CpuModule::Impl {
     std::vector<std::unique_ptr<Worker>> workers;
     std::unique_ptr<Claims> claims;
     int last_slot = 0;
-    std::int64_t runs = 0;  // number of runs so far; each is one step of one member
-    // Row of each instruction in reports; filled when a trace first needs it.
+    std::int64_t runs = 0;  // the number of steps of members so far
+    // The index of each instruction in instructions(); filled by the first trace.
     std::map<const Instruction*, std::int32_t> rows;
   };
 
@@ -108,7 +107,7 @@ struct CpuModule::Impl {
   Impl(Plans plans, const CpuBackendOptions& options)
       : kernels{options.kernels, options.make_kernel},
         inputs(std::move(plans.inputs)),
-        by_member(plans.sizes.by_member),
+        worker_per_member(plans.sizes.worker_per_member),
         team(plans.sizes.workers) {
     const auto count = static_cast<std::size_t>(team.count());
     for (Plan& plan : plans.entries) {
@@ -132,7 +131,7 @@ struct CpuModule::Impl {
       EntryState& entry = entries[e];
       for (int w = 0; w < team.count(); ++w) {
         BoundPlan& bound = *entry.bound[static_cast<std::size_t>(w)];
-        const int sharing = by_member ? 1 : team.count();
+        const int sharing = worker_per_member ? 1 : team.count();
         entry.workers.push_back(std::make_unique<Worker>(bound, *memory, e, w, sharing, plans.sizes.members));
       }
       entry.claims = std::make_unique<Claims>(entry.bound.front()->stages());
@@ -144,7 +143,7 @@ struct CpuModule::Impl {
     return entries[e].plan.buffers[static_cast<std::size_t>(index)];
   }
 
-  std::byte* address(const Buffer& b, std::size_t e, int worker, Instance of) const {
+  std::byte* address(const Buffer& b, std::size_t e, int worker, DeviceOfMember of) const {
     std::byte* const base = b.pool == Pool::batch
                                 ? memory->batch(e, entries[e].last_slot, of.member)
                                 : memory->bases(worker, of.member, e)[static_cast<std::size_t>(base_of(b))];
@@ -155,7 +154,7 @@ struct CpuModule::Impl {
   void fill_constants(std::size_t e, std::int64_t member) {
     const Plan& plan = entries[e].plan;
     for (const auto& [index, equation] : plan.constants) {
-      // Lowering adds constants without results, so the op tells the type.
+      // Equations that lowering has added have no results, so the type comes from the op.
       const std::vector<Type> types = equation->op.infer({plan.program->mesh, {}});
       const Array array{&types.front(), address(buffer(e, index), e, 0, {0, member})};
       kernels_of(equation->op).reference(equation->op.data(), {{}, std::span(&array, 1)});
@@ -168,21 +167,21 @@ struct CpuModule::Impl {
     }
   }
 
-  // Calls f(worker number, origin) for every step of every member on all workers. After a step, the workers meet at a
-  // barrier if the plan requires it.
+  // Calls f(worker number, StepId) on every worker for each step of each member. After a step, the workers meet at a
+  // barrier if the plan requires it. If worker_per_member, each step is run by one worker.
   template <class F>
   void run(std::size_t e, int slot, std::int64_t steps, std::span<const std::int64_t> members, F&& f) {
     EntryState& entry = entries[e];
     entry.last_slot = slot;
-    if (by_member) return run_by_member(slot, steps, members, f);
-    const bool meet = entry.plan.boundary_barrier && team.count() > 1;
+    if (worker_per_member) return run_by_member(slot, steps, members, f);
+    const bool meet = entry.plan.barrier_after_step && team.count() > 1;
     team.run([&](int w) {
       std::int64_t number = entry.runs;
       for (std::int64_t i = 0; i < steps; ++i) {
         for (std::int64_t member : members) {
           // A single worker needs only one set of accumulators.
           const int parity = team.count() > 1 ? static_cast<int>(number & 1) : 0;
-          f(static_cast<std::size_t>(w), StepOrigin{static_cast<std::uint32_t>(++number), parity, slot, member});
+          f(static_cast<std::size_t>(w), StepId{static_cast<std::uint32_t>(++number), parity, slot, member});
           if (meet) team.barrier().arrive_and_wait();
         }
       }
@@ -190,7 +189,7 @@ struct CpuModule::Impl {
     entry.runs += steps * static_cast<std::int64_t>(members.size());
   }
 
-  // Each worker repeatedly takes the next member and runs all of its steps.
+  // Each worker takes the next member that no worker has taken yet, and runs all its steps, until there are no more.
   template <class F>
   void run_by_member(int slot, std::int64_t steps, std::span<const std::int64_t> members, F&& f) {
     next_member.store(0, std::memory_order_relaxed);
@@ -198,7 +197,7 @@ struct CpuModule::Impl {
       while (true) {
         const std::size_t at = next_member.fetch_add(1, std::memory_order_relaxed);
         if (at >= members.size()) return;
-        for (std::int64_t i = 0; i < steps; ++i) f(static_cast<std::size_t>(w), StepOrigin{1, 0, slot, members[at]});
+        for (std::int64_t i = 0; i < steps; ++i) f(static_cast<std::size_t>(w), StepId{1, 0, slot, members[at]});
       }
     });
   }
@@ -217,15 +216,15 @@ struct CpuModule::Impl {
     return {tickets};
   }
 
-  const Kernels kernels;
+  const KernelFactory kernels;
   const SharedInputs inputs;
   std::vector<EntryState> entries;
   std::optional<Memory> memory;
-  const bool by_member;
+  const bool worker_per_member;
   std::atomic<std::size_t> next_member{0};
   Team team;
-  std::int64_t tickets = 0;
-  std::int64_t failed = 0;  // the first ticket whose work failed
+  std::int64_t tickets = 0;  // the number of the last ticket
+  std::int64_t failed = 0;   // the first ticket whose work failed
   std::exception_ptr failure;
 };
 
@@ -245,7 +244,7 @@ std::span<std::byte> CpuModule::batch(std::size_t entry, int slot, std::string_v
 Ticket CpuModule::submit(std::size_t entry, int slot, std::int64_t steps, std::span<const std::int64_t> members) {
   return impl_->carry_out([&] {
     Impl::EntryState& state = impl_->entries[entry];
-    impl_->run(entry, slot, steps, members_or_all(members), [&](std::size_t w, const StepOrigin& step) {
+    impl_->run(entry, slot, steps, members_or_all(members), [&](std::size_t w, const StepId& step) {
       state.workers[w]->run_step(step, *state.claims, impl_->team.barrier());
     });
   });
@@ -261,21 +260,21 @@ Ticket CpuModule::submit_traced(std::size_t entry, int slot, std::span<const std
     }
     trace.workers.resize(static_cast<std::size_t>(impl_->team.count()));
     trace.begin = Clock::now();
-    impl_->run(entry, slot, 1, members_or_all(members), [&](std::size_t w, const StepOrigin& step) {
+    impl_->run(entry, slot, 1, members_or_all(members), [&](std::size_t w, const StepId& step) {
       state.workers[w]->trace_step(step, *state.claims, impl_->team.barrier(), state.rows, trace.workers[w]);
     });
     trace.end = Clock::now();
   });
 }
 
-Ticket CpuModule::write(Handle input, Instance to, std::span<const std::byte> bytes,
+Ticket CpuModule::write(Handle input, DeviceOfMember to, std::span<const std::byte> bytes,
                         std::optional<std::size_t> offset) {
   return impl_->carry_out([&] {
     check_write(input, to, bytes.size(), offset);
     const auto e = static_cast<std::size_t>(value(input).entry);
     const std::string& name = program(e).inputs[static_cast<std::size_t>(value(input).index)].name;
     const Buffer& b = impl_->inputs.buffers.find(name)->second;
-    const int copies = b.pool == Pool::worker && !impl_->by_member ? impl_->team.count() : 1;
+    const int copies = b.pool == Pool::worker && !impl_->worker_per_member ? impl_->team.count() : 1;
     const auto write_member = [&](std::int64_t member) {
       const std::int64_t first = to.device == every_device ? 0 : to.device;
       const std::int64_t end = to.device == every_device && !b.axes.empty() ? program(e).mesh.devices() : first + 1;
@@ -291,7 +290,7 @@ Ticket CpuModule::write(Handle input, Instance to, std::span<const std::byte> by
   });
 }
 
-Ticket CpuModule::read(Handle handle, Instance from, std::span<std::byte> into, std::size_t offset) {
+Ticket CpuModule::read(Handle handle, DeviceOfMember from, std::span<std::byte> into, std::size_t offset) {
   return impl_->carry_out([&] {
     check_read(handle, from, offset, into.size());
     const auto e = static_cast<std::size_t>(value(handle).entry);
@@ -333,7 +332,7 @@ Profile CpuModule::profile(std::size_t entry, int slot, std::int64_t steps) {
   std::vector<std::map<const Instruction*, double>> seconds(workers);
   const Clock::time_point begin = Clock::now();
   wait(impl_->carry_out([&] {
-    impl_->run(entry, slot, steps, members_or_all({}), [&](std::size_t w, const StepOrigin& step) {
+    impl_->run(entry, slot, steps, members_or_all({}), [&](std::size_t w, const StepId& step) {
       state.workers[w]->profile_step(step, *state.claims, impl_->team.barrier(), seconds[w]);
     });
   }));
@@ -352,7 +351,7 @@ Profile CpuModule::profile(std::size_t entry, int slot, std::int64_t steps) {
 
 const Plan& CpuModule::plan(std::size_t entry) const { return impl_->entries[entry].plan; }
 int CpuModule::workers() const { return impl_->team.count(); }
-std::uint32_t CpuModule::barriers() const { return impl_->team.barrier().barriers(); }
+std::uint32_t CpuModule::barriers_passed() const { return impl_->team.barrier().completed_phases(); }
 std::string CpuModule::kernel_shapes(std::size_t entry) const { return impl_->entries[entry].bound.front()->shapes(); }
 
 int CpuBackend::workers(const Source& source) const {
@@ -364,16 +363,16 @@ std::int64_t CpuBackend::barriers_per_step(const Source& source, std::size_t ent
   return make_plans(source, options_).entries[entry].barriers_per_step();
 }
 
-Needs CpuBackend::needs(const Source& source) const {
+MemoryNeeds CpuBackend::needs(const Source& source) const {
   Plans plans = make_plans(source, options_);
   MemorySizes& sizes = plans.sizes;
-  // A kernel states its scratch memory once it is created. For this measurement it is then destroyed.
-  Kernels kernels{options_.kernels, [&](const Op& op, const CpuRequest& request) -> std::unique_ptr<CpuKernel> {
-                    const auto kernel = options_.make_kernel ? options_.make_kernel(op, request)
-                                                             : make_cpu_kernel(op, request, options_.kernels);
-                    sizes.scratch = std::max(sizes.scratch, round_up(kernel->scratch_bytes(), alignment));
-                    return nullptr;
-                  }};
+  // A kernel tells its scratch memory only once it is created. The factory destroys each kernel after asking it.
+  KernelFactory kernels{options_.kernels, [&](const Op& op, const CpuRequest& request) -> std::unique_ptr<CpuKernel> {
+                          const auto kernel = options_.make_kernel ? options_.make_kernel(op, request)
+                                                                   : make_cpu_kernel(op, request, options_.kernels);
+                          sizes.scratch = std::max(sizes.scratch, round_up(kernel->scratch_bytes(), alignment));
+                          return nullptr;
+                        }};
   std::size_t commands = 0;
   for (const Plan& plan : plans.entries) {
     const BoundPlan bound(plan, kernels);
@@ -381,7 +380,7 @@ Needs CpuBackend::needs(const Source& source) const {
     commands = sum_of(commands, bound.command_bytes());
   }
   const auto workers = static_cast<std::size_t>(sizes.workers), members = static_cast<std::size_t>(source.members);
-  Needs needs;
+  MemoryNeeds needs;
   std::set<std::string_view> counted;
   for (const Entry& entry : source.entries) {
     for (const Input& input : entry.program->inputs) {
@@ -394,16 +393,15 @@ Needs CpuBackend::needs(const Source& source) const {
       item = sum_of(item, product_of(members, product_of(b.slice_bytes(), copies)));
     }
   }
-  for (std::size_t bytes : sizes.batch) needs.batches = sum_of(needs.batches, bytes);
+  for (std::size_t bytes : sizes.batch_bytes) needs.batches = sum_of(needs.batches, bytes);
   needs.gradients = product_of(sizes.transient_copies(), product_of(2, sizes.transient.accumulators));
   needs.kernels =
       sum_of(product_of(sizes.transient_copies(), sizes.packed), product_of(workers, sum_of(sizes.scratch, commands)));
   const std::size_t total = sum_of(sizes.total(), product_of(workers, commands));
   const std::size_t named = needs.total();
   needs.temporaries = total > named ? total - named : 0;
-  // The plan, the model and the config grow with the program; together they take about as much memory as it does. A
-  // part of a bucket has no equations of its own in the update, but its layer has the same place in the config and the
-  // model.
+  // The plan, the model and the config grow with the program; together they take about as much memory as the program. A
+  // parameter inside a bucket adds no equations to the program, but its layer takes memory in the config and the model.
   constexpr std::size_t bytes_of_layer = 7 << 10;
   for (const Entry& entry : source.entries) needs.programs = sum_of(needs.programs, 2 * bytes_of(*entry.program));
   for (const Input& input : source.entries.front().program->inputs) {
@@ -425,8 +423,8 @@ Needs CpuBackend::needs(const Source& source) const {
   pool("by worker", sizes.transient.worker, workers, "small replicated temporaries");
   pool("arena", sizes.transient.arena, workers, "temporaries of a piece");
   pool("accumulators", sizes.transient.accumulators, 2 * transient, "sums over pieces; successive steps use two sets");
-  for (std::size_t e = 0; e < sizes.slot.size(); ++e) {
-    pool("batches, " + source.entries[e].name, sizes.slot[e], static_cast<std::size_t>(source.entries[e].batches),
+  for (std::size_t e = 0; e < sizes.slot_bytes.size(); ++e) {
+    pool("batches, " + source.entries[e].name, sizes.slot_bytes[e], static_cast<std::size_t>(source.entries[e].batches),
          "batch inputs, filled ahead");
   }
   pool("packed", sizes.packed, transient, "operands in the layout of the kernels that read them");

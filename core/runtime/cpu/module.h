@@ -13,8 +13,8 @@
 namespace pmaptrain::cpu {
 
 struct CpuBackendOptions {
-  // The number of threads. By default, the cores that CPU affinity and cgroups allow, at most one per piece; one thread
-  // for programs whose steps are shorter than a barrier.
+  // The number of threads. By default, one for each core that CPU affinity and cgroups allow, but not more than pieces.
+  // Programs whose steps take less time than a barrier get one thread, or in an ensemble one for each member.
   std::optional<int> workers = {};
   KernelChoice kernels = KernelChoice::best;
   // Creates a kernel in place of make_cpu_kernel. Called on the thread of the worker that will run the kernel.
@@ -33,9 +33,9 @@ class CpuModule final : public Module {
   Ticket submit(std::size_t entry, int slot, std::int64_t steps = 1,
                 std::span<const std::int64_t> members = {}) override;
   Ticket submit_traced(std::size_t entry, int slot, std::span<const std::int64_t> members, StepTrace& trace) override;
-  Ticket write(Handle input, Instance instance, std::span<const std::byte> value,
+  Ticket write(Handle input, DeviceOfMember instance, std::span<const std::byte> value,
                std::optional<std::size_t> offset) override;
-  Ticket read(Handle value, Instance instance, std::span<std::byte> into, std::size_t offset = 0) override;
+  Ticket read(Handle value, DeviceOfMember instance, std::span<std::byte> into, std::size_t offset = 0) override;
   bool done(Ticket ticket) override;
   void wait(Ticket ticket) override;
   std::size_t allocated() const override;
@@ -45,9 +45,9 @@ class CpuModule final : public Module {
 
   const Plan& plan(std::size_t entry) const;
   int workers() const;
-  // How often all workers have met at a barrier during steps, modulo 2^32.
-  std::uint32_t barriers() const;
-  // The op, shapes and name of each kernel of an entry, one per line.
+  // How many barriers all workers have passed in steps so far, modulo 2^32.
+  std::uint32_t barriers_passed() const;
+  // The op, shapes and implementation of each kernel of an entry, one per line.
   std::string kernel_shapes(std::size_t entry) const;
 
  private:
@@ -61,7 +61,7 @@ class CpuBackend final : public Backend {
   std::string_view name() const override { return "cpu"; }
   int workers(const Source& source) const override;
   std::int64_t barriers_per_step(const Source& source, std::size_t entry) const override;
-  Needs needs(const Source& source) const override;
+  MemoryNeeds needs(const Source& source) const override;
   std::unique_ptr<Module> load(Source source) const override;
 
  private:

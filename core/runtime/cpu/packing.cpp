@@ -1,4 +1,4 @@
-// Packs operands into the layouts that kernels prefer.
+// Decides which operands are packed.
 #include <algorithm>
 #include <set>
 #include <string>
@@ -9,16 +9,17 @@
 namespace pmaptrain::cpu {
 namespace {
 
-// The bytes of an operand in the layout that the kernels of all pieces prefer. Empty if they need no other layout or if
-// they disagree.
-std::size_t packed_bytes(const Plan& plan, const Reading& reader, KernelChoice choice) {
+// The bytes of an operand in the packed layout that the kernels of all pieces
+// prefer. 0 if they take it as it is, or if kernels for pieces of different
+// sizes prefer different layouts.
+std::size_t packed_bytes(const Plan& plan, const PackedReader& reader, KernelChoice choice) {
   std::string layout;
   std::size_t bytes = 0;
   std::set<std::int64_t> counts;
   const Cut& cut = plan.cuts[static_cast<std::size_t>(reader.cut)];
   for (const Block& piece : cut.pieces) {
     if (!counts.insert(piece.count).second) continue;
-    Request request = request_of(plan, *reader.kernel, extent_of(cut, piece));
+    KernelRequest request = request_of(plan, *reader.kernel, extent_of(cut, piece));
     const auto preparation = make_preparation(reader.kernel->equation->op, request.get(), choice);
     if (!preparation || (bytes > 0 && preparation->layout() != layout)) return 0;
     layout = preparation->layout();
@@ -40,8 +41,8 @@ void replace_buffers(std::vector<Instruction>& instructions, const std::map<int,
 
 }  // namespace
 
-std::size_t settle_packing(Plan& plan, const Kernels& kernels) {
-  const std::map<int, Reading> readers = readers_of_packed(plan);
+std::size_t settle_packing(Plan& plan, const KernelFactory& kernels) {
+  const std::map<int, PackedReader> readers = readers_of_packed(plan);
   if (readers.empty()) return 0;
   use_one_thread_in_libraries();
   std::map<int, int> unpacked;
@@ -61,7 +62,7 @@ std::size_t settle_packing(Plan& plan, const Kernels& kernels) {
     });
   }
   for (Stage& stage : plan.stages) {
-    for (PieceList& list : stage.pieces) replace_buffers(list.instructions, unpacked);
+    for (PieceList& list : stage.piece_lists) replace_buffers(list.instructions, unpacked);
   }
   erase_empty_stages(plan);
   return total;

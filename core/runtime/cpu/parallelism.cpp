@@ -9,10 +9,10 @@
 namespace pmaptrain::cpu {
 namespace {
 
-class Walk {
+class WorkCounter {
  public:
-  Walk(const Plan& plan, const BoundPlan& bound) : plan_(plan) {
-    const PlanReport report = report_of(plan, bound);
+  WorkCounter(const Plan& plan, const BoundPlan& bound) : plan_(plan) {
+    const InstructionRows report = report_of(plan, bound);
     for (std::size_t i = 0; i < report.rows.size(); ++i) {
       work_[report.instructions[i]] = report.rows[i].flops + report.rows[i].bytes;
     }
@@ -20,10 +20,10 @@ class Walk {
 
   StageReport run(const Stage& stage) {
     out_ = {};
-    out_.serial = out_.total = work_of(stage.once);
-    for (const Chunked& chunked : stage.chunked) add(work_of(chunked.instructions), extents_of(plan_, chunked));
+    out_.serial = out_.total = work_of(stage.every_worker);
+    for (const ChunkList& chunked : stage.chunk_lists) add(work_of(chunked.instructions), extents_of(plan_, chunked));
     for (const Instruction& task : stage.tasks) add(work_.at(&task), extents_of(plan_, task));
-    for (const PieceList& list : stage.pieces) add(work_of(list.instructions), extents_of(plan_, list));
+    for (const PieceList& list : stage.piece_lists) add(work_of(list.instructions), extents_of(plan_, list));
     return out_;
   }
 
@@ -37,14 +37,14 @@ class Walk {
     return work;
   }
 
-  // Divides `work` among the tasks in proportion to the sizes of their extents.
+  // Adds tasks that share `work` in proportion to the sizes of their extents.
   void add(double work, const std::vector<Extent>& tasks) {
     std::int64_t all = 0;
     for (const Extent& task : tasks) all += task.count;
     for (const Extent& task : tasks) {
       const double own = work * static_cast<double>(task.count) / static_cast<double>(all);
       out_.total += own;
-      out_.largest = std::max(out_.largest, own);
+      out_.largest_task = std::max(out_.largest_task, own);
     }
     out_.tasks += std::ssize(tasks);
   }
@@ -57,9 +57,9 @@ class Walk {
 }  // namespace
 
 std::vector<StageReport> parallelism_of(const Plan& plan, const BoundPlan& bound) {
-  Walk walk(plan, bound);
+  WorkCounter counter(plan, bound);
   std::vector<StageReport> stages;
-  for (const Stage& stage : plan.stages) stages.push_back(walk.run(stage));
+  for (const Stage& stage : plan.stages) stages.push_back(counter.run(stage));
   return stages;
 }
 

@@ -1,4 +1,5 @@
-// The second half of planning: allocates memory for values.
+// The second half of planning: gives each value a buffer. lower.h has the first
+// half.
 #include "core/runtime/cpu/plan.h"
 
 #include <algorithm>
@@ -29,7 +30,7 @@ class Planner {
     if (add_update_copies()) lifetimes_ = find_lifetimes(lowered_);
     for (std::size_t i = 0; i < lowered_.values.size(); ++i) {
       const ValueInfo& value = lowered_.values[i];
-      if (value.within >= 0 && value.root == static_cast<int>(i)) ranges_[value.within].push_back(value.root);
+      if (value.bucket >= 0 && value.root == static_cast<int>(i)) ranges_[value.bucket].push_back(value.root);
     }
     pools_.resize(lowered_.values.size());
     buffer_of_.assign(lowered_.values.size(), -1);
@@ -46,7 +47,7 @@ class Planner {
       if (buffer_of(value.root) >= 0 || carried_.contains(value.root)) continue;
       if (!reused(value)) {
         give_own_buffer(value.root);
-      } else if (value.by != nullptr) {
+      } else if (value.writer != nullptr) {
         temporaries.push_back(value.root);
       }
     }
@@ -65,36 +66,39 @@ class Planner {
   Pool pool_of(int root) const { return pools_[static_cast<std::size_t>(root)]; }
   bool is_kept(int root) const { return kept_[static_cast<std::size_t>(root)]; }
   int buffer_of(int root) const { return buffer_of_[static_cast<std::size_t>(root)]; }
-  // Ranges of a bucket get buffers within the bucket's.
+  // Also gives the arrays inside a bucket buffers inside the buffer of the
+  // bucket.
   void set_buffer(int root, int buffer) {
     buffer_of_[static_cast<std::size_t>(root)] = buffer;
     const auto ranges = ranges_.find(root);
     if (ranges == ranges_.end()) return;
     for (const int range : ranges->second) {
       Buffer within = plan_.buffers[static_cast<std::size_t>(buffer)];
-      within.bucket = within.elements;
-      within.begin = info(range).begin;
+      within.bucket_elements = within.elements;
+      within.bucket_begin = info(range).bucket_begin;
       within.elements = numel(type(range));
-      within.offset += size_of(within.dtype) * static_cast<std::size_t>(within.begin);
+      within.offset += size_of(within.dtype) * static_cast<std::size_t>(within.bucket_begin);
       plan_.buffers.push_back(within);
       buffer_of_[static_cast<std::size_t>(range)] = static_cast<int>(plan_.buffers.size()) - 1;
     }
   }
 
-  // ---- updates: the new value of an input is computed in place if no later instruction reads the old value
+  // ---- updates: at the end of a step, the buffer of an input must have the
+  // input's new value
 
-  // Adds copies, in stages of their own at the end, for updates that cannot be done in place. Returns whether it added
+  // For inputs whose new values cannot be written directly into their buffers,
+  // adds copies in stages of their own at the end. Returns whether it added
   // any.
   bool add_update_copies() {
     std::vector<std::pair<const Replacement*, std::pair<int, int>>> copies;  // with the roots of input and new value
     for (std::size_t i = 0; i < lowered_.updates.size(); ++i) {
-      const Replacement& update = lowered_.storage.updates[i];
+      const Replacement& update = lowered_.storage_facts.updates[i];
       const auto& [input, next] = lowered_.updates[i];
       if (update.how == Replacement::How::none) continue;
       const StageLoop step{nullptr, 0, lowered_.stages.size()};
       const bool may = update.how == Replacement::How::overwrite;
-      if (may && can_replace_in_place(update, input, lowered_.memory_of(next), step)) {
-        in_place_[lowered_.memory_of(next)] = input;
+      if (may && can_replace_in_place(update, input, lowered_.memory_root(next), step)) {
+        in_place_[lowered_.memory_root(next)] = input;
       } else {
         copies.push_back({&update, lowered_.updates[i]});
       }
@@ -121,19 +125,20 @@ class Planner {
   // `step` are the stages after which it replaces the old value.
   bool can_replace_in_place(const Replacement& replacement, int old, int next, const StageLoop& step) const {
     const Lifetime& written = lifetimes_.of(next);
-    if (!replacement.by_element || written.by == nullptr || written.by->as<Kernel>() == nullptr) return false;
-    if (info(old).of != info(next).of || info(old).axes != info(next).axes) return false;
+    if (!replacement.by_element || written.writer == nullptr || written.writer->as<Kernel>() == nullptr) return false;
+    if (info(old).storage != info(next).storage || info(old).axes != info(next).axes) return false;
     if (info(next).kind != RowKind::whole) return false;
-    const Class of = info(old).of;
+    const Storage kind = info(old).storage;
     const std::vector<Access>& reads = lifetimes_.of(old).reads;
     return std::all_of(reads.begin(), reads.end(), [&](const Access& read) {
       const auto stage = static_cast<std::size_t>(read.stage);
-      if (read.stage < written.written.stage || stage >= step.end) return true;
-      if (read.stage > written.written.stage || read.reader == Reader::exchange) return false;
-      const bool same_order = (of == Class::varying && read.reader == Reader::piece && read.cut == info(next).cut) ||
-                              (of == Class::worker && read.reader == Reader::everywhere) ||
-                              (of == Class::chunked && read.reader == Reader::chunk);
-      return same_order && read.position <= written.written.position;
+      if (read.stage < written.first_write.stage || stage >= step.end) return true;
+      if (read.stage > written.first_write.stage || read.reader == Reader::exchange) return false;
+      const bool same_order =
+          (kind == Storage::varying && read.reader == Reader::piece && read.cut == info(next).cut) ||
+          (kind == Storage::worker && read.reader == Reader::every_worker) ||
+          (kind == Storage::chunked && read.reader == Reader::chunk);
+      return same_order && read.position <= written.first_write.position;
     });
   }
 
@@ -141,8 +146,8 @@ class Planner {
 
   void choose_pools() {
     kept_.resize(lowered_.values.size());
-    const auto keep = [&](int root) { kept_[static_cast<std::size_t>(lowered_.memory_of(root))] = true; };
-    for (int root : lowered_.exchanged) keep(root);
+    const auto keep = [&](int root) { kept_[static_cast<std::size_t>(lowered_.memory_root(root))] = true; };
+    for (int root : lowered_.read_across_pieces) keep(root);
     for (const Input& input : plan_.program->inputs) keep(input.value.id);
     for (int root : lowered_.outputs) keep(root);
     for (const auto& [root, equation] : lowered_.coordinates) keep(root);
@@ -155,31 +160,31 @@ class Planner {
 
   Pool choose_pool(const Lifetime& value) const {
     if (lowered_.packed.contains(value.root)) return Pool::packed;
-    switch (info(value.root).of) {
-      case Class::constant: return Pool::constant;
-      case Class::worker: return Pool::worker;
-      case Class::chunked: return Pool::shared;
-      case Class::varying: break;
+    switch (info(value.root).storage) {
+      case Storage::constant: return Pool::constant;
+      case Storage::worker: return Pool::worker;
+      case Storage::chunked: return Pool::shared;
+      case Storage::varying: break;
     }
     const bool crosses = std::any_of(value.reads.begin(), value.reads.end(),
-                                     [&](const Access& read) { return read.stage != value.written.stage; });
+                                     [&](const Access& read) { return read.stage != value.first_write.stage; });
     if (crosses || is_kept(value.root)) return Pool::device;
     return info(value.root).axes.empty() ? Pool::piece : Pool::arena;
   }
 
-  // Whether the memory is allocated while walking the instructions, so that it can be reused: the arena, and shared
-  // temporaries.
+  // Whether place() allocates the value's memory, so that it can be reused: in
+  // the arena, and of shared temporaries.
   bool reused(const Lifetime& value) const {
     const Pool pool = pool_of(value.root);
     if (pool == Pool::arena || pool == Pool::piece) return true;
     if (pool != Pool::shared || is_kept(value.root)) return false;
     // What is read in another loop over stages than it is written in is needed in each iteration.
     const bool crosses = std::any_of(value.reads.begin(), value.reads.end(), [&](const Access& read) {
-      return lowered_.loop_of(read.stage) != lowered_.loop_of(value.written.stage);
+      return lowered_.loop_of(read.stage) != lowered_.loop_of(value.first_write.stage);
     });
     if (crosses) return false;
-    // A value without readers would be released in the same stage in which tasks write its parts.
-    if (info(value.root).by_task && value.reads.empty()) return false;
+    // The memory of a value without readers would be reused in the stage in which tasks still write the value.
+    if (info(value.root).written_by_tasks && value.reads.empty()) return false;
     return std::all_of(value.reads.begin(), value.reads.end(),
                        [](const Access& read) { return read.reader == Reader::chunk; });
   }
@@ -209,22 +214,23 @@ class Planner {
       buffer.layout = Layout::packed;
       buffer.offset = packed_++;
     } else {
-      // Outputs are read between steps. Constants are computed when the plan is loaded, so they must be kept as well.
+      // Outputs are read after the step. Constants are computed only once, when
+      // the plan is loaded.
       buffer.persistent = outlives_.contains(root) || buffer.pool == Pool::constant;
-      give_place(buffer, mesh(), buffer.persistent ? plan_.persistent : plan_.transient);
+      allocate_in_pool(buffer, mesh(), buffer.persistent ? plan_.persistent : plan_.transient);
     }
     add_buffer(root, buffer);
   }
 
   void place_inputs() {
-    for (const int root : lowered_.outputs) outlives_.insert(lowered_.memory_of(root));
+    for (const int root : lowered_.outputs) outlives_.insert(lowered_.memory_root(root));
     for (const auto& [root, equation] : lowered_.coordinates) outlives_.insert(root);
     for (const Input& input : plan_.program->inputs) {
       const int root = input.value.id;
       if (input.group == Group::batch) {
         Buffer buffer = make_buffer(root);
         buffer.persistent = true;
-        give_place(buffer, mesh(), plan_.persistent);
+        allocate_in_pool(buffer, mesh(), plan_.persistent);
         add_buffer(root, buffer);
       } else {
         add_buffer(root, inputs_.buffers.find(input.name)->second);
@@ -249,16 +255,16 @@ class Planner {
   void carry_in_place(const Instruction& instruction) {
     const Loop* const loop = instruction.as<Loop>();
     if (loop == nullptr) return;
-    const int end = lifetimes_.end.at(&instruction);
-    for (const Replacement& yield : lowered_.storage.yields.at(loop->equation)) {
+    const int end = lifetimes_.loop_end.at(&instruction);
+    for (const Replacement& yield : lowered_.storage_facts.yields.at(loop->equation)) {
       if (yield.how != Replacement::How::overwrite || !yield.by_element) continue;
       const int from = info(yield.from.id).root, carry = info(yield.to.id).root;
       const Lifetime& written = lifetimes_.of(from);
-      if (written.by == nullptr || written.by->as<Kernel>() == nullptr || buffer_of(from) >= 0) continue;
+      if (written.writer == nullptr || written.writer->as<Kernel>() == nullptr || buffer_of(from) >= 0) continue;
       if (pool_of(from) != pool_of(carry) || type(from) != type(carry)) continue;
       const std::vector<Access>& reads = lifetimes_.of(carry).reads;
       const bool read_later = std::any_of(reads.begin(), reads.end(), [&](const Access& read) {
-        return read.position > written.written.position && read.position < end;
+        return read.position > written.first_write.position && read.position < end;
       });
       if (!read_later) carried_[from] = carry;
     }
@@ -266,9 +272,9 @@ class Planner {
   }
 
   void carry_in_place(const StageLoop& loop) {
-    for (const Replacement& yield : lowered_.storage.yields.at(loop.equation)) {
+    for (const Replacement& yield : lowered_.storage_facts.yields.at(loop.equation)) {
       if (yield.how != Replacement::How::overwrite) continue;
-      const int from = lowered_.memory_of(info(yield.from.id).root), carry = info(yield.to.id).root;
+      const int from = lowered_.memory_root(info(yield.from.id).root), carry = info(yield.to.id).root;
       if (can_replace_in_place(yield, carry, from, loop)) carried_[from] = carry;
     }
   }
@@ -284,13 +290,14 @@ class Planner {
     plan_.transient.arena = std::max(placed.arena_bytes, bytes_to_gather());
   }
 
-  // The bytes of the columns of the first operand that the widest part reads. A worker gathers these in its arena,
-  // which is free while it has no piece.
+  // The bytes of the columns that a task of a ProductInParts copies to the
+  // arena, for the task that copies most. The arena is free then, because the
+  // worker runs no piece at the same time.
   std::size_t bytes_to_gather() const {
     std::size_t most = 0;
     for (const Stage& stage : lowered_.stages) {
       for (const Instruction& instruction : stage.tasks) {
-        const Parts* const sum = instruction.as<Parts>();
+        const ProductInParts* const sum = instruction.as<ProductInParts>();
         if (sum == nullptr) continue;
         for (std::int64_t part = 0; part < sum->parts; ++part) {
           Type columns = plan_.program->type(sum->equation->operands.front());
@@ -313,22 +320,22 @@ class Planner {
           sum_of(plan_.transient.accumulators, product_of(accumulator.piece_bytes(), pieces));
     }
     plan_.cuts = std::move(lowered_.cuts);
-    plan_.sums = lowered_.sums;
+    plan_.added_equations = lowered_.added_equations;
     plan_.accumulators = std::move(lowered_.accumulators);
     plan_.stages = std::move(lowered_.stages);
     for (Stage& stage : plan_.stages) rename(stage);
     plan_.loops = std::move(lowered_.loops);
     erase_empty_stages(plan_);
-    plan_.boundary_barrier = last_stage_shares();
+    plan_.barrier_after_step = last_stage_shares();
     for (const auto& [root, equation] : lowered_.constants) plan_.constants.emplace_back(buffer_of(root), equation);
     for (const auto& [root, equation] : lowered_.coordinates) plan_.coordinates.emplace_back(buffer_of(root), equation);
     for (const Input& input : plan_.program->inputs) plan_.inputs.push_back(buffer_of(input.value.id));
     for (int root : lowered_.outputs) plan_.outputs.push_back(buffer_of(root));
   }
 
-  // Whether workers must meet between the last stage and the next step. Without a barrier, a worker could run a task of
-  // the next step and overwrite memory that other workers still read in this one.
-  bool last_stage_shares() const { return plan_.stages.back().has_tasks() || reads_shared(plan_.stages.back().once); }
+  // Whether the workers read shared memory in a stage. Without a barrier after
+  // it, a worker could overwrite this memory.
+  bool shares_memory(const Stage& stage) const { return stage.has_tasks() || reads_shared(stage.every_worker); }
 
   bool reads_shared(const std::vector<Instruction>& instructions) const {
     bool shared = false;
@@ -344,22 +351,22 @@ class Planner {
     return shared;
   }
 
-  void rename(Stage& stage) {
-    rename(stage.once);
-    for (Chunked& chunked : stage.chunked) rename(chunked.instructions);
-    std::erase_if(stage.chunked, [](const Chunked& chunked) { return chunked.instructions.empty(); });
-    rename(stage.tasks);
-    for (PieceList& list : stage.pieces) rename(list.instructions);
-    std::erase_if(stage.pieces, [](const PieceList& list) { return list.instructions.empty(); });
+  void use_buffers(Stage& stage) {
+    use_buffers(stage.every_worker);
+    for (ChunkList& chunked : stage.chunk_lists) use_buffers(chunked.instructions);
+    std::erase_if(stage.chunk_lists, [](const ChunkList& chunked) { return chunked.instructions.empty(); });
+    use_buffers(stage.tasks);
+    for (PieceList& list : stage.piece_lists) use_buffers(list.instructions);
+    std::erase_if(stage.piece_lists, [](const PieceList& list) { return list.instructions.empty(); });
   }
 
-  void rename(std::vector<Instruction>& instructions) {
+  void use_buffers(std::vector<Instruction>& instructions) {
     for (Instruction& instruction : instructions) {
       const auto to_buffer = [&](int& id) { id = buffer_of(id); };
       for_each_value(instruction, to_buffer, to_buffer);
       if (Loop* const loop = instruction.as<Loop>()) {
-        std::erase_if(loop->before, [](const Copy& copy) { return copy.from == copy.to; });
-        rename(loop->body);
+        std::erase_if(loop->carry_copies, [](const Copy& copy) { return copy.from == copy.to; });
+        use_buffers(loop->body);
       }
     }
     std::erase_if(instructions, [](const Instruction& instruction) {
@@ -399,7 +406,7 @@ std::int64_t Plan::runs_of_stage(std::size_t stage) const {
 }
 
 void erase_empty_stages(Plan& plan) {
-  const auto is_empty = [](const Stage& stage) { return !stage.has_tasks() && stage.once.empty(); };
+  const auto is_empty = [](const Stage& stage) { return !stage.has_tasks() && stage.every_worker.empty(); };
   for (StageLoop& loop : plan.loops) {
     const auto empty_before = [&](std::size_t stage) {
       return static_cast<std::size_t>(

@@ -50,21 +50,22 @@ class Printer {
         text_ +=
             fmt::format("  first of stages {} to {}, which run {} times\n", number, loop.end - 1, loop.iterations());
     }
-    print("each worker", stage.once);
-    for (const Chunked& chunked : stage.chunked) {
+    print("each worker", stage.every_worker);
+    for (const ChunkList& chunked : stage.chunk_lists) {
       print(fmt::format("each of {} chunk(s) of {} elements{}", chunked.chunks, chunked.elements, over(chunked.axes)),
             chunked.instructions);
     }
     print("tasks", stage.tasks);
-    for (const PieceList& list : stage.pieces) print(fmt::format("each piece of cut {}", list.cut), list.instructions);
+    for (const PieceList& list : stage.piece_lists)
+      print(fmt::format("each piece of cut {}", list.cut), list.instructions);
   }
 
   std::string over(AxisSet axes) const { return axes.empty() ? "" : " over " + plan_.program->mesh.to_string(axes); }
 
   std::string describe(const Cut& cut) const {
     std::string text = fmt::format("{} piece(s) of up to {} {}", cut.pieces.size(), cut.largest(),
-                                   cut.rows > 0 ? "row(s)" : "instance(s)");
-    if (cut.rows > 0) text += fmt::format(", of {} a device", cut.rows);
+                                   cut.rows_per_instance > 0 ? "row(s)" : "instance(s)");
+    if (cut.rows_per_instance > 0) text += fmt::format(", of {} a device", cut.rows_per_instance);
     return text + over(cut.axes);
   }
 
@@ -101,10 +102,6 @@ class Printer {
     return fmt::format("accumulator {} = {} over the piece's rows {}", fmt::join(i.accumulators, ", "), op(i.equation),
                        list(i.operands));
   }
-  std::string line(const Parts& i, const std::string&) const {
-    return fmt::format("{} = {} over all rows in {} parts {}", buffer(i.result), op(i.equation), i.parts,
-                       list(i.operands));
-  }
   std::string line(const Copy& i, const std::string&) const {
     return fmt::format("{} = {} {}", buffer(i.to), i.parts > 0 ? "slice of" : "copy", buffer(i.from));
   }
@@ -124,8 +121,9 @@ class Printer {
   }
   std::string line(const Loop& i, const std::string& indent) {
     std::string text = fmt::format("loop {} times", i.iterations);
-    for (const Copy& slice : i.slices) text += fmt::format(", {} = slice of {}", buffer(slice.to), buffer(slice.from));
-    for (const Copy& copy : i.before) text += fmt::format("\n{}  first {}", indent, line(copy, indent));
+    for (const Copy& slice : i.slice_copies)
+      text += fmt::format(", {} = slice of {}", buffer(slice.to), buffer(slice.from));
+    for (const Copy& copy : i.carry_copies) text += fmt::format("\n{}  first {}", indent, line(copy, indent));
     Printer inner(plan_);
     inner.print(i.body, indent + "  ");
     if (!inner.text_.empty()) inner.text_.pop_back();  // the caller adds the line break

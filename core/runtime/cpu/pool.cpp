@@ -1,4 +1,4 @@
-// Allocation in pools, and inputs that several plans share.
+// Allocation in pools, and the buffers of inputs, which the plans of a module share.
 #include <cassert>
 
 #include "core/base/saturate.h"
@@ -21,7 +21,7 @@ std::size_t& size_of_pool(PoolSizes& sizes, Pool pool) {
 
 }  // namespace
 
-void give_place(Buffer& buffer, const Mesh& mesh, PoolSizes& sizes) {
+void allocate_in_pool(Buffer& buffer, const Mesh& mesh, PoolSizes& sizes) {
   std::size_t& pool = size_of_pool(sizes, buffer.pool);
   buffer.offset = pool;
   const auto slices = static_cast<std::size_t>(buffer.pieces > 0 ? buffer.pieces : mesh.group_size(buffer.axes));
@@ -54,7 +54,7 @@ void add_inputs(const Program& program, const PlanOptions& options, SharedInputs
     buffer.axes = options.private_copies ? program.mesh.all() : type.varying;
     buffer.pool = !buffer.axes.empty() ? Pool::device : buffer.elements <= small_elements ? Pool::worker : Pool::shared;
     buffer.persistent = true;
-    give_place(buffer, program.mesh, inputs.sizes);
+    allocate_in_pool(buffer, program.mesh, inputs.sizes);
   }
 }
 

@@ -12,19 +12,20 @@ namespace {
 
 using pmaptrain::to_string;
 
-// Finds the kernels that implement each instruction, for every shape that it is bound with.
-class KernelsOf {
+// Finds the kernel that implements each instruction. For different shapes an
+// instruction may have several; the last one counts.
+class KernelFinder {
  public:
-  explicit KernelsOf(const BoundPlan& bound) {
+  explicit KernelFinder(const BoundPlan& bound) {
     for (const BoundStage& stage : bound.stages()) {
-      collect(stage.once.commands, 1);
+      collect(stage.every_worker.commands, 1);
       std::map<const CommandList*, double> runs;
       for (const Task& task : stage.tasks) ++runs[task.list];
       for (const auto& [list, times] : runs) collect(list->commands, times);
     }
   }
 
-  // Totals of one step, not counting iterations of loops.
+  // layout_bytes: totals of one step in which the body of each loop runs once.
   struct Found {
     const CpuKernel* kernel = nullptr;
     std::map<std::string, double> layout_bytes;  // by the name of the array whose layout changes
@@ -34,7 +35,7 @@ class KernelsOf {
  private:
   void collect(const std::vector<Command>& commands, double times) {
     for (const Command& command : commands) {
-      if (const RunKernel* const run = std::get_if<RunKernel>(&command.what);
+      if (const RunKernel* const run = std::get_if<RunKernel>(&command.action);
           run != nullptr && run->kernel != nullptr) {
         Found& into = found[command.instruction];
         into.kernel = run->kernel;
@@ -42,7 +43,7 @@ class KernelsOf {
           into.layout_bytes[change.of] += times * static_cast<double>(change.bytes);
         }
       }
-      if (const RunLoop* const loop = std::get_if<RunLoop>(&command.what)) collect(loop->body, times);
+      if (const RunLoop* const loop = std::get_if<RunLoop>(&command.action)) collect(loop->body, times);
     }
   }
 };
@@ -51,21 +52,21 @@ class Reporter {
  public:
   Reporter(const Plan& plan, const BoundPlan& bound) : plan_(plan), kernels_(bound) {}
 
-  PlanReport run() {
+  InstructionRows run() {
     for (std::size_t number = 0; number < plan_.stages.size(); ++number) {
       const Stage& stage = plan_.stages[number];
       const std::string prefix =
           plan_.stages.size() > 1 ? fmt::format("stage {} of {}, ", number + 1, plan_.stages.size()) : "";
       const auto times = static_cast<double>(plan_.runs_of_stage(number));
-      add(stage.once, prefix + "every worker for itself", 0, times);
-      for (const Chunked& chunked : stage.chunked) {
+      add(stage.every_worker, prefix + "every worker for itself", 0, times);
+      for (const ChunkList& chunked : stage.chunk_lists) {
         const std::int64_t chunks = chunked.chunks * plan_.program->mesh.group_size(chunked.axes);
         add(chunked.instructions,
             prefix + fmt::format("{} of {} elements", counted(chunks, "chunk"), with_commas(chunked.elements)), 0,
             times);
       }
       add(stage.tasks, prefix + "one task each, or a task for each part", 0, times);
-      for (const PieceList& list : stage.pieces) add(list.instructions, prefix + pieces_text(list), 0, times);
+      for (const PieceList& list : stage.piece_lists) add(list.instructions, prefix + pieces_text(list), 0, times);
     }
     return std::move(out_);
   }
@@ -73,16 +74,17 @@ class Reporter {
  private:
   std::string pieces_text(const PieceList& list) const {
     const Cut& cut = plan_.cuts[static_cast<std::size_t>(list.cut)];
-    const std::string what = counted(cut.largest(), cut.rows > 0 ? "row" : "instance");
+    const std::string what = counted(cut.largest(), cut.rows_per_instance > 0 ? "row" : "instance");
     if (cut.pieces.size() == 1) return "one piece of " + what;
     return fmt::format("each of {} pieces of up to {}", cut.pieces.size(), what);
   }
 
-  // Adds rows for instructions. `times` is the number of iterations of the loops around them.
+  // Adds rows for instructions. `times` is the number of iterations of the
+  // loops around them.
   void add(const std::vector<Instruction>& instructions, const std::string& part, int depth, double times) {
     for (const Instruction& instruction : instructions) {
       InstructionReport row;
-      row.part = part;
+      row.section = part;
       row.depth = depth;
       row.equation = equation_of(instruction);
       const Cost cost = visit([&](const auto& i) { return describe(i, row); }, instruction);
@@ -128,7 +130,7 @@ class Reporter {
 
   Cost describe(const Kernel& i, InstructionReport& row) const { return describe_op(*i.equation, row); }
   Cost describe(const RowSums& i, InstructionReport& row) const { return describe_op(*i.equation, row); }
-  Cost describe(const Parts& i, InstructionReport& row) const { return describe_op(*i.equation, row); }
+  Cost describe(const ProductInParts& i, InstructionReport& row) const { return describe_op(*i.equation, row); }
   Cost describe(const Exchange& i, InstructionReport& row) const {
     Cost cost = describe_op(*i.equation, row);
     row.implementation = "the group's devices in order";
@@ -167,25 +169,25 @@ class Reporter {
   double pieces_of(const Accumulator& sums) const {
     return static_cast<double>(plan_.cuts[static_cast<std::size_t>(sums.cut)].pieces.size());
   }
-  // Over all iterations, the slices together cover the operands once.
+  // Over all iterations of the loop, slice_copies copy each operand once.
   Cost describe(const Loop& i, InstructionReport& row) const {
     row.name = "loop";
     row.implementation = fmt::format("{} times, slices of {}", i.iterations,
-                                     counted(static_cast<std::int64_t>(i.slices.size()), "value"));
-    row.result = i.slices.empty() ? "" : text_of(buffer(i.slices.front().to));
+                                     counted(static_cast<std::int64_t>(i.slice_copies.size()), "value"));
+    row.result = i.slice_copies.empty() ? "" : text_of(buffer(i.slice_copies.front().to));
     double bytes = 0;
-    for (const Copy& slice : i.slices) bytes += 2 * bytes_of(buffer(slice.from));
-    for (const Copy& copy : i.before) bytes += 2 * bytes_of(buffer(copy.to));
+    for (const Copy& slice : i.slice_copies) bytes += 2 * bytes_of(buffer(slice.from));
+    for (const Copy& copy : i.carry_copies) bytes += 2 * bytes_of(buffer(copy.to));
     return {0, bytes};
   }
 
   const Plan& plan_;
-  const KernelsOf kernels_;
-  PlanReport out_;
+  const KernelFinder kernels_;
+  InstructionRows out_;
 };
 
 }  // namespace
 
-PlanReport report_of(const Plan& plan, const BoundPlan& bound) { return Reporter(plan, bound).run(); }
+InstructionRows report_of(const Plan& plan, const BoundPlan& bound) { return Reporter(plan, bound).run(); }
 
 }  // namespace pmaptrain::cpu

@@ -9,11 +9,11 @@
 
 namespace pmaptrain::cpu {
 
-// One row for each instruction of the plan, and the instructions in the same order. A loop comes before its body.
-struct PlanReport {
+// A row for each instruction of a plan, and the instructions in the same order. A loop comes before its body.
+struct InstructionRows {
   std::vector<InstructionReport> rows;
   std::vector<const Instruction*> instructions;
 };
-PlanReport report_of(const Plan& plan, const BoundPlan& bound);
+InstructionRows report_of(const Plan& plan, const BoundPlan& bound);
 
 }  // namespace pmaptrain::cpu

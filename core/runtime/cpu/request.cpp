@@ -2,7 +2,7 @@
 
 namespace pmaptrain::cpu {
 
-std::int64_t slice_number(const Plan& plan, const Buffer& buffer, const Extent& extent, std::int64_t instance) {
+std::int64_t slice_index(const Plan& plan, const Buffer& buffer, const Extent& extent, std::int64_t instance) {
   const Mesh& mesh = plan.program->mesh;
   return mesh.position(mesh.device_at(instance, extent.axes), buffer.axes);
 }
@@ -10,27 +10,27 @@ std::int64_t slice_number(const Plan& plan, const Buffer& buffer, const Extent& 
 bool is_stacked(const Plan& plan, const Buffer& buffer, const Extent& extent) {
   if (buffer.pool == Pool::arena) return true;
   if (buffer.axes.empty() || buffer.pool == Pool::piece || extent.instances() == 1) return false;
-  return slice_number(plan, buffer, extent, extent.first + 1) != slice_number(plan, buffer, extent, extent.first);
+  return slice_index(plan, buffer, extent, extent.first + 1) != slice_index(plan, buffer, extent, extent.first);
 }
 
-Request request_of(const Plan& plan, const Kernel& kernel, const Extent& extent) {
-  Request out;
+KernelRequest request_of(const Plan& plan, const Kernel& kernel, const Extent& extent) {
+  KernelRequest out;
   const Equation& equation = *kernel.equation;
   out.operands = types_of(*plan.program, equation.operands);
   out.results = types_of(*plan.program, equation.results);
-  for (std::size_t i = 0; i < kernel.operand_rows.size(); ++i) {
-    if (kernel.operand_rows[i] != RowAccess::whole) out.operands[i].shape.front() = extent.count;
+  for (std::size_t i = 0; i < kernel.operand_reads.size(); ++i) {
+    if (kernel.operand_reads[i] != RowAccess::whole) out.operands[i].shape.front() = extent.count;
   }
-  for (std::size_t i = 0; i < kernel.result_rows.size(); ++i) {
-    if (kernel.result_rows[i]) out.results[i].shape.front() = extent.count;
+  for (std::size_t i = 0; i < kernel.result_has_rows.size(); ++i) {
+    if (kernel.result_has_rows[i]) out.results[i].shape.front() = extent.count;
   }
   if (extent.kind == Extent::Kind::chunk) {
     const bool by_rows = !equation.op.rules().elementwise;
     const auto cut = [&](Type& type) {
       if (by_rows) {
-        type.shape.front() = type.shape.front() * extent.count / extent.whole;
+        type.shape.front() = type.shape.front() * extent.count / extent.chunked_elements;
       } else {
-        type.shape = numel(type) == extent.whole ? Shape{extent.count} : Shape{};
+        type.shape = numel(type) == extent.chunked_elements ? Shape{extent.count} : Shape{};
       }
     };
     for (Type& type : out.operands) cut(type);
@@ -59,12 +59,12 @@ Extent extent_of(const Cut& cut, const Block& piece) {
   extent.first = piece.first;
   extent.count = piece.count;
   extent.axes = cut.axes;
-  extent.rows = cut.rows;
-  extent.instance = cut.rows > 0 ? piece.first / cut.rows : piece.first;
+  extent.rows_per_instance = cut.rows_per_instance;
+  extent.instance = cut.rows_per_instance > 0 ? piece.first / cut.rows_per_instance : piece.first;
   return extent;
 }
 
-std::vector<Extent> extents_of(const Plan& plan, const Chunked& chunked) {
+std::vector<Extent> extents_of(const Plan& plan, const ChunkList& chunked) {
   std::vector<Extent> extents;
   if (chunked.elements == 0) return extents;
   const std::int64_t instances = plan.program->mesh.group_size(chunked.axes);
@@ -76,14 +76,14 @@ std::vector<Extent> extents_of(const Plan& plan, const Chunked& chunked) {
     extent.count = chunk_begin(chunked, chunk + 1) - extent.first;
     extent.axes = chunked.axes;
     extent.instance = i / chunked.chunks;
-    extent.whole = chunked.elements;
+    extent.chunked_elements = chunked.elements;
   }
   return extents;
 }
 
 std::vector<Extent> extents_of(const Plan& plan, const Instruction& task) {
   std::vector<Extent> extents;
-  const Parts* const parts = task.as<Parts>();
+  const ProductInParts* const parts = task.as<ProductInParts>();
   const std::int64_t count = parts != nullptr ? parts->parts : 1;
   const std::int64_t rows = parts != nullptr ? plan.program->type(parts->equation->results.front()).shape[0] : 1;
   for (std::int64_t part = 0; part < count; ++part) {
@@ -106,8 +106,8 @@ std::vector<Extent> extents_of(const Plan& plan, const PieceList& list) {
   return extents;
 }
 
-std::map<int, Reading> readers_of_packed(const Plan& plan) {
-  std::map<int, Reading> readers;
+std::map<int, PackedReader> readers_of_packed(const Plan& plan) {
+  std::map<int, PackedReader> readers;
   const auto look = [&](const auto& self, const std::vector<Instruction>& instructions, int cut) -> void {
     for (const Instruction& instruction : instructions) {
       if (const Loop* const loop = instruction.as<Loop>()) self(self, loop->body, cut);
@@ -119,12 +119,12 @@ std::map<int, Reading> readers_of_packed(const Plan& plan) {
     }
   };
   for (const Stage& stage : plan.stages) {
-    for (const PieceList& list : stage.pieces) look(look, list.instructions, list.cut);
+    for (const PieceList& list : stage.piece_lists) look(look, list.instructions, list.cut);
   }
   return readers;
 }
 
-Extent first_piece_of(const Plan& plan, const Reading& reader) {
+Extent first_piece_of(const Plan& plan, const PackedReader& reader) {
   const Cut& cut = plan.cuts[static_cast<std::size_t>(reader.cut)];
   return extent_of(cut, cut.pieces.front());
 }

@@ -1,4 +1,4 @@
-// Requests for kernels: the shapes of an instruction on a piece, a chunk or a part.
+// Requests for kernels, with the shapes that an instruction has on a piece, a chunk or a part.
 #pragma once
 
 #include <cstdint>
@@ -13,27 +13,33 @@
 namespace pmaptrain::cpu {
 
 // How kernels and preparations are created.
-struct Kernels {
+struct KernelFactory {
   KernelChoice choice = KernelChoice::best;
   // For tests: used in place of make_cpu_kernel. Called on the thread of the worker that will run the kernel.
   std::function<std::unique_ptr<CpuKernel>(const Op& op, const CpuRequest& request)> make = {};
 };
 
-// The part of an instruction's work that a command does. `once`: all of it. `chunk`: a range of elements of one
-// instance. `part`: a range of rows of a result. `piece`: a range of rows, or of instances.
+// The share of an instruction's work that one command does.
 struct Extent {
-  enum class Kind : std::uint8_t { once, chunk, part, piece } kind = Kind::once;
+  enum class Kind : std::uint8_t {
+    whole,  // all of it
+    chunk,  // the elements first ... first + count of one instance of an array
+    part,   // the rows first ... first + count of the result of a ProductInParts
+    piece,  // of a cut by rows: the rows first ... first + count; else the instances first ... first + count
+  } kind = Kind::whole;
   std::int64_t first = 0, count = 1;
-  AxisSet axes;               // for a chunk or a piece: axes over which there are instances
-  std::int64_t instance = 0;  // the instance of a chunk, or the first of a piece
-  std::size_t piece = 0;      // index of the piece
-  std::int64_t rows = 0;      // for a piece that is a range of rows: rows per instance; else 0
-  std::int64_t whole = 0;     // elements of the array that is cut into chunks
-  std::int64_t instances() const { return kind == Kind::piece && rows == 0 ? count : 1; }
+  // The other members are for chunks and pieces only.
+  AxisSet axes;                        // there is an instance for each position along these axes
+  std::int64_t instance = 0;           // the instance of a chunk, or the first instance of a piece
+  std::size_t piece = 0;               // the index of the piece
+  std::int64_t rows_per_instance = 0;  // see Cut
+  std::int64_t chunked_elements = 0;   // the elements of the array that is cut into chunks
+  // The number of instances that the command computes one by one; 1 if it computes rows, elements or all work at once.
+  std::int64_t instances() const { return kind == Kind::piece && rows_per_instance == 0 ? count : 1; }
 };
 
-// A kernel request that owns the types it refers to.
-struct Request {
+// A CpuRequest, and the types that it refers to.
+struct KernelRequest {
   std::vector<Type> operands, results;
   CpuRequest request;
 
@@ -46,29 +52,30 @@ struct Request {
 
 inline const Buffer& buffer_of(const Plan& plan, int index) { return plan.buffers[static_cast<std::size_t>(index)]; }
 
-// The index of a buffer's slice for instance `instance` of an extent.
-std::int64_t slice_number(const Plan& plan, const Buffer& buffer, const Extent& extent, std::int64_t instance);
-// Whether each instance of a piece has its own slice; these slices are then contiguous. Otherwise all share one slice.
+// The index of the slice that instance `instance` along extent.axes reads of a buffer.
+std::int64_t slice_index(const Plan& plan, const Buffer& buffer, const Extent& extent, std::int64_t instance);
+// Whether each instance of a piece has its own slice of the buffer, one after another. Else all share one slice.
 bool is_stacked(const Plan& plan, const Buffer& buffer, const Extent& extent);
+// The extent of a piece, without its index.
 Extent extent_of(const Cut& cut, const Block& piece);
 
-// The extents of the tasks of a stage: the chunks of each instance; the parts of a product, or one extent for another
-// task; the non-empty pieces.
-std::vector<Extent> extents_of(const Plan& plan, const Chunked& chunked);
+// One extent for each task of a list of a stage, or of an instruction in Stage::tasks. Empty pieces have no task.
+std::vector<Extent> extents_of(const Plan& plan, const ChunkList& chunked);
 std::vector<Extent> extents_of(const Plan& plan, const Instruction& task);
 std::vector<Extent> extents_of(const Plan& plan, const PieceList& list);
-Request request_of(const Plan& plan, const Kernel& kernel, const Extent& extent);
+KernelRequest request_of(const Plan& plan, const Kernel& kernel, const Extent& extent);
 
-// The kernel that reads a packed buffer, and its cut. The map has one entry for each packed buffer.
-struct Reading {
+// A kernel that reads a packed buffer, and the cut on whose pieces it runs.
+struct PackedReader {
   const Kernel* kernel = nullptr;
   int cut = 0;
 };
-std::map<int, Reading> readers_of_packed(const Plan& plan);
-Extent first_piece_of(const Plan& plan, const Reading& reader);
+// The readers of all packed buffers, by buffer.
+std::map<int, PackedReader> readers_of_packed(const Plan& plan);
+Extent first_piece_of(const Plan& plan, const PackedReader& reader);
 
-// Asks the libraries which operands they prefer packed. The PackOperand instructions of other operands are removed.
-// Packed operands are allocated in the packed pool, whose size is returned.
-std::size_t settle_packing(Plan& plan, const Kernels& kernels);
+// Asks the libraries which operands they prefer packed. Removes the PackOperand instructions of other operands, and
+// places the results of the remaining ones in the packed pool. Returns the bytes of this pool.
+std::size_t settle_packing(Plan& plan, const KernelFactory& kernels);
 
 }  // namespace pmaptrain::cpu

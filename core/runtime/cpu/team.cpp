@@ -10,7 +10,9 @@
 namespace pmaptrain::cpu {
 
 Team::Team(int count)
-    : count_(count), barrier_(count, may_spin(count, allowed_cores())), host_(count, may_spin(count, allowed_cores())) {
+    : count_(count),
+      barrier_(count, may_spin(count, allowed_cores())),
+      run_barrier_(count, may_spin(count, allowed_cores())) {
   threads_.reserve(static_cast<std::size_t>(count));
   try {
     const BlockSignals blocked;
@@ -28,33 +30,33 @@ Team::Team(int count)
 }
 
 void Team::give_up() {
-  host_.break_all();
+  run_barrier_.break_all();
   for (std::thread& thread : threads_) thread.join();
 }
 
 Team::~Team() {
   if (threads_.empty()) return;
   job_ = {};
-  host_.arrive_and_wait();
+  run_barrier_.arrive_and_wait();
   for (std::thread& thread : threads_) thread.join();
 }
 
 void Team::start(Job job) {
   rethrow();
   job_ = job;
-  if (count_ > 1) host_.arrive_and_wait();
+  if (count_ > 1) run_barrier_.arrive_and_wait();
   carry_out(0);
-  if (count_ > 1) host_.arrive_and_wait();
+  if (count_ > 1) run_barrier_.arrive_and_wait();
   rethrow();
 }
 
 void Team::serve(int worker) noexcept {
   try {
     while (true) {
-      host_.arrive_and_wait();
+      run_barrier_.arrive_and_wait();
       if (job_.function == nullptr) return;
       carry_out(worker);
-      host_.arrive_and_wait();
+      run_barrier_.arrive_and_wait();
     }
   } catch (const BrokenBarrier&) {  // not all threads could be started
   }

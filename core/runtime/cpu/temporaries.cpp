@@ -77,7 +77,7 @@ class Placing {
     if (kernel == nullptr || !kernel->equation->op.rules().elementwise) return std::nullopt;
     for (const int operand : kernel->operands) {
       const bool reads_range = std::any_of(kernel->operands.begin(), kernel->operands.end(), [&](int other) {
-        return other != operand && lowered_.memory_of(other) == operand;
+        return other != operand && lowered_.memory_root(other) == operand;
       });
       const auto used = used_.find(operand);
       if (reads_range || used == used_.end() || last_of(operand) != position_of(result)) continue;
@@ -110,7 +110,7 @@ class Placing {
   std::size_t shared_offset(int root) {
     release_shared(position_of(root));
     std::vector<std::size_t>& free = free_shared_[shape_of_chunks(root)];
-    if (!free.empty() && !info(root).by_task) {
+    if (!free.empty() && !info(root).written_by_tasks) {
       const std::size_t offset = free.back();
       free.pop_back();
       return offset;

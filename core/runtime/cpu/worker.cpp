@@ -8,7 +8,8 @@
 namespace pmaptrain::cpu {
 namespace {
 
-// The time that reading the clock takes: the smallest difference of two successive readings.
+// The time that reading the clock takes: the smallest difference of two
+// successive readings.
 double clock_seconds() {
   static const double seconds = [] {
     double least = 1;
@@ -21,8 +22,9 @@ double clock_seconds() {
   return seconds;
 }
 
-// Runs the commands and calls ran(instruction, begin, end) after each. For a loop, also calls it for commands of the
-// body.
+// Runs the commands and calls ran(instruction, begin, end) after each. In a
+// loop, it also calls this after each command of the body, and after the copies
+// of an iteration.
 template <class Ran>
 void run_timed(std::vector<Command>& commands, CommandList& list, std::byte* scratch, const Ran& ran) {
   const auto timed = [&](const Command& command, const auto& f) {
@@ -31,17 +33,17 @@ void run_timed(std::vector<Command>& commands, CommandList& list, std::byte* scr
     ran(command.instruction, begin, Clock::now());
   };
   for (Command& command : commands) {
-    RunLoop* const loop = std::get_if<RunLoop>(&command.what);
+    RunLoop* const loop = std::get_if<RunLoop>(&command.action);
     if (loop == nullptr) {
       timed(command, [&] { run(command, list, scratch); });
       continue;
     }
     timed(command, [&] {
-      for (const CopyRuns& copy : loop->before) run_copy(copy, list);
+      for (const StridedCopy& copy : loop->carry_copies) run_copy(copy, list);
     });
     for (std::int64_t k = 0; k < loop->iterations; ++k) {
       timed(command, [&] {
-        for (const CopyRuns& slice : loop->slices) run_copy(slice, list, k);
+        for (const StridedCopy& slice : loop->slice_copies) run_copy(slice, list, k);
       });
       run_timed(loop->body, list, scratch, ran);
     }
@@ -68,10 +70,10 @@ Worker::Worker(BoundPlan& bound, const Memory& memory, std::size_t entry, int in
   for (std::int64_t member = 0; member < members; ++member) bases_.push_back(memory.bases(index, member, entry));
 }
 
-// Calls f(list) for each command list that this worker takes, after resolving its addresses; calls wait() between
-// stages.
+// Calls f(list) for each command list that this worker runs, with resolved
+// addresses, and wait() between two stages if other workers share the step.
 template <class Wait, class F>
-void Worker::for_each_list(const StepOrigin& step, Claims& claims, Wait&& wait, F&& f) {
+void Worker::for_each_list(const StepId& step, Claims& claims, Wait&& wait, F&& f) {
   Bases& bases = bases_[static_cast<std::size_t>(step.member)];
   bases[static_cast<std::size_t>(Base::accumulators)] = memory_.accumulators(worker_, step.parity);
   bases[static_cast<std::size_t>(Base::batch)] = memory_.batch(entry_, step.slot, step.member);
@@ -80,14 +82,13 @@ void Worker::for_each_list(const StepOrigin& step, Claims& claims, Wait&& wait, 
   bool is_first = true;
   for_each_stage(bound_.plan().loops, 0, bound_.stages().size(), 0, [&](std::size_t number, std::int64_t iteration) {
     const auto at = [&](CommandList& list) {
-      locate(list, {step.parity, step.slot, step.member}, bases);
+      resolve_addresses(list, {step.parity, step.slot, step.member}, bases);
       list.iteration = iteration;
       f(list);
     };
-    // workers_ is 1 if workers run different members: then there is nobody to wait for
     if (!std::exchange(is_first, false) && workers_ > 1) wait();
     BoundStage& stage = bound_.stages()[number];
-    if (!stage.once.commands.empty()) at(stage.once);
+    if (!stage.every_worker.commands.empty()) at(stage.every_worker);
     const std::size_t count = stage.tasks.size();
     if (workers_ == 1) {
       for (const Task& task : stage.tasks) at(*task.list);
@@ -98,7 +99,8 @@ void Worker::for_each_list(const StepOrigin& step, Claims& claims, Wait&& wait, 
     for (std::size_t i = begin(index_); i < begin(index_ + 1); ++i) {
       if (claims.take(number, i, run)) at(*stage.tasks[i].list);
     }
-    // Take tasks from the other workers' ranges, starting at the end, which their owners reach last.
+    // Take tasks from the other workers' ranges, starting at the end, which
+    // their owners reach last.
     for (std::size_t next = 1; next < workers_; ++next) {
       const std::size_t other = (index_ + next) % workers_;
       for (std::size_t i = begin(other + 1); i > begin(other); --i) {
@@ -108,7 +110,7 @@ void Worker::for_each_list(const StepOrigin& step, Claims& claims, Wait&& wait, 
   });
 }
 
-void Worker::run_step(const StepOrigin& step, Claims& claims, Barrier& barrier) {
+void Worker::run_step(const StepId& step, Claims& claims, Barrier& barrier) {
   for_each_list(
       step, claims, [&] { barrier.arrive_and_wait(); },
       [&](CommandList& list) {
@@ -116,7 +118,7 @@ void Worker::run_step(const StepOrigin& step, Claims& claims, Barrier& barrier) 
       });
 }
 
-void Worker::profile_step(const StepOrigin& step, Claims& claims, Barrier& barrier,
+void Worker::profile_step(const StepId& step, Claims& claims, Barrier& barrier,
                           std::map<const Instruction*, double>& seconds) {
   const double clock = clock_seconds();
   const auto add = [&](const Instruction* instruction, Clock::time_point begin, Clock::time_point end) {
@@ -127,7 +129,7 @@ void Worker::profile_step(const StepOrigin& step, Claims& claims, Barrier& barri
       [&](CommandList& list) { run_timed(list.commands, list, scratch_, add); });
 }
 
-void Worker::trace_step(const StepOrigin& step, Claims& claims, Barrier& barrier,
+void Worker::trace_step(const StepId& step, Claims& claims, Barrier& barrier,
                         const std::map<const Instruction*, std::int32_t>& rows, std::vector<WorkSpan>& spans) {
   const auto add = [&](const Instruction* instruction, Clock::time_point begin, Clock::time_point end) {
     spans.push_back({WorkKind::instruction, rows.at(instruction), step.member, {}, begin, end});

@@ -81,9 +81,9 @@ std::size_t scratch_of(const std::vector<Plan>& plans, const MakeKernel& make_ke
 }
 
 // The memory that each GPU needs, derived from the plans of one GPU, without workspaces of libraries.
-Needs needs_of_one(const Plans& plans) {
+MemoryNeeds needs_of_one(const Plans& plans) {
   const auto members = static_cast<std::size_t>(plans.layout.members);
-  Needs needs;
+  MemoryNeeds needs;
   std::set<std::string_view> counted;
   std::size_t constants = 0;
   for (std::size_t e = 0; e < plans.of.front().size(); ++e) {
@@ -114,11 +114,11 @@ Needs needs_of_one(const Plans& plans) {
 
 }  // namespace
 
-Needs GpuBackend::needs_on(int gpus, const Source& source) const {
+MemoryNeeds GpuBackend::needs_on(int gpus, const Source& source) const {
   const Plans plans = plan_first(source, gpus, options_);
   const MakeKernel make_kernel = maker_of(options_);
   const Workspace workspace = workspace_of(plans.of.front(), make_kernel, options_.planner);
-  Needs needs = needs_of_one(plans);
+  MemoryNeeds needs = needs_of_one(plans);
   needs.kernels = scratch_of(plans.of.front(), make_kernel);
   needs.workspaces = workspace.bytes;
   const std::string as = workspace.is_planned.empty() ? "at most: their libraries are not here to plan them"
@@ -149,7 +149,7 @@ PlanReport GpuBackend::report(Source source, std::size_t entry) const {
   return {instructions_of(plan, make_kernel), stages_of(plan, make_kernel), plans};
 }
 
-std::optional<int> GpuBackend::workers_that_fit(const Source& source, std::size_t bytes) const {
+std::optional<int> GpuBackend::fewest_workers_that_fit(const Source& source, std::size_t bytes) const {
   constexpr int most = 64;
   const int now = workers(source);
   for (const int gpus : divisors(source.entries.front().program->mesh, most, parts_of(options_))) {

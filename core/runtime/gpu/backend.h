@@ -25,14 +25,14 @@ class GpuBackend final : public Backend {
   int workers(const Source& source) const override;
   std::int64_t barriers_per_step(const Source& source, std::size_t entry) const override;
   std::optional<std::size_t> device_memory() const override;
-  Needs needs(const Source& source) const override { return needs_on(workers(source), source); }
+  MemoryNeeds needs(const Source& source) const override { return needs_on(workers(source), source); }
   PlanReport report(Source source, std::size_t entry) const override;
-  std::optional<int> workers_that_fit(const Source& source, std::size_t bytes) const override;
+  std::optional<int> fewest_workers_that_fit(const Source& source, std::size_t bytes) const override;
   std::unique_ptr<Module> load(Source source) const override;
 
  private:
   Platform* found() const;  // The platform; null if there is no GPU.
-  Needs needs_on(int gpus, const Source& source) const;
+  MemoryNeeds needs_on(int gpus, const Source& source) const;
 
   const std::function<Platform&()> open_;
   const GpuOptions options_;

@@ -66,11 +66,13 @@ class Walk {
     ++position_;
     for (Lifetime& lifetime : lifetimes_) {
       const bool outside = lifetime.first > 0 && lifetime.first < begun;
-      // Commands at the loop's own position write a carry before the loop begins.
+      // Commands at the loop's own position write a carry before the loop
+      // begins.
       const bool carried = lifetime.first == begun && lifetime.first_by == loop.equation;
       if ((outside || carried) && lifetime.last >= begun) lifetime.last = position_, lifetime.last_by = loop.equation;
     }
-    // Commands after the loop get a new position, even if they belong to the same equation.
+    // Commands after the loop get a new position, even if they belong to the
+    // same equation.
     ++position_;
   }
 

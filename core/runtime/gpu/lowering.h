@@ -139,7 +139,7 @@ class Lowering {
   Plan plan_;
   const Facts facts_;
   const pmaptrain::RowFacts rows_;
-  const Storage storage_;
+  const StorageFacts storage_;
   Mesh block_;                                     // mesh of the logical devices in a block
   std::int64_t span_ = 1;                          // number of instances along rows_.axes whose rows form one addend
   std::vector<int> buffers_;                       // by value

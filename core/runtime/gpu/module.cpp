@@ -174,7 +174,7 @@ Ticket GpuModule::submit_each(std::size_t entry, int slot, int count, std::span<
   return impl_->submit(entry, slot, count, true, members_or_all(members));
 }
 
-int GpuModule::group(std::size_t entry) const { return impl_->plans.layout.batches[entry].group; }
+int GpuModule::steps_per_group(std::size_t entry) const { return impl_->plans.layout.batches[entry].group; }
 
 Ticket GpuModule::submit_traced(std::size_t entry, int slot, std::span<const std::int64_t> members, StepTrace& trace) {
   const std::span<const std::int64_t> named = members_or_all(members);
@@ -196,7 +196,7 @@ Ticket GpuModule::submit_traced(std::size_t entry, int slot, std::span<const std
       const auto at = [&](double since_begin) {
         return end - std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds - since_begin));
       };
-      const Instances all{mesh.all(), plan.division.device_of(plan.gpu, 0), plan.division.local.devices()};
+      const InstanceRange all{mesh.all(), plan.division.device_of(plan.gpu, 0), plan.division.local.devices()};
       spans.push_back({WorkKind::task, -1, member, all, at(0), end});
       for (const auto& [command, from, to] : times) {
         spans.push_back({kind_of(*command), rows.at(command), member, {}, at(from), at(to)});
@@ -209,7 +209,7 @@ Ticket GpuModule::submit_traced(std::size_t entry, int slot, std::span<const std
   return ticket;
 }
 
-Ticket GpuModule::write(Handle input, Instance to, std::span<const std::byte> bytes,
+Ticket GpuModule::write(Handle input, DeviceOfMember to, std::span<const std::byte> bytes,
                         std::optional<std::size_t> offset) {
   try {
     check_write(input, to, bytes.size(), offset);
@@ -236,7 +236,7 @@ Ticket GpuModule::write(Handle input, Instance to, std::span<const std::byte> by
   });
 }
 
-Ticket GpuModule::read(Handle handle, Instance from, std::span<std::byte> into, std::size_t offset) {
+Ticket GpuModule::read(Handle handle, DeviceOfMember from, std::span<std::byte> into, std::size_t offset) {
   try {
     check_read(handle, from, offset, into.size());
   } catch (...) {

@@ -19,11 +19,12 @@ class GpuModule final : public Module {
   std::span<std::byte> batch(std::size_t entry, int slot, std::string_view input, std::int64_t member) override;
   Ticket submit(std::size_t entry, int slot, std::int64_t steps, std::span<const std::int64_t> members) override;
   Ticket submit_each(std::size_t entry, int slot, int count, std::span<const std::int64_t> members) override;
-  int group(std::size_t entry) const override;
-  int steps_ahead() const override { return 4; }
+  int steps_per_group(std::size_t entry) const override;
+  int groups_ahead() const override { return 4; }
   Ticket submit_traced(std::size_t entry, int slot, std::span<const std::int64_t> members, StepTrace& trace) override;
-  Ticket write(Handle input, Instance to, std::span<const std::byte> bytes, std::optional<std::size_t> offset) override;
-  Ticket read(Handle value, Instance from, std::span<std::byte> into, std::size_t offset) override;
+  Ticket write(Handle input, DeviceOfMember to, std::span<const std::byte> bytes,
+               std::optional<std::size_t> offset) override;
+  Ticket read(Handle value, DeviceOfMember from, std::span<std::byte> into, std::size_t offset) override;
   bool done(Ticket ticket) override;
   void wait(Ticket ticket) override;
   std::size_t allocated() const override;

@@ -45,7 +45,7 @@ std::vector<InstructionReport> instructions_of(const Plan& plan, const MakeKerne
     InstructionReport& row = rows.emplace_back();
     row.equation = equation_of(command);
     row.depth = depth;
-    row.part = "each GPU";
+    row.section = "each GPU";
     row.implementation = implementation_of(plan, command, make_kernel);
     row.name = row.equation != nullptr ? std::string(row.equation->op.name()) : "copy";
     if (row.equation != nullptr && !row.equation->results.empty()) {
@@ -68,7 +68,7 @@ std::vector<StageReport> stages_of(const Plan& plan, const MakeKernel& make_kern
   StageReport all;
   for (const InstructionReport& row : instructions_of(plan, make_kernel)) all.total += row.flops + row.bytes;
   all.tasks = plan.division.gpus();
-  all.largest = all.total / static_cast<double>(all.tasks);
+  all.largest_task = all.total / static_cast<double>(all.tasks);
   return {all};
 }
 

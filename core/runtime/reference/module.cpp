@@ -22,9 +22,9 @@ std::size_t held_bytes(const Program& program, Value value) {
   return product_of(devices_of(program), bytes(program.type(value)));
 }
 
-// The bytes held between steps, by purpose.
+// The bytes that a module holds between steps.
 struct Resting {
-  Needs inputs;
+  MemoryNeeds inputs;
   std::size_t outputs = 0;
   std::size_t total() const { return sum_of(inputs.total(), outputs); }
 };
@@ -53,7 +53,7 @@ Resting resting(const Source& source) {
   return rest;
 }
 
-// The bytes of the inputs that a step takes over from the module because it replaces them.
+// The bytes of the inputs that a step replaces. The module passes these to the interpreter without a copy.
 std::size_t donated_bytes(const Program& program) {
   std::size_t moved = 0;
   for (const Input& input : program.inputs) {
@@ -68,7 +68,7 @@ void add_rows(const Program& program, const std::vector<Equation>& equations, in
     InstructionReport& row = rows.emplace_back();
     row.name = equation.op.name();
     row.equation = &equation;
-    row.part = "all devices in order";
+    row.section = "all devices in order";
     row.depth = depth;
     if (!equation.results.empty()) {
       row.result = to_string(program.type(equation.results.front()), program.mesh);
@@ -91,7 +91,7 @@ void add_rows(const Program& program, const std::vector<Equation>& equations, in
 }  // namespace
 
 ReferenceModule::ReferenceModule(Source given) : Module(std::move(given)) {
-  resting_bytes_ = allocated_ = resting(source()).total();
+  resting_bytes_ = peak_bytes_ = resting(source()).total();
   const auto members = static_cast<std::size_t>(source().members);
   inputs_.resize(members);
   for (const Entry& entry : source().entries) {
@@ -172,7 +172,7 @@ Ticket ReferenceModule::submit_traced(std::size_t entry, int slot, std::span<con
   });
 }
 
-void ReferenceModule::run(std::size_t e, int slot, std::size_t member, const Ran& ran) {
+void ReferenceModule::run(std::size_t e, int slot, std::size_t member, const TimeObserver& time_observer) {
   EntryState& entry = entries_[e];
   const Program& program = this->program(e);
   Values values;
@@ -191,17 +191,17 @@ void ReferenceModule::run(std::size_t e, int slot, std::size_t member, const Ran
       slices.emplace_back(begin, begin + size);
     }
   }
-  Interpreted result = interpret(program, std::move(values), {!source().private_copies, ran});
+  InterpreterResult result = interpret(program, std::move(values), {!source().private_copies, time_observer});
   for (auto& [name, value] : result.updates) inputs_[member][name] = std::move(value);
   entry.outputs[member] = std::move(result.outputs);
-  allocated_ = std::max(allocated_, resting_bytes_ - donated_bytes(program) + result.most_bytes);
+  peak_bytes_ = std::max(peak_bytes_, resting_bytes_ - donated_bytes(program) + result.peak_bytes);
 }
 
 const std::string& ReferenceModule::name_of(const ModuleValue& input) const {
   return program(static_cast<std::size_t>(input.entry)).inputs[static_cast<std::size_t>(input.index)].name;
 }
 
-Ticket ReferenceModule::write(Handle input, Instance to, std::span<const std::byte> bytes,
+Ticket ReferenceModule::write(Handle input, DeviceOfMember to, std::span<const std::byte> bytes,
                               std::optional<std::size_t> offset) {
   return queue([this, input, to, bytes, offset] {
     check_write(input, to, bytes.size(), offset);
@@ -220,7 +220,7 @@ Ticket ReferenceModule::write(Handle input, Instance to, std::span<const std::by
   });
 }
 
-Ticket ReferenceModule::read(Handle handle, Instance from, std::span<std::byte> into, std::size_t offset) {
+Ticket ReferenceModule::read(Handle handle, DeviceOfMember from, std::span<std::byte> into, std::size_t offset) {
   return queue([this, handle, from, into, offset] {
     check_read(handle, from, offset, into.size());
     const auto member = static_cast<std::size_t>(from.member);
@@ -252,7 +252,7 @@ void ReferenceModule::wait(Ticket ticket) {
   if (failure_ && ticket.number >= failed_) std::rethrow_exception(failure_);
 }
 
-std::size_t ReferenceModule::allocated() const { return allocated_; }
+std::size_t ReferenceModule::allocated() const { return peak_bytes_; }
 
 std::vector<InstructionReport> ReferenceModule::instructions(std::size_t entry) const {
   std::vector<InstructionReport> rows;
@@ -269,7 +269,7 @@ std::vector<StageReport> ReferenceModule::stages(std::size_t entry) const {
 
 Profile ReferenceModule::profile(std::size_t entry, int slot, std::int64_t steps) {
   std::map<const Equation*, double> seconds;
-  const Ran add = [&](const Equation& equation, Clock::time_point ran_from, Clock::time_point until) {
+  const TimeObserver add = [&](const Equation& equation, Clock::time_point ran_from, Clock::time_point until) {
     seconds[&equation] += seconds_between(ran_from, until);
   };
   const Clock::time_point begin = Clock::now();
@@ -286,13 +286,13 @@ Profile ReferenceModule::profile(std::size_t entry, int slot, std::int64_t steps
   return profile;
 }
 
-Needs ReferenceBackend::needs(const Source& source) const {
+MemoryNeeds ReferenceBackend::needs(const Source& source) const {
   const Resting rest = resting(source);
   std::size_t most = rest.total();
   for (const Entry& entry : source.entries) {
-    most = std::max(most, sum_of(rest.total() - donated_bytes(*entry.program), interpreted_bytes(*entry.program)));
+    most = std::max(most, sum_of(rest.total() - donated_bytes(*entry.program), interpreter_peak_bytes(*entry.program)));
   }
-  Needs needs = rest.inputs;
+  MemoryNeeds needs = rest.inputs;
   needs.temporaries = most - needs.total();
   needs.pools = {{"parameters", needs.parameters, 1, "a copy for every device"},
                  {"state", needs.state, 1, "a copy for every device"},

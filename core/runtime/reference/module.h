@@ -1,6 +1,6 @@
-// The backend "reference" runs programs with the interpreter, to test that users of a module follow its rules.
-// submit(), write() and read() only queue work, and wait() does it, as late as the interface allows. So a caller that
-// reads a result or reuses memory too early gets wrong values.
+// The backend "reference" runs programs with the interpreter. It exists for tests of callers of a module: submit(),
+// write() and read() only queue work, and wait() does it, as late as the interface allows. So a caller that reads a
+// result or reuses memory before it has waited gets wrong values.
 #pragma once
 
 #include <deque>
@@ -21,12 +21,12 @@ class ReferenceModule final : public Module {
   Ticket submit(std::size_t entry, int slot, std::int64_t steps = 1,
                 std::span<const std::int64_t> members = {}) override;
   Ticket submit_traced(std::size_t entry, int slot, std::span<const std::int64_t> members, StepTrace& trace) override;
-  Ticket write(Handle input, Instance instance, std::span<const std::byte> value,
+  Ticket write(Handle input, DeviceOfMember instance, std::span<const std::byte> value,
                std::optional<std::size_t> offset) override;
-  Ticket read(Handle value, Instance instance, std::span<std::byte> into, std::size_t offset = 0) override;
+  Ticket read(Handle value, DeviceOfMember instance, std::span<std::byte> into, std::size_t offset = 0) override;
   bool done(Ticket ticket) override;
   void wait(Ticket ticket) override;
-  // The peak so far: values of a step are freed while it runs.
+  // The peak so far, because a step frees values while it runs.
   std::size_t allocated() const override;
   // One row for each equation. A loop comes before the equations of its body.
   std::vector<InstructionReport> instructions(std::size_t entry) const override;
@@ -41,17 +41,18 @@ class ReferenceModule final : public Module {
     std::vector<Values> outputs;            // by member
   };
 
-  using Ran = std::function<void(const Equation&, Clock::time_point, Clock::time_point)>;  // InterpretOptions::ran
+  using TimeObserver =
+      std::function<void(const Equation&, Clock::time_point, Clock::time_point)>;  // InterpretOptions::time_observer
   Ticket queue(std::function<void()> work);
-  void run(std::size_t entry, int slot, std::size_t member, const Ran& ran = {});
+  void run(std::size_t entry, int slot, std::size_t member, const TimeObserver& time_observer = {});
   const std::string& name_of(const ModuleValue& input) const;
 
   std::vector<Values> inputs_;  // by member: the inputs of all entries except batch inputs
   std::vector<EntryState> entries_;
   std::size_t resting_bytes_ = 0;  // bytes held between steps
-  std::size_t allocated_ = 0;      // peak bytes so far
+  std::size_t peak_bytes_ = 0;     // so far
   std::deque<std::function<void()>> queue_;
-  std::int64_t queued_ = 0, carried_out_ = 0;  // ticket numbers
+  std::int64_t queued_ = 0, carried_out_ = 0;  // the numbers of the last queued ticket and of the last one carried out
   std::int64_t failed_ = 0;                    // the first ticket whose work failed
   std::exception_ptr failure_;
 };
@@ -61,7 +62,7 @@ class ReferenceBackend final : public Backend {
   std::string_view name() const override { return "reference"; }
   int workers(const Source&) const override { return 1; }
   std::int64_t barriers_per_step(const Source&, std::size_t) const override { return 0; }
-  Needs needs(const Source& source) const override;
+  MemoryNeeds needs(const Source& source) const override;
   std::unique_ptr<Module> load(Source source) const override;
 };
 
