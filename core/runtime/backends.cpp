@@ -20,7 +20,7 @@ gpu::Platform* replaced = nullptr;
 gpu::Platform& the_platform() {
   if (replaced != nullptr) return *replaced;
   // This is never freed: the module stays open until the process ends, and its threads may run until then.
-  static gpu::Platform* const platform = gpu::load_platform({gpu::generate, 0, {}}).release();
+  static gpu::Platform* const platform = gpu::load_platform({gpu::generate_source, 0, {}}).release();
   return *platform;
 }
 
