@@ -19,8 +19,8 @@ gpu::Platform* platform_of_tests = nullptr;
 
 gpu::Platform& the_platform() {
   if (platform_of_tests != nullptr) return *platform_of_tests;
-  // The platform is never freed: its library stays loaded until the process ends, and threads of it may run until then.
-  static gpu::Platform* const platform = gpu::load_platform({gpu::generate, 0, {}}).release();
+  // This is never freed: the module stays open until the process ends, and its threads may run until then.
+  static gpu::Platform* const platform = gpu::load_platform({gpu::generate_source, 0, {}}).release();
   return *platform;
 }
 

@@ -115,7 +115,7 @@ batch %x:i32[3]{a}
 return z = %z
 )");
   for (int gpu = 0; gpu < 4; ++gpu) {
-    gpu::Shared shared;
+    gpu::SharedPools shared;
     const gpu::Plan plan = gpu::make_plan(program, gpu::divide(program->mesh, 4), gpu, {false}, shared);
     CHECK(plan.constants.size() == 1);
     CHECK(plan.constant_bytes == gpu::alignment);

@@ -91,7 +91,7 @@ TEST_CASE("the ranks of a communicator are told in braces", "[cuda]") {
 TEST_CASE("PMAPTRAIN_GPU_TIMEOUT is a number of seconds above zero; without it, it is 10 minutes", "[cuda]") {
   const auto seconds = [](const char* text) {
     const Variable timeout("PMAPTRAIN_GPU_TIMEOUT", text);
-    return gpu::patience().count();
+    return gpu::gpu_timeout().count();
   };
   CHECK(seconds("2.5") == 2.5);
   CHECK(seconds("") == 600);
@@ -104,11 +104,11 @@ TEST_CASE("PMAPTRAIN_GPU_TIMEOUT is a number of seconds above zero; without it, 
 TEST_CASE("PMAPTRAIN_GPU_GRAPHS is off or whole", "[cuda]") {
   const auto wanted = [](const char* text) {
     const Variable graphs("PMAPTRAIN_GPU_GRAPHS", text);
-    return gpu::wanted_graphs();
+    return gpu::graph_mode();
   };
-  CHECK(wanted("") == gpu::Graphs::usual);
-  CHECK(wanted("off") == gpu::Graphs::off);
-  CHECK(wanted("whole") == gpu::Graphs::whole);
+  CHECK(wanted("") == gpu::GraphMode::usual);
+  CHECK(wanted("off") == gpu::GraphMode::off);
+  CHECK(wanted("whole") == gpu::GraphMode::whole);
   CHECK_THROWS_WITH(wanted("on"), Catch::Contains("PMAPTRAIN_GPU_GRAPHS is off or whole, not 'on'"));
 }
 

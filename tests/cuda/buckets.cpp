@@ -83,7 +83,7 @@ std::string random_sums(std::uint32_t seed) {
 
 gpu::Plan plan_of(const std::string& text, int gpus, const gpu::PlanOptions& options) {
   const auto program = program_of(text);
-  gpu::Shared shared;
+  gpu::SharedPools shared;
   const auto parts = options.deterministic ? gpu::Parts::whole_blocks : gpu::Parts::any;
   return gpu::make_plan(program, gpu::divide(program->mesh, gpus, parts), 0, options, shared);
 }

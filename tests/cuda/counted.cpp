@@ -36,12 +36,12 @@ class CountedDevice final : public gpu::Device {
   void begin_preparing(const Op& op, const GpuRequest& request, const GpuKernel& kernel) override {
     device_->begin_preparing(op, request, kernel);
   }
-  gpu::Prepared prepare(const Op& op, const GpuRequest& request, const GpuKernel& kernel) override {
+  gpu::PreparedKernel prepare(const Op& op, const GpuRequest& request, const GpuKernel& kernel) override {
     ++counts_.kernels;
     if (request.tf32) ++counts_.tf32;
     return device_->prepare(op, request, kernel);
   }
-  void launch(gpu::Stream stream, gpu::Prepared kernel, const gpu::Arguments& arguments,
+  void launch(gpu::Stream stream, gpu::PreparedKernel kernel, const gpu::LaunchArguments& arguments,
               const gpu::Accesses& accesses) override {
     device_->launch(stream, kernel, arguments, accesses);
   }
@@ -50,7 +50,7 @@ class CountedDevice final : public gpu::Device {
     device_->copy(stream, to, from, rows);
   }
   void reduce(gpu::Stream stream, Reduction reduce, DType dtype, std::byte* to, const std::byte* from,
-              std::int64_t elements, const gpu::Arrays& arrays) override {
+              std::int64_t elements, const gpu::SpacedArrays& arrays) override {
     device_->reduce(stream, reduce, dtype, to, from, elements, arrays);
   }
   void collective(gpu::Stream stream, gpu::Communicator communicator, gpu::Collective kind, DType dtype, std::byte* to,

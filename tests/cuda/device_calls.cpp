@@ -53,7 +53,7 @@ TEST_CASE("a device reductions arrays in their order, with the bits of the colle
     for (const DType dtype : number_types) {
       if (dtype == DType::bf16 && reduce == Reduction::sum) continue;  // sums of bf16 are added up in f32
       const std::size_t bytes = elements * size_of(dtype), pitch = bytes + 256 - bytes % 256;
-      const gpu::Arrays spaced{4, 2, pitch, 3 * pitch};  // two rows of two; there is a gap between them
+      const gpu::SpacedArrays spaced{4, 2, pitch, 3 * pitch};  // two rows of two; there is a gap between them
       Bytes values(5 * pitch + bytes);
       std::vector<const std::byte*> arrays;
       for (std::int64_t i = 0; i < spaced.count; ++i) {

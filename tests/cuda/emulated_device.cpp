@@ -81,7 +81,7 @@ std::string EmulatedDevice::ends_before_others() const {
 // A graph continues the stream compute and has lanes of its own for the others.
 std::size_t EmulatedDevice::lane_of(Stream stream, bool in_graph) {
   const auto number = static_cast<std::size_t>(stream);
-  return in_graph && stream != Stream::compute ? gpu::streams + number - 1 : number;
+  return in_graph && stream != Stream::compute ? gpu::stream_count + number - 1 : number;
 }
 
 void EmulatedDevice::enter() const {
@@ -124,13 +124,13 @@ std::byte* EmulatedDevice::pinned(std::size_t bytes) {
   return machine_->memory.pinned({opened_.id, number_}, bytes);
 }
 
-gpu::Prepared EmulatedDevice::prepare(const Op& op, const GpuRequest& request, const GpuKernel& kernel) {
+gpu::PreparedKernel EmulatedDevice::prepare(const Op& op, const GpuRequest& request, const GpuKernel& kernel) {
   enter_alone("prepare()");
   kernels_.push_back(std::make_unique<EmulatedKernel>(op, request, kernel, machine_->options));
   return {static_cast<int>(std::ssize(kernels_)) - 1, kernels_.back()->workspace_bytes()};
 }
 
-void EmulatedDevice::launch(Stream stream, gpu::Prepared kernel, const gpu::Arguments& arguments,
+void EmulatedDevice::launch(Stream stream, gpu::PreparedKernel kernel, const gpu::LaunchArguments& arguments,
                             const Accesses& accesses) {
   enter();
   if (kernel.number < 0 || kernel.number >= std::ssize(kernels_)) {
@@ -184,7 +184,7 @@ void EmulatedDevice::copy(Stream stream, std::byte* to, const std::byte* from, c
 }
 
 void EmulatedDevice::reduce(Stream stream, Reduction reduce, DType dtype, std::byte* to, const std::byte* from,
-                            std::int64_t elements, const gpu::Arrays& spaced) {
+                            std::int64_t elements, const gpu::SpacedArrays& spaced) {
   enter();
   const std::size_t bytes = size_of(dtype) * static_cast<std::size_t>(elements);
   Work work{stream,

@@ -30,11 +30,12 @@ class EmulatedDevice final : public gpu::Device {
 
   std::byte* allocate(std::size_t bytes) override;
   std::byte* pinned(std::size_t bytes) override;
-  gpu::Prepared prepare(const Op& op, const GpuRequest& request, const GpuKernel& kernel) override;
-  void launch(Stream stream, gpu::Prepared kernel, const gpu::Arguments& arguments, const Accesses& accesses) override;
+  gpu::PreparedKernel prepare(const Op& op, const GpuRequest& request, const GpuKernel& kernel) override;
+  void launch(Stream stream, gpu::PreparedKernel kernel, const gpu::LaunchArguments& arguments,
+              const Accesses& accesses) override;
   void copy(Stream stream, std::byte* to, const std::byte* from, const gpu::PitchedRows& rows) override;
   void reduce(Stream stream, Reduction reduce, DType dtype, std::byte* to, const std::byte* from, std::int64_t elements,
-              const gpu::Arrays& arrays) override;
+              const gpu::SpacedArrays& arrays) override;
   void collective(Stream stream, gpu::Communicator communicator, gpu::Collective kind, DType dtype, std::byte* to,
                   const std::byte* from, std::size_t bytes) override;
   void order(Stream before, Stream after) override;
@@ -69,8 +70,8 @@ class EmulatedDevice final : public gpu::Device {
   struct Capture {
     Capture() : forked{true} {}
     Recorded calls;
-    std::array<bool, gpu::streams> forked;
-    std::array<Clock, gpu::streams> seen;
+    std::array<bool, gpu::stream_count> forked;
+    std::array<Clock, gpu::stream_count> seen;
   };
 
   std::string ends_before_others() const;

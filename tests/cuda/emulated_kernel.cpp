@@ -80,7 +80,7 @@ EmulatedKernel::Run EmulatedKernel::run_of(const GpuGenerated&, const Op& op, co
   };
 }
 
-void EmulatedKernel::check(const std::string& what, const gpu::Arguments& arguments,
+void EmulatedKernel::check(const std::string& what, const gpu::LaunchArguments& arguments,
                            const gpu::Accesses& declared) const {
   const auto refuse = [&](const std::string& why) { fail_running(what + ": " + why); };
   if (arguments.operands.size() != operand_bytes_.size() || arguments.results.size() != result_bytes_.size()) {
@@ -117,7 +117,7 @@ void EmulatedKernel::check(const std::string& what, const gpu::Arguments& argume
   }
 }
 
-void EmulatedKernel::run(const gpu::Arguments& arguments) const {
+void EmulatedKernel::run(const gpu::LaunchArguments& arguments) const {
   const auto copies = [](const std::vector<std::size_t>& sizes) {
     std::vector<std::unique_ptr<std::byte[]>> memory;
     for (const std::size_t size : sizes) memory.push_back(std::make_unique_for_overwrite<std::byte[]>(size));

@@ -28,8 +28,8 @@ class EmulatedKernel {
   std::size_t workspace_bytes() const { return workspace_bytes_; }
 
   // Throws Error (failed) unless the arguments are what the kernel needs, and what was declared holds them.
-  void check(const std::string& what, const gpu::Arguments& arguments, const gpu::Accesses& declared) const;
-  void run(const gpu::Arguments& arguments) const;
+  void check(const std::string& what, const gpu::LaunchArguments& arguments, const gpu::Accesses& declared) const;
+  void run(const gpu::LaunchArguments& arguments) const;
 
  private:
   using Run = std::function<void(const test::HostMemory& memory)>;

@@ -16,7 +16,7 @@ namespace pmaptrain::emulation {
 
 // The lanes of a device are sequences of calls: its streams, and what a graph that is replayed has beside the stream
 // compute. Behind them there is one for its thread.
-inline constexpr std::size_t lanes = 2 * gpu::streams - 1;
+inline constexpr std::size_t lanes = 2 * gpu::stream_count - 1;
 
 // A device as a module has opened it, from then to its end.
 struct Opened {

@@ -21,7 +21,7 @@ void check_in_all_modes(const std::shared_ptr<const Program>& program, int most,
     const Values expected = interpreted(*program, inputs, steps);
     for (const bool deterministic : {true, false}) {
       const auto parts = deterministic ? gpu::Parts::whole_blocks : gpu::Parts::any;
-      for (const int gpus : counts(gpu::divisors(program->mesh, most, parts))) {
+      for (const int gpus : counts(gpu::possible_gpu_counts(program->mesh, most, parts))) {
         for (const bool private_copies : {false, true}) {
           // One collective for all values of a psum, or one for each.
           const std::size_t message_bytes = steps == 1 ? gpu::PlanOptions{}.message_bytes : 0;

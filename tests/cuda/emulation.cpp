@@ -40,7 +40,7 @@ struct Bench {
     for (std::byte*& workspace : workspaces) workspace = device->allocate(multiply.workspace);
   }
 
-  gpu::Prepared prepare_add() {
+  gpu::PreparedKernel prepare_add() {
     const std::vector<Type> types(2, test::type(DType::f32, {4}));
     return device->prepare(ops::Add{}, {types, {types.data(), 1}, 1, {true, true}}, generated);
   }
@@ -62,7 +62,7 @@ struct Bench {
   void product(Stream stream, std::byte* to, const std::byte* a, const std::byte* b) {
     launch(stream, multiply, to, a, b, {{{a, bytes}, {b, bytes}}, {{to, bytes}}});
   }
-  void launch(Stream stream, gpu::Prepared kernel, std::byte* to, const std::byte* a, const std::byte* b,
+  void launch(Stream stream, gpu::PreparedKernel kernel, std::byte* to, const std::byte* a, const std::byte* b,
               const gpu::Accesses& accesses) {
     const std::array operands{a, b};
     std::byte* const workspace = workspaces[static_cast<std::size_t>(stream)];
@@ -71,8 +71,8 @@ struct Bench {
 
   std::unique_ptr<Device> device;
   std::byte* staging;
-  gpu::Prepared add, multiply;
-  std::array<std::byte*, gpu::streams> workspaces{};  // kernels of two streams may run at once
+  gpu::PreparedKernel add, multiply;
+  std::array<std::byte*, gpu::stream_count> workspaces{};  // kernels of two streams may run at once
 };
 
 std::string failure(const std::function<void()>& action) { return test::refusal(action, ExitStatus::failed); }

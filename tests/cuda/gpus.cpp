@@ -84,7 +84,7 @@ std::unique_ptr<gpu::Platform> open_gpus(int count) {
   if (!tests_use_cuda()) return make_emulated({.devices = count, .seed = static_cast<unsigned>(count)});
   const bool are_there =
       count == 1 || (test_gpus().counts != Counts::virtual_gpus && count <= static_cast<int>(gpus_here().all.size()));
-  return gpu::load_platform({gpu::generate, are_there ? 0 : count, {}});
+  return gpu::load_platform({gpu::generate_source, are_there ? 0 : count, {}});
 }
 
 }  // namespace pmaptrain::test

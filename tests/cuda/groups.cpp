@@ -225,7 +225,7 @@ TEST_CASE("steps of the shipped configs are short enough on a GPU to go together
   const auto group = [](const std::string& config, Texts set) {
     set.emplace_back("mesh.backend=cuda");
     const Source source = train::run_source(setup_of_config(config, set));
-    return gpu::plan_first(source, 1, {1, {.deterministic = false}, {}, {}, {}}).layout.batches.front().group;
+    return gpu::plan_first_gpu(source, 1, {1, {.deterministic = false}, {}, {}, {}}).sizes.batches.front().group;
   };
   CHECK(group("linear_regression.yaml", {}) == 16);
   CHECK(group("cnn.yaml", {}) == 8);

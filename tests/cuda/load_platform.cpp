@@ -43,7 +43,7 @@ TEST_CASE("the module is looked for beside the program, above it and where packa
   const std::vector<std::filesystem::path> expected = {folder / "libpmaptrain_cuda.so",
                                                        folder.parent_path() / "libpmaptrain_cuda.so",
                                                        folder.parent_path() / "lib/pmaptrain/libpmaptrain_cuda.so"};
-  CHECK(gpu::module_places() == expected);
+  CHECK(gpu::module_search_paths() == expected);
 }
 
 TEST_CASE("a module of another version is refused before anything of it is used", "[cuda][module]") {
@@ -88,7 +88,7 @@ TEST_CASE("communicators block, and collectives have the greatest priority", "[c
   const auto function = reinterpret_cast<gpu::ModuleFunction>(dlsym(opened, gpu::module_function));
   REQUIRE(function != nullptr);
   REQUIRE(function()->abi == gpu::module_abi);
-  const gpu::Settings settings = function()->settings();
+  const gpu::LibrarySettings settings = function()->settings();
   CHECK(settings.communicators_block);
   CHECK(settings.priorities == std::array{0, -5, 0});
 }

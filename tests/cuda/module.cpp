@@ -30,9 +30,9 @@ using test::run_on_gpus;
 void check_in_short(const std::shared_ptr<const Program>& program) {
   const test::Values inputs = test::random_inputs(*program, 3);
   const test::Values expected = test::interpreted(*program, inputs, 3);
-  const int most = gpu::divisors(program->mesh, 4).back();
+  const int most = gpu::possible_gpu_counts(program->mesh, 4).back();
   check_program(program, inputs, expected, {most, false, true, 3});
-  const int whole = gpu::divisors(program->mesh, 4, gpu::Parts::whole_blocks).back();
+  const int whole = gpu::possible_gpu_counts(program->mesh, 4, gpu::Parts::whole_blocks).back();
   check_program(program, inputs, expected, {whole, true, false, 3});
 }
 
@@ -112,7 +112,7 @@ batch %x:i32[4,3]{a}
 update %w = %w2
 )");
   check_program(program);
-  gpu::Shared shared;
+  gpu::SharedPools shared;
   const gpu::Plan plan = gpu::make_plan(program, gpu::divide(program->mesh, 2), 0, {false}, shared);
   // The weights are read by all devices; the sum over their rows is one call.
   CHECK(to_string(plan) ==
@@ -173,8 +173,8 @@ batch %y:i32[4,2]{)" + axes + R"(}
 return s = %s
 )"));
   }
-  CHECK(gpu::divisors(Mesh({{"a", 10}}), 10, gpu::Parts::whole_blocks) == std::vector<int>{1, 5});
-  CHECK(gpu::divisors(Mesh({{"a", 16}}), 16, gpu::Parts::whole_blocks) == std::vector<int>{1, 2, 4, 8});
+  CHECK(gpu::possible_gpu_counts(Mesh({{"a", 10}}), 10, gpu::Parts::whole_blocks) == std::vector<int>{1, 5});
+  CHECK(gpu::possible_gpu_counts(Mesh({{"a", 16}}), 16, gpu::Parts::whole_blocks) == std::vector<int>{1, 2, 4, 8});
 }
 
 TEST_CASE("a sum over rows reads a value that has a private copy on each device", "[cuda]") {
@@ -203,7 +203,7 @@ return s = %s
 )");
   check_program(program);
   for (const bool private_copies : {false, true}) {
-    gpu::Shared shared;
+    gpu::SharedPools shared;
     const gpu::Plan plan = gpu::make_plan(program, gpu::divide(program->mesh, 2), 0, {true, private_copies}, shared);
     CHECK(plan.buffer(plan.inputs.front()).bytes() == 9 * 3 * 4);
     CHECK(shared.data == gpu::alignment);
@@ -260,7 +260,7 @@ TEST_CASE("more GPUs than there are, and memory that is short on one, are told a
 
 TEST_CASE("axes that do not divide over the GPUs say what would", "[cuda]") {
   const Mesh mesh({{"replicas", 2}, {"shards", 3}});
-  CHECK(gpu::divisors(mesh, 8) == std::vector<int>{1, 2, 3, 6});
+  CHECK(gpu::possible_gpu_counts(mesh, 8) == std::vector<int>{1, 2, 3, 6});
   try {
     gpu::divide(mesh, 4);
     FAIL("4 GPUs were taken");
@@ -273,7 +273,7 @@ TEST_CASE("axes that do not divide over the GPUs say what would", "[cuda]") {
 
 TEST_CASE("each GPU has a box of the mesh, and all of them have each device once", "[cuda]") {
   const Mesh mesh({{"replicas", 4}, {"shards", 3}, {"heads", 2}});
-  for (const int gpus : gpu::divisors(mesh, 24)) {
+  for (const int gpus : gpu::possible_gpu_counts(mesh, 24)) {
     const gpu::Division division = gpu::divide(mesh, gpus);
     CHECK(division.gpus() == gpus);
     for (std::int64_t device = 0; device < mesh.devices(); ++device) {

@@ -37,7 +37,7 @@ class Variable {
 // says that the case tests nothing, and it has to end: scripts/test builds the module where nvcc is.
 inline std::string cuda_module() {
   if (const char* const named = std::getenv("PMAPTRAIN_TEST_CUDA_MODULE")) return named;
-  for (const std::filesystem::path& place : gpu::module_places()) {
+  for (const std::filesystem::path& place : gpu::module_search_paths()) {
     if (std::filesystem::exists(place)) return place.string();
   }
   WARN("skipped: the module for GPUs is not built: scripts/build cuda pmaptrain_cuda");

@@ -39,7 +39,7 @@ class Runner {
   std::vector<Bytes> run(const KernelCase& c) {
     const GpuRequest request = c.request();
     const GpuKernel kernel = make_gpu_kernel(c.op, request);
-    const gpu::Prepared prepared = device_->prepare(c.op, request, kernel);
+    const gpu::PreparedKernel prepared = device_->prepare(c.op, request, kernel);
 
     // Operands, results and scratch memory one after another, in the same places of the host and of the device.
     std::size_t end = 0;

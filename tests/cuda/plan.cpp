@@ -25,7 +25,7 @@ namespace pmaptrain::testing {
 namespace {
 
 gpu::Plan plan_of(const std::shared_ptr<const Program>& program, int gpus, const gpu::PlanOptions& options) {
-  gpu::Shared shared;
+  gpu::SharedPools shared;
   const auto parts = options.deterministic ? gpu::Parts::whole_blocks : gpu::Parts::any;
   return gpu::make_plan(program, gpu::divide(program->mesh, gpus, parts), 0, options, shared);
 }

@@ -106,7 +106,7 @@ TEST_CASE("every convolution of the shipped configs has a plan on a GPU, in both
 TEST_CASE("fused rows of any length and element type compile for a GPU", "[cuda][module]") {
   const TemporaryFolder folder;
   const Variable cache("XDG_CACHE_HOME", folder.path().string());
-  const auto device = described_device({gpu::generate, 0, {}});
+  const auto device = described_device({gpu::generate_source, 0, {}});
   if (device == nullptr) return;
   for (const std::string dtype : {"bf16", "f32", "f64", "i32"}) {
     for (const std::string length : {"2", "40", "64", "50000"}) {
@@ -132,7 +132,7 @@ TEST_CASE("every kernel of the shipped configs is prepared for a GPU: built in, 
           "[cuda][module]") {
   const TemporaryFolder folder;
   const Variable cache("XDG_CACHE_HOME", folder.path().string());
-  const auto device = described_device({gpu::generate, 0, {}});
+  const auto device = described_device({gpu::generate_source, 0, {}});
   if (device == nullptr) return;
   int count = 0;
   for (const std::string& config : testing::shipped_configs()) {
@@ -141,8 +141,8 @@ TEST_CASE("every kernel of the shipped configs is prepared for a GPU: built in, 
           std::make_shared<const Program>(fuse_rows(*testing::setup_of_config(config, {precision}).training));
       for (const bool deterministic : {false, true}) {
         INFO(config << ", " << precision << ", deterministic " << deterministic);
-        gpu::Shared shared;
-        const int gpus = gpu::divisors(program->mesh, 2).back();
+        gpu::SharedPools shared;
+        const int gpus = gpu::possible_gpu_counts(program->mesh, 2).back();
         const gpu::Plan plan = gpu::make_plan(program, gpu::divide(program->mesh, gpus), 0, {deterministic}, shared);
         const auto for_each_kernel = [&](auto&& f) {
           gpu::for_each_command(plan.commands, [&](const gpu::Command& command) {
@@ -171,11 +171,11 @@ TEST_CASE("the workspace of a config is planned for a described GPU, and is with
   gpu::Platform* const platform = described();
   if (platform == nullptr) return;
   const auto missing = []() -> gpu::Platform& { fail_resource("there is no NVIDIA driver"); };
-  const gpu::OpenPlanner planner = [&]() -> gpu::Platform& { return *platform; };
+  const gpu::OpenPlanningPlatform planner = [&]() -> gpu::Platform& { return *platform; };
   for (const char* const precision : {"precision=float32", "precision=mixed_bfloat16"}) {
     INFO(precision);
     const Source source = train::run_source(testing::setup_of_config("cnn.yaml", {precision}));
-    const MemoryNeeds planned = gpu::GpuBackend(missing, {.gpus = 2, .planner = planner}).needs(source);
+    const MemoryNeeds planned = gpu::GpuBackend(missing, {.gpus = 2, .open_planning_platform = planner}).needs(source);
     const MemoryNeeds bound = gpu::GpuBackend(missing, {.gpus = 2}).needs(source);
     CHECK(planned.workspaces_planned_for == "NVIDIA H100 80GB HBM3");
     CHECK(bound.workspaces_planned_for.empty());
@@ -329,7 +329,7 @@ namespace {
 
 const char* text_of_kernel = "";
 
-gpu::Generated generate(const Op&, const GpuRequest&) {
+gpu::GeneratedSource generate(const Op&, const GpuRequest&) {
   return {text_of_kernel, {"generated", {1, 1, 1}, 256, {GpuArgument::result(0)}}};
 }
 
@@ -350,7 +350,7 @@ bool compile_anew(const char* text) {
 Op constant(double number) { return ops::Constant{DType::f32, {}, number, {}}; }
 
 // A kernel for each number; that for 3 does not compile.
-gpu::Generated generate_numbered(const Op& op, const GpuRequest&) {
+gpu::GeneratedSource generate_numbered(const Op& op, const GpuRequest&) {
   const double number = ops::splat_of(op).value_or(0);
   const std::string literal = number == 3 ? "wrong" : std::to_string(number);
   return {"extern \"C\" __global__ void generated(double* y) { *y = " + literal + "; }",

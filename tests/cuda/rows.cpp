@@ -22,7 +22,7 @@ using Counts = std::map<std::string, std::size_t>;
 
 // How many launches of which ops a step has on one of so many GPUs; a library's call counts as one.
 Counts kernels_of_step(const std::shared_ptr<const Program>& program, int gpus, bool deterministic) {
-  gpu::Shared shared;
+  gpu::SharedPools shared;
   const gpu::Plan plan = gpu::make_plan(program, gpu::divide(program->mesh, gpus), 0, {deterministic}, shared);
   Counts counts;
   gpu::for_each_command(plan.commands, [&](const gpu::Command& command) {

@@ -36,8 +36,8 @@ void check_on_gpus(train::Setup setup, std::vector<int> counts) {
     setup.loaded.spec.mesh.deterministic = deterministic;
     std::optional<train::Tensors> one;
     for (const int count : counts) {
-      const std::vector<int> possible =
-          gpu::divisors(setup.spec().mesh.mesh, count, deterministic ? gpu::Parts::whole_blocks : gpu::Parts::any);
+      const std::vector<int> possible = gpu::possible_gpu_counts(
+          setup.spec().mesh.mesh, count, deterministic ? gpu::Parts::whole_blocks : gpu::Parts::any);
       if (possible.back() != count) continue;
       INFO("GPUs " << count << ", deterministic " << deterministic);
       const WithGpus gpus(count);

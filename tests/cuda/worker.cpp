@@ -30,7 +30,7 @@ std::string error_of(gpu::Progress& progress, std::int64_t ticket) {
 // An executor of nothing.
 std::unique_ptr<gpu::Executor> no_entries(gpu::Device& device) {
   static const std::vector<gpu::Plan> none;
-  return std::make_unique<gpu::Executor>(device, none, gpu::Layout{}, gpu::MakeKernel{});
+  return std::make_unique<gpu::Executor>(device, none, gpu::MemorySizes{}, gpu::MakeKernel{});
 }
 
 }  // namespace

@@ -61,7 +61,7 @@ double first_step(const std::vector<std::string>& arguments) {
 
 TEST_CASE("NCCL's communicator of one rank gives back what the rank has, in a graph too", "[gpu][one]") {
   if (!has_cuda_gpu()) return;
-  const auto platform = gpu::load_platform({gpu::generate, 0, {}});
+  const auto platform = gpu::load_platform({gpu::generate_source, 0, {}});
   const auto device = platform->open(0);
   const int ranks[] = {0};
   const gpu::Communicator communicator = device->create_communicator(0, ranks);
@@ -77,10 +77,10 @@ TEST_CASE("NCCL's communicator of one rank gives back what the rank has, in a gr
 
 TEST_CASE("a GPU describes itself, so that kernels are planned for it where it is not", "[gpu][one]") {
   if (!has_cuda_gpu()) return;
-  const auto platform = gpu::load_platform({gpu::generate, 0, {}});
+  const auto platform = gpu::load_platform({gpu::generate_source, 0, {}});
   const std::string description = platform->description(0);
   if (const char* const kept_in = std::getenv("PMAPTRAIN_TEST_GPU_DESCRIPTION")) write_text(kept_in, description);
-  const auto planned = gpu::load_platform({gpu::generate, 0, description});
+  const auto planned = gpu::load_platform({gpu::generate_source, 0, description});
   CHECK(planned->properties(0).name == platform->properties(0).name);
   CHECK(planned->properties(0).compute_capability == platform->properties(0).compute_capability);
   CHECK_NOTHROW(planned->open(0));

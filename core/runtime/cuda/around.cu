@@ -5,11 +5,11 @@ namespace pmaptrain::cuda {
 namespace {
 
 template <class T>
-using Sum = typename Computed<T>::type;
+using Sum = typename SumType<T>::type;
 
 template <class To, class From, class Bias>
-__global__ void finish_kernel(To* to, const From* from, const Bias* bias, bool relu, std::int64_t elements,
-                              std::int64_t columns) {
+__global__ void epilogue_kernel(To* to, const From* from, const Bias* bias, bool relu, std::int64_t elements,
+                                std::int64_t columns) {
   using Value = Sum<To>;
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
   for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < elements; i += step) {
@@ -47,13 +47,13 @@ void launch_transpose(std::byte* to, const std::byte* from, std::int64_t rows, s
                                                                    reinterpret_cast<const T*>(from), rows, columns);
 }
 
-// The number of rows of a column that a thread adds up: in the first pass, and in the passes that add partial sums
-// until few are left.
+// A thread adds up `rows_of_part` rows of a column in the first pass. In each later pass it adds up `parts_of_sum`
+// partial sums, until at most that many are left.
 constexpr std::int64_t rows_of_part = 512, parts_of_sum = 64;
 
 std::int64_t divided_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-// Each thread computes one part of a column; neighbouring threads read neighbouring elements.
+// Each thread sums one part of a column; neighbouring threads read neighbouring elements.
 template <class From>
 __global__ void sum_parts(Sum<From>* sums, const From* from, std::int64_t rows, std::int64_t columns,
                           std::int64_t rows_of_each, std::int64_t parts) {
@@ -79,13 +79,13 @@ __global__ void add_parts(To* to, const Part* sums, std::int64_t columns, std::i
 
 }  // namespace
 
-cudaError_t finish(const Finish& what, cudaStream_t stream) {
+cudaError_t apply_epilogue(const Epilogue& what, cudaStream_t stream) {
   const std::int64_t elements = what.rows * what.columns;
   if (elements == 0) return cudaSuccess;
   dispatch_floating_elements(what.to.dtype, [&]<class To>() {
     dispatch_floating_elements(what.from.dtype, [&]<class From>() {
       dispatch_floating_elements(what.bias.dtype, [&]<class Bias>() {
-        finish_kernel<<<blocks_for(elements), block_threads, 0, stream>>>(
+        epilogue_kernel<<<blocks_for(elements), block_threads, 0, stream>>>(
             reinterpret_cast<To*>(what.to.data), reinterpret_cast<const From*>(what.from.data),
             reinterpret_cast<const Bias*>(what.bias.data), what.relu, elements, what.columns);
       });

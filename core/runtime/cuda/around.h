@@ -1,4 +1,5 @@
-// Kernels for work that libraries do not do, or do differently from the definitions of the ops.
+// Kernels that run before or after a library's kernel, for what the library cannot do or does differently from the
+// definition of the op: epilogues, transpositions, and sums of columns.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -10,28 +11,30 @@
 
 namespace pmaptrain::cuda {
 
-// A row-major matrix of floating-point elements.
+// A row-major matrix of floating-point elements; `data` may be null if there is none.
 struct FloatingMatrix {
   DType dtype = DType::f32;
   std::byte* data = nullptr;
 };
 
-// Computes to[r, c] = relu(from[r, c] + bias[c]) in f32 (f64 if `to` is f64) and rounds once. `bias` may be null. `to`
-// may equal `from` if their types are equal. A NaN is kept, while libraries compute relu as a maximum, which drops it.
-struct Finish {
+// Computes to[r, c] = relu(from[r, c] + bias[c]), in f32 (or f64 if `to` is f64), and rounds once. The relu is applied
+// if `relu` is true; it keeps a NaN, while libraries compute relu as a maximum, which drops it. `bias` may be null.
+// `to` and `from` may be the same memory if their types are equal.
+struct Epilogue {
   FloatingMatrix to, from, bias;
   bool relu = false;
   std::int64_t rows = 0, columns = 0;
 };
-cudaError_t finish(const Finish& what, cudaStream_t stream);
+cudaError_t apply_epilogue(const Epilogue& what, cudaStream_t stream);
 
 // Transposes a matrix with elements of 2, 4 or 8 bytes. For example, the kernel of a convolution [H, W, I, O], as a
 // matrix [HWI, O], becomes [O, H, W, I], the layout that libraries prefer.
 cudaError_t transpose(std::byte* to, const std::byte* from, std::int64_t rows, std::int64_t columns,
                       std::size_t element_bytes, cudaStream_t stream);
 
-// Computes to[c] = the sum over r of from[r, c]. Rows are divided into parts, which depends only on their number; the
-// sums of the parts are stored in `workspace` and added in order.
+// Computes to[c] = the sum over r of from[r, c]. The rows are divided into parts, in a way that depends only on their
+// number. The sums of the parts are stored in `workspace` and then added in order. The first function returns the bytes
+// of the workspace.
 std::size_t column_sums_workspace(DType from, std::int64_t rows, std::int64_t columns);
 cudaError_t column_sums(FloatingMatrix to, FloatingMatrix from, std::int64_t rows, std::int64_t columns,
                         std::byte* workspace, cudaStream_t stream);

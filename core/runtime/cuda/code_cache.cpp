@@ -33,7 +33,7 @@ CodeCache CodeCache::of_user() {
 
 std::optional<std::string> CodeCache::find(const std::string& key) const {
   if (folder_.empty()) return std::nullopt;
-  std::ifstream stream(file(key), std::ios::binary);
+  std::ifstream stream(path_of(key), std::ios::binary);
   const std::string content{std::istreambuf_iterator<char>(stream), {}};
   const std::size_t head = 32;
   if (content.size() <= head || checksum(std::string_view(content).substr(head)) != content.substr(0, head)) {
@@ -42,7 +42,7 @@ std::optional<std::string> CodeCache::find(const std::string& key) const {
   return content.substr(head);
 }
 
-void CodeCache::keep(const std::string& key, std::string_view code) const noexcept try {
+void CodeCache::store(const std::string& key, std::string_view code) const noexcept try {
   if (folder_.empty()) return;
   std::error_code ignored;
   std::filesystem::create_directories(folder_, ignored);
@@ -53,7 +53,7 @@ void CodeCache::keep(const std::string& key, std::string_view code) const noexce
   stream << checksum(code) << code;
   stream.close();
   if (stream) {
-    std::filesystem::rename(temporary, file(key), ignored);
+    std::filesystem::rename(temporary, path_of(key), ignored);
   }
   if (!stream || ignored) std::filesystem::remove(temporary, ignored);
 } catch (const std::exception&) {

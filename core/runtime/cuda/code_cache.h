@@ -1,6 +1,6 @@
 // A cache of compiled kernels on disk, in $XDG_CACHE_HOME/pmaptrain, by default ~/.cache/pmaptrain. Files are replaced
-// atomically and have checksums; find() ignores damaged files. No function throws: without a cache, kernels are
-// compiled each time.
+// atomically and have checksums; find() ignores damaged files. No function throws: if the cache cannot be read or
+// written, kernels are compiled again.
 #pragma once
 
 #include <filesystem>
@@ -14,16 +14,16 @@ class CodeCache {
  public:
   // If `folder` is empty, nothing is stored or found.
   explicit CodeCache(std::filesystem::path folder) : folder_(std::move(folder)) {}
-  static CodeCache of_user();
+  static CodeCache of_user();  // in the folder that the comment above names
 
   std::optional<std::string> find(const std::string& key) const;
-  void keep(const std::string& key, std::string_view code) const noexcept;
+  void store(const std::string& key, std::string_view code) const noexcept;
 
-  // A file name that is unique for the combination of `parts`.
+  // A hash of `parts`: the name of the cached code that they determine.
   static std::string key(std::initializer_list<std::string_view> parts);
 
  private:
-  std::filesystem::path file(const std::string& key) const { return folder_ / (key + ".kernel"); }
+  std::filesystem::path path_of(const std::string& key) const { return folder_ / (key + ".kernel"); }
 
   std::filesystem::path folder_;
 };

@@ -1,4 +1,5 @@
-// The implementation of a device's collectives: NCCL, or copies and reductions between virtual GPUs.
+// The interface of a device to its collectives, which are implemented by NCCL, or for virtual GPUs by copies and
+// reductions within one GPU.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -16,23 +17,24 @@ namespace pmaptrain::cuda {
 
 using gpu::Abort;
 using gpu::Barrier;
-using gpu::patience;
+using gpu::gpu_timeout;
 using gpu::ranks_text;
 using gpu::SharedMap;
 
-// A rank's call of a collective.
+// One rank's arguments of a collective; see gpu::Device::collective().
 struct RankCall {
   gpu::Collective kind = gpu::Collective::all_reduce_sum;
   DType dtype = DType::f32;
   std::byte* to = nullptr;
   const std::byte* from = nullptr;
   std::size_t bytes = 0;
-  std::string place = {};  // the place in the program, for messages
+  std::string place = {};  // for messages: the layer and the op, for example "synchronise: psum"
 
   std::int64_t elements() const { return static_cast<std::int64_t>(bytes / size_of(dtype)); }
 };
 
-// For example "all_reduce_sum 17 (f32, 4.0 MiB) of communicator {0, 1}, for synchronise: psum".
+// Describes a call for messages, for example "all_reduce_sum 17 (f32, 4.0 MiB) of communicator {0, 1}, for synchronise:
+// psum". `sequence` is the number of collectives that the communicator has run before.
 std::string text_of(const RankCall& call, std::int64_t sequence, std::span<const int> ranks);
 
 class Collectives {
@@ -47,16 +49,15 @@ class Collectives {
   virtual void run(int communicator, const RankCall& call, cudaStream_t stream) = 0;
   // Whether run() may be captured into a CUDA graph.
   virtual bool can_be_captured() const = 0;
-  // A description, for messages, of the call that run() carries out next.
+  // The text_of() of `call`, if it is the next call of run() on this communicator.
   virtual std::string next(int communicator, const RankCall& call) const = 0;
   // Throws Error (failed) if a collective has failed since the last check().
   virtual void check() = 0;
-  // Makes running collectives, and calls that wait for other ranks, return early. Called on other threads than the one
-  // that makes the calls.
-  virtual void wake() noexcept = 0;
-  // Like wake(), on the thread that makes the calls. It must make no further calls, and no graph may contain a
-  // collective.
-  virtual void end() noexcept = 0;
+  // Aborts running collectives, and calls that wait for other ranks. Called on another thread than the device's.
+  virtual void abort_from_other_thread() noexcept = 0;
+  // Does the same on the device's thread, and destroys the communicators. The thread must make no further calls, and no
+  // graph may contain a collective any more.
+  virtual void abort_on_own_thread() noexcept = 0;
 };
 
 // The index of `rank` in `ranks`. Throws Error (failed) if it is missing or if `ranks` has duplicates.

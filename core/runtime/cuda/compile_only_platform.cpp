@@ -8,18 +8,19 @@
 namespace pmaptrain::cuda {
 namespace {
 
-// A device that compiles and plans for a GPU that need not exist.
+// A device that can only prepare kernels, for a GPU that is described by its properties and need not exist.
 class CompileOnlyDevice final : public gpu::Device {
  public:
   explicit CompileOnlyDevice(Libraries libraries) : libraries_(std::move(libraries)) {}
 
   void begin_preparing(const Op& op, const GpuRequest& request, const GpuKernel& kernel) override {
-    libraries_.begin(op, request, kernel);
+    libraries_.begin_preparing(op, request, kernel);
   }
-  gpu::Prepared prepare(const Op& op, const GpuRequest& request, const GpuKernel& kernel) override {
-    // A real GPU tries these variants until a library's relu keeps NaNs; here, the maximum of their workspaces is used.
+  gpu::PreparedKernel prepare(const Op& op, const GpuRequest& request, const GpuKernel& kernel) override {
+    // On a real GPU, the first variant whose relu keeps NaNs is used. Which one that is cannot be known here, so this
+    // returns the maximum of the workspaces.
     std::size_t workspace = 0;
-    for (const Relu relu : relus) {
+    for (const Relu relu : relu_variants) {
       const Kernel tried = libraries_.prepare(op, request, kernel, relu);
       workspace = std::max(workspace, tried.workspace());
       if (!tried.has_library_relu()) break;
@@ -29,9 +30,12 @@ class CompileOnlyDevice final : public gpu::Device {
 
   std::byte* allocate(std::size_t) override { refuse(); }
   std::byte* pinned(std::size_t) override { refuse(); }
-  void launch(gpu::Stream, gpu::Prepared, const gpu::Arguments&, const gpu::Accesses&) override { refuse(); }
+  void launch(gpu::Stream, gpu::PreparedKernel, const gpu::LaunchArguments&, const gpu::Accesses&) override {
+    refuse();
+  }
   void copy(gpu::Stream, std::byte*, const std::byte*, const gpu::PitchedRows&) override { refuse(); }
-  void reduce(gpu::Stream, Reduction, DType, std::byte*, const std::byte*, std::int64_t, const gpu::Arrays&) override {
+  void reduce(gpu::Stream, Reduction, DType, std::byte*, const std::byte*, std::int64_t,
+              const gpu::SpacedArrays&) override {
     refuse();
   }
   void collective(gpu::Stream, gpu::Communicator, gpu::Collective, DType, std::byte*, const std::byte*,
@@ -63,7 +67,7 @@ class CompileOnlyDevice final : public gpu::Device {
 class CompileOnlyPlatform final : public gpu::Platform {
  public:
   explicit CompileOnlyPlatform(const gpu::ModuleOptions& options)
-      : generate_(options.generate), description_(options.planned_for) {
+      : generate_source_(options.generate_source), description_(options.planned_for) {
     const auto json = nlohmann::json::parse(description_, nullptr, false);
     if (!json.is_object() || !json.contains("deviceVer")) {
       fail_running("GPU: the description of a device is no JSON object with a deviceVer");
@@ -78,11 +82,11 @@ class CompileOnlyPlatform final : public gpu::Platform {
   gpu::Properties properties(int) const override { return properties_; }
   std::unique_ptr<gpu::Device> open(int, int) override {
     return std::make_unique<CompileOnlyDevice>(
-        Libraries(properties_.compute_capability, generate_, compiler_, description_));
+        Libraries(properties_.compute_capability, generate_source_, compiler_, description_));
   }
 
  private:
-  Generate generate_;
+  GenerateSource generate_source_;
   const std::shared_ptr<Compiler> compiler_ = std::make_shared<Compiler>();
   std::string description_;
   gpu::Properties properties_;

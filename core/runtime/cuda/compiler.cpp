@@ -13,7 +13,7 @@
 namespace pmaptrain::cuda {
 namespace {
 
-// What NVRTC is told besides the architecture; nvcc compiles the kernels of core/ops alike.
+// NVRTC's options besides the architecture. nvcc compiles the kernels of core/ops with equivalent ones.
 constexpr const char* fixed_options[] = {"--std=c++20", "-fmad=false", "--device-as-default-execution-space"};
 
 struct Target {
@@ -83,7 +83,7 @@ std::string compile_now(const std::string& text, const std::vector<std::string>&
 
 }  // namespace
 
-Compiler::Compiler() : free_(std::max(1U, std::thread::hardware_concurrency())) {}
+Compiler::Compiler() : free_slots_(std::max(1U, std::thread::hardware_concurrency())) {}
 
 std::shared_future<std::string> Compiler::code_of(const std::string& text, int compute_capability) {
   const std::lock_guard lock(mutex_);
@@ -102,10 +102,10 @@ std::string Compiler::compile(const std::string& text, int compute_capability) {
   options.insert(options.end(), std::begin(fixed_options), std::end(fixed_options));
   const std::string key = CodeCache::key({version_text(), join(options, " "), text});
   if (std::optional<std::string> known = cache_.find(key)) return *std::move(known);
-  free_.acquire();
-  const std::shared_ptr<void> at_the_end(nullptr, [this](void*) { free_.release(); });
+  free_slots_.acquire();
+  const std::shared_ptr<void> at_the_end(nullptr, [this](void*) { free_slots_.release(); });
   std::string code = compile_now(text, options, target.machine_code);
-  cache_.keep(key, code);
+  cache_.store(key, code);
   return code;
 }
 

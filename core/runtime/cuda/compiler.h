@@ -17,11 +17,11 @@ class Compiler {
  public:
   Compiler();
 
-  // Starts compilation in the background for a later call of code(). Throws only errors that code() would throw.
+  // Starts to compile in the background, for a later call of code() with the same arguments.
   void begin(const std::string& text, int compute_capability) { code_of(text, compute_capability); }
-  // Returns code for GPUs with this compute capability, for example 90: machine code, or PTX if the compiler is older
-  // than the GPU. Multiplications and additions are not contracted to FMAs. Throws Error (failed) with the compiler's
-  // messages.
+  // Returns code for GPUs with this compute capability, for example 90 for 9.0: machine code, or PTX if NVRTC does not
+  // know the GPU yet. Multiplications and additions are not contracted to FMAs. Throws Error (failed) with the messages
+  // of the compiler.
   std::string code(const std::string& text, int compute_capability) { return code_of(text, compute_capability).get(); }
 
  private:
@@ -29,7 +29,7 @@ class Compiler {
   std::string compile(const std::string& text, int compute_capability);
 
   const CodeCache cache_ = CodeCache::of_user();
-  std::counting_semaphore<> free_;  // the number of further compilations that may run in parallel
+  std::counting_semaphore<> free_slots_;  // the number of further compilations that may run in parallel
   std::mutex mutex_;
   std::map<std::pair<int, std::string>, std::shared_future<std::string>> known_;  // by compute capability and source
 };

@@ -13,8 +13,8 @@
 namespace pmaptrain::cuda {
 namespace {
 
-// A way to carry out an equation: a cuDNN plan with operands of type `input` and a result of type `sum`, and further
-// kernels of our own.
+// One way to compute the convolution: a cuDNN plan with operands of type `input` and a result of type `sum`. Kernels of
+// around.h do the rest: they convert operands, and add the bias, apply relu and round if the plan does not.
 struct Way {
   DType input, sum;
   bool bias_in_plan = false, relu_in_plan = false;
@@ -22,17 +22,17 @@ struct Way {
   bool is_relu_strict = false;  // whether the plan's relu must keep NaNs
 };
 
-// All ways, best first. Few engines compute f32 results from bf16 operands, and none adds an f32 bias to bf16 operands,
-// so the bias is rounded, as in Flax and PyTorch. As a last resort, bf16 is widened to f32; this is exact in TF32, so
-// tensor cores can still be used without loss.
-std::vector<Way> ways(DType operands, DType result, std::optional<DType> bias, bool relu, Relu where) {
+// All ways, the best one first. Few engines of cuDNN compute f32 results from bf16 operands. None adds an f32 bias to a
+// convolution of bf16 operands, so the bias is rounded to bf16, as in Flax and PyTorch. The last way converts bf16
+// operands to f32; bf16 values are exact in TF32, so tensor cores can still be used without loss.
+std::vector<Way> ways(DType operands, DType result, std::optional<DType> bias, bool relu, Relu variant) {
   std::vector<Way> all;
   std::vector<DType> in_plan;
   if (bias) in_plan = {*bias};
   if (bias && *bias != operands) in_plan.push_back(operands);
   for (const bool with_relu : {true, false}) {
-    if (with_relu && (!relu || where == Relu::apart)) continue;
-    const bool is_strict = with_relu && where == Relu::strict;
+    if (with_relu && (!relu || variant == Relu::separate)) continue;
+    const bool is_strict = with_relu && variant == Relu::strict;
     for (const DType as : in_plan) all.push_back({operands, result, true, with_relu, as, is_strict});
     if (!bias) all.push_back({operands, result, false, with_relu, DType::f32, is_strict});
   }
@@ -41,17 +41,17 @@ std::vector<Way> ways(DType operands, DType result, std::optional<DType> bias, b
   return all;
 }
 
-// A floating-point operand of the plan.
+// One of the two tensors that the plan reads.
 struct Operand {
   std::size_t index = 0;
   DType dtype = DType::f32;
   std::int64_t elements = 0;
-  std::optional<std::size_t> widened;  // offset of its f32 copy in the workspace, if there is one
+  std::optional<std::size_t> widened;  // offset in the workspace of its f32 copy, if the plan reads one
 };
 
-class ConvWork final : public Work {
+class ConvCommand final : public PreparedCommand {
  public:
-  ConvWork(const GpuConv& shape, std::string_view op, const GpuRequest& request, ConvPlanner& planner, Relu relu)
+  ConvCommand(const GpuConv& shape, std::string_view op, const GpuRequest& request, ConvPlanner& planner, Relu relu)
       : shape_(shape), slices_(request) {
     const bool input_grad = shape_.kind == GpuConv::Kind::input_grad;
     const bool kernel_grad = shape_.kind == GpuConv::Kind::kernel_grad;
@@ -65,7 +65,7 @@ class ConvWork final : public Work {
   }
 
   bool has_library_relu() const override { return plan_ != nullptr && way_.relu_in_plan; }
-  void run(cudaStream_t stream, const gpu::Arguments& arguments) override {
+  void run(cudaStream_t stream, const gpu::LaunchArguments& arguments) override {
     for (std::int64_t call = 0; call < shape_.calls; ++call) run_one(stream, arguments, call);
   }
 
@@ -117,19 +117,19 @@ class ConvWork final : public Work {
     workspace_ = parts_.size();
   }
 
-  // Of the kernel as a matrix [HWI, O].
+  // The number of rows of the kernel, seen as a matrix [HWI, O].
   std::int64_t kernel_rows() const { return shape_.kernel[0] * shape_.kernel[1] * shape_.kernel[2]; }
   std::int64_t pixels() const { return shape_.y[0] * shape_.y[1] * shape_.y[2]; }
   bool narrows_bias() const { return way_.bias_in_plan && bias_ != way_.bias; }
 
-  // The number of elements of the first result in one call.
+  // The number of elements of the first result, for one call.
   std::int64_t sums() const {
     return numel(shape_.kind == GpuConv::Kind::forward      ? shape_.y
                  : shape_.kind == GpuConv::Kind::input_grad ? shape_.x
                                                             : shape_.kernel);
   }
 
-  void run_one(cudaStream_t stream, const gpu::Arguments& arguments, std::int64_t call) {
+  void run_one(cudaStream_t stream, const gpu::LaunchArguments& arguments, std::int64_t call) {
     std::byte* const result = slices_.result(arguments, 0, call);
     if (bias_gradient_) {
       const std::byte* const dy = slices_.operand(arguments, 1, call);
@@ -176,7 +176,7 @@ class ConvWork final : public Work {
     finish_sums(stream, arguments, call, {way_.sum, sum}, result);
   }
 
-  const std::byte* as_input(const Operand& operand, cudaStream_t stream, const gpu::Arguments& arguments,
+  const std::byte* as_input(const Operand& operand, cudaStream_t stream, const gpu::LaunchArguments& arguments,
                             std::int64_t call) const {
     const std::byte* const given = slices_.operand(arguments, operand.index, call);
     if (!operand.widened) return given;
@@ -186,40 +186,41 @@ class ConvWork final : public Work {
   }
 
   static void convert(FloatingMatrix to, FloatingMatrix from, std::int64_t elements, cudaStream_t stream) {
-    check(finish({to, from, {}, false, 1, elements}, stream), "converting an operand");
+    check(apply_epilogue({to, from, {}, false, 1, elements}, stream), "converting an operand");
   }
 
-  // Applies those of bias, relu and rounding that the plan has not applied.
-  void finish_sums(cudaStream_t stream, const gpu::Arguments& arguments, std::int64_t call, FloatingMatrix sum,
+  // Adds the bias, applies relu and rounds to the type of the result, unless the plan has already done so.
+  void finish_sums(cudaStream_t stream, const gpu::LaunchArguments& arguments, std::int64_t call, FloatingMatrix sum,
                    std::byte* result) const {
     const bool add_bias = bias_ && (plan_ == nullptr || !way_.bias_in_plan);
     const bool relu = shape_.relu && !has_library_relu();
     if (!add_bias && !relu && sum.data == result) return;
-    Finish rest{{result_, result}, sum, {}, relu, 1, sums()};
+    Epilogue rest{{result_, result}, sum, {}, relu, 1, sums()};
     if (bias_) {
       rest.rows = pixels();
       rest.columns = shape_.y[3];
     }
     if (add_bias) rest.bias = {*bias_, const_cast<std::byte*>(slices_.operand(arguments, 2, call))};
-    check(finish(rest, stream), "finishing a convolution");
+    check(apply_epilogue(rest, stream), "finishing a convolution");
   }
 
   GpuConv shape_;
   Slices slices_;
-  Operand image_, other_;  // what the plan reads: x or dy; the kernel, or for its gradient dy
+  Operand image_;  // x, or for the gradient of x: dy
+  Operand other_;  // the kernel, or for the gradient of the kernel: dy
   DType result_ = DType::f32;
   std::optional<DType> bias_, bias_gradient_;
   Way way_{};
   std::unique_ptr<ConvPlan> plan_;  // null if there is nothing to multiply
-  Workspace parts_;
+  WorkspaceLayout parts_;
   std::size_t kernel_part_ = 0, rounded_bias_ = 0, sum_part_ = 0, plan_part_ = 0, bias_part_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<Work> prepare_conv(const GpuConv& conv, std::string_view op, const GpuRequest& request,
-                                   ConvPlanner& planner, Relu relu) {
-  return std::make_unique<ConvWork>(conv, op, request, planner, relu);
+std::unique_ptr<PreparedCommand> prepare_conv(const GpuConv& conv, std::string_view op, const GpuRequest& request,
+                                              ConvPlanner& planner, Relu relu) {
+  return std::make_unique<ConvCommand>(conv, op, request, planner, relu);
 }
 
 }  // namespace pmaptrain::cuda

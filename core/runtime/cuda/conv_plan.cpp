@@ -54,7 +54,8 @@ std::string properties_for_planning(int gpu) {
 
 namespace {
 
-// Engines that need more than modest_workspace are a last resort, because they leave less memory for batches.
+// An engine that needs more than `modest_workspace` is used only if there is no other, because it leaves less memory
+// for batches.
 constexpr std::int64_t modest_workspace = std::int64_t{64} << 20, most_workspace = conv_budget;
 
 enum Name : std::int64_t { name_x = 1, name_kernel, name_y, name_bias };
@@ -68,7 +69,8 @@ fe::DataType_t cudnn_type(DType dtype) {
                                : fe::DataType_t::FLOAT;
 }
 
-// cuDNN orders dimensions as examples, channels, height, width. Strides express that channels are contiguous in memory.
+// cuDNN orders dimensions as examples, channels, height, width. The strides say that the channels of a pixel are
+// contiguous in memory (NHWC).
 Sizes dimensions(const Shape& nhwc) { return {nhwc[0], nhwc[3], nhwc[1], nhwc[2]}; }
 Sizes channels_innermost(const Sizes& nchw) {
   const std::int64_t c = nchw[1], h = nchw[2], w = nchw[3];
@@ -141,7 +143,8 @@ struct Definition {
     }
   }
 
-  // Engines to avoid: nondeterministic ones, and ones that spread a NaN or an error over a whole tile of the image.
+  // Notes that an engine must not have: of engines that are not deterministic or less precise, and of engines that
+  // spread a NaN or a rounding error over a whole tile of the image (FFT and Winograd).
   std::vector<fe::NumericalNote_t> avoided() const {
     using Note = fe::NumericalNote_t;
     std::vector<Note> notes{Note::NONDETERMINISTIC,
@@ -156,11 +159,12 @@ struct Definition {
     return notes;
   }
 
-  // Notes that an engine must have. For convolutions with bias and relu on an NVIDIA H100, cuDNN 9.19 has one engine
-  // with STRICT_NAN_PROP, the general one, which uses no tensor cores. For float32 without TF32 no engine uses them, so
-  // this one saves a separate pass for relu over the result. For bf16 and TF32 it would cost ten times what it saves:
-  // with 64 input channels and kernels of 3x3, each element of the result takes 1152 operations, which is 1 ps on
-  // tensor cores and 20 ps without them, while a pass takes 1 to 3 ps at 3 TB/s. So tensor cores are required there.
+  // Notes that an engine must have if its relu must keep NaNs. For convolutions with bias and relu on an NVIDIA H100,
+  // cuDNN 9.19 has one engine with STRICT_NAN_PROP, the general one, which uses no tensor cores. For float32 without
+  // TF32 no engine uses them, so this one saves a separate pass for relu over the result. For bf16 and TF32 it would
+  // cost ten times what it saves: with 64 input channels and kernels of 3x3, each element of the result takes 1152
+  // operations, which is 1 ps on tensor cores and 20 ps without them, while a pass takes 1 to 3 ps at 3 TB/s. So tensor
+  // cores are required there.
   std::vector<fe::NumericalNote_t> required() const {
     using Note = fe::NumericalNote_t;
     if (!types.is_relu_strict) return {};

@@ -12,34 +12,37 @@
 
 namespace pmaptrain::cuda {
 
-// Creates plans for the current GPU, or for a GPU that is described by its properties.
+// What make_conv_plan() needs: a cuDNN handle for the current GPU, or the properties of a described GPU.
 class ConvPlanner;
 struct ConvPlannerDeleter {
   void operator()(ConvPlanner* planner) const;
 };
 using OwnConvPlanner = std::unique_ptr<ConvPlanner, ConvPlannerDeleter>;
 
-// Throw Error: resource; or failed if the library cannot read the properties.
+// For the current GPU; throws Error (resource) if cuDNN does not start. For a GPU with these properties, a text of
+// properties_for_planning(); throws Error (failed) if cuDNN cannot read it.
 OwnConvPlanner make_conv_planner();
 OwnConvPlanner make_conv_planner(const std::string& properties);
 
-// The properties of a GPU of this machine, as text for make_conv_planner().
+// The properties of a GPU of this machine, as the JSON text that cuDNN prints.
 std::string properties_for_planning(int gpu);
 
-// The element types of a plan, and the alignment of its addresses (a power of two up to 16). `input` is the type of
-// both operands. The kernel, or its gradient, has the layout [O, H, W, I].
+// The element types of a plan, and the alignment of the addresses that it gets (a power of two, at most 16). `input` is
+// the type of both operands. A plan reads or writes the kernel in the layout [O, H, W, I].
 struct ConvTypes {
   DType input = DType::f32, output = DType::f32, bias = DType::f32;
   bool with_bias = false, with_relu = false;
-  bool tensor_cores = true;     // for f32 operands: round them to TF32
-  bool is_relu_strict = false;  // whether only engines may be used that are documented to keep NaNs
+  bool tensor_cores = true;     // whether tensor cores may be used; f32 operands are then rounded to TF32
+  bool is_relu_strict = false;  // whether the engine must be documented to keep NaNs
   std::size_t input_alignment = 16, output_alignment = 16, bias_alignment = 16;
 };
 
+// The addresses that a plan works on. The tensor that the plan computes (x, kernel or y) is written to `to`; its own
+// member is not used.
 struct ConvMemory {
   const std::byte* x = nullptr;
   const std::byte* kernel = nullptr;
-  const std::byte* y = nullptr;  // The tensor that is computed is written to `to`; its own member is not read.
+  const std::byte* y = nullptr;
   const std::byte* bias = nullptr;
   std::byte* to = nullptr;
   std::byte* workspace = nullptr;
@@ -52,7 +55,7 @@ class ConvPlan {
   virtual void run(cudaStream_t stream, const ConvMemory& memory) = 0;
 };
 
-// Null where the library has no engine; `why` then says so.
+// Returns null if cuDNN has no engine for this convolution, and sets `why` to its message.
 std::unique_ptr<ConvPlan> make_conv_plan(ConvPlanner& planner, const GpuConv& shape, const ConvTypes& types,
                                          std::string& why);
 

@@ -25,13 +25,13 @@ int compute_capability_of(int gpu) {
   return major * 10 + minor;
 }
 
-// Selects the GPU for the calling thread; this comes before any other CUDA call of the device's thread.
-int chosen(int gpu) {
+// Selects the GPU for the calling thread. This must precede all other CUDA calls of the device's thread.
+int select_gpu(int gpu) {
   check(cudaSetDevice(gpu), fmt::format("starting on GPU {}", gpu));
   return gpu;
 }
 
-void demand(std::size_t bytes, int number) {
+void require_free_memory(std::size_t bytes, int number) {
   std::size_t free = 0, total = 0;
   check(cudaMemGetInfo(&free, &total), "asking for free memory");
   if (bytes <= free) return;
@@ -65,21 +65,21 @@ int priority_of(gpu::Stream stream, int least, int greatest) {
   return stream == gpu::Stream::communicate ? greatest : least;
 }
 
-CudaDevice::CudaDevice(int number, int module, int gpu, Generate generate, std::shared_ptr<Compiler> compiler,
-                       const MakeCollectives& make_collectives, Barriers& barriers)
+CudaDevice::CudaDevice(int number, int module, int gpu, GenerateSource generate_source,
+                       std::shared_ptr<Compiler> compiler, const MakeCollectives& make_collectives, Barriers& barriers)
     : number_(number),
       module_(module),
       barriers_(barriers),
-      libraries_(compute_capability_of(chosen(gpu)), generate, std::move(compiler)),
+      libraries_(compute_capability_of(select_gpu(gpu)), generate_source, std::move(compiler)),
       collectives_(make_collectives(abort_)),
-      makes_graphs_(gpu::wanted_graphs() != gpu::Graphs::off) {
+      uses_graphs_(gpu::graph_mode() != gpu::GraphMode::off) {
   check(load_reductions(), "loading kernels");
   int least = 0, greatest = 0;
   check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "asking for the priorities of streams");
   for (std::size_t i = 0; i < streams_.size(); ++i) {
     const int priority = priority_of(static_cast<gpu::Stream>(i), least, greatest);
     check(cudaStreamCreateWithPriority(streams_[i].create(), cudaStreamNonBlocking, priority), "creating a stream");
-    orders_[i] = make_event();
+    order_events_[i] = make_event();
   }
 }
 
@@ -103,7 +103,7 @@ void CudaDevice::refuse_while_recording(const char* what) const {
 
 std::byte* CudaDevice::allocate(std::size_t bytes) {
   refuse_while_recording("memory is allocated");
-  demand(bytes, number_);
+  require_free_memory(bytes, number_);
   DeviceMemory memory;
   check(cudaMalloc(memory.create(), std::max<std::size_t>(bytes, 1)), "allocating memory");
   memory_.push_back(std::move(memory));
@@ -119,10 +119,10 @@ std::byte* CudaDevice::pinned(std::size_t bytes) {
   return static_cast<std::byte*>(pinned_.back().get());
 }
 
-gpu::Prepared CudaDevice::prepare(const Op& op, const GpuRequest& request, const GpuKernel& kernel) {
+gpu::PreparedKernel CudaDevice::prepare(const Op& op, const GpuRequest& request, const GpuKernel& kernel) {
   refuse_while_recording("a kernel is prepared");
-  Kernel& made = kernels_.emplace_back(std::vector<std::unique_ptr<Work>>());
-  for (const Relu relu : relus) {
+  Kernel& made = kernels_.emplace_back(std::vector<std::unique_ptr<PreparedCommand>>());
+  for (const Relu relu : relu_variants) {
     made = libraries_.prepare(op, request, kernel, relu);
     if (warm_up(made, request, kernel) || !made.has_library_relu()) break;
   }
@@ -131,7 +131,7 @@ gpu::Prepared CudaDevice::prepare(const Op& op, const GpuRequest& request, const
 
 bool CudaDevice::warm_up(const Kernel& kernel, const GpuRequest& request, const GpuKernel& description) {
   if (!description.is_by_library()) return true;
-  Workspace parts;
+  WorkspaceLayout parts;
   const auto devices = static_cast<std::size_t>(request.devices);
   std::vector<std::size_t> operand_places, result_places;
   for (std::size_t i = 0; i < request.operands.size(); ++i) {
@@ -140,7 +140,7 @@ bool CudaDevice::warm_up(const Kernel& kernel, const GpuRequest& request, const 
   for (const Type& type : request.results) result_places.push_back(parts.add(bytes(type) * devices));
   const std::size_t scratch = parts.add(description.scratch_bytes), workspace = parts.add(kernel.workspace());
   DeviceMemory memory;
-  demand(parts.size(), number_);
+  require_free_memory(parts.size(), number_);
   check(cudaMalloc(memory.create(), parts.size()), "allocating memory to try a kernel");
   auto* const begin = static_cast<std::byte*>(memory.get());
   std::vector<const std::byte*> operands;
@@ -150,7 +150,7 @@ bool CudaDevice::warm_up(const Kernel& kernel, const GpuRequest& request, const 
   for (const std::size_t place : operand_places) operands.push_back(begin + place);
   for (const std::size_t place : result_places) results.push_back(begin + place);
   const cudaStream_t in = stream(gpu::Stream::compute);
-  // A NaN in every floating-point type.
+  // Elements whose bits are all 1 are NaN in every floating-point type.
   check(cudaMemsetAsync(begin, 0xFF, parts.size(), in), "trying a kernel");
   for (std::size_t i = 0; i < results.size(); ++i) {
     check(cudaMemsetAsync(results[i], 0, bytes(request.results[i]) * devices, in), "trying a kernel");
@@ -167,7 +167,8 @@ bool CudaDevice::warm_up(const Kernel& kernel, const GpuRequest& request, const 
   return numel(type) == 0 || is_nan(type.dtype, middle);
 }
 
-void CudaDevice::launch(gpu::Stream on, gpu::Prepared kernel, const gpu::Arguments& arguments, const gpu::Accesses&) {
+void CudaDevice::launch(gpu::Stream on, gpu::PreparedKernel kernel, const gpu::LaunchArguments& arguments,
+                        const gpu::Accesses&) {
   queue(on == gpu::Stream::compute, [this, on, number = static_cast<std::size_t>(kernel.number),
                                      operands = std::vector(arguments.operands.begin(), arguments.operands.end()),
                                      results = std::vector(arguments.results.begin(), arguments.results.end()),
@@ -192,11 +193,11 @@ void CudaDevice::copy(gpu::Stream on, std::byte* to, const std::byte* from, cons
 }
 
 void CudaDevice::reduce(gpu::Stream on, Reduction kind, DType dtype, std::byte* to, const std::byte* from,
-                        std::int64_t elements, const gpu::Arrays& arrays) {
+                        std::int64_t elements, const gpu::SpacedArrays& arrays) {
   const ReductionKind how = kind == Reduction::sum   ? ReductionKind::sum
                             : kind == Reduction::max ? ReductionKind::max
                                                      : ReductionKind::min;
-  const EvenlySpaced spaced{from, arrays.in_a_row, arrays.pitch, arrays.row_pitch};
+  const EvenlySpaced spaced{from, arrays.per_row, arrays.pitch, arrays.row_pitch};
   queue(on == gpu::Stream::compute, [=, this, count = arrays.count] {
     check(cuda::reduce(how, dtype, to, spaced, elements, count, stream(on)), "a reduction");
   });
@@ -205,30 +206,30 @@ void CudaDevice::reduce(gpu::Stream on, Reduction kind, DType dtype, std::byte* 
 void CudaDevice::collective(gpu::Stream on, gpu::Communicator communicator, gpu::Collective kind, DType dtype,
                             std::byte* to, const std::byte* from, std::size_t bytes) {
   if (recorded_ != nullptr) records_collectives_ = true;
-  queue(false, [this, on, communicator, call = RankCall{kind, dtype, to, from, bytes, place_}] {
+  queue(false, [this, on, communicator, call = RankCall{kind, dtype, to, from, bytes, range_name_}] {
     std::string what = collectives_->next(communicator.number, call);
     collectives_->run(communicator.number, call, stream(on));
     if (capturing_) {
       captured_collectives_.push_back(std::move(what));
     } else {
-      watch_.queued(std::move(what), stream(on));
+      watchdog_.track(std::move(what), stream(on));
     }
   });
 }
 
 void CudaDevice::order(gpu::Stream before, gpu::Stream after) {
   queue(false, [this, before, after] {
-    const cudaEvent_t event = orders_[static_cast<std::size_t>(before)].get();
+    const cudaEvent_t event = order_events_[static_cast<std::size_t>(before)].get();
     check(cudaEventRecord(event, stream(before)), "ordering streams");
     check(cudaStreamWaitEvent(stream(after), event, 0), "ordering streams");
   });
 }
 
 void CudaDevice::stamp(gpu::Stream on, int number) {
-  while (stamps_.size() <= static_cast<std::size_t>(number)) {
-    check(cudaEventCreate(stamps_.emplace_back().create()), "creating an event");
+  while (stamp_events_.size() <= static_cast<std::size_t>(number)) {
+    check(cudaEventCreate(stamp_events_.emplace_back().create()), "creating an event");
   }
-  queue(on == gpu::Stream::compute, [this, on, event = stamps_[static_cast<std::size_t>(number)].get()] {
+  queue(on == gpu::Stream::compute, [this, on, event = stamp_events_[static_cast<std::size_t>(number)].get()] {
     // With the external flag, the graph records the event in each replay; otherwise, it would be a dependency in the
     // capture.
     check(cudaEventRecordWithFlags(event, stream(on), capturing_ ? cudaEventRecordExternal : cudaEventRecordDefault),
@@ -238,25 +239,26 @@ void CudaDevice::stamp(gpu::Stream on, int number) {
 
 double CudaDevice::seconds_between(int from, int to) {
   float milliseconds = 0;
-  check(cudaEventElapsedTime(&milliseconds, stamps_.at(static_cast<std::size_t>(from)).get(),
-                             stamps_.at(static_cast<std::size_t>(to)).get()),
+  check(cudaEventElapsedTime(&milliseconds, stamp_events_.at(static_cast<std::size_t>(from)).get(),
+                             stamp_events_.at(static_cast<std::size_t>(to)).get()),
         "reading a time");
   return static_cast<double>(milliseconds) / 1000;
 }
 
-// A captured call runs at a time when no range is open, so ranges are omitted in graphs.
+// When a graph is replayed, its ranges are not open, so calls in graphs get no ranges.
 void CudaDevice::begin_range(const std::string& name) {
-  place_ = name;
-  if (recorded_ == nullptr || !makes_graphs_) queue(false, [name] { nvtxRangePushA(name.c_str()); });
+  range_name_ = name;
+  if (recorded_ == nullptr || !uses_graphs_) queue(false, [name] { nvtxRangePushA(name.c_str()); });
 }
 
 void CudaDevice::end_range() {
-  if (recorded_ == nullptr || !makes_graphs_) queue(false, [] { nvtxRangePop(); });
+  if (recorded_ == nullptr || !uses_graphs_) queue(false, [] { nvtxRangePop(); });
 }
 
-// Captures one CUDA graph if possible. Some collectives cannot be captured: those of virtual GPUs, whose threads wait
-// for each other, and by default those of several GPUs of one process, because the graphs could block each other. Then
-// these collectives are called in each replay, and the calls between them on the stream `compute` become graphs.
+// Captures one CUDA graph if possible. Some collectives are not captured: those of virtual GPUs, because their threads
+// wait for each other, and by default those of several GPUs of one process, because their graphs could block each
+// other. Then each replay calls these collectives, and the calls on the stream `compute` between them become CUDA
+// graphs.
 gpu::Graph CudaDevice::capture(const std::function<void()>& record) {
   refuse_while_recording("a capture begins");
   std::vector<Call> calls;
@@ -269,17 +271,17 @@ gpu::Graph CudaDevice::capture(const std::function<void()>& record) {
     throw;
   }
   recorded_ = nullptr;
-  const bool is_one_graph = makes_graphs_ && (!records_collectives_ || collectives_->can_be_captured());
-  const auto is_captured = [&](const Call& call) { return is_one_graph || (makes_graphs_ && call.on_compute); };
+  const bool is_one_graph = uses_graphs_ && (!records_collectives_ || collectives_->can_be_captured());
+  const auto is_captured = [&](const Call& call) { return is_one_graph || (uses_graphs_ && call.on_compute); };
   captured_collectives_.clear();
-  Captured captured;
+  CapturedGraph captured;
   for (auto call = calls.begin(); call != calls.end();) {
     const auto end = std::find_if_not(call, calls.end(), is_captured);
     if (end != call) {
       captured.parts.emplace_back(make_graph({call, end}));
       call = end;
     } else {
-      captured.parts.emplace_back(std::move(call->make));
+      captured.parts.emplace_back(std::move(call->run));
       ++call;
     }
   }
@@ -295,7 +297,7 @@ OwnGraphExec CudaDevice::make_graph(std::span<const Call> calls) {
   check(cudaStreamBeginCapture(begin, cudaStreamCaptureModeThreadLocal), "beginning a capture");
   capturing_ = true;
   try {
-    for (const Call& call : calls) call.make();
+    for (const Call& call : calls) call.run();
   } catch (...) {
     capturing_ = false;
     cudaStreamEndCapture(begin, graph.create());
@@ -305,7 +307,7 @@ OwnGraphExec CudaDevice::make_graph(std::span<const Call> calls) {
   capturing_ = false;
   check(cudaStreamEndCapture(begin, graph.create()), "ending a capture");
   OwnGraphExec ready;
-  // With this flag, collectives in the graph keep the priority of their stream.
+  // This flag gives collectives in the graph the priority of the stream on which they were captured.
   check(cudaGraphInstantiate(ready.create(), graph.get(), cudaGraphInstantiateFlagUseNodePriority), "making a graph");
   check(cudaGraphUpload(ready.get(), begin), "making a graph");
   return ready;
@@ -313,7 +315,7 @@ OwnGraphExec CudaDevice::make_graph(std::span<const Call> calls) {
 
 void CudaDevice::replay_calls(gpu::Graph graph, int first, int count) {
   refuse_while_recording("a graph is replayed");
-  const Captured& captured = graphs_[static_cast<std::size_t>(graph.number)];
+  const CapturedGraph& captured = graphs_[static_cast<std::size_t>(graph.number)];
   const cudaStream_t in = stream(gpu::Stream::compute);
   for (const auto& part :
        std::span(captured.parts).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count))) {
@@ -324,7 +326,8 @@ void CudaDevice::replay_calls(gpu::Graph graph, int first, int count) {
     }
   }
   if (!captured.collectives.empty()) {  // collectives in a graph exist only if the whole capture is one graph
-    watch_.queued(fmt::format("a graph with {} to {}", captured.collectives.front(), captured.collectives.back()), in);
+    watchdog_.track(fmt::format("a graph with {} to {}", captured.collectives.front(), captured.collectives.back()),
+                    in);
   }
 }
 
@@ -344,7 +347,7 @@ gpu::Event CudaDevice::record_event(gpu::Stream on) {
 void CudaDevice::check_progress() {
   abort_.check();
   collectives_->check();
-  watch_.check(number_);
+  watchdog_.check(number_);
 }
 
 bool CudaDevice::poll(gpu::Event event) {
@@ -362,7 +365,7 @@ bool CudaDevice::poll(gpu::Event event) {
   return true;
 }
 
-// Polls instead of calling cudaEventSynchronize, which would never return if a collective's other ranks are gone.
+// Polls instead of calling cudaEventSynchronize, which never returns if a collective waits for a rank that has failed.
 // Polling intervals grow with the time waited: a thirtieth of it, at most 1 ms.
 void CudaDevice::wait(gpu::Event event) {
   const auto begin = std::chrono::steady_clock::now();
@@ -392,12 +395,13 @@ void CudaDevice::barrier(int devices) {
                            [] {});
 }
 
-// Graphs are destroyed first: the library ends the last rank of a communicator only when no graph has its collectives.
+// Graphs are destroyed first: when NCCL aborts the last rank of a communicator, it waits until no graph contains its
+// collectives.
 void CudaDevice::abort(const std::string& reason) noexcept {
   abort_.set(reason);
-  if (std::this_thread::get_id() != thread_) return collectives_->wake();
+  if (std::this_thread::get_id() != thread_) return collectives_->abort_from_other_thread();
   graphs_.clear();
-  collectives_->end();
+  collectives_->abort_on_own_thread();
 }
 
 }  // namespace pmaptrain::cuda

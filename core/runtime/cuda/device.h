@@ -13,7 +13,7 @@
 #include "core/runtime/cuda/collectives.h"
 #include "core/runtime/cuda/handles.h"
 #include "core/runtime/cuda/libraries.h"
-#include "core/runtime/cuda/watch.h"
+#include "core/runtime/cuda/watchdog.h"
 #include "core/runtime/gpu/device.h"
 
 namespace pmaptrain::cuda {
@@ -21,27 +21,28 @@ namespace pmaptrain::cuda {
 using MakeCollectives = std::function<std::unique_ptr<Collectives>(const Abort& abort)>;
 using Barriers = SharedMap<Barrier>;
 
-// The priority of a stream, between the lowest and the highest priority of CUDA.
+// The priority of a stream. `least` and `greatest` are the priorities that CUDA calls so: the lowest and the highest.
 int priority_of(gpu::Stream stream, int least, int greatest);
 
 class CudaDevice final : public gpu::Device {
  public:
-  // `number` is the rank in the module, `gpu` the number of the GPU in CUDA.
-  CudaDevice(int number, int module, int gpu, Generate generate, std::shared_ptr<Compiler> compiler,
+  // `number` and `module` are the arguments of Platform::open(); `gpu` is the number of the GPU in CUDA. For virtual
+  // devices, `gpu` differs from `number`.
+  CudaDevice(int number, int module, int gpu, GenerateSource generate_source, std::shared_ptr<Compiler> compiler,
              const MakeCollectives& make_collectives, Barriers& barriers);
   ~CudaDevice() override;
 
   std::byte* allocate(std::size_t bytes) override;
   std::byte* pinned(std::size_t bytes) override;
   void begin_preparing(const Op& op, const GpuRequest& request, const GpuKernel& kernel) override {
-    libraries_.begin(op, request, kernel);
+    libraries_.begin_preparing(op, request, kernel);
   }
-  gpu::Prepared prepare(const Op& op, const GpuRequest& request, const GpuKernel& kernel) override;
-  void launch(gpu::Stream stream, gpu::Prepared kernel, const gpu::Arguments& arguments,
+  gpu::PreparedKernel prepare(const Op& op, const GpuRequest& request, const GpuKernel& kernel) override;
+  void launch(gpu::Stream stream, gpu::PreparedKernel kernel, const gpu::LaunchArguments& arguments,
               const gpu::Accesses& accesses) override;
   void copy(gpu::Stream stream, std::byte* to, const std::byte* from, const gpu::PitchedRows& rows) override;
   void reduce(gpu::Stream stream, Reduction kind, DType dtype, std::byte* to, const std::byte* from,
-              std::int64_t elements, const gpu::Arrays& arrays) override;
+              std::int64_t elements, const gpu::SpacedArrays& arrays) override;
   void collective(gpu::Stream stream, gpu::Communicator communicator, gpu::Collective kind, DType dtype, std::byte* to,
                   const std::byte* from, std::size_t bytes) override;
   void order(gpu::Stream before, gpu::Stream after) override;
@@ -60,48 +61,48 @@ class CudaDevice final : public gpu::Device {
   void abort(const std::string& reason) noexcept override;
 
  private:
-  // A recorded call, and whether it uses only the stream `compute`.
+  // A call that capture() has recorded.
   struct Call {
-    std::function<void()> make;
-    bool on_compute = false;
+    std::function<void()> run;
+    bool on_compute = false;  // whether it uses only the stream `compute`
   };
-  // A captured graph: CUDA graphs, and the calls between them that cannot be part of a graph.
-  struct Captured {
+  // A graph of gpu::Device: CUDA graphs, and between them calls that cannot be part of a CUDA graph.
+  struct CapturedGraph {
     std::vector<std::variant<OwnGraphExec, std::function<void()>>> parts;
     std::vector<std::string> collectives;  // descriptions of the collectives in CUDA graphs
   };
 
   cudaStream_t stream(gpu::Stream stream) const { return streams_[static_cast<std::size_t>(stream)].get(); }
-  // Makes the call, or stores it while calls are recorded.
+  // Makes the call now, or records it if capture() is running.
   template <class F>
   void queue(bool on_compute, F&& call);
   void refuse_while_recording(const char* what) const;
   OwnGraphExec make_graph(std::span<const Call> calls);
-  // Runs a library kernel once, because libraries load code on the first call and this is forbidden during a capture.
-  // Returns whether NaN operands result in a NaN.
+  // Runs a library's kernel once, because libraries load code on the first call, which is forbidden during a capture.
+  // All operands are NaN; returns whether the result is NaN.
   bool warm_up(const Kernel& kernel, const GpuRequest& request, const GpuKernel& description);
-  void check_progress();
+  void check_progress();  // throws if the device has been aborted, or a collective has failed or takes too long
 
   int number_, module_;
   std::thread::id thread_ = std::this_thread::get_id();
   Abort abort_;
   Barriers& barriers_;
-  std::array<OwnStream, gpu::streams> streams_;
-  std::array<OwnEvent, gpu::streams> orders_;  // events for order(), by the stream `before`
-  std::vector<OwnEvent> stamps_;               // events with times
+  std::array<OwnStream, gpu::stream_count> streams_;
+  std::array<OwnEvent, gpu::stream_count> order_events_;  // for order(), by its argument `before`
+  std::vector<OwnEvent> stamp_events_;                    // for stamp(), by number
   std::vector<DeviceMemory> memory_;
   std::vector<PinnedMemory> pinned_;
   Libraries libraries_;
   std::vector<Kernel> kernels_;
   std::unique_ptr<Collectives> collectives_;
-  Watch watch_;
-  std::map<std::int64_t, OwnEvent> events_;  // events that are not known to be done
+  CollectiveWatchdog watchdog_;
+  std::map<std::int64_t, OwnEvent> events_;  // by Event::number; events that are known to be done are removed
   std::int64_t last_event_ = 0;
-  std::vector<Captured> graphs_;  // declared after collectives_, so graphs are destroyed before communicators
+  std::vector<CapturedGraph> graphs_;  // declared after collectives_, so graphs are destroyed before communicators
 
-  const bool makes_graphs_;
+  const bool uses_graphs_;
   std::vector<Call>* recorded_ = nullptr;  // set while capture() runs
-  std::string place_;                      // the range that begin_range() began last
+  std::string range_name_;                 // the last name that begin_range() was given
   bool records_collectives_ = false;       // whether the recorded calls contain collectives
   bool capturing_ = false;                 // whether calls are being captured into a CUDA graph
   std::vector<std::string> captured_collectives_;

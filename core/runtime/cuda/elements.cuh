@@ -1,4 +1,4 @@
-// Element types on a GPU: their storage types, and the types that they are computed in.
+// The element types of arrays (DType) as CUDA types, and functions that are compiled for each of them.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -10,21 +10,21 @@
 
 namespace pmaptrain::cuda {
 
-// The type in which elements are summed. Signed integers are summed as unsigned ones, so that overflow wraps.
+// The type in which elements of type T are summed. Signed integers are summed as unsigned ones, so that overflow wraps.
 template <class T>
-struct Computed {
+struct SumType {
   using type = T;
 };
 template <>
-struct Computed<__nv_bfloat16> {
+struct SumType<__nv_bfloat16> {
   using type = float;
 };
 template <>
-struct Computed<std::int32_t> {
+struct SumType<std::int32_t> {
   using type = std::uint32_t;
 };
 template <>
-struct Computed<std::int64_t> {
+struct SumType<std::int64_t> {
   using type = std::uint64_t;
 };
 
@@ -41,7 +41,7 @@ __device__ To converted(From value) {
   }
 }
 
-// Calls f.operator()<T>(), where T is the storage type of a DType.
+// Calls f.operator()<T>(), where T is the CUDA type of elements of type `dtype`.
 template <class F>
 void dispatch_floating_elements(DType dtype, F&& f) {
   switch (dtype) {

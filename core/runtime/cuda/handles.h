@@ -28,7 +28,7 @@ class Handle {
 
   T get() const { return value_; }
   explicit operator bool() const { return value_ != T{}; }
-  // Empties the handle and returns its address, for functions that create objects.
+  // Empties the handle, and returns the address to which a function of the library writes a new object.
   T* create() {
     reset();
     return &value_;

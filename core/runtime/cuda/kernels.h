@@ -5,7 +5,7 @@
 
 namespace pmaptrain::cuda {
 
-// A kernel in the form that cudaLaunchKernel takes; null if there is no kernel of this name.
+// Returns the kernel as an argument of cudaLaunchKernel, or null if there is no kernel with this name.
 const void* kernel_named(std::string_view name);
 
 }  // namespace pmaptrain::cuda

@@ -9,9 +9,9 @@
 namespace pmaptrain::cuda {
 namespace {
 
-class Launch : public Work {
+class Launch : public PreparedCommand {
  public:
-  // `kernel` is null if there is no GPU.
+  // `kernel` is null if there is no GPU; then run() must not be called.
   Launch(const GpuLaunch& launch, const void* kernel)
       : name_(launch.kernel), kernel_(kernel), threads_(launch.threads), arguments_(launch.arguments) {
     blocks_ = dim3(launch.blocks[0], launch.blocks[1], launch.blocks[2]);
@@ -23,14 +23,14 @@ class Launch : public Work {
     check(cudaFuncGetAttributes(&attributes, kernel_), name_);
   }
 
-  void run(cudaStream_t stream, const gpu::Arguments& arguments) override {
+  void run(cudaStream_t stream, const gpu::LaunchArguments& arguments) override {
     if (blocks_.x == 0 || blocks_.y == 0 || blocks_.z == 0) return;
     for (std::size_t i = 0; i < values_.size(); ++i) values_[i] = value_of(arguments_[i], arguments);
     check(cudaLaunchKernel(kernel_, blocks_, dim3(threads_), addresses_.data(), 0, stream), name_);
   }
 
  private:
-  static std::uint64_t value_of(const GpuArgument& argument, const gpu::Arguments& arguments) {
+  static std::uint64_t value_of(const GpuArgument& argument, const gpu::LaunchArguments& arguments) {
     const auto address = [&](const std::byte* begin) {
       return reinterpret_cast<std::uintptr_t>(begin + argument.offset);
     };
@@ -52,9 +52,9 @@ class Launch : public Work {
   std::vector<void*> addresses_;  // addresses of the elements of values_
 };
 
-class Generated final : public Launch {
+class GeneratedLaunch final : public Launch {
  public:
-  Generated(const GpuLaunch& launch, OwnLibrary library, const void* kernel)
+  GeneratedLaunch(const GpuLaunch& launch, OwnLibrary library, const void* kernel)
       : Launch(launch, kernel), library_(std::move(library)) {}
 
  private:
@@ -63,7 +63,7 @@ class Generated final : public Launch {
 
 }  // namespace
 
-std::unique_ptr<Work> prepare_launch(const GpuLaunch& launch, RunsOn runs_on) {
+std::unique_ptr<PreparedCommand> prepare_launch(const GpuLaunch& launch, RunsOn runs_on) {
   const void* const kernel = kernel_named(launch.kernel);
   if (kernel == nullptr) {
     fail_running(
@@ -72,14 +72,14 @@ std::unique_ptr<Work> prepare_launch(const GpuLaunch& launch, RunsOn runs_on) {
   return std::make_unique<Launch>(launch, runs_on == RunsOn::device ? kernel : nullptr);
 }
 
-std::unique_ptr<Work> prepare_generated(const std::string& code, const GpuLaunch& launch, RunsOn runs_on) {
+std::unique_ptr<PreparedCommand> prepare_generated(const std::string& code, const GpuLaunch& launch, RunsOn runs_on) {
   if (runs_on == RunsOn::nowhere) return std::make_unique<Launch>(launch, nullptr);
   OwnLibrary library;
   check(cudaLibraryLoadData(library.create(), code.data(), nullptr, nullptr, 0, nullptr, nullptr, 0),
         "loading a generated kernel");
   cudaKernel_t kernel = nullptr;
   check(cudaLibraryGetKernel(&kernel, library.get(), std::string(launch.kernel).c_str()), "loading a generated kernel");
-  return std::make_unique<Generated>(launch, std::move(library), reinterpret_cast<const void*>(kernel));
+  return std::make_unique<GeneratedLaunch>(launch, std::move(library), reinterpret_cast<const void*>(kernel));
 }
 
 }  // namespace pmaptrain::cuda

@@ -9,11 +9,11 @@
 
 namespace pmaptrain::cuda {
 
-Kernel::Kernel(std::vector<std::unique_ptr<Work>> commands) : commands_(std::move(commands)) {
+Kernel::Kernel(std::vector<std::unique_ptr<PreparedCommand>> commands) : commands_(std::move(commands)) {
   for (const auto& command : commands_) workspace_ = std::max(workspace_, command->workspace());
 }
 
-void Kernel::run(cudaStream_t stream, const gpu::Arguments& arguments) const {
+void Kernel::run(cudaStream_t stream, const gpu::LaunchArguments& arguments) const {
   for (const auto& command : commands_) command->run(stream, arguments);
 }
 
@@ -22,52 +22,54 @@ bool Kernel::has_library_relu() const {
                      [](const auto& command) { return command->has_library_relu(); });
 }
 
-Libraries::Libraries(int compute_capability, Generate generate, std::shared_ptr<Compiler> compiler)
-    : compute_capability_(compute_capability), generate_(generate), compiler_(std::move(compiler)) {}
+Libraries::Libraries(int compute_capability, GenerateSource generate_source, std::shared_ptr<Compiler> compiler)
+    : compute_capability_(compute_capability), generate_source_(generate_source), compiler_(std::move(compiler)) {}
 
-Libraries::Libraries(int compute_capability, Generate generate, std::shared_ptr<Compiler> compiler,
+Libraries::Libraries(int compute_capability, GenerateSource generate_source, std::shared_ptr<Compiler> compiler,
                      const std::string& properties)
     : compute_capability_(compute_capability),
-      generate_(generate),
+      generate_source_(generate_source),
       compiler_(std::move(compiler)),
       runs_on_(RunsOn::nowhere),
-      convolutions_(make_conv_planner(properties)) {}
+      conv_planner_(make_conv_planner(properties)) {}
 
-void Libraries::begin(const Op& op, const GpuRequest& request, const GpuKernel& kernel) {
+void Libraries::begin_preparing(const Op& op, const GpuRequest& request, const GpuKernel& kernel) {
   if (kernel.find<GpuGenerated>() != nullptr) compiler_->begin(generated_for(op, request).text, compute_capability_);
 }
 
 Kernel Libraries::prepare(const Op& op, const GpuRequest& request, const GpuKernel& kernel, Relu relu) {
-  std::vector<std::unique_ptr<Work>> commands;
+  std::vector<std::unique_ptr<PreparedCommand>> commands;
   for (const GpuCommand& command : kernel.commands) {
     commands.push_back(std::visit([&](const auto& each) { return make(each, op, request, relu); }, command));
   }
   return Kernel(std::move(commands));
 }
 
-std::unique_ptr<Work> Libraries::make(const GpuLaunch& launch, const Op&, const GpuRequest&, Relu) {
+std::unique_ptr<PreparedCommand> Libraries::make(const GpuLaunch& launch, const Op&, const GpuRequest&, Relu) {
   return prepare_launch(launch, runs_on_);
 }
 
-std::unique_ptr<Work> Libraries::make(const GpuMatmul& product, const Op& op, const GpuRequest& request, Relu relu) {
+std::unique_ptr<PreparedCommand> Libraries::make(const GpuMatmul& product, const Op& op, const GpuRequest& request,
+                                                 Relu relu) {
   if (!cublas_ && runs_on_ == RunsOn::device) check(cublasLtCreate(cublas_.create()), "starting cuBLASLt");
   return prepare_matmul(product, op.name(), request, cublas_.get(), relu);
 }
 
-std::unique_ptr<Work> Libraries::make(const GpuConv& conv, const Op& op, const GpuRequest& request, Relu relu) {
-  if (convolutions_ == nullptr) convolutions_ = make_conv_planner();
-  return prepare_conv(conv, op.name(), request, *convolutions_, relu);
+std::unique_ptr<PreparedCommand> Libraries::make(const GpuConv& conv, const Op& op, const GpuRequest& request,
+                                                 Relu relu) {
+  if (conv_planner_ == nullptr) conv_planner_ = make_conv_planner();
+  return prepare_conv(conv, op.name(), request, *conv_planner_, relu);
 }
 
-std::unique_ptr<Work> Libraries::make(const GpuGenerated&, const Op& op, const GpuRequest& request, Relu) {
-  const gpu::Generated generated = generated_for(op, request);
+std::unique_ptr<PreparedCommand> Libraries::make(const GpuGenerated&, const Op& op, const GpuRequest& request, Relu) {
+  const gpu::GeneratedSource generated = generated_for(op, request);
   const std::string code = compiler_->code(generated.text, compute_capability_);
   return prepare_generated(code, generated.launch, runs_on_);
 }
 
-gpu::Generated Libraries::generated_for(const Op& op, const GpuRequest& request) const {
-  if (generate_ == nullptr) fail_running(fmt::format("GPU: nothing generates code for {}", op.name()));
-  return generate_(op, request);
+gpu::GeneratedSource Libraries::generated_for(const Op& op, const GpuRequest& request) const {
+  if (generate_source_ == nullptr) fail_running(fmt::format("GPU: nothing generates code for {}", op.name()));
+  return generate_source_(op, request);
 }
 
 }  // namespace pmaptrain::cuda

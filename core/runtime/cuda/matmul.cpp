@@ -25,10 +25,10 @@ cudaDataType cublas_type(DType dtype) {
   return dtype == DType::bf16 ? CUDA_R_16BF : dtype == DType::f64 ? CUDA_R_64F : CUDA_R_32F;
 }
 
-class MatmulWork final : public Work {
+class MatmulCommand final : public PreparedCommand {
  public:
-  MatmulWork(const GpuMatmul& product, std::string_view op, const GpuRequest& request, cublasLtHandle_t handle,
-             Relu relu)
+  MatmulCommand(const GpuMatmul& product, std::string_view op, const GpuRequest& request, cublasLtHandle_t handle,
+                Relu relu)
       : handle_(handle), product_(product), slices_(request) {
     if (product_.bias) bias_ = bias_of(product_, request);
     if (!empty() && product_.k > 0) choose(op, request, relu);
@@ -41,16 +41,18 @@ class MatmulWork final : public Work {
   }
 
   bool has_library_relu() const override { return library_relu_ && !empty(); }
-  void run(cudaStream_t stream, const gpu::Arguments& arguments) override {
+  void run(cudaStream_t stream, const gpu::LaunchArguments& arguments) override {
     if (empty()) return;
     for (std::int64_t call = 0; call < product_.calls; ++call) run_one(stream, arguments, call);
   }
 
  private:
-  // Where the bias is added: by the library, or by a later kernel to sums of the result's type or of f32.
+  // Where the bias is added: by the library, or by a kernel after the library's. The latter reads sums of the type of
+  // the result (`after`), or f32 sums from the workspace (`after_f32_sum`).
   enum class Bias : std::uint8_t { none, by_library, after, after_f32_sum };
 
-  // Nothing tells the library how slices of a bias are aligned, and its kernels may read 16 bytes at a time.
+  // The library adds the bias only if its slices are aligned to 16 bytes: its kernels may read 16 bytes at a time, and
+  // no attribute states another alignment.
   static Bias bias_of(const GpuMatmul& p, const GpuRequest& request) {
     if (p.result == DType::bf16 && *p.bias != DType::bf16) return Bias::after_f32_sum;
     const bool is_aligned = request.devices == 1 || !request.stacked[2] || alignment_of(request.operands[2], 16) == 16;
@@ -58,7 +60,8 @@ class MatmulWork final : public Work {
     return p.result == DType::bf16 ? Bias::after_f32_sum : Bias::after;
   }
 
-  // What of bias and relu the library takes, and its algorithm: the most that there is an algorithm for.
+  // Chooses whether the library adds the bias and applies relu, and its algorithm. Tries to leave both to the library,
+  // then only the bias, then neither, until the library has an algorithm.
   void choose(std::string_view op, const GpuRequest& request, Relu relu) {
     const GpuMatmul& p = product_;
     const Bias best = bias_;
@@ -80,12 +83,12 @@ class MatmulWork final : public Work {
                              cublasLtGetStatusName(status)));
   }
 
-  std::int64_t result_rows() const { return product_.batch * product_.m; }  // of one call
+  std::int64_t result_rows() const { return product_.batch * product_.m; }  // rows that one call computes
   bool empty() const { return product_.m == 0 || product_.n == 0 || product_.batch == 0 || product_.calls == 0; }
   DType sum_type() const { return bias_ == Bias::after_f32_sum ? DType::f32 : product_.result; }
 
-  // The library uses column-major matrices, so it computes the transpose of the result, from the transposed operands in
-  // reverse order.
+  // The library's matrices are column-major, and ours are row-major. So it computes the transpose of the result: its
+  // first operand is our b, its second operand our a.
   void describe(const GpuRequest& request) {
     const GpuMatmul& p = product_;
     const bool f64 = p.operands == DType::f64;
@@ -108,7 +111,7 @@ class MatmulWork final : public Work {
     if (bias) {
       describe_with(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<std::int32_t>(cublas_type(*p.bias)));
       describe_with(CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE, p.bias_stride);
-      // The heuristics use only the alignment of this address.
+      // The library's heuristics use nothing of this address but its alignment.
       const std::uintptr_t example = alignment_of(request.operands[2], 256);
       describe_with(CUBLASLT_MATMUL_DESC_BIAS_POINTER, example);
     }
@@ -158,7 +161,7 @@ class MatmulWork final : public Work {
     return CUBLAS_STATUS_SUCCESS;
   }
 
-  void run_one(cudaStream_t stream, const gpu::Arguments& arguments, std::int64_t call) {
+  void run_one(cudaStream_t stream, const gpu::LaunchArguments& arguments, std::int64_t call) {
     const GpuMatmul& p = product_;
     const std::byte* const bias = p.bias ? slices_.operand(arguments, 2, call) : nullptr;
     std::byte* const result = slices_.result(arguments, 0, call);
@@ -180,12 +183,12 @@ class MatmulWork final : public Work {
       const auto at = [&](std::byte* begin, DType dtype) {
         return begin + static_cast<std::size_t>(i * rows * p.n) * size_of(dtype);
       };
-      Finish rest{{p.result, at(result, p.result)}, {sum_type(), at(sums, sum_type())}, {}, relu_after, rows, p.n};
+      Epilogue rest{{p.result, at(result, p.result)}, {sum_type(), at(sums, sum_type())}, {}, relu_after, rows, p.n};
       if (bias_after) {
         const std::size_t offset = static_cast<std::size_t>(i * p.bias_stride) * size_of(*p.bias);
         rest.bias = {*p.bias, const_cast<std::byte*>(bias) + offset};
       }
-      check(finish(rest, stream), "adding the bias of a matrix product");
+      check(apply_epilogue(rest, stream), "adding the bias of a matrix product");
     }
   }
 
@@ -211,18 +214,18 @@ class MatmulWork final : public Work {
   OwnDescription description_;
   OwnLayout first_, second_, sum_;  // layouts of our b, of our a and of the result
   cublasLtMatmulAlgo_t algorithm_{};
-  Workspace parts_;
+  WorkspaceLayout parts_;
   std::size_t sums_ = 0, library_part_ = 0, library_bytes_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<Work> prepare_matmul(const GpuMatmul& product, std::string_view op, const GpuRequest& request,
-                                     cublasLtHandle_t handle, Relu relu) {
+std::unique_ptr<PreparedCommand> prepare_matmul(const GpuMatmul& product, std::string_view op,
+                                                const GpuRequest& request, cublasLtHandle_t handle, Relu relu) {
   if (!is_floating(product.operands)) {
     fail_running(fmt::format("GPU: {} of {} is not supported", op, to_string(product.operands)));
   }
-  return std::make_unique<MatmulWork>(product, op, request, handle, relu);
+  return std::make_unique<MatmulCommand>(product, op, request, handle, relu);
 }
 
 }  // namespace pmaptrain::cuda

@@ -7,16 +7,16 @@
 #include <string_view>
 
 #include "core/runtime/cuda/handles.h"
-#include "core/runtime/cuda/work.h"
+#include "core/runtime/cuda/prepared_command.h"
 
 namespace pmaptrain::cuda {
 
 using CublasHandle = Handle<cublasLtHandle_t, cublasLtDestroy>;
 
-// The algorithm is chosen here, once, by the library's rules: the same for equal shapes on equal GPUs. `handle` may be
-// null; then the product is planned but cannot run, and its workspace is the most that any takes. Throws Error
-// (failed), with the op's name, where the library has no algorithm.
-std::unique_ptr<Work> prepare_matmul(const GpuMatmul& product, std::string_view op, const GpuRequest& request,
-                                     cublasLtHandle_t handle, Relu relu);
+// Chooses the algorithm by the library's heuristics, which choose the same one for equal shapes on equal GPUs. If
+// `handle` is null, there is no GPU: the product cannot run, and its workspace is matmul_budget. Throws Error (failed),
+// with the name of the op, if the library has no algorithm.
+std::unique_ptr<PreparedCommand> prepare_matmul(const GpuMatmul& product, std::string_view op,
+                                                const GpuRequest& request, cublasLtHandle_t handle, Relu relu);
 
 }  // namespace pmaptrain::cuda

@@ -25,21 +25,22 @@ ncclDataType_t nccl_type(DType dtype) {
   return ncclUint8;
 }
 
-// A blocking communicator (see communicator_config()). A call may block until a missing rank comes. So other threads
-// can abort the communicator, without a lock that this thread holds during calls.
+// One rank of a NCCL communicator whose calls block (see communicator_config()). A call may block until a missing rank
+// makes its call too. So another thread must be able to abort the rank during a call: no lock is held during calls.
 class NcclCommunicator {
  public:
-  // Waits for all ranks.
-  NcclCommunicator(std::shared_ptr<NcclGroup> group, std::size_t position, const Abort& abort, gpu::Lookout& lookout)
+  // Waits until all ranks have called it.
+  NcclCommunicator(std::shared_ptr<NcclGroup> group, std::size_t position, const Abort& abort,
+                   gpu::PeriodicChecker& stuck_call_checker)
       : group_(std::move(group)), position_(position), abort_(abort) {
     group_->barrier.arrive_and_wait(position, abort_, beginning(), [&] {
       if (position != 0) return;
       must(ncclGetUniqueId(&group_->id), beginning());
-      group_->ending = std::make_shared<gpu::Ending>(ranks().size());
+      group_->abort_coordinator = std::make_shared<gpu::AbortCoordinator>(ranks().size());
     });
     id_ = group_->id;
-    ending_ = group_->ending;
-    post_.emplace(lookout.add([this] { look(); }));
+    abort_coordinator_ = group_->abort_coordinator;
+    registration_.emplace(stuck_call_checker.add([this] { check_for_stuck_call(); }));
   }
   ~NcclCommunicator() {
     if (const std::function<void()> last = finish()) last();
@@ -50,8 +51,8 @@ class NcclCommunicator {
   const std::vector<int>& ranks() const { return group_->barrier.ranks(); }
   std::string next(const RankCall& call) const { return text_of(call, sequence_, ranks()); }
 
-  // Must precede all other calls. By then, other threads must be able to wake() this communicator.
-  void begin() {
+  // Must precede all other calls. It may block, so other threads must already know this communicator, to abort it.
+  void connect() {
     abort_.check();
     call(beginning(), [&] {
       ncclConfig_t config = communicator_config();
@@ -72,37 +73,38 @@ class NcclCommunicator {
 
   // Throws the error of an earlier asynchronous call, if there is one.
   void check() {
-    if (!ending_->enter(position_)) return;
+    if (!abort_coordinator_->enter(position_)) return;
     ncclResult_t state = ncclSuccess;
     const ncclResult_t asked = ncclCommGetAsyncError(communicator_, &state);
-    ending_->leave(position_);
+    abort_coordinator_->leave(position_);
     if (asked != ncclSuccess) return;
     if (state == ncclSuccess || state == ncclInProgress) return;
     fail_running(fmt::format("GPU: a collective of communicator {}, {} or earlier: {}", ranks_text(ranks()),
                              sequence_ - 1, reason_of(state, communicator_)));
   }
 
-  // Called on another thread. Aborts this rank's waiting calls and its work on the GPU.
-  void wake() noexcept {
-    ending_->wake(position_, [this] { return abort_known(); });
+  // Called on another thread. Aborts this rank: its waiting call and its work on the GPU.
+  void abort_from_other_thread() noexcept {
+    abort_coordinator_->abort_when_safe(position_, [this] { return abort_known(); });
   }
-  // Called on the thread of this rank, when no graph contains a collective. Uses ncclCommAbort, because ncclCommDestroy
-  // waits for the other ranks; queued work is done by now or has failed. Returns a function to call after finish() of
-  // this thread's other communicators; it may be empty.
+  // Called on the thread of this rank, when no graph contains a collective and queued work is done or has failed.
+  // Aborts the rank with ncclCommAbort, because ncclCommDestroy would wait for the other ranks. The returned function
+  // may be empty; see AbortCoordinator::finish().
   std::function<void()> finish() noexcept {
-    return ending_->finish(position_, [communicator = communicator_] { ncclCommAbort(communicator); });
+    return abort_coordinator_->finish(position_, [communicator = communicator_] { ncclCommAbort(communicator); });
   }
 
  private:
+  // Names the creation of the communicator in messages.
   std::string beginning() const { return "the beginning of communicator " + ranks_text(ranks()); }
 
   template <class F>
   void call(const std::string& what, F&& make) {
-    const ncclResult_t status = ending_->enter(position_) ? make() : ncclInvalidUsage;
-    ending_->leave(position_);
+    const ncclResult_t status = abort_coordinator_->enter(position_) ? make() : ncclInvalidUsage;
+    abort_coordinator_->leave(position_);
     abort_.check();
     if (is_late_) {
-      fail_running(fmt::format("GPU: {} has not returned within {} s", what, patience().count()),
+      fail_running(fmt::format("GPU: {} has not returned within {} s", what, gpu_timeout().count()),
                    "another rank did not come to it; PMAPTRAIN_GPU_TIMEOUT sets the seconds");
     }
     must(status, what);
@@ -113,8 +115,8 @@ class NcclCommunicator {
     fail_running(fmt::format("GPU: {}: {}", what, reason_of(status, nullptr)));
   }
 
-  // Aborts the communicator. Returns false if NCCL has not stored its pointer yet, which it does early in
-  // initialization: then there is nothing to abort.
+  // Aborts this rank. Returns false if NCCL has not stored the pointer to the communicator yet. NCCL does that early in
+  // ncclCommInitRankConfig(); before, there is nothing to abort.
   bool abort_known() noexcept {
     const ncclComm_t communicator = std::atomic_ref<ncclComm_t>(communicator_);
     if (communicator == nullptr) return false;
@@ -122,23 +124,23 @@ class NcclCommunicator {
     return true;
   }
 
-  // Called on the watchdog's thread.
-  void look() noexcept {
-    ending_->retry();
-    if (ending_->lasted(position_) <= patience()) return;
+  // Called periodically, on the thread of stuck_call_checker.
+  void check_for_stuck_call() noexcept {
+    abort_coordinator_->retry_aborts();
+    if (abort_coordinator_->time_in_call(position_) <= gpu_timeout()) return;
     is_late_ = true;
-    ending_->end_call(position_, [this] { return abort_known(); });
+    abort_coordinator_->abort_stuck_call(position_, [this] { return abort_known(); });
   }
 
   std::shared_ptr<NcclGroup> group_;
   std::size_t position_;
   const Abort& abort_;
   ncclUniqueId id_{};
-  std::shared_ptr<gpu::Ending> ending_;
+  std::shared_ptr<gpu::AbortCoordinator> abort_coordinator_;
   alignas(std::atomic_ref<ncclComm_t>::required_alignment) ncclComm_t communicator_ = nullptr;
   std::int64_t sequence_ = 0;
   std::atomic<bool> is_late_ = false;
-  std::optional<gpu::Lookout::Post> post_;  // destroyed first
+  std::optional<gpu::PeriodicChecker::Registration> registration_;  // destroyed first
 };
 
 class NcclCollectives final : public Collectives {
@@ -148,15 +150,16 @@ class NcclCollectives final : public Collectives {
 
   int create_communicator(int key, std::span<const int> ranks) override {
     const std::size_t position = position_of(rank_, ranks);
-    auto group = groups_.of.get(
+    auto group = groups_.by_ranks.get(
         module_, key, ranks, [&] { return std::make_shared<NcclGroup>(std::vector<int>(ranks.begin(), ranks.end())); });
-    auto communicator = std::make_unique<NcclCommunicator>(std::move(group), position, abort_, groups_.lookout);
+    auto communicator =
+        std::make_unique<NcclCommunicator>(std::move(group), position, abort_, groups_.stuck_call_checker);
     NcclCommunicator& added = *communicator;
     {
       const std::lock_guard lock(mutex_);
       all_.push_back(std::move(communicator));
     }
-    added.begin();
+    added.connect();
     return static_cast<int>(all_.size()) - 1;
   }
   void run(int communicator, const RankCall& call, cudaStream_t stream) override { at(communicator).run(call, stream); }
@@ -165,13 +168,13 @@ class NcclCollectives final : public Collectives {
   void check() override {
     for (const auto& each : all_) each->check();
   }
-  void wake() noexcept override {
+  void abort_from_other_thread() noexcept override {
     const std::lock_guard lock(mutex_);
-    for (const auto& each : all_) each->wake();
+    for (const auto& each : all_) each->abort_from_other_thread();
   }
-  // The collective of a rank that is kept alive may run until other threads have finished. So all communicators are
-  // finished before any returned function is called.
-  void end() noexcept override {
+  // A function that finish() returns may wait until other threads have called finish() too. So this calls finish() for
+  // all communicators before it calls any of these functions.
+  void abort_on_own_thread() noexcept override {
     std::vector<std::function<void()>> last;
     for (const auto& each : all_) last.push_back(each->finish());
     for (const std::function<void()>& end : last) {
@@ -186,7 +189,7 @@ class NcclCollectives final : public Collectives {
   bool captured_;
   NcclGroups& groups_;
   const Abort& abort_;
-  std::mutex mutex_;  // protects changes of `all_`, which wake() reads on another thread
+  std::mutex mutex_;  // protects changes of `all_`, which other threads read to abort
   std::vector<std::unique_ptr<NcclCommunicator>> all_;
 };
 
@@ -197,7 +200,7 @@ std::unique_ptr<Collectives> make_nccl_collectives(int rank, int module, NcclGro
   return std::make_unique<NcclCollectives>(rank, module, groups, abort, captured);
 }
 
-// NCCL would run each call of a nonblocking communicator on a separate thread.
+// Communicators block, because NCCL runs each call of a nonblocking communicator on a separate thread.
 ncclConfig_t communicator_config() {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 1;

@@ -4,30 +4,31 @@
 #include <nccl.h>
 
 #include "core/runtime/cuda/collectives.h"
-#include "core/runtime/gpu/ending.h"
-#include "core/runtime/gpu/lookout.h"
+#include "core/runtime/gpu/abort_coordinator.h"
+#include "core/runtime/gpu/periodic_checker.h"
 
 namespace pmaptrain::cuda {
 
-// State that the ranks of a communicator share.
+// What the ranks of one communicator share.
 struct NcclGroup {
   explicit NcclGroup(const std::vector<int>& ranks) : barrier(ranks) {}
   Barrier barrier;
   ncclUniqueId id{};
-  std::shared_ptr<gpu::Ending> ending;
+  std::shared_ptr<gpu::AbortCoordinator> abort_coordinator;
 };
 
-// State that the devices of a platform share.
+// What the devices of a platform share.
 struct NcclGroups {
-  SharedMap<NcclGroup> of;
-  gpu::Lookout lookout;  // finds calls that do not return
+  SharedMap<NcclGroup> by_ranks;
+  gpu::PeriodicChecker stuck_call_checker;  // aborts a rank whose call does not return
 };
 
-// Creates the NCCL collectives of the current CUDA device. `captured` tells whether they may be captured into CUDA
-// graphs.
+// Creates the collectives of the current CUDA device, with rank `rank`. `captured` says whether they may be captured
+// into CUDA graphs.
 std::unique_ptr<Collectives> make_nccl_collectives(int rank, int module, NcclGroups& groups, const Abort& abort,
                                                    bool captured);
 
+// The configuration of all communicators.
 ncclConfig_t communicator_config();
 
 }  // namespace pmaptrain::cuda

@@ -14,7 +14,7 @@
 namespace pmaptrain::cuda {
 namespace {
 
-// For example "13.0".
+// CUDA's number of a version as text, for example 13000 as "13.0".
 std::string version_text(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
 
 int count_gpus() {
@@ -50,19 +50,19 @@ gpu::Properties properties_of(int gpu) {
   return properties;
 }
 
-// Must be called before any call of NCCL, which reads the environment once.
+// Must be called before the first call of NCCL, which reads these environment variables only once.
 void set_environment_of_nccl() {
-  // Collectives of several communicators on one device then run in call order.
+  // Collectives of several communicators on one device run in the order of their calls.
   setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
-  // Connections are made when a communicator is created, while no GPU is busy, because this allocates memory and waits
-  // for other ranks.
+  // NCCL connects the ranks when a communicator is created, not at the first collective. Connecting allocates memory
+  // and waits for other ranks, which must not happen while a GPU is busy.
   setenv("NCCL_RUNTIME_CONNECT", "0", 0);
 }
 
 class CudaPlatform final : public gpu::Platform {
  public:
-  explicit CudaPlatform(Generate generate) : generate_(generate), count_(count_gpus()) {
-    // Otherwise, calls of a communicator in graphs and outside them would have to wait for each other.
+  explicit CudaPlatform(GenerateSource generate_source) : generate_source_(generate_source), count_(count_gpus()) {
+    // NCCL need not order collectives in graphs after collectives outside graphs: there are none outside.
     if (captures_collectives()) setenv("NCCL_GRAPH_MIXING_SUPPORT", "0", 0);
   }
 
@@ -82,13 +82,14 @@ class CudaPlatform final : public gpu::Platform {
     const auto make_collectives = [this, device, module](const Abort& abort) {
       return make_nccl_collectives(device, module, communicators_, abort, captures_collectives());
     };
-    return std::make_unique<CudaDevice>(device, module, device, generate_, compiler_, make_collectives, barriers_);
+    return std::make_unique<CudaDevice>(device, module, device, generate_source_, compiler_, make_collectives,
+                                        barriers_);
   }
 
  private:
-  bool captures_collectives() const { return count_ == 1 || gpu::wanted_graphs() == gpu::Graphs::whole; }
+  bool captures_collectives() const { return count_ == 1 || gpu::graph_mode() == gpu::GraphMode::whole; }
 
-  Generate generate_;
+  GenerateSource generate_source_;
   const std::shared_ptr<Compiler> compiler_ = std::make_shared<Compiler>();
   int count_;
   NcclGroups communicators_;
@@ -97,7 +98,9 @@ class CudaPlatform final : public gpu::Platform {
 
 class VirtualPlatform final : public gpu::Platform {
  public:
-  VirtualPlatform(Generate generate, int devices) : generate_(generate), devices_(devices) { count_gpus(); }
+  VirtualPlatform(GenerateSource generate_source, int devices) : generate_source_(generate_source), devices_(devices) {
+    count_gpus();
+  }
 
   int devices() const override { return devices_; }
   gpu::Properties properties(int device) const override {
@@ -113,11 +116,11 @@ class VirtualPlatform final : public gpu::Platform {
     const auto make_collectives = [this, device, module](const Abort& abort) {
       return make_virtual_collectives(device, module, communicators_, abort);
     };
-    return std::make_unique<CudaDevice>(device, module, 0, generate_, compiler_, make_collectives, barriers_);
+    return std::make_unique<CudaDevice>(device, module, 0, generate_source_, compiler_, make_collectives, barriers_);
   }
 
  private:
-  Generate generate_;
+  GenerateSource generate_source_;
   const std::shared_ptr<Compiler> compiler_ = std::make_shared<Compiler>();
   int devices_;
   VirtualGroups communicators_;
@@ -128,13 +131,14 @@ class VirtualPlatform final : public gpu::Platform {
 
 std::unique_ptr<gpu::Platform> open_platform(const gpu::ModuleOptions& options) {
   if (!options.planned_for.empty()) return open_compile_only_platform(options);
-  if (options.virtual_devices > 0) return std::make_unique<VirtualPlatform>(options.generate, options.virtual_devices);
+  if (options.virtual_devices > 0)
+    return std::make_unique<VirtualPlatform>(options.generate_source, options.virtual_devices);
   set_environment_of_nccl();
-  return std::make_unique<CudaPlatform>(options.generate);
+  return std::make_unique<CudaPlatform>(options.generate_source);
 }
 
-gpu::Settings settings() {
-  gpu::Settings all{communicator_config().blocking == 1, {}};
+gpu::LibrarySettings settings() {
+  gpu::LibrarySettings all{communicator_config().blocking == 1, {}};
   for (std::size_t i = 0; i < all.priorities.size(); ++i) {
     all.priorities[i] = priority_of(static_cast<gpu::Stream>(i), 0, -5);
   }
@@ -143,7 +147,7 @@ gpu::Settings settings() {
 
 }  // namespace pmaptrain::cuda
 
-// This must not throw, because the program has not yet checked that it was built with the same interface.
+// This must not throw: when the program calls it, it does not know yet whether the library has the same interface.
 extern "C" __attribute__((visibility("default"))) const pmaptrain::gpu::ModuleTable* pmaptrain_cuda() {
   static constexpr pmaptrain::gpu::ModuleTable table{pmaptrain::gpu::module_abi, pmaptrain::cuda::open_platform,
                                                      pmaptrain::cuda::settings};

@@ -10,7 +10,7 @@ namespace pmaptrain::cuda {
 // Throws Error (resource) if there is no GPU or no driver.
 std::unique_ptr<gpu::Platform> open_platform(const gpu::ModuleOptions& options);
 
-gpu::Settings settings();
+gpu::LibrarySettings settings();
 
 // Opens a platform with the properties `options.planned_for`, whose devices only prepare kernels.
 std::unique_ptr<gpu::Platform> open_compile_only_platform(const gpu::ModuleOptions& options);

@@ -4,14 +4,14 @@
 namespace pmaptrain::cuda {
 namespace {
 
-// Iterates over arrays in order.
+// Iterates over evenly spaced arrays in order.
 class Walk {
  public:
   __device__ explicit Walk(const EvenlySpaced& from) : from_(from), row_(from.begin), array_(from.begin) {}
   __device__ const std::byte* array() const { return array_; }
   __device__ void next() {
     array_ += from_.pitch;
-    if (++column_ < from_.in_a_row) return;
+    if (++column_ < from_.per_row) return;
     column_ = 0;
     row_ += from_.row_pitch;
     array_ = row_;
@@ -43,8 +43,8 @@ __device__ bool keeps(T a, T b) {
 
 template <ReductionKind kind, class T, class From>
 __global__ void reduce_kernel(T* to, From from, std::int64_t elements, std::int64_t count) {
-  // Extremes compare signed values, while sums wrap.
-  using Sum = typename Computed<T>::type;
+  // Sums of integers are computed in unsigned types, so that they wrap. Maxima and minima compare signed values.
+  using Sum = typename SumType<T>::type;
   using Value = std::conditional_t<std::is_same_v<T, __nv_bfloat16>, float, T>;
   using Result = std::conditional_t<kind == ReductionKind::sum, Sum, Value>;
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;

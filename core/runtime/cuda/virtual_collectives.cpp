@@ -23,29 +23,29 @@ class VirtualCommunicator {
     wait_for_others(
         what, stream, ready_,
         [&] {
-          shared_->ranks_calls[position_] = {call, ready_.get(), read_.get()};
+          shared_->rank_entries[position_] = {call, ready_.get(), read_.get()};
         },
-        &VirtualGroup::Word::ready);
+        &VirtualGroup::RankEntry::ready);
     compare_calls(what);
     if (call.kind == gpu::Collective::all_gather) {
       for (std::size_t i = 0; i < ranks().size(); ++i) {
-        copy(call.to + i * call.bytes, shared_->ranks_calls[i].call.from, call.bytes, stream);
+        copy(call.to + i * call.bytes, shared_->rank_entries[i].call.from, call.bytes, stream);
       }
     } else {
-      // Each rank sums one part, which may be in place because no other rank reads this part of its values. Then it
-      // copies the other parts.
+      // Each rank sums one part of the arrays. It may do so in place, because no other rank reads this part of its
+      // array. Then it copies the other parts from the other ranks.
       add_up_part(call, stream);
       wait_for_others(
-          what, stream, ready_, [] {}, &VirtualGroup::Word::ready);
+          what, stream, ready_, [] {}, &VirtualGroup::RankEntry::ready);
       for (std::size_t i = 0; i < ranks().size(); ++i) {
         const Part part = part_of(call, i);
         if (i != position_)
-          copy(call.to + part.begin, shared_->ranks_calls[i].call.to + part.begin, part.bytes, stream);
+          copy(call.to + part.begin, shared_->rank_entries[i].call.to + part.begin, part.bytes, stream);
       }
     }
-    // The memory of this rank may be overwritten when all others have read it.
+    // Later work on this stream may overwrite the memory of this rank when all other ranks have read it.
     wait_for_others(
-        what, stream, read_, [] {}, &VirtualGroup::Word::read);
+        what, stream, read_, [] {}, &VirtualGroup::RankEntry::read);
     ++sequence_;
   }
 
@@ -62,7 +62,7 @@ class VirtualCommunicator {
   void add_up_part(const RankCall& call, cudaStream_t stream) const {
     const Part mine = part_of(call, position_);
     Scattered from;
-    for (std::size_t i = 0; i < ranks().size(); ++i) from.begin[i] = shared_->ranks_calls[i].call.from + mine.begin;
+    for (std::size_t i = 0; i < ranks().size(); ++i) from.begin[i] = shared_->rank_entries[i].call.from + mine.begin;
     check(reduce(ReductionKind::sum, call.dtype, call.to + mine.begin, from,
                  static_cast<std::int64_t>(mine.bytes / size_of(call.dtype)), static_cast<std::int64_t>(ranks().size()),
                  stream),
@@ -75,28 +75,28 @@ class VirtualCommunicator {
   }
 
   template <class F>
-  void meet(const std::string& what, F&& leave_word) {
-    shared_->barrier.arrive_and_wait(position_, abort_, what, leave_word);
+  void meet(const std::string& what, F&& before_waiting) {
+    shared_->barrier.arrive_and_wait(position_, abort_, what, before_waiting);
   }
 
-  // Records the event `mine` on the stream, and makes the stream wait for the events of the others.
+  // Records the event `mine` on the stream, and makes the stream wait for the events `others` of the other ranks.
   template <class F>
-  void wait_for_others(const std::string& what, cudaStream_t stream, const OwnEvent& mine, F&& leave_word,
-                       cudaEvent_t VirtualGroup::Word::*others) {
+  void wait_for_others(const std::string& what, cudaStream_t stream, const OwnEvent& mine, F&& before_waiting,
+                       cudaEvent_t VirtualGroup::RankEntry::*others) {
     check(cudaEventRecord(mine.get(), stream), "ordering virtual GPUs");
-    meet(what, leave_word);
+    meet(what, before_waiting);
     for (std::size_t i = 0; i < ranks().size(); ++i) {
       if (i == position_) continue;
-      check(cudaStreamWaitEvent(stream, shared_->ranks_calls[i].*others, 0), "ordering virtual GPUs");
+      check(cudaStreamWaitEvent(stream, shared_->rank_entries[i].*others, 0), "ordering virtual GPUs");
     }
-    // An event may be recorded again only when all streams wait for the previous recording.
+    // An event may be recorded again only when the streams of all ranks wait for its last recording.
     meet(what, [] {});
   }
 
   void compare_calls(const std::string& what) const {
-    const RankCall& mine = shared_->ranks_calls[position_].call;
+    const RankCall& mine = shared_->rank_entries[position_].call;
     for (std::size_t i = 0; i < ranks().size(); ++i) {
-      const RankCall& other = shared_->ranks_calls[i].call;
+      const RankCall& other = shared_->rank_entries[i].call;
       if (other.kind == mine.kind && other.dtype == mine.dtype && other.bytes == mine.bytes) continue;
       fail_running(fmt::format("GPU: rank {} is at {}, and rank {} at {}", ranks()[position_], what, ranks()[i],
                                text_of(other, sequence_, ranks())));
@@ -129,15 +129,15 @@ class VirtualCollectives final : public Collectives {
   void run(int communicator, const RankCall& call, cudaStream_t stream) override {
     all_[static_cast<std::size_t>(communicator)]->run(call, stream);
   }
-  // The ranks' threads wait for each other in each step.
+  // The threads of the ranks wait for each other in each collective, which a graph cannot do.
   bool can_be_captured() const override { return false; }
   std::string next(int communicator, const RankCall& call) const override {
     return all_[static_cast<std::size_t>(communicator)]->next(call);
   }
   void check() override {}
-  // A thread that waits in a barrier polls its Abort.
-  void wake() noexcept override {}
-  void end() noexcept override {}
+  // Nothing to do: a thread that waits in a barrier polls its Abort.
+  void abort_from_other_thread() noexcept override {}
+  void abort_on_own_thread() noexcept override {}
 
  private:
   int rank_, module_;

@@ -1,5 +1,5 @@
-// Collectives of virtual GPUs, that is, of several devices on one GPU, which share its memory. When the values of the
-// others are ready, each rank copies them or adds them up, in rank order.
+// Collectives of virtual GPUs, that is, of several devices on one GPU. They share its memory, so each rank reads the
+// values of the other ranks there when these are ready, and copies them or adds them up in rank order.
 #pragma once
 
 #include "core/runtime/cuda/collectives.h"
@@ -7,16 +7,16 @@
 
 namespace pmaptrain::cuda {
 
-// State that the ranks of a communicator share.
+// What the ranks of one communicator share.
 struct VirtualGroup {
-  explicit VirtualGroup(const std::vector<int>& ranks) : barrier(ranks), ranks_calls(ranks.size()) {}
-  struct Word {
+  explicit VirtualGroup(const std::vector<int>& ranks) : barrier(ranks), rank_entries(ranks.size()) {}
+  struct RankEntry {
     RankCall call;
-    cudaEvent_t ready = nullptr;  // after this event, the values that others read are complete
-    cudaEvent_t read = nullptr;   // after this event, the rank has read the values of others
+    cudaEvent_t ready = nullptr;  // after this event, the values that other ranks read are complete
+    cudaEvent_t read = nullptr;   // after this event, this rank has read the values of the other ranks
   };
   Barrier barrier;
-  std::vector<Word> ranks_calls;
+  std::vector<RankEntry> rank_entries;
 };
 using VirtualGroups = SharedMap<VirtualGroup>;
 

@@ -12,7 +12,7 @@
 
 namespace pmaptrain::gpu {
 
-Platform* GpuBackend::found() const {
+Platform* GpuBackend::platform_if_found() const {
   try {
     return &open_();
   } catch (const Error& error) {
@@ -21,17 +21,17 @@ Platform* GpuBackend::found() const {
   }
 }
 
-// If the config names a memory size and no GPU is found, the plan is for one GPU.
+// If no GPU is found but the options have a memory size, the plan is for one GPU of that size.
 int GpuBackend::workers(const Source& source) const {
   if (options_.gpus) return *options_.gpus;
-  if (options_.memory && found() == nullptr) return 1;
-  return divisors(source.entries.front().program->mesh, open_().devices(), parts_of(options_)).back();
+  if (options_.memory && platform_if_found() == nullptr) return 1;
+  return possible_gpu_counts(source.entries.front().program->mesh, open_().devices(), parts_of(options_)).back();
 }
 
 // The memory of the GPU that has least.
 std::optional<std::size_t> GpuBackend::device_memory() const {
   if (options_.memory) return options_.memory;
-  const Platform* const platform = found();
+  const Platform* const platform = platform_if_found();
   if (platform == nullptr) return std::nullopt;
   std::size_t least = platform->properties(0).memory;
   for (int gpu = 1; gpu < platform->devices(); ++gpu) least = std::min(least, platform->properties(gpu).memory);
@@ -39,9 +39,9 @@ std::optional<std::size_t> GpuBackend::device_memory() const {
 }
 
 std::int64_t GpuBackend::barriers_per_step(const Source& source, std::size_t entry) const {
-  const Plans plans = plan_first(source, workers(source), options_);
+  const Plans plans = plan_first_gpu(source, workers(source), options_);
   std::int64_t barriers = 0;
-  for_each_row(plans.of.front()[entry].commands, [&](const Command& command, int, double times) {
+  for_each_command_with_depth(plans.by_gpu.front()[entry].commands, [&](const Command& command, int, double times) {
     if (std::holds_alternative<Collect>(command)) barriers += static_cast<std::int64_t>(times);
   });
   return barriers;
@@ -49,8 +49,8 @@ std::int64_t GpuBackend::barriers_per_step(const Source& source, std::size_t ent
 
 namespace {
 
-// The bytes of sums over rows and over devices, above all of gradients, limited by the size of the transient memory
-// that they share.
+// The bytes of all sums over rows and over devices, most of which are gradients. They share the transient memory in
+// turn, so no more than its size is reported.
 std::size_t bytes_of_sums(const Plan& plan) {
   std::set<int> sums;
   for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
@@ -80,34 +80,34 @@ std::size_t scratch_of(const std::vector<Plan>& plans, const MakeKernel& make_ke
   return scratch;
 }
 
-// The memory that each GPU needs, derived from the plans of one GPU, without workspaces of libraries.
+// The memory that each GPU needs, computed from the plans of one GPU. Scratch memory and workspaces are not included.
 MemoryNeeds needs_of_one(const Plans& plans) {
-  const auto members = static_cast<std::size_t>(plans.layout.members);
+  const auto members = static_cast<std::size_t>(plans.sizes.members);
   MemoryNeeds needs;
   std::set<std::string_view> counted;
   std::size_t constants = 0;
-  for (std::size_t e = 0; e < plans.of.front().size(); ++e) {
-    const Plan& plan = plans.of.front()[e];
+  for (std::size_t e = 0; e < plans.by_gpu.front().size(); ++e) {
+    const Plan& plan = plans.by_gpu.front()[e];
     for (std::size_t i = 0; i < plan.program->inputs.size(); ++i) {
       const Input& input = plan.program->inputs[i];
       if (input.group == Group::batch || !counted.insert(input.name).second) continue;
       std::size_t& item = needs.of(input.group);
       item = sum_of(item, product_of(input.group == Group::data ? 1 : members, plan.buffer(plan.inputs[i]).bytes()));
     }
-    needs.batches = sum_of(needs.batches, product_of(plans.layout.batches[e].count(), plan.batch_bytes));
+    needs.batches = sum_of(needs.batches, product_of(plans.sizes.batches[e].count(), plan.batch_bytes));
     needs.gradients = std::max(needs.gradients, bytes_of_sums(plan));
     constants = sum_of(constants, plan.constant_bytes);
   }
-  const std::size_t kept = sum_of(product_of(members, plans.layout.persistent), plans.layout.data);
+  const std::size_t kept = sum_of(product_of(members, plans.sizes.persistent), plans.sizes.data);
   const std::size_t named = sum_of(needs.parameters, needs.state, needs.data);
-  needs.temporaries = sum_of(plans.layout.transient - needs.gradients, constants, kept > named ? kept - named : 0);
+  needs.temporaries = sum_of(plans.sizes.transient - needs.gradients, constants, kept > named ? kept - named : 0);
   const auto pool = [&](std::string name, std::size_t bytes, std::size_t copies, std::string meaning) {
     if (bytes > 0) needs.pools.push_back({std::move(name), bytes, copies, std::move(meaning)});
   };
   pool("constants", constants, 1, "filled when the program is loaded");
-  pool("persistent", plans.layout.persistent, members, "inputs and outputs, on each GPU");
-  pool("data", plans.layout.data, 1, "examples that stay, on each GPU");
-  pool("transient", plans.layout.transient, 1, "temporaries, on each GPU");
+  pool("persistent", plans.sizes.persistent, members, "inputs and outputs, on each GPU");
+  pool("data", plans.sizes.data, 1, "examples that stay, on each GPU");
+  pool("transient", plans.sizes.transient, 1, "temporaries, on each GPU");
   pool("batches", needs.batches, 1, "batch inputs, on each GPU");
   return needs;
 }
@@ -115,14 +115,14 @@ MemoryNeeds needs_of_one(const Plans& plans) {
 }  // namespace
 
 MemoryNeeds GpuBackend::needs_on(int gpus, const Source& source) const {
-  const Plans plans = plan_first(source, gpus, options_);
-  const MakeKernel make_kernel = maker_of(options_);
-  const Workspace workspace = workspace_of(plans.of.front(), make_kernel, options_.planner);
+  const Plans plans = plan_first_gpu(source, gpus, options_);
+  const MakeKernel make_kernel = make_kernel_of(options_);
+  const Workspace workspace = workspace_of(plans.by_gpu.front(), make_kernel, options_.open_planning_platform);
   MemoryNeeds needs = needs_of_one(plans);
-  needs.kernels = scratch_of(plans.of.front(), make_kernel);
+  needs.kernels = scratch_of(plans.by_gpu.front(), make_kernel);
   needs.workspaces = workspace.bytes;
-  const std::string as = workspace.is_planned.empty() ? "at most: their libraries are not here to plan them"
-                                                      : "as planned for " + workspace.is_planned;
+  const std::string as = workspace.planned_for.empty() ? "at most: their libraries are not here to plan them"
+                                                       : "as planned for " + workspace.planned_for;
   if (needs.kernels > 0) needs.pools.push_back({"scratch", needs.kernels, 1, "scratch memory of kernels"});
   if (workspace.bytes > 0) needs.pools.push_back({"workspace", workspace.bytes, 1, "of libraries' kernels, " + as});
 
@@ -133,26 +133,26 @@ MemoryNeeds GpuBackend::needs_on(int gpus, const Source& source) const {
   }
   for (PoolReport& pool : needs.pools) pool.copies *= count;
   needs.host = product_of(count, Executor::pinned_bytes);
-  for (const Batches& batches : plans.layout.batches) {
+  for (const BatchLayout& batches : plans.sizes.batches) {
     needs.host = sum_of(needs.host, product_of(batches.count(), batches.host_bytes));
   }
   needs.gpus = gpus;
-  needs.workspaces_planned_for = workspace.is_planned;
+  needs.workspaces_planned_for = workspace.planned_for;
   needs.device_memory = device_memory();
   return needs;
 }
 
 PlanReport GpuBackend::report(Source source, std::size_t entry) const {
-  const auto plans = std::make_shared<const Plans>(plan_first(source, workers(source), options_));
-  const Plan& plan = plans->of.front()[entry];
-  const MakeKernel make_kernel = maker_of(options_);
+  const auto plans = std::make_shared<const Plans>(plan_first_gpu(source, workers(source), options_));
+  const Plan& plan = plans->by_gpu.front()[entry];
+  const MakeKernel make_kernel = make_kernel_of(options_);
   return {instructions_of(plan, make_kernel), stages_of(plan, make_kernel), plans};
 }
 
 std::optional<int> GpuBackend::fewest_workers_that_fit(const Source& source, std::size_t bytes) const {
   constexpr int most = 64;
   const int now = workers(source);
-  for (const int gpus : divisors(source.entries.front().program->mesh, most, parts_of(options_))) {
+  for (const int gpus : possible_gpu_counts(source.entries.front().program->mesh, most, parts_of(options_))) {
     if (gpus > now && needs_on(gpus, source).total() / static_cast<std::size_t>(gpus) <= bytes) return gpus;
   }
   return std::nullopt;
@@ -162,7 +162,8 @@ std::unique_ptr<Module> GpuBackend::load(Source source) const {
   const int gpus = workers(source);
   Platform& platform = open_();
   if (gpus > platform.devices()) {
-    const int most = divisors(source.entries.front().program->mesh, platform.devices(), parts_of(options_)).back();
+    const int most =
+        possible_gpu_counts(source.entries.front().program->mesh, platform.devices(), parts_of(options_)).back();
     fail_resource(std::to_string(gpus) + " GPUs are asked for (mesh.workers, --workers), and there are " +
                       std::to_string(platform.devices()),
                   "--workers " + std::to_string(most) + " would do");

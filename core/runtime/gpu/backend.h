@@ -15,8 +15,8 @@ namespace pmaptrain::gpu {
 
 class GpuBackend final : public Backend {
  public:
-  // `open` returns the platform, which must outlive the backend and its modules. It may throw Error (resource): if the
-  // config names a number of GPUs or a memory size, plans can be made without a platform.
+  // `open` returns the platform, which must outlive the backend and its modules. `open` may throw Error (resource) if
+  // the machine has no GPU: plans can still be made if `options` has a number of GPUs or a memory size.
   GpuBackend(std::function<Platform&()> open, GpuOptions options)
       : open_(std::move(open)), options_(std::move(options)) {}
 
@@ -31,7 +31,7 @@ class GpuBackend final : public Backend {
   std::unique_ptr<Module> load(Source source) const override;
 
  private:
-  Platform* found() const;  // The platform; null if there is no GPU.
+  Platform* platform_if_found() const;  // null if there is no GPU
   MemoryNeeds needs_on(int gpus, const Source& source) const;
 
   const std::function<Platform&()> open_;

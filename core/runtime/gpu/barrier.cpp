@@ -43,22 +43,22 @@ void Barrier::wait_for_all(std::unique_lock<std::mutex>& lock, std::size_t posit
     here_[position] = false;
     --arrived_;
   };
-  const auto end = std::chrono::steady_clock::now() + patience();
+  const auto end = std::chrono::steady_clock::now() + gpu_timeout();
   while (round_ == mine) {
     if (abort.is_set()) {
       leave();
       abort.check();
     }
     if (std::chrono::steady_clock::now() > end) {
-      // A device that has given up before had arrived, so it is not the absent one.
+      // A device whose call has timed out had arrived before, so it is not the absent one.
       std::size_t absent = 0;
       while (absent < ranks_.size() - 1 && (here_[absent] || gave_up_[absent])) ++absent;
       leave();
       gave_up_[position] = true;
       fail_running(
-          fmt::format("GPU: rank {} did not come to {} within {} s", ranks_[absent], what, patience().count()));
+          fmt::format("GPU: rank {} did not come to {} within {} s", ranks_[absent], what, gpu_timeout().count()));
     }
-    // This interval bounds the delay of an abort, which does not notify the barrier.
+    // Setting `abort` does not notify `changed_`, so it is checked at this interval.
     changed_.wait_for(lock, std::chrono::milliseconds(50));
   }
 }

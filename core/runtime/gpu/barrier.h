@@ -1,4 +1,4 @@
-// A barrier for the devices of a communicator, each on its own thread.
+// A barrier for the threads of several devices, and objects that such threads share.
 #pragma once
 
 #include <chrono>
@@ -15,12 +15,12 @@
 
 namespace pmaptrain::gpu {
 
-// Tells a device to stop: another thread sets the reason, once.
+// A request that a device stops. Any thread may set it; the device's thread checks it. The first reason is kept.
 class Abort {
  public:
   void set(const std::string& reason) noexcept;
   bool is_set() const;
-  // Throws Error (failed) with the reason if it is set.
+  // Throws Error (failed) with the reason if set() has been called.
   void check() const;
 
  private:
@@ -28,7 +28,7 @@ class Abort {
   std::optional<std::string> reason_;
 };
 
-// For example "{0, 1, 2}".
+// The ranks as text, for example "{0, 1, 2}".
 std::string ranks_text(std::span<const int> ranks);
 
 class Barrier {
@@ -37,13 +37,14 @@ class Barrier {
 
   const std::vector<int>& ranks() const { return ranks_; }
 
-  // Returns when all devices have called this as often as this one. `leave_word` is called first, under the lock of the
-  // barrier, so the others see what it wrote when they return. Throws Error (failed) if a device does not come ("rank 2
-  // did not come to <what>"), or if `abort` is set.
+  // Returns when all devices have called this as often as this one. `position` is the index of this device in ranks().
+  // First calls before_waiting() with the barrier's lock held, so that the other devices see what it wrote when their
+  // calls return. Throws Error (failed) if `abort` is set, or if a device does not call within gpu_timeout(): "rank 2
+  // did not come to <what> within 600 s".
   template <class F>
-  void arrive_and_wait(std::size_t position, const Abort& abort, const std::string& what, F&& leave_word) {
+  void arrive_and_wait(std::size_t position, const Abort& abort, const std::string& what, F&& before_waiting) {
     std::unique_lock lock(mutex_);
-    leave_word();
+    before_waiting();
     wait_for_all(lock, position, abort, what);
   }
 
@@ -54,13 +55,14 @@ class Barrier {
   std::vector<int> ranks_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<bool> here_, gave_up_;
-  std::size_t arrived_ = 0;
-  std::size_t round_ = 0;
+  std::vector<bool> here_;     // by position: whether the device has arrived in this round
+  std::vector<bool> gave_up_;  // by position: whether a call of the device has timed out
+  std::size_t arrived_ = 0;    // number of devices that have arrived in this round
+  std::size_t round_ = 0;      // number of completed rounds
 };
 
-// Objects that the devices of a module share. The first device that asks for an object creates it; it is destroyed with
-// its last owner.
+// Objects that devices of one module share. The first device that asks for the object of a module, key and ranks
+// creates it with `make`; the others get the same object. It is destroyed with its last owner.
 template <class T>
 class SharedMap {
  public:

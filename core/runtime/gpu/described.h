@@ -1,4 +1,5 @@
-// The GPU that plans are made for if the machine has none: an NVIDIA H100, in the format of ModuleOptions::planned_for.
+// The description of an NVIDIA H100, for ModuleOptions::planned_for. Plans are made for this GPU if the machine has
+// none.
 #pragma once
 
 namespace pmaptrain::gpu {

@@ -99,11 +99,11 @@ Division divide(const Mesh& mesh, int gpus, Parts parts) {
                          {},
                          "the " + std::to_string(mesh.devices()) + " logical devices of the mesh do not divide over " +
                              std::to_string(gpus) + " GPUs" + why,
-                         list_of(divisors(mesh, most_listed, parts)) + " would do",
+                         list_of(possible_gpu_counts(mesh, most_listed, parts)) + " would do",
                          {}});
 }
 
-std::vector<int> divisors(const Mesh& mesh, int most, Parts parts) {
+std::vector<int> possible_gpu_counts(const Mesh& mesh, int most, Parts parts) {
   std::vector<int> found;
   for (int gpus = 1; gpus <= std::min<std::int64_t>(most, mesh.devices()); ++gpus) {
     if (try_divide(mesh, gpus, parts)) found.push_back(gpus);
@@ -111,6 +111,6 @@ std::vector<int> divisors(const Mesh& mesh, int most, Parts parts) {
   return found;
 }
 
-Mesh block_of(const Mesh& mesh) { return try_divide(mesh, divisors(mesh, most_blocks).back())->local; }
+Mesh block_of(const Mesh& mesh) { return try_divide(mesh, possible_gpu_counts(mesh, most_blocks).back())->local; }
 
 }  // namespace pmaptrain::gpu

@@ -23,7 +23,7 @@ std::string_view variable(const char* name) {
 
 }  // namespace
 
-std::chrono::duration<double> patience() {
+std::chrono::duration<double> gpu_timeout() {
   constexpr const char* name = "PMAPTRAIN_GPU_TIMEOUT";
   const std::string text(variable(name));
   if (text.empty()) return std::chrono::minutes(10);
@@ -35,12 +35,12 @@ std::chrono::duration<double> patience() {
   return std::chrono::duration<double>(seconds);
 }
 
-Graphs wanted_graphs() {
+GraphMode graph_mode() {
   constexpr const char* name = "PMAPTRAIN_GPU_GRAPHS";
   const std::string_view text = variable(name);
-  if (text.empty()) return Graphs::usual;
-  if (text == "off") return Graphs::off;
-  if (text == "whole") return Graphs::whole;
+  if (text.empty()) return GraphMode::usual;
+  if (text == "off") return GraphMode::off;
+  if (text == "whole") return GraphMode::whole;
   refuse(name, text, "off or whole", "without it, all but the collectives of several GPUs is part of CUDA graphs");
 }
 

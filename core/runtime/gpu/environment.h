@@ -7,15 +7,15 @@
 
 namespace pmaptrain::gpu {
 
-// How long a device waits for others: the number of seconds in PMAPTRAIN_GPU_TIMEOUT, by default 10 minutes.
-std::chrono::duration<double> patience();
+// How long a device waits for other devices before it fails: PMAPTRAIN_GPU_TIMEOUT in seconds, by default 10 minutes.
+std::chrono::duration<double> gpu_timeout();
 
-// The calls of a step that are part of CUDA graphs, from PMAPTRAIN_GPU_GRAPHS.
-enum class Graphs : std::uint8_t {
-  usual,  // on one GPU all calls; on several GPUs all but collectives
-  off,    // none, so profilers see each call
-  whole,  // all calls, even collectives of several GPUs
+// Which calls of a step are recorded in CUDA graphs: the value of PMAPTRAIN_GPU_GRAPHS.
+enum class GraphMode : std::uint8_t {
+  usual,  // the variable is not set: on one GPU all calls, on several GPUs all calls but collectives
+  off,    // no calls, so that profilers see each call
+  whole,  // all calls, also collectives of several GPUs
 };
-Graphs wanted_graphs();
+GraphMode graph_mode();
 
 }  // namespace pmaptrain::gpu

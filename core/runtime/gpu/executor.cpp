@@ -11,10 +11,11 @@
 namespace pmaptrain::gpu {
 namespace {
 
-// Capturing costs some microseconds and memory per call, so loops with more calls than this are not unrolled.
+// A loop with more calls than this is not unrolled into a graph, because capturing a call costs microseconds and
+// memory.
 constexpr std::int64_t few_calls = 200;
 
-// The name of a command for profilers: the layer's name in the config, and the op.
+// The name of a command for profilers: the name of the layer in the config, and the op, for example "dense_1: matmul".
 std::string name_of(const Command& command) {
   const Equation* const equation = equation_of(command);
   if (equation == nullptr) return "copy";
@@ -22,13 +23,14 @@ std::string name_of(const Command& command) {
   return equation->origin == nullptr || equation->origin->scope.empty() ? op : equation->origin->scope + ": " + op;
 }
 
+// Launches with equal keys share one prepared kernel.
 std::string key_of(const Launch& launch) {
   std::string key;
   const auto append = [&](const auto& value) { key.append(reinterpret_cast<const char*>(&value), sizeof value); };
   append_key(launch.equation->op, key);
-  // Value numbers in a region are meaningful only in its own program, so a kernel with a region is not shared.
+  // A region refers to values of its program by number, so the kernel of an equation with a region is not shared.
   if (!launch.equation->regions.empty()) append(reinterpret_cast<std::uintptr_t>(launch.equation));
-  append(launch.devices);
+  append(launch.logical_devices);
   for (const auto* const types : {&launch.operand_types, &launch.result_types}) {
     append(types->size());
     for (const Type& type : *types) {
@@ -53,25 +55,27 @@ std::int64_t calls_of(std::span<const Command> commands) {
 }
 
 GpuRequest request_of(const Plan& plan, const Launch& launch) {
-  GpuRequest request{launch.operand_types, launch.result_types, launch.devices, launch.stacked, nullptr, {}, plan.tf32};
+  GpuRequest request{
+      launch.operand_types, launch.result_types, launch.logical_devices, launch.stacked, nullptr, {}, plan.tf32};
   if (launch.equation->regions.empty()) return request;
   request.region = &launch.equation->regions.front();
   request.types = plan.program->types;
   return request;
 }
 
-Executor::Executor(Device& device, const std::vector<Plan>& plans, const Layout& layout, const MakeKernel& make_kernel)
-    : device_(device), plans_(plans), layout_(layout), gpus_(plans.empty() ? 1 : plans.front().division.gpus()) {
-  prepare_kernels(make_kernel);  // comes first, because kernels need memory for a trial run
-  persistent_ = allocate(product_of(layout.persistent, static_cast<std::size_t>(layout.members)));
-  data_ = allocate(layout.data);
-  transient_ = allocate(layout.transient);
+Executor::Executor(Device& device, const std::vector<Plan>& plans, const MemorySizes& sizes,
+                   const MakeKernel& make_kernel)
+    : device_(device), plans_(plans), sizes_(sizes), gpus_(plans.empty() ? 1 : plans.front().division.gpus()) {
+  prepare_kernels(make_kernel);  // comes first, because preparing a kernel may need memory for a trial run
+  persistent_ = allocate(product_of(sizes.persistent, static_cast<std::size_t>(sizes.members)));
+  data_ = allocate(sizes.data);
+  transient_ = allocate(sizes.transient);
   staging_ = device_.pinned(staging_bytes);
-  reads_ = device_.pinned(reads_ahead * small_read);
+  reads_ = device_.pinned(max_pending_reads * max_small_read);
   for (std::size_t e = 0; e < plans.size(); ++e) {
     constants_.push_back(allocate(plans[e].constant_bytes));
-    batches_.push_back(allocate(product_of(plans[e].batch_bytes, layout.batches[e].count())));
-    runs_.push_back(runs_of(plans[e], layout.batches[e]));
+    batches_.push_back(allocate(product_of(plans[e].batch_bytes, sizes.batches[e].count())));
+    copy_ranges_.push_back(copy_ranges_of(plans[e], sizes.batches[e]));
     fill_constants(e);
   }
   std::size_t scratch = 0, workspace = 0;
@@ -82,7 +86,7 @@ Executor::Executor(Device& device, const std::vector<Plan>& plans, const Layout&
   scratch_ = allocate(scratch);
   workspace_ = allocate(workspace);
   for (const Plan& plan : plans) create_communicators(plan);
-  record_foreseen();
+  record_expected();
   if (gpus_ > 1) device_.barrier(gpus_);
 }
 
@@ -94,7 +98,7 @@ std::byte* Executor::allocate(std::size_t bytes) {
 
 void Executor::fill_constants(std::size_t entry) {
   const Plan& plan = plans_[entry];
-  const StepOf step{entry, 0, 0};
+  const StepId step{entry, 0, 0};
   for (const auto& [index, equation] : plan.constants) {
     const Buffer& buffer = plan.buffer(index);
     std::vector<std::byte> value(buffer.bytes());
@@ -102,10 +106,10 @@ void Executor::fill_constants(std::size_t entry) {
     kernels_of(equation->op).reference(equation->op.data(), {{}, std::span(&array, 1)});
     write(step, index, 0, value);
   }
-  for (const auto& [index, equation] : plan.coordinates) {
+  for (const auto& [index, equation] : plan.axis_indices) {
     const Buffer& buffer = plan.buffer(index);
     for (std::int64_t slice = 0; slice < buffer.slices; ++slice) {
-      const std::int64_t device = plan.division.device_of(plan.gpu, plan.reader_of(buffer, slice));
+      const std::int64_t device = plan.division.device_of(plan.gpu, plan.first_reader_of(buffer, slice));
       const auto coordinate = static_cast<std::int32_t>(plan.program->mesh.position(device, equation->op.axes()));
       write(step, index, slice, std::as_bytes(std::span(&coordinate, 1)));
     }
@@ -152,46 +156,46 @@ void Executor::create_communicators(const Plan& plan) {
   });
 }
 
-std::byte* Executor::address(const StepOf& step, Location place) const {
+std::byte* Executor::address(const StepId& step, Location place) const {
   const Buffer& buffer = plans_[step.entry].buffer(place.buffer);
   const auto member = static_cast<std::size_t>(step.member);
   std::byte* base = transient_;
   switch (buffer.pool) {
     case Pool::constant: base = constants_[step.entry]; break;
-    case Pool::persistent: base = persistent_ + member * layout_.persistent; break;
+    case Pool::persistent: base = persistent_ + member * sizes_.persistent; break;
     case Pool::data: base = data_; break;
     case Pool::batch:
       base = batches_[step.entry] +
-             layout_.batches[step.entry].index(step.slot, step.member) * plans_[step.entry].batch_bytes;
+             sizes_.batches[step.entry].index(step.slot, step.member) * plans_[step.entry].batch_bytes;
       break;
     case Pool::transient: break;
   }
   return base + buffer.offset + place.offset;
 }
 
-void Executor::run(const StepOf& step, std::int64_t steps, bool each_slot) {
-  const int group = layout_.batches[step.entry].group;
-  Steps next{step};
+void Executor::run(const StepId& step, std::int64_t steps, bool each_slot) {
+  const int group = sizes_.batches[step.entry].group;
+  StepGroup next{step};
   for (; steps > 0; steps -= next.count) {
-    // Groups begin at slots that are multiples of their length, so a few graphs serve groups of any length.
+    // A group of n steps on n slots begins at a slot that is a multiple of n, so that few different graphs are needed.
     next.count = 1;
     while (2 * next.count <= std::min<std::int64_t>(steps, group) &&
            (!each_slot || next.first.slot % (2 * next.count) == 0)) {
       next.count *= 2;
     }
     next.each_slot = each_slot && next.count > 1;  // a single step has the same graph with and without `each_slot`
-    launch(next.first, recorded(next));
-    record_queued();
+    launch(next.first, find_or_record(next));
+    record_event_after_calls();
     if (each_slot) next.first.slot += next.count;
   }
 }
 
-void Executor::record_foreseen() {
-  const auto keep = [&](const Steps& steps) { steps_.emplace(steps, record(steps)); };
+void Executor::record_expected() {
+  const auto keep = [&](const StepGroup& steps) { steps_.emplace(steps, record(steps)); };
   for (std::size_t e = 0; e < plans_.size(); ++e) {
-    const Batches& batches = layout_.batches[e];
+    const BatchLayout& batches = sizes_.batches[e];
     const bool on_one = batches.slots == 1;
-    for (std::int64_t member = 0; member < layout_.members; ++member) {
+    for (std::int64_t member = 0; member < sizes_.members; ++member) {
       for (int count = 1; count <= (batches.in_groups ? batches.group : 1); count *= 2) {
         for (int slot = 0; slot < batches.slots; slot += on_one ? 1 : count) {
           keep({{e, slot, member}, count, count > 1 && !on_one});
@@ -201,24 +205,24 @@ void Executor::record_foreseen() {
   }
 }
 
-const std::vector<Executor::Part>& Executor::recorded(const Steps& steps) {
+const std::vector<Executor::Part>& Executor::find_or_record(const StepGroup& steps) {
   if (const auto found = steps_.find(steps); found != steps_.end()) return found->second;
-  alone([&] { steps_.emplace(steps, record(steps)); });
+  between_barriers([&] { steps_.emplace(steps, record(steps)); });
   return steps_.at(steps);
 }
 
 template <class F>
-void Executor::alone(F&& record) {
+void Executor::between_barriers(F&& record) {
   if (gpus_ > 1) device_.barrier(gpus_);
   record();
   if (gpus_ > 1) device_.barrier(gpus_);
 }
 
-std::vector<Executor::Part> Executor::record(const Steps& steps) {
+std::vector<Executor::Part> Executor::record(const StepGroup& steps) {
   const std::vector<Command>& commands = plans_[steps.first.entry].commands;
   if (steps.count == 1) return record(steps.first, commands);
   return {{device_.capture([&] {
-    StepOf step = steps.first;
+    StepId step = steps.first;
     for (int i = 0; i < steps.count; ++i) {
       issue(step, commands, nullptr);
       if (steps.each_slot) ++step.slot;
@@ -226,7 +230,7 @@ std::vector<Executor::Part> Executor::record(const Steps& steps) {
   })}};
 }
 
-std::vector<Executor::Part> Executor::record(const StepOf& step, std::span<const Command> commands) {
+std::vector<Executor::Part> Executor::record(const StepId& step, std::span<const Command> commands) {
   std::vector<Part> parts;
   for (std::size_t first = 0, i = 0; i <= commands.size(); ++i) {
     const Loop* const loop = i < commands.size() ? std::get_if<Loop>(&commands[i]) : nullptr;
@@ -241,14 +245,14 @@ std::vector<Executor::Part> Executor::record(const StepOf& step, std::span<const
   return parts;
 }
 
-void Executor::launch(const StepOf& step, const std::vector<Part>& parts) {
+void Executor::launch(const StepId& step, const std::vector<Part>& parts) {
   for (const Part& part : parts) {
     if (part.loop == nullptr) {
       replay(part.graph);
       continue;
     }
     for (std::int64_t k = 0; k < part.loop->iterations; ++k) {
-      queued(static_cast<int>(part.loop->slices.size()));
+      make_room_for(static_cast<int>(part.loop->slices.size()));
       for (const Loop::Slice& slice : part.loop->slices) {
         issue(step, slice.copy, static_cast<std::size_t>(k) * slice.step);
       }
@@ -260,13 +264,13 @@ void Executor::launch(const StepOf& step, const std::vector<Part>& parts) {
 void Executor::replay(Graph graph) {
   for (int first = 0; first < graph.calls; first += most_calls_between_events) {
     const int count = std::min(most_calls_between_events, graph.calls - first);
-    queued(count);
+    make_room_for(count);
     device_.replay_calls(graph, first, count);
   }
 }
 
-void Executor::queued(int calls) {
-  if (calls_since_event_ + calls > most_calls_between_events) record_queued();
+void Executor::make_room_for(int calls) {
+  if (calls_since_event_ + calls > most_calls_between_events) record_event_after_calls();
   while (in_flight_.size() >= most_in_flight) {
     device_.wait(in_flight_.front());
     in_flight_.pop_front();
@@ -274,18 +278,18 @@ void Executor::queued(int calls) {
   calls_since_event_ += calls;
 }
 
-void Executor::record_queued() {
+void Executor::record_event_after_calls() {
   if (calls_since_event_ == 0) return;
   in_flight_.push_back(device_.record_event(Stream::compute));
   calls_since_event_ = 0;
 }
 
-std::vector<Executor::Timed> Executor::run_timed(const StepOf& step) {
+std::vector<Executor::TimedCommand> Executor::run_timed(const StepId& step) {
   auto timed = timed_.find(step);
   if (timed == timed_.end()) {
     Stamps stamps;
     Graph graph;
-    alone([&] {
+    between_barriers([&] {
       graph = device_.capture([&] {
         stamp(stamps, Stream::compute);
         issue(step, plans_[step.entry].commands, &stamps);
@@ -298,7 +302,7 @@ std::vector<Executor::Timed> Executor::run_timed(const StepOf& step) {
   device_.wait(device_.record_event(Stream::compute));
   in_flight_.clear();
   calls_since_event_ = 0;
-  std::vector<Timed> times;
+  std::vector<TimedCommand> times;
   for (const Stamps::Of& of : stamps.commands) {
     times.push_back({of.command, device_.seconds_between(0, of.begin), device_.seconds_between(0, of.end)});
   }
@@ -311,7 +315,7 @@ int Executor::stamp(Stamps& stamps, Stream stream) {
   return stamps.count++;
 }
 
-void Executor::issue(const StepOf& step, std::span<const Command> commands, Stamps* stamps) {
+void Executor::issue(const StepId& step, std::span<const Command> commands, Stamps* stamps) {
   for (const Command& command : commands) {
     if (const Loop* const loop = std::get_if<Loop>(&command)) {
       for (std::int64_t k = 0; k < loop->iterations; ++k) {
@@ -337,12 +341,12 @@ void Executor::issue(const StepOf& step, std::span<const Command> commands, Stam
   }
 }
 
-void Executor::issue(const StepOf& step, const Launch& launch) {
+void Executor::issue(const StepId& step, const Launch& launch) {
   const Kernel& kernel = *kernel_of_.at(&launch);
   std::vector<const std::byte*> operands;
   std::vector<std::byte*> results;
   Accesses accesses;
-  const auto devices = static_cast<std::size_t>(launch.devices);
+  const auto devices = static_cast<std::size_t>(launch.logical_devices);
   for (std::size_t i = 0; i < launch.operands.size(); ++i) {
     operands.push_back(address(step, launch.operands[i]));
     accesses.reads.push_back({operands.back(), bytes(launch.operand_types[i]) * (launch.stacked[i] ? devices : 1)});
@@ -354,23 +358,23 @@ void Executor::issue(const StepOf& step, const Launch& launch) {
   device_.launch(Stream::compute, kernel.prepared, {operands, results, scratch_, workspace_}, accesses);
 }
 
-void Executor::issue(const StepOf& step, const Copy& copy, std::size_t further) {
-  device_.copy(Stream::compute, address(step, copy.to), address(step, copy.from) + further, copy.rows);
+void Executor::issue(const StepId& step, const Copy& copy, std::size_t from_offset) {
+  device_.copy(Stream::compute, address(step, copy.to), address(step, copy.from) + from_offset, copy.rows);
 }
 
-void Executor::issue(const StepOf& step, const Reduce& reduce) {
+void Executor::issue(const StepId& step, const Reduce& reduce) {
   device_.reduce(Stream::compute, reduce.kind, reduce.type.dtype, address(step, reduce.to), address(step, reduce.from),
                  numel(reduce.type), reduce.arrays);
 }
 
-void Executor::issue(const StepOf& step, const Collect& collect) {
+void Executor::issue(const StepId& step, const Collect& collect) {
   device_.collective(Stream::communicate, communicator_of_.at(&collect), collect.kind, collect.dtype,
                      address(step, collect.to), address(step, collect.from), collect.bytes);
 }
 
-void Executor::issue(const StepOf&, const Await&) { device_.order(Stream::communicate, Stream::compute); }
+void Executor::issue(const StepId&, const Await&) { device_.order(Stream::communicate, Stream::compute); }
 
-// The uploads wait only for the earlier steps that read these slots.
+// The copies wait for the earlier steps that read the batches in these slots, not for steps on other slots.
 void Executor::begin_uploads(std::size_t entry, int slot, int count) {
   std::optional<Event> last;
   for (int i = slot; i < slot + count; ++i) {
@@ -387,15 +391,15 @@ void Executor::release(std::size_t entry, int slot, int count) {
   for (int i = slot; i < slot + count; ++i) released_[{entry, i}] = event;
 }
 
-std::vector<Executor::Run> Executor::runs_of(const Plan& plan, const Batches& batches) {
-  std::vector<Run> runs;
-  const auto add = [&](const Run& run) {
-    // Inputs are separated by less than `alignment` bytes of padding, which may be copied too.
-    if (!runs.empty() && run.to - runs.back().to == run.from - runs.back().from &&
-        run.to - runs.back().to < runs.back().bytes + alignment) {
-      runs.back().bytes = run.to - runs.back().to + run.bytes;
+std::vector<Executor::CopyRange> Executor::copy_ranges_of(const Plan& plan, const BatchLayout& batches) {
+  std::vector<CopyRange> ranges;
+  const auto add = [&](const CopyRange& range) {
+    // Join neighbouring ranges. Less than `alignment` bytes of padding lie between two inputs; they are copied too.
+    if (!ranges.empty() && range.to - ranges.back().to == range.from - ranges.back().from &&
+        range.to - ranges.back().to < ranges.back().bytes + alignment) {
+      ranges.back().bytes = range.to - ranges.back().to + range.bytes;
     } else {
-      runs.push_back(run);
+      ranges.push_back(range);
     }
   };
   for (std::size_t i = 0; i < plan.inputs.size(); ++i) {
@@ -403,26 +407,26 @@ std::vector<Executor::Run> Executor::runs_of(const Plan& plan, const Batches& ba
     if (buffer.pool != Pool::batch) continue;
     const std::size_t bytes = buffer.slice_bytes();
     for (std::int64_t slice = 0; slice < buffer.slices; ++slice) {
-      const std::int64_t device = plan.division.device_of(plan.gpu, plan.reader_of(buffer, slice));
+      const std::int64_t device = plan.division.device_of(plan.gpu, plan.first_reader_of(buffer, slice));
       const auto source = static_cast<std::size_t>(plan.program->mesh.position(device, buffer.axes));
       add({buffer.offset + static_cast<std::size_t>(slice) * bytes, batches.host_offsets[i] + source * bytes, bytes});
     }
   }
-  return runs;
+  return ranges;
 }
 
-void Executor::upload(const StepOf& step, int count, const std::byte* host) {
-  const Batches& batches = layout_.batches[step.entry];
+void Executor::upload(const StepId& step, int count, const std::byte* host) {
+  const BatchLayout& batches = sizes_.batches[step.entry];
   const std::size_t bytes = plans_[step.entry].batch_bytes, first = batches.index(step.slot, step.member);
   const auto members = static_cast<std::size_t>(batches.members);
-  for (const Run& run : runs_[step.entry]) {
-    device_.copy(Stream::copy, batches_[step.entry] + first * bytes + run.to,
-                 host + first * batches.host_bytes + run.from,
-                 {run.bytes, static_cast<std::size_t>(count), members * bytes, members * batches.host_bytes});
+  for (const CopyRange& range : copy_ranges_[step.entry]) {
+    device_.copy(Stream::copy, batches_[step.entry] + first * bytes + range.to,
+                 host + first * batches.host_bytes + range.from,
+                 {range.bytes, static_cast<std::size_t>(count), members * bytes, members * batches.host_bytes});
   }
 }
 
-void Executor::write(const StepOf& step, int buffer, std::int64_t slice, std::span<const std::byte> bytes,
+void Executor::write(const StepId& step, int buffer, std::int64_t slice, std::span<const std::byte> bytes,
                      std::size_t offset) {
   const std::size_t first = static_cast<std::size_t>(slice) * plans_[step.entry].buffer(buffer).slice_bytes() + offset;
   for (std::size_t at = 0; at < bytes.size(); at += staging_bytes) {
@@ -433,15 +437,15 @@ void Executor::write(const StepOf& step, int buffer, std::int64_t slice, std::sp
   }
 }
 
-const std::byte* Executor::queue_read(const StepOf& step, int buffer, std::int64_t slice, std::size_t offset,
+const std::byte* Executor::queue_read(const StepId& step, int buffer, std::int64_t slice, std::size_t offset,
                                       std::size_t bytes) {
-  std::byte* const to = reads_ + next_read_++ % reads_ahead * small_read;
+  std::byte* const to = reads_ + next_read_++ % max_pending_reads * max_small_read;
   const std::size_t first = static_cast<std::size_t>(slice) * plans_[step.entry].buffer(buffer).slice_bytes() + offset;
   device_.copy(Stream::compute, to, address(step, {buffer, first}), {bytes, 1, bytes, bytes});
   return to;
 }
 
-void Executor::read(const StepOf& step, int buffer, std::int64_t slice, std::size_t offset, std::span<std::byte> into) {
+void Executor::read(const StepId& step, int buffer, std::int64_t slice, std::size_t offset, std::span<std::byte> into) {
   const std::size_t first = static_cast<std::size_t>(slice) * plans_[step.entry].buffer(buffer).slice_bytes() + offset;
   for (std::size_t at = 0; at < into.size(); at += staging_bytes) {
     const std::size_t size = std::min(staging_bytes, into.size() - at);

@@ -1,5 +1,5 @@
-// One GPU of a module: its memory, its kernels, and the graphs of its steps. It is created and used on the device's
-// thread.
+// Runs the plans of one GPU on its device: owns the device's memory, kernels and graphs. An Executor is created and
+// used on the device's thread.
 #pragma once
 
 #include <array>
@@ -21,19 +21,19 @@ namespace pmaptrain::gpu {
 
 using MakeKernel = std::function<GpuKernel(const Op& op, const GpuRequest& request)>;
 
-// The kernel request of a launch. It refers to memory of both arguments.
+// The request for the kernel of a launch. The result points into `plan` and `launch`.
 GpuRequest request_of(const Plan& plan, const Launch& launch);
 
-// The approximate number of device calls, with loops unrolled.
+// The number of calls of a device that these commands make, if loops are unrolled. A command counts as one call.
 std::int64_t calls_of(std::span<const Command> commands);
 
-// The layout of an entry's batches, the same on the host and on a GPU: ordered by slot, then by member. So the batches
-// of several steps can be copied by one call.
-struct Batches {
-  int slots = 1;
-  int group = 1;               // maximum number of steps in a graph: a power of two
-  bool in_groups = false;      // whether groups are submitted: on the only slot, or with one slot for each step
-  std::int64_t members = 1;    // number of members that have their own batches
+// How the batches of an entry lie in memory, on the host and on a GPU: one after another, ordered by slot, then by
+// member. So one call can copy the batches of several steps.
+struct BatchLayout {
+  int slots = 1;               // a slot has room for one batch, of each member if members have their own batches
+  int group = 1;               // the largest number of steps that one graph runs: a power of two
+  bool in_groups = false;      // whether steps are submitted in groups: on the only slot, or on a slot for each step
+  std::int64_t members = 1;    // number of members that have their own batches; 1 if all members share one
   std::size_t host_bytes = 0;  // bytes of one batch of the whole mesh
   std::vector<std::size_t> host_offsets;  // offsets in a batch of the batch inputs, in the program's order
 
@@ -43,65 +43,69 @@ struct Batches {
   }
 };
 
-// Sizes that all GPUs of a module share.
-struct Layout {
-  std::size_t persistent = 0;  // bytes of one member
-  std::size_t data = 0;        // bytes of the inputs that all members share
-  std::size_t transient = 0;   // the maximum over entries
-  std::int64_t members = 1;
-  std::vector<Batches> batches;  // by entry
+// The sizes of memory, in bytes. They are the same on all GPUs of a module.
+struct MemorySizes {
+  std::size_t persistent = 0;  // of one member
+  std::size_t data = 0;
+  std::size_t transient = 0;         // the maximum over entries
+  std::int64_t members = 1;          // number of members
+  std::vector<BatchLayout> batches;  // by entry
 };
 
-// Identifies the memory that a step works on.
-struct StepOf {
+// Identifies a step by what it runs (an entry) and the memory that it works on (a slot and a member).
+struct StepId {
   std::size_t entry = 0;
   int slot = 0;
   std::int64_t member = 0;
-  friend auto operator<=>(const StepOf&, const StepOf&) = default;
+  friend auto operator<=>(const StepId&, const StepId&) = default;
 };
 
 class Executor {
  public:
-  // `plans` has one plan for each entry and must outlive the executor. Captures the graphs for all foreseeable calls of
-  // run(). Ends with a barrier of all GPUs, so none runs a step while another one captures.
-  Executor(Device& device, const std::vector<Plan>& plans, const Layout& layout, const MakeKernel& make_kernel);
+  // `plans` has one plan for each entry and must outlive the executor. The constructor captures the graphs that run()
+  // is expected to need, and ends with a barrier of all GPUs, so that no GPU runs a step while another one captures.
+  Executor(Device& device, const std::vector<Plan>& plans, const MemorySizes& sizes, const MakeKernel& make_kernel);
 
-  // Queues steps, as graphs of one or several steps. All steps use the batch in a slot; with `each_slot`, each step
-  // uses the next slot. Blocks while the device is too far behind: by `most_in_flight` launches of graphs, or as many
-  // groups of `most_calls_between_events` calls if a graph needs several launches or a loop is not unrolled. A CUDA
-  // queue has 1024 places, and CUDA would block the thread if it were full.
+  // Queues `steps` steps, as graphs of one or several steps. All steps use the batch in `step.slot`; with `each_slot`,
+  // step i uses the batch in slot `step.slot + i`.
+  //
+  // run() blocks while the device is too far behind. It records an event after each graph, and after
+  // `most_calls_between_events` calls within a graph that takes more calls. It waits while `most_in_flight` events are
+  // not done. The queue of a CUDA stream has 1024 places, and CUDA blocks the thread if it is full.
   static constexpr std::size_t most_in_flight = 4;
   static constexpr int most_calls_between_events = 64;
-  void run(const StepOf& step, std::int64_t steps, bool each_slot = false);
-  // Runs one step and waits for it. Returns when each command ran, in seconds since the step began. Collectives overlap
-  // with other commands. Commands in a loop appear once for each iteration.
-  struct Timed {
+  void run(const StepId& step, std::int64_t steps, bool each_slot = false);
+  // Runs one step, waits for it, and returns the times at which each command began and ended, in seconds since the step
+  // began. A collective may overlap with other commands. A command in a loop is listed once for each iteration.
+  struct TimedCommand {
     const Command* command;
     double begin, end;
   };
-  std::vector<Timed> run_timed(const StepOf& step);
+  std::vector<TimedCommand> run_timed(const StepId& step);
 
-  // Uploads the batches of a member in `count` slots, from that of `step` on. `host` is the beginning of all batches in
-  // pinned host memory. The copies overlap with steps on other slots. upload() is called for each member between
-  // begin_uploads() and end_uploads().
+  // upload() copies the batches of one member to the GPU, for the `count` slots from `step.slot` on. `host` is the
+  // address of the entry's batches in pinned host memory, in the order of BatchLayout. The copies run at the same time
+  // as steps on other slots. The calls for all members stand between begin_uploads() and end_uploads(), which order the
+  // copies after the earlier steps on these slots and before the later steps.
   void begin_uploads(std::size_t entry, int slot, int count);
-  void upload(const StepOf& step, int count, const std::byte* host);
+  void upload(const StepId& step, int count, const std::byte* host);
   void end_uploads();
-  // Called after the steps that read the batches in these slots have been queued.
+  // Must be called when all steps that read the batches in these slots have been queued: later uploads wait for them.
   void release(std::size_t entry, int slot, int count);
-  // Queues a copy of at most `small_read` bytes of a slice of an input or output to pinned host memory. The result is
-  // valid when the device has done the copy, until `reads_ahead` more reads are queued.
-  static constexpr std::size_t small_read = 4096, reads_ahead = 64;
-  // The sizes of pinned host memory, through which all copies from and to the host pass.
+  // Queues a copy of `bytes` <= max_small_read bytes of a slice of an input or output to pinned host memory, and
+  // returns its address there. The bytes are valid when the device has done the copy, until `max_pending_reads` more
+  // reads have been queued.
+  static constexpr std::size_t max_small_read = 4096, max_pending_reads = 64;
+  // The sizes of the pinned host memory of an executor: a buffer for write() and read(), and all pinned memory.
   static constexpr std::size_t staging_bytes = std::size_t{4} << 20;
-  static constexpr std::size_t pinned_bytes = staging_bytes + reads_ahead * small_read;
-  const std::byte* queue_read(const StepOf& step, int buffer, std::int64_t slice, std::size_t offset,
+  static constexpr std::size_t pinned_bytes = staging_bytes + max_pending_reads * max_small_read;
+  const std::byte* queue_read(const StepId& step, int buffer, std::int64_t slice, std::size_t offset,
                               std::size_t bytes);
-  // Copies bytes of a slice of an input or output from or to host memory, through pinned memory. Returns when it is
-  // done.
-  void write(const StepOf& step, int buffer, std::int64_t slice, std::span<const std::byte> bytes,
+  // Copy bytes from host memory to a slice of an input or output, or back, through pinned memory. `offset` is the first
+  // byte in the slice. Both return when the copy is done.
+  void write(const StepId& step, int buffer, std::int64_t slice, std::span<const std::byte> bytes,
              std::size_t offset = 0);
-  void read(const StepOf& step, int buffer, std::int64_t slice, std::size_t offset, std::span<std::byte> into);
+  void read(const StepId& step, int buffer, std::int64_t slice, std::size_t offset, std::span<std::byte> into);
 
   Device& device() { return device_; }
   const Plan& plan(std::size_t entry) const { return plans_[entry]; }
@@ -109,7 +113,7 @@ class Executor {
 
  private:
   struct Kernel {
-    Prepared prepared;
+    PreparedKernel prepared;
     std::size_t scratch = 0;
   };
 
@@ -118,71 +122,74 @@ class Executor {
   void prepare_kernels(const MakeKernel& make_kernel);
   void create_communicators(const Plan& plan);
 
-  std::byte* address(const StepOf& step, Location place) const;
+  std::byte* address(const StepId& step, Location place) const;
 
-  // The launches of a step, in order: each is a graph of commands, or a loop with too many calls for one graph. The
-  // body of such a loop is launched in each iteration.
+  // A part of a recorded step: a graph, or a loop with too many calls for one graph. The body of such a loop consists
+  // of parts too, which are launched in each iteration.
   struct Part {
     Graph graph;
     const Loop* loop = nullptr;
     std::vector<Part> body = {};  // body of the loop
   };
-  // Identifies steps that are launched together.
-  struct Steps {
-    StepOf first;
+  // Identifies the steps that one graph runs: `count` steps from `first` on. With `each_slot`, each of them uses the
+  // next slot; otherwise all use the same one.
+  struct StepGroup {
+    StepId first;
     int count = 1;
     bool each_slot = false;
-    friend auto operator<=>(const Steps&, const Steps&) = default;
+    friend auto operator<=>(const StepGroup&, const StepGroup&) = default;
   };
-  const std::vector<Part>& recorded(const Steps& steps);
-  // Captures single steps on each slot, and groups of steps for submit_each(), or for submit() if there is one slot.
-  void record_foreseen();
-  // Runs `record` between two barriers of all GPUs, so that no other GPU runs work during the capture.
+  const std::vector<Part>& find_or_record(const StepGroup& steps);
+  // Captures single steps on each slot, and the groups of steps that run() makes: groups on successive slots, or on the
+  // only slot.
+  void record_expected();
+  // Runs `record` between two barriers of all GPUs, because other GPUs must not run work during a capture.
   template <class F>
-  void alone(F&& record);
-  std::vector<Part> record(const Steps& steps);
-  std::vector<Part> record(const StepOf& step, std::span<const Command> commands);
-  void launch(const StepOf& step, const std::vector<Part>& parts);
+  void between_barriers(F&& record);
+  std::vector<Part> record(const StepGroup& steps);
+  std::vector<Part> record(const StepId& step, std::span<const Command> commands);
+  void launch(const StepId& step, const std::vector<Part>& parts);
   void replay(Graph graph);
-  // Called before `calls` calls are queued. Ensures that there are few events in flight, and few calls between two of
-  // them.
-  void queued(int calls);
-  void record_queued();
-  // Numbers of the stamps of each command, in call order.
+  // Called before `calls` calls are queued. Records an event if there would be too many calls since the last one, and
+  // waits while too many events are in flight.
+  void make_room_for(int calls);
+  void record_event_after_calls();
+  // The timestamps that a step with timing records: for each command, in order, the numbers of two.
   struct Stamps {
     struct Of {
       const Command* command;
       int begin, end;
     };
-    int count = 0;
-    int last = 0;  // number of the last stamp on the stream `compute`
+    int count = 0;  // number of timestamps
+    int last = 0;   // number of the last timestamp on the stream `compute`
     std::vector<Of> commands;
   };
-  int stamp(Stamps& stamps, Stream stream);
-  void issue(const StepOf& step, std::span<const Command> commands, Stamps* stamps);
-  void issue(const StepOf& step, const Launch& launch);
-  void issue(const StepOf& step, const Copy& copy) { issue(step, copy, 0); }
-  void issue(const StepOf& step, const Copy& copy, std::size_t further);
-  void issue(const StepOf& step, const Reduce& reduce);
-  void issue(const StepOf& step, const Collect& collect);
-  void issue(const StepOf& step, const Await& await);
+  int stamp(Stamps& stamps, Stream stream);  // adds a timestamp, and returns its number
+  // Makes the calls of the device for commands. If `stamps` is not null, adds timestamps before and after each command.
+  void issue(const StepId& step, std::span<const Command> commands, Stamps* stamps);
+  void issue(const StepId& step, const Launch& launch);
+  void issue(const StepId& step, const Copy& copy) { issue(step, copy, 0); }
+  void issue(const StepId& step, const Copy& copy, std::size_t from_offset);
+  void issue(const StepId& step, const Reduce& reduce);
+  void issue(const StepId& step, const Collect& collect);
+  void issue(const StepId& step, const Await& await);
 
   Device& device_;
   const std::vector<Plan>& plans_;
-  const Layout layout_;
+  const MemorySizes sizes_;
   const int gpus_;
   std::size_t allocated_ = 0;
   std::vector<std::byte*> constants_;  // by entry
   std::byte* persistent_ = nullptr;    // memory of all members, one after another
   std::byte* data_ = nullptr;
   std::vector<std::byte*> batches_;  // by entry
-  // A range of bytes that is contiguous on the host and on the GPU, so one call can copy it. Offsets are within a
-  // batch.
-  struct Run {
+  // A range of a batch that is contiguous on the host and on the GPU, so that one call can copy it. `from` is its
+  // offset in the batch on the host, `to` its offset in the batch on the GPU.
+  struct CopyRange {
     std::size_t to = 0, from = 0, bytes = 0;
   };
-  static std::vector<Run> runs_of(const Plan& plan, const Batches& batches);
-  std::vector<std::vector<Run>> runs_;  // by entry
+  static std::vector<CopyRange> copy_ranges_of(const Plan& plan, const BatchLayout& batches);
+  std::vector<std::vector<CopyRange>> copy_ranges_;  // by entry
   std::byte* transient_ = nullptr;
   std::byte* scratch_ = nullptr;
   std::byte* workspace_ = nullptr;
@@ -193,11 +200,12 @@ class Executor {
   std::map<const Launch*, const Kernel*> kernel_of_;
   std::map<std::vector<int>, Communicator> communicators_;  // by ranks, since entries may have different meshes
   std::map<const Collect*, Communicator> communicator_of_;
-  std::map<Steps, std::vector<Part>> steps_;
-  std::deque<Event> in_flight_;                            // events after queued calls, oldest first
-  int calls_since_event_ = 0;                              // number of calls since the last event
-  std::map<StepOf, std::pair<Graph, Stamps>> timed_;       // graphs of single steps with stamps
-  std::map<std::pair<std::size_t, int>, Event> released_;  // events after the last use of each batch, by entry and slot
+  std::map<StepGroup, std::vector<Part>> steps_;
+  std::deque<Event> in_flight_;                       // events after queued calls, oldest first
+  int calls_since_event_ = 0;                         // number of calls since the last event
+  std::map<StepId, std::pair<Graph, Stamps>> timed_;  // graphs of single steps that record timestamps
+  // By entry and slot: the event after the last step that reads the batches in the slot.
+  std::map<std::pair<std::size_t, int>, Event> released_;
 };
 
 }  // namespace pmaptrain::gpu

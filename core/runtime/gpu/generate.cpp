@@ -7,7 +7,7 @@
 
 namespace pmaptrain::gpu {
 
-Generated generate(const Op& op, const GpuRequest& request) {
+GeneratedSource generate_source(const Op& op, const GpuRequest& request) {
   ops::GpuSource source = ops::gpu_source(op, request, "generated");
   return {std::string(ops::gpu_prelude()) + source.text, std::move(source.launch)};
 }

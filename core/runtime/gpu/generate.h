@@ -5,8 +5,8 @@
 
 namespace pmaptrain::gpu {
 
-// For equations that GpuGenerated stands for: core/ops/fused/gpu_source.h as ModuleOptions::generate takes
-// it.
-Generated generate(const Op& op, const GpuRequest& request);
+// Generates the kernel of an equation whose GpuKernel has the command GpuGenerated. This is ops::gpu_source()
+// (core/ops/fused/gpu_source.h) in the form of ModuleOptions::generate_source.
+GeneratedSource generate_source(const Op& op, const GpuRequest& request);
 
 }  // namespace pmaptrain::gpu

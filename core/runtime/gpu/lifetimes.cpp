@@ -9,6 +9,7 @@
 namespace pmaptrain::gpu {
 namespace {
 
+// Visits the commands of a plan in order and records the accesses to buffers.
 class Walk {
  public:
   Walk(const Plan& plan, const std::vector<Command>& commands) : plan_(plan), lifetimes_(plan.buffers.size()) {
@@ -19,10 +20,10 @@ class Walk {
  private:
   // Records an access to a buffer and to all buffers that contain it.
   void touch(int buffer) {
-    for (int each = buffer; each >= 0; each = plan_.buffer(each).within) {
+    for (int each = buffer; each >= 0; each = plan_.buffer(each).container) {
       Lifetime& lifetime = lifetimes_[static_cast<std::size_t>(each)];
-      if (lifetime.first == 0) lifetime.first = position_, lifetime.first_by = equation_;
-      lifetime.last = position_, lifetime.last_by = equation_;
+      if (lifetime.first == 0) lifetime.first = position_, lifetime.first_equation = equation_;
+      lifetime.last = position_, lifetime.last_equation = equation_;
     }
   }
 
@@ -66,19 +67,19 @@ class Walk {
     ++position_;
     for (Lifetime& lifetime : lifetimes_) {
       const bool outside = lifetime.first > 0 && lifetime.first < begun;
-      // Commands at the loop's own position write a carry before the loop
-      // begins.
-      const bool carried = lifetime.first == begun && lifetime.first_by == loop.equation;
-      if ((outside || carried) && lifetime.last >= begun) lifetime.last = position_, lifetime.last_by = loop.equation;
+      // The copies that initialize the loop's carries stand before the loop, but belong to its equation. So the first
+      // access to a carry has the position at which the loop begins, not an earlier one.
+      const bool carried = lifetime.first == begun && lifetime.first_equation == loop.equation;
+      if ((outside || carried) && lifetime.last >= begun)
+        lifetime.last = position_, lifetime.last_equation = loop.equation;
     }
-    // Commands after the loop get a new position, even if they belong to the
-    // same equation.
+    // A command after the loop gets a new position, even if it belongs to the loop's equation.
     ++position_;
   }
 
   const Plan& plan_;
   std::vector<Lifetime> lifetimes_;
-  std::vector<int> running_;  // buffers used by collectives that have not been awaited
+  std::vector<int> running_;  // buffers of collectives that no Await has followed yet
   const Equation* equation_ = nullptr;
   int position_ = 0;
 };
@@ -97,7 +98,7 @@ void place_buffers(Plan& plan) {
   std::vector<Buffer*> placed;
   for (std::size_t i = 0; i < lifetimes.size(); ++i) {
     Buffer& buffer = plan.buffers[i];
-    if (buffer.pool != Pool::transient || buffer.within >= 0 || lifetimes[i].first == 0) continue;
+    if (buffer.pool != Pool::transient || buffer.container >= 0 || lifetimes[i].first == 0) continue;
     const auto [first, last] = std::pair{lifetimes[i].first, lifetimes[i].last};
     intervals.push_back({static_cast<std::size_t>(first), static_cast<std::size_t>(last), buffer.bytes()});
     placed.push_back(&buffer);
@@ -109,12 +110,12 @@ void place_buffers(Plan& plan) {
   for (std::size_t i = 0; i < plan.buffers.size(); ++i) roots.push_back(plan.root_of(static_cast<int>(i)));
   for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
     Buffer& buffer = plan.buffers[i];
-    if (buffer.within < 0) continue;
+    if (buffer.container < 0) continue;
     const Buffer& root = plan.buffer(roots[i].buffer);
     buffer.pool = root.pool;
     buffer.offset = root.offset + roots[i].offset;
   }
-  for (Buffer& buffer : plan.buffers) buffer.within = -1;
+  for (Buffer& buffer : plan.buffers) buffer.container = -1;
 }
 
 }  // namespace pmaptrain::gpu

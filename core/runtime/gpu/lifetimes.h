@@ -1,4 +1,4 @@
-// The live ranges of buffers in a plan, in the order of its commands.
+// The live ranges of buffers in a plan: the positions of the first and the last command that uses a buffer.
 #pragma once
 
 #include <vector>
@@ -9,12 +9,14 @@ namespace pmaptrain::gpu {
 
 // Positions count from 1. Successive commands of the same equation have the same position.
 struct Lifetime {
-  // Positions of the first and the last access, or 0 if there is none. A buffer that a loop reads from outside lives to
-  // the loop's end.
+  // Positions of the first and the last access, or 0 if there is none. A buffer that is written before a loop and used
+  // in the loop lives to the end of the loop.
   int first = 0, last = 0;
-  const Equation* first_by = nullptr;  // the equation of the first access
-  const Equation* last_by = nullptr;
+  const Equation* first_equation = nullptr;  // equation of the first access
+  const Equation* last_equation = nullptr;   // equation of the last access
 };
+
+// By buffer.
 
 std::vector<Lifetime> lifetimes_of(const Plan& plan);
 

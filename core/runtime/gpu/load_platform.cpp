@@ -18,13 +18,13 @@ constexpr std::string_view no_such_file = ": cannot open shared object file: No 
 
 std::filesystem::path find_module() {
   std::vector<std::string> folders;
-  for (const std::filesystem::path& place : module_places()) {
+  for (const std::filesystem::path& place : module_search_paths()) {
     std::error_code ignored;
     if (std::filesystem::exists(place, ignored)) return place;
     folders.push_back(place.parent_path().string());
   }
   fail_resource(
-      fmt::format("{} was not found in {}", module_places().front().filename().string(), join(folders, ", ")),
+      fmt::format("{} was not found in {}", module_search_paths().front().filename().string(), join(folders, ", ")),
       "scripts/bootstrap --cuda && scripts/build cuda builds it and build/cuda/pmaptrain, which finds it; it needs an "
       "NVIDIA GPU and a driver for CUDA 13");
 }
@@ -57,7 +57,7 @@ const ModuleTable& open_module(const std::filesystem::path& path) {
 
 }  // namespace
 
-std::vector<std::filesystem::path> module_places() {
+std::vector<std::filesystem::path> module_search_paths() {
   if (const char* const named = std::getenv("PMAPTRAIN_CUDA_MODULE"); named != nullptr && *named != '\0') {
     return {named};
   }

@@ -9,9 +9,10 @@
 
 namespace pmaptrain::gpu {
 
-// The places where the module is searched: PMAPTRAIN_CUDA_MODULE if it is set; else the program's folder, the folder
-// above (for tests of a build), and ../lib/pmaptrain (for installed packages).
-std::vector<std::filesystem::path> module_places();
+// The paths at which the module is searched. If PMAPTRAIN_CUDA_MODULE is set, it is the only one. Otherwise the module
+// is searched in the program's folder, in the folder above (for tests of a build), and in ../lib/pmaptrain (for
+// packages).
+std::vector<std::filesystem::path> module_search_paths();
 
 // Throws Error (resource) if the module or a library that it needs is missing, if it belongs to another version of the
 // program, or if there is no GPU.

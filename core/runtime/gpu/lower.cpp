@@ -12,7 +12,7 @@
 namespace pmaptrain::gpu {
 namespace {
 
-// The number of neighbouring instances along `axes` that one block contains.
+// How many neighbouring instances of a value that varies over `axes` one block contains.
 std::int64_t neighbours_in(const Mesh& block, const Mesh& mesh, AxisSet axes) {
   std::int64_t count = 1;
   for (int axis = static_cast<int>(mesh.axes().size()) - 1; axis >= 0; --axis) {
@@ -26,7 +26,7 @@ std::int64_t neighbours_in(const Mesh& block, const Mesh& mesh, AxisSet axes) {
 }  // namespace
 
 Lowering::Lowering(std::shared_ptr<const Program> program, const Division& division, int gpu,
-                   const PlanOptions& options, Shared& shared)
+                   const PlanOptions& options, SharedPools& shared)
     : program_(*program),
       options_(options),
       shared_(shared),
@@ -36,7 +36,7 @@ Lowering::Lowering(std::shared_ptr<const Program> program, const Division& divis
       block_(options.deterministic ? block_of(program_.mesh) : division.local),
       buffers_(program_.types.size(), -1),
       added_(std::make_shared<std::deque<Equation>>()) {
-  plan_.added = added_;
+  plan_.added_equations = added_;
   plan_.program = std::move(program);
   plan_.division = division;
   plan_.gpu = gpu;
@@ -80,7 +80,7 @@ void Lowering::copy(int from, int to, const Equation* equation) {
   const bool alike = source.axes == target.axes && source.span == target.span;
   const std::size_t bytes = alike ? target.bytes() : target.slice_bytes();
   for (std::int64_t slice = 0; slice < (alike ? 1 : target.slices); ++slice) {
-    const std::int64_t read = alike ? 0 : plan_.slice_of(source, plan_.reader_of(target, slice));
+    const std::int64_t read = alike ? 0 : plan_.slice_of(source, plan_.first_reader_of(target, slice));
     add(Copy{equation, place(to, slice), place(from, read), {bytes, 1, bytes, bytes}});
   }
 }
@@ -99,42 +99,42 @@ void Lowering::copy_replacements(const std::vector<Replacement>& copies, const E
   for (const auto& [from, to] : last) copy(from, to, equation);
 }
 
-std::int64_t Lowering::most_in_a_call(AxisSet axes) const { return neighbours_in(block_, program_.mesh, axes); }
+std::int64_t Lowering::max_instances_per_call(AxisSet axes) const { return neighbours_in(block_, program_.mesh, axes); }
 
 void Lowering::lower_input(const Input& input) {
   if (input.group == Group::batch) {
     const int added = add_buffer(type(input.value), type(input.value).varying, Pool::batch);
-    at(added).offset = plan_.batch_bytes;
-    plan_.batch_bytes = sum_of(plan_.batch_bytes, round_up(at(added).bytes(), alignment));
-    return set(input.value, added);
+    buffer_at(added).offset = plan_.batch_bytes;
+    plan_.batch_bytes = sum_of(plan_.batch_bytes, round_up(buffer_at(added).bytes(), alignment));
+    return set_buffer(input.value, added);
   }
-  // Data has no private copies, because no step writes it.
+  // Inputs of the group data have no private copies, because no step writes them.
   const bool is_data = input.group == Group::data;
-  const AxisSet axes = is_data ? type(input.value).varying : stored(type(input.value).varying);
+  const AxisSet axes = is_data ? type(input.value).varying : slice_axes(type(input.value).varying);
   const int added = add_buffer(type(input.value), axes, is_data ? Pool::data : Pool::persistent);
   std::size_t& pool = is_data ? shared_.data : shared_.persistent;
   const auto [known, is_new] = shared_.inputs.try_emplace(input.name, axes, pool);
-  if (is_new) pool = sum_of(pool, round_up(at(added).bytes(), alignment));
-  at(added).offset = known->second.second;
-  set(input.value, added);
+  if (is_new) pool = sum_of(pool, round_up(buffer_at(added).bytes(), alignment));
+  buffer_at(added).offset = known->second.second;
+  set_buffer(input.value, added);
 }
 
 void Lowering::lower_equation(const Equation& equation) {
-  if (equation.op.rules().view) return set(equation.results.front(), buffer(equation.operands.front()));
+  if (equation.op.rules().view) return set_buffer(equation.results.front(), buffer(equation.operands.front()));
   if (equation.op.rules().unpacks && !storage_.is_root(equation.results.front())) return lower_unpack(equation);
   if (equation.op.rules().packs && packed_sums_.contains(equation.results.front().id)) return;
   switch (equation.op.rules().communication) {
     case Communication::none: break;
     case Communication::coordinate: {
       const Value result = equation.results.front();
-      set(result, add_buffer(type(result), stored(type(result).varying), Pool::constant));
-      plan_.coordinates.emplace_back(buffer(result), &equation);
+      set_buffer(result, add_buffer(type(result), slice_axes(type(result).varying), Pool::constant));
+      plan_.axis_indices.emplace_back(buffer(result), &equation);
       return;
     }
     case Communication::sum:
     case Communication::max:
     case Communication::min: return lower_reduction(equation);
-    case Communication::scatter: return lower_scatter(equation);
+    case Communication::scatter: return lower_psum_scatter(equation);
     case Communication::gather: return lower_exchange(equation, &Lowering::concatenate);
     case Communication::all_to_all: return lower_exchange(equation, &Lowering::all_to_all);
     case Communication::permute: return lower_exchange(equation, &Lowering::permute);
@@ -143,30 +143,30 @@ void Lowering::lower_equation(const Equation& equation) {
   if (!equation.operands.empty()) return lower_local(equation);
   // An equation without operands is computed once, when the program is loaded.
   for (Value result : equation.results) {
-    set(result, add_buffer(type(result), {}, Pool::constant));
+    set_buffer(result, add_buffer(type(result), {}, Pool::constant));
     plan_.constants.emplace_back(buffer(result), &equation);
   }
 }
 
-// The arrays are ranges of the bucket's buffer.
+// The results of `unpack` are ranges of the buffer of its operand, a bucket.
 void Lowering::lower_unpack(const Equation& equation) {
   const int bucket = buffer(equation.operands.front());
   const Buffer of = plan_.buffer(bucket);
   const std::int64_t begin = storage_.home(equation.operands.front()).begin;
   for (const Value result : equation.results) {
     const int array = add_buffer(type(result), of.axes, Pool::transient, of.span);
-    at(array).within = bucket;
-    at(array).offset = static_cast<std::size_t>(storage_.home(result).begin - begin) * size_of(of.type.dtype);
-    set(result, array);
+    buffer_at(array).container = bucket;
+    buffer_at(array).offset = static_cast<std::size_t>(storage_.home(result).begin - begin) * size_of(of.type.dtype);
+    set_buffer(result, array);
   }
 }
 
-AxisSet Lowering::axes_of(Value value) const {
+AxisSet Lowering::result_axes(Value value) const {
   if (rows_.of(value) == RowKind::partial) return rows_.axes;
-  return rows_.of(value) == RowKind::rows ? type(value).varying : stored(type(value).varying);
+  return rows_.of(value) == RowKind::rows ? type(value).varying : slice_axes(type(value).varying);
 }
 
-int Lowering::by_rows(const Equation& equation, int operand) {
+int Lowering::with_contiguous_rows(const Equation& equation, int operand) {
   const Buffer from = plan_.buffer(operand);
   if (span_ == 1 || from.axes == rows_.axes) return operand;
   const int side_by_side = add_buffer(from.type, rows_.axes, Pool::transient);
@@ -174,7 +174,7 @@ int Lowering::by_rows(const Equation& equation, int operand) {
   return side_by_side;
 }
 
-bool Lowering::sums_rows(const Equation& equation) const {
+bool Lowering::is_sum_over_rows(const Equation& equation) const {
   if (rows_.of(equation.results.front()) != RowKind::partial) return false;
   const auto sums = [](const Equation& inner) { return inner.op.as<ops::ReduceSum>() != nullptr; };
   if (!equation.regions.empty() &&
@@ -188,20 +188,20 @@ bool Lowering::sums_rows(const Equation& equation) const {
 
 void Lowering::lower_local(const Equation& equation) {
   const bool is_partial = rows_.of(equation.results.front()) == RowKind::partial;
-  const bool sums = sums_rows(equation);
-  const AxisSet axes = axes_of(equation.results.front());
+  const bool sums = is_sum_over_rows(equation);
+  const AxisSet axes = result_axes(equation.results.front());
   for (Value result : equation.results)
-    set(result, add_buffer(type(result), axes, Pool::transient, is_partial ? span_ : 0));
-  // A copy, because add_buffer may invalidate references; all results have its slices.
+    set_buffer(result, add_buffer(type(result), axes, Pool::transient, is_partial ? span_ : 0));
+  // All results have the same slices as the first one. (This is a copy because add_buffer() may invalidate references.)
   const Buffer first = buffer_of(equation.results.front());
 
-  // A sum over rows treats the rows of `span_` neighbouring instances as those of one instance.
+  // A launch that sums over rows treats the rows of `span_` neighbouring instances as the rows of one operand.
   const std::int64_t instances = sums ? span_ : 1;
   Launch launch;
   launch.equation = &equation;
   std::vector<int> operands;
   for (Value operand : equation.operands) {
-    operands.push_back(sums ? by_rows(equation, buffer(operand)) : buffer(operand));
+    operands.push_back(sums ? with_contiguous_rows(equation, buffer(operand)) : buffer(operand));
     Type taken = type(operand);
     if (sums) taken.shape.front() *= instances;
     launch.operand_types.push_back(std::move(taken));
@@ -212,17 +212,18 @@ void Lowering::lower_local(const Equation& equation) {
     std::vector<std::int64_t> found;
     found.reserve(operands.size());
     for (const int operand : operands) {
-      found.push_back(plan_.slice_of(plan_.buffer(operand), plan_.reader_of(first, slice)));
+      found.push_back(plan_.slice_of(plan_.buffer(operand), plan_.first_reader_of(first, slice)));
     }
     return found;
   };
-  // Results of these ops do not depend on the number of devices in a call.
+  // The results of these ops do not depend on how many devices one launch covers.
   const bool any_shape = equation.op.rules().elementwise || equation.op.as<ops::FusedRows>() != nullptr;
   const std::int64_t most = any_shape    ? first.slices
                             : is_partial ? 1
-                                         : most_in_a_call(type(equation.results.front()).varying);
+                                         : max_instances_per_call(type(equation.results.front()).varying);
   for (std::int64_t slice = 0; slice < first.slices;) {
-    // Extend the launch while the slices of each operand either follow the previous ones or stay the same.
+    // Extend the launch by one slice of the result at a time. It may grow while each operand's next slice is either
+    // always the one after the previous slice (the operand is stacked), or always the same slice.
     const std::vector<std::int64_t> begin = slices_at(slice);
     std::vector<bool> stacked(begin.size(), true);
     std::int64_t count = 1;
@@ -240,7 +241,7 @@ void Lowering::lower_local(const Equation& equation) {
     }
     if (count == 1) stacked.assign(begin.size(), true);
     Launch run = launch;
-    run.devices = count;
+    run.logical_devices = count;
     run.stacked = std::move(stacked);
     for (std::size_t i = 0; i < begin.size(); ++i) run.operands.push_back(place(operands[i], begin[i]));
     for (Value result : equation.results) run.results.push_back(place(buffer(result), slice));
@@ -259,19 +260,19 @@ void Lowering::lower_loop(const Equation& equation) {
   for (std::size_t i = 0; i < region.params.size(); ++i) {
     const Value operand = equation.operands[i], param = region.params[i];
     if (i < consts) {
-      set(param, buffer(operand));
+      set_buffer(param, buffer(operand));
     } else if (i < consts + carries) {
       const Value result = equation.results[i - consts];
       const bool is_partial = rows_.of(result) == RowKind::partial;
-      set(param, add_buffer(type(result), axes_of(result), Pool::transient, is_partial ? span_ : 0));
-      set(result, buffer(param));
+      set_buffer(param, add_buffer(type(result), result_axes(result), Pool::transient, is_partial ? span_ : 0));
+      set_buffer(result, buffer(param));
       copy(buffer(operand), buffer(param), &equation);
     } else {
-      // `part` holds the iteration's part of each slice.
+      // The loop iterates over this operand: `part` is a buffer for the part of each slice that an iteration reads.
       const Buffer from = buffer_of(operand);
       const int part = add_buffer(type(param), from.axes, Pool::transient, from.span);
-      set(param, part);
-      const std::size_t bytes = at(part).slice_bytes();
+      set_buffer(param, part);
+      const std::size_t bytes = buffer_at(part).slice_bytes();
       loop.slices.push_back({Copy{&equation,
                                   {part, 0},
                                   {buffer(operand), 0},

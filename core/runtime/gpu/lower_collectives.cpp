@@ -1,4 +1,5 @@
-// Collectives that exchange or divide what devices have: copies within a GPU, and all_gather between GPUs.
+// Lowers psum_scatter, and the collectives all_gather, all_to_all and ppermute, which move values without arithmetic:
+// to copies within a GPU, after an all_gather between GPUs.
 #include <algorithm>
 
 #include "core/base/error.h"
@@ -8,13 +9,13 @@
 namespace pmaptrain::gpu {
 namespace {
 
-// Whether some device of a group gets no value.
+// Whether the collective is a permutation that sends no value to some device, whose result is then zero.
 bool leaves_zeros(const CollectiveRule& rule, const Mesh& mesh) {
   return rule.kind == Communication::permute && std::ssize(rule.pairs) < mesh.group_size(rule.axes);
 }
 
-// An array seen as [outer, size, inner] around one dimension. `size` is that dimension's size, `outer` the product of
-// the sizes before it, `inner` the bytes of one of its elements, that is, of all dimensions after it.
+// A row-major array seen as [outer, size, inner] around one of its dimensions: `size` is the size of that dimension,
+// `outer` the product of the sizes before it, and `inner` the product of the sizes after it, in bytes.
 struct Around {
   std::size_t outer = 1, size = 1, inner = 1;
 };
@@ -36,15 +37,15 @@ std::int64_t Lowering::position_in_group(const Equation& equation, std::int64_t 
   return program_.mesh.position(plan_.division.device_of(plan_.gpu, local_device), equation.op.axes());
 }
 
-void Lowering::lower_scatter(const Equation& equation) {
+void Lowering::lower_psum_scatter(const Equation& equation) {
   const Value operand = equation.operands.front(), result = equation.results.front();
-  const int sum = reduce(equation, {operand}, {stored(type(operand).varying - equation.op.axes())}).front();
-  set(result, add_buffer(type(result), stored(type(result).varying), Pool::transient));
+  const int sum = reduce(equation, {operand}, {slice_axes(type(operand).varying - equation.op.axes())}).front();
+  set_buffer(result, add_buffer(type(result), slice_axes(type(result).varying), Pool::transient));
   const Around part = around(type(result), equation.op.collective().dim);
   const std::size_t width = part.size * part.inner;
   const Buffer own = buffer_of(result);
   for (std::int64_t slice = 0; slice < own.slices; ++slice) {
-    const std::int64_t device = plan_.reader_of(own, slice);
+    const std::int64_t device = plan_.first_reader_of(own, slice);
     Location from = place(sum, plan_.slice_of(plan_.buffer(sum), device));
     from.offset += static_cast<std::size_t>(position_in_group(equation, device)) * width;
     const auto members = static_cast<std::size_t>(program_.mesh.group_size(equation.op.axes()));
@@ -52,20 +53,20 @@ void Lowering::lower_scatter(const Equation& equation) {
   }
 }
 
-Location Lowering::constant(const Equation& equation) {
+Location Lowering::add_constant(const Equation& equation) {
   added_->push_back(equation);
   const int buffer = add_buffer(equation.op.infer({program_.mesh, {}}).front(), {}, Pool::constant);
   plan_.constants.emplace_back(buffer, &added_->back());
   return {buffer, 0};
 }
 
-Location Lowering::zeros(const Type& type) {
+Location Lowering::zeros_of(const Type& type) {
   for (const auto& [buffer, equation] : plan_.constants) {
     const bool is_added = equation->results.empty();
     const Type& known = plan_.buffer(buffer).type;
     if (is_added && known.dtype == type.dtype && known.shape == type.shape) return {buffer, 0};
   }
-  return constant({all_ops().constant(type.dtype, type.shape, 0.0), {}, {}, nullptr, {}});
+  return add_constant({all_ops().constant(type.dtype, type.shape, 0.0), {}, {}, nullptr, {}});
 }
 
 void Lowering::permute(const Equation& equation, const CollectiveRule& rule, const std::vector<Location>& from,
@@ -73,7 +74,7 @@ void Lowering::permute(const Equation& equation, const CollectiveRule& rule, con
   const Type& whole = type(equation.operands.front());
   const auto pair = std::find_if(rule.pairs.begin(), rule.pairs.end(),
                                  [&](const auto& known) { return known.second == static_cast<std::int64_t>(own); });
-  const Location source = pair == rule.pairs.end() ? zeros(whole) : from[static_cast<std::size_t>(pair->first)];
+  const Location source = pair == rule.pairs.end() ? zeros_of(whole) : from[static_cast<std::size_t>(pair->first)];
   const std::size_t bytes = pmaptrain::bytes(whole);
   add(Copy{&equation, to, source, {bytes, 1, bytes, bytes}});
 }
@@ -95,7 +96,8 @@ void Lowering::all_to_all(const Equation& equation, const CollectiveRule& rule, 
   const std::size_t part = split.size / members;
   for (std::size_t m = 0; m < members; ++m) {
     if (rule.split <= rule.concat) {
-      // A part is a range of bytes for each index before `split`; rows of it lie apart in the result.
+      // For each index of the dimensions before `split`, the part for this device is one range of the operand. Its rows
+      // are copied to separate places of the result.
       const std::size_t width = concat.size * concat.inner;
       const std::size_t width_of_part = rule.split == rule.concat ? part * split.inner : width;
       const std::size_t height = rule.split == rule.concat ? 1 : part * split.inner / width;
@@ -108,7 +110,7 @@ void Lowering::all_to_all(const Equation& equation, const CollectiveRule& rule, 
                  {width_of_part, height, width_of_part * members, width_of_part}});
       }
     } else {
-      // Rows of a part lie apart in the operand; in the result they follow one another.
+      // The rows of the part for this device lie apart in the operand, and follow one another in the result.
       const std::size_t width = part * split.inner;
       const std::size_t height = concat.size * concat.inner / (split.size * split.inner);
       for (std::size_t o = 0; o < concat.outer; ++o) {
@@ -126,15 +128,15 @@ void Lowering::all_to_all(const Equation& equation, const CollectiveRule& rule, 
 void Lowering::lower_exchange(const Equation& equation, Exchange exchange) {
   const CollectiveRule rule = equation.op.collective();
   for (std::size_t i = 0; i < equation.operands.size(); ++i) {
-    const Gathered from = gather(equation, buffer(equation.operands[i]));
+    const GatheredSlices from = gather_from_gpus(equation, buffer(equation.operands[i]));
     const Value result = equation.results[i];
-    set(result, add_buffer(type(result), stored(type(result).varying), Pool::transient));
-    // On all GPUs, also where each device gets a value: then all of them need the same memory.
-    if (leaves_zeros(rule, program_.mesh)) zeros(type(equation.operands[i]));
+    set_buffer(result, add_buffer(type(result), slice_axes(type(result).varying), Pool::transient));
+    // Zeros are added on all GPUs, even if all devices of this one get a value, so that all GPUs need equal memory.
+    if (leaves_zeros(rule, program_.mesh)) zeros_of(type(equation.operands[i]));
     const Buffer own = buffer_of(result);
     for (std::int64_t slice = 0; slice < own.slices; ++slice) {
-      const std::int64_t device = plan_.reader_of(own, slice);
-      const std::vector<Location> members = members_of(equation, from, device);
+      const std::int64_t device = plan_.first_reader_of(own, slice);
+      const std::vector<Location> members = slices_of_group(equation, from, device);
       const auto position = static_cast<std::size_t>(position_in_group(equation, device));
       (this->*exchange)(equation, rule, members, position, place(buffer(result), slice));
     }

@@ -1,5 +1,5 @@
-// Lowering of a program to the commands of one GPU, implemented in lower*.cpp and updates.cpp. Then schedule.cpp and
-// join_reductions.cpp transform the commands.
+// Lowers a program to the commands of one GPU. Lowering is implemented in lower*.cpp and updates.cpp; its last steps,
+// the functions at the end of this file, are in schedule.cpp, lifetimes.cpp and join_reductions.cpp.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ namespace pmaptrain::gpu {
 class Lowering {
  public:
   Lowering(std::shared_ptr<const Program> program, const Division& division, int gpu, const PlanOptions& options,
-           Shared& shared);
+           SharedPools& shared);
 
   Plan run();
 
@@ -29,88 +29,98 @@ class Lowering {
   const Type& type(Value value) const { return program_.type(value); }
   int buffer(Value value) const { return buffers_[static_cast<std::size_t>(value.id)]; }
   const Buffer& buffer_of(Value value) const { return plan_.buffer(buffer(value)); }
-  Buffer& at(int buffer) { return plan_.buffers[static_cast<std::size_t>(buffer)]; }
-  void set(Value value, int buffer) { buffers_[static_cast<std::size_t>(value.id)] = buffer; }
+  Buffer& buffer_at(int buffer) { return plan_.buffers[static_cast<std::size_t>(buffer)]; }
+  void set_buffer(Value value, int buffer) { buffers_[static_cast<std::size_t>(value.id)] = buffer; }
 
-  // The axes over which a value that varies over `axes` has separate slices. With private copies, every logical device
-  // has its own slice, except of values that are cut by rows.
-  AxisSet stored(AxisSet axes) const { return options_.private_copies ? program_.mesh.all() : axes; }
-  AxisSet axes_of(Value value) const;  // the axes of the slices of a local result
+  // The axes along which the buffer of a value has slices, if the value varies over `axes`. These are `axes`, or with
+  // private copies all axes of the mesh, so that every logical device has its own slice.
+  AxisSet slice_axes(AxisSet axes) const { return options_.private_copies ? program_.mesh.all() : axes; }
+  // The axes along which the buffer of an equation's result has slices, if the equation does not communicate. Values
+  // that consist of rows, and partial sums over rows, have no private copies.
+  AxisSet result_axes(Value value) const;
   // Adds a buffer with a slice for each instance along `axes`, or for each group of `span` instances.
   int add_buffer(const Type& type, AxisSet axes, Pool pool, std::int64_t span = 0);
-  Location place(int buffer, std::int64_t slice = 0) const;
+  Location place(int buffer, std::int64_t slice = 0) const;  // the place of a slice
   void add(Command command) { commands_->push_back(std::move(command)); }
   // Copies each slice of `to` from the slice of `from` that the same devices read.
   void copy(int from, int to, const Equation* equation);
   // Copies values to the buffers of those that they replace.
   void copy_replacements(const std::vector<Replacement>& copies, const Equation* equation);
 
-  // ---- blocks: no library call and no sum over rows crosses the boundary of a block
+  // ---- blocks (see block_of()): no library call and no sum over rows crosses the boundary of a block
 
   // How many neighbouring instances along `axes` one call may process.
-  std::int64_t most_in_a_call(AxisSet axes) const;
+  std::int64_t max_instances_per_call(AxisSet axes) const;
 
   // ---- equations
 
   void lower_input(const Input& input);
   void lower_equation(const Equation& equation);
-  void lower_local(const Equation& equation);
+  void lower_local(const Equation& equation);  // an equation that does not communicate and is no loop
   void lower_unpack(const Equation& equation);
-  bool sums_rows(const Equation& equation) const;
-  // Returns a buffer with the operand of a sum over rows in which the slices of neighbouring instances are contiguous:
-  // `operand` itself if they already are, else a copy.
-  int by_rows(const Equation& equation, int operand);
+  // Whether the equation sums its operands over rows, so that one launch can sum the rows of `span_` instances.
+  bool is_sum_over_rows(const Equation& equation) const;
+  // Returns a buffer that holds the operand of a sum over rows with the slices of neighbouring instances one after
+  // another: `operand` itself if it already does, else a copy.
+  int with_contiguous_rows(const Equation& equation, int operand);
   void lower_loop(const Equation& equation);
   // Replaces carries at the end of a loop's body.
   void lower_yields(const Equation& equation);
 
   // ---- collectives
 
-  // The slices of an operand on all GPUs that a collective reads. The slices of each GPU are contiguous.
-  struct Gathered {
+  // An operand of a collective, with the slices of all GPUs that take part: a part for each GPU, in which the slices of
+  // that GPU are contiguous.
+  struct GatheredSlices {
     int buffer = -1;
-    Buffer of;  // the operand's buffer on one GPU
-    std::int64_t gpus = 1;
-    std::size_t offset = 0, pitch = 0;  // offset of the first GPU's part, and distance between the parts
+    Buffer of;                          // describes the part of one GPU
+    std::int64_t gpus = 1;              // number of parts; 1 if only this GPU's slices are here
+    std::size_t offset = 0, pitch = 0;  // offset of the first part, and distance between the parts
   };
-  Gathered gather(const Equation& equation, int operand);
+  // Adds an all_gather of the operand if several GPUs take part.
+  GatheredSlices gather_from_gpus(const Equation& equation, int operand);
   static std::size_t pitch_of(std::size_t bytes);
-  int add_gathered(DType dtype, std::size_t pitch, std::int64_t gpus);
-  // The slices of the members of a local device's group, in the order of the mesh.
-  std::vector<Location> members_of(const Equation& equation, const Gathered& from, std::int64_t local_device) const;
+  int add_gathered_buffer(DType dtype, std::size_t pitch, std::int64_t gpus);
+  // The slices of all logical devices in the group of a local device, in the order of the mesh. (A group is the set of
+  // devices that a collective connects.)
+  std::vector<Location> slices_of_group(const Equation& equation, const GatheredSlices& from,
+                                        std::int64_t local_device) const;
 
-  // Finds the buckets that only one sum over devices reads. The sum then reduces their arrays one by one, into the
-  // places that these have in the bucket.
+  // Finds the buckets that only one equation reads, a sum over devices. Lowering adds no command that packs such a
+  // bucket: the sum reduces the arrays of the bucket one by one, into the places that they have in the bucket.
   void find_packed_sums();
   void lower_reduction(const Equation& equation);
-  // Reduces over groups. Each result has one slice for each instance along its `axes`.
+  // Reduces operands over groups of logical devices. Result i has one slice for each instance along axes[i].
   std::vector<int> reduce(const Equation& equation, const std::vector<Value>& operands,
                           const std::vector<AxisSet>& axes);
-  // Whether this GPU has exactly one addend for each slice of the result.
-  bool is_reduced(const Equation& equation, const Gathered& from, AxisSet axes) const;
-  int reduce_slices(const Equation& equation, const Gathered& from, AxisSet axes);
-  // Places the buffers of each element type next to each other in one new transient buffer, in the layout of a bucket.
-  // A buffer that cannot be moved (it is not transient, or already lies within another) is copied to a new one there,
-  // which replaces it in `buffers`. If the equation sums no bucket, a type with a single buffer is left as it is.
-  // Returns the new buffers of an equation that sums buckets: the padding in them must be zero.
+  // Whether `from` already is the result of the reduction: each slice of the result has one addend, in the same place.
+  bool needs_no_reduction(const Equation& equation, const GatheredSlices& from, AxisSet axes) const;
+  int reduce_slices(const Equation& equation, const GatheredSlices& from, AxisSet axes);
+  // For each element type, adds a transient buffer and places the buffers of that type in it one after another, as in a
+  // bucket. A buffer that cannot be placed there (it is not transient, or another buffer already contains it) is copied
+  // to a new one, which replaces it in `buffers`. If the equation sums no bucket, an element type with a single buffer
+  // is left alone. If the equation sums buckets, returns the added buffers: the padding in them must be set to zero.
   std::vector<int> lay_side_by_side(const Equation& equation, std::vector<int>& buffers);
   bool sums_buckets(const Equation& equation) const;
-  // Buffers that lie side by side begin at multiples of this many bytes.
-  static std::size_t unit_of(DType dtype);
-  // Inserts launches before a command that set all bytes of these buffers to zero.
+  // Buffers that lay_side_by_side() places begin at multiples of this many bytes.
+  static std::size_t packing_unit(DType dtype);
+  // Inserts launches that fill these buffers with zeros, before the command with the index `command`.
   void clear_before(std::size_t command, const Equation& equation, const std::vector<int>& memories);
-  // The place of a buffer in the contiguous buffer that contains it, or the buffer itself.
-  Location beside(int buffer) const;
-  // A range of contiguous buffers that one collective transfers, and the indices of these buffers.
+  // The place of a buffer in the buffer that contains it; {buffer, 0} if none does.
+  Location place_in_container(int buffer) const;
+  // Neighbouring buffers that one collective transfers: their range of memory, and their indices in `buffers`.
   struct Message {
     Location begin;
     std::size_t bytes = 0;
     std::vector<std::size_t> items;
   };
   std::vector<Message> messages_of(const Equation& equation, const std::vector<int>& buffers) const;
+  // Reduces the arrays of type `type` in the places `from` to one array. Copies them first if they are not spaced
+  // evenly.
   void reduce_places(const Equation& equation, const std::vector<Location>& from, const Type& type, Location to);
-  void lower_scatter(const Equation& equation);
-  // Copies what the device at place `own` of a group gets from its members to its result.
+  void lower_psum_scatter(const Equation& equation);
+  // An Exchange adds the copies that make one device's result of a collective. from[m] is the operand of member m of
+  // the device's group, `own` is the device's position in the group, and `to` is the place of its result.
   using Exchange = void (Lowering::*)(const Equation& equation, const CollectiveRule& rule,
                                       const std::vector<Location>& from, std::size_t own, Location to);
   void lower_exchange(const Equation& equation, Exchange exchange);
@@ -120,10 +130,10 @@ class Lowering {
                   std::size_t own, Location to);
   void permute(const Equation& equation, const CollectiveRule& rule, const std::vector<Location>& from, std::size_t own,
                Location to);
-  // All zero; one for all values of a type.
-  Location zeros(const Type& type);
-  // The buffer of a constant that the equation computes; the equation is not part of the program.
-  Location constant(const Equation& equation);
+  // The place of a constant of zeros. Calls with types of equal element type and shape return the same place.
+  Location zeros_of(const Type& type);
+  // Adds a constant to the plan, which `equation` computes on loading. The equation is not part of the program.
+  Location add_constant(const Equation& equation);
   std::int64_t position_in_group(const Equation& equation, std::int64_t local_device) const;
 
   // ---- the end of a step
@@ -135,26 +145,27 @@ class Lowering {
 
   const Program& program_;
   const PlanOptions options_;
-  Shared& shared_;
+  SharedPools& shared_;
   Plan plan_;
   const Facts facts_;
   const pmaptrain::RowFacts rows_;
   const StorageFacts storage_;
-  Mesh block_;                                     // mesh of the logical devices in a block
-  std::int64_t span_ = 1;                          // number of instances along rows_.axes whose rows form one addend
-  std::vector<int> buffers_;                       // by value
-  std::map<std::int32_t, PackedSum> packed_sums_;  // see find_packed_sums()
-  std::vector<Command>* commands_ = nullptr;
-  const std::shared_ptr<std::deque<Equation>> added_;  // equations that are not part of the program; the plan owns them
+  Mesh block_;                                         // mesh of the logical devices in a block
+  std::int64_t span_ = 1;                              // instances along rows_.axes whose rows are summed together
+  std::vector<int> buffers_;                           // by value: its buffer; -1 before it is lowered
+  std::map<std::int32_t, PackedSum> packed_sums_;      // see find_packed_sums()
+  std::vector<Command>* commands_ = nullptr;           // to which add() appends: the plan's, or those of a loop's body
+  const std::shared_ptr<std::deque<Equation>> added_;  // Plan::added_equations
 };
 
-// Moves collectives up to where their operands are complete, and adds awaits where their results are first used.
+// Moves each collective up to the place where its operands are complete, and inserts an Await before the first command
+// that needs a result of one.
 void schedule_collectives(Plan& plan);
 
-// Allocates transient buffers, and places buffers that lie within others.
+// Assigns offsets in the pool `transient` to buffers, and offsets in the pools to buffers that others contain.
 void place_buffers(Plan& plan);
 
-// Joins reductions of contiguous arrays.
+// Joins reductions of neighbouring arrays into one reduction.
 void join_reductions(Plan& plan);
 
 }  // namespace pmaptrain::gpu

@@ -32,12 +32,12 @@ int next_number() {
 
 struct GpuModule::Impl {
   struct EntryState {
-    std::byte* batches = nullptr;  // pinned host memory, laid out as Batches describes
-    int last_slot = 0;             // slot of the step that was queued last
+    std::byte* batches = nullptr;  // pinned host memory in the order of BatchLayout
+    int last_slot = 0;             // slot of the last step that was queued
   };
 
   Impl(const Source& source, Platform& platform, int gpus, const GpuOptions& options)
-      : plans(plan_all(source, gpus, options)), make_kernel(maker_of(options)), progress(gpus) {
+      : plans(plan_all_gpus(source, gpus, options)), make_kernel(make_kernel_of(options)), progress(gpus) {
     try {
       start(platform, gpus);
     } catch (...) {
@@ -54,19 +54,19 @@ struct GpuModule::Impl {
     {
       const std::lock_guard lock(workers_mutex);
       for (int gpu = 0; gpu < gpus; ++gpu) {
-        const std::vector<Plan>& mine = plans.of[static_cast<std::size_t>(gpu)];
+        const std::vector<Plan>& mine = plans.by_gpu[static_cast<std::size_t>(gpu)];
         workers.push_back(std::make_unique<Worker>(
             platform, gpu, number, progress,
             [this, &mine, gpu](Device& device) {
               if (gpu == 0) pin_batches(device);
-              return std::make_unique<Executor>(device, mine, plans.layout, make_kernel);
+              return std::make_unique<Executor>(device, mine, plans.sizes, make_kernel);
             },
             [this](const std::string& reason) { abort(reason); }));
       }
     }
     for (const std::unique_ptr<Worker>& worker : workers) worker->wait_for_start();
     progress.wait(0);  // throws the first failure
-    for (const std::vector<Plan>& of_gpu : plans.of) {
+    for (const std::vector<Plan>& of_gpu : plans.by_gpu) {
       std::map<const Command*, std::int32_t>& numbers = rows.emplace_back();
       for (const Plan& plan : of_gpu) {
         std::int32_t row = 0;
@@ -75,8 +75,8 @@ struct GpuModule::Impl {
     }
   }
 
-  // Destroying a device may wait for work of other GPUs. So devices are destroyed only when every worker has finished
-  // or failed. Device 0 is destroyed last, because other devices may read the batches that it has pinned.
+  // Destroying a device may wait for work of other GPUs. So devices are destroyed when all workers have finished or
+  // failed. Device 0 is destroyed last, because it has allocated the pinned batches, which other devices may read.
   void stop() {
     for (const std::unique_ptr<Worker>& worker : workers) worker->end();
     for (const std::unique_ptr<Worker>& worker : workers) worker->wait_for_end();
@@ -88,24 +88,25 @@ struct GpuModule::Impl {
     for (const std::unique_ptr<Worker>& worker : workers) worker->abort(reason);
   }
 
-  // Called once, on the first GPU's thread.
+  // Allocates host memory for the batches of all entries. Called once, on the thread of the first GPU.
   void pin_batches(Device& device) {
-    for (const Batches& batches : plans.layout.batches) {
+    for (const BatchLayout& batches : plans.sizes.batches) {
       const std::size_t bytes = product_of(batches.count(), batches.host_bytes);
       entries.push_back({bytes > 0 ? device.pinned(bytes) : nullptr});
     }
   }
 
-  // Uploads the batches for steps of these members.
+  // Copies to the GPU the batches that steps of these members read.
   void upload(Executor& executor, std::size_t entry, int slot, int count, std::span<const std::int64_t> members) const {
     executor.begin_uploads(entry, slot, count);
-    for (const std::int64_t member : plans.layout.batches[entry].members > 1 ? members : members.first(1)) {
+    for (const std::int64_t member : plans.sizes.batches[entry].members > 1 ? members : members.first(1)) {
       executor.upload({entry, slot, member}, count, entries[entry].batches);
     }
     executor.end_uploads();
   }
 
-  // Queues `steps` steps on the batch in a slot, or with `each_slot` one step on each of `steps` batches.
+  // Queues `steps` steps on the batch in `slot`; with `each_slot`, one step on each of the `steps` slots from `slot`
+  // on.
   Ticket submit(std::size_t entry, int slot, std::int64_t steps, bool each_slot,
                 std::span<const std::int64_t> members) {
     const int count = each_slot ? static_cast<int>(steps) : 1;
@@ -122,7 +123,8 @@ struct GpuModule::Impl {
     for (const std::unique_ptr<Worker>& worker : workers) worker->add(tickets, work);
     return {tickets};
   }
-  // Adds work for one GPU. The other workers get an empty item, so that each ticket passes through all workers.
+  // Adds work for one GPU. The other workers get work that does nothing, because a ticket is done when all workers have
+  // done it.
   Ticket add_to_one(int gpu, const std::function<void(Executor&)>& work,
                     const std::function<void(Executor&)>& finish = {}) {
     ++tickets;
@@ -135,6 +137,7 @@ struct GpuModule::Impl {
     }
     return {tickets};
   }
+  // Adds work that fails with the current exception.
   Ticket add_failure() {
     return add_to_one(0, [failure = std::current_exception()](Executor&) { std::rethrow_exception(failure); });
   }
@@ -142,7 +145,8 @@ struct GpuModule::Impl {
   const int number = next_number();
   const Plans plans;
   const MakeKernel make_kernel;
-  std::vector<std::map<const Command*, std::int32_t>> rows;  // by GPU: the row in instructions() of each command
+  // By GPU: the index of each command in instructions().
+  std::vector<std::map<const Command*, std::int32_t>> rows;
   Progress progress;
   std::vector<EntryState> entries;
   std::mutex workers_mutex;
@@ -156,7 +160,7 @@ GpuModule::GpuModule(Source source, Platform& platform, int gpus, const GpuOptio
 GpuModule::~GpuModule() = default;
 
 std::span<std::byte> GpuModule::batch(std::size_t entry, int slot, std::string_view input, std::int64_t member) {
-  const Batches& batches = impl_->plans.layout.batches[entry];
+  const BatchLayout& batches = impl_->plans.sizes.batches[entry];
   const std::vector<Input>& inputs = program(entry).inputs;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].group != Group::batch || inputs[i].name != input) continue;
@@ -174,7 +178,7 @@ Ticket GpuModule::submit_each(std::size_t entry, int slot, int count, std::span<
   return impl_->submit(entry, slot, count, true, members_or_all(members));
 }
 
-int GpuModule::steps_per_group(std::size_t entry) const { return impl_->plans.layout.batches[entry].group; }
+int GpuModule::steps_per_group(std::size_t entry) const { return impl_->plans.sizes.batches[entry].group; }
 
 Ticket GpuModule::submit_traced(std::size_t entry, int slot, std::span<const std::int64_t> members, StepTrace& trace) {
   const std::span<const std::int64_t> named = members_or_all(members);
@@ -189,10 +193,10 @@ Ticket GpuModule::submit_traced(std::size_t entry, int slot, std::span<const std
     impl_->upload(executor, entry, slot, 1, who);
     const Mesh& mesh = plan.program->mesh;
     for (const std::int64_t member : who) {
-      const std::vector<Executor::Timed> times = executor.run_timed({entry, slot, member});
+      const std::vector<Executor::TimedCommand> times = executor.run_timed({entry, slot, member});
       const Clock::time_point end = Clock::now();
       double seconds = 0;
-      for (const Executor::Timed& timed : times) seconds = std::max(seconds, timed.end);
+      for (const Executor::TimedCommand& timed : times) seconds = std::max(seconds, timed.end);
       const auto at = [&](double since_begin) {
         return end - std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds - since_begin));
       };
@@ -226,7 +230,7 @@ Ticket GpuModule::write(Handle input, DeviceOfMember to, std::span<const std::by
     if (buffer.pool == Pool::data) members = members.first(1);
     for (const std::int64_t member : members) {
       for (std::int64_t slice = 0; slice < buffer.slices; ++slice) {
-        const std::int64_t device = plan.division.device_of(plan.gpu, plan.reader_of(buffer, slice));
+        const std::int64_t device = plan.division.device_of(plan.gpu, plan.first_reader_of(buffer, slice));
         const Mesh& mesh = plan.program->mesh;
         const bool is_meant =
             to.device == every_device || mesh.position(to.device, buffer.axes) == mesh.position(device, buffer.axes);
@@ -245,16 +249,17 @@ Ticket GpuModule::read(Handle handle, DeviceOfMember from, std::span<std::byte> 
   const ModuleValue& of = value(handle);
   offset += of.begin;
   const auto e = static_cast<std::size_t>(of.entry);
-  const int gpu = impl_->plans.of.front()[e].division.gpu_of(from.device);
-  const Plan& plan = impl_->plans.of[static_cast<std::size_t>(gpu)][e];
+  const int gpu = impl_->plans.by_gpu.front()[e].division.gpu_of(from.device);
+  const Plan& plan = impl_->plans.by_gpu[static_cast<std::size_t>(gpu)][e];
   const int index = (of.is_input ? plan.inputs : plan.outputs)[static_cast<std::size_t>(of.index)];
   const std::int64_t slice = plan.slice_of(plan.buffer(index), plan.division.local_of(from.device));
-  const StepOf step{e, impl_->entries[e].last_slot, from.member};
-  // A batch may be overwritten as soon as later work is queued, so it is read before that.
-  if (into.empty() || into.size() > Executor::small_read || plan.buffer(index).pool == Pool::batch) {
+  const StepId step{e, impl_->entries[e].last_slot, from.member};
+  // Large values are read at once: no later work is queued in the meantime. So are batches, which later work may
+  // replace.
+  if (into.empty() || into.size() > Executor::max_small_read || plan.buffer(index).pool == Pool::batch) {
     return impl_->add_to_one(gpu, [=](Executor& executor) { executor.read(step, index, slice, offset, into); });
   }
-  // Small values are read asynchronously: steps may be queued while the copy is pending.
+  // Small values are read asynchronously: later work may be queued before the copy is done.
   const auto copied = std::make_shared<const std::byte*>(nullptr);
   return impl_->add_to_one(
       gpu, [=](Executor& executor) { *copied = executor.queue_read(step, index, slice, offset, into.size()); },
@@ -295,6 +300,6 @@ Profile GpuModule::profile(std::size_t entry, int slot, std::int64_t steps) {
   return profile;
 }
 
-const Plan& GpuModule::plan(std::size_t entry) const { return impl_->plans.of.front()[entry]; }
+const Plan& GpuModule::plan(std::size_t entry) const { return impl_->plans.by_gpu.front()[entry]; }
 
 }  // namespace pmaptrain::gpu

@@ -1,5 +1,5 @@
-// The module of the backend "cuda". Each GPU of the machine has a thread, a part of the mesh, and streams of graphs. It
-// runs on any Platform: CUDA, or an emulation.
+// The module of the backend "cuda", on the GPUs of any Platform (CUDA or an emulation). Each GPU has a thread, which
+// queues the steps of its part of the mesh.
 #pragma once
 
 #include <memory>

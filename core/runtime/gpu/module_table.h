@@ -1,6 +1,6 @@
-// What the program and the module libpmaptrain_cuda.so agree on. The module has a copy of the program's errors and
-// texts, but knows no op: it takes the commands of core/kernel/gpu.h, names the op in errors, and gives it back to the
-// program where code is generated.
+// The interface between the program and the shared library libpmaptrain_cuda.so, which is called the module for CUDA.
+// The library does not know any op: it executes the commands of core/kernel/gpu.h. It uses an Op only to name it in
+// errors, and to pass it back to the program, which generates code (ModuleOptions::generate_source).
 #pragma once
 
 #include <array>
@@ -11,38 +11,39 @@
 
 namespace pmaptrain::gpu {
 
-// Raised with each change to this file, device.h or core/kernel/gpu.h.
+// The version of the interface. It is increased with each change to this file, device.h or core/kernel/gpu.h.
 inline constexpr int module_abi = 6;
 
-// The CUDA C++ source of a kernel that carries out one equation, and its launch. The source declares the kernel as
-// extern "C" with the name `launch.kernel`. The name refers to memory that is never freed, or to a part of `text`.
-struct Generated {
+// The CUDA C++ source of a kernel that computes one equation, and its launch. The source declares the kernel as extern
+// "C" with the name `launch.kernel`. The string_view `launch.kernel` refers to static memory or to `text`.
+struct GeneratedSource {
   std::string text;
   GpuLaunch launch;
 };
 
 struct ModuleOptions {
-  // Writes the text of what is carried out by GpuGenerated. Null: such equations are refused.
-  Generated (*generate)(const Op& op, const GpuRequest& request) = nullptr;
-  // If positive, the number of virtual devices, all on the first GPU. 0: use the GPUs of the machine.
+  // Generates the kernel for the command GpuGenerated. If it is null, kernels with this command fail to prepare.
+  GeneratedSource (*generate_source)(const Op& op, const GpuRequest& request) = nullptr;
+  // If positive, the platform has this number of virtual devices, all on the first GPU. If 0, it has the GPUs of the
+  // machine.
   int virtual_devices = 0;
-  // If not empty: the properties of a GPU, as cuDNN's JSON. No GPU is needed in that case: devices only carry out
-  // prepare(), which plans and compiles for the described GPU, and refuse to run anything.
+  // If not empty, describes a GPU by its properties, as the JSON text that cuDNN prints. Then no GPU is needed: the
+  // only device can only prepare() kernels for the described GPU, and refuses all other calls.
   std::string planned_for = {};
 };
 
-// The settings that the module passes to CUDA and NCCL, for tests: they do not affect results.
-struct Settings {
-  // Whether a communicator's calls block: they are made on the calling thread and done when they return.
+// Settings that the module passes to CUDA and NCCL. Tests check them here, because they do not affect results.
+struct LibrarySettings {
+  // Whether calls of a communicator block: they run on the calling thread, and are done when they return.
   bool communicators_block = false;
-  std::array<int, streams> priorities{};  // priorities of the streams, from 0 (lowest) to -5 (highest)
+  std::array<int, stream_count> priorities{};  // priorities of the streams, from 0 (lowest) to -5 (highest)
 };
 
 struct ModuleTable {
   int abi = module_abi;  // checked before anything else is read
   // Throws Error (resource) if there is no GPU or no driver.
   std::unique_ptr<Platform> (*open)(const ModuleOptions& options);
-  Settings (*settings)();
+  LibrarySettings (*settings)();
 };
 
 // The one function that the module exports.

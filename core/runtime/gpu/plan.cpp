@@ -38,7 +38,7 @@ class Writer {
   }
   void add(const Launch& launch, const std::string&) {
     text_ += text_of(plan_, launch.results) + " = " + to_string(launch.equation->op, &plan_.program->mesh) + " " +
-             text_of(plan_, launch.operands) + "  # " + std::to_string(launch.devices) + " slices\n";
+             text_of(plan_, launch.operands) + "  # " + std::to_string(launch.logical_devices) + " slices\n";
   }
   void add(const Copy& copy, const std::string&) {
     text_ += text_of(plan_, copy.to) + " = copy " + text_of(plan_, copy.from) + "\n";
@@ -69,15 +69,15 @@ class Writer {
 }  // namespace
 
 Plan make_plan(std::shared_ptr<const Program> program, const Division& division, int gpu, const PlanOptions& options,
-               Shared& shared) {
+               SharedPools& shared) {
   return Lowering(std::move(program), division, gpu, options, shared).run();
 }
 
 Location Plan::root_of(int index) const {
   Location place{index, 0};
-  while (buffer(place.buffer).within >= 0) {
+  while (buffer(place.buffer).container >= 0) {
     place.offset += buffer(place.buffer).offset;
-    place.buffer = buffer(place.buffer).within;
+    place.buffer = buffer(place.buffer).container;
   }
   return place;
 }

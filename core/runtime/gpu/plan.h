@@ -23,25 +23,27 @@ namespace pmaptrain::gpu {
 // The alignment of every buffer.
 inline constexpr std::size_t alignment = 256;
 
+// Kinds of memory. Each GPU has one range of memory for `data` and one for `transient`, and several for the others.
 enum class Pool : std::uint8_t {
-  constant,    // memory of an entry, filled on loading
-  persistent,  // memory of a member: inputs, outputs
-  data,        // inputs of the group data, shared by all members
-  batch,       // memory of a slot of an entry
-  transient,   // temporaries; all entries and members reuse the same memory
+  constant,    // one for each entry; filled on loading, and only read afterwards
+  persistent,  // one for each member: inputs (parameters, state) and outputs
+  data,        // examples that stay on the GPU; all members read them
+  batch,       // one for each slot of an entry (and each member with its own batches): batch inputs
+  transient,   // temporaries of a step; all entries and members use the same memory in turn
 };
-inline constexpr std::size_t pools = 5;
+inline constexpr std::size_t pool_count = 5;
 
-// The contiguous slices of a value on one GPU: one slice for each instance along `axes` on this GPU. A sum over rows
-// has one addend for each `span` neighbouring instances instead.
+// The memory of one value on one GPU. A value that varies over `axes` has a different instance at each position along
+// these axes; the buffer holds the instances of this GPU one after another, as *slices*. The result of a sum over rows
+// has one slice for each `span` neighbouring instances instead, which is the sum over the rows of all of them.
 struct Buffer {
   Type type;  // type of a slice
   AxisSet axes;
-  std::int64_t span = 0;
+  std::int64_t span = 0;  // 0: not a sum over rows
   std::int64_t slices = 1;
   Pool pool = Pool::transient;
   std::size_t offset = 0;
-  int within = -1;  // during planning: the buffer that contains this one, at `offset`
+  int container = -1;  // during planning: the buffer that contains this one at `offset`; -1 if there is none
 
   std::size_t slice_bytes() const { return pmaptrain::bytes(type); }
   std::size_t bytes() const { return product_of(static_cast<std::size_t>(slices), slice_bytes()); }
@@ -53,17 +55,18 @@ struct Location {
   std::size_t offset = 0;
 };
 
-// Applies an op to a range of slices.
+// Runs a kernel that applies an op to the slices of `logical_devices` neighbouring logical devices. Operand i has a
+// slice for each of them if `stacked[i]` is true; otherwise it has one slice that all of them read.
 struct Launch {
   const Equation* equation = nullptr;
-  std::vector<Type> operand_types, result_types;
-  std::int64_t devices = 1;
+  std::vector<Type> operand_types, result_types;  // types of one slice
+  std::int64_t logical_devices = 1;
   std::vector<bool> stacked;
   std::vector<Location> operands, results;
 };
 
 struct Copy {
-  const Equation* equation = nullptr;  // null at the end of a step
+  const Equation* equation = nullptr;  // null if the copy belongs to an update or an output of the program
   Location to, from;
   PitchedRows rows;
 };
@@ -73,18 +76,18 @@ struct Reduce {
   Device::Reduction kind = Device::Reduction::sum;
   Location to, from;
   Type type;  // type of each array
-  Arrays arrays;
+  SpacedArrays arrays;
 };
 
-// Begins a collective with the GPUs that differ in position along `axes` of the grid. It overlaps with the following
-// commands until the next Await.
+// Begins a collective of all GPUs that differ from this one only in their positions along `axes` of the grid. The
+// collective runs at the same time as the following commands, up to the next Await.
 struct Collect {
   const Equation* equation = nullptr;
   Collective kind = Collective::all_gather;
   AxisSet axes;
   DType dtype = DType::f32;
   Location to, from;
-  std::size_t bytes = 0;  // bytes of one GPU
+  std::size_t bytes = 0;  // bytes that each GPU contributes
 };
 
 // Makes the following commands wait for all earlier collectives.
@@ -94,8 +97,8 @@ struct Await {
 
 struct Command;
 
-// Runs `body` `iterations` times. Before iteration k, each copy of `slices` runs, with `from` advanced by k * `step`
-// bytes.
+// Runs `body` `iterations` times. Before iteration k, each copy in `slices` runs, and reads k * `step` bytes after its
+// `from`: so the body finds the k-th part of an array that the loop iterates over.
 struct Loop {
   const Equation* equation = nullptr;
   std::int64_t iterations = 0;
@@ -111,8 +114,9 @@ struct Command : std::variant<Launch, Copy, Reduce, Collect, Await, Loop> {
   using variant::variant;
 };
 
-// State that the plans of a module's entries share.
-struct Shared {
+// The pools `persistent` and `data`, in which the plans of all entries of a module place their buffers. An input with
+// the same name in several entries has one place.
+struct SharedPools {
   std::map<std::string, std::pair<AxisSet, std::size_t>, std::less<>> inputs;  // axes and offset in the pool, by name
   std::size_t persistent = 0, data = 0;                                        // bytes of these pools allocated so far
 };
@@ -121,28 +125,29 @@ struct PlanOptions {
   // Whether results are independent of the number of GPUs: then sums cover the same blocks of logical devices in the
   // same order, and libraries are called with the same shapes.
   bool deterministic = true;
-  bool private_copies = false;  // see Source
+  bool private_copies = false;  // see Source::private_copies
   // The most bytes of values that one collective reduces. Larger messages mean fewer collectives, but the first one
   // begins later. The default is that of PyTorch's DistributedDataParallel.
   std::size_t message_bytes = std::size_t{25} << 20;
-  bool tf32 = false;  // see GpuRequest
+  bool tf32 = false;  // see GpuRequest::tf32
 };
 
 struct Plan {
   std::shared_ptr<const Program> program;
   Division division;
   int gpu = 0;
-  bool tf32 = false;  // see GpuRequest; applies to all launches
+  bool tf32 = false;  // see GpuRequest::tf32; applies to all launches
   std::vector<Buffer> buffers;
   std::vector<int> inputs, outputs;  // buffers of the program's inputs and outputs
   std::vector<Command> commands;
-  std::vector<std::pair<int, const Equation*>> constants;    // buffers, and the equations whose results fill them
-  std::vector<std::pair<int, const Equation*>> coordinates;  // buffers that hold axis_index
-  std::shared_ptr<const std::deque<Equation>> added;         // equations that are not part of the program
+  std::vector<std::pair<int, const Equation*>>
+      constants;  // buffers that are filled on loading, with the results of the equations
+  std::vector<std::pair<int, const Equation*>> axis_indices;    // buffers for the results of the op axis_index
+  std::shared_ptr<const std::deque<Equation>> added_equations;  // equations of commands that lowering adds, e.g. zeros
   std::size_t constant_bytes = 0, batch_bytes = 0, transient_bytes = 0;
 
   const Buffer& buffer(int index) const { return buffers[static_cast<std::size_t>(index)]; }
-  // The place of a buffer in the outermost buffer that contains it, or the buffer itself.
+  // The place of a buffer in the outermost buffer that contains it; {index, 0} if none does.
   Location root_of(int index) const;
   // The index of the slice that a local logical device reads.
   std::int64_t slice_of(const Buffer& buffer, std::int64_t local_device) const {
@@ -150,17 +155,17 @@ struct Plan {
     return buffer.span > 0 ? position / buffer.span : position;
   }
   // The first local device that reads a slice.
-  std::int64_t reader_of(const Buffer& buffer, std::int64_t slice) const {
+  std::int64_t first_reader_of(const Buffer& buffer, std::int64_t slice) const {
     return division.local.device_at(buffer.span > 0 ? slice * buffer.span : slice, buffer.axes);
   }
 };
 
-// Makes the plan. Inputs other than batches get the places that `shared` has for them, or are added to it. Throws Error
-// (usage) for a program that GPUs cannot run.
+// Makes the plan of the GPU `gpu`. An input that is no batch gets the place that `shared` has for its name; if there is
+// none, it is added to `shared`. Throws Error (usage) for a program that GPUs cannot run.
 Plan make_plan(std::shared_ptr<const Program> program, const Division& division, int gpu, const PlanOptions& options,
-               Shared& shared);
+               SharedPools& shared);
 
-// Calls f(command) for each command in order. Commands of a loop's body follow the loop.
+// Calls f(command) for each command in order: for a Loop first, then for the commands of its body.
 template <class F>
 void for_each_command(const std::vector<Command>& commands, F&& f) {
   for (const Command& command : commands) {
@@ -169,7 +174,7 @@ void for_each_command(const std::vector<Command>& commands, F&& f) {
   }
 }
 
-// The equation that a command was lowered from; null for copies at the beginning and at the end of a step.
+// The equation that a command was lowered from; null for a Copy that belongs to an update or an output of the program.
 const Equation* equation_of(const Command& command);
 
 // The plan as text, one command per line.

@@ -10,10 +10,10 @@
 namespace pmaptrain::gpu {
 namespace {
 
-// Launching a graph costs the host some microseconds, as much as a short step takes. So several short steps become one
-// graph. A step counts as short if it has few calls, because recording takes time and memory, and if its batch and
-// temporaries can be read and written in about a millisecond. If each step has its own batch, the batches of a group
-// are copied together.
+// The number of steps that are recorded together as one graph. A launch of a graph costs the host some microseconds,
+// which is as long as a short step takes. A step counts as short if it has few calls, because recording takes time and
+// memory, and if its batch and temporaries can be read and written in about a millisecond. If each step has its own
+// batch, the batches of a group must be small too, because they are copied together before the first step.
 int group_of(const Plan& plan, const Entry& entry, std::int64_t members, std::int64_t batches) {
   constexpr std::int64_t most = 16, most_calls = 400;
   constexpr std::size_t most_bytes = std::size_t{512} << 20, most_copied = std::size_t{1} << 20;
@@ -30,8 +30,8 @@ int group_of(const Plan& plan, const Entry& entry, std::int64_t members, std::in
   return static_cast<int>(group);
 }
 
-Batches batches_of(const Plan& plan, const Entry& entry, std::int64_t members) {
-  Batches batches;
+BatchLayout batches_of(const Plan& plan, const Entry& entry, std::int64_t members) {
+  BatchLayout batches;
   batches.members = entry.batch_by_member ? members : 1;
   batches.group = group_of(plan, entry, members, batches.members);
   batches.in_groups = entry.in_groups;
@@ -45,6 +45,7 @@ Batches batches_of(const Plan& plan, const Entry& entry, std::int64_t members) {
   return batches;
 }
 
+// Plans for the first `planned` of `gpus` GPUs.
 Plans plan(const Source& source, int gpus, int planned, const GpuOptions& options) {
   PlanOptions how = options.plan;
   how.private_copies = source.private_copies;
@@ -54,19 +55,19 @@ Plans plan(const Source& source, int gpus, int planned, const GpuOptions& option
   }
   Plans plans;
   for (int gpu = 0; gpu < planned; ++gpu) {
-    Shared shared;
-    std::vector<Plan>& entries = plans.of.emplace_back();
+    SharedPools shared;
+    std::vector<Plan>& entries = plans.by_gpu.emplace_back();
     for (const auto& program : programs) {
       const Division division = divide(program->mesh, gpus, parts_of(options));
       entries.push_back(make_plan(program, division, gpu, how, shared));
-      plans.layout.transient = std::max(plans.layout.transient, entries.back().transient_bytes);
+      plans.sizes.transient = std::max(plans.sizes.transient, entries.back().transient_bytes);
     }
-    plans.layout.persistent = shared.persistent;
-    plans.layout.data = shared.data;
+    plans.sizes.persistent = shared.persistent;
+    plans.sizes.data = shared.data;
   }
-  plans.layout.members = source.members;
+  plans.sizes.members = source.members;
   for (std::size_t e = 0; e < source.entries.size(); ++e) {
-    plans.layout.batches.push_back(batches_of(plans.of.front()[e], source.entries[e], source.members));
+    plans.sizes.batches.push_back(batches_of(plans.by_gpu.front()[e], source.entries[e], source.members));
   }
   return plans;
 }
@@ -80,11 +81,15 @@ std::size_t host_bytes(const Program& program, const Input& input) {
 
 Parts parts_of(const GpuOptions& options) { return options.plan.deterministic ? Parts::whole_blocks : Parts::any; }
 
-MakeKernel maker_of(const GpuOptions& options) {
+MakeKernel make_kernel_of(const GpuOptions& options) {
   return options.make_kernel ? options.make_kernel : MakeKernel(make_gpu_kernel);
 }
 
-Plans plan_all(const Source& source, int gpus, const GpuOptions& options) { return plan(source, gpus, gpus, options); }
-Plans plan_first(const Source& source, int gpus, const GpuOptions& options) { return plan(source, gpus, 1, options); }
+Plans plan_all_gpus(const Source& source, int gpus, const GpuOptions& options) {
+  return plan(source, gpus, gpus, options);
+}
+Plans plan_first_gpu(const Source& source, int gpus, const GpuOptions& options) {
+  return plan(source, gpus, 1, options);
+}
 
 }  // namespace pmaptrain::gpu

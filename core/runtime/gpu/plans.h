@@ -1,4 +1,4 @@
-// The plans of a module, one for each GPU and entry, and the sizes that its GPUs share.
+// The plans of a module, one for each GPU and entry, and the sizes of memory, which are the same on all GPUs.
 #pragma once
 
 #include <cstddef>
@@ -13,37 +13,40 @@
 namespace pmaptrain::gpu {
 
 struct GpuOptions {
-  std::optional<int> gpus = {};  // empty: as many GPUs as there are and the mesh divides over
+  std::optional<int> gpus = {};  // empty: the largest number of GPUs that exist and over which the mesh divides
   PlanOptions plan = {};
-  // For tests: used in place of make_gpu_kernel. Called on the threads of the devices.
+  // For tests: replaces make_gpu_kernel() if it is not empty. It is called on the threads of the devices.
   MakeKernel make_kernel = {};
-  OpenPlanner planner = {};                // plans workspaces for needs(); may be empty
-  std::optional<std::size_t> memory = {};  // bytes that a plan may use on each GPU; empty: all
+  OpenPlanningPlatform open_planning_platform = {};  // for GpuBackend::needs(); may be empty
+  std::optional<std::size_t> memory = {};  // bytes that a plan may use on each GPU; empty: all memory of the GPU
 };
 
+// Whole blocks if results must not depend on the number of GPUs, else any sub-boxes.
 Parts parts_of(const GpuOptions& options);
-MakeKernel maker_of(const GpuOptions& options);
+// `options.make_kernel`, or make_gpu_kernel() if that is empty.
+MakeKernel make_kernel_of(const GpuOptions& options);
 
 struct Plans {
-  std::vector<std::vector<Plan>> of;  // by GPU and entry
-  Layout layout;
+  std::vector<std::vector<Plan>> by_gpu;  // by GPU and entry
+  MemorySizes sizes;
 };
 
-// Plans for `gpus` GPUs. plan_first() makes only the plans of the first GPU, which tell the memory that each GPU needs.
-Plans plan_all(const Source& source, int gpus, const GpuOptions& options);
-Plans plan_first(const Source& source, int gpus, const GpuOptions& options);
+// Plan the entries for `gpus` GPUs. plan_first_gpu() makes only the plans of the first GPU; these suffice to compute
+// the memory that each GPU needs.
+Plans plan_all_gpus(const Source& source, int gpus, const GpuOptions& options);
+Plans plan_first_gpu(const Source& source, int gpus, const GpuOptions& options);
 
 // The bytes of a batch input on the host, for the whole mesh.
 std::size_t host_bytes(const Program& program, const Input& input);
 
-// Calls f(command, depth, times) in order, where the command is inside `depth` loops and runs `times` times per step.
-// Commands of a loop's body follow the loop.
+// Calls f(command, depth, times) for each command in order: for a Loop first, then for the commands of its body. The
+// command is inside `depth` loops and runs `times` times in a step.
 template <class F>
-void for_each_row(const std::vector<Command>& commands, F&& f, int depth = 0, double times = 1) {
+void for_each_command_with_depth(const std::vector<Command>& commands, F&& f, int depth = 0, double times = 1) {
   for (const Command& command : commands) {
     f(command, depth, times);
     if (const Loop* const loop = std::get_if<Loop>(&command)) {
-      for_each_row(loop->body, f, depth + 1, times * static_cast<double>(loop->iterations));
+      for_each_command_with_depth(loop->body, f, depth + 1, times * static_cast<double>(loop->iterations));
     }
   }
 }

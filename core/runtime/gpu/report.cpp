@@ -17,7 +17,7 @@ std::string_view made_by(const GpuMatmul&) { return "cuBLASLt"; }
 std::string_view made_by(const GpuConv&) { return "cuDNN"; }
 std::string_view made_by(const GpuGenerated&) { return "generated"; }
 
-// What carries out a launch: "cuDNN", "generated", or the names of this project's kernels.
+// Names what computes a launch: "cuDNN", "cuBLASLt", "generated", or the names of this project's kernels.
 std::string implementation_of(const Plan& plan, const Launch& launch, const MakeKernel& make_kernel) {
   const Op& op = launch.equation->op;
   std::vector<std::string> names;
@@ -41,7 +41,7 @@ std::string implementation_of(const Plan& plan, const Command& command, const Ma
 
 std::vector<InstructionReport> instructions_of(const Plan& plan, const MakeKernel& make_kernel) {
   std::vector<InstructionReport> rows;
-  for_each_row(plan.commands, [&](const Command& command, int depth, double times) {
+  for_each_command_with_depth(plan.commands, [&](const Command& command, int depth, double times) {
     InstructionReport& row = rows.emplace_back();
     row.equation = equation_of(command);
     row.depth = depth;
@@ -57,7 +57,7 @@ std::vector<InstructionReport> instructions_of(const Plan& plan, const MakeKerne
     if (row.result.empty()) row.result = to_string(launch->result_types.front(), plan.program->mesh);
     row.kernel = true;
     const Cost cost = row.equation->op.cost(plan.program->mesh, launch->operand_types, launch->result_types);
-    const auto all = times * static_cast<double>(launch->devices) * static_cast<double>(plan.division.gpus());
+    const auto all = times * static_cast<double>(launch->logical_devices) * static_cast<double>(plan.division.gpus());
     row.flops = all * (cost.flops + flops_inside(*plan.program, *row.equation));
     row.bytes = all * cost.bytes;
   });

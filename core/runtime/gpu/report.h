@@ -9,7 +9,8 @@
 
 namespace pmaptrain::gpu {
 
-// One row for each command, in order; a loop comes before its body. The rows point to equations of the plan's program.
+// One row for each command, in order: for a Loop first, then for the commands of its body. The rows point to equations
+// of the plan's program.
 std::vector<InstructionReport> instructions_of(const Plan& plan, const MakeKernel& make_kernel);
 
 // Returns a single stage with the work of all commands: all GPUs have equal work, and wait for each other only to

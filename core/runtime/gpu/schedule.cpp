@@ -1,4 +1,4 @@
-// Schedules collectives so that they overlap with the computation of later operands.
+// Moves collectives to earlier places in the plan, so that they run at the same time as independent commands.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -20,9 +20,9 @@ bool conflict(const Access& a, const Access& b) {
   return a.buffer == b.buffer && a.begin < b.end && b.begin < a.end && (a.writes || b.writes);
 }
 
-class Accesses {
+class AccessFinder {
  public:
-  explicit Accesses(const Plan& plan) : plan_(plan) {}
+  explicit AccessFinder(const Plan& plan) : plan_(plan) {}
 
   std::vector<Access> of(const Command& command) {
     found_.clear();
@@ -31,7 +31,7 @@ class Accesses {
   }
 
  private:
-  // Adds an access to a whole buffer, or to some of its bytes.
+  // The first function adds an access to the whole buffer of `place`, the second one to some bytes of a buffer.
   void add(Location place, bool writes) { add(place.buffer, 0, plan_.buffer(place.buffer).bytes(), writes); }
   void add(int buffer, std::size_t offset, std::size_t bytes, bool writes) {
     const Location root = plan_.root_of(buffer);
@@ -67,15 +67,16 @@ class Accesses {
   std::vector<Access> found_;
 };
 
-// Moves collectives, and the commands that prepare them, to the earliest possible place: after the last command that
-// they depend on, so that other GPUs wait less. All other commands stay in order.
-class Hoist {
+// Moves each collective, and the commands that prepare its operand, right after the last command that they depend on,
+// so that other GPUs wait less. All other commands keep their order.
+class HoistCollectives {
  public:
-  explicit Hoist(const Plan& plan) : accesses_(plan) {}
+  explicit HoistCollectives(const Plan& plan) : accesses_(plan) {}
 
   void run(std::vector<Command>& commands) {
     const std::vector<bool> moves = leading_to_collectives(commands);
-    // The place of a command that moves is that of the command it follows.
+    // The sort key of each command. A command that stays at index i has the key {i + 1, 0}. A command that moves has
+    // the first number of the command that it must follow, so it comes right after that one.
     std::vector<std::pair<std::size_t, std::size_t>> places;
     for (std::size_t i = 0; i < commands.size(); ++i) {
       const std::vector<Access> accesses = accesses_.of(commands[i]);
@@ -111,6 +112,7 @@ class Hoist {
     return lead;
   }
 
+  // The place of the last command that conflicts with these accesses; 0 if there is none.
   std::size_t last_needed(const std::vector<Access>& accesses) const {
     std::size_t last = 0;
     for (const Access& access : accesses) {
@@ -123,11 +125,12 @@ class Hoist {
     return last;
   }
 
-  Accesses accesses_;
+  AccessFinder accesses_;
   std::map<int, std::vector<PlacedAccess>> placed_;  // by buffer
 };
 
-// Adds awaits as late as possible, but before each loop, because its body may be captured as a separate graph.
+// Inserts an Await before the first command that uses memory of a running collective. A loop also waits for all running
+// collectives, because its body may be captured as a separate graph.
 class AddAwaits {
  public:
   explicit AddAwaits(const Plan& plan) : plan_(plan), accesses_(plan) {}
@@ -136,7 +139,7 @@ class AddAwaits {
     std::vector<Command> all;
     for (Command& command : commands) {
       Loop* const loop = std::get_if<Loop>(&command);
-      // An iteration awaits its own collectives.
+      // An iteration waits for the collectives that it begins.
       if (loop != nullptr) AddAwaits(plan_).run(loop->body);
       const std::vector<Access> accesses = accesses_.of(command);
       if (const Collect* const collect = std::get_if<Collect>(&command)) {
@@ -165,15 +168,15 @@ class AddAwaits {
   }
 
   const Plan& plan_;
-  Accesses accesses_;
-  std::vector<Access> running_;
+  AccessFinder accesses_;
+  std::vector<Access> running_;  // accesses of collectives that no Await has followed yet
   const Equation* last_ = nullptr;
 };
 
 }  // namespace
 
 void schedule_collectives(Plan& plan) {
-  Hoist(plan).run(plan.commands);
+  HoistCollectives(plan).run(plan.commands);
   AddAwaits(plan).run(plan.commands);
 }
 

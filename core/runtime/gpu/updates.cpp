@@ -9,7 +9,7 @@ namespace pmaptrain::gpu {
 
 bool Lowering::fits_in_place(const Replacement& replacement) const {
   const Buffer &source = buffer_of(replacement.from), &target = buffer_of(replacement.to);
-  return replacement.how == Replacement::How::overwrite && source.pool == Pool::transient && source.within < 0 &&
+  return replacement.how == Replacement::How::overwrite && source.pool == Pool::transient && source.container < 0 &&
          source.axes == target.axes && source.span == target.span && source.bytes() == target.bytes();
 }
 
@@ -18,7 +18,7 @@ namespace {
 // Whether the old value is read only before the new one is written, or by the equation that writes it.
 bool is_read_before(const Lifetime& read, const Lifetime& written, const Replacement& replacement) {
   return read.last < written.first ||
-         (read.last == written.first && read.last_by == written.first_by && replacement.by_element);
+         (read.last == written.first && read.last_equation == written.first_equation && replacement.by_element);
 }
 
 }  // namespace
@@ -30,8 +30,8 @@ void Lowering::lower_updates() {
   for (const Replacement& update : storage_.updates) {
     if (update.how == Replacement::How::none) continue;
     if (fits_in_place(update) && is_read_before(of(update.to), of(update.from), update)) {
-      at(buffer(update.from)).pool = Pool::persistent;
-      at(buffer(update.from)).offset = buffer_of(update.to).offset;
+      buffer_at(buffer(update.from)).pool = Pool::persistent;
+      buffer_at(buffer(update.from)).offset = buffer_of(update.to).offset;
     } else {
       copies.push_back(update);
     }
@@ -47,7 +47,7 @@ void Lowering::lower_yields(const Equation& equation) {
   for (const Replacement& yield : storage_.yields.at(&equation)) {
     if (yield.how == Replacement::How::none) continue;
     if (fits_in_place(yield) && is_read_before(of(yield.to), of(yield.from), yield)) {
-      at(buffer(yield.from)).within = buffer(yield.to);
+      buffer_at(buffer(yield.from)).container = buffer(yield.to);
     } else {
       copies.push_back(yield);
     }
@@ -57,9 +57,9 @@ void Lowering::lower_yields(const Equation& equation) {
 
 void Lowering::lower_outputs() {
   const auto keep = [&](int buffer) {
-    at(buffer).pool = Pool::persistent;
-    at(buffer).offset = shared_.persistent;
-    shared_.persistent = sum_of(shared_.persistent, round_up(at(buffer).bytes(), alignment));
+    buffer_at(buffer).pool = Pool::persistent;
+    buffer_at(buffer).offset = shared_.persistent;
+    shared_.persistent = sum_of(shared_.persistent, round_up(buffer_at(buffer).bytes(), alignment));
   };
   for (std::size_t i = 0; i < program_.outputs.size(); ++i) {
     int kept = buffer(program_.outputs[i].value);
@@ -74,7 +74,7 @@ void Lowering::lower_outputs() {
       commands_->insert(commands_->begin(), first.begin(), first.end());
       kept = old;
     }
-    if (plan_.buffer(kept).within >= 0) {
+    if (plan_.buffer(kept).container >= 0) {
       const Buffer like = plan_.buffer(kept);
       const int apart = add_buffer(like.type, like.axes, Pool::transient, like.span);
       copy(kept, apart, nullptr);

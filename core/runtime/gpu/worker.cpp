@@ -9,7 +9,7 @@ namespace pmaptrain::gpu {
 namespace {
 
 // The maximum number of tickets whose work is queued on the device but not done.
-constexpr std::size_t most_ahead = Executor::reads_ahead;
+constexpr std::size_t most_ahead = Executor::max_pending_reads;
 
 std::string message_of(const std::exception_ptr& failure) {
   try {
@@ -50,16 +50,16 @@ bool Progress::has_failed() const {
   return failure_ != nullptr;
 }
 
-std::int64_t Progress::least() const { return *std::min_element(done_.begin(), done_.end()); }
+std::int64_t Progress::least_done() const { return *std::min_element(done_.begin(), done_.end()); }
 
 bool Progress::done(std::int64_t ticket) const {
   const std::lock_guard lock(mutex_);
-  return least() >= ticket;
+  return least_done() >= ticket;
 }
 
 void Progress::wait(std::int64_t ticket) {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return least() >= ticket; });
+  changed_.wait(lock, [&] { return least_done() >= ticket; });
   if (failure_ && failed_ <= ticket) std::rethrow_exception(failure_);
 }
 
@@ -201,7 +201,7 @@ void Worker::carry_out() {
     }
   };
   const auto oldest_is_done = [&] {
-    bool is_done = true;  // stays true if there was a failure
+    bool is_done = true;  // stays true if there was a failure, so that settle() handles it
     carry_out(ahead.front().ticket, [&](Executor& executor) { is_done = executor.device().poll(ahead.front().event); });
     return is_done;
   };

@@ -18,56 +18,58 @@
 
 namespace pmaptrain::gpu {
 
-// The progress of a module's workers, and the first failure.
+// How far the workers of a module have come, and the first failure. Work is numbered by tickets, in the order in which
+// the module queues it.
 class Progress {
  public:
   explicit Progress(int workers) : done_(static_cast<std::size_t>(workers)) {}
 
+  // Records that a worker has done all work up to `ticket`.
   void advance(int worker, std::int64_t ticket);
-  // Stores a failure if it is the first. Returns whether it was.
+  // Stores a failure of the work with this ticket if it is the first failure of the module. Returns whether it is.
   bool fail(std::int64_t ticket, std::exception_ptr failure);
-  // Marks a ticket as failed whose work is skipped after an earlier failure.
+  // Records that the work of a ticket was skipped because of the failure. wait() for this ticket then throws it too.
   void skip(std::int64_t ticket);
   bool has_failed() const;
   bool done(std::int64_t ticket) const;
-  // Returns when all workers have done the ticket. Throws the failure of this or of an earlier ticket.
+  // Returns when all workers have done the work of this ticket. Throws the failure if it belongs to this ticket or to
+  // an earlier one.
   void wait(std::int64_t ticket);
 
  private:
-  std::int64_t least() const;
+  std::int64_t least_done() const;  // the last ticket that all workers have done
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::int64_t> done_;  // by worker: the last ticket that is done
   std::exception_ptr failure_;
-  std::int64_t failed_ = 0;  // the ticket that failed
+  std::int64_t failed_ = 0;  // the earliest ticket whose work failed or was skipped
 };
 
 class Worker {
  public:
-  // Opens the device on a new thread, and calls `make` there to create its executor. `failed` is called with the
-  // message of the module's first failure.
+  // Opens the device on a new thread, and calls `make` there to create its executor. If work of this worker is the
+  // first in the module to fail, `failed` is called with the message.
   Worker(Platform& platform, int gpu, int module, Progress& progress,
          std::function<std::unique_ptr<Executor>(Device&)> make, std::function<void(const std::string&)> failed);
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  // Returns when the executor exists, or when creating it has failed. Progress then has the failure as that of ticket
-  // 0.
+  // Returns when the executor exists or when creating it has failed. Such a failure has the ticket 0 in Progress.
   void wait_for_start();
-  // The three steps of shutdown. All workers of a module must finish a step before the next one begins. end() asks the
-  // worker to stop after the queued work. wait_for_end() returns when that work is done, or has failed and no
-  // collective waits for this GPU any more. close() destroys the device.
+  // The three steps of shutdown. The module makes each step for all of its workers before it begins the next step.
+  // end() asks the worker to stop after the queued work. wait_for_end() returns when that work is done, or when it has
+  // failed and this GPU has left its collectives. close() destroys the device.
   void end();
   void wait_for_end();
   void close();
-  // Adds work. `work` queues device calls and returns. `finish` is called when the device has done them, before the
-  // ticket is done. Later work may be queued in between.
+  // Adds work. `work` queues calls of the device and returns. When the device has done them, `finish` is called, and
+  // then the ticket is done. Work of later tickets may be queued in the meantime.
   void add(std::int64_t ticket, std::function<void(Executor&)> work, std::function<void(Executor&)> finish = {});
-  // Valid if the start did not fail.
+  // Precondition: wait_for_start() has returned, and creating the executor has not failed.
   Executor& executor() { return *executor_; }
-  // May be called on any thread.
+  // Aborts the device of this worker (see Device::abort()). May be called on any thread.
   void abort(const std::string& reason) noexcept;
 
  private:
@@ -77,8 +79,8 @@ class Worker {
   };
 
   void run(Platform& platform, int module, const std::function<std::unique_ptr<Executor>(Device&)>& make);
-  // After a failure, this GPU joins no more collectives. Aborts its communicators, because other GPUs may be blocked in
-  // calls that wait for it. Called on the worker's thread.
+  // Called on the worker's thread after a failure. This GPU joins no more collectives, so its device is aborted: other
+  // GPUs may be blocked in collectives that wait for it.
   void end_collectives();
   void carry_out();
   void carry_out(std::int64_t ticket, const std::function<void(Executor&)>& work);
@@ -92,7 +94,7 @@ class Worker {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Item> queue_;
-  bool ends_ = false, closes_ = false;                               // requests from the owner
+  bool ends_ = false, closes_ = false;                               // requests of end() and close()
   bool has_begun_ = false, has_ended_ = false, is_aborted_ = false;  // states of the worker
   std::unique_ptr<Device> device_;
   std::unique_ptr<Executor> executor_;

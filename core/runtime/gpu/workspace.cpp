@@ -9,14 +9,14 @@
 namespace pmaptrain::gpu {
 namespace {
 
-// Beside the library's own memory, a kernel has copies: of bf16 as f32, of the kernel of a convolution in the library's
-// layout, and of sums before they are rounded.
-std::size_t bound(const Launch& launch, const GpuKernel& kernel) {
+// An upper bound for the workspace of a library's kernel. Besides the memory of the library, the workspace may contain
+// f32 copies of bf16 operands, the kernel of a convolution in the library's layout, and sums that are not rounded yet.
+std::size_t upper_bound_of(const Launch& launch, const GpuKernel& kernel) {
   const GpuConv* const conv = kernel.find<GpuConv>();
   const bool is_conv = conv != nullptr, is_kernel_grad = is_conv && conv->kind == GpuConv::Kind::kernel_grad;
   std::size_t bytes = is_conv ? conv_budget : matmul_budget;
   const auto add = [&](const Type& type, bool is_stacked) {
-    const auto count = static_cast<std::size_t>(is_stacked ? launch.devices : 1);
+    const auto count = static_cast<std::size_t>(is_stacked ? launch.logical_devices : 1);
     bytes = sum_of(bytes, product_of(count * sizeof(float), static_cast<std::size_t>(numel(type))));
   };
   for (std::size_t i = 0; i < launch.operands.size(); ++i) {
@@ -29,7 +29,7 @@ std::size_t bound(const Launch& launch, const GpuKernel& kernel) {
   return bytes;
 }
 
-// The maximum of f(launch, op, request, kernel) over the launches that a library carries out.
+// The maximum of f(launch, op, request, kernel) over the launches whose kernels call a library.
 template <class F>
 std::size_t largest(const std::vector<Plan>& plans, const MakeKernel& make_kernel, F&& f) {
   std::size_t most = 0;
@@ -46,28 +46,29 @@ std::size_t largest(const std::vector<Plan>& plans, const MakeKernel& make_kerne
   return most;
 }
 
-Workspace planned_by(Platform& planner, const std::vector<Plan>& plans, const MakeKernel& make_kernel) {
-  const std::unique_ptr<Device> device = planner.open(0);
+Workspace planned_on(Platform& platform, const std::vector<Plan>& plans, const MakeKernel& make_kernel) {
+  const std::unique_ptr<Device> device = platform.open(0);
   const std::size_t bytes =
       largest(plans, make_kernel, [&](const Launch&, const Op& op, const GpuRequest& request, const GpuKernel& kernel) {
         return device->prepare(op, request, kernel).workspace;
       });
-  return {bytes, planner.properties(0).name};
+  return {bytes, platform.properties(0).name};
 }
 
 }  // namespace
 
-Workspace workspace_of(const std::vector<Plan>& plans, const MakeKernel& make_kernel, const OpenPlanner& planner) {
-  if (planner) {
+Workspace workspace_of(const std::vector<Plan>& plans, const MakeKernel& make_kernel,
+                       const OpenPlanningPlatform& open_platform) {
+  if (open_platform) {
     try {
-      return planned_by(planner(), plans, make_kernel);
+      return planned_on(open_platform(), plans, make_kernel);
     } catch (const Error&) {
       // If a library or its plan is missing, the upper bound holds. Kernels that cannot run at all fail on loading.
     }
   }
   const std::size_t bytes =
       largest(plans, make_kernel, [](const Launch& launch, const Op&, const GpuRequest&, const GpuKernel& kernel) {
-        return bound(launch, kernel);
+        return upper_bound_of(launch, kernel);
       });
   return {bytes, {}};
 }

@@ -1,4 +1,4 @@
-// The memory that libraries need on a GPU while their kernels run, in addition to the plan's buffers.
+// The size of the workspace: memory that kernels of libraries need on a GPU while they run.
 #pragma once
 
 #include <cstddef>
@@ -13,14 +13,16 @@
 namespace pmaptrain::gpu {
 
 struct Workspace {
-  std::size_t bytes = 0;   // memory for one kernel; kernels use it in turn
-  std::string is_planned;  // the GPU that the libraries have planned for; empty if `bytes` is an upper bound
+  std::size_t bytes = 0;    // memory for one kernel; kernels use it in turn
+  std::string planned_for;  // name of the GPU that the libraries made plans for; empty if `bytes` is an upper bound
 };
 
 // Opens a platform whose devices only prepare kernels. Throws Error if libraries are missing.
-using OpenPlanner = std::function<Platform&()>;
+using OpenPlanningPlatform = std::function<Platform&()>;
 
-// The workspace for the launches of these plans: as planned, or an upper bound if there is no planner or it fails.
-Workspace workspace_of(const std::vector<Plan>& plans, const MakeKernel& make_kernel, const OpenPlanner& planner);
+// The workspace for the launches of these plans, as the libraries plan it on the platform that `open_platform` opens.
+// If `open_platform` is empty or the libraries fail, an upper bound.
+Workspace workspace_of(const std::vector<Plan>& plans, const MakeKernel& make_kernel,
+                       const OpenPlanningPlatform& open_platform);
 
 }  // namespace pmaptrain::gpu

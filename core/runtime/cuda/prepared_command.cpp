@@ -1,4 +1,4 @@
-#include "core/runtime/cuda/work.h"
+#include "core/runtime/cuda/prepared_command.h"
 
 #include <numeric>
 

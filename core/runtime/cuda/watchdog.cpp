@@ -1,4 +1,4 @@
-#include "core/runtime/cuda/watch.h"
+#include "core/runtime/cuda/watchdog.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 
 namespace pmaptrain::cuda {
 
-void Watch::queued(std::string what, cudaStream_t stream) {
+void CollectiveWatchdog::track(std::string what, cudaStream_t stream) {
   OwnEvent end;
   if (unused_.empty()) {
     end = make_event();
@@ -22,12 +22,12 @@ void Watch::queued(std::string what, cudaStream_t stream) {
   pending_.push_back({std::move(what), std::move(end)});
 }
 
-std::chrono::duration<double> Watch::limit() const {
-  const std::chrono::duration<double> most = gpu::patience(), least(30);
+std::chrono::duration<double> CollectiveWatchdog::limit() const {
+  const std::chrono::duration<double> most = gpu::gpu_timeout(), least(30);
   return longest_.count() == 0 ? most : std::min(most, std::max(least, 20 * longest_));
 }
 
-void Watch::check(int rank) {
+void CollectiveWatchdog::check(int rank) {
   while (!pending_.empty()) {
     const cudaError_t state = cudaEventQuery(pending_.front().end.get());
     const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - oldest_since_;

@@ -1,5 +1,5 @@
 // Several threads end the ranks of a communicator while some of them are inside of a call that does not return.
-#include "core/runtime/gpu/ending.h"
+#include "core/runtime/gpu/abort_coordinator.h"
 
 #include <atomic>
 #include <chrono>
@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/runtime/gpu/lookout.h"
+#include "core/runtime/gpu/periodic_checker.h"
 #include "tests/catch.h"
 #include "tests/cuda/module.h"
 
@@ -21,9 +21,9 @@ namespace {
 // A communicator of a library that counts as NCCL does: with the last rank that ends, all of them are freed. Until then
 // no thread may be inside of a call, and all must be without graphs.
 struct Library {
-  explicit Library(std::size_t ranks) : ending(ranks), has_ended(ranks) {}
+  explicit Library(std::size_t ranks) : coordinator(ranks), has_ended(ranks) {}
 
-  gpu::Ending::End end_of(std::size_t rank) {
+  gpu::AbortCoordinator::AbortRank end_of(std::size_t rank) {
     return [this, rank] {
       if (!is_known) return false;
       end(rank);
@@ -38,19 +38,19 @@ struct Library {
   }
   // On a rank's thread, with a graph until it finishes: a call that returns when the rank ends.
   bool call(std::size_t rank) {
-    if (!ending.enter(rank)) return false;
+    if (!coordinator.enter(rank)) return false;
     ++inside;
     while (!has_ended[rank]) std::this_thread::yield();
     --inside;
-    ending.leave(rank);
+    coordinator.leave(rank);
     return true;
   }
   void finish(std::size_t rank) {
-    if (const std::function<void()> last = ending.finish(rank, [this, rank] { end(rank); })) last();
+    if (const std::function<void()> last = coordinator.finish(rank, [this, rank] { end(rank); })) last();
   }
-  void wake(std::size_t rank) { ending.wake(rank, end_of(rank)); }
+  void wake(std::size_t rank) { coordinator.abort_when_safe(rank, end_of(rank)); }
 
-  gpu::Ending ending;
+  gpu::AbortCoordinator coordinator;
   std::deque<std::atomic<bool>> has_ended;
   std::atomic<bool> is_known = true;  // the library has told the addresses of its communicators
   std::atomic<int> inside = 0, graphs = 0, ended = 0, ended_again = 0;
@@ -79,7 +79,7 @@ TEST_CASE("another thread ends a rank that is inside of a call, and the rank tha
   CHECK_FALSE(freed_before);
   CHECK(library.is_freed);
   CHECK_FALSE(library.freed_in_use);
-  CHECK(library.ending.lasted(0).count() == 0);
+  CHECK(library.coordinator.time_in_call(0).count() == 0);
   library.finish(0);
   library.finish(1);
   CHECK(library.ended_again == 0);
@@ -88,14 +88,14 @@ TEST_CASE("another thread ends a rank that is inside of a call, and the rank tha
 TEST_CASE("no other thread ends the last rank of a communicator, wherever its own thread is", "[cuda]") {
   for (const bool at_once : {false, true}) {
     Library library(3);
-    for (const std::size_t rank : {0U, 1U, 2U}) REQUIRE(library.ending.enter(rank));
+    for (const std::size_t rank : {0U, 1U, 2U}) REQUIRE(library.coordinator.enter(rank));
     for (const std::size_t rank : {0U, 1U, 2U}) {
       library.wake(rank);
-      if (at_once) library.ending.end_call(rank, library.end_of(rank));
+      if (at_once) library.coordinator.abort_stuck_call(rank, library.end_of(rank));
     }
     // Where a call lasts too long there may be no rank that has finished.
     CHECK(library.ended == (at_once ? 2 : 0));
-    for (const std::size_t rank : {0U, 1U, 2U}) library.ending.leave(rank);
+    for (const std::size_t rank : {0U, 1U, 2U}) library.coordinator.leave(rank);
     for (const std::size_t rank : {0U, 1U, 2U}) {
       CHECK_FALSE(library.is_freed);
       library.finish(rank);
@@ -117,8 +117,8 @@ TEST_CASE("calls of all ranks that do not return end one after another", "[cuda]
   }
   while (library.inside < 3) std::this_thread::yield();
   while (library.ended < 3) {
-    library.ending.retry();
-    for (const std::size_t rank : {0U, 1U, 2U}) library.ending.end_call(rank, library.end_of(rank));
+    library.coordinator.retry_aborts();
+    for (const std::size_t rank : {0U, 1U, 2U}) library.coordinator.abort_stuck_call(rank, library.end_of(rank));
     std::this_thread::yield();
   }
   for (std::thread& thread : threads) thread.join();
@@ -130,12 +130,12 @@ TEST_CASE("communicators that share threads end without waiting for one another"
   // Two ranks each; thread 0 finishes `first` before `second`, thread 1 the other way round.
   Library first(2), second(2);
   std::vector<std::function<void()>> ends;
-  ends.push_back(first.ending.finish(0, [&] { first.end(0); }));
-  ends.push_back(second.ending.finish(1, [&] { second.end(1); }));
+  ends.push_back(first.coordinator.finish(0, [&] { first.end(0); }));
+  ends.push_back(second.coordinator.finish(1, [&] { second.end(1); }));
   CHECK(!ends[0]);
   CHECK(!ends[1]);
-  ends.push_back(second.ending.finish(0, [&] { second.end(0); }));
-  ends.push_back(first.ending.finish(1, [&] { first.end(1); }));
+  ends.push_back(second.coordinator.finish(0, [&] { second.end(0); }));
+  ends.push_back(first.coordinator.finish(1, [&] { first.end(1); }));
   CHECK(first.ended == 1);  // the kept ranks end when they are told to
   CHECK(second.ended == 1);
   for (const std::function<void()>& end : ends) {
@@ -174,10 +174,10 @@ TEST_CASE("a rank whose communicator is not known yet ends later", "[cuda]") {
   while (library.inside == 0) std::this_thread::yield();
   library.finish(1);
   library.wake(0);
-  library.ending.end_call(0, library.end_of(0));
+  library.coordinator.abort_stuck_call(0, library.end_of(0));
   CHECK(library.ended == 0);
   library.is_known = true;
-  library.ending.retry();
+  library.coordinator.retry_aborts();
   inside.join();
   CHECK(library.ended == 2);
   CHECK_FALSE(library.freed_in_use);
@@ -193,11 +193,11 @@ TEST_CASE("each rank ends once, and the last one when no thread makes a call or 
       threads.emplace_back([&, me] {
         // Rank 0 has failed: it makes no calls, and wakes the others.
         for (std::size_t other = 1; me == 0 && other < ranks; ++other) library.wake(other);
-        while (me > 0 && library.ending.enter(me)) {
+        while (me > 0 && library.coordinator.enter(me)) {
           ++library.inside;
           std::this_thread::yield();
           --library.inside;
-          library.ending.leave(me);
+          library.coordinator.leave(me);
         }
         --library.graphs;
         library.finish(me);
@@ -211,22 +211,22 @@ TEST_CASE("each rank ends once, and the last one when no thread makes a call or 
   }
 }
 
-TEST_CASE("a lookout sees a call that lasts, and looks no more when its post has ended", "[cuda]") {
+TEST_CASE("a periodic checker sees a call that lasts, and checks no more when its registration has ended", "[cuda]") {
   const Variable timeout("PMAPTRAIN_GPU_TIMEOUT", "0.02");
-  gpu::Lookout lookout;
-  gpu::Ending ending(1);
+  gpu::PeriodicChecker checker;
+  gpu::AbortCoordinator coordinator(1);
   std::atomic<bool> is_late = false;
   std::atomic<int> looks = 0;
   {
-    const auto post = lookout.add([&] {
+    const auto registration = checker.add([&] {
       ++looks;
-      if (ending.lasted(0) > 20ms) is_late = true;
+      if (coordinator.time_in_call(0) > 20ms) is_late = true;
     });
     while (looks < 5) std::this_thread::sleep_for(1ms);
     CHECK_FALSE(is_late);
-    REQUIRE(ending.enter(0));
+    REQUIRE(coordinator.enter(0));
     while (!is_late) std::this_thread::sleep_for(1ms);
-    ending.leave(0);
+    coordinator.leave(0);
   }
   const int before = looks;
   std::this_thread::sleep_for(20ms);
