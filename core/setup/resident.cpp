@@ -39,7 +39,7 @@ std::optional<std::size_t> free_for_data(const spec::MeshSpec& mesh, const Sourc
   return planned < most ? most - planned : 0;
 }
 
-// The reason why batches of a split must be copied, whatever the memory; empty if the split may stay.
+// The reason why the batches of a split must be copied for each step even if the split fits; empty if there is none.
 std::string changes_by_epoch(const spec::DataSpec& data, const data::Dataset& train) {
   if (!data.augment.empty()) return "augmentation is computed on the host";
   if (train.offsets() > 1) return "each epoch has windows of its own";
@@ -151,7 +151,7 @@ std::size_t loading_bytes(std::span<const ResidentSplit> splits) {
   return most;
 }
 
-void load_data(Module& module, const Setup& setup, const std::function<void(const Working&)>& tell) {
+void copy_resident_splits(Module& module, const Setup& setup, const std::function<void(const Working&)>& tell) {
   for (const ResidentSplit& split : setup.resident) {
     if (gathers(module, split.inputs)) load(module, split, tell);
   }

@@ -16,9 +16,9 @@
 namespace pmaptrain::train {
 
 struct StepInputs {
-  model::Stored parameters;
+  model::ParameterInputs parameters;
   std::vector<std::vector<Value>> slots;  // by kind, then by bucket
-  model::Stored ema;                      // with train.ema
+  model::ParameterInputs ema;             // with train.ema
   Value step, guard;
   std::vector<Value> epoch;  // the sums in the order of measure_parts, then the number of examples
   model::BatchInputs batch;

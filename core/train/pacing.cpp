@@ -39,10 +39,10 @@ Pacing::Pacing(Module& module, data::Loader& loader, Tracer& tracer, bool draws)
 }
 
 // The batches of a group are in successive slots. The loader's ring consists of whole groups.
-std::int64_t Pacing::most_together(std::int64_t step) const {
+std::int64_t Pacing::max_group(std::int64_t step) const {
   if (!loader_.prefetches() && !batch_stays_) return 1;
   const std::int64_t group = module_.group(train_entry);
-  return std::min(batch_stays_ ? group : group - step % group, tracer_.most_together(step));
+  return std::min(batch_stays_ ? group : group - step % group, tracer_.max_group(step));
 }
 
 void Pacing::take() {
@@ -52,7 +52,7 @@ void Pacing::take() {
 
 std::int64_t Pacing::submit(std::int64_t step, std::int64_t most, std::span<const std::int64_t> members) {
   const auto ticket_of = [&](std::size_t i) -> Ticket& { return tickets_[(count_ + i) % tickets_.size()]; };
-  auto steps = static_cast<std::size_t>(std::min(most, most_together(step)));
+  auto steps = static_cast<std::size_t>(std::min(most, max_group(step)));
   module_.wait(ticket_of(steps - 1));
   for (std::size_t i = 0; i < steps; ++i) {
     try {
@@ -62,7 +62,7 @@ std::int64_t Pacing::submit(std::int64_t step, std::int64_t most, std::span<cons
       }
     } catch (...) {
       if (i == 0) throw;
-      steps = i;  // the loader throws it again when it is asked for the next step
+      steps = i;  // the loader throws the error again when it is asked for the next batch
       break;
     }
     has_batch_ = batch_stays_;
@@ -101,7 +101,7 @@ std::int64_t Pacing::failed_steps() const {
     try {
       module_.wait(tickets_[(count_ - 1 - static_cast<std::size_t>(failed)) % tickets_.size()]);
       return failed;
-    } catch (...) {  // the error ended the run, and was caught there
+    } catch (...) {  // this error has ended the run, and was reported there
     }
   }
   return known;

@@ -55,8 +55,8 @@ MemoryEstimate estimate_memory(const Setup& setup, const Needs& needs, std::opti
 
 namespace {
 
-// Runs of `setup` that need no more than `available` although the run of `source` needs more. Each is planned, not
-// estimated.
+// Finds smaller runs that fit into `available` bytes, where the run of `source` does not: with fewer members, more GPUs
+// or other batches. The backend plans each of them.
 class SmallerRuns {
  public:
   SmallerRuns(const Setup& setup, const Backend& backend, const Source& source, std::size_t available)

@@ -84,8 +84,8 @@ struct Paced {
       : setup(setup_of_text(small_images, std::move(set))),
         module(train::run_source(setup)),
         tracer(trace, setup.spec(), module, first, 1000),
-        loader(std::make_shared<Failing>(setup.fed(), failing), train::training_streams(setup), setup.batch,
-               train::batch_slots(module, train::train_entry, *setup.fed(), setup.batch),
+        loader(std::make_shared<Failing>(setup.loader_dataset(), failing), train::training_streams(setup), setup.batch,
+               train::batch_slots(module, train::train_entry, *setup.loader_dataset(), setup.batch),
                {first, 1000, train::batches_held(module), nullptr}),
         pacing(module, loader, tracer, !setup.model.drawing_layers().empty()) {
     pacing.take_first_batch();
