@@ -102,7 +102,7 @@ struct LayerInput {
   std::string name;  // the layer's path
   Shape shape;
   Precision precision;
-  DType given;  // the element type of the previous layer's output
+  DType input_dtype;  // the element type of the previous layer's output
   std::vector<Diagnostic>& errors;
   Shape image = {};  // PlannedLayer::image of the previous layer
 
@@ -112,9 +112,9 @@ struct LayerInput {
   }
   // The same for a layer that only moves or selects elements: with mixed precision, these keep the element type of the
   // previous layer's output.
-  PlannedLayer start_as_given() const {
+  PlannedLayer start_with_input_dtype() const {
     PlannedLayer planned = start();
-    if (precision.compute != precision.storage) planned.compute = given;
+    if (precision.compute != precision.storage) planned.compute = input_dtype;
     return planned;
   }
   Parameter parameter(const std::string& field, Shape of, Initializer initializer) const {

@@ -87,10 +87,9 @@ struct Model {
 };
 
 // Checks the layers, normalisation, loss, metrics and initial values of the spec against the fields of the data. Throws
-// Error with all errors: exit status usage, or data if the only error is the type of the targets in a file. dtype f64
-// is for checking derivatives.
-// With `normalize: auto` and `normalize_targets: auto` the numbers are those of `encoding`; where it has none, a usage
-// error says so.
+// one Error that lists all mistakes. Its exit status is usage, or data if the only mistake is the type of the targets
+// in a file. dtype f64 is for checking derivatives. With `normalize: auto` and `normalize_targets: auto` the numbers
+// are those of `encoding`; throws Error (usage) if it has none.
 Model make_model(const spec::Spec& spec, const data::Field& input, const data::Field& target, DType dtype = DType::f32,
                  const data::Encoding& encoding = {});
 

@@ -88,7 +88,7 @@ class Placement {
     constexpr std::string_view names[] = {"inputs", "targets"};
     const std::string prefix = "data/" + split;
     program = std::make_shared<const Program>(gather_batch(*program, names, prefix, dataset->size()));
-    setup_.resident.push_back({split, prefix + "/inputs", prefix + "/targets", dataset});
+    setup_.resident_splits.push_back({split, prefix + "/inputs", prefix + "/targets", dataset});
     return data::row_numbers_of(std::move(dataset));
   }
 
@@ -152,7 +152,7 @@ std::size_t loading_bytes(std::span<const ResidentSplit> splits) {
 }
 
 void copy_resident_splits(Module& module, const Setup& setup, const std::function<void(const Working&)>& tell) {
-  for (const ResidentSplit& split : setup.resident) {
+  for (const ResidentSplit& split : setup.resident_splits) {
     if (gathers(module, split.inputs)) load(module, split, tell);
   }
 }

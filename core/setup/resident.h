@@ -18,8 +18,8 @@ void keep_data_on_devices(Setup& setup);
 // The host memory that copy_resident_splits() uses while it copies these splits.
 std::size_t loading_bytes(std::span<const ResidentSplit> splits);
 
-// Copies Setup::resident to the devices, and returns when the copies are complete. Calls `tell` to report progress.
-// Throws Error (data).
+// Copies Setup::resident_splits to the devices, and returns when the copies are complete. Calls `tell` to report
+// progress. Throws Error (data).
 void copy_resident_splits(Module& module, const Setup& setup, const std::function<void(const Working&)>& tell = {});
 
 }  // namespace pmaptrain::train

@@ -70,7 +70,7 @@ struct Setup {
   // The first split is evaluated at train.eval_every: validation if there is one, else test. If there are both, test is
   // the second, and is evaluated at the end. Empty without such a split, or if eval_every is never.
   std::vector<EvaluationPlan> evaluations;
-  std::vector<ResidentSplit> resident;
+  std::vector<ResidentSplit> resident_splits;
   std::shared_ptr<const data::Dataset> row_numbers;  // of the training split, if it stays on the devices
 
   // The data set from which a loader fills the batches of training: the training split, or its row numbers if the split

@@ -6,7 +6,7 @@
 
 namespace pmaptrain::train {
 
-int batches_held(const Module& module) {
+int batches_in_use(const Module& module) {
   const int groups = std::clamp(module.source().entries[train_entry].batches - 1, 1, module.steps_ahead());
   return groups * module.group(train_entry);
 }
@@ -32,7 +32,7 @@ std::int64_t steps_to_next_event(const Timetable& times, std::int64_t step, std:
 
 Pacing::Pacing(Module& module, data::Loader& loader, Tracer& tracer, bool draws)
     : module_(module), loader_(loader), tracer_(tracer), batch_stays_(!loader.prefetches() && !draws) {
-  const int ahead = loader.prefetches() ? batches_held(module)
+  const int ahead = loader.prefetches() ? batches_in_use(module)
                     : batch_stays_      ? module.steps_ahead() * module.group(train_entry)
                                         : 1;
   tickets_.resize(static_cast<std::size_t>(ahead));

@@ -17,7 +17,7 @@ namespace pmaptrain::train {
 
 // The number of batches that submitted steps may still read while the loader fills others: all slots of the training
 // entry but one group.
-int batches_held(const Module& module);
+int batches_in_use(const Module& module);
 
 // The number of steps after `step` up to the next event: `last`, or a multiple of one of `intervals` (0: never).
 std::int64_t steps_until(std::int64_t step, std::int64_t last, std::initializer_list<std::int64_t> intervals);

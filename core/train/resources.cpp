@@ -40,7 +40,7 @@ MemoryEstimate estimate_memory(const Setup& setup, const Needs& needs, std::opti
   if (estimate.gpus > 0) {
     MemoryEstimate::Host& host = estimate.host;
     host.snapshot = snapshot;
-    host.passing = std::max(passing, loading_bytes(setup.resident));
+    host.passing = std::max(passing, loading_bytes(setup.resident_splits));
     host.total = sum_of(host.pinned, host.snapshot, host.passing);
     return estimate;
   }

@@ -47,8 +47,9 @@ class RunReport {
   // To be called when a guard has undone this step of a member and all later ones, while the module holds the outputs
   // of this step. The member's last lines then report this step, so that they show the values that made it stop.
   void note_undone_step(std::int64_t step, std::int64_t member);
-  // Reports what ends with the last step of these members: that step, unless it was logged, from the module or from a
-  // resumed state; and the means of the current epoch, unless its end was reported.
+  // Emits the events that are missing after the last step of these members: Logged for that step, unless it was logged,
+  // and EpochEnded for the current epoch, unless its end was reported. The values are those of the module or, if a
+  // resumed run takes no step, those of its checkpoint.
   void report_last_lines(std::int64_t step, std::span<const std::int64_t> members);
   // Keeps the means of the current epoch for the totals, without reporting them.
   void note_epoch(std::int64_t step, std::span<const std::int64_t> members) { note(last_events(step, members).second); }

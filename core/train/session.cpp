@@ -85,7 +85,7 @@ class Session::Impl {
     }
     loader_.emplace(setup_.loader_dataset(), training_streams(setup_), setup_.batch,
                     batch_slots(*module_, train_entry, *setup_.loader_dataset(), setup_.batch),
-                    data::LoaderOptions{step_, std::max(step_, steps_), batches_held(*module_), tracer_->loader()});
+                    data::LoaderOptions{step_, std::max(step_, steps_), batches_in_use(*module_), tracer_->loader()});
     pacing_.emplace(*module_, *loader_, *tracer_, !setup_.model.drawing_layers().empty());
     if (step_ < steps_) pacing_->take_first_batch();
   }
