@@ -42,7 +42,8 @@ class RunReport {
   // logs the measures of that step instead.
   void log(std::int64_t step, std::span<const std::int64_t> members);
   // Reports the means over the epoch, then resets the module's sums. If epochs are shorter than the log interval,
-  // reports only those that end at its steps; the means of other epochs are kept for report_last_lines() and save().
+  // reports only the epochs that end at a step of that interval; the means of other epochs are kept for
+  // report_last_lines() and save().
   void end_epoch(std::int64_t step, std::span<const std::int64_t> members);
   // To be called when a guard has undone this step of a member and all later ones, while the module holds the outputs
   // of this step. The member's last lines then report this step, so that they show the values that made it stop.

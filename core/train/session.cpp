@@ -248,7 +248,8 @@ class Session::Impl {
       return false;
     }
     evaluation_is_due_ = false;
-    // Whether the previous best was written must be known before an evaluation is compared with it.
+    // Waits for the previous checkpoint: if that could not be written, its evaluation is no longer the best, with which
+    // these are compared.
     if (setup_.spec().train.checkpoint.best) saving_->finish_write();
     bool best = false;
     MemberTexts falls;

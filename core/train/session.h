@@ -57,7 +57,7 @@ class Session {
   // Throws Error if the run fails. If the folder exists by then, an Ended event with status "failed" is emitted first,
   // and the trained parameters are saved in a checkpoint if possible.
   Ended run(std::span<Consumer* const> consumers);
-  // The summary of the trace that run() wrote, if it did.
+  // The summary of the trace; none if run() wrote no trace.
   const std::optional<TraceSummary>& trace_summary() const;
 
  private:

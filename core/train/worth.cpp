@@ -260,7 +260,8 @@ std::string stuck_text(const LossCourse& course, bool one) {
                                       : "");
 }
 
-// A text about a member whose last measures are no better than those of one constant prediction; empty if they are.
+// A text about a member whose last measures are no better than those of one constant prediction; empty if they are
+// better.
 std::string constant_text(const model::Model& model, const data::Source& source, const MemberEnded& member, bool one) {
   const auto& [split, measures] = member.final_measures.back();
   const Measured measured{*source.of(data::split_named(split).value()), split, measures, one};

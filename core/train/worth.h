@@ -17,7 +17,7 @@ struct LossCourse {
   double first = 0, last = 0;
 };
 
-// The course of a member's loss, if it never decreased.
+// Returns the course of a member's loss if the loss never decreased, else none.
 using StuckLoss = std::function<std::optional<LossCourse>(std::int64_t member)>;
 
 // Returns a warning with advice for each member, or one for several members with the same problem. A member is warned

@@ -15,9 +15,9 @@
 
 namespace pmaptrain::train {
 
-// A function that passes the bytes of one input (by index) of the training program, for one member, to `use`, slice by
-// slice in order.
+// Takes one slice of an input's bytes. Slices come in order.
 using UseSlice = std::function<void(std::span<const std::byte>)>;
+// Passes the bytes of one input (by index) of the training program, for one member, to `use`, slice by slice.
 using ReadSlices = std::function<void(std::size_t input, std::int64_t member, const UseSlice& use)>;
 
 // ReadReads the values that the module's training entry has now on device 0. The reader outlives the result.
