@@ -28,7 +28,7 @@ std::size_t bytes_of(const data::Dataset& dataset) {
 std::string human(std::size_t bytes) { return human_bytes(static_cast<double>(bytes)); }
 
 // The bytes that data may use on each device; none if devices have no memory of their own. An eighth of the memory is
-// left for what no plan counts: workspaces of libraries, and memory of the driver.
+// left for memory that no plan counts: workspaces of libraries, and memory of the driver.
 std::optional<std::size_t> free_for_data(const spec::MeshSpec& mesh, const Source& source) {
   const std::unique_ptr<Backend> backend = choose_backend(mesh, source).backend;
   const std::optional<std::size_t> memory = backend->device_memory();

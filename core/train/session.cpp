@@ -452,7 +452,7 @@ class Session::Impl {
 
   Ended ended_;
   std::optional<Saving> saving_;
-  std::optional<CheckpointWriter> writer_;  // last member: its thread uses the others
+  std::optional<CheckpointWriter> writer_;  // declared last, because its thread uses the other members
 };
 
 Session::Session(const Setup& setup, SessionOptions options)
