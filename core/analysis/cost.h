@@ -5,11 +5,12 @@
 
 namespace pmaptrain {
 
-// Floating-point operations, and bytes read and written, over the whole mesh. A loop's body counts once for each
-// iteration; work on replicated values counts once. Views cost nothing. Inside a fused equation, only arithmetic
-// counts. `wire` has the bytes that each device sends, by the axes of the collective.
+// Counts floating-point operations and bytes read and written, summed over all devices of the mesh. The body of a loop
+// counts once for each iteration. Work on replicated values counts once, not once for each device. Views cost nothing.
+// Of the equations inside a fused equation only the operations count, because their results are never stored.
+// `Cost::wire` lists the axes of each collective and the bytes that one device sends.
 Cost cost_of(const Program& program);
-// The cost of one equation, run once.
+// The cost of one equation that runs once.
 Cost cost_of(const Program& program, const Equation& equation);
 // The floating-point operations of the equations inside a fused equation, on one device.
 double flops_inside(const Program& program, const Equation& equation);

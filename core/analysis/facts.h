@@ -1,7 +1,6 @@
-// Facts about the values of a program that follow from the program alone: the axes over which they vary, which of them
-// share memory, how many collectives precede them, and how long they live. Backends use these facts, but the facts name
-// no backend. The CPU's lowering takes axes, roots, uses and stages from them and then orders its instructions; the
-// interpreter frees a value after its last use.
+// Facts about the values of a program: the axes over which each value varies, which values share memory, how many
+// collectives precede a value, and how long it is needed. They depend on the program alone, so every backend can use
+// them. For example, the interpreter frees a value after its last use.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +11,23 @@
 namespace pmaptrain {
 
 struct ValueFacts {
-  AxisSet axes;  // the axes over which the value has distinct instances
-  // The value whose memory this value uses: itself or, for a view or an array of a bucket, the root of its operand. A
-  // loop's parameter that is the same in every iteration uses the memory of its operand.
+  // The axis set of the value's type. The result of a `pvary` has more axes than its root, whose memory it uses.
+  AxisSet axes;
+  // The id of the value whose memory this value uses: its own or, for a view or an array that `unpack` takes from a
+  // bucket, the root of the operand. A `const` parameter of a loop has the root of the loop's operand.
   std::int32_t root = -1;
-  // The number of collectives on the longest path to the value. Values of one stage can be computed without
-  // communication between them.
-  int stage = 0;
-  // Equations are numbered from 1 in the order of the text; the equations of a region follow the equation that contains
-  // it. Inputs are defined by 0. The last use includes uses of views of the value. A value that a loop reads from
-  // outside is used until the loop's last equation; outputs and updates are used by the number after the last equation.
-  int defined = 0;
+  // The largest number of collectives on a path from an input to the value: 0 if no collective precedes it. Values of
+  // equal depth can be computed without communication between them.
+  int collective_depth = 0;
+  // Equations are numbered from 1 in the order of the text. The equations in a loop's region follow the loop; those in
+  // other regions have the number of the equation with the region. `defined_at` is the number of the equation that
+  // gives the value, or 0 for an input of the program.
+  int defined_at = 0;
+  // The number of the last equation that reads the memory of this value, be it through a view. Only a root has this
+  // number (root_of). A value that a loop reads from outside is needed until the loop's last equation. Outputs and
+  // updates are read by the number after the last equation.
   int last_use = 0;
-  int uses = 0;  // counts equations, results of regions, outputs and updates; views count separately
+  int uses = 0;  // by equations, results of regions, outputs and updates; uses of a view count for the view alone
 };
 
 struct Facts {
@@ -32,16 +35,16 @@ struct Facts {
 
   const ValueFacts& of(Value value) const { return values[static_cast<std::size_t>(value.id)]; }
   const ValueFacts& root_of(Value value) const { return values[static_cast<std::size_t>(of(value).root)]; }
-  // Whether equation number `equation` is the last one that reads the memory of `value`.
+  // Whether nothing after equation number `equation` reads the memory of `value`.
   bool dies_at(Value value, int equation) const { return root_of(value).last_use <= equation; }
 };
 
 // Takes time linear in the size of the program.
 Facts analyse(const Program& program);
 
-// Whether a result of `equation`, with number `number`, may use the memory of operand `operand`: the op is elementwise,
-// the sizes are equal, and nothing reads the operand afterwards. Inputs of the program outlive the step, so they may
-// not be overwritten.
+// Whether `result` may be written over `operand`. Both belong to `equation`, whose number is `number`. The op must be
+// elementwise, axes and sizes must be equal, and nothing may read the operand afterwards. An input of the program is
+// needed after the step, so it is never overwritten.
 bool may_overwrite(const Program& program, const Facts& facts, const Equation& equation, int number, Value operand,
                    Value result);
 

@@ -8,14 +8,14 @@
 
 namespace pmaptrain {
 
-// A `pack` whose result only a sum over devices reads. A backend may add its arrays one by one, so that they are never
-// copied together.
+// A `pack` whose bucket is read by a sum over devices alone (`psum`). A backend may then add each packed array straight
+// into its place in the summed bucket, without copying the arrays into a bucket first.
 struct PackedSum {
   const Equation* pack = nullptr;
-  Value sum;  // the result of the sum
+  Value sum;  // the summed bucket
 };
 
-// By the number of the value that the `pack` gives. Loops are not searched.
+// The packed sums of a program, those inside of loops excepted. A key is the id of a bucket before the sum.
 std::map<std::int32_t, PackedSum> packed_sums(const Program& program, const Facts& facts);
 
 }  // namespace pmaptrain

@@ -1,27 +1,37 @@
-// The places where the rows of a program's values may be cut.
+// Where a backend may cut the rows of a program's values into pieces. A piece is a range of rows, out of the rows of
+// all devices laid one after another.
 #pragma once
 
 #include "core/analysis/rows.h"
 
 namespace pmaptrain {
 
-// Whether a collective adds the group's values and gives each device only its part of the sum.
-inline bool is_scattered(const Op& op) { return op.rules().communication == Communication::scatter; }
-inline bool is_sum(const Op& op) { return op.rules().communication == Communication::sum || is_scattered(op); }
+// Whether an op adds the values of a group of devices and gives each device only its part of the sum.
+inline bool is_reduce_scatter(const Op& op) { return op.rules().communication == Communication::scatter; }
+// Whether an op adds the values of a group of devices: a `psum` or a reduce-scatter.
+inline bool is_sum_over_devices(const Op& op) {
+  return op.rules().communication == Communication::sum || is_reduce_scatter(op);
+}
 
-// The part of an operand that a kernel reads when it runs on some rows: all of it; the same rows; or equally many rows
-// from anywhere, because all rows of the operand are equal.
-enum class Reads : std::uint8_t { whole, rows, any_rows };
+// What a kernel reads of an operand when it computes a range of rows.
+enum class RowAccess : std::uint8_t {
+  whole,      // the whole operand
+  same_rows,  // the rows of the same range
+  any_rows,   // as many rows, from anywhere in the operand, because all of its rows are equal
+};
 
-// What an equation on rows reads of operand `operand`.
-Reads reads_of(const Program& program, const Facts& facts, const Rows& rows, const Equation& equation,
-               std::size_t operand);
+// What `equation`, which runs on rows, reads of the operand with index `operand`.
+RowAccess row_access_of(const Program& program, const Facts& facts, const RowFacts& rows, const Equation& equation,
+                        std::size_t operand);
 
-// The axes along which no piece may contain rows of two positions. A piece has one instance of each value that its rows
-// read whole, and one accumulator for each of their sums.
-AxisSet axes_not_to_cross(const Program& program, const Facts& facts, const Rows& rows);
+// The axes along which all rows of a piece must have the same position. A piece reads one instance of each whole
+// operand and has one accumulator for each sum over its rows. So if a matrix product reads a weight that varies over
+// `replicas`, no piece may contain rows of two replicas.
+AxisSet axes_that_bound_pieces(const Program& program, const Facts& facts, const RowFacts& rows);
 
-// The number of neighbouring instances, of a value that varies over `axes`, with the same position along `along`.
-std::int64_t span_within(const Mesh& mesh, AxisSet axes, AxisSet along);
+// The instances of a value that varies over `axes` lie in the order of the mesh. Returns how many neighbours among them
+// have the same position along `along`. Example: with replicas=2 shards=3, axes {replicas, shards} and along
+// {replicas}, these are the 3 instances of a replica.
+std::int64_t contiguous_instances(const Mesh& mesh, AxisSet axes, AxisSet along);
 
 }  // namespace pmaptrain

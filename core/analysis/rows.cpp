@@ -11,7 +11,7 @@
 namespace pmaptrain {
 namespace {
 
-// Tries one number of rows on a whole program.
+// Finds the facts of a whole program for one number of rows and one set of axes.
 class Trial {
  public:
   Trial(const Program& program, const Facts& facts, std::int64_t count, AxisSet axes)
@@ -19,21 +19,18 @@ class Trial {
     rows_.count = count;
     rows_.axes = axes;
     rows_.kinds.assign(program.types.size(), RowKind::whole);
-    rows_.equal.assign(program.types.size(), false);
+    rows_.all_rows_equal.assign(program.types.size(), false);
   }
 
   void run() {
     for (const Input& input : program_.inputs) {
       if (input.group == Group::batch && is_cut_shape(input.value)) batch_.insert(input.value.id);
     }
-    for (const Equation& equation : program_.equations) {
-      visit(equation, Inside::program);
-      if (rows_.runs_on_rows(equation)) work += work_of(equation);
-    }
+    visit_program(program_.equations, 1);
   }
 
   double work = 0;
-  Rows take() { return std::move(rows_); }
+  RowFacts take() { return std::move(rows_); }
 
  private:
   enum class Inside { program, loop, chain };
@@ -42,6 +39,7 @@ class Trial {
   std::optional<double>& splat(Value value) { return splat_[static_cast<std::size_t>(value.id)]; }
   const Type& type(Value value) const { return program_.type(value); }
 
+  // Whether the type has `count` rows on each device.
   bool is_cut_shape(Value value) const {
     return type(value).varying == rows_.axes && !type(value).shape.empty() && type(value).shape[0] == rows_.count;
   }
@@ -51,13 +49,44 @@ class Trial {
     return cost.flops + cost.bytes;
   }
 
-  // Whether an equation can read `value` row by row. In the region of a chain, only the kinds of the region's
-  // parameters decide; outside, it suffices that the value has rows on every device.
+  // Whether an equation can read `value` row by row: it is of kind `rows`, or its rows are equal. Outside of chains, it
+  // may also be a complete value with rows on each device. In a chain, a parameter for such a value has the kind
+  // `rows`.
   bool gives_rows(Value value, Inside inside) {
     if (kind(value) == RowKind::rows || equal(value)) return true;
     return inside != Inside::chain && rows_.has_rows(program_, facts_, value);
   }
   bool comes_from_batch(Value value) const { return batch_.contains(facts_.of(value).root) && is_cut_shape(value); }
+
+  // Visits equations that run `times` times in a step, one by one.
+  void visit_program(const std::vector<Equation>& equations, double times) {
+    for (const Equation& equation : equations) {
+      if (equation.op.is_loop() && communicates(equation)) {
+        visit_stage_loop(equation, times);
+        continue;
+      }
+      visit(equation, Inside::program);
+      if (rows_.runs_on_rows(equation)) work += times * work_of(equation);
+    }
+  }
+
+  // The equations of a loop in which devices communicate are cut one by one. Carries are complete at the end of each
+  // iteration.
+  void visit_stage_loop(const Equation& equation, double times) {
+    const LoopRule loop = equation.op.loop();
+    const Region& region = equation.regions.front();
+    for (std::size_t i = 0; i < region.params.size(); ++i) {
+      const Value operand = equation.operands[i], param = region.params[i];
+      if (i < static_cast<std::size_t>(loop.consts)) {
+        if (kind(operand) == RowKind::rows) kind(param) = RowKind::rows;
+        splat(param) = splat(operand);
+        if (equal(operand)) set_equal(param);
+      } else if (i >= static_cast<std::size_t>(loop.consts + loop.carries) && is_cut_shape(param)) {
+        batch_.insert(param.id);
+      }
+    }
+    visit_program(region.equations, times * static_cast<double>(loop.iterations));
+  }
 
   void visit(const Equation& equation, Inside inside) {
     if (equation.op.is_loop()) return visit_loop(equation);
@@ -72,17 +101,18 @@ class Trial {
     for (Value result : equation.results) kind(result) = found;
   }
 
-  // The value of every element of a result, if it is known and the same.
+  // The number that every element of the result equals; nothing if it is unknown or elements differ.
   std::optional<double> splat_of(const Equation& equation) {
     const OpRules& rules = equation.op.rules();
     if (rules.splat != nullptr) return rules.splat(equation.op.data());
     return rules.view ? splat(equation.operands.front()) : std::nullopt;
   }
 
-  bool equal(Value value) const { return rows_.equal[static_cast<std::size_t>(value.id)]; }
-  void set_equal(Value value) { rows_.equal[static_cast<std::size_t>(value.id)] = true; }
+  bool equal(Value value) const { return rows_.all_rows_equal[static_cast<std::size_t>(value.id)]; }
+  void set_equal(Value value) { rows_.all_rows_equal[static_cast<std::size_t>(value.id)] = true; }
 
-  // Whether all rows of the results are equal: each row depends on all of an operand, or on one of its equal rows.
+  // Whether all rows of the results are equal. They are if the equation reads every operand whole, or its rows are
+  // equal.
   bool has_equal_rows(const Equation& equation) {
     if (!equation.regions.empty() || (!equation.op.local() && !equation.op.rules().view)) return false;
     const RowRule rule =
@@ -124,7 +154,8 @@ class Trial {
     return RowKind::whole;
   }
 
-  // A bucket of addends is an addend of the bucket of their sums.
+  // Whether the results are addends because all operands are: the op adds them, or packs them into a bucket, which is
+  // then an addend of the bucket of sums. Zeros are addends of any sum.
   bool adds_up(const Equation& equation) {
     const OpRules& rules = equation.op.rules();
     return (rules.adds || rules.packs) &&
@@ -133,14 +164,14 @@ class Trial {
   }
 
   bool keeps(const Equation& equation, const RowRule& rule, Inside inside) {
-    bool any = inside != Inside::program;  // in a region, rows may depend on complete values only
+    bool any = inside != Inside::program;  // in a region, no operand has to have rows
     for (std::size_t i = 0; i < equation.operands.size(); ++i) {
       const Value operand = equation.operands[i];
       if (!rule.reads_all_of(i)) {
         if (!gives_rows(operand, inside)) return false;
         any = any || kind(operand) == RowKind::rows || comes_from_batch(operand);
       } else if (kind(operand) == RowKind::rows) {
-        return false;  // a row would need all of its rows
+        return false;  // each row of the result would need all rows of the operand
       }
     }
     return any;
@@ -164,14 +195,14 @@ class Trial {
       if (inner.operands.empty() || type(inner.results.front()).varying != rows_.axes) {
         for (Value result : inner.results) kind(result) = RowKind::uniform;
       } else if (inner.op.rules().view && kind(inner.results.front()) == RowKind::whole) {
-        kind(inner.results.front()) = kind(inner.operands.front());  // pvary
+        kind(inner.results.front()) = kind(inner.operands.front());  // a pvary has the kind of its operand
       }
       fits = fits && std::none_of(inner.results.begin(), inner.results.end(),
                                   [&](Value result) { return kind(result) == RowKind::whole; });
     }
     if (fits) {
       for (std::size_t i = 0; i < region.results.size(); ++i) kind(equation.results[i]) = kind(region.results[i]);
-      // One call computes all results, so all are rows or all are sums.
+      // One call computes all results, so all must be of one kind.
       const RowKind first = kind(equation.results.front());
       fits = std::all_of(equation.results.begin(), equation.results.end(),
                          [&](Value result) { return kind(result) == first; });
@@ -196,7 +227,7 @@ class Trial {
         fits = fits && type(operand).varying == rows_.axes && splat(operand) == 0.0;
         kind(param) = RowKind::partial;
       } else {
-        // The operand is complete and has the same rows on every device.
+        // A slice: its operand must be complete, and each device must have an instance of its own.
         fits = fits && is_cut_shape(param) && kind(operand) == RowKind::whole &&
                facts_.root_of(operand).axes == rows_.axes;
         kind(param) = RowKind::rows;
@@ -228,31 +259,31 @@ class Trial {
 
   const Program& program_;
   const Facts& facts_;
-  Rows rows_;
-  std::vector<std::optional<double>> splat_;  // by value: the value of every element, if it is the same
-  std::set<std::int32_t> batch_;              // roots of batch inputs with this number of rows
+  RowFacts rows_;
+  std::vector<std::optional<double>> splat_;  // by value: see splat_of()
+  std::set<std::int32_t> batch_;              // ids of the batch inputs with this number of rows
   TypeList operand_types_, result_types_;
 };
 
 }  // namespace
 
-bool Rows::runs_on_rows(const Equation& equation) const {
+bool RowFacts::runs_on_rows(const Equation& equation) const {
   return std::any_of(equation.results.begin(), equation.results.end(),
                      [&](Value result) { return of(result) != RowKind::whole; });
 }
 
-bool Rows::has_rows(const Program& program, const Facts& facts, Value value) const {
+bool RowFacts::has_rows(const Program& program, const Facts& facts, Value value) const {
   const Type& type = program.type(value);
   return of(value) == RowKind::rows ||
          (of(value) == RowKind::whole && type.varying == axes && facts.root_of(value).axes == axes &&
           !type.shape.empty() && type.shape[0] == count);
 }
 
-Rows find_rows(const Program& program, const Facts& facts) {
+RowFacts find_row_facts(const Program& program, const Facts& facts) {
   std::set<std::pair<std::int64_t, std::uint32_t>> tried;
-  Rows best;
+  RowFacts best;
   best.kinds.assign(program.types.size(), RowKind::whole);
-  best.equal.assign(program.types.size(), false);
+  best.all_rows_equal.assign(program.types.size(), false);
   double most = 0;
   const auto attempt = [&](Value value) {
     const Type& type = program.type(value);

@@ -1,5 +1,5 @@
-// Finds the equations of a program that can run on some rows (dimension 0) of the devices' values, and how their
-// results depend on the other rows. With it a backend can cut the work of one logical device.
+// Finds the equations of a program that can run on a range of rows (indices of dimension 0), and how their results
+// depend on rows. Backends use this to cut work into pieces, even the work of a single logical device.
 #pragma once
 
 #include <cstdint>
@@ -10,28 +10,31 @@
 
 namespace pmaptrain {
 
+// How a value is computed when equations run on ranges of rows. A value is *complete* if it is computed before
+// the first range.
 enum class RowKind : std::uint8_t {
-  whole,    // computed from all rows at once, or from no rows
-  rows,     // row i depends only on row i of other values, and on complete values
-  partial,  // a sum over rows; computed from some rows, it is an addend of that sum
-  uniform,  // computed from complete values by an equation on rows, so it is equal for all rows
+  whole,    // at once: from all rows, or from values without rows
+  rows,     // range by range: row i depends only on row i of other values, and on complete values
+  partial,  // a sum over rows: each range of rows gives one addend of the sum
+  uniform,  // inside a loop or chain that runs on rows, from complete values alone: the same for every range
 };
 
-struct Rows {
-  std::int64_t count = 0;      // rows of one device, or of one iteration of a loop; 0: no equation is cut
-  AxisSet axes;                // the axes over which cut values vary
-  std::vector<RowKind> kinds;  // by value
-  std::vector<bool> equal;     // by value: whether all of its rows are equal, as in a broadcast
+// The facts of find_row_facts() for one number of rows.
+struct RowFacts {
+  std::int64_t count = 0;            // rows of one device, or of one iteration of a loop; 0: no equation runs on rows
+  AxisSet axes;                      // the axes over which values with these rows vary
+  std::vector<RowKind> kinds;        // by value
+  std::vector<bool> all_rows_equal;  // by value: whether its rows equal each other, as in a broadcast
 
   RowKind of(Value value) const { return kinds[static_cast<std::size_t>(value.id)]; }
-  // Whether `equation` runs on rows. This is true if any of its results is not whole.
+  // Whether `equation` can run on a range of rows. This is true if any of its results is not whole.
   bool runs_on_rows(const Equation& equation) const;
-  // Whether `value` has `count` rows on every device, cut or not.
+  // Whether `value` has `count` rows on each device: a value of kind `rows`, or a complete value of such a shape.
   bool has_rows(const Program& program, const Facts& facts, Value value) const;
 };
 
-// Tries each number of rows in the program, and returns the one that cuts the most work (floating-point operations plus
-// bytes).
-Rows find_rows(const Program& program, const Facts& facts);
+// Tries each number of rows that a batch input or a slice of a loop has. Returns the facts for the number with the most
+// work (floating-point operations plus bytes) in equations that run on rows.
+RowFacts find_row_facts(const Program& program, const Facts& facts);
 
 }  // namespace pmaptrain

@@ -1,5 +1,7 @@
 #include "core/graph/program.h"
 
+#include <algorithm>
+
 #include "core/graph/bucket.h"
 
 namespace pmaptrain {
@@ -103,6 +105,13 @@ std::vector<Type> types_of(const Program& program, std::span<const Value> values
   types.reserve(values.size());
   for (Value value : values) types.push_back(program.type(value));
   return types;
+}
+
+bool communicates(const Equation& equation) {
+  if (reads_other_devices(equation.op.rules().communication)) return true;
+  return std::any_of(equation.regions.begin(), equation.regions.end(), [](const Region& region) {
+    return std::any_of(region.equations.begin(), region.equations.end(), communicates);
+  });
 }
 
 }  // namespace pmaptrain

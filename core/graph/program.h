@@ -101,4 +101,7 @@ void for_each_equation(const std::vector<Equation>& equations, F&& f) {
   }
 }
 
+// Whether devices read values of each other in `equation` or in its regions.
+bool communicates(const Equation& equation);
+
 }  // namespace pmaptrain

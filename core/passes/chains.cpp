@@ -20,11 +20,12 @@ bool is_member(const Program& program, const Equation& equation) {
          numel(program.type(equation.results.front())) > 0;
 }
 
-// The most values that a chain reads. A GPU kernel may have some thousand parameters, and then takes seconds to
-// compile.
+// The largest number of values that a chain may read. A GPU kernel could have some thousand parameters, but would then
+// take seconds to compile.
 constexpr std::size_t most_reads = 1536;
 
-// Adds the equations to chains in order. A *node* is a chain, or an equation that is in no chain.
+// Visits the equations in order and adds elementwise ones to chains. A *node* of the dependencies is a chain, or an
+// equation that is in no chain.
 class Joiner {
  public:
   Joiner(const Dataflow& flow, FuseWork& work)
@@ -41,7 +42,7 @@ class Joiner {
   Chains run() {
     for (std::size_t i = 0; i < flow_.size(); ++i) {
       const bool member = is_member(flow_.program(), flow_.equation(i));
-      // A chain reads the sources of its operands.
+      // A chain copies the free equations before an operand, so its members depend on sources.
       for (Value operand : flow_.equation(i).operands) {
         const std::size_t* const at = flow_.definition(member ? flow_.source(operand) : operand);
         if (at != nullptr) needs_.add(i, *at);
@@ -57,12 +58,12 @@ class Joiner {
   // The state of a chain while it grows.
   struct Growth {
     std::size_t level = 0;
-    std::vector<Value> touched;  // values that members read from outside or compute
-    std::uint64_t seen = 0;
+    std::vector<Value> touched;  // values of the chain's size that members read or compute
+    std::uint64_t seen = 0;      // the number of the last search that visited the chain
   };
 
-  // Adds equation i to the latest chain that can take it, and merges the chains that it connects with that chain.
-  // Begins a new chain if there is none.
+  // Adds equation i to the latest chain that can take it, then merges this chain with earlier ones to which i connects
+  // it. Begins a new chain if no chain can take i.
   void join(std::size_t i) {
     const std::int64_t elements = numel(flow_.result_type(i));
     const AxisSet varying = flow_.result_type(i).varying;
@@ -90,7 +91,7 @@ class Joiner {
     add(chains_.size() - 1, i);
   }
 
-  // The number of values of the chain's size that it reads from outside.
+  // The number of values of its own size that chain c reads from outside.
   std::size_t reads(std::size_t c) const { return growth_[c].touched.size() - chains_[c].members.size(); }
 
   // The chains that read or compute an operand of equation i and, for a scalar, all chains of scalars; the latest
@@ -141,8 +142,7 @@ class Joiner {
     growth_[c].touched.push_back(value);
   }
 
-  // ---- levels: a node has a higher level than all nodes that it needs, so searches can stop at the level of their
-  // goal
+  // ---- levels: a node has a higher level than all nodes that it needs, so a search for a node can stop at its level
 
   std::size_t& level(std::size_t i) { return chain_of_[i] == no_chain ? levels_[i] : growth_[chain_of_[i]].level; }
 
@@ -154,14 +154,14 @@ class Joiner {
     for (std::size_t i : chains_[c].members) readers.insert(readers.end(), readers_[i].begin(), readers_[i].end());
   }
 
-  // Raises the levels of the nodes of these equations above the nodes that they need, and then the nodes that need
-  // them.
+  // Raises each of these equations' nodes to a level above all nodes that it needs, and then does the same for the
+  // readers of its results.
   void lift(std::span<const std::size_t> starts) {
     open_.assign(starts.begin(), starts.end());
     while (!open_.empty()) {
       const std::size_t i = open_.back();
       open_.pop_back();
-      ++work_.lifted;
+      ++work_.level_visits;
       std::size_t lowest = 0;
       for (std::size_t at : needs_[i]) {
         if (!is_same_node(at, i)) lowest = std::max(lowest, level(at) + 1);
@@ -176,7 +176,8 @@ class Joiner {
     }
   }
 
-  // Whether a path through other nodes leads from chain c to equation i, or from chain c to chain d.
+  // Whether dependencies lead from chain c through another node to equation i (or to chain d). One equation for both
+  // would then depend on itself.
   bool has_detour(std::size_t i, std::size_t c) {
     const auto known = leads(c, highest, [&](std::size_t at) { return at == i; });
     return known ? *known : has_detour({&i, 1}, c, c);
@@ -186,8 +187,8 @@ class Joiner {
     return known ? *known : has_detour(chains_[d].members, d, c);
   }
 
-  // Searches from chain c upwards, to nodes of level `top` at most. Returns nothing if the search takes more than a few
-  // steps, because the search downwards may then be shorter.
+  // Searches from chain c along readers, through nodes below level `top`. Returns whether it reached the goal through
+  // another node; nothing if it takes more than a few steps, because the search along needs may then be shorter.
   template <class F>
   std::optional<bool> leads(std::size_t c, std::size_t top, F&& is_goal) {
     constexpr std::int64_t most = 64;
@@ -221,13 +222,13 @@ class Joiner {
       open_.pop_back();
       visit_node(at, true);
     }
-    work_.searched += steps;
+    work_.search_visits += steps;
     if (!found && steps > most) return std::nullopt;
     return found;
   }
 
-  // Searches downwards from `starts`, which are to be in one chain with c and d. Returns whether they need a value that
-  // another node computes from a result of c or d. If so, they cannot become one equation.
+  // Searches from `starts` along the equations that they need. Returns whether `starts` need a value that another node
+  // computes from a result of c or d. If so, `starts`, c and d cannot become one equation.
   bool has_detour(std::span<const std::size_t> starts, std::size_t c, std::size_t d) {
     ++search_;
     open_.clear();
@@ -239,7 +240,7 @@ class Joiner {
       open_.push_back(at);
     };
     for (std::size_t i : starts) {
-      ++work_.searched;
+      ++work_.search_visits;
       for (std::size_t at : needs_[i]) {
         if (!inside(at)) visit(at);
       }
@@ -247,7 +248,7 @@ class Joiner {
     while (!open_.empty()) {
       const std::size_t at = open_.back();
       open_.pop_back();
-      ++work_.searched;
+      ++work_.search_visits;
       if (inside(at)) return true;
       const std::size_t chain = chain_of_[at];
       if (chain == no_chain) {
@@ -255,7 +256,7 @@ class Joiner {
       } else if (growth_[chain].seen != search_) {
         growth_[chain].seen = search_;
         for (std::size_t member : chains_[chain].members) {
-          ++work_.searched;
+          ++work_.search_visits;
           for (std::size_t needed : needs_[member]) {
             if (chain_of_[needed] != chain) visit(needed);
           }
@@ -268,23 +269,22 @@ class Joiner {
   const Dataflow& flow_;
   FuseWork& work_;
   std::vector<Chain> chains_;
-  std::vector<Growth> growth_;  // by chain
-  std::vector<std::size_t> of_scalars_;
-  Lists touching_;                     // by value: the chains that touch it
-  std::vector<std::size_t> chain_of_;  // by equation, as the following members
-  Lists needs_;                        // the equations that define its operands
-  Lists readers_;                      // the equations so far that read its result
-  std::vector<std::size_t> levels_;    // for equations in no chain
-  // For has_detour: the number of the last search that visited the equation.
-  std::vector<std::uint64_t> seen_;
-  std::uint64_t search_ = 0;
-  std::vector<std::size_t> connected_;
-  std::vector<std::size_t> open_;  // the work list of a search or of lift()
+  std::vector<Growth> growth_;           // by chain
+  std::vector<std::size_t> of_scalars_;  // the chains of one element
+  Lists touching_;                       // by value: the chains that touch it
+  std::vector<std::size_t> chain_of_;    // by equation: its chain, or no_chain
+  Lists needs_;                          // by equation: the equations that define its operands
+  Lists readers_;                        // by equation: the readers of its result among the equations visited so far
+  std::vector<std::size_t> levels_;      // by equation, for equations in no chain
+  std::vector<std::uint64_t> seen_;      // by equation: the number of the last search that visited it
+  std::uint64_t search_ = 0;             // the number of the current search
+  std::vector<std::size_t> connected_;   // the result of connected_chains()
+  std::vector<std::size_t> open_;        // the work list of a search or of lift()
 };
 
 }  // namespace
 
-bool is_free(const Program& program, const Equation& equation) {
+bool is_free_in_chain(const Program& program, const Equation& equation) {
   if (ops::splat_of(equation.op) || equation.op.rules().view) return true;
   const auto* broadcast = equation.op.as<ops::Broadcast>();
   if (broadcast == nullptr || !ops::spread_of(*broadcast)) return false;
@@ -297,15 +297,15 @@ void Definitions::add(const std::vector<Equation>& equations) {
   }
 }
 
-void Definitions::set(Value value, std::size_t place) {
+void Definitions::set(Value value, std::size_t index) {
   const auto at = static_cast<std::size_t>(value.id);
-  if (at >= places_.size()) places_.resize(at + 1, nowhere);
-  places_[at] = place;
+  if (at >= indices_.size()) indices_.resize(at + 1, undefined);
+  indices_[at] = index;
 }
 
 void Definitions::remove(const std::vector<Equation>& equations) {
   for (const Equation& equation : equations) {
-    for (Value result : equation.results) places_[static_cast<std::size_t>(result.id)] = nowhere;
+    for (Value result : equation.results) indices_[static_cast<std::size_t>(result.id)] = undefined;
   }
 }
 
@@ -313,7 +313,8 @@ Dataflow::Dataflow(const Program& program, const std::vector<Equation>& equation
     : program_(program), equations_(equations), definitions_(definitions) {
   sources_.reserve(equations_.size());
   for (const Equation& equation : equations_) {
-    const bool passes_on = equation.results.size() == 1 && !equation.operands.empty() && is_free(program_, equation);
+    const bool passes_on =
+        equation.results.size() == 1 && !equation.operands.empty() && is_free_in_chain(program_, equation);
     sources_.push_back(passes_on ? source(equation.operands.front()) : equation.results.front());
   }
 }

@@ -1,4 +1,4 @@
-// The first step of fusing: decides which elementwise equations form a chain.
+// The first half of the pass `fuse`: decides which elementwise equations form a chain.
 #pragma once
 
 #include <cstddef>
@@ -11,26 +11,26 @@ namespace pmaptrain {
 
 inline constexpr std::size_t no_chain = static_cast<std::size_t>(-1);
 
-// Whether an equation costs nothing inside a chain, so that every chain that reads its result contains a copy:
-// constants of one value, views, and broadcasts that repeat values.
-bool is_free(const Program& program, const Equation& equation);
+// Whether an equation costs nothing inside a chain: constants of one value, views, and broadcasts that repeat elements.
+// Such an equation belongs to no chain. Instead, every chain that reads its result gets a copy of it.
+bool is_free_in_chain(const Program& program, const Equation& equation);
 
-// Maps values to the equations of a list that define them. One instance serves a whole program, since a region sees
-// only its own values.
+// Maps each value to the index, in a list of equations, of the equation that defines it. One instance can serve the
+// list of the program and those of all regions, because no equation reads values of another list.
 class Definitions {
  public:
   void add(const std::vector<Equation>& equations);
   void remove(const std::vector<Equation>& equations);
-  void set(Value value, std::size_t place);
-  // The equation's index in its list; null for a value that no added equation defines.
+  void set(Value value, std::size_t index);
+  // Points to the index; null for a value that no added equation defines.
   const std::size_t* find(Value value) const {
     const auto at = static_cast<std::size_t>(value.id);
-    return at < places_.size() && places_[at] != nowhere ? &places_[at] : nullptr;
+    return at < indices_.size() && indices_[at] != undefined ? &indices_[at] : nullptr;
   }
 
  private:
-  static constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
-  std::vector<std::size_t> places_;  // by value
+  static constexpr std::size_t undefined = static_cast<std::size_t>(-1);
+  std::vector<std::size_t> indices_;  // by value
 };
 
 // The equations of one region (or of the program) by index, and which of them defines each value.
@@ -43,9 +43,10 @@ class Dataflow {
   std::size_t size() const { return equations_.size(); }
   const Type& result_type(std::size_t i) const { return program_.type(equations_[i].results.front()); }
 
-  // The equation that defines `value`; null if it is defined outside.
+  // Points to the index of the equation that defines `value`; null if no equation of this list does.
   const std::size_t* definition(Value value) const { return definitions_.find(value); }
-  // The value on which a chain depends when it reads `value`: equations that are copied into the chain are skipped.
+  // The value that a chain has to load when it reads `value`. If a free equation (is_free_in_chain) gives `value`, this
+  // is the source of that equation's operand, because the chain copies the equation. Otherwise it is `value` itself.
   Value source(Value value) const {
     const std::size_t* const at = definition(value);
     return at == nullptr || equations_[*at].results.size() != 1 ? value : sources_[*at];
@@ -59,18 +60,19 @@ class Dataflow {
 };
 
 struct Chain {
-  std::int64_t elements = 1;
-  AxisSet varying;
-  std::vector<std::size_t> members;  // equations in order; empty if another chain has taken them
+  std::int64_t elements = 1;         // of the result of each member
+  AxisSet varying;                   // likewise
+  std::vector<std::size_t> members;  // indices of equations, ascending; empty after a merge into another chain
 };
 
 struct Chains {
   std::vector<Chain> chains;
-  std::vector<std::size_t> of;  // by equation: its chain, or no_chain
+  std::vector<std::size_t> chain_of;  // by equation: its chain, or no_chain
 };
 
 // Finds chains of connected elementwise equations over the same number of elements and the same set of axes, and one
-// chain for all arithmetic on scalars, as long as the dependencies between chains have no cycle.
+// chain for all arithmetic on scalars, as long as the dependencies between chains have no cycle. Adds to the counts of
+// `work`.
 Chains find_chains(const Dataflow& flow, FuseWork& work);
 
 }  // namespace pmaptrain

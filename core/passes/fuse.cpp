@@ -17,8 +17,8 @@
 namespace pmaptrain {
 namespace {
 
-// Replaces a broadcast or a reduction by a view if every dimension that it adds or removes has size 1. One that changes
-// the element type stays as it is.
+// Replaces a broadcast or a reduction by a view if every dimension that it adds or removes has size 1, unless it
+// changes the element type.
 void make_views(const Program& program, std::vector<Equation>& equations) {
   for (Equation& equation : equations) {
     const bool is_reduction =
@@ -43,7 +43,7 @@ class Fuser {
   void run(FuseWork& work) {
     Chains found = find_chains(flow_, work);
     groups_ = std::move(found.chains);
-    group_of_ = std::move(found.of);
+    group_of_ = std::move(found.chain_of);
     sink_ends();
     for (const Chain& group : groups_) {
       if (is_useful(group)) continue;
@@ -64,9 +64,9 @@ class Fuser {
   const std::size_t* definition(Value value) const { return flow_.definition(value); }
   Value source(Value value) const { return flow_.source(value); }
 
+  // Calls sink() for each chain and each other chain that reads its results.
   void sink_ends() {
-    // The readers of an equation do not change when a part of a chain moves to another chain, so they are computed
-    // once.
+    // sink() moves equations between chains but does not change their readers, so readers are computed once.
     const Lists readers = find_readers();
     for (std::size_t g = 0; g < groups_.size(); ++g) {
       std::vector<std::size_t> others;
@@ -79,8 +79,9 @@ class Fuser {
     }
   }
 
-  // Moves the part at the end of chain g that only chain h reads to h, if that reduces memory traffic. For example, the
-  // computation of an update moves to the chain that selects it, even if its operands were ready earlier.
+  // Moves the last equations of chain g to chain h, if nothing but h reads their results and the move reduces memory
+  // traffic. Example: g computes an update, and h selects between the update and the old value. The end of g moves to
+  // h, so the update is never stored.
   void sink(std::size_t g, std::size_t h, const Lists& readers) {
     Chain &from = groups_[g], &to = groups_[h];
     const bool alike = from.elements == to.elements && from.varying == to.varying && from.elements > 1;
@@ -106,7 +107,7 @@ class Fuser {
     for (std::size_t i : moved) group_of_[i] = h;
   }
 
-  // By equation: the members that read its result, and `none` for each other reader.
+  // By equation: its readers. A reader in a chain is given by its index, any other by `none`.
   Lists find_readers() const {
     Lists readers(equations_.size());
     const std::vector<bool> live = needed();
@@ -123,7 +124,7 @@ class Fuser {
     return readers;
   }
 
-  // The number of values of the chain's size that the chain would read and write.
+  // How many arrays of its own size a chain of these members would read from memory and write to it.
   std::size_t traffic(const std::vector<std::size_t>& members, const Lists& readers) const {
     const std::unordered_set<std::size_t> own(members.begin(), members.end());
     std::unordered_set<std::int32_t> read;
@@ -142,7 +143,8 @@ class Fuser {
     return read.size() + written;
   }
 
-  // Whether a group becomes a fused equation: it reads a value, and has several equations or can take in a broadcast.
+  // Whether a group becomes a fused equation: it reads a value from outside, and has several members or can copy a
+  // broadcast.
   bool is_useful(const Chain& group) const {
     if (group.members.empty()) return false;
     bool reads = false, broadcasts = false;
@@ -150,7 +152,8 @@ class Fuser {
       for (Value operand : equations_[i].operands) {
         const std::size_t* at = definition(source(operand));
         reads |= at == nullptr || (group_of_[*at] != group_of_[i] && !ops::splat_of(equations_[*at].op));
-        for (at = definition(operand); at != nullptr && is_free(program_, equations_[*at]); at = definition(operand)) {
+        for (at = definition(operand); at != nullptr && is_free_in_chain(program_, equations_[*at]);
+             at = definition(operand)) {
           broadcasts |= equations_[*at].op.as<ops::Broadcast>() != nullptr;
           if (equations_[*at].operands.empty()) break;
           operand = equations_[*at].operands.front();
@@ -165,7 +168,7 @@ class Fuser {
   void emit() {
     const std::vector<bool> used = find_used();
     inside_.resize(program_.types.size());
-    std::vector<Equation> made;      // fused equations, and pvary equations for them
+    std::vector<Equation> made;      // fused equations, and pvary equations of their operands
     std::vector<std::size_t> which;  // by node: index in `made`; none for an equation that stays
     std::vector<std::size_t> place;  // by node: index of its last equation
     const auto add = [&](Equation equation, std::size_t last) {
@@ -194,10 +197,10 @@ class Fuser {
       nodes.push_back(std::move(which[n] == none ? equations_[place[n]] : made[which[n]]));
     }
     definitions_.add(nodes);
-    equations_ = in_order(std::move(nodes), place, definitions_);
+    equations_ = topologically_sorted(std::move(nodes), place, definitions_);
   }
 
-  // By equation: whether an equation outside of its group reads a result.
+  // By equation: whether its result is read outside of its group, so that the group has to store it.
   std::vector<bool> find_used() const {
     std::vector<bool> used(equations_.size());
     const std::vector<bool> live = needed();
@@ -206,8 +209,8 @@ class Fuser {
     }
     for (std::size_t i = 0; i < equations_.size(); ++i) {
       for (Value operand : equations_[i].operands) {
-        // A chain reads the source of an operand whose equation is copied into it. Other equations read the operand
-        // itself.
+        // A chain copies the free equations before an operand, so it reads the source. Other equations read the
+        // operand itself.
         const Value read = group_of_[i] == none ? operand : source(operand);
         const std::size_t* const at = definition(read);
         if (at == nullptr) continue;
@@ -218,7 +221,8 @@ class Fuser {
     return used;
   }
 
-  // By equation: whether it is read, directly or not, other than by chains that contain a copy of it.
+  // By equation: whether a yielded value depends on it. A chain depends on the sources of its operands, not on the free
+  // equations that it copies.
   std::vector<bool> needed() const {
     std::vector<bool> found(equations_.size());
     std::vector<std::size_t> open;
@@ -266,7 +270,7 @@ class Fuser {
     return fused;
   }
 
-  // The value in the region that stands for `value`: a member's result, the result of a copied equation, or a new
+  // The value that stands for `value` in the region: a member's result, the result of a copied equation, or a new
   // parameter.
   Value bring_inside(Value value, std::size_t g, Region& region, Equation& fused) {
     const Value found = inside_[static_cast<std::size_t>(value.id)];
@@ -304,11 +308,11 @@ class Fuser {
     return inner;
   }
 
-  // Whether equation i is in the region of group g: its members, and copies of constants and broadcasts. A view is
-  // copied if its operand is in the region; otherwise it stays outside, where it costs nothing.
+  // Whether the region of group g contains equation i as a member, or as a copy of a constant or a broadcast. A view is
+  // copied if the region contains its operand; otherwise it stays outside, where it costs nothing.
   bool goes_inside(std::size_t i, std::size_t g) const {
     const Equation& equation = equations_[i];
-    if (!is_free(program_, equation)) return group_of_[i] == g;
+    if (!is_free_in_chain(program_, equation)) return group_of_[i] == g;
     const std::int64_t elements = numel(result_type(i));
     if (elements != 1 && elements != groups_[g].elements) return false;
     if (!equation.op.rules().view) return true;
@@ -321,11 +325,11 @@ class Fuser {
   const std::span<const Value> yielded_;
   Definitions& definitions_;
   const Dataflow flow_;
-  std::vector<std::size_t> group_of_;
-  std::vector<Chain> groups_;
-  std::vector<Value> inside_;     // by value: the value in the current region
-  std::vector<Value> brought_;    // the values for which it is set
-  std::vector<Equation> varied_;  // pvary equations for what the current chain reads
+  std::vector<std::size_t> group_of_;  // by equation: its group, or none
+  std::vector<Chain> groups_;          // the chains
+  std::vector<Value> inside_;          // by value: its value in the current region; see bring_inside()
+  std::vector<Value> brought_;         // the values for which inside_ is set
+  std::vector<Equation> varied_;       // pvary equations for operands of the current group
 };
 
 void fuse_region(Program& program, std::vector<Equation>& equations, std::span<const Value> yielded,

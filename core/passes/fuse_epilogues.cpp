@@ -39,7 +39,7 @@ class EpilogueFuser {
   }
 
  private:
-  // The equation of this list that defines a value; null for inputs and parameters.
+  // The equation of this list that gives the value; null for an input or a parameter of the region.
   Equation* maker(Value value) {
     const std::size_t* const place = definitions_.find(value);
     return place == nullptr ? nullptr : &equations_[*place];
@@ -70,7 +70,7 @@ class EpilogueFuser {
     }
   }
 
-  // Changes the equation that defines `value` to `op`, and lets it define the result of equation `at` instead.
+  // Gives the equation that defines `value` another op and the result of equation `at`, which is removed.
   void replace_by(Value value, std::size_t at, const Op& op) {
     const std::size_t earlier = *definitions_.find(value);
     equations_[earlier].op = op;
@@ -79,8 +79,8 @@ class EpilogueFuser {
     gone_[at] = true;
   }
 
-  // An element that receives a gradient is the maximum of its window, so "the maximum is above 0" is equivalent to the
-  // comparison of the element.
+  // `select(x > 0, max_pool_grad(x, dy), 0)`: an element with a gradient is the maximum of its window. So the fused op
+  // may test whether the maximum is above 0 instead of testing x.
   void take_mask(std::size_t at) {
     const std::vector<Value> operands = equations_[at].operands;
     const auto* gradient = made_by<ops::MaxPoolGrad>(operands[1]);
@@ -93,6 +93,7 @@ class EpilogueFuser {
     replace_by(operands[1], at, fused);
   }
 
+  // The gradient of a bias: a sum over all images and pixels of the dy that a conv_kernel_grad reads as well.
   void take_sum(std::size_t at) {
     const Value dy = equations_[at].operands[0];
     const auto& sum = *equations_[at].op.as<ops::ReduceSum>();

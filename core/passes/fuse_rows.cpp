@@ -16,12 +16,14 @@
 namespace pmaptrain {
 namespace {
 
-// A block of few threads computes a long row, so few long rows leave most of a GPU idle. Separate kernels are then
-// faster.
+// Fewer rows than `few_rows` are fused only up to a length of `longest_of_few`. One block of threads computes a whole
+// row, so a few long rows would leave most of a GPU idle; separate kernels are then faster.
 constexpr std::int64_t longest_of_few = 1024, few_rows = 1024;
 
+// Equations that become one `fused_rows` equation.
 struct RowGroup {
-  std::int64_t rows = 0, length = 0, first = 0;  // `first`: the size of dimension 0
+  std::int64_t rows = 0, length = 0;  // the number of rows, and the elements of each
+  std::int64_t dim0 = 0;              // the size of dimension 0 of the reduced values
   AxisSet varying;
   std::set<std::size_t> members;  // equations
 };
@@ -64,10 +66,11 @@ class RowFuser {
  private:
   static constexpr std::size_t none = no_chain;
 
-  // Whether the equation costs nothing in a group, so that a group that reads its result has a copy.
+  // Whether the equation costs nothing in a group, so that every group that reads its result gets a copy.
   bool is_free(std::size_t i) const {
     return ops::splat_of(equations_[i].op).has_value() || equations_[i].op.rules().view;
   }
+  // The value before any views.
   Value source(Value value) const {
     for (const std::size_t* at = definitions_.find(value); at != nullptr && equations_[*at].op.rules().view;
          at = definitions_.find(value)) {
@@ -76,10 +79,9 @@ class RowFuser {
     return value;
   }
 
-  // ---- which equations
+  // ---- which equations form a group
 
-  // Begins a group with equation `i` if that is a suitable reduction. Returns whether it did; the group is then the
-  // last one.
+  // If equation `i` is a suitable reduction, appends a group with it and returns true.
   bool begins(std::size_t i) {
     const Equation& equation = equations_[i];
     if (equation.operands.size() != 1) return false;
@@ -89,7 +91,7 @@ class RowFuser {
     group.length = group.rows == 0 ? 0 : numel(from) / group.rows;
     const bool is_fit = group.rows > 1 && group.length > 1 && ops::reduces_rows(equation.op, from.shape, group.length);
     if (!is_fit || (group.length > longest_of_few && group.rows < few_rows)) return false;
-    group.first = from.shape[0];
+    group.dim0 = from.shape[0];
     group.varying = to.varying;
     group.members = {i};
     group_of_[i] = groups_.size();
@@ -97,8 +99,8 @@ class RowFuser {
     return true;
   }
 
-  // Adds connected equations to the last group: those that read results or define operands of members, and reductions
-  // of the same operands.
+  // Adds connected equations to the last group: equations that read results of members, define their operands, or
+  // reduce the same operands.
   void grow() {
     const std::size_t g = groups_.size() - 1;
     std::set<std::size_t> open;
@@ -140,7 +142,7 @@ class RowFuser {
     const Equation& equation = equations_[i];
     const auto has_rows = [&](Value value) {
       const Type& type = program_.type(value);
-      return numel(type) == 1 || (!type.shape.empty() && type.shape[0] == group.first);
+      return numel(type) == 1 || (!type.shape.empty() && type.shape[0] == group.dim0);
     };
     const auto has_size = [&](Value value) {
       const std::int64_t size = numel(program_.type(value));
@@ -164,8 +166,8 @@ class RowFuser {
                           group.rows, group.length);
   }
 
-  // Adds an equation to a group. Returns false, and changes nothing, if an equation outside of the group would then
-  // need a result of the group and be needed by it.
+  // Adds an equation to a group. Returns false, and changes nothing, if the group would then need an equation outside
+  // of the group that needs a result of the group.
   bool join(std::size_t i, std::size_t g) {
     group_of_[i] = g;
     groups_[g].members.insert(i);
@@ -176,6 +178,7 @@ class RowFuser {
     return false;
   }
 
+  // Whether group g needs a result of its own through nodes outside of it.
   bool has_detour(std::size_t g) const {
     std::vector<bool> seen(equations_.size());
     std::vector<std::size_t> open;
@@ -210,7 +213,7 @@ class RowFuser {
     return equations_[*at].op.rules().view && goes_inside(equations_[*at].operands[0], g);
   }
 
-  // Whether a value is read by an equation in no group, or by a group that has no copy of it.
+  // Whether a value has to be stored: it is yielded, or read by an equation in no group, or by a group without a copy.
   bool is_read(Value value) const {
     if (yielded_.contains(value.id)) return true;
     for (const std::size_t reader : readers_[*definitions_.find(value)]) {
@@ -245,7 +248,7 @@ class RowFuser {
       place.push_back(i);
     }
     definitions_.add(nodes);
-    equations_ = in_order(std::move(nodes), place, definitions_);
+    equations_ = topologically_sorted(std::move(nodes), place, definitions_);
   }
 
   Equation make_fused(std::size_t g) {
@@ -307,11 +310,11 @@ class RowFuser {
   std::set<std::int32_t> yielded_;
   std::vector<std::size_t> group_of_;
   std::vector<RowGroup> groups_;
-  Lists needs_, needed_by_;                                                  // without equations that cost nothing
-  Lists readers_;                                                            // of any result
-  std::unordered_map<std::int32_t, std::vector<std::size_t>> sole_readers_;  // by value: equations with one operand
-  std::size_t lowest_ = 0;                                                   // the lowest index of any member
-  std::unordered_map<std::int32_t, Value> inside_;  // by value: the value in the current group's region
+  Lists needs_, needed_by_;  // by equation: the equations that it needs or that need it; free ones are skipped
+  Lists readers_;            // by equation: the readers of its results
+  std::unordered_map<std::int32_t, std::vector<std::size_t>> sole_readers_;  // by source: equations with one operand
+  std::size_t lowest_ = 0;                                                   // no member has a lower index
+  std::unordered_map<std::int32_t, Value> inside_;  // by value: its value in the region of the current group
 };
 
 bool fuse_rows(Program& program, std::vector<Equation>& equations, std::span<const Value> yielded,

@@ -26,7 +26,7 @@ class Gatherer {
     }
     const Type first = b_.type(program_.inputs[gathered.front()].value);
     const Value rows =
-        b_.input(Group::batch, std::string(gathered_rows), {DType::i32, {first.shape.front()}, first.varying});
+        b_.input(Group::batch, std::string(row_numbers_input), {DType::i32, {first.shape.front()}, first.varying});
     const Builder::Scope scope(b_, {"data", {}});
     for (const std::size_t i : gathered) {
       const Value batch = program_.inputs[i].value;
@@ -37,7 +37,7 @@ class Gatherer {
       const Value table = b_.input(Group::data, split + "/" + program_.inputs[i].name, std::move(type));
       program_.inputs[i] = std::move(program_.inputs.back());
       program_.inputs.pop_back();
-      become_[batch.id] = b_.emit(ops::Gather{}, {table, rows});
+      replacements_[batch.id] = b_.emit(ops::Gather{}, {table, rows});
     }
     for (Equation& equation : equations) {
       for (Value& operand : equation.operands) replace(operand);
@@ -51,12 +51,12 @@ class Gatherer {
 
  private:
   void replace(Value& value) const {
-    if (const auto found = become_.find(value.id); found != become_.end()) value = found->second;
+    if (const auto found = replacements_.find(value.id); found != replacements_.end()) value = found->second;
   }
 
   Program& program_;
   Builder b_;
-  std::unordered_map<std::int32_t, Value> become_;  // by batch input: the gathered value
+  std::unordered_map<std::int32_t, Value> replacements_;  // by batch input: the gathered value
 };
 
 }  // namespace

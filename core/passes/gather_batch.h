@@ -1,4 +1,4 @@
-// Replaces batches that are copied by batches that are gathered from examples in memory.
+// Replaces batch inputs, which the host copies to devices, by gathers from examples that stay on the devices.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,13 @@
 
 namespace pmaptrain {
 
-// The batch input with the row numbers that gather_batch() uses: i32[rows].
-inline constexpr std::string_view gathered_rows = "examples";
+// The name of the batch input that gather_batch() adds: i32[rows], the number of the example in each row.
+inline constexpr std::string_view row_numbers_input = "examples";
 
-// Replaces each batch input in `names`, [rows, rest...], by a gather from a new input of the group data,
-// "<split>/<name>" [examples, rest...], which takes its place among the inputs. The row numbers are the new batch input
-// "examples", the last input. The inputs in `names` vary over the same axes and have the same number of rows.
+// Replaces each batch input in `names`, of shape [rows, rest...], by a gather from a new input "<split>/<name>" of the
+// group data, of shape [examples, rest...]. The new input takes the place of the old one among the inputs. Which
+// examples are gathered is a new batch input, `row_numbers_input`, which becomes the last input. The inputs in `names`
+// must vary over the same axes and have the same number of rows.
 Program gather_batch(Program program, std::span<const std::string_view> names, const std::string& split,
                      std::int64_t examples);
 

@@ -49,7 +49,7 @@ class LoopHoister {
 
   bool is_invariant(Value value) const { return outside_.contains(value.id) || free_.contains(value.id); }
 
-  // The value that is stored when `value` is read: the operand of a view or of a broadcast.
+  // The value in memory from which `value` is read: for a view or a broadcast, the root of its operand.
   Value root(Value value) const {
     const auto found = roots_.find(value.id);
     return found == roots_.end() ? value : found->second;
@@ -66,6 +66,7 @@ class LoopHoister {
     for (Value result : region.results) ++reads_[root(result).id];
   }
 
+  // Whether the equation fulfils one of the two conditions of hoist().
   bool may_move(const Equation& equation) const {
     std::map<std::int32_t, int> own;
     for (Value operand : equation.operands) ++own[root(operand).id];
@@ -83,7 +84,7 @@ class LoopHoister {
     return bytes_made <= bytes_freed || (elements_made <= small_elements && elements_made <= elements_read);
   }
 
-  // Moves an equation before the loop. Its results become new values there; the old ones become parameters of the
+  // Moves an equation before the loop, where its results are new values. The old results become parameters of the
   // region.
   void move(Equation equation) {
     for (Value& operand : equation.operands) {
@@ -99,6 +100,7 @@ class LoopHoister {
     before_.push_back(std::move(equation));
   }
 
+  // The same value before the loop. Copies the free equation that gives it, if necessary.
   Value bring_outside(Value value) {
     const auto found = outside_.find(value.id);
     if (found != outside_.end()) return found->second;
@@ -129,13 +131,14 @@ class LoopHoister {
   std::vector<Equation>& before_;
   std::vector<Equation> staying_;
   std::unordered_map<std::int32_t, Value> outside_;     // by value of the region: the same value before the loop
-  std::unordered_map<std::int32_t, std::size_t> free_;  // invariant values that cost nothing: indices in staying_
-  std::unordered_map<std::int32_t, Value> roots_;
-  std::unordered_map<std::int32_t, int> reads_;  // by root: uses by equations and results of the region
-  std::vector<Value> params_, operands_;         // the new consts
+  std::unordered_map<std::int32_t, std::size_t> free_;  // by free invariant result: its equation in staying_
+  std::unordered_map<std::int32_t, Value> roots_;       // by result of a view or broadcast: see root()
+  std::unordered_map<std::int32_t, int> reads_;         // by root: uses by equations and results of the region
+  std::vector<Value> params_, operands_;                // the new consts, in the region and before the loop
 };
 
-// Processes inner loops first, because what leaves one loop may then leave the next. Returns whether an equation moved.
+// Processes inner loops first, because an equation that leaves one loop may then leave the loop around it. Returns
+// whether an equation moved.
 bool hoist_from(Program& program, std::vector<Equation>& equations) {
   bool moved = false;
   std::vector<Equation> all;

@@ -12,9 +12,9 @@ namespace pmaptrain {
 //   - its results have at most as many bytes as those of its operands that nothing else in the loop reads;
 //   - its results have at most 4096 elements, and no more than its operands.
 //
-// Equations that cost nothing in the loop (constants, views, and broadcasts that fusion repeats) stay, and are copied
-// for equations that move. No bit of a result changes. The program must be simplified; the result is simplified and
-// checked.
+// Equations that cost nothing in the loop (constants, views, and broadcasts, which fusion copies into chains) stay. An
+// equation that moves gets copies of those that it reads. No bit of a result changes. The program must be simplified;
+// the result is simplified and checked.
 Program hoist(Program program);
 
 }  // namespace pmaptrain

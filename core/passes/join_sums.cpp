@@ -12,12 +12,14 @@
 namespace pmaptrain {
 namespace {
 
-// The most elements over all devices of the mesh. A GPU may have all devices, and computes a sum with few threads.
+// The most elements of a joined sum, over all devices of the mesh. One GPU may run all of these devices, and computes a
+// joined sum with few threads.
 constexpr std::int64_t most_elements = 16384;
 
+// Sums that become one equation.
 struct ShortSums {
-  std::vector<std::size_t> members;  // equations
-  std::size_t first_reader = static_cast<std::size_t>(-1);
+  std::vector<std::size_t> members;                         // indices of equations
+  std::size_t first_reader = static_cast<std::size_t>(-1);  // the first equation that reads one of them
 };
 
 class SumJoiner {
@@ -55,7 +57,7 @@ class SumJoiner {
   bool is_short_sum(const Equation& equation) const {
     if (equation.op.as<ops::ReduceSum>() == nullptr) return false;
     const Type &from = type(equation.operands[0]), &to = type(equation.results[0]);
-    // A sum in bf16 is rounded once for all devices of a GPU, or once for each device, so it is left out.
+    // Joining could change where a sum in bf16 is rounded (once for each device, or once for all devices of a GPU).
     return (from.dtype == DType::f32 || from.dtype == DType::f64) && to.dtype == from.dtype && numel(to) == 1 &&
            numel(from) > 1 && !from.varying.empty() &&
            numel(from) * program_.mesh.group_size(from.varying) <= most_elements &&
@@ -93,7 +95,7 @@ class SumJoiner {
 
   Program& program_;
   std::vector<Equation>& equations_;
-  std::unordered_map<std::int32_t, std::size_t> first_reader_;  // by value
+  std::unordered_map<std::int32_t, std::size_t> first_reader_;  // by value: the index of an equation
 };
 
 bool join_in(Program& program, std::vector<Equation>& equations) {

@@ -7,12 +7,13 @@
 
 namespace pmaptrain {
 
-// Many lists of numbers in one array of links. With one vector for each list, the passes that use them would spend most
-// of their time in allocations. Numbers are appended to lists.
+// Linked lists of numbers whose links share one array. With one vector for each list, the passes that use them would
+// spend most of their time in allocations.
 class Lists {
  public:
   explicit Lists(std::size_t count) : lists_(count) {}
 
+  // Appends `number` to a list.
   void add(std::size_t list, std::size_t number) {
     Ends& ends = lists_[list];
     (ends.last == none ? ends.first : links_[ends.last].next) = links_.size();

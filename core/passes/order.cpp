@@ -9,8 +9,8 @@
 
 namespace pmaptrain {
 
-std::vector<Equation> in_order(std::vector<Equation> nodes, const std::vector<std::size_t>& place,
-                               const Definitions& definitions) {
+std::vector<Equation> topologically_sorted(std::vector<Equation> nodes, const std::vector<std::size_t>& place,
+                                           const Definitions& definitions) {
   Lists readers(nodes.size());
   std::vector<std::size_t> missing(nodes.size(), 0);
   for (std::size_t n = 0; n < nodes.size(); ++n) {

@@ -8,9 +8,10 @@
 
 namespace pmaptrain {
 
-// Orders `nodes` such that each follows the nodes whose results it reads, and otherwise by `place`, which has a number
-// for each node. `definitions` has the nodes by index.
-std::vector<Equation> in_order(std::vector<Equation> nodes, const std::vector<std::size_t>& place,
-                               const Definitions& definitions);
+// Sorts `nodes` so that each follows the nodes whose results it reads. Of several nodes that could be next, the one
+// with the lowest `place` comes first. `place` has a number for each node; `definitions` maps values to indices in
+// `nodes`.
+std::vector<Equation> topologically_sorted(std::vector<Equation> nodes, const std::vector<std::size_t>& place,
+                                           const Definitions& definitions);
 
 }  // namespace pmaptrain

@@ -1,4 +1,5 @@
-// The passes that a program goes through before a backend plans it. Each pass is in exactly one of these lists.
+// The passes that a program goes through before a backend plans it. Every function of type `Pass` is in one of two
+// lists.
 #pragma once
 
 #include <span>
@@ -9,7 +10,7 @@ namespace pmaptrain {
 
 using Pass = Program (*)(Program);
 
-// The passes for every backend, in order. The interpreter gives the result of these passes the same bits.
+// The passes for every backend, in order. Except for `widen`, none changes a bit of what the interpreter computes.
 std::span<const Pass> passes_of_all_backends();
 // The passes for GPUs, which follow those for every backend.
 std::span<const Pass> passes_of_gpus();

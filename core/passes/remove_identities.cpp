@@ -27,7 +27,8 @@ class Remover {
     if (found != same_as_.end()) value = found->second;
   }
 
-  // Equations whose result equals an operand become unused here, and simplify() removes them.
+  // Readers of a result that equals an operand then read the operand. This leaves the equation unused, and simplify()
+  // removes it.
   void remove(std::vector<Equation>& equations) {
     for (Equation& equation : equations) {
       for (Value& operand : equation.operands) replace(operand);
@@ -59,7 +60,7 @@ class Remover {
 
   Program& program_;
   std::unordered_set<std::int32_t> ones_;            // values that are 1 in every element
-  std::unordered_map<std::int32_t, Value> same_as_;  // results, and the operand that they equal
+  std::unordered_map<std::int32_t, Value> same_as_;  // by result: the operand that it equals
 };
 
 }  // namespace

@@ -5,8 +5,8 @@
 
 namespace pmaptrain {
 
-// Removes x · 1, which results from the seed of differentiation and a product, and casts to the type that a value
-// already has. The result is simplified and checked.
+// Removes products x · 1, which differentiation makes because its seed is 1, and casts to the type that a value already
+// has. The result is simplified and checked.
 Program remove_identities(Program program);
 
 }  // namespace pmaptrain

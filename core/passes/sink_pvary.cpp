@@ -46,13 +46,13 @@ class Sinker {
     return numel(program_.type(equation.operands.front())) == numel(program_.type(equation.results.front()));
   }
 
-  // Whether the op may run on operands with a smaller set of axes.
+  // Whether the equation could run on operands with a smaller set of axes.
   bool is_movable(const Equation& equation) const {
     const bool repeats = equation.op.as<ops::Broadcast>() != nullptr && !is_view(equation);
     return equation.op.local() && equation.regions.empty() && !equation.operands.empty() && !repeats;
   }
 
-  // The smallest set of axes that a value can have.
+  // The axes over which the value would vary without the `pvary`s before it.
   AxisSet least(Value value) const {
     const auto found = least_.find(value.id);
     return found == least_.end() ? varying(value) : found->second;
@@ -88,7 +88,7 @@ class Sinker {
     return moves;
   }
 
-  // The value before its `pvary`.
+  // The value before its `pvary`; the value itself if a `pvary` does not give it.
   Value origin(Value value) const {
     const auto found = origins_.find(value.id);
     return found == origins_.end() ? value : found->second;
@@ -128,8 +128,8 @@ class Sinker {
   Program& program_;
   std::vector<Equation>& equations_;
   const std::span<const Value> yielded_;
-  std::unordered_map<std::int32_t, AxisSet> least_;
-  std::unordered_map<std::int32_t, Value> origins_;
+  std::unordered_map<std::int32_t, AxisSet> least_;  // by value: see least()
+  std::unordered_map<std::int32_t, Value> origins_;  // by value: see origin()
 };
 
 // Returns whether an equation moved.

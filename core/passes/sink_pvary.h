@@ -5,12 +5,12 @@
 
 namespace pmaptrain {
 
-// If the operands of a local equation are equal along an axis except for a `pvary`, the equation is computed before
-// that `pvary`: once for each distinct value rather than on every device. Two kinds of equations stay after the
-// `pvary`, because their results are not stored there: broadcasts, which fusion repeats in its chains; and elementwise
-// equations whose results are read only by elementwise equations on varying values, with which they form one chain. So
-// no result needs more memory than before. Results do not change. The program must be simplified; the result is
-// simplified and checked.
+// Applies to equations of ops that need no other device. If the operands vary over an axis only because of a `pvary`,
+// the equation moves before that `pvary`: it is then computed once for each distinct value rather than on every device.
+// Two kinds of equations stay after the `pvary`, because their results are not stored there: broadcasts, which fusion
+// copies into its chains; and elementwise equations whose results are read only by elementwise equations on varying
+// values, with which they form one chain. So no result needs more memory than before. Results do not change. The
+// program must be simplified; the result is simplified and checked.
 Program sink_pvary(Program program);
 
 }  // namespace pmaptrain

@@ -8,7 +8,7 @@
 
 namespace pmaptrain {
 
-// Counts uses by equations, results of regions, outputs and updates.
+// Counts how often equations, results of regions, outputs and updates name each value.
 class Uses {
  public:
   explicit Uses(const Program& program) : by_value_(program.types.size()) {

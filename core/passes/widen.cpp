@@ -63,7 +63,8 @@ class Widener {
     any_ |= std::erase_if(equations, [&](const Equation&) { return gone[i++]; }) > 0;
   }
 
-  // If equation `at` casts a result that could be f32, makes it f32. Returns whether the cast is then superfluous.
+  // If equation `at` casts a bf16 result to f32 and the op of that result can give f32, lets it do so. Returns whether
+  // the cast is then superfluous.
   bool take_cast(std::vector<Equation>& equations, std::size_t at) {
     const ops::Cast* const cast = equations[at].op.as<ops::Cast>();
     if (cast == nullptr || cast->dtype != DType::f32) return false;

@@ -39,7 +39,7 @@ class Lifetimes {
     std::vector<std::size_t> born(dying_.size());
     for (const std::vector<Value>& values : dying_) {
       for (const Value value : values) {
-        std::size_t& sum = born[static_cast<std::size_t>(facts_.of(value).defined)];
+        std::size_t& sum = born[static_cast<std::size_t>(facts_.of(value).defined_at)];
         sum = sum_of(sum, bytes_of(value));
       }
     }
@@ -60,7 +60,7 @@ class Lifetimes {
   void add(Value value, int depth) {
     depths_[static_cast<std::size_t>(value.id)] = depth;
     const ValueFacts& facts = facts_.of(value);
-    const auto last = static_cast<std::size_t>(std::max(facts.defined, facts_.root_of(value).last_use));
+    const auto last = static_cast<std::size_t>(std::max(facts.defined_at, facts_.root_of(value).last_use));
     if (dying_.size() <= last) dying_.resize(last + 1);
     dying_[last].push_back(value);
   }

@@ -93,17 +93,17 @@ namespace {
 std::vector<Member> make_members(const Setup& setup, std::span<const std::int64_t> schedule_began) {
   std::vector<Member> made;
   const data::Dataset& train = *setup.source.train;
-  bool overflows = false;
+  bool may_overflow = false;
   for (std::int64_t m = 0; m < spec::members(setup.spec()); ++m) {
     const spec::Spec& spec = setup.member_spec(m);
     const auto began =
         schedule_began.empty() ? std::nullopt : std::optional(schedule_began[static_cast<std::size_t>(m)]);
     Member member{make_optimizer(spec.optimizer, setup.model, setup.batch, setup.timetable.schedule_steps, began), {}};
     member.numbers = step_numbers(model_of(spec, setup.source, train), spec, member.optimizer);
-    overflows = overflows || member.optimizer.overflows;
+    may_overflow = may_overflow || member.optimizer.may_overflow;
     made.push_back(std::move(member));
   }
-  for (Member& member : made) member.optimizer.overflows = overflows;
+  for (Member& member : made) member.optimizer.may_overflow = may_overflow;
   return made;
 }
 
@@ -157,8 +157,8 @@ std::vector<std::string> equal_members(const spec::Spec& spec,
   return warnings;
 }
 
-EpochOf epoch_of(const data::BatchPlan& batch) {
-  return batch.steps_per_epoch == 1 ? EpochOf::one_step : EpochOf::steps;
+EpochSums epoch_of(const data::BatchPlan& batch) {
+  return batch.steps_per_epoch == 1 ? EpochSums::last_step : EpochSums::all_steps;
 }
 
 // Makes the programs, which depend on the batches of the setup.

@@ -145,7 +145,7 @@ std::vector<data::BatchBuffers> batch_slots(Module& module, std::size_t entry, c
     const std::size_t input = dataset.input().bytes(), target = dataset.target().bytes();
     // A program that gathers its batch reads row numbers.
     std::byte* const inputs = memory("inputs", input);
-    slots.push_back({inputs != nullptr ? inputs : memory(gathered_rows, input), memory("targets", target),
+    slots.push_back({inputs != nullptr ? inputs : memory(row_numbers_input, input), memory("targets", target),
                      reinterpret_cast<float*>(memory("mask", sizeof(float))),
                      reinterpret_cast<std::int64_t*>(memory("rows", sizeof(std::int64_t))), input, target});
   }
@@ -159,8 +159,8 @@ void set_initial_values(Module& module, const Setup& setup, const Checkpoint* ch
     const bool is_bucket =
         !input.parts.empty();  // also a bucket of parameters: the elements between its parts must be zero
     if (input.group != Group::state && !is_bucket) continue;
-    module.wait(module.write(module.input(input.name), {every_device, every_member},
-                             initial_elements(program, setup.roles, i)));
+    module.wait(
+        module.write(module.input(input.name), {every_device, every_member}, initial_bytes(program, setup.roles, i)));
   }
   for (std::int64_t m = 0; m < module.source().members; ++m) {
     set_hyper_inputs(module, setup, m);

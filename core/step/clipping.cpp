@@ -21,7 +21,7 @@ GradientBuckets gradient_buckets(const model::Model& model, std::span<const std:
     std::vector<Shape> shapes;
     for (const std::size_t i : bucket.parameters) shapes.push_back(model.parameters[i].shape);
     const std::vector<std::int64_t> offsets = offsets_in_bucket(shapes);
-    std::vector<double>& rows = found.rows.emplace_back(2 * trained.size(), 0.0);
+    std::vector<double>& rows = found.row_ranges.emplace_back(2 * trained.size(), 0.0);
     for (std::size_t j = 0; j < bucket.parameters.size(); ++j) {
       const std::size_t at = 2 * position.at(bucket.parameters[j]);
       rows[at] = static_cast<double>(offsets[j] / bucket_unit);
@@ -36,15 +36,15 @@ GradientBuckets with_values(GradientBuckets buckets, std::vector<Value> values) 
   return buckets;
 }
 
-Value rows_of_bucket(Builder& b, Value bucket) {
+Value bucket_as_rows(Builder& b, Value bucket) {
   return b.emit(ops::Reshape{{numel(b.type(bucket)) / bucket_unit, bucket_unit}}, {bucket});
 }
 
 Norms norms_of(Builder& b, const GradientBuckets& gradients, DType dtype) {
   std::optional<Value> squares, largest;
   for (std::size_t k = 0; k < gradients.values.size(); ++k) {
-    const std::vector<double>& rows = gradients.rows[k];
-    const std::vector<Value> norms = b.emit_all(ops::Norms{}, std::vector{rows_of_bucket(b, gradients.values[k])});
+    const std::vector<double>& rows = gradients.row_ranges[k];
+    const std::vector<Value> norms = b.emit_all(ops::Norms{}, std::vector{bucket_as_rows(b, gradients.values[k])});
     const Value table = b.emit(ops::Constant{DType::i64, {std::ssize(rows) / 2, 2}, 0, rows}, std::span<const Value>());
     const Value sums = b.emit(ops::SegmentSum{}, {norms[0], table});
     const Value most = b.emit(ops::ReduceMax{{0}}, {norms[1]});
@@ -66,27 +66,28 @@ Clipping emit_clipping(Builder& b, const spec::OptimizerSpec& optimizer, const m
                        const GradientBuckets& sums, Value divisor, const Norms& norms) {
   const Builder::Scope scope(b, {"clip", optimizer.place});
   const DType dtype = b.type(divisor).dtype;
-  Clipping clipping{norms.largest, {}};
+  Clipping clipping{norms.max_abs, {}};
   if (optimizer.clip) {
-    clipping.largest = b.emit(ops::Min{}, {norms.largest, numbers["clip"]});
+    clipping.max_abs = b.emit(ops::Min{}, {norms.max_abs, numbers["clip"]});
   }
   if (optimizer.clip_by_global_norm) {
     Value norm = norms.global;
     if (optimizer.clip) {
-      const std::vector<Value> clipped = clipped_means(b, optimizer, numbers, sums.values, divisor, clipping);
+      const std::vector<Value> clipped = clipped_mean_gradients(b, optimizer, numbers, sums.values, divisor, clipping);
       norm = norms_of(b, with_values(sums, clipped), dtype).global;
     }
     const Value most = numbers["clip_by_global_norm"];
     const Value small = b.emit(ops::Lt{}, {norm, most});
     const Value factor = model::select(b, small, b.constant(DType::f64, 1.0), model::div(b, most, norm));
     clipping.factor = model::cast(b, factor, dtype);
-    clipping.largest = model::mul(b, clipping.largest, *clipping.factor);
+    clipping.max_abs = model::mul(b, clipping.max_abs, *clipping.factor);
   }
   return clipping;
 }
 
-std::vector<Value> clipped_means(Builder& b, const spec::OptimizerSpec& optimizer, const model::Numbers& numbers,
-                                 std::span<const Value> sums, Value divisor, const Clipping& clipping) {
+std::vector<Value> clipped_mean_gradients(Builder& b, const spec::OptimizerSpec& optimizer,
+                                          const model::Numbers& numbers, std::span<const Value> sums, Value divisor,
+                                          const Clipping& clipping) {
   const Builder::Scope scope(b, {rule_name(optimizer), optimizer.place});
   std::vector<Value> means;
   means.reserve(sums.size());

@@ -1,4 +1,4 @@
-// Norms of the gradient, and the mean gradient, clipped as the config says.
+// The norms of the gradient, and the mean gradient after clipping.
 #pragma once
 
 #include <optional>
@@ -12,45 +12,46 @@
 
 namespace pmaptrain::train {
 
-// Gradients in buckets, and where the gradient of each trained parameter lies.
+// Gradients in buckets, and the places of the trained parameters' gradients in them.
 struct GradientBuckets {
   std::vector<Value> values;  // by bucket
-  // By bucket: for each trained parameter, in the order of the model, the first row of its gradient and the row behind
-  // it. Rows have bucket_unit elements. Both are 0 for a parameter of another bucket.
-  std::vector<std::vector<double>> rows;
+  // By bucket: two numbers for each trained parameter, in the order of the model. They are the begin and the end of the
+  // range of rows with its gradient, or 0 and 0 if its gradient is in another bucket. A row has bucket_unit elements.
+  std::vector<std::vector<double>> row_ranges;
 };
 GradientBuckets gradient_buckets(const model::Model& model, std::span<const std::size_t> trained,
                                  std::span<const model::Bucket> buckets, std::vector<Value> values);
-// The same buckets with other values.
+// The same places with other values.
 GradientBuckets with_values(GradientBuckets buckets, std::vector<Value> values);
 
-// A bucket as rows of bucket_unit elements.
-Value rows_of_bucket(Builder& b, Value bucket);
+// Reshapes a bucket to rows of bucket_unit elements.
+Value bucket_as_rows(Builder& b, Value bucket);
 
-// The norms of all gradients together: the global norm, f64[], and the largest magnitude of an element, of `dtype`.
-// Squares are computed in f64, where the square of an f32 gradient cannot overflow. They are added by row, then by
-// parameter, then in the order of the model, so the sum does not depend on the buckets. Both norms are 0 without
-// values.
+// The norms of all gradients together; both are 0 if there are no gradients. Squares are computed in f64, where the
+// square of an f32 gradient cannot overflow. They are added by row, then by parameter, then in the order of the model,
+// so the sum does not depend on the buckets.
 struct Norms {
-  Value global, largest;
+  Value global;   // f64[]: the square root of the sum of all squares
+  Value max_abs;  // the largest magnitude of an element, a scalar of the gradients' dtype
 };
 Norms norms_of(Builder& b, const GradientBuckets& gradients, DType dtype);
 
-// How the mean gradient is clipped: the factor for its global norm, and its largest magnitude after clipping.
+// How the mean gradient is clipped.
 struct Clipping {
-  Value largest;
-  std::optional<Value> factor;
+  Value max_abs;                // the largest magnitude of an element after clipping
+  std::optional<Value> factor;  // scales the gradient to at most the allowed global norm; none if that is not limited
 };
 // `norms` are the norms of the mean gradient, which is `sums` divided by `divisor`. The gradient is clipped by value
 // first (optax.clip), and the result by its global norm (optax.clip_by_global_norm).
 Clipping emit_clipping(Builder& b, const spec::OptimizerSpec& optimizer, const model::Numbers& numbers,
                        const GradientBuckets& sums, Value divisor, const Norms& norms);
 
-// The mean gradient after clipping. Without clipping, `sums` divided by `divisor`.
-std::vector<Value> clipped_means(Builder& b, const spec::OptimizerSpec& optimizer, const model::Numbers& numbers,
-                                 std::span<const Value> sums, Value divisor, const Clipping& clipping);
+// The mean gradient, `sums` divided by `divisor`, after clipping.
+std::vector<Value> clipped_mean_gradients(Builder& b, const spec::OptimizerSpec& optimizer,
+                                          const model::Numbers& numbers, std::span<const Value> sums, Value divisor,
+                                          const Clipping& clipping);
 
-// The numbers that the equations of clipping read.
+// The numbers (scalar inputs) that the equations of clipping read.
 std::vector<model::Number> clipping_numbers(const spec::OptimizerSpec& optimizer, DType dtype);
 
 }  // namespace pmaptrain::train

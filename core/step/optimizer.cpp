@@ -19,9 +19,9 @@ namespace {
   throw Error(ExitStatus::usage, Diagnostic{"config", place, std::move(message), std::move(help), {}});
 }
 
-// Refuses a rate that the model's element type cannot hold: it would silently train nothing, or diverge.
+// Refuses a rate that f32 cannot hold: with 0 nothing would be trained, with infinity training would diverge.
 void check_scaled_rate(const spec::OptimizerSpec& optimizer, double rate, double factor, std::int64_t global_batch) {
-  if (!optimizer.base_batch_size) return;  // the rate is the config's own, which spec/ has checked
+  if (!optimizer.base_batch_size) return;  // core/spec has checked a rate that is not scaled
   const bool vanishes = rate != 0 && std::abs(rate) < std::numeric_limits<float>::denorm_min();
   if (!vanishes && !(std::abs(rate) > std::numeric_limits<float>::max())) return;
   const std::string base = std::to_string(*optimizer.base_batch_size);
@@ -49,7 +49,8 @@ std::string parameters_like(const spec::Pattern& pattern, const std::vector<std:
   return "the parameters are " + join(some, ", ") + more;
 }
 
-// A list that serves several models may have patterns without a match, but at least one pattern must match.
+// Refuses a weight_decay_exclude in which no pattern matches. Single patterns may match nothing, because one list may
+// serve several models.
 void check_exclude(const spec::OptimizerSpec& optimizer, const std::vector<std::string>& names) {
   const std::vector<spec::Pattern>& exclude = optimizer.weight_decay_exclude;
   if (exclude.empty() ||
@@ -60,7 +61,7 @@ void check_exclude(const spec::OptimizerSpec& optimizer, const std::vector<std::
          parameters_like(exclude.front(), names));
 }
 
-std::vector<Tuning> make_tuning(const spec::OptimizerSpec& optimizer, const model::Model& model) {
+std::vector<ParameterOptions> make_parameter_options(const spec::OptimizerSpec& optimizer, const model::Model& model) {
   std::vector<std::string> names;
   for (const model::Parameter& parameter : model.parameters) names.push_back(parameter.name);
   for (const spec::ParameterGroup& group : optimizer.groups) {
@@ -74,10 +75,10 @@ std::vector<Tuning> make_tuning(const spec::OptimizerSpec& optimizer, const mode
     }
   }
   check_exclude(optimizer, names);
-  std::vector<Tuning> tuning;
+  std::vector<ParameterOptions> options;
   std::vector<bool> applies(optimizer.groups.size(), false);
   for (const std::string& name : names) {
-    Tuning& own = tuning.emplace_back();
+    ParameterOptions& own = options.emplace_back();
     own.weight_decay = {"weight_decay", weight_decay_of(optimizer.rule).value_or(0.0), model.dtype};
     const auto group =
         std::find_if(optimizer.groups.begin(), optimizer.groups.end(),
@@ -100,12 +101,12 @@ std::vector<Tuning> make_tuning(const spec::OptimizerSpec& optimizer, const mode
            "this group applies to no parameter: groups before it match all that its patterns match",
            "the first group that matches a parameter applies to it: move this group up, or remove it");
   }
-  const bool any = std::any_of(tuning.begin(), tuning.end(), [](const Tuning& own) { return own.trained; });
-  if (!any && !tuning.empty()) {
+  const bool any = std::any_of(options.begin(), options.end(), [](const ParameterOptions& own) { return own.trained; });
+  if (!any && !options.empty()) {
     refuse(optimizer.groups.front().parameters.front().place, "groups freeze every parameter of the model",
            "leave at least one parameter to train");
   }
-  return tuning;
+  return options;
 }
 
 // The largest magnitude of an element of the gradient after clipping.
@@ -119,15 +120,15 @@ double largest_gradient(const spec::OptimizerSpec& optimizer) {
 
 std::vector<std::size_t> Optimizer::trained() const {
   std::vector<std::size_t> indices;
-  for (std::size_t i = 0; i < tuning.size(); ++i) {
-    if (tuning[i].trained) indices.push_back(i);
+  for (std::size_t i = 0; i < parameter_options.size(); ++i) {
+    if (parameter_options[i].trained) indices.push_back(i);
   }
   return indices;
 }
 
 Optimizer make_optimizer(const spec::OptimizerSpec& spec, const model::Model& model, const data::BatchPlan& batch,
                          std::int64_t schedule_steps, std::optional<std::int64_t> schedule_began) {
-  Optimizer optimizer{spec, 0.0, {}, make_tuning(spec, model), true};
+  Optimizer optimizer{spec, 0.0, {}, make_parameter_options(spec, model), true};
   const double factor =
       spec.base_batch_size ? static_cast<double>(batch.global) / static_cast<double>(*spec.base_batch_size) : 1.0;
   optimizer.learning_rate = spec.base_batch_size ? spec.learning_rate.value * static_cast<double>(batch.global) /
@@ -138,11 +139,11 @@ Optimizer make_optimizer(const spec::OptimizerSpec& spec, const model::Model& mo
       return to_steps(duration, batch, key);
     };
     optimizer.schedule = make_schedule(spec.learning_rate, steps_of, schedule_steps, factor);
-    optimizer.schedule->began = schedule_began;
+    optimizer.schedule->began_at = schedule_began;
     optimizer.learning_rate = largest_rate(*optimizer.schedule);
   }
   check_scaled_rate(spec, optimizer.learning_rate, factor, batch.global);
-  optimizer.overflows = may_overflow(optimizer);
+  optimizer.may_overflow = may_overflow(optimizer);
   return optimizer;
 }
 
@@ -164,7 +165,8 @@ std::vector<model::Number> optimizer_numbers(const Optimizer& optimizer, DType d
   append(rule_numbers(optimizer.spec.rule, dtype));
   std::set<std::string> known{""};
   for (const std::size_t i : optimizer.trained()) {
-    for (const model::Number& number : {optimizer.tuning[i].learning_rate_scale, optimizer.tuning[i].weight_decay}) {
+    for (const model::Number& number :
+         {optimizer.parameter_options[i].learning_rate_scale, optimizer.parameter_options[i].weight_decay}) {
       if (known.insert(number.name).second) all.push_back(number);
     }
   }
@@ -173,12 +175,12 @@ std::vector<model::Number> optimizer_numbers(const Optimizer& optimizer, DType d
 
 std::vector<model::Bucket> buckets_of(const model::Model& model, const Optimizer& optimizer) {
   std::vector<model::Bucket> buckets;
-  std::map<std::pair<std::string, std::string>, std::size_t> known;  // by the names of scale and decay
+  std::map<std::pair<std::string, std::string>, std::size_t> known;  // by the options' names
   for (std::size_t i = model.parameters.size(); i-- > 0;) {
-    const Tuning& tuning = optimizer.tuning[i];
-    if (!tuning.trained) continue;
+    const ParameterOptions& options = optimizer.parameter_options[i];
+    if (!options.trained) continue;
     const auto [bucket, is_new] =
-        known.try_emplace({tuning.learning_rate_scale.name, tuning.weight_decay.name}, buckets.size());
+        known.try_emplace({options.learning_rate_scale.name, options.weight_decay.name}, buckets.size());
     if (is_new) buckets.push_back({"bucket_" + std::to_string(buckets.size()), {}});
     buckets[bucket->second].parameters.push_back(i);
   }
@@ -186,21 +188,22 @@ std::vector<model::Bucket> buckets_of(const model::Model& model, const Optimizer
 }
 
 Update optimizer_update(Builder& b, const Optimizer& optimizer, const model::Numbers& numbers,
-                        std::span<const std::size_t> tuned, std::span<const Value> parameters,
+                        std::span<const std::size_t> option_indices, std::span<const Value> parameters,
                         std::span<const Value> gradients, const std::vector<std::vector<Value>>& slots, Value step,
                         Value learning_rate) {
-  assert(parameters.size() == tuned.size() && gradients.size() == tuned.size());
+  assert(parameters.size() == option_indices.size() && gradients.size() == option_indices.size());
   assert(slots.size() == slot_kinds(optimizer.spec.rule).size());
   Update update{{}, slots};
   if (parameters.empty()) return update;
-  const Corrections shared = corrections(b, optimizer.spec.rule, numbers, step, b.type(parameters.front()).dtype);
+  const BiasCorrections shared =
+      bias_corrections(b, optimizer.spec.rule, numbers, step, b.type(parameters.front()).dtype);
   std::map<std::string, Value> rates{{"", learning_rate}};  // by the name of the scale
   for (std::size_t i = 0; i < parameters.size(); ++i) {
-    const Tuning& tuning = optimizer.tuning[tuned[i]];
-    const std::string& scale = tuning.learning_rate_scale.name;
+    const ParameterOptions& options = optimizer.parameter_options[option_indices[i]];
+    const std::string& scale = options.learning_rate_scale.name;
     if (!rates.contains(scale)) rates[scale] = model::mul(b, learning_rate, numbers[scale]);
     std::optional<Value> decay;
-    if (!tuning.weight_decay.name.empty()) decay = numbers[tuning.weight_decay.name];
+    if (!options.weight_decay.name.empty()) decay = numbers[options.weight_decay.name];
     std::vector<Value> own;
     own.reserve(slots.size());
     for (const std::vector<Value>& kind : slots) own.push_back(kind[i]);
@@ -213,12 +216,13 @@ Update optimizer_update(Builder& b, const Optimizer& optimizer, const model::Num
 
 bool may_overflow(const Optimizer& optimizer) {
   const double gradient = largest_gradient(optimizer.spec);
-  return std::any_of(optimizer.tuning.begin(), optimizer.tuning.end(), [&](const Tuning& tuning) {
-    if (!tuning.trained) return false;
-    const double rate = optimizer.learning_rate * tuning.learning_rate_scale.value;
-    return !(largest_change(optimizer.spec.rule, {rate, tuning.weight_decay.value, gradient}) <=
-             1e30);  // NaN counts as more
-  });
+  return std::any_of(optimizer.parameter_options.begin(), optimizer.parameter_options.end(),
+                     [&](const ParameterOptions& options) {
+                       if (!options.trained) return false;
+                       const double rate = optimizer.learning_rate * options.learning_rate_scale.value;
+                       return !(largest_change(optimizer.spec.rule, {rate, options.weight_decay.value, gradient}) <=
+                                1e30);  // a bound of NaN counts as too large
+                     });
 }
 
 }  // namespace pmaptrain::train

@@ -16,28 +16,28 @@
 namespace pmaptrain::train {
 
 // The options of the optimizer for one parameter.
-struct Tuning {
-  model::Number learning_rate_scale = {"", 1.0};  // without a name: not scaled
-  model::Number weight_decay = {"", 0.0};         // without a name: none
+struct ParameterOptions {
+  model::Number learning_rate_scale = {"", 1.0};  // without a name: the rate is not scaled
+  model::Number weight_decay = {"", 0.0};         // without a name: no decay
   bool trained = true;                            // false: frozen
 };
 
 struct Optimizer {
   spec::OptimizerSpec spec;
-  double learning_rate = 0.0;        // scaled by base_batch_size; with a schedule, its largest rate
+  double learning_rate = 0.0;        // after scaling by base_batch_size; with a schedule, its largest rate
   std::optional<Schedule> schedule;  // none: the rate is constant
-  std::vector<Tuning> tuning;        // in the order of Model::parameters
-  bool overflows = true;             // may_overflow(); in an ensemble true if it is true for any member
+  std::vector<ParameterOptions> parameter_options;  // in the order of Model::parameters
+  bool may_overflow = true;  // see may_overflow(); in an ensemble, true if it is true for any member
 
   // The indices of the parameters that are not frozen.
   std::vector<std::size_t> trained() const;
 };
 
 // Converts the durations of schedules to steps and matches the patterns of groups. A schedule without a duration of its
-// own ends `schedule_steps` after its beginning: with the run, or with the steps that a change of the run gave it
-// (Schedule::began). Throws Error (usage) for what make_schedule refuses; a rate that f32 cannot hold; a group's
-// pattern that matches no parameter; a weight_decay_exclude in which no pattern matches; a group whose parameters all
-// belong to earlier groups; and groups that freeze every parameter.
+// own lasts for `schedule_steps` steps: the whole run or, if a change of the run set the schedule after
+// `schedule_began` updates, what was left of the run then. Throws Error (usage) for what make_schedule refuses; a rate
+// that f32 cannot hold; a group's pattern that matches no parameter; a weight_decay_exclude in which no pattern
+// matches; a group whose parameters all belong to earlier groups; and groups that freeze every parameter.
 Optimizer make_optimizer(const spec::OptimizerSpec& spec, const model::Model& model, const data::BatchPlan& batch,
                          std::int64_t schedule_steps, std::optional<std::int64_t> schedule_began = std::nullopt);
 
@@ -47,20 +47,21 @@ double learning_rate_at(const Optimizer& optimizer, std::int64_t update);
 // The name in the config: "sgd", "adam", "adamw".
 std::string rule_name(const spec::OptimizerSpec& optimizer);
 
-// The numbers that the update, clipping and the schedule read: "learning_rate", "b1", "groups/0/weight_decay". `dtype`
-// is the parameters' element type.
+// The numbers (scalar inputs) that the update, clipping and the schedule read: "learning_rate", "b1",
+// "groups/0/weight_decay". `dtype` is the parameters' element type.
 std::vector<model::Number> optimizer_numbers(const Optimizer& optimizer, DType dtype);
 
+// The values after an update, of parameters or of buckets of them.
 struct Update {
   std::vector<Value> parameters;
-  std::vector<std::vector<Value>> slots;  // by kind, then by parameter
+  std::vector<std::vector<Value>> slots;  // by kind, then as `parameters`
 };
 
-// Appends the update of parameters, or of buckets of them. `tuned` has an index in Optimizer::tuning for each.
-// Gradients and slots have the parameters' types. `slots` is by kind, then by parameter; `step` is i64[], 1 for the
-// first update; `learning_rate` is a scalar of the parameters' dtype.
+// Appends the update of parameters, or of buckets of them. `option_indices` has an index in
+// Optimizer::parameter_options for each. Gradients and slots have the parameters' types. `slots` is by kind, then by
+// parameter; `step` is i64[], 1 for the first update; `learning_rate` is a scalar of the parameters' dtype.
 Update optimizer_update(Builder& b, const Optimizer& optimizer, const model::Numbers& numbers,
-                        std::span<const std::size_t> tuned, std::span<const Value> parameters,
+                        std::span<const std::size_t> option_indices, std::span<const Value> parameters,
                         std::span<const Value> gradients, const std::vector<std::vector<Value>>& slots, Value step,
                         Value learning_rate);
 
@@ -69,11 +70,11 @@ Update optimizer_update(Builder& b, const Optimizer& optimizer, const model::Num
 std::vector<model::Bucket> buckets_of(const model::Model& model, const Optimizer& optimizer);
 
 // Whether a step can make a parameter or a slot infinite although its gradient is finite. If so, the update must be
-// computed before the guard judges it, which costs a pass over all parameters and slots. For most configs of adam, the
-// rule's largest_change() shows that it cannot where squares_bound() is finite.
+// computed before the guard judges it, which costs a pass over all parameters and slots. Otherwise the guard needs to
+// test slot_bound() alone. The answer follows from the rule's largest_change(); for most configs of adam it is false.
 //
-// Weight decay moves a parameter towards 0 if weight_decay and rate·weight_decay are at most 1. A bound of at most 1e30
-// is less than half of the distance between neighbouring numbers at the end of f32's range, so no step moves a
+// Weight decay moves a parameter towards 0 if weight_decay and rate·weight_decay are at most 1. A change of at most
+// 1e30 is less than half of the distance between neighbouring numbers at the end of f32's range, so no step moves a
 // parameter past that end. `rate` is the largest rate of the schedule and of the groups; a plateau only lowers it.
 bool may_overflow(const Optimizer& optimizer);
 

@@ -19,6 +19,7 @@ using model::sub;
 
 Value square_root(Builder& b, Value x) { return b.emit(ops::Sqrt{}, {x}); }
 
+// w - learning_rate·direction
 Value descend(const RuleCall& call, Value direction) {
   return sub(call.b, call.parameter, mul(call.b, direction, call.learning_rate));
 }
@@ -29,7 +30,7 @@ Value with_decay(const RuleCall& call, Value value) {
   return add(call.b, value, mul(call.b, call.parameter, *call.weight_decay));
 }
 
-// Adds the numbers that a moving average with this decay reads, and those of its bias correction.
+// Adds the numbers that a moving average with this decay reads and, if `corrects`, those of its bias correction.
 void add_decay(std::vector<Number>& out, const std::string& name, double decay, DType dtype, bool corrects = false) {
   out.push_back({name, decay, dtype});
   out.push_back({name + "/rest", 1.0 - decay, dtype});
@@ -62,8 +63,9 @@ constexpr double unbounded = std::numeric_limits<double>::infinity();
 // A change up to this size is less than half of the distance between neighbouring numbers at the end of f32's range.
 constexpr double negligible = 1e30;
 
-// Whether the moving average of equal values is that value. Where f32 rounds the decay up to 1, the average grows.
-bool is_average(double decay) {
+// Whether the factors of a moving average, decay and 1 - decay, still add up to about 1 when both are rounded to f32.
+// If f32 rounds the decay up to 1, they do not, and the average of equal values grows.
+bool is_average_in_f32(double decay) {
   const double rest = 1.0 - static_cast<double>(static_cast<float>(decay));
   return static_cast<double>(static_cast<float>(1.0 - decay)) / rest <= 1.001;
 }
@@ -77,22 +79,22 @@ bool decays_towards_zero(const Bounds& bounds) {
 // this the step would be large.
 constexpr double least_eps = 1e-15;
 
-// A bound of adam's direction: 1/√((1-b2)·(1-b1²/b2)) for b1² < b2, by Cauchy and Schwarz on the sums m' and v', unless
-// eps is so small that squares which vanish matter.
+// A bound for the elements of adam's direction: 1/√((1-b2)·(1-b1²/b2)) for b1² < b2, by Cauchy and Schwarz on the sums
+// m' and v', unless eps is so small that squares which vanish matter.
 double largest_direction(double b1, double b2, double eps) {
   if (eps < least_eps) return unbounded;
-  if (!is_average(b2) || !(b1 * b1 < b2)) return unbounded;
+  if (!is_average_in_f32(b2) || !(b1 * b1 < b2)) return unbounded;
   return 1.0 / std::sqrt((1.0 - b2) * (1.0 - b1 * b1 / b2));
 }
 
 // Defaults of a rule's members, for rules that do not need their own.
 struct Basic {
   template <class Rule>
-  static Corrections correct(Builder&, const Rule&, const Numbers&, Value, DType) {
+  static BiasCorrections correct(Builder&, const Rule&, const Numbers&, Value, DType) {
     return {};
   }
   template <class Rule>
-  static Value squares(Builder& b, const Rule&, Value largest) {
+  static Value slot_bound(Builder& b, const Rule&, Value largest) {
     return mul(b, largest, largest);
   }
 };
@@ -123,8 +125,9 @@ struct Of<spec::Sgd> : Basic {
     if (!sgd.nesterov) return descend(call, call.slots[0]);
     return descend(call, add(b, gradient, mul(b, call.slots[0], momentum)));
   }
-  // |w' - w| ≤ rate·|g|, for any |g| that f32 holds unless the gradient is clipped; the trace of a gradient that is not
-  // clipped may overflow. A trace is a weighted sum of gradients; the weights sum to at most 1/(1 - momentum).
+  // |w' - w| ≤ rate·|t'|. The trace t' is a weighted sum of gradients, whose weights sum to at most 1/(1 - momentum).
+  // It may overflow unless the gradient is clipped. Without momentum and weight decay t' is g, so the bound always
+  // holds.
   static double largest_change(const spec::Sgd& sgd, const Bounds& bounds) {
     const double trace = bounds.gradient / (1.0 - sgd.momentum);
     const bool decays = bounds.weight_decay != 0.0, remembers = sgd.momentum != 0.0;
@@ -132,7 +135,7 @@ struct Of<spec::Sgd> : Basic {
     if (decays && (remembers || !decays_towards_zero(bounds))) return unbounded;
     return bounds.learning_rate * trace;
   }
-  static Value squares(Builder&, const spec::Sgd&, Value largest) { return largest; }
+  static Value slot_bound(Builder&, const spec::Sgd&, Value largest) { return largest; }
 };
 
 // Adam, AdamW and NAdam.
@@ -152,22 +155,24 @@ struct AdamLike : Basic {
     all.push_back({"eps", rule.eps, dtype});
     return all;
   }
-  static Corrections correct(Builder& b, const Rule&, const Numbers& numbers, Value step, DType dtype) {
-    Corrections made;
-    made.first = bias_correction(b, numbers["b1/log"], step, dtype);
-    made.second = bias_correction(b, numbers["b2/log"], step, dtype);
+  static BiasCorrections correct(Builder& b, const Rule&, const Numbers& numbers, Value step, DType dtype) {
+    BiasCorrections made;
+    made.first_moment = bias_correction(b, numbers["b1/log"], step, dtype);
+    made.second_moment = bias_correction(b, numbers["b2/log"], step, dtype);
     return made;
   }
-  // Advances the moments and returns the corrected direction.
+  // Updates both moments and returns u.
   static Value direction(const Rule& rule, RuleCall& call) {
     Builder& b = call.b;
     call.slots[0] = moving_average(call, "b1", call.slots[0], call.gradient);
     call.slots[1] = average_of_squares(call, "b2", call.slots[1], call.gradient);
     const Value mean = Of<Rule>::mean(rule, call);
-    const Value deviation = square_root(b, div(b, call.slots[1], call.corrections.second));
+    const Value deviation = square_root(b, div(b, call.slots[1], call.corrections.second_moment));
     return div(b, mean, add(b, deviation, call.numbers["eps"]));
   }
-  static Value mean(const Rule&, const RuleCall& call) { return div(call.b, call.slots[0], call.corrections.first); }
+  static Value mean(const Rule&, const RuleCall& call) {
+    return div(call.b, call.slots[0], call.corrections.first_moment);
+  }
   static Value update(const Rule& rule, RuleCall& call) {
     return descend(call, with_decay(call, direction(rule, call)));
   }
@@ -184,24 +189,26 @@ struct Of<spec::AdamW> : AdamLike<spec::AdamW> {};
 // Adam with b1·m'/(1-b1^(step+1)) + (1-b1)·g/(1-b1^step) in place of m'/(1-b1^step).
 template <>
 struct Of<spec::NAdam> : AdamLike<spec::NAdam> {
-  static Corrections correct(Builder& b, const spec::NAdam& nadam, const Numbers& numbers, Value step, DType dtype) {
-    Corrections made = AdamLike::correct(b, nadam, numbers, step, dtype);
-    made.next_first = bias_correction(b, numbers["b1/log"], add(b, step, 1.0), dtype);
+  static BiasCorrections correct(Builder& b, const spec::NAdam& nadam, const Numbers& numbers, Value step,
+                                 DType dtype) {
+    BiasCorrections made = AdamLike::correct(b, nadam, numbers, step, dtype);
+    made.next_first_moment = bias_correction(b, numbers["b1/log"], add(b, step, 1.0), dtype);
     return made;
   }
   static Value mean(const spec::NAdam&, const RuleCall& call) {
-    const Value ahead = div(call.b, call.slots[0], call.corrections.next_first);
-    const Value now = div(call.b, call.gradient, call.corrections.first);
+    const Value ahead = div(call.b, call.slots[0], call.corrections.next_first_moment);
+    const Value now = div(call.b, call.gradient, call.corrections.first_moment);
     return moving_average(call, "b1", ahead, now);
   }
-  // The direction is the moment plus the gradient itself, which is at most 1/√(1-b2) times the root of the mean square.
+  // To adam's direction the rule adds one of g itself, and |g| is at most 1/√(1-b2) times the root of the mean square.
   static double largest_change(const spec::NAdam& nadam, const Bounds& bounds) {
     return 2.0 * AdamLike::largest_change(nadam, bounds);
   }
 };
 
 // v' = decay·v + (1-decay)·g²,  u = g / √(v' + eps), or g / (√v' + eps)
-// centered: v' less the square of an average of g like it; bias_correction: both averages divided by 1 - decay^step
+// with centered: v' - m'² in place of v', where m' is the average of g with the same decay
+// with bias_correction: both averages divided by 1 - decay^step
 // t' = rate·u + momentum·t,  w' = w - t', with nesterov w - (rate·u + momentum·t')
 template <>
 struct Of<spec::RmsProp> : Basic {
@@ -218,15 +225,16 @@ struct Of<spec::RmsProp> : Basic {
     if (rule.momentum != 0.0) all.push_back({"momentum", rule.momentum, dtype});
     return all;
   }
-  static Corrections correct(Builder& b, const spec::RmsProp& rule, const Numbers& numbers, Value step, DType dtype) {
-    Corrections made;
-    if (rule.bias_correction) made.second = bias_correction(b, numbers["decay/log"], step, dtype);
+  static BiasCorrections correct(Builder& b, const spec::RmsProp& rule, const Numbers& numbers, Value step,
+                                 DType dtype) {
+    BiasCorrections made;
+    if (rule.bias_correction) made.second_moment = bias_correction(b, numbers["decay/log"], step, dtype);
     return made;
   }
   static Value update(const spec::RmsProp& rule, RuleCall& call) {
     Builder& b = call.b;
     const auto corrected = [&](Value average) {
-      return rule.bias_correction ? div(b, average, call.corrections.second) : average;
+      return rule.bias_correction ? div(b, average, call.corrections.second_moment) : average;
     };
     call.slots[0] = average_of_squares(call, "decay", call.slots[0], call.gradient);
     Value squares = corrected(call.slots[0]);
@@ -248,10 +256,10 @@ struct Of<spec::RmsProp> : Basic {
     if (!rule.nesterov) return sub(b, call.parameter, trace);
     return sub(b, call.parameter, add(b, step, mul(b, trace, momentum)));
   }
-  // |w' - w| ≤ rate/√(1-decay)/(1-momentum). The variance, squares less the squared mean, may be nothing but rounding
-  // error.
+  // |w' - w| ≤ rate/√(1-decay)/(1-momentum). There is no bound with `centered`, where v' - m'² may be nothing but
+  // rounding error.
   static double largest_change(const spec::RmsProp& rule, const Bounds& bounds) {
-    if (rule.centered || !is_average(rule.decay) || rule.eps < least_eps) return unbounded;
+    if (rule.centered || !is_average_in_f32(rule.decay) || rule.eps < least_eps) return unbounded;
     return bounds.learning_rate / std::sqrt(1.0 - rule.decay) / (1.0 - rule.momentum);
   }
 };
@@ -291,9 +299,9 @@ struct Of<spec::Lion> : Basic {
     return descend(call, with_decay(call, direction));
   }
   static double largest_change(const spec::Lion& rule, const Bounds& bounds) {
-    return is_average(rule.b2) && decays_towards_zero(bounds) ? bounds.learning_rate : unbounded;
+    return is_average_in_f32(rule.b2) && decays_towards_zero(bounds) ? bounds.learning_rate : unbounded;
   }
-  static Value squares(Builder&, const spec::Lion&, Value largest) { return largest; }
+  static Value slot_bound(Builder&, const spec::Lion&, Value largest) { return largest; }
 };
 
 }  // namespace
@@ -315,7 +323,8 @@ std::vector<Number> rule_numbers(const spec::OptimizerRule& rule, DType dtype) {
   return std::visit([&]<class Rule>(const Rule& one) { return Of<Rule>::numbers(one, dtype); }, rule);
 }
 
-Corrections corrections(Builder& b, const spec::OptimizerRule& rule, const Numbers& numbers, Value step, DType dtype) {
+BiasCorrections bias_corrections(Builder& b, const spec::OptimizerRule& rule, const Numbers& numbers, Value step,
+                                 DType dtype) {
   return std::visit([&]<class Rule>(const Rule& one) { return Of<Rule>::correct(b, one, numbers, step, dtype); }, rule);
 }
 
@@ -327,8 +336,8 @@ double largest_change(const spec::OptimizerRule& rule, const Bounds& bounds) {
   return std::visit([&]<class Rule>(const Rule& one) { return Of<Rule>::largest_change(one, bounds); }, rule);
 }
 
-Value squares_bound(Builder& b, const spec::OptimizerRule& rule, Value largest_gradient) {
-  return std::visit([&]<class Rule>(const Rule& one) { return Of<Rule>::squares(b, one, largest_gradient); }, rule);
+Value slot_bound(Builder& b, const spec::OptimizerRule& rule, Value largest_gradient) {
+  return std::visit([&]<class Rule>(const Rule& one) { return Of<Rule>::slot_bound(b, one, largest_gradient); }, rule);
 }
 
 }  // namespace pmaptrain::train

@@ -31,7 +31,7 @@ Value fraction(const CurveCall& call, std::int64_t steps) {
   return div(call.b, passed, end);
 }
 
-// The numbers of a curve between two values, and its value where it has `share` of the way back to `init`.
+// For a curve from `init` to `end`: its numbers, and its value end + share·(init - end).
 std::vector<Number> ends(double init, double end) {
   return {{"change", init - end, DType::f64}, {"end", end, DType::f64}};
 }
@@ -106,7 +106,7 @@ class Maker {
 
   void add_segment(std::int64_t start, Curve curve) { out_.segments.push_back({start, std::move(curve)}); }
 
-  // The duration of a schedule that begins at `start`. Without a duration in the config, it lasts until the run ends.
+  // The duration of a schedule that begins at `start`: the one in the config or, without one, up to the end of the run.
   std::int64_t duration(const std::optional<spec::Duration>& given, const char* key, std::int64_t start) const {
     if (given) return steps_of_(*given, key);
     if (start < length_) return length_ - start;
@@ -217,7 +217,7 @@ Schedule make_schedule(const spec::LearningRate& rate, const StepsOf& steps_of, 
 
 std::vector<Number> schedule_numbers(const Schedule& schedule) {
   std::vector<Number> all;
-  if (schedule.began) all.push_back({began_name, static_cast<double>(*schedule.began), DType::f64});
+  if (schedule.began_at) all.push_back({began_name, static_cast<double>(*schedule.began_at), DType::f64});
   for (std::size_t i = 0; i < schedule.segments.size(); ++i) {
     for (const Number& number : schedule.segments[i].curve.numbers) {
       all.push_back({segment_name(i) + "/" + number.name, number.value, number.dtype});
@@ -229,7 +229,7 @@ std::vector<Number> schedule_numbers(const Schedule& schedule) {
 Value rate_after(Builder& b, const Schedule& schedule, const Numbers& numbers, Value updates) {
   const Builder::Scope scope(b, {schedule.name, schedule.place});
   Value count = cast(b, updates, DType::f64);
-  if (schedule.began) count = sub(b, count, numbers[began_name]);
+  if (schedule.began_at) count = sub(b, count, numbers[began_name]);
   std::optional<Value> rate;
   for (std::size_t i = 0; i < schedule.segments.size(); ++i) {
     const Segment& segment = schedule.segments[i];

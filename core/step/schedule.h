@@ -17,18 +17,18 @@ namespace pmaptrain::train {
 struct CurveCall {
   Builder& b;
   const model::Numbers& numbers;
-  std::string name;  // of the curve, with which the names of its numbers begin
-  Value t;           // f64[]; it may be negative: before its start a curve is computed but not selected
+  std::string name;  // of the curve: "learning_rate/0", the prefix of the names of its numbers
+  Value t;           // f64[]; negative before the curve begins, when it is computed but not selected
 
   Value number(const std::string& of_curve) const { return numbers[name + "/" + of_curve]; }
 };
 
 // A function of t, the number of updates since the curve began.
 struct Curve {
-  std::vector<model::Number> numbers;  // that its equations read; their names are those in the curve
-  std::function<Value(const CurveCall& call)> value;
-  double largest;                      // an upper bound of its values; may be infinite
-  std::optional<std::int64_t> length;  // the t from which on it is constant; none: it never is
+  std::vector<model::Number> numbers;                 // that its equations read, named without CurveCall::name
+  std::function<Value(const CurveCall& call)> value;  // appends the equations; returns f64[]
+  double largest;                                     // an upper bound of its values; may be infinite
+  std::optional<std::int64_t> length;                 // the t from which on the curve is constant; none: it never is
 };
 
 // A curve that applies from `start` updates on, until the next segment begins.
@@ -43,7 +43,7 @@ struct Schedule {
   std::vector<Segment> segments;  // the first begins at 0
   // The number of updates at which the schedule begins; none: it begins with the run. In an ensemble, members that
   // skipped steps begin at different numbers, so this is an input of the program.
-  std::optional<std::int64_t> began = std::nullopt;
+  std::optional<std::int64_t> began_at = std::nullopt;
 };
 
 // `steps_of(duration, key)` converts a duration (train::to_steps). A schedule without a duration of its own ends with
@@ -52,16 +52,16 @@ struct Schedule {
 using StepsOf = std::function<std::int64_t(const spec::Duration& duration, const std::string& key)>;
 Schedule make_schedule(const spec::LearningRate& rate, const StepsOf& steps_of, std::int64_t length, double factor);
 
-// The numbers that the equations of a schedule read, by segment: "learning_rate/0/end". If the schedule did not begin
-// with the run, "learning_rate/began" precedes them. Lengths and the shapes of curves are part of the program.
+// The numbers (scalar inputs) that the equations of a schedule read, by segment: "learning_rate/0/end". If the schedule
+// did not begin with the run, "learning_rate/began" precedes them. Lengths and the shapes of curves are part of the
+// program.
 std::vector<model::Number> schedule_numbers(const Schedule& schedule);
 // Appends equations for the rate after `updates` updates of the run. `updates` is i64[], the rate f64[].
 Value rate_after(Builder& b, const Schedule& schedule, const model::Numbers& numbers, Value updates);
 // The rate that these equations give.
 double rate_after(const Schedule& schedule, std::int64_t updates);
 
-// The number of updates after the schedule's beginning from which on the rate is constant. None for an exponential
-// decay.
+// After how many updates of its own the schedule is constant. None if it never is (exponential decay).
 std::optional<std::int64_t> end_of(const Schedule& schedule);
 
 // An upper bound of all rates; infinity for a rate that grows without bound.

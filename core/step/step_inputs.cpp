@@ -28,7 +28,7 @@ void declare_state(Builder& b, const model::Model& model, const spec::Spec& spec
   inputs.epoch.push_back(b.input(Group::state, "epoch/examples", {DType::f64, {}, {}}));
 }
 
-// The index of each input's first variable.
+// Finds indices of variables. A variable is an input, or a part of an input that is a bucket.
 class FirstVariables {
  public:
   explicit FirstVariables(const Program& program) {
@@ -38,6 +38,7 @@ class FirstVariables {
     }
   }
 
+  // The variable of an input; the first one of a bucket.
   std::size_t of(Value input) const { return first_[index_of(input)]; }
   std::vector<std::size_t> of(std::span<const Value> inputs) const {
     std::vector<std::size_t> indices;
@@ -45,7 +46,7 @@ class FirstVariables {
     for (const Value input : inputs) indices.push_back(of(input));
     return indices;
   }
-  // By parameter.
+  // The variables of all parameters.
   std::vector<std::size_t> of(const model::ParameterInputs& stored, std::span<const model::Bucket> buckets) const {
     std::vector<std::size_t> indices(stored.single.size());
     for (std::size_t i = 0; i < indices.size(); ++i) {

@@ -15,16 +15,18 @@
 
 namespace pmaptrain::train {
 
+// The inputs of the finished step, for the equations that read them. StepRoles has them as indices.
 struct StepInputs {
   model::ParameterInputs parameters;
   std::vector<std::vector<Value>> slots;  // by kind, then by bucket
   model::ParameterInputs ema;             // with train.ema
-  Value step, guard;
-  std::vector<Value> epoch;  // the sums in the order of measure_parts, then the number of examples
+  Value step;                             // the number of updates
+  Value guard;                            // the state of the guard: "finite" or "skipped"
+  std::vector<Value> epoch;               // the sums in the order of measure_parts, then the number of examples
   model::BatchInputs batch;
   std::vector<Value> numbers;  // in the order of step_numbers
   std::optional<Value> learning_rate_scale;
-  std::vector<Value> dropout_keys;
+  std::vector<Value> dropout_keys;                // in the order of Model::drawing_layers
   std::vector<std::pair<Value, double>> initial;  // state inputs whose elements are not 0 at the start
 };
 
@@ -35,7 +37,7 @@ StepInputs declare_step(Builder& b, const model::Model& model, const spec::Spec&
 // u32[2] for each layer that draws random numbers.
 std::vector<Value> declare_dropout_keys(Builder& b, const model::Model& model);
 
-// The roles of the inputs; those of outputs are left empty.
+// The roles of the inputs. The roles of outputs are left at their defaults.
 StepRoles input_roles(const Program& program, const StepInputs& inputs, const spec::Spec& spec,
                       std::span<const model::Bucket> buckets);
 

@@ -20,19 +20,21 @@ using model::cast;
 using model::div;
 using model::select;
 
-// Values that are used together, in the order in which loops and collectives carry them.
+// The sums over examples, on one device or over all devices.
 struct Sums {
   std::vector<Value> gradients;  // of the unnormalised sum of losses, by trained parameter
   std::vector<Value> measures;   // in the order of measure_parts
   Value count;
 
+  // All values in the order in which loops and collectives carry them.
   std::vector<Value> flat() const {
     std::vector<Value> values = gradients;
     values.insert(values.end(), measures.begin(), measures.end());
     values.push_back(count);
     return values;
   }
-  Sums like(std::span<const Value> values) const {
+  // Other values in the order of flat(), as sums of the same structure.
+  Sums unflattened(std::span<const Value> values) const {
     const auto split = values.begin() + static_cast<std::ptrdiff_t>(gradients.size());
     return {{values.begin(), split}, {split, values.end() - 1}, values.back()};
   }
@@ -41,12 +43,12 @@ struct Sums {
 class StepBuilder {
  public:
   StepBuilder(const model::Model& model, const spec::Spec& spec, const Optimizer& optimizer,
-              const model::BatchShape& batch, const OpSet& ops, EpochOf epoch)
+              const model::BatchShape& batch, const OpSet& ops, EpochSums epoch)
       : model_(model),
         spec_(spec),
         optimizer_(optimizer),
         batch_(batch),
-        epoch_of_(epoch),
+        epoch_sums_(epoch),
         axes_(spec.data.axes),
         trained_(optimizer.trained()),
         buckets_(buckets_of(model, optimizer)),
@@ -98,21 +100,21 @@ class StepBuilder {
     const GradientBuckets sums = gradient_buckets(model_, trained_, buckets_, global.gradients);
     const Norms norms = gradient_norms(sums, divisor);
     const Clipping clipping = emit_clipping(b_, optimizer_.spec, numbers_, sums, divisor, norms);
-    const Value next_step = following(in_.step);
+    const Value next_step = incremented(in_.step);
     const Value learning_rate = learning_rate_now();
-    const Judged judged = guard(global, means.front(), sums, norms, clipping, divisor, next_step, learning_rate);
-    const Update update = judged.update ? *judged.update : [&] {
-      // A step that is not good divides by 1. So the gradients depend on the guard's verdict, and no part of the update
+    const Verdict verdict = judge(global, means.front(), sums, norms, clipping, divisor, next_step, learning_rate);
+    const Update update = verdict.update ? *verdict.update : [&] {
+      // A step that the guard refuses divides by 1. So the gradients depend on the verdict, and no part of the update
       // can be computed before it. The update and the selects that commit it are then fused into one pass over memory,
       // which stores no intermediate values.
-      const Value known_good = select(b_, judged.good, divisor, b_.constant(model_.dtype, 1.0));
+      const Value safe_divisor = select(b_, verdict.good, divisor, b_.constant(model_.dtype, 1.0));
       const std::vector<Value> gradients =
-          clipped_means(b_, optimizer_.spec, numbers_, sums.values, known_good, clipping);
+          clipped_mean_gradients(b_, optimizer_.spec, numbers_, sums.values, safe_divisor, clipping);
       return updated(in_.parameters.buckets, gradients, in_.slots, next_step, learning_rate);
     }();
-    commit(update, next_step, judged.good);
-    average(update, judged.good);
-    accumulate(global, judged.good);
+    commit(update, next_step, verdict.good);
+    update_averages(update, verdict.good);
+    accumulate_epoch_sums(global, verdict.good);
 
     output_measures(means, global.count);
     roles_.grad_norm = output("grad_norm", norms.global);
@@ -121,7 +123,9 @@ class StepBuilder {
   }
 
  private:
-  // ---- inputs ---- The inputs of a stage without an update.
+  // ---- inputs
+
+  // Declares the inputs of a stage without an update.
   void declare_model(std::int64_t rows) {
     parameters_ = model::declare_parameters(b_, model_, Group::params, "", {}).single;
     use_batch(model::declare_batch(b_, model_, axes_, rows, true));
@@ -142,7 +146,9 @@ class StepBuilder {
 
   bool halts() const { return spec_.train.on_nonfinite == spec::OnNonfinite::halt; }
 
-  // ---- one device ---- `batch` has inputs, targets, mask and rows; `values` has the model's numbers.
+  // ---- one device
+
+  // `batch` has inputs, targets, mask and rows; `values` has the model's numbers.
   model::LocalSums forward(std::span<const Value> parameters, std::span<const Value> batch, std::span<const Value> keys,
                            std::span<const Value> values) {
     const model::Numbers numbers(model_.numbers(), values);
@@ -191,10 +197,10 @@ class StepBuilder {
       for (std::size_t i = 0; i < next.size(); ++i) next[i] = add(b_, carries[i], next[i]);
       return next;
     };
-    return zeros.like(ops::loop(b_, batch_.microbatches, constants, zeros.flat(), batch_values_, body));
+    return zeros.unflattened(ops::loop(b_, batch_.microbatches, constants, zeros.flat(), batch_values_, body));
   }
 
-  // The same with the gradients in buckets.
+  // The same sums, with the gradients packed into buckets.
   Sums packed(Sums sums) {
     std::vector<std::size_t> position(model_.parameters.size());  // among the trained parameters
     for (std::size_t i = 0; i < trained_.size(); ++i) position[trained_[i]] = i;
@@ -217,16 +223,17 @@ class StepBuilder {
 
   Value zero(const Shape& shape, DType dtype) { return b_.vary(b_.constant(dtype, 0.0, shape), axes_); }
 
-  // ---- all devices ----
+  // ---- all devices
+
   Sums synchronised(const Sums& local) {
     const Builder::Scope scope(b_, {"synchronise", {}});
     std::vector<Synchronised> values;
     for (Value value : local.flat()) values.push_back({value, {}});
-    return local.like(synchronise(b_, values));
+    return local.unflattened(synchronise(b_, values));
   }
 
   // The divisor of means: the global count of examples, or the sum of their weights, so that uneven shards have the
-  // right weight. For a count of 0 it is 1: every mean is then 0, and guard() refuses the update.
+  // right weight. For a count of 0 it is 1: every mean is then 0, and judge() refuses the update.
   Value divisor_of(const Sums& global) {
     const Builder::Scope scope(b_, {"normalise", {}});
     const Value one = b_.constant(model_.dtype, 1.0);
@@ -245,37 +252,37 @@ class StepBuilder {
     return means;
   }
 
-  // The norms are computed from the sums and divided by the count, so that the mean gradient is never stored.
+  // The norms of the mean gradient. They are computed from the sums and then divided, so the mean gradient is never
+  // stored.
   Norms gradient_norms(const GradientBuckets& sums, Value divisor) {
     const Builder::Scope scope(b_, {"grad_norm", {}});
     const Norms norms = norms_of(b_, sums, model_.dtype);
     if (sums.values.empty()) return norms;
     const Value count = cast(b_, divisor, DType::f64);
-    return {div(b_, norms.global, count), div(b_, norms.largest, divisor)};
+    return {div(b_, norms.global, count), div(b_, norms.max_abs, divisor)};
   }
 
-  // bool[]: whether this step counts; and the update, if the guard had to compute it.
-  struct Judged {
-    Value good;
-    std::optional<Update> update;
+  struct Verdict {
+    Value good;                    // bool[]: whether this step counts
+    std::optional<Update> update;  // if the guard had to compute it and it need not be computed again
   };
-  // The guard looks at the largest element, since a norm may overflow although all elements are finite.
-  Judged guard(const Sums& global, Value loss, const GradientBuckets& sums, const Norms& norms,
-               const Clipping& clipping, Value divisor, Value next_step, Value learning_rate) {
+  // The guard tests the largest magnitude, since the global norm may overflow although all elements are finite.
+  Verdict judge(const Sums& global, Value loss, const GradientBuckets& sums, const Norms& norms,
+                const Clipping& clipping, Value divisor, Value next_step, Value learning_rate) {
     const Builder::Scope scope(b_, {"guard", {}});
     const Value no = b_.constant(DType::boolean, 0.0);
     std::optional<Update> update;
     Value good = b_.emit(ops::Gt{}, {global.count, b_.constant(model_.dtype, 0.0)});
     const auto demand = [&](Value also) { good = select(b_, also, good, no); };
     demand(b_.emit(ops::IsFinite{}, {loss}));
-    demand(b_.emit(ops::IsFinite{}, {norms.largest}));
-    if (optimizer_.overflows) {
-      const bool twice = is_updated_twice();
-      const Update tried = tried_update(sums, divisor, clipping, next_step, learning_rate, twice);
-      for (const Value finite : finite_updates(tried)) demand(finite);
-      if (!twice) update = tried;
+    demand(b_.emit(ops::IsFinite{}, {norms.max_abs}));
+    if (optimizer_.may_overflow) {
+      const bool twice = computes_update_twice();
+      const Update trial = trial_update(sums, divisor, clipping, next_step, learning_rate, twice);
+      for (const Value finite : finite_updates(trial)) demand(finite);
+      if (!twice) update = trial;
     } else {
-      demand(b_.emit(ops::IsFinite{}, {squares_bound(b_, optimizer_.spec.rule, clipping.largest)}));
+      demand(b_.emit(ops::IsFinite{}, {slot_bound(b_, optimizer_.spec.rule, clipping.max_abs)}));
     }
     if (halts()) {
       demand(in_.guard);
@@ -286,16 +293,16 @@ class StepBuilder {
     return {good, update};
   }
 
-  // Whether the update is computed once to be judged and once more to be committed. If all of it fits a cache, keeping
-  // the new values costs less; otherwise computing them again does.
-  bool is_updated_twice() const {
+  // Whether an update that the guard has to compute is computed again to be committed. Keeping the new values costs
+  // less if all of them fit a cache; otherwise computing them again costs less.
+  bool computes_update_twice() const {
     std::int64_t elements = 0;
     for (const Value bucket : in_.parameters.buckets) elements += numel(program_.type(bucket));
     return elements > 4096;
   }
 
-  // The update before it is judged. If it will be computed again, barriers keep the two apart.
-  Update tried_update(const GradientBuckets& sums, Value divisor, const Clipping& clipping, Value next_step,
+  // The update for the guard to judge. If it will be computed again, optimization barriers keep the two apart.
+  Update trial_update(const GradientBuckets& sums, Value divisor, const Clipping& clipping, Value next_step,
                       Value learning_rate, bool twice) {
     const auto apart = [&](const std::vector<Value>& values) {
       if (!twice) return values;
@@ -305,7 +312,8 @@ class StepBuilder {
       return copies;
     };
     const std::vector<Value> parameters = apart(in_.parameters.buckets);
-    const std::vector<Value> gradients = clipped_means(b_, optimizer_.spec, numbers_, sums.values, divisor, clipping);
+    const std::vector<Value> gradients =
+        clipped_mean_gradients(b_, optimizer_.spec, numbers_, sums.values, divisor, clipping);
     std::vector<std::vector<Value>> slots;
     for (const std::vector<Value>& kind : in_.slots) slots.push_back(apart(kind));
     return updated(parameters, gradients, slots, next_step, learning_rate);
@@ -313,6 +321,7 @@ class StepBuilder {
 
   // bool[] by bucket: whether all elements of its update are finite, slots included.
   std::vector<Value> finite_updates(const Update& update) {
+    // 0 stands for a finite element and 1 for any other, so a maximum tells whether there is any other.
     const Value yes = b_.constant(DType::u8, 0.0), no = b_.constant(DType::u8, 1.0);
     std::vector<Value> found;
     for (std::size_t i = 0; i < update.parameters.size(); ++i) {
@@ -321,13 +330,13 @@ class StepBuilder {
         bad = select(b_, b_.emit(ops::IsFinite{}, {kind[i]}), bad, no);
       }
       // The rows of a large bucket are reduced in parallel.
-      if (is_updated_twice()) bad = b_.emit(ops::ReduceMax{{1}}, {rows_of_bucket(b_, bad)});
+      if (computes_update_twice()) bad = b_.emit(ops::ReduceMax{{1}}, {bucket_as_rows(b_, bad)});
       found.push_back(b_.emit(ops::Eq{}, {b_.emit(ops::ReduceMax{{0}}, {bad}), yes}));
     }
     return found;
   }
 
-  // Equations that the optimizer appends have the place of the optimizer in the config.
+  // A scope for equations of the optimizer: errors about them point to the optimizer in the config.
   Builder::Scope in_optimizer() { return {b_, {rule_name(optimizer_.spec), optimizer_.spec.place}}; }
 
   // The rate of this step, of the model's dtype. A schedule is computed in f64.
@@ -339,7 +348,7 @@ class StepBuilder {
     return in_.learning_rate_scale ? model::mul(b_, rate, *in_.learning_rate_scale) : rate;
   }
 
-  Value following(Value step) {
+  Value incremented(Value step) {
     const Builder::Scope scope = in_optimizer();
     return add(b_, step, 1.0);
   }
@@ -347,9 +356,10 @@ class StepBuilder {
   Update updated(const std::vector<Value>& parameters, const std::vector<Value>& gradients,
                  const std::vector<std::vector<Value>>& slots, Value next_step, Value learning_rate) {
     const Builder::Scope scope = in_optimizer();
-    std::vector<std::size_t> tuned;  // a bucket's parameters are tuned alike
-    for (const model::Bucket& bucket : buckets_) tuned.push_back(bucket.parameters.front());
-    return optimizer_update(b_, optimizer_, numbers_, tuned, parameters, gradients, slots, next_step, learning_rate);
+    std::vector<std::size_t> option_indices;  // by bucket: any of its parameters, since their options are equal
+    for (const model::Bucket& bucket : buckets_) option_indices.push_back(bucket.parameters.front());
+    return optimizer_update(b_, optimizer_, numbers_, option_indices, parameters, gradients, slots, next_step,
+                            learning_rate);
   }
 
   void commit(const Update& update, Value next_step, Value good) {
@@ -364,29 +374,30 @@ class StepBuilder {
     }
   }
 
-  // Appends optax.ema of the new parameters. An average is finite if the new parameters are.
-  void average(const Update& update, Value good) {
+  // Updates the averages of the parameters as optax.ema does. An average is finite if the new parameters are.
+  void update_averages(const Update& update, Value good) {
     if (!spec_.train.ema) return;
     const Builder::Scope scope(b_, {"ema", {}});
-    for (std::size_t i = 0; i < buckets_.size(); ++i) average(in_.ema.buckets[i], update.parameters[i], good);
+    for (std::size_t i = 0; i < buckets_.size(); ++i) update_average(in_.ema.buckets[i], update.parameters[i], good);
     for (std::size_t i = 0; i < in_.ema.single.size(); ++i) {
-      if (in_.ema.single[i].id >= 0) average(in_.ema.single[i], parameters_[i], good);  // a frozen parameter
+      if (in_.ema.single[i].id >= 0) update_average(in_.ema.single[i], parameters_[i], good);  // a frozen parameter
     }
   }
-  void average(Value ema, Value parameter, Value good) {
+  void update_average(Value ema, Value parameter, Value good) {
     const Value past = model::mul(b_, ema, numbers_["ema/decay"]);
     const Value next = add(b_, past, model::mul(b_, parameter, numbers_["ema/decay/rest"]));
     replace(ema, select(b_, good, next, ema));
   }
 
-  // Adds to the sums of the epoch, in f64 because they run over many batches. A step that does not count is left out.
-  void accumulate(const Sums& global, Value good) {
+  // Adds the sums of this step to those of the epoch, in f64 because an epoch has many batches. A step that the guard
+  // refuses is left out.
+  void accumulate_epoch_sums(const Sums& global, Value good) {
     const Builder::Scope scope(b_, {"epoch", {}});
     std::vector<Value> sums = global.measures;
     sums.push_back(global.count);
     for (std::size_t i = 0; i < sums.size(); ++i) {
       const Value sum = cast(b_, sums[i], DType::f64);
-      if (epoch_of_ == EpochOf::one_step) {
+      if (epoch_sums_ == EpochSums::last_step) {
         replace(in_.epoch[i], select(b_, good, sum, b_.constant(DType::f64, 0.0, b_.type(sum).shape)));
       } else {
         replace(in_.epoch[i], select(b_, good, add(b_, in_.epoch[i], sum), in_.epoch[i]));
@@ -394,6 +405,7 @@ class StepBuilder {
     }
   }
 
+  // Declares `next` as the value of the input after the step.
   void replace(Value input, Value next) {
     Input& replaced = program_.inputs.at(static_cast<std::size_t>(input.id));
     assert(replaced.value == input);
@@ -427,15 +439,16 @@ class StepBuilder {
   const spec::Spec& spec_;
   const Optimizer& optimizer_;
   const model::BatchShape batch_;
-  const EpochOf epoch_of_;
+  const EpochSums epoch_sums_;
   const AxisSet axes_;
   const std::vector<std::size_t> trained_;    // indices of parameters
   const std::vector<model::Bucket> buckets_;  // of the trained parameters
   Program program_;
   Builder b_;
 
-  StepInputs in_;                                 // of the finished step; of other stages, the keys of dropout
-  std::vector<Value> parameters_, batch_values_;  // by parameter; inputs, targets, mask, rows
+  StepInputs in_;                    // of the finished step; other stages set dropout_keys alone
+  std::vector<Value> parameters_;    // in the order of Model::parameters
+  std::vector<Value> batch_values_;  // inputs, targets, mask, rows
   model::Numbers numbers_;
   std::vector<Value> model_values_;  // the values of the model's numbers
   StepRoles roles_;
@@ -455,7 +468,7 @@ std::vector<model::Number> step_numbers(const model::Model& model, const spec::S
 }
 
 Program train_program(const model::Model& model, const spec::Spec& spec, const Optimizer& optimizer,
-                      const model::BatchShape& batch, const OpSet& ops, Stage stage, EpochOf epoch) {
+                      const model::BatchShape& batch, const OpSet& ops, Stage stage, EpochSums epoch) {
   StepBuilder builder(model, spec, optimizer, batch, ops, epoch);
   switch (stage) {
     case Stage::model: return builder.model_stage();
@@ -467,11 +480,11 @@ Program train_program(const model::Model& model, const spec::Spec& spec, const O
 }
 
 StepProgram step_program(const model::Model& model, const spec::Spec& spec, const Optimizer& optimizer,
-                         const model::BatchShape& batch, const OpSet& ops, EpochOf epoch) {
+                         const model::BatchShape& batch, const OpSet& ops, EpochSums epoch) {
   return StepBuilder(model, spec, optimizer, batch, ops, epoch).final_stage();
 }
 
-std::vector<std::byte> initial_elements(const Program& program, const StepRoles& roles, std::size_t input) {
+std::vector<std::byte> initial_bytes(const Program& program, const StepRoles& roles, std::size_t input) {
   const Type& type = program.type(program.inputs[input].value);
   std::vector<std::byte> bytes(pmaptrain::bytes(type));
   const auto initial = roles.initial.find(input);

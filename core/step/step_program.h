@@ -13,6 +13,7 @@
 
 namespace pmaptrain::train {
 
+// The forms in which the program of a step exists while it is built. `explain` shows each.
 enum class Stage {
   model,         // the forward pass of one microbatch: sums of this device
   grad,          // the derivative and the microbatch loop: sums and gradients of this device
@@ -20,23 +21,23 @@ enum class Stage {
   final          // the guard, clipping and the update: runs after optimize()
 };
 
-// Whether the sums of an epoch cover one step only, or several steps.
-enum class EpochOf : std::uint8_t { one_step, steps };
+// Which steps the epoch sums cover: the last one, which suffices for epochs of one step, or all since the host reset
+// them.
+enum class EpochSums : std::uint8_t { last_step, all_steps };
 
-// The step of `spec` over its data axes. The inputs and outputs of the finished step:
+// Builds the step of `spec` over its data axes, up to `stage`. The inputs and outputs of the finished step:
 //
-// params  buckets of trained parameters (buckets_of), whose parts are the parameters by path; and each frozen
-// parameter,
-//         which is not replaced.
-// state   "<slot>/<bucket>" of the optimizer, with the parts "<slot>/<parameter>"; with train.ema, likewise "ema/" for
-//         all parameters, the averages before debiasing; "step" i64[], the number of updates; "epoch/<measure>" and
-//         "epoch/examples" f64[], sums that the host reads and resets (with `EpochOf::one_step`, the sums of the last
-//         step); and the state of the guard against non-finite values:
-//         with on_nonfinite: halt, "finite" bool[]. It becomes false at the first step without examples, or with a
-//         loss, or an element of the gradient, of a new parameter or of a new slot, that is not finite, and stays
-//         false. From that step on, parameters, slots, step and epoch sums keep their values (epoch sums of one step
-//         are 0);
-//         with skip, "skipped" i64[], the number of steps that were skipped. Only these steps keep the old values.
+// params  buckets of trained parameters (buckets_of), whose parts have the parameters' names; and frozen parameters,
+//         which are not replaced.
+// state   - "<slot>/<bucket>" of the optimizer, with the parts "<slot>/<parameter>";
+//         - with train.ema, likewise "ema/" for all parameters: the averages before debiasing;
+//         - "step" i64[], the number of updates;
+//         - "epoch/<measure>" and "epoch/examples" f64[], sums that the host reads and resets (EpochSums);
+//         - the state of the guard. It refuses a step without examples, and a step in which the loss or an element of
+//           the gradient, of a new parameter or of a new slot is not finite.
+//           With on_nonfinite: halt, "finite" bool[] becomes false at the first refused step and stays false. From that
+//           step on, parameters, slots, step and epoch sums keep their values (sums of the last step are 0).
+//           With on_nonfinite: skip, "skipped" i64[] counts refused steps. Only these keep the old values.
 // batch   "inputs", "targets", "mask", "rows" (see model::declare_batch).
 // hyper   the numbers of the config, step_numbers(): "learning_rate" unless a schedule computes it from "step", "b1",
 //         and so on; with reduce_on_plateau, "learning_rate_scale", by which the rate is multiplied;
@@ -49,29 +50,30 @@ enum class EpochOf : std::uint8_t { one_step, steps };
 // The program is checked, but not simplified.
 Program train_program(const model::Model& model, const spec::Spec& spec, const Optimizer& optimizer,
                       const model::BatchShape& batch, const OpSet& ops, Stage stage = Stage::final,
-                      EpochOf epoch = EpochOf::steps);
+                      EpochSums epoch = EpochSums::all_steps);
 
-// The numbers that the finished step reads. The config determines their names and types; their values do not.
+// The numbers (scalar inputs) that the finished step reads. Their names and types do not depend on their values, so the
+// members of an ensemble share one program.
 std::vector<model::Number> step_numbers(const model::Model& model, const spec::Spec& spec, const Optimizer& optimizer);
 
 // The purpose of each input and output of the finished step, as indices. No pass changes the indices.
 struct StepRoles {
-  // Indices of variables (variables_of): of inputs, or of parts of buckets.
+  // Indices of variables (variables_of). A variable is an input, or a part of an input that is a bucket.
   std::vector<std::size_t> parameters;         // in the order of Model::parameters
   std::vector<std::size_t> ema;                // likewise; none without train.ema
-  std::size_t step = 0;                        // updates done
+  std::size_t step = 0;                        // the number of updates
   std::optional<std::size_t> finite, skipped;  // the guard's state: one of the two
   std::vector<std::size_t> epoch_sums;         // in the order of measure_parts
   std::size_t epoch_examples = 0;
   std::vector<std::size_t> numbers;                // in the order of step_numbers
   std::optional<std::size_t> learning_rate_scale;  // with reduce_on_plateau: 1 at the start
   std::vector<std::size_t> dropout_keys;           // in the order of Model::drawing_layers
-  std::map<std::size_t, double> initial;           // by index of a state input: its initial elements, if they are not 0
-  // Outputs.
-  std::vector<std::size_t> means;  // in the order of measure_parts
+  std::map<std::size_t, double> initial;  // by index of a state input: what its elements are at the start, if not 0
+  // Indices of outputs.
+  std::vector<std::size_t> means;  // of the measures, in the order of measure_parts
   std::size_t count = 0, grad_norm = 0, used_learning_rate = 0;
 
-  // The input of the guard. A checkpoint does not have it, because a run that continues begins with a new guard.
+  // The state of the guard. A checkpoint does not have it, because a run that continues begins with a new guard.
   std::optional<std::size_t> guard() const { return finite ? finite : skipped; }
 };
 
@@ -81,9 +83,10 @@ struct StepProgram {
 };
 // Builds the finished step and its roles.
 StepProgram step_program(const model::Model& model, const spec::Spec& spec, const Optimizer& optimizer,
-                         const model::BatchShape& batch, const OpSet& ops, EpochOf epoch = EpochOf::steps);
+                         const model::BatchShape& batch, const OpSet& ops, EpochSums epoch = EpochSums::all_steps);
 
-// The initial bytes of an input: of state, or zeros for a bucket of parameters.
-std::vector<std::byte> initial_elements(const Program& program, const StepRoles& roles, std::size_t input);
+// The bytes of an input at the start of a run, from StepRoles::initial. For an input of the group params they are
+// zeros.
+std::vector<std::byte> initial_bytes(const Program& program, const StepRoles& roles, std::size_t input);
 
 }  // namespace pmaptrain::train

@@ -13,14 +13,14 @@ namespace pmaptrain::train {
 struct Timetable {
   std::int64_t steps = 0;  // the length of the run
   std::int64_t steps_per_epoch = 1;
-  std::int64_t log_every = 0;  // 0: never
-  std::int64_t eval_every = 0;
-  std::int64_t verify_every = 0;
-  std::int64_t save_every = 0;    // interval of checkpoints in steps; 0: never
-  double save_seconds = 0;        // interval of checkpoints in seconds; 0: never
-  bool saves_during_run = false;  // whether a checkpoint may be written before the end
-  std::int64_t spike_window = 0;
-  std::int64_t schedule_steps = 0;  // the length of the schedule, or what was left of the run at a new schedule
+  std::int64_t log_every = 0;       // 0: never
+  std::int64_t eval_every = 0;      // 0: never
+  std::int64_t verify_every = 0;    // interval of train.verify_replicas; 0: never
+  std::int64_t save_every = 0;      // interval of checkpoints in steps; 0: never
+  double save_seconds = 0;          // interval of checkpoints in seconds; 0: never
+  bool saves_during_run = false;    // whether a checkpoint may be written before the end
+  std::int64_t spike_window = 0;    // the window of train.loss_spike; 0: losses are not watched
+  std::int64_t schedule_steps = 0;  // the length of a schedule without a duration of its own; see make_optimizer()
 };
 
 // Converts a duration or interval to steps. Throws Error (usage) at its place if the result is less than one step, or

@@ -354,7 +354,7 @@ std::vector<std::string> check_data_continues(const RunState& state, const Setup
   const std::int64_t steps = setup.timetable.steps - schedule_began_after(setup.loaded);  // the steps of the schedule
   const std::int64_t length = std::max(state.schedule_steps, end_of(schedule).value_or(steps));
   if (steps <= length) return notes;
-  const double rate = rate_after(schedule, schedule.began.value_or(0) + length);
+  const double rate = rate_after(schedule, schedule.began_at.value_or(0) + length);
   const std::string ended = "the schedule of the learning rate was for " + counted(length, "step");
   if (rate != 0) {
     notes.push_back(ended + "; the rate from there on is " + exact(rate));

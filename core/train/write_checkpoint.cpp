@@ -101,7 +101,7 @@ void write_files(const Directory& into, const Setup& setup, RunState state, cons
     state.members[m].seed = spec.seed;
     state.members[m].data_seed = data::seed_of(spec.data, spec.seed);
     const auto& schedule = setup.members[m].optimizer.schedule;
-    state.members[m].schedule_began = schedule ? schedule->began : std::nullopt;
+    state.members[m].schedule_began = schedule ? schedule->began_at : std::nullopt;
   }
   state.input = {setup.model.input.dtype, setup.model.input.shape};
   state.target = {setup.model.target.dtype, setup.model.target.shape};

@@ -27,10 +27,10 @@ return r = %r
 return z = %z
 )");
   const Facts facts = analyse(*program);
-  CHECK(facts.of(result_of(*program, 1)).stage == 0);
-  CHECK(facts.of(result_of(*program, 2)).stage == 1);
-  CHECK(facts.of(result_of(*program, 3)).stage == 2);
-  CHECK(facts.of(result_of(*program, 5)).stage == 0);
+  CHECK(facts.of(result_of(*program, 1)).collective_depth == 0);
+  CHECK(facts.of(result_of(*program, 2)).collective_depth == 1);
+  CHECK(facts.of(result_of(*program, 3)).collective_depth == 2);
+  CHECK(facts.of(result_of(*program, 5)).collective_depth == 0);
   CHECK(facts.of(result_of(*program, 0)).root == program->inputs[0].value.id);
   CHECK(facts.of(result_of(*program, 4)).root == result_of(*program, 3).id);
   CHECK(facts.of(result_of(*program, 2)).axes == AxisSet::of(1));
@@ -49,7 +49,7 @@ return w = %w
 )");
   const Facts facts = analyse(*program);
   const Value y = result_of(*program, 0), z = result_of(*program, 2), u = result_of(*program, 3);
-  CHECK(facts.of(y).defined == 1);
+  CHECK(facts.of(y).defined_at == 1);
   CHECK(facts.of(y).last_use == 3);
   CHECK(facts.of(z).last_use == 5);
   CHECK(facts.of(z).uses == 3);
@@ -76,7 +76,7 @@ return g = %g
 )");
   const Facts facts = analyse(*program);
   const Value k = result_of(*program, 1), r = program->equations[2].regions[0].equations[0].results[0];
-  CHECK(facts.of(k).defined == 2);
+  CHECK(facts.of(k).defined_at == 2);
   CHECK(facts.of(k).last_use == 6);
   CHECK(facts.of(r).last_use == 5);
   CHECK(facts.of(program->equations[2].regions[0].params[0]).root == k.id);

@@ -9,7 +9,7 @@ namespace {
 
 struct Found {
   std::shared_ptr<const Program> program;
-  Rows rows;
+  RowFacts rows;
 
   RowKind of(std::size_t equation, std::size_t result = 0) const {
     return rows.of(program->equations[equation].results[result]);
@@ -18,7 +18,7 @@ struct Found {
 
 Found rows_of(const std::string& text) {
   const auto program = test::program_of(text);
-  return {program, find_rows(*program, analyse(*program))};
+  return {program, find_row_facts(*program, analyse(*program))};
 }
 
 TEST_CASE("a layer keeps rows, and its gradients are sums over them", "[analysis]") {

@@ -96,6 +96,31 @@ TEST_CASE("a GPU that is alone sends nothing and copies no gradient", "[cuda]") 
   }
 }
 
+TEST_CASE("a loop adds to its carries in place, and copies only those that swap", "[cuda]") {
+  const auto copies_in_body = [](const std::string& yields) {
+    const auto program = test::program_of(R"(mesh a=4
+batch %x:f32[8,3]{a}
+%s = reduce_sum[dims=[0]] %x
+%g, %h = loop[iterations=4, consts=0, carries=2] %s, %s, %x (%acc:f32[3]{a}, %most:f32[3]{a}, %rows:f32[2,3]{a}) {
+  %r = reduce_sum[dims=[0]] %rows
+  %next = add %acc, %r
+  %larger = max %most, %r
+  yield )" + yields + R"(
+}
+%all, %largest = psum[axes={a}] %g, %h
+return all = %all
+return largest = %largest
+)");
+    const gpu::Plan plan = plan_of(program, 2, {.deterministic = true});
+    const gpu::Loop& loop = std::get<gpu::Loop>(plan.commands[places_of<gpu::Loop>(plan).at(0)]);
+    return std::count_if(loop.body.begin(), loop.body.end(),
+                         [](const gpu::Command& command) { return std::holds_alternative<gpu::Copy>(command); });
+  };
+  CHECK(copies_in_body("%next, %larger") == 0);
+  CHECK(copies_in_body("%larger, %next") == 1);  // %next may lie where %most was, which is read before
+  CHECK(copies_in_body("%most, %acc") == 4);
+}
+
 TEST_CASE("the update of all parameters is one launch", "[cuda]") {
   for (const std::string config : {"configs/cnn.yaml", "configs/fashion_mnist.yaml"}) {
     const auto program = training_of(config);

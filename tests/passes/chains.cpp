@@ -37,8 +37,8 @@ TEST_CASE("the search for chains looks at few equations for each of a deep model
   const Program after = fuse(simplify(*program), work);
   CHECK(fused_equations(after) == 3 * layers - 1);
   const auto equations = static_cast<std::int64_t>(program->equations.size());
-  CHECK(work.searched < 100 * equations);
-  CHECK(work.lifted < 10 * equations);
+  CHECK(work.search_visits < 100 * equations);
+  CHECK(work.level_visits < 10 * equations);
 }
 
 TEST_CASE("a chain reads no more values than a kernel takes", "[passes]") {
@@ -73,7 +73,7 @@ TEST_CASE("the search for chains looks at few equations for each of many arrays 
   FuseWork work;
   const Program after = fuse(simplify(*program), work);
   CHECK(fused_equations(after) == parameters + 1);
-  CHECK(work.searched < 20 * static_cast<std::int64_t>(program->equations.size()));
+  CHECK(work.search_visits < 20 * static_cast<std::int64_t>(program->equations.size()));
 }
 
 }  // namespace

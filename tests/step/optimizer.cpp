@@ -42,8 +42,8 @@ Program program_of(const train::Optimizer& optimizer, DType dtype) {
 // w after each gradient, from `w`.
 Numbers follow(const spec::OptimizerSpec& spec, double w, const Numbers& gradients, DType dtype = DType::f64) {
   const double decay = train::weight_decay_of(spec.rule).value_or(0.0);
-  const train::Tuning tuning{{"", 1.0}, {decay != 0.0 ? "weight_decay" : "", decay, dtype}, true};
-  const train::Optimizer optimizer{spec, spec.learning_rate.value, {}, {tuning}};
+  const train::ParameterOptions options{{"", 1.0}, {decay != 0.0 ? "weight_decay" : "", decay, dtype}, true};
+  const train::Optimizer optimizer{spec, spec.learning_rate.value, {}, {options}};
   const Program program = program_of(optimizer, dtype);
   Feed feed{{"w", {w}}};
   add_numbers(feed, train::optimizer_numbers(optimizer, dtype));
@@ -125,7 +125,7 @@ TEST_CASE("each rule names its slots and what they begin with", "[step]") {
 }
 
 TEST_CASE("no update moves a parameter further than its rule says", "[step]") {
-  // The squares of 1e18 are finite in f32, as squares_bound() demands.
+  // The squares of 1e18 are finite in f32, as slot_bound() demands.
   const std::vector<Numbers> courses = {Numbers(12, 1.0),
                                         {0, 0, 0, 1e18, 1e18, -1e18, 0, 0, 1},
                                         {1e-12, 1e-9, 1e-6, 1e-3, 1, 1e3, 1e6, 1e9, 1e12, 1e15, 1e18},

@@ -257,8 +257,8 @@ TEST_CASE("nested_axes.yaml: the data over both axes, or two members with rates 
 TEST_CASE("members of whom one may overflow keep the bits of their own runs", "[train]") {
   const train::Setup ensemble =
       setup_of_text(regression, {"ensemble.vary={optimizer.learning_rate: [0.01, 1.0e+38, 0.02]}"});
-  CHECK(ensemble.optimizer().overflows);
-  CHECK_FALSE(alone(ensemble, 0).optimizer().overflows);
+  CHECK(ensemble.optimizer().may_overflow);
+  CHECK_FALSE(alone(ensemble, 0).optimizer().may_overflow);
   for (const BackendKind kind : host_backends) {
     const std::vector<Left> found = after_five_steps(ensemble, kind, 2);
     for (const std::size_t m : {0u, 1u, 2u}) {

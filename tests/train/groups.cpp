@@ -35,12 +35,12 @@ std::string refused(const std::string& optimizer) {
   return "accepted";
 }
 
-const train::Tuning& tuning_of(const train::Setup& setup, const std::string& name) {
+const train::ParameterOptions& options_of(const train::Setup& setup, const std::string& name) {
   for (std::size_t i = 0; i < setup.model.parameters.size(); ++i) {
-    if (setup.model.parameters[i].name == name) return setup.optimizer().tuning.at(i);
+    if (setup.model.parameters[i].name == name) return setup.optimizer().parameter_options.at(i);
   }
   FAIL("no parameter " << name);
-  return setup.optimizer().tuning.front();
+  return setup.optimizer().parameter_options.front();
 }
 
 int inputs_named(const Program& program, const std::string& part) {
@@ -70,16 +70,16 @@ TEST_CASE("the first group that matches a parameter applies to it", "[train]") {
                      "{parameters: [\"head.*\"], learning_rate_scale: 10.0, weight_decay: 0.1}, "
                      "{parameters: [\"dense_0.kernel\", \"h*.kernel\"], freeze: false, learning_rate_scale: 3.0}]}"),
       {"optimizer.groups.1.learning_rate_scale=2.0"});
-  const train::Tuning& head = tuning_of(setup, "head.kernel");
+  const train::ParameterOptions& head = options_of(setup, "head.kernel");
   CHECK(head.learning_rate_scale.value == 10.0);
   CHECK(head.weight_decay.value == 0.1);
-  const train::Tuning& head_bias = tuning_of(setup, "head.bias");
+  const train::ParameterOptions& head_bias = options_of(setup, "head.bias");
   CHECK(head_bias.learning_rate_scale.value == 10.0);
   CHECK(head_bias.weight_decay.value == 0.0);  // excluded, whatever its group says
-  const train::Tuning& kernel = tuning_of(setup, "dense_0.kernel");
+  const train::ParameterOptions& kernel = options_of(setup, "dense_0.kernel");
   CHECK(kernel.learning_rate_scale.value == 2.0);
   CHECK(kernel.weight_decay.value == 0.5);
-  const train::Tuning& bias = tuning_of(setup, "dense_0.bias");
+  const train::ParameterOptions& bias = options_of(setup, "dense_0.bias");
   CHECK(bias.learning_rate_scale.value == 1.0);
   CHECK(bias.weight_decay.value == 0.0);
 }

@@ -209,8 +209,8 @@ void BoundPlan::bind(const Kernel& kernel, const Instruction& instruction, Bindi
   Request request = request_of(plan_, kernel, to.extent);
   std::vector<Address> operands, results;
   for (std::size_t i = 0; i < kernel.operands.size(); ++i) {
-    operands.push_back(
-        address(kernel.operands[i], to.extent, !kernel.operand_rows.empty() && kernel.operand_rows[i] == Reads::rows));
+    operands.push_back(address(kernel.operands[i], to.extent,
+                               !kernel.operand_rows.empty() && kernel.operand_rows[i] == RowAccess::same_rows));
   }
   for (std::size_t i = 0; i < kernel.results.size(); ++i) {
     results.push_back(address(kernel.results[i], to.extent, !kernel.result_rows.empty() && kernel.result_rows[i]));
@@ -291,7 +291,9 @@ CopyRuns BoundPlan::copy_of(const Copy& copy, Binding to) {
 }
 
 void BoundPlan::bind(const Copy& copy, const Instruction& instruction, Binding to, std::vector<Command>& into) {
-  into.push_back({&instruction, copy_of(copy, to)});
+  CopyRuns runs = copy_of(copy, to);
+  if (copy.parts > 0) runs.per_iteration = runs.bytes;
+  into.push_back({&instruction, runs});
 }
 
 // The copies before each iteration of a loop: for each instance in the piece, the piece's rows among those of the
@@ -392,7 +394,7 @@ void BoundPlan::bind(const ReduceCombine& combine, const Instruction& instructio
   Groups groups;
   for (std::int64_t i = 0; i < to.extent.instances(); ++i) {
     const std::int64_t device = mesh.device_at(to.extent.instance + i, to.extent.axes);
-    if (is_scattered(combine.equation->op)) {
+    if (is_reduce_scatter(combine.equation->op)) {
       const Members& members = group_of(device, combine.equation->op.axes(), groups, to.list,
                                         [&] { return addends_of(combine, device, to.extent); });
       into.push_back(

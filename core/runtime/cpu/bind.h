@@ -36,6 +36,7 @@ class BoundPlan {
 
   std::vector<BoundStage>& stages() { return stages_; }
   const std::vector<BoundStage>& stages() const { return stages_; }
+  const Plan& plan() const { return plan_; }
   // The scratch memory of the kernel that needs most.
   std::size_t scratch_bytes() const;
   // The memory of the command lists, without kernels.

@@ -37,7 +37,7 @@ void run(RunLoop& command, CommandList& list, std::byte* scratch) {
   }
 }
 
-void run(CopyRuns& command, const CommandList& list, std::byte*) { run_copy(command, list); }
+void run(CopyRuns& command, const CommandList& list, std::byte*) { run_copy(command, list, list.iteration); }
 
 }  // namespace
 

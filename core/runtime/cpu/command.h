@@ -82,7 +82,8 @@ struct CommandList {
   std::vector<std::unique_ptr<Type>> types;  // types that commands refer to
   std::vector<ConstArray> members;           // scratch array, large enough for the members of any reduction
   Origin origin{-1};
-  Instances instances = {};  // for a trace: the instances that the list computes
+  std::int64_t iteration = 0;  // of the innermost loop over stages
+  Instances instances = {};    // for a trace: the instances that the list computes
 
   const Type* flat(DType dtype, std::int64_t elements) {
     const Type type{dtype, {elements}, {}};

@@ -24,8 +24,8 @@ struct Instruction;
 struct Kernel {
   const Equation* equation = nullptr;
   std::vector<int> operands, results;
-  std::vector<Reads> operand_rows;  // if it runs on rows: which rows it reads of each operand
-  std::vector<bool> result_rows;    // if it runs on rows: which results are rows of the piece
+  std::vector<RowAccess> operand_rows;  // if it runs on rows: which rows it reads of each operand
+  std::vector<bool> result_rows;        // if it runs on rows: which results are rows of the piece
   // The buffer that a packed operand was packed from. The kernel reads this one if the library needs no other layout.
   int unpacked = -1;
 };
@@ -48,6 +48,8 @@ struct Parts {
 
 struct Copy {
   int from = -1, to = -1;
+  // If positive: `from` has so many parts, and the part of the current iteration of the innermost StageLoop is copied.
+  std::int64_t parts = 0;
 };
 
 // Packs one operand of `equation` into the layout that the op's kernel expects. This is done once per step, and all

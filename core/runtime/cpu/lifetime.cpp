@@ -81,7 +81,7 @@ class Finder {
   void read(int value, Reader reader) {
     const int root = lowered_.memory_of(value);
     Lifetime& lifetime = of(root);
-    lifetime.reads.push_back({stage_, position_, reader, cut_, value != root});
+    lifetime.reads.push_back({stage_, position_, reader, cut_});
     extend(root);
     if (loops_.empty()) return;
     const auto home = depth_.find(root);

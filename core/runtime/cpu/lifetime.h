@@ -17,8 +17,7 @@ struct Access {
   int stage = 0;
   int position = 0;
   Reader reader = Reader::piece;
-  int cut = -1;           // the cut, for a reader that runs on pieces
-  bool of_range = false;  // whether only a range of the bucket is accessed
+  int cut = -1;  // the cut, for a reader that runs on pieces
 };
 
 struct Lifetime {

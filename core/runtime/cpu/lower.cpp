@@ -19,7 +19,8 @@ Lowering::Lowering(const Program& program, const PlanOptions& options, std::int6
   if (options_.private_copies) sets.insert(all().bits());
   out_.varies_in_parts = sets.size() > 1;
   out_.facts = analyse(program);
-  out_.rows = find_rows(program, out_.facts);
+  out_.rows = find_row_facts(program, out_.facts);
+  out_.storage = storage_of(program, options_.private_copies);
   out_.values.resize(program.types.size());
   out_.stages.resize(1);
   inputs_.resize(program.types.size());
@@ -40,10 +41,11 @@ Lowered Lowering::run() {
 }
 
 void Lowering::cut_by_rows() {
-  Rows& rows = out_.rows;
+  RowFacts& rows = out_.rows;
   if (rows.count == 0) return;
   const std::int64_t instances = program_.mesh.group_size(rows.axes);
-  const std::int64_t span = span_within(program_.mesh, rows.axes, axes_not_to_cross(program_, out_.facts, rows));
+  const std::int64_t span =
+      contiguous_instances(program_.mesh, rows.axes, axes_that_bound_pieces(program_, out_.facts, rows));
   // The devices alone give enough pieces to use a cut into whole instances instead.
   if (span == 1 && instances > 1 && instances >= out_.target) {
     std::fill(rows.kinds.begin(), rows.kinds.end(), RowKind::whole);
@@ -94,7 +96,7 @@ int Lowering::first_stage(const Equation& equation, std::span<const int> operand
     stage = std::max(stage, readable(read, reader));
     // Each piece may read its own rows at once, but all rows are complete only after a barrier.
     const bool needs_all = read.kind == RowKind::rows && read.cut == reader.cut && !read.complete &&
-                           reads_of(program_, out_.facts, out_.rows, equation, i) != Reads::rows;
+                           row_access_of(program_, out_.facts, out_.rows, equation, i) != RowAccess::same_rows;
     if (needs_all) stage = std::max(stage, read.stage + 1);
   }
   return stage;
@@ -179,28 +181,25 @@ void Lowering::lower_equation(const Equation& equation) {
     case Communication::permute: return lower_exchange(equation);
     case Communication::none: break;
   }
-  if (equation.op.is_loop()) return lower_loop(equation);
+  if (equation.op.is_loop()) return communicates(equation) ? lower_stage_loop(equation) : lower_loop(equation);
   lower_local(equation);
 }
 
-bool Lowering::try_make_ranges(const Equation& equation) {
-  const Value bucket = equation.operands.front();
-  if (!equation.op.rules().unpacks || info(bucket).of == Class::varying || !info(bucket).axes.empty()) return false;
-  const std::vector<std::int64_t> offsets = offsets_in_bucket(types_of(program_, equation.results));
-  for (std::size_t i = 0; i < equation.results.size(); ++i) {
-    ValueInfo range = info(bucket);
-    range.within = out_.memory_of(range.root);
-    range.begin += offsets[i];
-    define(equation.results[i], range);
-  }
-  return true;
-}
-
 bool Lowering::try_make_alias(const Equation& equation) {
-  if (equation.op.rules().unpacks) return try_make_ranges(equation);
-  if (!equation.op.rules().view) return false;
+  const Storage& storage = out_.storage;
+  if (equation.results.empty() || storage.is_root(equation.results.front())) return false;
   const ValueInfo operand = info(equation.operands.front());
-  info(equation.results.front()) = operand;
+  const std::int64_t begin = storage.home(equation.operands.front()).begin;
+  for (const Value result : equation.results) {
+    if (equation.op.rules().view) {
+      info(result) = operand;
+      continue;
+    }
+    ValueInfo range = operand;
+    range.within = out_.memory_of(operand.root);
+    range.begin += storage.home(result).begin - begin;
+    define(result, range);
+  }
   return true;
 }
 
@@ -237,7 +236,7 @@ void Lowering::lower_local(const Equation& equation) {
     kernel.results.push_back(result.id);
   }
   for (std::size_t i = 0; on_rows && i < equation.operands.size(); ++i) {
-    kernel.operand_rows.push_back(reads_of(program_, out_.facts, out_.rows, equation, i));
+    kernel.operand_rows.push_back(row_access_of(program_, out_.facts, out_.rows, equation, i));
   }
   if (how.of == Class::varying) prepare_operands(kernel);
   add(std::move(kernel), how, how.stage, numel(type(elements_of(program_, equation))));
@@ -373,7 +372,7 @@ void Lowering::lower_loop(const Equation& equation) {
   for (const Equation& inner : region.equations) lower_equation(inner);
   loop_ = outer;
   loop_like_ = outer_like;
-  append_yields(region, carried, out);
+  append_yields(equation, carried, out);
   add(std::move(out), how, how.stage);
   // A carry that varies over fewer axes than the loop was stored once per instance of the loop. It is copied into a
   // result that has one instance per position along the carry's own axes.
@@ -384,19 +383,18 @@ void Lowering::lower_loop(const Equation& equation) {
   }
 }
 
-void Lowering::append_yields(const Region& region, const std::vector<int>& carries, Loop& loop) {
+void Lowering::append_yields(const Equation& equation, const std::vector<int>& carries, Loop& loop) {
+  const std::vector<Replacement>& yields = out_.storage.yields.at(&equation);
   std::vector<Copy> last;
-  for (std::size_t i = 0; i < region.results.size(); ++i) {
-    const int carry = carries[i];
-    int from = info(region.results[i]).root;
-    if (from == carry) continue;
-    const bool is_carry = std::find(carries.begin(), carries.end(), out_.memory_of(from)) != carries.end();
-    if (is_carry) {
-      const int aside = out_.add_like(carry);
+  for (std::size_t i = 0; i < yields.size(); ++i) {
+    if (yields[i].how == Replacement::How::none) continue;
+    int from = info(yields[i].from).root;
+    if (yields[i].how == Replacement::How::copy_twice) {
+      const int aside = out_.add_like(carries[i]);
       loop.body.emplace_back(Copy{from, aside});
       from = aside;
     }
-    last.push_back({from, carry});
+    last.push_back({from, carries[i]});
   }
   for (const Copy& copy : last) loop.body.emplace_back(copy);
 }
@@ -411,10 +409,9 @@ void Lowering::refuse_mixed_carries(const Equation& equation, Value carry) const
 }
 
 void Lowering::lower_outputs() {
-  for (const Output& output : program_.outputs) {
-    int root = source(output.value, -1);
-    const Input* const input = input_of(root);
-    if (input != nullptr && input->next) {
+  for (std::size_t i = 0; i < program_.outputs.size(); ++i) {
+    int root = source(program_.outputs[i].value, -1);
+    if (out_.storage.copied_first[i]) {
       const int copy = out_.add_like(root);
       ValueInfo& how = out_.info(copy);
       how.of = class_of(how.axes, numel(out_.type(copy)));  // a range may be smaller than its bucket

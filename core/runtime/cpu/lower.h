@@ -8,6 +8,7 @@
 
 #include "core/analysis/rows.h"
 #include "core/runtime/cpu/plan.h"
+#include "core/storage/storage.h"
 
 namespace pmaptrain::cpu {
 
@@ -33,10 +34,12 @@ struct ValueInfo {
 struct Lowered {
   const Program* program = nullptr;
   Facts facts;
-  Rows rows;
+  RowFacts rows;
+  Storage storage;
   std::vector<ValueInfo> values;   // by value; includes copies that the program does not have
   std::vector<Type> copied_types;  // types of these copies
   std::vector<Stage> stages;
+  std::vector<StageLoop> loops;  // see Plan
   std::int64_t target = 1;       // approximate number of pieces of a cut
   bool varies_in_parts = false;  // whether some values vary over fewer axes than others
   std::vector<Cut> cuts;
@@ -44,7 +47,7 @@ struct Lowered {
   std::shared_ptr<std::deque<Equation>> sums = std::make_shared<std::deque<Equation>>();  // see Plan
   std::vector<std::pair<int, const Equation*>> constants, coordinates;
   std::vector<int> outputs;  // roots, in the program's order
-  // Pairs of roots: an input and the value that replaces it. The value is copied unless it was computed in place.
+  // The roots of inputs and of the values that replace them, in the order of Storage::updates.
   std::vector<std::pair<int, int>> updates;
   std::set<int> exchanged;  // roots of which a piece reads slices that other pieces write
   std::set<int> packed;     // copies in the layout of the kernel that reads them
@@ -68,6 +71,8 @@ struct Lowered {
   // `axes`; and its instructions on the pieces of a cut.
   Chunked& chunked(int stage, std::int64_t elements, AxisSet axes);
   std::vector<Instruction>& pieces(int stage, int cut);
+  // The innermost loop over stages that contains a stage; null outside of such loops.
+  const StageLoop* loop_of(int stage) const;
   // The cut into whole instances along `axes`. It is made on the first call.
   int cut_of(AxisSet axes);
 };

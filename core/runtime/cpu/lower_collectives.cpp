@@ -10,7 +10,7 @@
 namespace pmaptrain::cpu {
 
 void Lowering::lower_exchange(const Equation& equation) {
-  assert(loop_ == nullptr);  // such loops are unrolled
+  assert(loop_ == nullptr);  // the bodies of such loops are stages
   for (std::size_t i = 0; i < equation.operands.size(); ++i) {
     const Value result = equation.results[i];
     const int operand = source(equation.operands[i], -1);
@@ -27,7 +27,7 @@ bool Lowering::starts_on_instances(const Equation& equation, const ValueInfo& op
 }
 
 const Equation* Lowering::start_of(const Equation& equation) {
-  if (!is_scattered(equation.op)) return &equation;
+  if (!is_reduce_scatter(equation.op)) return &equation;
   out_.sums->push_back({all_ops().psum(equation.op.axes()), equation.operands, equation.operands, origin_});
   return &out_.sums->back();
 }
@@ -86,7 +86,7 @@ void Lowering::lower_reduction(const Equation& equation) {
   summed_.clear();
   for (std::size_t i = 0; i < halves.size(); ++i) {
     Half& half = halves[i];
-    if (info(half.operand).kind == RowKind::partial && is_sum(equation.op)) {
+    if (info(half.operand).kind == RowKind::partial && is_sum_over_devices(equation.op)) {
       half.of_rows = true;
       operand_number_.try_emplace(half.operand.id, i);
       published = std::max(published, info(half.operand).stage + 1);
@@ -105,7 +105,7 @@ void Lowering::lower_reduction(const Equation& equation) {
     }
   }
   define_results(equation, halves, published);
-  if (!is_scattered(equation.op)) sum_rows_in_parts(equation, halves, published);
+  if (!is_reduce_scatter(equation.op)) sum_rows_in_parts(equation, halves, published);
   for (Half& half : halves) {
     if (half.of_rows) half.combine.accumulator = add_accumulator(type(half.operand), rows_cut_);
   }
@@ -119,7 +119,8 @@ void Lowering::lower_reduction(const Equation& equation) {
 void Lowering::define_results(const Equation& equation, std::span<const Half> halves, int published) {
   // A scattered part is not aligned with chunks.
   const auto stored_alone = [&](Value result) {
-    define(result, is_scattered(equation.op) ? by_instance(type(result), published) : by_size(type(result), published));
+    define(result,
+           is_reduce_scatter(equation.op) ? by_instance(type(result), published) : by_size(type(result), published));
   };
   for (const Value result : equation.results) stored_alone(result);
   for (std::size_t i = 0; i < halves.size(); ++i) {
@@ -162,7 +163,7 @@ void Lowering::finish_reduction(const Equation& equation, const Half& half, int 
     out_.add(ReducePartial{start_of(equation), from.root, half.combine.accumulator}, from, from.stage, 0);
   }
   const ValueInfo how = info(half.bucket);
-  add(half.combine, how, published, is_scattered(equation.op) ? 0 : numel(type(half.bucket)));
+  add(half.combine, how, published, is_reduce_scatter(equation.op) ? 0 : numel(type(half.bucket)));
 }
 
 bool Lowering::sums_rows_for(const Instruction& instruction) const {

@@ -23,6 +23,13 @@ int Lowered::add_range(int id, std::int64_t begin, Shape shape) {
   return range;
 }
 
+const StageLoop* Lowered::loop_of(int stage) const {
+  const auto at = static_cast<std::size_t>(stage);
+  const auto innermost = std::find_if(loops.rbegin(), loops.rend(),
+                                      [&](const StageLoop& loop) { return loop.first <= at && at < loop.end; });
+  return innermost == loops.rend() ? nullptr : &*innermost;
+}
+
 int Lowered::cut_of(AxisSet axes) {
   for (std::size_t i = 0; i < cuts.size(); ++i) {
     if (cuts[i].axes == axes && cuts[i].rows == 0) return static_cast<int>(i);

@@ -73,10 +73,8 @@ class Lowering {
 
   void lower_equation(const Equation& equation);
 
-  // Makes the result of a view an alias of its operand, and the results of an unpack ranges of it. Returns false if the
-  // equation is neither, or if it must copy.
+  // If the results live in the operand's memory, makes them aliases or ranges of it. Returns false otherwise.
   bool try_make_alias(const Equation& equation);
-  bool try_make_ranges(const Equation& equation);
 
   // An equation without operands is computed once, when the plan is loaded. Returns false for other equations.
   bool try_make_constant(const Equation& equation);
@@ -166,12 +164,17 @@ class Lowering {
 
   // ---- loops
 
-  // Lowers a loop. If any of its inputs varies, all of its carries must vary.
+  // Lowers a loop without collectives to one instruction. If any of its inputs varies, all of its carries must vary.
   void lower_loop(const Equation& equation);
 
-  // Appends copies of the yielded values to the carries at the end of the body. A yield that is itself a carry is first
-  // copied to a temporary, so that carries can be swapped.
-  void append_yields(const Region& region, const std::vector<int>& carries, Loop& loop);
+  // Lowers a loop in which devices communicate to stages of its own. Everything before it runs in earlier stages, and
+  // everything after it in later ones.
+  void lower_stage_loop(const Equation& equation);
+  // Copies the yielded values to the carries in stages of their own.
+  void lower_stage_yields(const Equation& equation);
+
+  // Appends copies of the yielded values to the carries at the end of the body.
+  void append_yields(const Equation& equation, const std::vector<int>& carries, Loop& loop);
 
   [[noreturn]] void refuse_mixed_carries(const Equation& equation, Value carry) const;
 
@@ -188,9 +191,9 @@ class Lowering {
   std::map<std::int32_t, PackedSum> packed_sums_;
   // For the current reduction: the first operand number of each value.
   std::unordered_map<int, std::size_t> operand_number_;
-  std::set<int> summed_;                  // values that exist only as accumulators of pieces
-  std::shared_ptr<const Origin> origin_;  // origin of the current equation
-  std::set<int> preparatory_;             // roots of casts of parameters that run before all pieces
+  std::set<int> summed_;                             // values that exist only as accumulators of pieces
+  std::shared_ptr<const pmaptrain::Origin> origin_;  // origin of the current equation
+  std::set<int> preparatory_;                        // roots of casts of parameters that run before all pieces
   int first_ = 0;  // all other instructions run from this stage on; earlier stages only prepare operands
   std::vector<Instruction>* loop_ = nullptr;
   ValueInfo loop_like_;

@@ -63,7 +63,7 @@ std::size_t settle_packing(Plan& plan, const Kernels& kernels) {
   for (Stage& stage : plan.stages) {
     for (PieceList& list : stage.pieces) replace_buffers(list.instructions, unpacked);
   }
-  std::erase_if(plan.stages, [](const Stage& stage) { return !stage.has_tasks() && stage.once.empty(); });
+  erase_empty_stages(plan);
   return total;
 }
 

@@ -2,29 +2,23 @@
 #include "core/runtime/cpu/plan.h"
 
 #include <algorithm>
-#include <cassert>
 #include <map>
-#include <optional>
 #include <set>
-#include <tuple>
 
 #include "core/analysis/cost.h"
 #include "core/base/saturate.h"
-#include "core/passes/unroll.h"
-#include "core/runtime/arena.h"
 #include "core/runtime/cpu/lifetime.h"
 #include "core/runtime/cpu/lower.h"
+#include "core/runtime/cpu/temporaries.h"
 
 namespace pmaptrain::cpu {
 namespace {
-
-std::size_t align(std::size_t bytes) { return round_up(bytes, alignment); }
 
 class Planner {
  public:
   Planner(std::shared_ptr<const Program> program, const PlanOptions& options, const SharedInputs& inputs)
       : inputs_(inputs) {
-    plan_.program = unroll_communication(std::move(program));
+    plan_.program = std::move(program);
     plan_.options = options;
     plan_.persistent = inputs.sizes;
     const Cost cost = cost_of(*plan_.program);
@@ -45,14 +39,19 @@ class Planner {
     choose_pools();
     place_inputs();
     place_updates();
+    find_carries_in_place();
+    for (const StageLoop& loop : lowered_.loops) carry_in_place(loop);
+    std::vector<int> temporaries;
     for (const Lifetime& value : lifetimes_.values) {
-      if (buffer_of(value.root) < 0 && !reused(value)) give_own_buffer(value.root);
+      if (buffer_of(value.root) >= 0 || carried_.contains(value.root)) continue;
+      if (!reused(value)) {
+        give_own_buffer(value.root);
+      } else if (value.by != nullptr) {
+        temporaries.push_back(value.root);
+      }
     }
-    for (Stage& stage : lowered_.stages) {
-      for_each_instruction(stage,
-                           [&](const Instruction& instruction, Reader reader, int) { place(instruction, reader); });
-    }
-    plan_.transient.arena = std::max(arena_.end(), bytes_to_gather());
+    place(temporaries);
+    for (const auto& [from, carry] : carried_) set_buffer(from, buffer_of(carry));
     finish();
     return std::move(plan_);
   }
@@ -87,31 +86,29 @@ class Planner {
   // Adds copies, in stages of their own at the end, for updates that cannot be done in place. Returns whether it added
   // any.
   bool add_update_copies() {
-    std::vector<std::pair<int, int>> copies;  // new value and input
-    std::set<int> handed_on;                  // the new values of all inputs
-    for (const auto& [input, next] : lowered_.updates) handed_on.insert(lowered_.memory_of(next));
-    for (const auto& [input, next] : lowered_.updates) {
-      if (input == next) continue;
-      // If this input becomes the new value of another one, its old value is needed until the end of the step.
-      if (!handed_on.contains(input) && can_update_in_place(input, next)) {
-        in_place_[next] = input;
+    std::vector<std::pair<const Replacement*, std::pair<int, int>>> copies;  // with the roots of input and new value
+    for (std::size_t i = 0; i < lowered_.updates.size(); ++i) {
+      const Replacement& update = lowered_.storage.updates[i];
+      const auto& [input, next] = lowered_.updates[i];
+      if (update.how == Replacement::How::none) continue;
+      const StageLoop step{nullptr, 0, lowered_.stages.size()};
+      const bool may = update.how == Replacement::How::overwrite;
+      if (may && can_replace_in_place(update, input, lowered_.memory_of(next), step)) {
+        in_place_[lowered_.memory_of(next)] = input;
       } else {
-        copies.emplace_back(next, input);
+        copies.push_back({&update, lowered_.updates[i]});
       }
     }
     if (copies.empty()) return false;
-    std::set<int> inputs;
-    for (const auto& [input, next] : lowered_.updates) inputs.insert(input);
-    // If inputs swap their values, all are read before any is written: a new value that is itself an input is first
-    // copied to a temporary.
-    const auto is_input = [&](int value) { return inputs.contains(lowered_.memory_of(value)); };
-    const bool aside = std::any_of(copies.begin(), copies.end(), [&](auto& copy) { return is_input(copy.first); });
+    const auto twice = [](const auto& copy) { return copy.first->how == Replacement::How::copy_twice; };
+    const bool aside = std::any_of(copies.begin(), copies.end(), twice);
     const auto first = static_cast<int>(lowered_.stages.size()), replace = first + (aside ? 1 : 0);
-    for (const auto& [next, input] : copies) {
-      ValueInfo like = info(input);
+    for (const auto& copy : copies) {
+      const auto& [input, next] = copy.second;
+      const ValueInfo like = info(input);
       const std::int64_t elements = numel(type(input));
       int from = next;
-      if (is_input(next)) {
+      if (twice(copy)) {
         from = lowered_.add_like(input);
         lowered_.add(Copy{next, from}, like, first, elements);
       }
@@ -120,25 +117,23 @@ class Planner {
     return true;
   }
 
-  bool can_update_in_place(int input, int next) const {
+  // Whether the value `next` can be computed in the memory of `old`, an input or the carry of a loop over stages.
+  // `step` are the stages after which it replaces the old value.
+  bool can_replace_in_place(const Replacement& replacement, int old, int next, const StageLoop& step) const {
     const Lifetime& written = lifetimes_.of(next);
-    const Lifetime& old = lifetimes_.of(input);
-    if (written.by == nullptr || written.loop != nullptr || in_place_.contains(next)) return false;
-    const Kernel* const kernel = written.by->as<Kernel>();
-    if (kernel == nullptr || !kernel->equation->op.rules().elementwise) return false;
-    if (info(input).of != info(next).of || info(input).axes != info(next).axes) return false;
-    if (info(next).kind != RowKind::whole || info(next).within >= 0) return false;
-    if (type(input).dtype != type(next).dtype || type(input).shape != type(next).shape) return false;
-    const Class of = info(input).of;
-    return std::all_of(old.reads.begin(), old.reads.end(), [&](const Access& read) {
-      if (read.stage < written.written.stage) return true;
+    if (!replacement.by_element || written.by == nullptr || written.by->as<Kernel>() == nullptr) return false;
+    if (info(old).of != info(next).of || info(old).axes != info(next).axes) return false;
+    if (info(next).kind != RowKind::whole) return false;
+    const Class of = info(old).of;
+    const std::vector<Access>& reads = lifetimes_.of(old).reads;
+    return std::all_of(reads.begin(), reads.end(), [&](const Access& read) {
+      const auto stage = static_cast<std::size_t>(read.stage);
+      if (read.stage < written.written.stage || stage >= step.end) return true;
       if (read.stage > written.written.stage || read.reader == Reader::exchange) return false;
       const bool same_order = (of == Class::varying && read.reader == Reader::piece && read.cut == info(next).cut) ||
                               (of == Class::worker && read.reader == Reader::everywhere) ||
                               (of == Class::chunked && read.reader == Reader::chunk);
-      // A kernel that reads a range of the bucket may need it after it has overwritten it.
-      const bool at_once = read.position == written.written.position;
-      return same_order && read.position <= written.written.position && !(at_once && read.of_range);
+      return same_order && read.position <= written.written.position;
     });
   }
 
@@ -178,6 +173,11 @@ class Planner {
     const Pool pool = pool_of(value.root);
     if (pool == Pool::arena || pool == Pool::piece) return true;
     if (pool != Pool::shared || is_kept(value.root)) return false;
+    // What is read in another loop over stages than it is written in is needed in each iteration.
+    const bool crosses = std::any_of(value.reads.begin(), value.reads.end(), [&](const Access& read) {
+      return lowered_.loop_of(read.stage) != lowered_.loop_of(value.written.stage);
+    });
+    if (crosses) return false;
     // A value without readers would be released in the same stage in which tasks write its parts.
     if (info(value.root).by_task && value.reads.empty()) return false;
     return std::all_of(value.reads.begin(), value.reads.end(),
@@ -236,14 +236,52 @@ class Planner {
     for (const auto& [next, input] : in_place_) set_buffer(next, buffer_of(input));
   }
 
-  // ---- the arena and shared temporaries, in instruction order
+  // ---- carries and temporaries
 
-  std::size_t arena_bytes(int root) const {
-    if (pool_of(root) != Pool::arena) return bytes(type(root));
-    const Cut& cut = lowered_.cuts[static_cast<std::size_t>(info(root).cut)];
-    const auto most = static_cast<std::size_t>(cut.largest());
-    if (info(root).kind != RowKind::rows) return product_of(bytes(type(root)), most);
-    return product_of(bytes(type(root)) / static_cast<std::size_t>(type(root).shape.front()), most);
+  // Finds the values that are written directly into the carry that they are yielded to. So gradients accumulate in
+  // place.
+  void find_carries_in_place() {
+    for (Stage& stage : lowered_.stages) {
+      for_each_instruction(stage, [&](const Instruction& instruction, Reader, int) { carry_in_place(instruction); });
+    }
+  }
+
+  void carry_in_place(const Instruction& instruction) {
+    const Loop* const loop = instruction.as<Loop>();
+    if (loop == nullptr) return;
+    const int end = lifetimes_.end.at(&instruction);
+    for (const Replacement& yield : lowered_.storage.yields.at(loop->equation)) {
+      if (yield.how != Replacement::How::overwrite || !yield.by_element) continue;
+      const int from = info(yield.from.id).root, carry = info(yield.to.id).root;
+      const Lifetime& written = lifetimes_.of(from);
+      if (written.by == nullptr || written.by->as<Kernel>() == nullptr || buffer_of(from) >= 0) continue;
+      if (pool_of(from) != pool_of(carry) || type(from) != type(carry)) continue;
+      const std::vector<Access>& reads = lifetimes_.of(carry).reads;
+      const bool read_later = std::any_of(reads.begin(), reads.end(), [&](const Access& read) {
+        return read.position > written.written.position && read.position < end;
+      });
+      if (!read_later) carried_[from] = carry;
+    }
+    for (const Instruction& inner : loop->body) carry_in_place(inner);
+  }
+
+  void carry_in_place(const StageLoop& loop) {
+    for (const Replacement& yield : lowered_.storage.yields.at(loop.equation)) {
+      if (yield.how != Replacement::How::overwrite) continue;
+      const int from = lowered_.memory_of(info(yield.from.id).root), carry = info(yield.to.id).root;
+      if (can_replace_in_place(yield, carry, from, loop)) carried_[from] = carry;
+    }
+  }
+
+  void place(const std::vector<int>& temporaries) {
+    const Temporaries placed = place_temporaries(lowered_, lifetimes_, pools_, temporaries, plan_.transient.shared);
+    for (const Temporary& temporary : placed.values) {
+      Buffer buffer = make_buffer(temporary.root);
+      buffer.offset = temporary.offset;
+      add_buffer(temporary.root, buffer);
+    }
+    plan_.transient.shared = placed.shared_bytes;
+    plan_.transient.arena = std::max(placed.arena_bytes, bytes_to_gather());
   }
 
   // The bytes of the columns of the first operand that the widest part reads. A worker gathers these in its arena,
@@ -265,145 +303,6 @@ class Planner {
     return most;
   }
 
-  void place(const Instruction& instruction, Reader reader) {
-    const int position = ++position_;
-    if (const Loop* const loop = instruction.as<Loop>()) return place_loop(instruction, *loop, reader);
-    const Kernel* const kernel = instruction.as<Kernel>();
-    const bool elementwise = kernel != nullptr && kernel->equation->op.rules().elementwise;
-    const auto nothing = [](int) {};
-    for_each_value(instruction, nothing, [&](int value) {
-      const int root = lowered_.memory_of(value);
-      if (buffer_of(root) >= 0) return;
-      if (elementwise && take_over(*kernel, root, position)) return;
-      if (reader == Reader::chunk || reader == Reader::task) release_shared(position);
-      allocate(root);
-    });
-    release(position);
-  }
-
-  void place_loop(const Instruction& instruction, const Loop& loop, Reader reader) {
-    const int begin = position_;
-    for (const Copy& copy : loop.before) {
-      ++position_;
-      if (buffer_of(copy.to) < 0) allocate(copy.to);
-      release(position_);
-    }
-    for (const Copy& slice : loop.slices) allocate(slice.to);
-    carry_in_place(instruction, loop, begin);
-    for (const Instruction& inner : loop.body) place(inner, reader);
-    release(++position_);
-    assert(position_ == lifetimes_.end.at(&instruction));
-  }
-
-  // Lets an elementwise op write its result directly into the carry that it is yielded to, if nothing reads the old
-  // value afterwards. So gradients accumulate in place.
-  void carry_in_place(const Instruction& instruction, const Loop& loop, int begin) {
-    const int end = lifetimes_.end.at(&instruction);
-    std::set<int> taken;
-    for (const Instruction& inner : loop.body) {
-      const Copy* const yield = inner.as<Copy>();
-      if (yield == nullptr) continue;
-      const Lifetime& written = lifetimes_.of(yield->from);
-      const Kernel* const kernel = written.by != nullptr && written.loop == &loop ? written.by->as<Kernel>() : nullptr;
-      if (kernel == nullptr || !kernel->equation->op.rules().elementwise) continue;
-      if (buffer_of(yield->from) >= 0 || !taken.insert(yield->from).second) continue;
-      if (pool_of(yield->from) != pool_of(yield->to) || type(yield->from) != type(yield->to)) continue;
-      const std::vector<Access>& reads = lifetimes_.of(yield->to).reads;
-      const bool read_later = std::any_of(reads.begin(), reads.end(), [&](const Access& read) {
-        const bool later =
-            read.position > written.written.position || (read.position == written.written.position && read.of_range);
-        return later && read.position > begin && read.position < end;
-      });
-      if (!read_later) set_buffer(yield->from, buffer_of(yield->to));
-    }
-  }
-
-  // Gives an elementwise result the memory of an operand that is not read afterwards. Returns whether there was one.
-  bool take_over(const Kernel& kernel, int result, int position) {
-    for (int operand : kernel.operands) {
-      const bool reads_range = std::any_of(kernel.operands.begin(), kernel.operands.end(), [&](int other) {
-        return other != operand && lowered_.memory_of(other) == operand;
-      });
-      if (reads_range) continue;
-      const auto live = live_.find(operand);
-      if (live == live_.end() || lifetimes_.of(operand).last != position) continue;
-      if (pool_of(operand) != pool_of(result) || info(operand).axes != info(result).axes ||
-          info(operand).kind != info(result).kind || bytes(type(operand)) != bytes(type(result)) ||
-          size_of(type(operand).dtype) != size_of(type(result).dtype)) {
-        continue;
-      }
-      const std::size_t offset = live->second;
-      forget(operand);
-      hold(result, offset);
-      return true;
-    }
-    return false;
-  }
-
-  void allocate(int root) {
-    if (buffer_of(root) >= 0) return;
-    if (pool_of(root) == Pool::shared) {
-      // A temporary may only reuse the memory of one with equally many elements. Both are cut into the same chunks, so
-      // a worker does not overwrite elements that another worker still reads. Tasks divide values differently.
-      auto& free = free_shared_[shape_of_chunks(root)];
-      std::size_t offset = plan_.transient.shared;
-      if (free.empty() || info(root).by_task) {
-        const std::size_t size = product_of(bytes(type(root)), instances(info(root).axes));
-        plan_.transient.shared = sum_of(plan_.transient.shared, align(size));
-      } else {
-        offset = free.back();
-        free.pop_back();
-      }
-      return hold(root, offset);
-    }
-    assert(pool_of(root) == Pool::arena || pool_of(root) == Pool::piece);
-    hold(root, arena_.allocate(arena_bytes(root)));
-  }
-
-  using ChunkShape = std::tuple<std::int64_t, std::size_t, std::uint32_t>;
-  ChunkShape shape_of_chunks(int root) const {
-    return {numel(type(root)), size_of(type(root).dtype), info(root).axes.bits()};
-  }
-
-  void release(int position) {
-    release_if(position, [](Pool) { return true; });
-  }
-  void release_shared(int position) {
-    release_if(position, [](Pool pool) { return pool == Pool::shared; });
-  }
-
-  // Releases in the order of roots, so that the reuse of memory is deterministic.
-  template <class Predicate>
-  void release_if(int position, Predicate&& predicate) {
-    std::vector<int> ended;
-    for (const auto& [last, root] : ends_) {
-      if (last > position) break;
-      if (predicate(pool_of(root))) ended.push_back(root);
-    }
-    std::sort(ended.begin(), ended.end());
-    for (int root : ended) {
-      const std::size_t offset = live_.at(root);
-      if (pool_of(root) == Pool::shared) {
-        free_shared_[shape_of_chunks(root)].push_back(offset);
-      } else {
-        arena_.release(offset, arena_bytes(root));
-      }
-      forget(root);
-    }
-  }
-
-  void hold(int root, std::size_t offset) {
-    live_[root] = offset;
-    ends_.emplace(lifetimes_.of(root).last, root);
-    Buffer buffer = make_buffer(root);
-    buffer.offset = offset;
-    add_buffer(root, buffer);
-  }
-  void forget(int root) {
-    live_.erase(root);
-    ends_.erase({lifetimes_.of(root).last, root});
-  }
-
   // ---- from values to buffers
 
   void finish() {
@@ -418,6 +317,8 @@ class Planner {
     plan_.accumulators = std::move(lowered_.accumulators);
     plan_.stages = std::move(lowered_.stages);
     for (Stage& stage : plan_.stages) rename(stage);
+    plan_.loops = std::move(lowered_.loops);
+    erase_empty_stages(plan_);
     plan_.boundary_barrier = last_stage_shares();
     for (const auto& [root, equation] : lowered_.constants) plan_.constants.emplace_back(buffer_of(root), equation);
     for (const auto& [root, equation] : lowered_.coordinates) plan_.coordinates.emplace_back(buffer_of(root), equation);
@@ -473,19 +374,43 @@ class Planner {
   Lifetimes lifetimes_;
   std::map<int, std::vector<int>> ranges_;  // by bucket
   std::map<int, int> in_place_;             // from the new value to the input
+  std::map<int, int> carried_;              // from the new value to the carry, where it is written in place
   std::set<int> outlives_;                  // roots that are kept after a run
   std::size_t packed_ = 0;
   std::vector<Pool> pools_;     // by root, as are the two following members
   std::vector<bool> kept_;      // whether it is kept through the step
   std::vector<int> buffer_of_;  // -1: none yet
-  Arena arena_{alignment};
-  int position_ = 0;                    // position, as in lifetimes, of the instruction that is being placed
-  std::map<int, std::size_t> live_;     // reusable memory in use: root to offset
-  std::set<std::pair<int, int>> ends_;  // position of the last read and root, for each entry of `live_`
-  std::map<ChunkShape, std::vector<std::size_t>> free_shared_;
 };
 
 }  // namespace
+
+std::int64_t Plan::runs_of_stages() const {
+  std::int64_t runs = 0;
+  for (std::size_t stage = 0; stage < stages.size(); ++stage) runs += runs_of_stage(stage);
+  return runs;
+}
+
+std::int64_t Plan::runs_of_stage(std::size_t stage) const {
+  std::int64_t runs = 1;
+  for (const StageLoop& loop : loops) {
+    if (loop.first <= stage && stage < loop.end) runs *= loop.iterations();
+  }
+  return runs;
+}
+
+void erase_empty_stages(Plan& plan) {
+  const auto is_empty = [](const Stage& stage) { return !stage.has_tasks() && stage.once.empty(); };
+  for (StageLoop& loop : plan.loops) {
+    const auto empty_before = [&](std::size_t stage) {
+      return static_cast<std::size_t>(
+          std::count_if(plan.stages.begin(), plan.stages.begin() + static_cast<std::ptrdiff_t>(stage), is_empty));
+    };
+    loop.first -= empty_before(loop.first);
+    loop.end -= empty_before(loop.end);
+  }
+  std::erase_if(plan.loops, [](const StageLoop& loop) { return loop.first == loop.end; });
+  std::erase_if(plan.stages, is_empty);
+}
 
 Plan make_plan(std::shared_ptr<const Program> program, const PlanOptions& options, const SharedInputs& inputs) {
   return Planner(std::move(program), options, inputs).run();

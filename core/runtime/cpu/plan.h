@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -103,6 +104,34 @@ struct Stage {
   bool has_tasks() const { return !chunked.empty() || !tasks.empty() || !pieces.empty(); }
 };
 
+// A range of stages that runs several times: the body of a loop in which devices communicate.
+struct StageLoop {
+  const Equation* equation = nullptr;
+  std::size_t first = 0, end = 0;  // the first stage, and the stage behind the last one
+  std::int64_t iterations() const { return equation->op.loop().iterations; }
+};
+
+// Calls f(stage, iteration) for the stages from `first` to `end` in the order in which they run. `iteration` is that of
+// the innermost loop. `loops` are those in the range; inner ones follow the one that contains them.
+template <class F>
+void for_each_stage(std::span<const StageLoop> loops, std::size_t first, std::size_t end, std::int64_t iteration,
+                    F&& f) {
+  while (first < end) {
+    if (loops.empty() || loops.front().first > first) {
+      f(first++, iteration);
+      continue;
+    }
+    const StageLoop& loop = loops.front();
+    std::size_t inside = 1;
+    while (inside < loops.size() && loops[inside].first < loop.end) ++inside;
+    for (std::int64_t k = 0; k < loop.iterations(); ++k) {
+      for_each_stage(loops.subspan(1, inside - 1), loop.first, loop.end, k, f);
+    }
+    first = loop.end;
+    loops = loops.subspan(inside);
+  }
+}
+
 // Replicated values with at most this many elements are computed by every worker for itself.
 inline constexpr std::int64_t small_elements = 4096;
 // The largest number of pieces, unless collectives over some axes need more, and of parts of a sum.
@@ -160,7 +189,7 @@ struct PoolSizes {
 };
 
 struct Plan {
-  std::shared_ptr<const Program> program;  // loops with collectives are unrolled in it
+  std::shared_ptr<const Program> program;
   PlanOptions options;
   // Equations that lowering has added: psums that complete sums over rows.
   std::shared_ptr<const std::deque<Equation>> sums;
@@ -168,6 +197,7 @@ struct Plan {
   std::vector<Buffer> buffers;
   std::vector<Accumulator> accumulators;
   std::vector<Stage> stages;
+  std::vector<StageLoop> loops;  // inner ones follow the one that contains them
   // Buffers to fill on loading, and the equations that compute them.
   std::vector<std::pair<int, const Equation*>> constants;
   std::vector<std::pair<int, const Equation*>> coordinates;  // device buffers that hold axis_index
@@ -177,14 +207,19 @@ struct Plan {
   double work = 0;                                           // floating-point operations plus bytes of a step
 
   // How many barriers each worker passes per step while several steps run without returning to the host.
-  std::int64_t barriers_per_step() const {
-    return static_cast<std::int64_t>(stages.size()) - 1 + (boundary_barrier ? 1 : 0);
-  }
+  std::int64_t barriers_per_step() const { return runs_of_stages() - 1 + (boundary_barrier ? 1 : 0); }
+  // How many stages run in a step, where each iteration of a loop counts.
+  std::int64_t runs_of_stages() const;
+  // How often a stage runs in a step.
+  std::int64_t runs_of_stage(std::size_t stage) const;
   // Whether a step is so short that a barrier costs more than a second worker saves.
   bool is_tiny() const;
   // The largest number of pieces of any cut.
   std::int64_t pieces() const;
 };
+
+// Removes stages that have no work.
+void erase_empty_stages(Plan& plan);
 
 // Allocates a buffer at the end of its pool. The slices of its instances are contiguous.
 void give_place(Buffer& buffer, const Mesh& mesh, PoolSizes& sizes);

@@ -45,6 +45,11 @@ class Printer {
 
   void print(const Stage& stage, std::size_t number) {
     text_ += fmt::format("stage {}\n", number);
+    for (const StageLoop& loop : plan_.loops) {
+      if (loop.first == number)
+        text_ +=
+            fmt::format("  first of stages {} to {}, which run {} times\n", number, loop.end - 1, loop.iterations());
+    }
     print("each worker", stage.once);
     for (const Chunked& chunked : stage.chunked) {
       print(fmt::format("each of {} chunk(s) of {} elements{}", chunked.chunks, chunked.elements, over(chunked.axes)),
@@ -101,7 +106,7 @@ class Printer {
                        list(i.operands));
   }
   std::string line(const Copy& i, const std::string&) const {
-    return fmt::format("{} = copy {}", buffer(i.to), buffer(i.from));
+    return fmt::format("{} = {} {}", buffer(i.to), i.parts > 0 ? "slice of" : "copy", buffer(i.from));
   }
   std::string line(const PackOperand& i, const std::string&) const {
     return fmt::format("{} = pack {} for operand {} of {}", buffer(i.to), buffer(i.from), i.operand, op(i.equation));

@@ -56,14 +56,16 @@ class Reporter {
       const Stage& stage = plan_.stages[number];
       const std::string prefix =
           plan_.stages.size() > 1 ? fmt::format("stage {} of {}, ", number + 1, plan_.stages.size()) : "";
-      add(stage.once, prefix + "every worker for itself", 0, 1);
+      const auto times = static_cast<double>(plan_.runs_of_stage(number));
+      add(stage.once, prefix + "every worker for itself", 0, times);
       for (const Chunked& chunked : stage.chunked) {
         const std::int64_t chunks = chunked.chunks * plan_.program->mesh.group_size(chunked.axes);
         add(chunked.instructions,
-            prefix + fmt::format("{} of {} elements", counted(chunks, "chunk"), with_commas(chunked.elements)), 0, 1);
+            prefix + fmt::format("{} of {} elements", counted(chunks, "chunk"), with_commas(chunked.elements)), 0,
+            times);
       }
-      add(stage.tasks, prefix + "one task each, or a task for each part", 0, 1);
-      for (const PieceList& list : stage.pieces) add(list.instructions, prefix + pieces_text(list), 0, 1);
+      add(stage.tasks, prefix + "one task each, or a task for each part", 0, times);
+      for (const PieceList& list : stage.pieces) add(list.instructions, prefix + pieces_text(list), 0, times);
     }
     return std::move(out_);
   }

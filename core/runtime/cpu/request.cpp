@@ -19,7 +19,7 @@ Request request_of(const Plan& plan, const Kernel& kernel, const Extent& extent)
   out.operands = types_of(*plan.program, equation.operands);
   out.results = types_of(*plan.program, equation.results);
   for (std::size_t i = 0; i < kernel.operand_rows.size(); ++i) {
-    if (kernel.operand_rows[i] != Reads::whole) out.operands[i].shape.front() = extent.count;
+    if (kernel.operand_rows[i] != RowAccess::whole) out.operands[i].shape.front() = extent.count;
   }
   for (std::size_t i = 0; i < kernel.result_rows.size(); ++i) {
     if (kernel.result_rows[i]) out.results[i].shape.front() = extent.count;

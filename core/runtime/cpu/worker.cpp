@@ -1,6 +1,7 @@
 #include "core/runtime/cpu/worker.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/base/clock.h"
 
@@ -62,6 +63,7 @@ Worker::Worker(BoundPlan& bound, const Memory& memory, std::size_t entry, int in
       worker_(index),
       index_(workers == 1 ? 0 : static_cast<std::size_t>(index)),
       workers_(static_cast<std::size_t>(workers)),
+      runs_of_stages_(static_cast<std::uint32_t>(bound.plan().runs_of_stages())),
       scratch_(memory.scratch(index)) {
   for (std::int64_t member = 0; member < members; ++member) bases_.push_back(memory.bases(index, member, entry));
 }
@@ -73,32 +75,37 @@ void Worker::for_each_list(const StepOrigin& step, Claims& claims, Wait&& wait, 
   Bases& bases = bases_[static_cast<std::size_t>(step.member)];
   bases[static_cast<std::size_t>(Base::accumulators)] = memory_.accumulators(worker_, step.parity);
   bases[static_cast<std::size_t>(Base::batch)] = memory_.batch(entry_, step.slot, step.member);
-  const auto at = [&](CommandList& list) {
-    locate(list, {step.parity, step.slot, step.member}, bases);
-    f(list);
-  };
-  for (std::size_t number = 0; number < bound_.stages().size(); ++number) {
+  // A stage that a loop repeats has a number of its own each time, by which its tasks are claimed.
+  std::uint32_t run = step.number * runs_of_stages_;
+  bool is_first = true;
+  for_each_stage(bound_.plan().loops, 0, bound_.stages().size(), 0, [&](std::size_t number, std::int64_t iteration) {
+    const auto at = [&](CommandList& list) {
+      locate(list, {step.parity, step.slot, step.member}, bases);
+      list.iteration = iteration;
+      f(list);
+    };
     // workers_ is 1 if workers run different members: then there is nobody to wait for
-    if (number > 0 && workers_ > 1) wait();
+    if (!std::exchange(is_first, false) && workers_ > 1) wait();
     BoundStage& stage = bound_.stages()[number];
     if (!stage.once.commands.empty()) at(stage.once);
     const std::size_t count = stage.tasks.size();
     if (workers_ == 1) {
       for (const Task& task : stage.tasks) at(*task.list);
-      continue;
+      return;
     }
+    ++run;
     const auto begin = [&](std::size_t worker) { return worker * count / workers_; };
     for (std::size_t i = begin(index_); i < begin(index_ + 1); ++i) {
-      if (claims.take(number, i, step.number)) at(*stage.tasks[i].list);
+      if (claims.take(number, i, run)) at(*stage.tasks[i].list);
     }
     // Take tasks from the other workers' ranges, starting at the end, which their owners reach last.
     for (std::size_t next = 1; next < workers_; ++next) {
       const std::size_t other = (index_ + next) % workers_;
       for (std::size_t i = begin(other + 1); i > begin(other); --i) {
-        if (claims.take(number, i - 1, step.number)) at(*stage.tasks[i - 1].list);
+        if (claims.take(number, i - 1, run)) at(*stage.tasks[i - 1].list);
       }
     }
-  }
+  });
 }
 
 void Worker::run_step(const StepOrigin& step, Claims& claims, Barrier& barrier) {

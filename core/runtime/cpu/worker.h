@@ -60,8 +60,9 @@ class Worker {
   const Memory& memory_;
   const std::size_t entry_;
   const int worker_;
-  const std::size_t index_, workers_;  // number among the workers that share the plan's tasks, and their count
-  std::vector<Bases> bases_;           // by member
+  const std::size_t index_, workers_;   // number among the workers that share the plan's tasks, and their count
+  const std::uint32_t runs_of_stages_;  // in a step
+  std::vector<Bases> bases_;            // by member
   std::byte* scratch_;
 };
 

@@ -1,17 +1,19 @@
 #include "core/runtime/gpu/lifetimes.h"
 
-#include <algorithm>
+#include <utility>
 
 #include "core/base/saturate.h"
-#include "core/runtime/arena.h"
 #include "core/runtime/gpu/lowering.h"
+#include "core/storage/intervals.h"
 
 namespace pmaptrain::gpu {
 namespace {
 
 class Walk {
  public:
-  explicit Walk(const Plan& plan) : plan_(plan), lifetimes_(plan.buffers.size()) { visit(plan.commands); }
+  Walk(const Plan& plan, const std::vector<Command>& commands) : plan_(plan), lifetimes_(plan.buffers.size()) {
+    visit(commands);
+  }
   std::vector<Lifetime> take() { return std::move(lifetimes_); }
 
  private:
@@ -81,25 +83,26 @@ class Walk {
 
 }  // namespace
 
-std::vector<Lifetime> lifetimes_of(const Plan& plan) { return Walk(plan).take(); }
+std::vector<Lifetime> lifetimes_of(const Plan& plan) { return Walk(plan, plan.commands).take(); }
+
+std::vector<Lifetime> lifetimes_in(const std::vector<Command>& commands, const Plan& plan) {
+  return Walk(plan, commands).take();
+}
 
 void place_buffers(Plan& plan) {
   const std::vector<Lifetime> lifetimes = lifetimes_of(plan);
-  std::vector<std::vector<std::size_t>> born, dying;
+  std::vector<Interval> intervals;
+  std::vector<Buffer*> placed;
   for (std::size_t i = 0; i < lifetimes.size(); ++i) {
-    const Buffer& buffer = plan.buffers[i];
+    Buffer& buffer = plan.buffers[i];
     if (buffer.pool != Pool::transient || buffer.within >= 0 || lifetimes[i].first == 0) continue;
-    const auto last = static_cast<std::size_t>(lifetimes[i].last);
-    if (born.size() <= last) born.resize(last + 1), dying.resize(last + 1);
-    born[static_cast<std::size_t>(lifetimes[i].first)].push_back(i);
-    dying[last].push_back(i);
+    const auto [first, last] = std::pair{lifetimes[i].first, lifetimes[i].last};
+    intervals.push_back({static_cast<std::size_t>(first), static_cast<std::size_t>(last), buffer.bytes()});
+    placed.push_back(&buffer);
   }
-  Arena arena(alignment);
-  for (std::size_t position = 0; position < born.size(); ++position) {
-    for (const std::size_t i : born[position]) plan.buffers[i].offset = arena.allocate(plan.buffers[i].bytes());
-    for (const std::size_t i : dying[position]) arena.release(plan.buffers[i].offset, plan.buffers[i].bytes());
-  }
-  plan.transient_bytes = arena.end();
+  const Offsets offsets = place(intervals, alignment);
+  for (std::size_t i = 0; i < placed.size(); ++i) placed[i]->offset = offsets.of[i];
+  plan.transient_bytes = offsets.end;
   std::vector<Location> roots;
   for (std::size_t i = 0; i < plan.buffers.size(); ++i) roots.push_back(plan.root_of(static_cast<int>(i)));
   for (std::size_t i = 0; i < plan.buffers.size(); ++i) {

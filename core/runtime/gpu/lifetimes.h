@@ -18,4 +18,7 @@ struct Lifetime {
 
 std::vector<Lifetime> lifetimes_of(const Plan& plan);
 
+// The live ranges within some commands of a plan that is being made: the accesses outside of them are left out.
+std::vector<Lifetime> lifetimes_in(const std::vector<Command>& commands, const Plan& plan);
+
 }  // namespace pmaptrain::gpu

@@ -31,7 +31,8 @@ Lowering::Lowering(std::shared_ptr<const Program> program, const Division& divis
       options_(options),
       shared_(shared),
       facts_(analyse(program_)),
-      rows_(find_rows(program_, facts_)),
+      rows_(find_row_facts(program_, facts_)),
+      storage_(storage_of(program_, options.private_copies)),
       block_(options.deterministic ? block_of(program_.mesh) : division.local),
       buffers_(program_.types.size(), -1),
       added_(std::make_shared<std::deque<Equation>>()) {
@@ -41,8 +42,9 @@ Lowering::Lowering(std::shared_ptr<const Program> program, const Division& divis
   plan_.gpu = gpu;
   plan_.tf32 = options.tf32;
   commands_ = &plan_.commands;
-  const AxisSet apart = axes_not_to_cross(program_, facts_, rows_);
-  span_ = std::min(span_within(program_.mesh, rows_.axes, apart), neighbours_in(block_, program_.mesh, rows_.axes));
+  const AxisSet apart = axes_that_bound_pieces(program_, facts_, rows_);
+  span_ = std::min(contiguous_instances(program_.mesh, rows_.axes, apart),
+                   neighbours_in(block_, program_.mesh, rows_.axes));
 }
 
 Plan Lowering::run() {
@@ -83,19 +85,16 @@ void Lowering::copy(int from, int to, const Equation* equation) {
   }
 }
 
-void Lowering::copy_in_parallel(const std::vector<std::pair<int, int>>& copies, const Equation* equation) {
+void Lowering::copy_replacements(const std::vector<Replacement>& copies, const Equation* equation) {
   std::vector<std::pair<int, int>> last;
-  for (const auto& [from, to] : copies) {
-    const int read = plan_.root_of(from).buffer;
-    const bool changes = std::any_of(copies.begin(), copies.end(),
-                                     [&](const auto& c) { return plan_.root_of(c.second).buffer == read; });
-    int source = from;
-    if (changes) {
-      const Buffer like = plan_.buffer(from);
-      source = add_buffer(like.type, like.axes, Pool::transient, like.span);
-      copy(from, source, equation);
+  for (const Replacement& each : copies) {
+    int source = buffer(each.from);
+    if (each.how == Replacement::How::copy_twice) {
+      const Buffer like = plan_.buffer(source);
+      const int aside = add_buffer(like.type, like.axes, Pool::transient, like.span);
+      copy(std::exchange(source, aside), aside, equation);
     }
-    last.emplace_back(source, to);
+    last.emplace_back(source, buffer(each.to));
   }
   for (const auto& [from, to] : last) copy(from, to, equation);
 }
@@ -122,7 +121,7 @@ void Lowering::lower_input(const Input& input) {
 
 void Lowering::lower_equation(const Equation& equation) {
   if (equation.op.rules().view) return set(equation.results.front(), buffer(equation.operands.front()));
-  if (equation.op.rules().unpacks && buffer_of(equation.operands.front()).slices == 1) return lower_unpack(equation);
+  if (equation.op.rules().unpacks && !storage_.is_root(equation.results.front())) return lower_unpack(equation);
   if (equation.op.rules().packs && packed_sums_.contains(equation.results.front().id)) return;
   switch (equation.op.rules().communication) {
     case Communication::none: break;
@@ -153,12 +152,12 @@ void Lowering::lower_equation(const Equation& equation) {
 void Lowering::lower_unpack(const Equation& equation) {
   const int bucket = buffer(equation.operands.front());
   const Buffer of = plan_.buffer(bucket);
-  const std::vector<std::int64_t> offsets = offsets_in_bucket(types_of(program_, equation.results));
-  for (std::size_t i = 0; i < equation.results.size(); ++i) {
-    const int array = add_buffer(type(equation.results[i]), of.axes, Pool::transient, of.span);
+  const std::int64_t begin = storage_.home(equation.operands.front()).begin;
+  for (const Value result : equation.results) {
+    const int array = add_buffer(type(result), of.axes, Pool::transient, of.span);
     at(array).within = bucket;
-    at(array).offset = static_cast<std::size_t>(offsets[i]) * size_of(of.type.dtype);
-    set(equation.results[i], array);
+    at(array).offset = static_cast<std::size_t>(storage_.home(result).begin - begin) * size_of(of.type.dtype);
+    set(result, array);
   }
 }
 
@@ -282,12 +281,7 @@ void Lowering::lower_loop(const Equation& equation) {
   }
   std::vector<Command>* const outer = std::exchange(commands_, &loop.body);
   for (const Equation& inner : region.equations) lower_equation(inner);
-  std::vector<std::pair<int, int>> yields;
-  for (std::size_t i = 0; i < carries; ++i) {
-    const int from = buffer(region.results[i]), carry = buffer(region.params[consts + i]);
-    if (from != carry) yields.emplace_back(from, carry);
-  }
-  copy_in_parallel(yields, &equation);
+  lower_yields(equation);
   commands_ = outer;
   add(std::move(loop));
 }

@@ -14,6 +14,7 @@
 #include "core/analysis/packed_sums.h"
 #include "core/analysis/rows.h"
 #include "core/runtime/gpu/plan.h"
+#include "core/storage/storage.h"
 
 namespace pmaptrain::gpu {
 
@@ -41,8 +42,8 @@ class Lowering {
   void add(Command command) { commands_->push_back(std::move(command)); }
   // Copies each slice of `to` from the slice of `from` that the same devices read.
   void copy(int from, int to, const Equation* equation);
-  // Copies several pairs (from, to) of buffers as if all were read before any is written.
-  void copy_in_parallel(const std::vector<std::pair<int, int>>& copies, const Equation* equation);
+  // Copies values to the buffers of those that they replace.
+  void copy_replacements(const std::vector<Replacement>& copies, const Equation* equation);
 
   // ---- blocks: no library call and no sum over rows crosses the boundary of a block
 
@@ -60,6 +61,8 @@ class Lowering {
   // `operand` itself if they already are, else a copy.
   int by_rows(const Equation& equation, int operand);
   void lower_loop(const Equation& equation);
+  // Replaces carries at the end of a loop's body.
+  void lower_yields(const Equation& equation);
 
   // ---- collectives
 
@@ -125,9 +128,8 @@ class Lowering {
 
   // ---- the end of a step
 
-  // Whether `equation`, which reads the input's buffer, may write a result into it: element by element, where element i
-  // of a result needs nothing of the input but element i.
-  bool overwrites(const Equation* equation, int input) const;
+  // Whether the new value's buffer can lie where the old one does: it is a temporary of its own with the same slices.
+  bool fits_in_place(const Replacement& replacement) const;
   void lower_updates();
   void lower_outputs();
 
@@ -136,7 +138,8 @@ class Lowering {
   Shared& shared_;
   Plan plan_;
   const Facts facts_;
-  const pmaptrain::Rows rows_;
+  const pmaptrain::RowFacts rows_;
+  const Storage storage_;
   Mesh block_;                                     // mesh of the logical devices in a block
   std::int64_t span_ = 1;                          // number of instances along rows_.axes whose rows form one addend
   std::vector<int> buffers_;                       // by value

@@ -1,6 +1,5 @@
 // Lowers the end of a step: updates of inputs, and outputs.
-#include <algorithm>
-#include <set>
+#include <utility>
 
 #include "core/base/saturate.h"
 #include "core/runtime/gpu/lifetimes.h"
@@ -8,43 +7,52 @@
 
 namespace pmaptrain::gpu {
 
-bool Lowering::overwrites(const Equation* equation, int input) const {
-  if (equation == nullptr || !equation->op.rules().elementwise) return false;
-  return std::all_of(equation->operands.begin(), equation->operands.end(), [&](Value operand) {
-    const Location root = plan_.root_of(buffer(operand));
-    if (root.buffer != input) return true;
-    return root.offset == 0 && numel(type(operand)) == numel(type(equation->results.front()));
-  });
+bool Lowering::fits_in_place(const Replacement& replacement) const {
+  const Buffer &source = buffer_of(replacement.from), &target = buffer_of(replacement.to);
+  return replacement.how == Replacement::How::overwrite && source.pool == Pool::transient && source.within < 0 &&
+         source.axes == target.axes && source.span == target.span && source.bytes() == target.bytes();
 }
 
+namespace {
+
+// Whether the old value is read only before the new one is written, or by the equation that writes it.
+bool is_read_before(const Lifetime& read, const Lifetime& written, const Replacement& replacement) {
+  return read.last < written.first ||
+         (read.last == written.first && read.last_by == written.first_by && replacement.by_element);
+}
+
+}  // namespace
+
 void Lowering::lower_updates() {
-  std::set<int> held;  // buffers that are still needed at the end of the step
-  for (const Input& input : program_.inputs) {
-    if (input.next) held.insert(plan_.root_of(buffer(*input.next)).buffer);
-  }
-  for (const Output& output : program_.outputs) held.insert(plan_.root_of(buffer(output.value)).buffer);
   const std::vector<Lifetime> lifetimes = lifetimes_of(plan_);
-  std::set<int> taken;
-  std::vector<std::pair<int, int>> copies;
-  for (const Input& input : program_.inputs) {
-    if (!input.next) continue;
-    const int to = buffer(input.value), from = buffer(*input.next);
-    if (from == to) continue;
-    const Buffer target = plan_.buffer(to), source = plan_.buffer(from);
-    const Lifetime& read = lifetimes[static_cast<std::size_t>(to)];
-    const Lifetime& written = lifetimes[static_cast<std::size_t>(from)];
-    const bool alike = source.axes == target.axes && source.span == target.span && source.bytes() == target.bytes();
-    const bool free = read.last < written.first || (read.last == written.first && read.last_by == written.first_by &&
-                                                    overwrites(written.first_by, to));
-    if (source.pool == Pool::transient && source.within < 0 && alike && free && !held.contains(to) &&
-        taken.insert(from).second) {
-      at(from).pool = Pool::persistent;
-      at(from).offset = target.offset;
+  const auto of = [&](Value value) { return lifetimes[static_cast<std::size_t>(buffer(value))]; };
+  std::vector<Replacement> copies;
+  for (const Replacement& update : storage_.updates) {
+    if (update.how == Replacement::How::none) continue;
+    if (fits_in_place(update) && is_read_before(of(update.to), of(update.from), update)) {
+      at(buffer(update.from)).pool = Pool::persistent;
+      at(buffer(update.from)).offset = buffer_of(update.to).offset;
     } else {
-      copies.emplace_back(from, to);
+      copies.push_back(update);
     }
   }
-  copy_in_parallel(copies, nullptr);
+  copy_replacements(copies, nullptr);
+}
+
+void Lowering::lower_yields(const Equation& equation) {
+  // Positions are those in the body alone: a carry that is read by an inner loop is read to that loop's end.
+  const std::vector<Lifetime> lifetimes = lifetimes_in(*commands_, plan_);
+  const auto of = [&](Value value) { return lifetimes[static_cast<std::size_t>(buffer(value))]; };
+  std::vector<Replacement> copies;
+  for (const Replacement& yield : storage_.yields.at(&equation)) {
+    if (yield.how == Replacement::How::none) continue;
+    if (fits_in_place(yield) && is_read_before(of(yield.to), of(yield.from), yield)) {
+      at(buffer(yield.from)).within = buffer(yield.to);
+    } else {
+      copies.push_back(yield);
+    }
+  }
+  copy_replacements(copies, &equation);
 }
 
 void Lowering::lower_outputs() {
@@ -53,12 +61,9 @@ void Lowering::lower_outputs() {
     at(buffer).offset = shared_.persistent;
     shared_.persistent = sum_of(shared_.persistent, round_up(at(buffer).bytes(), alignment));
   };
-  for (const Output& output : program_.outputs) {
-    int kept = buffer(output.value);
-    const int root = plan_.root_of(kept).buffer;  // of an array in a bucket: the bucket
-    const auto input = std::find_if(program_.inputs.begin(), program_.inputs.end(),
-                                    [&](const Input& known) { return known.next && buffer(known.value) == root; });
-    if (input != program_.inputs.end() && buffer(*input->next) != kept) {
+  for (std::size_t i = 0; i < program_.outputs.size(); ++i) {
+    int kept = buffer(program_.outputs[i].value);
+    if (storage_.copied_first[i]) {
       // Copy an input before this step replaces it.
       const Buffer like = plan_.buffer(kept);
       const int old = add_buffer(like.type, like.axes, Pool::transient, like.span);

@@ -1,4 +1,4 @@
-#include "core/runtime/arena.h"
+#include "core/storage/arena.h"
 
 #include <algorithm>
 #include <cassert>

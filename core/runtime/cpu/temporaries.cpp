@@ -1,0 +1,150 @@
+#include "core/runtime/cpu/temporaries.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "core/base/saturate.h"
+#include "core/storage/intervals.h"
+
+namespace pmaptrain::cpu {
+namespace {
+
+// Memory that several values use one after another.
+struct Slot {
+  int user = -1;  // the value that uses it last
+  int first = 0;  // position at which the first value is written
+  std::size_t bytes = 0, offset = 0;
+};
+
+class Placing {
+ public:
+  Placing(const Lowered& lowered, const Lifetimes& lifetimes, const std::vector<Pool>& pools, std::size_t shared_bytes)
+      : lowered_(lowered), lifetimes_(lifetimes), pools_(pools) {
+    out_.shared_bytes = shared_bytes;
+  }
+
+  Temporaries run(std::vector<int> roots) {
+    std::stable_sort(roots.begin(), roots.end(), [&](int a, int b) { return position_of(a) < position_of(b); });
+    std::vector<std::size_t> slot_of;
+    for (const int root : roots) slot_of.push_back(choose_slot(root));
+    std::vector<Interval> intervals;
+    std::vector<Slot*> in_arena;
+    for (Slot& slot : slots_) {
+      if (pool_of(slot.user) == Pool::shared) continue;
+      intervals.push_back(
+          {static_cast<std::size_t>(slot.first), static_cast<std::size_t>(last_of(slot.user)), slot.bytes});
+      in_arena.push_back(&slot);
+    }
+    const Offsets offsets = place(intervals, alignment);
+    for (std::size_t i = 0; i < in_arena.size(); ++i) in_arena[i]->offset = offsets.of[i];
+    out_.arena_bytes = offsets.end;
+    for (std::size_t i = 0; i < roots.size(); ++i) out_.values.push_back({roots[i], slots_[slot_of[i]].offset});
+    return std::move(out_);
+  }
+
+ private:
+  const ValueInfo& info(int root) const { return lowered_.info(root); }
+  const Type& type(int root) const { return lowered_.type(root); }
+  Pool pool_of(int root) const { return pools_[static_cast<std::size_t>(root)]; }
+  int position_of(int root) const { return lifetimes_.of(root).written.position; }
+  int last_of(int root) const { return lifetimes_.of(root).last; }
+
+  std::size_t choose_slot(int root) {
+    const bool is_shared = pool_of(root) == Pool::shared;
+    if (is_shared) release_shared(position_of(root) - 1);
+    std::optional<std::size_t> slot = slot_to_take_over(root);
+    if (slot) {
+      const int operand = std::exchange(slots_[*slot].user, root);
+      used_.erase(operand);
+      live_shared_.erase({last_of(operand), operand});
+    } else {
+      slot = slots_.size();
+      const std::size_t offset = is_shared ? shared_offset(root) : 0;
+      slots_.push_back({root, position_of(root), is_shared ? 0 : arena_bytes(root), offset});
+    }
+    used_[root] = *slot;
+    if (is_shared) live_shared_.emplace(last_of(root), root);
+    return *slot;
+  }
+
+  // The slot of an operand that is not read after an elementwise op has written `result`.
+  std::optional<std::size_t> slot_to_take_over(int result) const {
+    const Kernel* const kernel = lifetimes_.of(result).by->as<Kernel>();
+    if (kernel == nullptr || !kernel->equation->op.rules().elementwise) return std::nullopt;
+    for (const int operand : kernel->operands) {
+      const bool reads_range = std::any_of(kernel->operands.begin(), kernel->operands.end(), [&](int other) {
+        return other != operand && lowered_.memory_of(other) == operand;
+      });
+      const auto used = used_.find(operand);
+      if (reads_range || used == used_.end() || last_of(operand) != position_of(result)) continue;
+      if (pool_of(operand) == pool_of(result) && info(operand).axes == info(result).axes &&
+          info(operand).kind == info(result).kind && numel(type(operand)) == numel(type(result)) &&
+          size_of(type(operand).dtype) == size_of(type(result).dtype)) {
+        return used->second;
+      }
+    }
+    return std::nullopt;
+  }
+
+  std::size_t arena_bytes(int root) const {
+    const std::size_t whole = bytes(type(root));
+    if (pool_of(root) != Pool::arena) return whole;
+    const auto most = static_cast<std::size_t>(lowered_.cuts[static_cast<std::size_t>(info(root).cut)].largest());
+    if (info(root).kind != RowKind::rows) return product_of(whole, most);
+    return product_of(whole / static_cast<std::size_t>(type(root).shape.front()), most);
+  }
+
+  // ---- shared memory: a temporary may only reuse the memory of one with equally many elements. Both are cut into the
+  // same chunks, so a worker does not overwrite elements that another worker still reads. Tasks divide values
+  // differently.
+
+  using ChunkShape = std::tuple<std::int64_t, std::size_t, std::uint32_t>;
+  ChunkShape shape_of_chunks(int root) const {
+    return {numel(type(root)), size_of(type(root).dtype), info(root).axes.bits()};
+  }
+
+  std::size_t shared_offset(int root) {
+    release_shared(position_of(root));
+    std::vector<std::size_t>& free = free_shared_[shape_of_chunks(root)];
+    if (!free.empty() && !info(root).by_task) {
+      const std::size_t offset = free.back();
+      free.pop_back();
+      return offset;
+    }
+    const auto instances = static_cast<std::size_t>(lowered_.program->mesh.group_size(info(root).axes));
+    const std::size_t size = round_up(product_of(bytes(type(root)), instances), alignment);
+    return std::exchange(out_.shared_bytes, sum_of(out_.shared_bytes, size));
+  }
+
+  // Releases what no instruction after `position` reads, in an order that depends on the program alone.
+  void release_shared(int position) {
+    while (!live_shared_.empty() && live_shared_.begin()->first <= position) {
+      const int root = live_shared_.begin()->second;
+      free_shared_[shape_of_chunks(root)].push_back(slots_[used_.at(root)].offset);
+      used_.erase(root);
+      live_shared_.erase(live_shared_.begin());
+    }
+  }
+
+  const Lowered& lowered_;
+  const Lifetimes& lifetimes_;
+  const std::vector<Pool>& pools_;
+  Temporaries out_;
+  std::vector<Slot> slots_;
+  std::map<int, std::size_t> used_;            // by value in use: its slot
+  std::set<std::pair<int, int>> live_shared_;  // position of the last read and root, of shared values in use
+  std::map<ChunkShape, std::vector<std::size_t>> free_shared_;
+};
+
+}  // namespace
+
+Temporaries place_temporaries(const Lowered& lowered, const Lifetimes& lifetimes, const std::vector<Pool>& pools,
+                              const std::vector<int>& roots, std::size_t shared_bytes) {
+  return Placing(lowered, lifetimes, pools, shared_bytes).run(roots);
+}
+
+}  // namespace pmaptrain::cpu
