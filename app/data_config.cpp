@@ -225,7 +225,7 @@ class Writer {
     if (has_one_target()) {
       fail_data(fmt::format("the target of '{}' is the same in every example, so there is nothing to learn", path_));
     }
-    if (std::string warning = train::channels_first(found_.train->input().shape); !warning.empty()) {
+    if (std::string warning = train::channels_first_warning(found_.train->input().shape); !warning.empty()) {
       source_.comments.push_back(std::move(warning));
     }
   }

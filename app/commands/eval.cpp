@@ -40,9 +40,9 @@ report::Json document_of(const train::Evaluation& result, const std::string& run
 
 std::string line_of(const train::Evaluation& result, const std::string& run, const std::string& chosen,
                     train::MemberNumber member) {
-  std::string line = member            ? fmt::format("member {}  ", *member) + result.split
-                     : result.together ? "together  " + result.split
-                                       : result.split;
+  std::string line = member              ? fmt::format("member {}  ", *member) + result.split
+                     : result.is_of_mean ? "together  " + result.split
+                                         : result.split;
   for (const auto& [name, value] : result.measures) {
     line += fmt::format("  {} {}", train::with_class(name, result.classes), train::compact(value));
   }
@@ -90,8 +90,8 @@ Evaluations evaluate(const spec::Loaded& loaded, const std::string& run, const s
                      bool is_own_data) {
   try {
     const train::CheckpointEvaluation evaluation(loaded, run, checkpoint, split, weights, member, is_own_data);
-    Evaluations found{evaluation.of_members(), std::nullopt, evaluation.notes(), evaluation.left_out()};
-    if (loaded.spec.ensemble && !member) found.together = evaluation.of_average();
+    Evaluations found{evaluation.evaluate_members(), std::nullopt, evaluation.notes(), evaluation.left_out()};
+    if (loaded.spec.ensemble && !member) found.together = evaluation.evaluate_average();
     return found;
   } catch (const Error& error) {
     std::vector<Diagnostic> diagnostics = error.diagnostics();

@@ -135,9 +135,9 @@ int command_predict(CommandArguments arguments, const Streams& streams) {
   {
     // A signal removes the unfinished file.
     const StopSignals signals;
-    const std::unique_ptr<train::PredictionFile> file = to_stream
-                                                            ? train::open_prediction_stream(streams.out, predictions)
-                                                            : train::open_prediction_file(to, predictions);
+    const std::unique_ptr<train::PredictionWriter> file = to_stream
+                                                              ? train::open_prediction_stream(streams.out, predictions)
+                                                              : train::open_prediction_file(to, predictions);
     predictor.run([&](std::int64_t, std::span<const std::byte> rows) { file->write(rows); }, StopSignals::flag());
     signal = *StopSignals::flag();
     if (signal == 0) file->finish();

@@ -210,17 +210,20 @@ int command_run(CommandArguments arguments, const Streams& streams) {
   }
   if (!resume) {
     if (!options.changes.empty()) refuse_first_changes(options, session.run_dir);
-    if (std::string text = train::unrepeated_changes(loaded); !text.empty()) loaded.notes.push_back(std::move(text));
+    if (std::string text = train::unrepeated_changes_warning(loaded); !text.empty())
+      loaded.notes.push_back(std::move(text));
   } else {
-    const std::vector<std::string> lengths = train::kept_lengths(session.run_dir, loaded);
+    const std::vector<std::string> lengths = train::length_overrides(session.run_dir, loaded);
     if (!lengths.empty()) {
       std::vector<std::string>& set = options.config.overrides.set;
       set.insert(set.end(), lengths.begin(), lengths.end());
       loaded = spec::load(options.config.config, options.config.overrides);
     }
-    for (std::string& note : train::check_continues(session.run_dir, loaded)) loaded.notes.push_back(std::move(note));
+    for (std::string& note : train::check_config_continues(session.run_dir, loaded))
+      loaded.notes.push_back(std::move(note));
     loaded.notes.insert(loaded.notes.end(), resume->warnings.begin(), resume->warnings.end());
-    for (std::string& warning : train::change_run(session.run_dir, options.changes, loaded, resume->checkpoint.state)) {
+    for (std::string& warning :
+         train::apply_changes(session.run_dir, options.changes, loaded, resume->checkpoint.state)) {
       loaded.notes.push_back(std::move(warning));
     }
     loaded.spec.model.initial_from.reset();  // it may be gone by now
@@ -230,7 +233,7 @@ int command_run(CommandArguments arguments, const Streams& streams) {
     const train::RunState& state = resume->checkpoint.state;
     session.folder.resumed = {state.step, train::best_folder(state), state.metrics_bytes};
   }
-  if (const auto& from = loaded.spec.model.initial_from) session.folder.reads.emplace_back(from->path);
+  if (const auto& from = loaded.spec.model.initial_from) session.folder.input_files.emplace_back(from->path);
   // Told before the data is read; the session looks again when everything else is accepted.
   train::RunFolder::check(session.run_dir, session.folder);
 
@@ -247,7 +250,7 @@ int command_run(CommandArguments arguments, const Streams& streams) {
                                                     resume->checkpoint.state.encoding.skipped)
                                 : train::make_setup(std::move(loaded));
     if (resume) {
-      for (std::string& note : train::check_continues(resume->checkpoint.state, setup)) {
+      for (std::string& note : train::check_data_continues(resume->checkpoint.state, setup)) {
         setup.loaded.notes.push_back(std::move(note));
       }
       const auto finished = train::find_finished(session.run_dir, resume->checkpoint.state, setup.spec().train,

@@ -69,7 +69,7 @@ void check_same_members(const spec::Spec& spec, const RunState& state) {
              "use it with the run's own ensemble; --member N chooses one member");
 }
 
-// The gathered rows, and the memory to sort them by a probability.
+// The bytes of the gathered rows, and of the memory to sort them by a probability.
 std::size_t gathered_bytes(const EvaluationPlan& plan, const model::Model& model) {
   const auto columns = static_cast<std::size_t>(model::row_size(model));
   const auto rows = static_cast<std::size_t>(plan.batch.rows() * plan.batch.steps_per_epoch);
@@ -149,7 +149,7 @@ std::vector<Evaluation> Evaluator::run(std::span<const std::int64_t> members, co
   return evaluations;
 }
 
-std::vector<std::int64_t> leave_out_without_best(std::vector<std::int64_t>& members, const RunState& state) {
+std::vector<std::int64_t> remove_members_without_best(std::vector<std::int64_t>& members, const RunState& state) {
   std::vector<std::int64_t> without;
   for (const std::int64_t member : members) {
     if (!has_best(state, member)) without.push_back(member);
@@ -171,7 +171,7 @@ CheckpointEvaluation::CheckpointEvaluation(const spec::Loaded& loaded, const std
   check_same_members(loaded.spec, state);
   if (checkpoint == "best" && state.is_ensemble) {
     if (member) check_has_best(state, *member, "--checkpoint last");
-    left_out_ = leave_out_without_best(members_, state);
+    left_out_ = remove_members_without_best(members_, state);
   }
   const spec::Spec& spec = spec::member_spec(loaded.spec, members_.front());
   data_ = data::open(spec.data, spec.seed, spec.mesh.mesh.devices(), split_, &state.encoding,
@@ -189,7 +189,7 @@ model::Model CheckpointEvaluation::model_for(std::int64_t member) const {
   return model_of(spec::member_spec(loaded_.spec, member), data_, *data_.of(split_));
 }
 
-std::vector<Evaluation> CheckpointEvaluation::of_members() const {
+std::vector<Evaluation> CheckpointEvaluation::evaluate_members() const {
   const spec::Spec& spec = spec::member_spec(loaded_.spec, members_.front());
   const RunState& state = trained_.state;
   const model::Model model = model_for(members_.front());
@@ -222,20 +222,20 @@ std::vector<Evaluation> CheckpointEvaluation::of_members() const {
   return results;
 }
 
-// In batches of as many rows as training has at once, so that it needs no more memory.
-data::BatchPlan CheckpointEvaluation::plan_of(const data::Dataset& dataset, const spec::Spec& spec) const {
+// A batch has as many rows as training has in memory at once, so that an evaluation needs no more memory than training.
+data::BatchPlan CheckpointEvaluation::batch_plan_of(const data::Dataset& dataset, const spec::Spec& spec) const {
   const Mesh& mesh = spec.mesh.mesh;
   return data::plan_evaluation(dataset.size(), data::rows_at_once(spec.data, mesh, trained_.state.train_examples),
                                mesh.devices());
 }
 
 // One module computes the outputs of the members, and another one the measures of their means.
-Evaluation CheckpointEvaluation::of_average() const {
+Evaluation CheckpointEvaluation::evaluate_average() const {
   const spec::Spec& spec = spec::member_spec(loaded_.spec, members_.front());
   const model::Model model = model_for(members_.front());
   const std::shared_ptr<const data::Dataset> dataset = data_.of(split_);
   const Mesh& mesh = spec.mesh.mesh;
-  const data::BatchPlan batch = plan_of(*dataset, spec);
+  const data::BatchPlan batch = batch_plan_of(*dataset, spec);
   Program program = model::averaged_evaluation_program(model, mesh, spec.data.axes, batch.rows_per_device, all_ops());
   const EvaluationPlan plan{std::string(data::name_of(split_)), dataset, batch,
                             std::make_shared<const Program>(optimize(std::move(program)))};
@@ -249,7 +249,8 @@ Evaluation CheckpointEvaluation::of_average() const {
   outputs.restart();
   const auto fill = [&](int slot) {
     outputs.next();
-    const Together found = together(outputs, model::output_kind(model), model.output.empty() ? 1 : model.output.back());
+    const EnsembleMean found =
+        ensemble_mean(outputs, model::output_kind(model), model.output.empty() ? 1 : model.output.back());
     const auto put = [&](const char* input, const std::vector<float>& numbers) {
       const std::span<std::byte> memory = module->batch(0, slot, input);
       if (!memory.empty()) std::memcpy(memory.data(), numbers.data(), memory.size());
@@ -259,7 +260,7 @@ Evaluation CheckpointEvaluation::of_average() const {
   };
   Evaluation result = Evaluator(*module, 0, plan, model).run(std::vector<std::int64_t>{0}, nullptr, {}, fill).front();
   result.classes = trained_.state.encoding.classes;
-  result.together = true;
+  result.is_of_mean = true;
   result.checkpoint = checkpoint_name_of_all();
   trained_.parameters.file.check_intact();
   return result;
@@ -274,7 +275,7 @@ void CheckpointEvaluation::predict(const std::function<void(const Predicted&)>& 
   const spec::Spec& spec = spec::member_spec(loaded_.spec, members_.front());
   const model::Model model = model_for(members_.front());
   const std::shared_ptr<const data::Dataset> dataset = data_.of(split_);
-  const data::BatchPlan batch = plan_of(*dataset, spec);
+  const data::BatchPlan batch = batch_plan_of(*dataset, spec);
   const model::PredictionKind kind =
       model::is_classifier(model) ? model::PredictionKind::logits : model::PredictionKind::values;
   MemberOutputs outputs(spec, model, kind, dataset, batch, members_, trained_.parameters);
@@ -283,11 +284,12 @@ void CheckpointEvaluation::predict(const std::function<void(const Predicted&)>& 
   std::vector<float> alone;
   for (std::int64_t step = 0; step < outputs.batches(); ++step) {
     Predicted predicted{step * batch.global, outputs.next(), {}, {}};
-    const Together found = together(outputs, model::output_kind(model), model.output.empty() ? 1 : model.output.back());
+    const EnsembleMean found =
+        ensemble_mean(outputs, model::output_kind(model), model.output.empty() ? 1 : model.output.back());
     const std::size_t count = static_cast<std::size_t>(predicted.examples) * row;
     predicted.outputs = std::span(found.outputs).first(count);
     predicted.probabilities = std::span(found.probabilities).first(count);
-    if (outputs.members() == 1) {  // its own outputs, of which no two become equal by rounding
+    if (outputs.members() == 1) {  // takes the f32 outputs, because rounding a mean could make two of them equal
       alone.resize(outputs.rows(0).size() / sizeof(float));
       std::memcpy(alone.data(), outputs.rows(0).data(), outputs.rows(0).size());
       predicted.outputs = std::span<const float>(alone).first(count);
@@ -300,7 +302,7 @@ void CheckpointEvaluation::predict(const std::function<void(const Predicted&)>& 
 std::vector<Evaluation> evaluate_checkpoint(const spec::Loaded& loaded, const std::filesystem::path& run_dir,
                                             const std::string& checkpoint, const std::optional<std::string>& split,
                                             spec::Weights weights, MemberNumber member) {
-  return CheckpointEvaluation(loaded, run_dir, checkpoint, split, weights, member).of_members();
+  return CheckpointEvaluation(loaded, run_dir, checkpoint, split, weights, member).evaluate_members();
 }
 
 }  // namespace pmaptrain::train

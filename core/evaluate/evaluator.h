@@ -30,7 +30,7 @@ struct Evaluation {
   std::int64_t member = 0;
   std::string checkpoint = {};            // the checkpoint of evaluate_checkpoint(), "step-00000100"
   std::vector<std::string> classes = {};  // names of classes; empty if they have only numbers
-  bool together = false;                  // whether this evaluates the mean of several members
+  bool is_of_mean = false;                // whether this evaluates the mean of several members
   std::optional<model::ConfusionMatrix> confusion = {};
 };
 
@@ -43,10 +43,10 @@ class Evaluator {
   // thread that reads batches ahead. Throws Error (resource), also if the gathered rows do not fit into memory.
   Evaluator(Module& module, std::size_t entry, const EvaluationPlan& plan, const model::Model& model);
 
-  // Evaluates the parameters that the module holds for these members, and returns one evaluation for each. Returns none
-  // if `stop`, which is read before each batch, is not zero, because a part of a split has no evaluation. `progress` is
-  // called before each batch. `fill` is called with the slot of a batch before it runs, to set inputs that the dataset
-  // does not have.
+  // Evaluates the parameters that the module holds for these members, and returns one evaluation for each. `stop` is
+  // read before each batch: if it is not zero, returns an empty list, because the measures of a part of a split are no
+  // evaluation. `progress` is called before each batch. `fill` is called with the slot of a batch before it runs, to
+  // set inputs that the dataset does not have.
   using Progress = std::function<void(std::int64_t batch, std::int64_t batches)>;
   using Fill = std::function<void(int slot)>;
   std::vector<Evaluation> run(std::span<const std::int64_t> members, const std::atomic<int>* stop = nullptr,
@@ -76,13 +76,13 @@ std::vector<std::int64_t> chosen_members(const spec::Spec& spec, MemberNumber me
 void check_same_members(const spec::Spec& spec, const RunState& state);
 
 // Removes and returns the members without a best checkpoint. Throws Error (usage) if no member has one.
-std::vector<std::int64_t> leave_out_without_best(std::vector<std::int64_t>& members, const RunState& state);
+std::vector<std::int64_t> remove_members_without_best(std::vector<std::int64_t>& members, const RunState& state);
 
 // Evaluates a checkpoint of a run folder ("last", "best" or a step) on a split; by default on test if there is one,
 // else on validation. Evaluates every member, or `member` alone. For "best", members without a best checkpoint are left
-// out; selecting one as `member` is an error. `loaded` is the run's config; `weights` are those of load_weights().
-// Opens only the data of the split. From the run's own data, leaves out the same rows and files as the run. Throws
-// Error.
+// out; selecting one as `member` is an error. `loaded` is the run's config, and `weights` as in load_weights(). Opens
+// only the data of the split. If that is the run's own data (`is_own_data`), leaves out the same rows and files as the
+// run. Throws Error.
 class CheckpointEvaluation {
  public:
   CheckpointEvaluation(const spec::Loaded& loaded, const std::filesystem::path& run_dir, const std::string& checkpoint,
@@ -101,15 +101,13 @@ class CheckpointEvaluation {
   const std::vector<std::string>& classes() const { return trained_.state.encoding.classes; }
   // The name of the checkpoint; "best" if several members have each their own.
   std::string checkpoint_name_of_all() const;
-  std::vector<Evaluation> of_members() const;
-  // The evaluation of the members' mean: of their probabilities, or of their outputs. If members have different
-  // hyperparameters of the loss, those of the first member are used. Its checkpoint is "best" if each member has its
-  // own.
-  data::BatchPlan plan_of(const data::Dataset& dataset, const spec::Spec& spec) const;
-  Evaluation of_average() const;
+  std::vector<Evaluation> evaluate_members() const;
+  // Evaluates the mean of the members' probabilities, or of their outputs. If members have different hyperparameters of
+  // the loss, those of the first member are used. Evaluation::checkpoint is "best" if members have each their own.
+  Evaluation evaluate_average() const;
 
-  // What the members together predict for successive examples: the outputs of the last layer, in the units of the
-  // targets, and what the loss makes of them; both [examples, output...].
+  // What the mean of the members predicts for successive examples: `outputs`, the outputs of the last layer in the
+  // units of the targets, and `probabilities`, which the loss makes of them. Both are [examples, output...].
   struct Predicted {
     std::int64_t first = 0, examples = 0;  // in the split
     std::span<const float> outputs, probabilities;
@@ -118,6 +116,7 @@ class CheckpointEvaluation {
   void predict(const std::function<void(const Predicted&)>& take) const;
 
  private:
+  data::BatchPlan batch_plan_of(const data::Dataset& dataset, const spec::Spec& spec) const;
   // Made for each member, because members may have different numbers in the loss.
   model::Model model_for(std::int64_t member) const;
 

@@ -120,13 +120,14 @@ constexpr double never = -std::numeric_limits<double>::infinity();
 
 }  // namespace
 
-Together together(const MemberOutputs& outputs, model::OutputKind kind, std::int64_t classes) {
-  if (kind == model::OutputKind::itself) {
+EnsembleMean ensemble_mean(const MemberOutputs& outputs, model::OutputKind kind, std::int64_t classes) {
+  if (kind == model::OutputKind::identity) {
     const std::vector<float> means = mean_over_members(outputs);
     return {means, means};
   }
   const std::size_t count = outputs.rows(0).size() / sizeof(float);
-  // Logarithms of sums over the members: of the probability, and of the complement of a sigmoid.
+  // `for_it` is the logarithm of the sum over members of the probability; `against`, for sigmoids, that of 1 -
+  // probability.
   std::vector<double> for_it(count, never), against(count, never), of_member(count);
   for (std::int64_t m = 0; m < outputs.members(); ++m) {
     for (std::size_t i = 0; i < count; ++i) of_member[i] = number_at(outputs.rows(m), i);
@@ -141,7 +142,7 @@ Together together(const MemberOutputs& outputs, model::OutputKind kind, std::int
       against[i] = log_sum(against[i], log_sigmoid(-of_member[i]));
     }
   }
-  Together found;
+  EnsembleMean found;
   const double all = std::log(static_cast<double>(outputs.members()));
   for (std::size_t i = 0; i < count; ++i) {
     found.probabilities.push_back(static_cast<float>(std::exp(for_it[i] - all)));

@@ -37,9 +37,9 @@ class MemberOutputs {
   data::BatchPlan batch_;
   std::int64_t members_ = 1;
   std::unique_ptr<Module> module_;
-  std::vector<std::byte> targets_;            // the targets that the loader fills in, which nothing reads
+  std::vector<std::byte> targets_;            // where the loader writes targets, which nothing reads
   std::vector<std::vector<std::byte>> rows_;  // by member
-  std::optional<data::Loader> loader_;        // the last member: its thread uses the others
+  std::optional<data::Loader> loader_;        // declared last, because its thread uses the other members
 };
 
 // The mean of the members' f32 outputs in the last batch, computed in f64 in the order of the members.
@@ -47,13 +47,13 @@ std::vector<float> mean_over_members(const MemberOutputs& outputs);
 // The standard deviation of the members' outputs around that mean: the root of the mean square.
 std::vector<float> deviation_over_members(const MemberOutputs& outputs);
 
-// The mean of several members, from the outputs of their last layers in the last batch: `probabilities` are the mean
-// probabilities of classifiers, or the mean outputs if `kind` is itself; `outputs` are outputs of the same kind as the
-// members', from which a loss and a class are computed. Softmax runs over `classes` numbers. Computed in f64, which
-// keeps probabilities apart that are too near to 0 or 1 for f32.
-struct Together {
+// The mean of several members in the last batch. For logits, `probabilities` has the mean of the members'
+// probabilities, and `outputs` has logits that give these probabilities, from which a loss and a class are computed. If
+// `kind` is identity, both are the mean of the members' outputs. A softmax runs over `classes` numbers. Computed in f64
+// from logarithms, which tells probabilities apart that are too near to 0 or 1 for f32.
+struct EnsembleMean {
   std::vector<float> outputs, probabilities;
 };
-Together together(const MemberOutputs& outputs, model::OutputKind kind, std::int64_t classes);
+EnsembleMean ensemble_mean(const MemberOutputs& outputs, model::OutputKind kind, std::int64_t classes);
 
 }  // namespace pmaptrain::train

@@ -39,7 +39,7 @@ std::string cell_of(std::string_view text) {
 }
 
 // Formats CSV lines and passes them to `put` in slices.
-class CsvLines : public PredictionFile {
+class CsvLines : public PredictionWriter {
  public:
   explicit CsvLines(const Predictions& predictions) : predictions_(predictions) {
     has_files_ = predictions.inputs->size() > 0 ? !predictions.inputs->file_of(0).empty()
@@ -53,7 +53,7 @@ class CsvLines : public PredictionFile {
     for (std::size_t i = 0; predictions.has_deviations && i < columns; ++i) {
       text_ += ",std" + index_of(static_cast<std::int64_t>(i));
     }
-    if (predictions.tells_errors) text_ += ",error";
+    if (predictions.lists_unreadable_rows) text_ += ",error";
     text_ += '\n';
   }
 
@@ -65,7 +65,7 @@ class CsvLines : public PredictionFile {
         text_ += cell_of(id.cells[static_cast<std::size_t>(next_row_)]) + ",";
       if (has_files_) text_ += cell_of(predictions_.inputs->file_of(next_example_)) + ",";
       append_row(rows.subspan(at, row_bytes));
-      if (predictions_.tells_errors) text_ += ',';
+      if (predictions_.lists_unreadable_rows) text_ += ',';
       text_ += '\n';
       ++next_row_;
       ++next_example_;
@@ -136,7 +136,8 @@ class CsvLines : public PredictionFile {
     }
   }
 
-  // Appends lines for the rows here that cannot be read: no prediction, and the reason.
+  // Appends a line for each unreadable row that comes next in the file of inputs: without a prediction, and with the
+  // reason.
   void append_skipped() {
     const std::vector<data::SkippedRow>& skipped = predictions_.skipped;
     for (; next_skipped_ < skipped.size() && skipped[next_skipped_].row == next_row_; ++next_row_, ++next_skipped_) {
@@ -215,7 +216,7 @@ std::span<const std::byte> elements_of(std::span<const std::byte> rows, const Pr
   return wide;
 }
 
-class NpyFile : public PredictionFile {
+class NpyFile : public PredictionWriter {
  public:
   NpyFile(const std::string& path, const Predictions& predictions) : predictions_(predictions), file_(path) {
     const auto [dtype, shape] = array_of(predictions);
@@ -235,7 +236,7 @@ class NpyFile : public PredictionFile {
 };
 
 // An entry's checksum precedes its elements, so the elements are held in memory.
-class NpzFile : public PredictionFile {
+class NpzFile : public PredictionWriter {
  public:
   NpzFile(std::string path, const Predictions& predictions) : path_(std::move(path)), predictions_(predictions) {
     std::tie(tensor_.dtype, tensor_.shape) = array_of(predictions);
@@ -275,7 +276,7 @@ bool is_prediction_file(const std::string& path) {
   return extension == ".csv" || extension == ".npy" || extension == ".npz";
 }
 
-std::unique_ptr<PredictionFile> open_prediction_file(const std::string& path, const Predictions& predictions) {
+std::unique_ptr<PredictionWriter> open_prediction_file(const std::string& path, const Predictions& predictions) {
   remove_abandoned(path);
   const std::string extension = extension_of(path);
   if (extension == ".csv") return std::make_unique<CsvFile>(path, predictions);
@@ -283,7 +284,7 @@ std::unique_ptr<PredictionFile> open_prediction_file(const std::string& path, co
   return std::make_unique<NpzFile>(path, predictions);
 }
 
-std::unique_ptr<PredictionFile> open_prediction_stream(std::ostream& stream, const Predictions& predictions) {
+std::unique_ptr<PredictionWriter> open_prediction_stream(std::ostream& stream, const Predictions& predictions) {
   return std::make_unique<CsvStream>(stream, predictions);
 }
 

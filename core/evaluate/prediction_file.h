@@ -12,9 +12,9 @@
 namespace pmaptrain::train {
 
 // Takes predictions row by row. The file appears when it is complete; an incomplete file is removed.
-class PredictionFile {
+class PredictionWriter {
  public:
-  virtual ~PredictionFile() = default;
+  virtual ~PredictionWriter() = default;
   // Writes rows of Predictions::row_bytes() bytes after the previous ones. Throws Error (failed).
   virtual void write(std::span<const std::byte> rows) = 0;
   virtual void finish() = 0;
@@ -32,9 +32,9 @@ bool is_prediction_file(const std::string& path);
 // that a killed process left here are removed.
 //
 // `predictions` outlives the file. Throws Error: failed, or resource.
-std::unique_ptr<PredictionFile> open_prediction_file(const std::string& path, const Predictions& predictions);
+std::unique_ptr<PredictionWriter> open_prediction_file(const std::string& path, const Predictions& predictions);
 
 // Writes CSV to a stream, which outlives this. Throws Error (failed) if the stream fails.
-std::unique_ptr<PredictionFile> open_prediction_stream(std::ostream& stream, const Predictions& predictions);
+std::unique_ptr<PredictionWriter> open_prediction_stream(std::ostream& stream, const Predictions& predictions);
 
 }  // namespace pmaptrain::train

@@ -67,17 +67,17 @@ Predictor::Predictor(const spec::Loaded& loaded, const std::filesystem::path& ru
   const model::Model model = model::make_model(spec, state.input, state.target, DType::f32, state.encoding);
   predictions_.kind = chosen_kind(model, request.kind);
   const PredictionKind computed =
-      found.together ? kind_of_each_member(predictions_.kind, loaded.spec) : predictions_.kind;
+      found.is_whole_ensemble ? kind_of_each_member(predictions_.kind, loaded.spec) : predictions_.kind;
   data::PredictionInput input = data::open_prediction_input(request.input, spec.data, state.input, state.encoding);
   notes_ = std::move(input.notes);
   predictions_.inputs = std::move(input.dataset);
   predictions_.ids = std::move(input.ids);
   predictions_.skipped = std::move(input.skipped);
-  predictions_.tells_errors = spec::skips_errors(spec.data.source);
+  predictions_.lists_unreadable_rows = spec::skips_errors(spec.data.source);
   predictions_.shape = model::prediction_shape(model, predictions_.kind);
   predictions_.dtype = predictions_.kind == PredictionKind::classes ? DType::i32 : DType::f32;
   predictions_.by_class = model.classes() > 0;
-  predictions_.has_deviations = found.together && predictions_.kind == PredictionKind::values;
+  predictions_.has_deviations = found.is_whole_ensemble && predictions_.kind == PredictionKind::values;
   predictions_.classes = state.encoding.classes;
 
   const std::int64_t rows = data::rows_at_once(spec.data, spec.mesh.mesh, std::max<std::int64_t>(1, state.batch_size));
@@ -85,7 +85,7 @@ Predictor::Predictor(const spec::Loaded& loaded, const std::filesystem::path& ru
   const std::int64_t examples = std::max<std::int64_t>(1, predictions_.inputs->size());
   const data::BatchPlan batch = data::plan_evaluation(examples, rows, spec.mesh.mesh.devices());
   batch_size_ = batch.global;
-  is_together_ = found.together;
+  is_mean_ = found.is_whole_ensemble;
   output_kind_ = model::output_kind(model);
   classes_ = model.output.empty() ? 1 : model.output.back();
   outputs_per_example_ = numel(model.output);
@@ -96,17 +96,17 @@ Predictor::Predictor(const spec::Loaded& loaded, const std::filesystem::path& ru
 
 // The rows of an ensemble's mean. For one member, its outputs are the predictions.
 std::span<const std::byte> Predictor::combined() {
-  if (!is_together_) return outputs_->rows(0);
+  if (!is_mean_) return outputs_->rows(0);
   combined_.clear();
   if (predictions_.kind != PredictionKind::values) {
-    const Together found = together(*outputs_, output_kind_, classes_);
+    const EnsembleMean found = ensemble_mean(*outputs_, output_kind_, classes_);
     if (predictions_.kind == PredictionKind::probabilities) {
       for (const float chance : found.probabilities) put(combined_, chance);
       return combined_;
     }
     // Each label has the same number of outputs. An example that is a sequence has several labels.
     const auto size = static_cast<std::size_t>(outputs_per_example_ / numel(predictions_.shape));
-    const float threshold = output_kind_ == model::OutputKind::itself ? 0.5F : 0.0F;
+    const float threshold = output_kind_ == model::OutputKind::identity ? 0.5F : 0.0F;
     for (std::size_t at = 0; at < found.outputs.size(); at += size) {
       put(combined_, class_of(std::span(found.outputs).subspan(at, size), threshold));
     }

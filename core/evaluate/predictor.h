@@ -41,10 +41,10 @@ struct Predictions {
   Shape shape;                                  // of one example
   std::vector<std::string> classes;             // the names of the classes; empty if they have only numbers
   bool by_class = false;                        // whether each example has one class, not several at once
-  std::shared_ptr<const data::Dataset> inputs;  // size() and file_of()
+  std::shared_ptr<const data::Dataset> inputs;  // used for size() and file_of()
   std::vector<data::TextColumn> ids;            // columns of the inputs that are passed through
   bool has_deviations = false;                  // whether standard deviations follow the values of each example
-  bool tells_errors = false;                    // whether the output lists rows and files that cannot be read
+  bool lists_unreadable_rows = false;           // whether the output lists rows and files that cannot be read
   std::vector<data::SkippedRow> skipped;        // rows and files that cannot be read; `inputs` does not have them
   std::string checkpoint;                       // "step-00000100"; for several members "best", or a common step
   std::vector<std::int64_t> left_out;           // members without a best checkpoint
@@ -76,8 +76,8 @@ class Predictor {
   Predictions predictions_;
   std::vector<std::string> notes_;
   std::int64_t batch_size_ = 0, outputs_per_example_ = 0, classes_ = 0;
-  model::OutputKind output_kind_ = model::OutputKind::itself;
-  bool is_together_ = false;  // whether it predicts the mean of several members
+  model::OutputKind output_kind_ = model::OutputKind::identity;
+  bool is_mean_ = false;  // whether it predicts the mean of several members
   std::unique_ptr<MemberOutputs> outputs_;
   std::vector<std::byte> combined_;  // the rows of the mean
 };

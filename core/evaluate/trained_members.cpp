@@ -14,8 +14,8 @@ TrainedMembers load_members(const spec::Loaded& loaded, const std::filesystem::p
   check_same_members(loaded.spec, state);
   const bool best = checkpoint == "best" && state.is_ensemble;
   if (best && member) check_has_best(state, *member, "--checkpoint last");
-  if (best) found.left_out = leave_out_without_best(found.members, state);
-  found.together = loaded.spec.ensemble && !member;
+  if (best) found.left_out = remove_members_without_best(found.members, state);
+  found.is_whole_ensemble = loaded.spec.ensemble && !member;
   const bool each_its_own = best && found.members.size() > 1;
   found.checkpoint = each_its_own ? "best"
                      : best       ? best_checkpoint(state, found.members.front())

@@ -1,4 +1,4 @@
-// The members of a run that a command takes, with their trained parameters.
+// The members of a run that a command uses, with their trained parameters.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace pmaptrain::train {
 struct TrainedMembers {
   CheckpointWeights trained;
   std::vector<std::int64_t> members;   // at least one
-  std::vector<std::int64_t> left_out;  // those without a best checkpoint, where it is "best"
-  bool together = false;               // whether they are all members of an ensemble, rather than one
+  std::vector<std::int64_t> left_out;  // members without a best checkpoint, if "best" is asked for
+  bool is_whole_ensemble = false;      // whether they are all members of an ensemble, rather than one
   std::string checkpoint;              // "step-00000100"; "best" of several members that have each their own
 };
 

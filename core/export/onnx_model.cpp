@@ -146,7 +146,7 @@ std::string log_sum_of(Graph& graph, const std::vector<std::string>& members) {
 
 // Logits of the mean of the members' probabilities, by sums of logarithms: no probability is too small for f32.
 std::string logits_of_mean(Graph& graph, OutputKind kind, const std::vector<std::string>& outputs) {
-  if (outputs.size() == 1 || kind == OutputKind::itself) return mean_of(graph, outputs);
+  if (outputs.size() == 1 || kind == OutputKind::identity) return mean_of(graph, outputs);
   std::vector<std::string> for_it, against;
   if (kind == OutputKind::softmax_logits) {
     for (const std::string& output : outputs) for_it.push_back(graph.node("LogSoftmax", {output}, along_last()));

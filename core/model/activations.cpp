@@ -26,7 +26,7 @@ onnx::Value elementwise_node(const OnnxCall& call, const onnx::Value& x, std::st
 
 // Exact in every type.
 std::optional<PlannedLayer> plan(const spec::Relu&, const LayerInput& in) {
-  PlannedLayer layer = in.start_as_given();
+  PlannedLayer layer = in.start_with_input_dtype();
   layer.apply = [](const LayerCall& call, Value x) { return call.b.emit(ops::Relu{}, {x}); };
   return layer;
 }

@@ -35,9 +35,9 @@ Weights weights_of(const std::optional<spec::EmaSpec>& ema) {
 
 namespace {
 
-Stored declare_weights(Builder& b, const Model& model, Weights weights, std::span<const Bucket> buckets) {
+ParameterInputs declare_weights(Builder& b, const Model& model, Weights weights, std::span<const Bucket> buckets) {
   const bool raw = weights == Weights::raw;
-  return declare_stored(b, model, raw ? Group::params : Group::state, raw ? "" : "ema/", buckets);
+  return declare_parameters(b, model, raw ? Group::params : Group::state, raw ? "" : "ema/", buckets);
 }
 
 // The averages begin at zero, which the correction takes out.
@@ -74,13 +74,13 @@ Program evaluation_program(const Model& model, const Mesh& mesh, AxisSet axes, s
   program.name = "evaluation";
   program.mesh = mesh;
   Builder b(program, ops);
-  const Stored stored = declare_weights(b, model, weights, buckets);
+  const ParameterInputs stored = declare_weights(b, model, weights, buckets);
   const BatchInputs batch = declare_batch(b, model, axes, rows_per_device, false);
   const std::vector<Number> declared = loss_numbers(model);
   const std::vector<Value> of_loss = declare_numbers(b, declared);
   std::optional<Value> correction;
   if (weights == Weights::debiased_ema) correction = b.input(Group::hyper, "ema/correction", {model.dtype, {}, {}});
-  std::vector<Value> parameters = unpacked(b, model, buckets, stored);
+  std::vector<Value> parameters = unpack_parameters(b, model, buckets, stored);
   if (correction) debias(b, model, *correction, parameters);
   const Value output = apply(b, model, {batch.inputs, parameters});
   add_measures(b, model, output, batch, {declared, of_loss});

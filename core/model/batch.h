@@ -24,22 +24,26 @@ struct BatchInputs {
 };
 BatchInputs declare_batch(Builder& b, const Model& model, AxisSet axes, std::int64_t rows, bool training);
 
-// The weights that an evaluation uses: the parameters; their moving averages, as state inputs "ema/<parameter>" in
-// place of the parameters; or the averages divided by the hyper input "ema/correction", a scalar of the model's dtype:
-// 1 - decay^updates.
-enum class Weights { raw, ema, debiased_ema };
+// The weights that an evaluation uses.
+enum class Weights {
+  raw,          // the parameters
+  ema,          // their moving averages, as state inputs "ema/<parameter>" in place of the parameters
+  debiased_ema  // the averages divided by the hyper input "ema/correction" [] of the model's dtype: 1 - decay^updates
+};
 Weights weights_of(const std::optional<spec::EmaSpec>& ema);
 
 // The program of an evaluation step. Its inputs are the weights, a batch, and the numbers of the loss. Its outputs are
 // the parts of the measures, in the order of measure_parts, and "count", as sums (not means) over the rows of all
 // devices, replicated by one reduction. The host adds the sums of several batches, which may differ in size, and
-// computes the means. Where metrics need them, "rows" are what each device gathers of its rows (row_metrics.h). In a
-// module with a training program the weights must be stored as there: in `buckets`.
+// computes the means. If a metric needs rows, the output "rows" has gathered_rows() of each device (row_metrics.h). If
+// the module has a training program too, `buckets` are the buckets of that program, because the programs share the
+// inputs.
 Program evaluation_program(const Model& model, const Mesh& mesh, AxisSet axes, std::int64_t rows_per_device,
                            const OpSet& ops, Weights weights = Weights::raw, std::span<const Bucket> buckets = {});
 
-// The evaluation of outputs that are computed elsewhere: batch inputs "outputs" and, if metrics need rows,
-// "probabilities", each f32 [rows, output...]. There are no weights and no other inputs of the model.
+// The program that evaluates outputs which are computed elsewhere, such as the mean of an ensemble. Its batch inputs
+// are "outputs" and, if metrics need rows, "probabilities", each f32 [rows, output...], "targets" and "mask". It has no
+// weights.
 Program averaged_evaluation_program(const Model& model, const Mesh& mesh, AxisSet axes, std::int64_t rows_per_device,
                                     const OpSet& ops);
 

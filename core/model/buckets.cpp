@@ -14,9 +14,9 @@ Value declare_bucket(Builder& b, const Model& model, Group group, const std::str
   return b.bucket(group, prefix + bucket.name, model.dtype, std::move(parts));
 }
 
-Stored declare_stored(Builder& b, const Model& model, Group group, const std::string& prefix,
-                      std::span<const Bucket> buckets) {
-  Stored stored;
+ParameterInputs declare_parameters(Builder& b, const Model& model, Group group, const std::string& prefix,
+                                   std::span<const Bucket> buckets) {
+  ParameterInputs stored;
   std::vector<bool> packed(model.parameters.size(), false);
   for (const Bucket& bucket : buckets) {
     for (const std::size_t i : bucket.parameters) packed[i] = true;
@@ -30,7 +30,8 @@ Stored declare_stored(Builder& b, const Model& model, Group group, const std::st
   return stored;
 }
 
-std::vector<Value> unpacked(Builder& b, const Model& model, std::span<const Bucket> buckets, const Stored& stored) {
+std::vector<Value> unpack_parameters(Builder& b, const Model& model, std::span<const Bucket> buckets,
+                                     const ParameterInputs& stored) {
   std::vector<Value> values = stored.single;
   for (std::size_t k = 0; k < buckets.size(); ++k) {
     ops::Unpack unpack;

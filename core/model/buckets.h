@@ -11,15 +11,16 @@
 
 namespace pmaptrain::model {
 
-// Parameters that are stored one after another and updated together. The state of an optimizer has a bucket of the same
-// parameters for each of its kinds.
+// Parameters that are stored one after another and updated together. Each kind of an optimizer's state (such as the
+// momentum) has a bucket of the same parameters.
 struct Bucket {
   std::string name;                     // "bucket_0"
   std::vector<std::size_t> parameters;  // indices in Model::parameters, in the order in memory
 };
 
-// Inputs that have an array for each parameter.
-struct Stored {
+// Inputs of a program that hold one array for each parameter: the parameters themselves, their moving averages, or one
+// kind of an optimizer's state.
+struct ParameterInputs {
   std::vector<Value> buckets;  // in the order of the buckets
   std::vector<Value> single;   // by parameter: its own input, or no value if it is in a bucket
 };
@@ -28,10 +29,12 @@ struct Stored {
 Value declare_bucket(Builder& b, const Model& model, Group group, const std::string& prefix, const Bucket& bucket);
 // Declares inputs for all parameters: "<prefix><bucket>", with the parts "<prefix><parameter>", and
 // "<prefix><parameter>" for parameters in no bucket.
-Stored declare_stored(Builder& b, const Model& model, Group group, const std::string& prefix,
-                      std::span<const Bucket> buckets);
+ParameterInputs declare_parameters(Builder& b, const Model& model, Group group, const std::string& prefix,
+                                   std::span<const Bucket> buckets);
 
-// The arrays by parameter. Appends an `unpack` for each bucket, so all inputs must have been declared.
-std::vector<Value> unpacked(Builder& b, const Model& model, std::span<const Bucket> buckets, const Stored& stored);
+// The arrays in the order of Model::parameters. Appends an equation `unpack` for each bucket, so all inputs of the
+// program must have been declared before.
+std::vector<Value> unpack_parameters(Builder& b, const Model& model, std::span<const Bucket> buckets,
+                                     const ParameterInputs& stored);
 
 }  // namespace pmaptrain::model

@@ -12,18 +12,19 @@ namespace pmaptrain::model {
 // "f32[10]"
 std::string shown(DType dtype, const Shape& shape);
 
-// Reports to `errors` what does not fit. `name` and `place` are those of the loss or metric in the config, and
-// `instead` names one that takes other targets.
+// Appends to `errors` what does not fit. `name` and `place` are those of the loss or metric in the config; `instead`
+// names another one, which errors suggest.
 class Checks {
  public:
   Checks(const spec::Spec& spec, const Model& model, std::vector<Diagnostic>& errors)
       : spec_(spec), model_(model), errors_(errors) {}
 
-  // Logits and labels, or class probabilities.
+  // Requires that outputs are logits, and targets labels or class probabilities.
   void need_classes(const std::string& name, const Place& place, const std::string& instead) const;
-  // One label for each example, no sequence of them.
+  // Requires one label for each example, not a sequence of labels.
   void need_one_label(const std::string& name, const Place& place) const;
-  // Numbers. Shapes are never broadcast: (N) against (N,1) would give (N,N).
+  // Requires that targets are numbers, in the shape of the outputs. Shapes are never broadcast: (N) against (N,1) would
+  // give (N,N).
   void need_numbers(const std::string& name, const Place& place, const std::string& instead) const;
 
   void refuse(const Place& place, std::string message, std::string help) const;
@@ -41,8 +42,8 @@ class Checks {
   std::vector<Diagnostic>& errors_;
 };
 
-// Checks the loss of `model`, and gives it the weights of the classes that balance the training split,
-// `class_weights`, where the config asks for them.
+// Checks the loss of `model`. If the config asks for balanced class weights, gives the loss `class_weights`, which
+// balance the classes of the training split.
 void check_loss(Model& model, const std::vector<double>& class_weights, const Checks& checks);
 void check_metric(const spec::Metric& metric, const Model& model, const Checks& checks);
 

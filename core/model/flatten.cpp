@@ -23,7 +23,7 @@ onnx::Value reshaped(const OnnxCall& call, const onnx::Value& x, const Shape& ex
 
 // Reshapes each example to a vector, row-major.
 std::optional<PlannedLayer> plan(const spec::Flatten&, const LayerInput& in) {
-  PlannedLayer layer = in.start_as_given();
+  PlannedLayer layer = in.start_with_input_dtype();
   layer.output = {numel(in.shape)};
   layer.image = image_of(in, layer.output);
   layer.apply = [features = numel(in.shape)](const LayerCall& call, Value x) {
@@ -58,7 +58,7 @@ std::optional<PlannedLayer> plan(const spec::Reshape& reshape, const LayerInput&
                          " elements of its input " + in.shown(),
                      "use sizes with the product " + std::to_string(elements));
   }
-  PlannedLayer layer = in.start_as_given();
+  PlannedLayer layer = in.start_with_input_dtype();
   layer.output = shape;
   layer.image = image_of(in, shape);
   layer.apply = [shape](const LayerCall& call, Value x) {

@@ -28,7 +28,7 @@ struct Initializer {
 // How PyTorch stores a parameter (layout.h).
 struct TorchParameter {
   std::string field = {};               // "weight" for a kernel; empty: the name that it has here
-  std::vector<std::int64_t> axes = {};  // the order of its dimensions; empty: the order that they have here
+  std::vector<std::int64_t> axes = {};  // dimension i there is dimension axes[i] here; empty: the same order
 };
 
 struct Parameter {
@@ -37,11 +37,11 @@ struct Parameter {
   Initializer initializer;
   Place place;  // of its layer
   TorchParameter torch = {};
-  Shape image = {};  // [height,width,channels] if the first dimension has the elements of an image
+  Shape image = {};  // [height,width,channels] if the first dimension runs over a flattened image
 };
 
-// The inputs of PlannedLayer::apply besides x. In training, layers that draw random numbers also get `key` (u32[2]) and
-// `rows` (i64[B], the position of each example in the sample stream).
+// The arguments of PlannedLayer::apply besides x. In training, layers that draw random numbers also get `key` (u32[2])
+// and `rows` (i64[B], the position of each example in the sample stream).
 struct LayerCall {
   Builder& b;
   std::span<const Value> parameters;  // in the order of PlannedLayer::parameters
@@ -53,21 +53,21 @@ struct LayerCall {
 
 // Element types. Products accumulate in f32 whatever their operands are.
 struct Precision {
-  DType storage =
-      DType::f32;  // of parameters and gradients, of the loss, and of a layer's sums and nonlinear functions
-  DType compute = DType::f32;  // of the operands of products, of activations and their cotangents
+  DType storage = DType::f32;  // of parameters, gradients, the loss, and a layer's sums and nonlinear functions
+  DType compute = DType::f32;  // of the operands of products, and of activations and their cotangents
 };
 
 struct PlannedLayer;
 
-// The inputs of PlannedLayer::to_onnx besides x.
+// The arguments of PlannedLayer::to_onnx besides x.
 struct OnnxCall {
   onnx::Graph& graph;
   const PlannedLayer& layer;
   const Shape& input;                                      // of one example
   std::span<const std::span<const std::byte>> parameters;  // f32, in the order of PlannedLayer::parameters
 
-  // A parameter as an initializer: as it is, or with its dimensions in PyTorch's order.
+  // Adds a parameter to the graph as an initializer, and returns its name: with the dimensions as here, or in PyTorch's
+  // order.
   std::string parameter(std::size_t index) const;
   std::string torch_parameter(std::size_t index) const;
 };
@@ -80,16 +80,16 @@ struct PlannedLayer {
   Shape output;                // of one example
   std::vector<Parameter> parameters;
   bool draws = false;                // draws random numbers in training
-  std::vector<Number> numbers = {};  // that its training reads
+  std::vector<Number> numbers = {};  // the numbers that it reads in training
   // x [B, input...] -> [B, output...], both of `compute`; empty for a nested list.
   std::function<Value(const LayerCall& call, Value x)> apply;
   std::vector<PlannedLayer> layers = {};  // of a nested list, applied in order; `parameters` is then empty
-  Shape image = {};  // [height,width,channels] if `output` is one dimension that has the elements of an image
+  Shape image = {};  // [height,width,channels] if `output` is an image that was flattened to one dimension
   // Appends the nodes that compute in f32 what `apply` computes in an evaluation; empty for a nested list.
   std::function<onnx::Value(const OnnxCall& call, const onnx::Value& x)> to_onnx = {};
 };
 
-// What a layer is applied to, and what it gives.
+// The type and the shape of a value between two layers.
 struct Activation {
   DType dtype = DType::f32;
   Shape shape;  // of one example
@@ -102,17 +102,19 @@ struct LayerInput {
   std::string name;  // the layer's path
   Shape shape;
   Precision precision;
-  DType given;  // of the layer before
+  DType input_dtype;  // the element type of the previous layer's output
   std::vector<Diagnostic>& errors;
-  Shape image = {};  // as PlannedLayer::image, of the layer before
+  Shape image = {};  // PlannedLayer::image of the previous layer
 
+  // A layer with the properties that all kinds have in common. Its `output` is still the shape of the input.
   PlannedLayer start() const {
     return {name, spec::to_string(layer.kind), layer.place, precision.compute, shape, {}, false, {}, {}, {}, image};
   }
-  // For a layer that moves or selects elements, which keep their type under mixed precision.
-  PlannedLayer start_as_given() const {
+  // The same for a layer that only moves or selects elements: with mixed precision, these keep the element type of the
+  // previous layer's output.
+  PlannedLayer start_with_input_dtype() const {
     PlannedLayer planned = start();
-    if (precision.compute != precision.storage) planned.compute = given;
+    if (precision.compute != precision.storage) planned.compute = input_dtype;
     return planned;
   }
   Parameter parameter(const std::string& field, Shape of, Initializer initializer) const {
@@ -172,8 +174,8 @@ onnx::Value to_onnx(const spec::LeakyRelu& layer, const OnnxCall& call, const on
 onnx::Value to_onnx(const spec::Elu& layer, const OnnxCall& call, const onnx::Value& x);
 onnx::Value to_onnx(const spec::Softplus& layer, const OnnxCall& call, const onnx::Value& x);
 
-// Plans the layers of one list in order. Their paths begin with `prefix`; `at` is what the list is applied to, and on
-// return what it gives. Returns false if a layer does not fit, after reporting that to `errors`.
+// Plans the layers of one list in order. Their paths begin with `prefix`. `at` describes the input of the list, and on
+// return its output. Returns false if a layer does not fit, after reporting that to `errors`.
 bool plan_list(const std::vector<spec::Layer>& list, const std::string& prefix, Precision precision, Activation& at,
                std::vector<PlannedLayer>& out, std::vector<Diagnostic>& errors);
 

@@ -1,8 +1,9 @@
 // The names, shapes and order of elements that parameters have in files of Flax and of PyTorch.
 //
-// Flax has them as this program does. PyTorch has other names and transposes kernels: (in, out) is (out, in), and
-// (height, width, in, out) is (out, in, height, width). Its images have the channels first, so a flattened image has
-// its elements in the order channels, height, width, and so have the rows of the kernel of a dense layer after it.
+// Flax stores them as this program does. PyTorch uses other names, and kernels whose dimensions have another order:
+// (in, out) is (out, in), and (height, width, in, out) is (out, in, height, width). PyTorch's images have the channels
+// first. A flattened image therefore has its elements in the order channels, height, width, and the rows of the kernel
+// of a following dense layer have this order too.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +17,7 @@
 
 namespace pmaptrain::model {
 
-// How a file has a parameter.
+// How a file stores a parameter.
 struct StoredParameter {
   std::string name;
   Shape shape;
@@ -32,7 +33,7 @@ struct StoredParameter {
 StoredParameter stored(const Parameter& parameter, spec::ParameterLayout layout,
                        std::optional<bool> transposed = std::nullopt);
 
-// The elements of a parameter in the order of the file, and back. An element has so many bytes.
+// Reorders the elements of a parameter to the order of the file, and back. `element_bytes` is the size of an element.
 std::vector<std::byte> to_stored(const StoredParameter& stored, std::span<const std::byte> elements,
                                  std::size_t element_bytes);
 std::vector<std::byte> from_stored(const StoredParameter& stored, std::span<const std::byte> elements,

@@ -1,4 +1,4 @@
-// Equations shared by losses and metrics, for each example of [B, ...].
+// Equations that losses and metrics share. They compute a value for each example.
 #pragma once
 
 #include <optional>
@@ -7,7 +7,7 @@
 
 namespace pmaptrain::model {
 
-// Label smoothing of C classes: 1 - smoothing, and smoothing / C.
+// Label smoothing of C classes: `rest` is 1 - smoothing, and `share` is smoothing / C.
 struct Smoothing {
   Value rest, share;
 };

@@ -20,18 +20,18 @@ namespace pmaptrain::model {
 struct MeasurePart {
   std::string name;
   Shape shape;
-  bool wide = false;  // f64, against cancellation
+  bool is_f64 = false;  // f64 instead of the model's dtype, because the metric subtracts large sums
 };
 
 // Marks the rows of a device that are examples; the others are padding.
 struct ExampleMask {
-  Value count;    // bool[B]
+  Value count;    // bool[B]: true for examples
   Value weights;  // [B] of the model's dtype: the weight of an example, 1 unless they are weighted; 0 for padding
   bool weighted = false;
 };
 
-// `values` [B, ...] by the weights of their examples, with zeros for padding. It selects, because a multiplication by 0
-// would turn ∞ into NaN.
+// `values` [B, ...] multiplied by the weights of their examples. Padding becomes 0 by `select`: a multiplication of ∞
+// by 0 would give NaN.
 Value masked(Builder& b, const ExampleMask& rows, Value values);
 
 // A metric as sums over examples and a function of these sums. Its values therefore do not depend on how the examples
@@ -50,8 +50,8 @@ struct Model {
   data::Field input, target;
   std::optional<spec::Normalize> normalize;
   Place normalize_place;
-  // With data.normalize_targets, of each number of a target: the output of the last layer, and the loss, are in units
-  // of the standard deviation, from the mean.
+  // With data.normalize_targets: the mean and the standard deviation of each number of a target. The last layer's
+  // output and the loss are then in normalised units, (target - mean) / std.
   std::optional<data::Encoding::Statistics> target_statistics;
   std::vector<PlannedLayer> layers;   // a tree: nested lists are kept
   std::vector<Parameter> parameters;  // of all layers, in order
@@ -64,7 +64,7 @@ struct Model {
   bool weighted = false;  // examples have weights, so measures and gradients are weighted means
 
   std::int64_t parameter_count() const;  // elements
-  // All layers but nested lists, in order of application.
+  // All layers in order of application, without the nested lists that contain them.
   std::vector<const PlannedLayer*> leaves() const;
   // Class labels: one for each example, or one for each position of a sequence [L].
   bool has_labels() const { return target.dtype == DType::i32; }
@@ -82,15 +82,14 @@ struct Model {
   std::int64_t classes() const;
   // The names of the layers that draw random numbers, in order. Each has a hyper input "dropout/<name>".
   std::vector<std::string> drawing_layers() const;
-  // What training reads: the layers' numbers in order, then the loss's.
+  // The numbers (numbers.h) that training reads: those of the layers in order, then those of the loss.
   std::vector<Number> numbers() const;
 };
 
 // Checks the layers, normalisation, loss, metrics and initial values of the spec against the fields of the data. Throws
-// Error with all errors: exit status usage, or data if the only error is the type of the targets in a file. dtype f64
-// is for checking derivatives.
-// With `normalize: auto` and `normalize_targets: auto` the numbers are those of `encoding`; where it has none, a usage
-// error says so.
+// one Error that lists all mistakes. Its exit status is usage, or data if the only mistake is the type of the targets
+// in a file. dtype f64 is for checking derivatives. With `normalize: auto` and `normalize_targets: auto` the numbers
+// are those of `encoding`; throws Error (usage) if it has none.
 Model make_model(const spec::Spec& spec, const data::Field& input, const data::Field& target, DType dtype = DType::f32,
                  const data::Encoding& encoding = {});
 
@@ -99,7 +98,7 @@ Model make_model(const spec::Spec& spec, const data::Field& input, const data::F
 // Reads the targets up to the first invalid one.
 void check_targets(const Model& model, const data::Dataset& split, const Place& source);
 
-// A warning about labels among which class 0 never occurs; empty where it does.
+// A warning if class 0 never occurs among the labels; else empty.
 std::string unused_class(const Model& model, const data::Dataset& train);
 
 struct Forward {
@@ -114,22 +113,24 @@ struct Forward {
 // Appends the forward pass: normalisation and layers. Returns [B, output...] with Model::dtype.
 Value apply(Builder& b, const Model& model, const Forward& forward);
 
-// What the loss reads, in training and in evaluation.
+// The numbers (numbers.h) that the loss reads, in training and in evaluation.
 std::vector<Number> loss_numbers(const Model& model);
-// Targets [B, target...] in the units of the loss, and outputs in those of the targets: the operands themselves unless
-// targets are normalised. Computed in f64, so a mean that is large beside the standard deviation takes no digits.
+// Converts targets [B, target...] to normalised units, and outputs from these to the units of the targets. Both return
+// their operand if targets are not normalised. Computed in f64, so that a mean much larger than the standard deviation
+// costs no digits.
 Value normalised_targets(Builder& b, const Model& model, Value targets);
 Value in_units_of_targets(Builder& b, const Model& model, Value output);
-// The loss of each example, [B], from outputs [B, output...] and targets [B, target...], normalised where the model's
-// are.
+// The loss of each example, [B], from outputs [B, output...] and targets [B, target...]. With data.normalize_targets,
+// both are in normalised units.
 Value example_losses(Builder& b, const Model& model, Value output, Value targets, const Numbers& numbers);
 
 // The names of a metric's values: "recall", or one for each class, "recall_0".
 std::vector<std::string> measure_names(const spec::Metric& metric, const Model& model);
-// Plans `metric`, one of sums, for a model whose loss, target and output have been checked (checks.h).
+// Plans a metric that is computed from sums (not one of row_metrics.h), for a model whose loss, target and output have
+// been checked (checks.h).
 PlannedMetric plan_metric(const spec::Metric& metric, const Model& model);
 
-// The parts of all measures of a step: the loss, the parts of the metrics, and of a weighted model "weight".
+// The parts of all measures of a step: the loss, the parts of the metrics and, if examples have weights, "weight".
 std::vector<MeasurePart> measure_parts(const Model& model);
 // The measures of a step, computed from the means of the parts: "loss", then the values of the metrics.
 std::vector<std::pair<std::string, double>> finish_measures(const Model& model,

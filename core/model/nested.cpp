@@ -48,7 +48,7 @@ bool plan_list(const std::vector<spec::Layer>& list, const std::string& prefix, 
 
 std::optional<PlannedLayer> plan(const spec::Layers& layers, const LayerInput& in) {
   PlannedLayer nested = in.start();
-  Activation at{in.given, in.shape, in.image};
+  Activation at{in.input_dtype, in.shape, in.image};
   if (!plan_list(layers.layers, in.name + ".", in.precision, at, nested.layers, in.errors)) return std::nullopt;
   nested.compute = at.dtype;
   nested.output = at.shape;

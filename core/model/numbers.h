@@ -1,7 +1,8 @@
 // Numbers of the config as inputs of a program.
 //
-// They are inputs, not constants, so that the members of an ensemble share one program and each has its own. What an
-// equation needs of a number (1 - rate, log decay) is computed on the host, in double, and is a number of its own.
+// They are inputs, not constants, so that the members of an ensemble share one program and have different numbers. If
+// an equation needs a function of a number (1 - rate, log decay), the host computes it in double, and the result is
+// another Number.
 #pragma once
 
 #include <map>
@@ -13,14 +14,14 @@
 
 namespace pmaptrain::model {
 
-// A scalar of the group hyper.
+// An input of the group hyper: a scalar.
 struct Number {
   std::string name;  // of the input: "dropout/dropout_0/rate", "b1"
   double value = 0;
   DType dtype = DType::f32;
 };
 
-// Appends them as inputs.
+// Declares the numbers as inputs.
 std::vector<Value> declare_numbers(Builder& b, std::span<const Number> numbers);
 
 // The values of numbers in a program, or in a region of it, by name.

@@ -27,7 +27,7 @@ std::optional<PlannedLayer> plan_pooling(const Pool& pool, const LayerInput& in,
 }  // namespace
 
 std::optional<PlannedLayer> plan(const spec::MaxPool& pool, const LayerInput& in) {
-  return plan_pooling(pool, in, in.start_as_given(), [&](const Window& window) {
+  return plan_pooling(pool, in, in.start_with_input_dtype(), [&](const Window& window) {
     return ops::MaxPool{pool.window_shape, pool.strides, window.padding};
   });
 }

@@ -11,14 +11,15 @@ namespace pmaptrain::model {
 enum class PredictionKind : std::uint8_t {
   classes,        // i32: the class, or 0 and 1 for each output of sigmoid_cross_entropy
   probabilities,  // what the loss makes of the outputs: softmax along the last dimension, or sigmoid
-  logits,         // the outputs of the last layer, whose loss is one of classes
-  values          // the same, whose loss is one of numbers
+  logits,         // the outputs of the last layer, if the loss is one of classes
+  values          // the outputs of the last layer, if the loss is one of numbers
 };
 
 // Whether the loss is one of classes, so that there are classes, probabilities and logits, but no values.
 bool is_classifier(const Model& model);
 
-// What a single output must exceed for class 1: 0, a logit, or 0.5 behind a layer sigmoid; none with several classes.
+// For a model with one output for each label, the value above which an output means class 1: 0 for a logit, 0.5 if the
+// last layer is a sigmoid. None if a label has several outputs.
 std::optional<double> class_threshold(const Model& model);
 // The predicted class, i32 [B], or [B,L] of each position of a sequence: the argmax of the logits, or whether a single
 // one is above `threshold`. The metric accuracy counts these.
@@ -26,15 +27,15 @@ Value predicted_class(Builder& b, Value output, std::optional<double> threshold)
 
 // The true class, i32 [B] or [B,L]: the label, or the argmax of the class probabilities.
 Value true_class(Builder& b, Value targets);
-// What the loss makes of the outputs of a classifier: softmax along the last dimension, or sigmoid. A model whose last
-// layer is that function gives them itself.
+// What the loss makes of the outputs of a classifier: softmax along the last dimension, or sigmoid. If the last layer
+// is that function, returns the outputs.
 Value probabilities(Builder& b, const Model& model, Value output);
 
-// What the outputs of the last layer are.
+// How predictions follow from the outputs of the last layer.
 enum class OutputKind : std::uint8_t {
-  softmax_logits,  // along the last dimension
-  sigmoid_logits,
-  itself  // probabilities where that layer makes them, or values
+  softmax_logits,  // probabilities are their softmax along the last dimension
+  sigmoid_logits,  // probabilities are their sigmoid
+  identity         // the outputs are probabilities, or values, themselves
 };
 OutputKind output_kind(const Model& model);
 
@@ -42,8 +43,9 @@ OutputKind output_kind(const Model& model);
 Shape prediction_shape(const Model& model, PredictionKind kind);
 
 // The program of a prediction step. Its inputs are the parameters and a batch of inputs; its output "predictions" is
-// [B, prediction_shape...] and varies over `axes`. A model whose last layer is the softmax or sigmoid that the loss
-// applies gives its outputs as probabilities: nothing is applied twice. `kind` is one that the model has.
+// [B, prediction_shape...] and varies over `axes`. If the last layer is the softmax or sigmoid that the loss applies
+// too, its outputs are the probabilities: the function is not applied twice. A classifier has the kinds classes,
+// probabilities and logits, another model only values.
 Program prediction_program(const Model& model, const Mesh& mesh, AxisSet axes, std::int64_t rows_per_device,
                            const OpSet& ops, PredictionKind kind);
 

@@ -1,5 +1,5 @@
-// Metrics that sums over examples do not determine. An evaluation gathers a row of numbers of every example, from which
-// the host computes the values; a training step does not compute them.
+// Metrics that cannot be computed from sums over examples, such as roc_auc. An evaluation gathers a row of numbers of
+// every example, from which the host computes the values; a training step does not compute them.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,13 @@ namespace pmaptrain::model {
 // The weights of the examples of each class, by the class that is predicted for them: [true class][predicted class].
 using ConfusionMatrix = std::vector<std::vector<double>>;
 
-// The metrics of rows; those of sums are planned in metrics.cpp.
+// Whether a metric is computed from rows. Metrics that are computed from sums are planned in metrics.cpp.
 template <class Kind>
 constexpr bool is_of_rows =
     std::is_same_v<Kind, spec::metric::RocAuc> || std::is_same_v<Kind, spec::metric::ConfusionMatrix>;
 bool needs_rows(const spec::Metric& metric);
 
-// How many numbers an evaluation gathers of each example; 0 where no metric needs any.
+// The number of f32 numbers that an evaluation gathers for each example; 0 if no metric needs rows.
 std::int64_t row_size(const Model& model);
 
 // The rows of a device, f32 [B, row_size]: the weight, the true class, the predicted class and the probabilities that
@@ -37,9 +37,10 @@ struct RowMeasures {
 
 // Computes the measures from the rows of all examples, in any order.
 //
-// roc_auc equals scikit-learn's exactly: the fraction of pairs of an example of the class and one of another class
-// whose probabilities of the class are in the right order; equal ones count half. With several classes, each is
-// compared with the rest. If all examples or none have a class, its area is NaN, and so is the mean over the classes.
+// roc_auc equals scikit-learn's exactly: of all pairs of an example of the class and an example of another class, the
+// fraction in which the first has the higher probability of the class; equal probabilities count half. With several
+// classes, the area is computed for each class against the rest. If all examples or none have a class, its area is NaN,
+// and so is the mean over the classes.
 RowMeasures finish_rows(const Model& model, std::span<const float> rows);
 
 }  // namespace pmaptrain::model

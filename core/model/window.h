@@ -12,7 +12,7 @@
 namespace pmaptrain::model {
 
 struct Window {
-  std::vector<std::pair<std::int64_t, std::int64_t>> padding;  // low and high, of height and width
+  std::vector<std::pair<std::int64_t, std::int64_t>> padding;  // before and after, for height and width
   std::vector<std::int64_t> output;  // height and width; not positive if the window does not fit
 };
 
@@ -22,7 +22,7 @@ struct Window {
 Window place_window(const spec::Padding& padding, const Shape& image, const std::vector<std::int64_t>& size,
                     const std::vector<std::int64_t>& strides, const std::vector<std::int64_t>& dilation = {1, 1});
 
-// The padding as ONNX has it: what precedes height and width, then what follows them.
+// The padding in ONNX's order: before height, before width, after height, after width.
 std::vector<std::int64_t> onnx_pads(const Window& window);
 
 // "SAME", "VALID" or "[[1,1],[0,2]]"

@@ -61,7 +61,7 @@ Benchmark benchmark(const train::Setup& setup, std::optional<std::int64_t> steps
   getrusage(RUSAGE_SELF, &usage);
   result.peak_rss_bytes = static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
   module.reset();  // its memory is needed
-  result.peaks = measure_peaks(*backend, result.workers, products_of(*setup.training));
+  result.peaks = measure_peaks(*backend, result.workers, product_dtype(*setup.training));
   return result;
 }
 

@@ -79,7 +79,7 @@ KernelReport measured_kernel_report(const Backend& backend, Module& module) {
     for (std::size_t i = 0; i < seconds.size(); ++i) seconds[i].push_back(profile.seconds[i]);
   }
   for (std::size_t i = 0; i < seconds.size(); ++i) report.lines[i].seconds = median(seconds[i]);
-  report.times = {median(whole), measure_peaks(backend, report.workers, products_of(module.program(0)))};
+  report.times = {median(whole), measure_peaks(backend, report.workers, product_dtype(module.program(0)))};
   return report;
 }
 

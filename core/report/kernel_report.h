@@ -30,7 +30,7 @@ struct KernelReport {
     Peaks peaks;
   };
   std::optional<Times> times;
-  std::shared_ptr<const void> owner;  // owns what `lines` point to, unless a module does
+  std::shared_ptr<const void> owner;  // owns what `lines` point to; empty if a module owns it
 
   double flops() const;
   double bytes() const;

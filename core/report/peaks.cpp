@@ -131,7 +131,7 @@ double seconds_of_step(const Backend& backend, const Program& program) {
 
 }  // namespace
 
-Peaks measure_gpus(const Backend& backend, int gpus, DType products, const PeakSizes& sizes) {
+Peaks measure_gpu_peaks(const Backend& backend, int gpus, DType products, const PeakSizes& sizes) {
   const Mesh mesh({{"gpu", gpus}});
   const AxisSet each = mesh.all();
   const auto n = static_cast<double>(sizes.rows), count = static_cast<double>(gpus);
@@ -156,11 +156,11 @@ Peaks measure_gpus(const Backend& backend, int gpus, DType products, const PeakS
 }
 
 Peaks measure_peaks(const Backend& backend, int workers, DType products) {
-  if (backend.uses_gpus()) return measure_gpus(backend, workers, products);
+  if (backend.uses_gpus()) return measure_gpu_peaks(backend, workers, products);
   return {gemm_peak(workers, products), copy_peak(workers)};
 }
 
-DType products_of(const Program& program) {
+DType product_dtype(const Program& program) {
   const bool narrow = std::any_of(program.types.begin(), program.types.end(),
                                   [](const Type& type) { return type.dtype == DType::bf16; });
   return narrow ? DType::bf16 : DType::f32;

@@ -1,4 +1,5 @@
-// Measures the peak rates of the machine, with which steps and kernels are compared.
+// Measures the machine's peak rates of arithmetic and of copying. Reports show which share of them steps and kernels
+// reach.
 #pragma once
 
 #include <cstddef>
@@ -22,14 +23,14 @@ struct PeakSizes {
 inline constexpr PeakSizes sizes_of_cpus{1024, std::size_t{64} << 20};
 inline constexpr PeakSizes sizes_of_gpus{4096, std::size_t{128} << 20};
 
-// The peak rates of all `workers` of the backend together, threads or GPUs, with products of this element type. Takes
-// about half a second, or longer if reference kernels compute the products.
+// The peak rates of all `workers` of the backend (threads or GPUs) together. `products` is the element type of the
+// matrix products. Takes about half a second, or longer if reference kernels compute the products.
 Peaks measure_peaks(const Backend& backend, int workers, DType products);
 
 // The peak rates of GPUs, measured with programs that the backend loads.
-Peaks measure_gpus(const Backend& backend, int gpus, DType products, const PeakSizes& sizes = sizes_of_gpus);
+Peaks measure_gpu_peaks(const Backend& backend, int gpus, DType products, const PeakSizes& sizes = sizes_of_gpus);
 
-// The element type of a step's products: bf16 if the program has bf16 values.
-DType products_of(const Program& program);
+// The element type in which a step multiplies matrices: bf16 if the program has bf16 values, else f32.
+DType product_dtype(const Program& program);
 
 }  // namespace pmaptrain::report

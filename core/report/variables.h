@@ -7,8 +7,9 @@
 
 namespace pmaptrain::report {
 
-// The inputs of the groups params and state, in the order of the program: the type and bytes of each, and of a bucket
-// the parts with their first elements. Sizes are those of one instance.
+// A row for each input of the groups params and state, in the order of the program, with its type and bytes. Below the
+// row of a bucket, a row for each part, with the index of its first element in the bucket. Bytes are those of one
+// instance.
 std::string variables_text(const Program& program);
 
 }  // namespace pmaptrain::report

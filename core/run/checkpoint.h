@@ -57,7 +57,7 @@ RunState load_run_state(const std::filesystem::path& checkpoint);
 // no best evaluation. Empty if no member has one.
 std::string best_folder(const RunState& state);
 // Whether checkpoints/best, whose state this is, has the best parameters of the member. If not, it has the parameters
-// of its last step.
+// of the member's last step.
 bool has_best(const RunState& state, std::int64_t member);
 // "step-00000100": the step of the member's best parameters; empty if the member has no best parameters.
 std::string best_checkpoint(const RunState& state, std::int64_t member);

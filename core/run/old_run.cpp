@@ -29,9 +29,9 @@ bool rename_to_free(const Directory& directory, const std::string& from, const s
   return !directory.has(to) && file_system().rename_at(fd, from, to) == 0;
 }
 
-// Removes a folder of the run, now called `name`, with the entries for which `is_ours` is true. For a link, removes the
-// link and not its target. If other files are in the folder, they stay, and the folder is renamed back to `original`.
-// Returns false if an entry of ours could not be removed.
+// Removes a folder of the run, now called `name`, with the entries for which `is_ours` is true. If `name` is a link,
+// removes the link and not its target. If other files are in the folder, they stay, and the folder is renamed back to
+// `original`. Returns false if an entry with `is_ours` could not be removed.
 bool remove_folder(const Directory& directory, const std::string& name, std::string_view original,
                    bool (*is_ours)(const std::string&)) {
   if (file_system().unlink_at(directory.fd(), name) == 0 || errno == ENOENT) return true;
@@ -44,7 +44,7 @@ bool remove_folder(const Directory& directory, const std::string& name, std::str
     if (errno != ENOTEMPTY) return false;
     inside.flush();  // else a part of what was removed could come back after a crash
   } catch (const Error&) {
-    return false;  // it may not be opened, or flushed
+    return false;  // the folder cannot be opened or flushed
   }
   return rename_to_free(directory, name, std::string(original));
 }
@@ -55,7 +55,7 @@ bool is_written_by_a_run(const std::string& name) {
   return std::find(written.begin(), written.end(), name) != written.end();
 }
 
-bool is_left_behind(const std::string& name) {
+bool is_leftover(const std::string& name) {
   return is_temporary_name(name, "config.yaml") || is_temporary_name(name, ".pmaptrain") ||
          std::any_of(written.begin(), written.end(), [&](std::string_view of) { return is_temporary_name(name, of); });
 }
@@ -97,7 +97,7 @@ std::vector<std::string> OldRun::remove() {
   }
   renamed_.clear();
   for (const std::string& name : names) {
-    if (!is_left_behind(name)) continue;
+    if (!is_leftover(name)) continue;
     const bool gone = is_temporary_name(name, checkpoints) ? remove_folder(directory_, name, checkpoints, is_checkpoint)
                       : is_temporary_name(name, tensorboard_folder)
                           ? remove_folder(directory_, name, tensorboard_folder, is_event_entry)

@@ -14,7 +14,7 @@ namespace pmaptrain::train {
 bool is_written_by_a_run(const std::string& name);
 
 // Whether the entry is a temporary one that a killed process of pmaptrain left in a run folder.
-bool is_left_behind(const std::string& name);
+bool is_leftover(const std::string& name);
 
 // Renames everything that a run writes in the folder, except for its config.yaml. The destructor restores the names
 // unless remove() was called.

@@ -126,7 +126,7 @@ Found find(const fs::path& dir) {
   found.ours = text.starts_with(marker_line);
   if (found.ours) return found;
   const bool nothing_else = std::all_of(names.begin(), names.end(), [&](const std::string& name) {
-    return is_left_behind(name) || (name == marker_name && (found.marker || removed));
+    return is_leftover(name) || (name == marker_name && (found.marker || removed));
   });
   found.unwritten = nothing_else && marker_text.starts_with(text);
   return found;
@@ -141,7 +141,8 @@ bool is_replaced(const fs::path& dir, const fs::path& file) {
   return first == "config.yaml" || is_written_by_a_run(first);
 }
 
-// Refuses a run that continues with something else than regular files: opening a pipe would wait for its reader.
+// Throws Error if a file to which a continued run appends is not a regular file: opening a pipe, for example, would
+// wait for a reader.
 void check_files(const fs::path& dir, const Directory& directory) {
   for (const std::string name : {"metrics.jsonl", "log.txt"}) {
     struct stat status = {};
@@ -150,7 +151,7 @@ void check_files(const fs::path& dir, const Directory& directory) {
   }
 }
 
-// Throws Error for a folder that the options do not allow to use.
+// Throws Error if the options do not allow the run to use the folder.
 void judge(const fs::path& dir, const Found& found, const RunFolderOptions& options) {
   if (!found.there) return;
   if (found.marker && is_taken(found.marker)) fail_taken(dir);
@@ -164,7 +165,7 @@ void judge(const fs::path& dir, const Found& found, const RunFolderOptions& opti
   if (found.directory.fd() < 0) fail_not_a_folder(dir, options);
   if (!replaceable) fail_not_ours(dir, options);
   if (options.resumed) return check_files(dir, found.directory);
-  for (const fs::path& file : options.reads) {
+  for (const fs::path& file : options.input_files) {
     if (is_replaced(dir, file)) fail_would_remove(file);
   }
 }
@@ -175,7 +176,8 @@ fs::path normal(const fs::path& dir) {
   return path;
 }
 
-// Throws the error as one of the run folder, with exit status resource: nothing was done in the folder yet.
+// Throws `error` again as an error about the run folder. Its exit status is resource instead of failed, because nothing
+// was changed in the folder yet.
 [[noreturn]] void throw_of(const fs::path& dir, std::string_view done, const Error& error) {
   if (error.status() != ExitStatus::failed) throw error;
   std::vector<Diagnostic> diagnostics = error.diagnostics();
@@ -186,7 +188,7 @@ fs::path normal(const fs::path& dir) {
 
 }  // namespace
 
-bool is_written(const fs::path& dir) {
+bool is_being_written(const fs::path& dir) {
   const Found found = find(normal(dir));
   return found.marker && is_taken(found.marker);
 }
@@ -295,7 +297,7 @@ void RunFolder::complete_marker() {
   flush_to_disk(marker_.get(), path_ / marker_name);
 }
 
-// Replaces the old config.yaml when everything else is ready; until then everything can be undone.
+// Replaces the old config.yaml last: until then, everything can be undone.
 void RunFolder::replace_old(std::string_view config) {
   const std::array parts{std::as_bytes(std::span(config))};
   Replacement new_config(place("config.yaml"), parts);
@@ -309,7 +311,7 @@ void RunFolder::replace_old(std::string_view config) {
 
 void RunFolder::continue_old(std::string_view config) {
   for (const std::string& name : directory_.names()) {
-    if (is_left_behind(name)) directory_.remove_quietly(name);
+    if (is_leftover(name)) directory_.remove_quietly(name);
   }
   tidy_checkpoints(*options_.resumed);
   cut_metrics(options_.resumed->metrics_bytes);
@@ -339,7 +341,7 @@ void RunFolder::tidy_checkpoints(const RunFolderOptions::Resumed& resumed) const
   if (!resumed.best.empty()) {
     lead("best", resumed.best);
   } else if (is_best_name(best) || checkpoint_step(best).value_or(0) > resumed.step) {
-    checkpoints.remove("best");  // belongs to steps that the run did not keep
+    checkpoints.remove("best");  // it was the best of steps after the checkpoint, which the run repeats
   }
   for (const std::string& name : checkpoints.names()) {
     if (is_best_name(name) && name != checkpoints.target("best")) checkpoints.remove_quietly(name);

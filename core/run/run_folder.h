@@ -33,11 +33,12 @@ struct RunFolderOptions {
   // and --resume ("pmaptrain run configs/cnn.yaml"), and whether --name or --run-dir was given.
   std::string command = "pmaptrain run CONFIG";
   bool explicit_name = false, explicit_dir = false;
-  std::vector<std::filesystem::path> reads;  // files that the run reads: a folder that contains one is not replaced
+  // Files that the run reads: a folder that contains one of them is not replaced.
+  std::vector<std::filesystem::path> input_files;
 };
 
-// Whether a process writes in the folder, which it then holds locked. False where file systems have no locks.
-bool is_written(const std::filesystem::path& dir);
+// Whether a process is writing in the folder. It then holds the folder's lock. False where file systems have no locks.
+bool is_being_written(const std::filesystem::path& dir);
 
 class RunFolder {
  public:

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Whether a sibling's name can be made from this name: not from '.' or '/'.
+// Whether "dir-2" beside `dir` is a sensible name: not if `dir` is "." or "/".
 bool has_siblings(const fs::path& dir) {
   const fs::path name = dir.filename();
   return !name.empty() && name != "." && name != "..";

@@ -186,7 +186,7 @@ void for_each_field(Is<RunState> auto& state, Visit&& visit, ByMember&& by_membe
   visit("checksums", state.checksums);
 }
 
-// The overloads for the types of fields call each other, so they are members of a class.
+// The overloads of of() call each other in any order, so they are members of a class.
 struct Store {
   template <class T>
   static OrderedJson of(const T& value) {

@@ -18,11 +18,12 @@
 
 namespace pmaptrain::train {
 
-// The state of LossWatch: the losses with which log lines are compared.
+// The state of LossWatch.
 struct LossSums {
-  std::vector<LossMean> means;
-  std::int64_t line = 0;
-  double loss_at_line = 0, examples_at_line = 0, loss_ended = 0, examples_ended = 0;
+  std::vector<LossMean> means;                    // of earlier log lines, with which the next ones are compared
+  std::int64_t line = 0;                          // the step of the last log line
+  double loss_at_line = 0, examples_at_line = 0;  // sums of that step's epoch up to that step
+  double loss_ended = 0, examples_ended = 0;      // sums since that step of epochs that have ended
 };
 
 // The state of one member of an ensemble.
@@ -64,7 +65,7 @@ struct MemberState {
   // Why the member has ended before the run's duration: "early_stopping" or the guard that ended it ("nonfinite",
   // "loss_spike", "replicas"), and the reason in words. Empty while it trains.
   std::string finished, finished_why;
-  // Whether the other members continued without it, after its last lines were written.
+  // Whether the other members have continued without it. Its last lines were written then.
   bool left_behind = false;
 
   std::uint64_t seed = 0, data_seed = 0;

@@ -30,8 +30,8 @@ bool is_bare_number(const Place& place) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
 }
 
-// Warns if the loss takes logits but the last layer computes none. Such a layer applies the function that the loss
-// applies itself, or one with a limited range.
+// Warns if the loss takes logits but the last layer computes none. The last layer then applies the function that the
+// loss applies too, or a function with a limited range.
 void function_before_loss(const model::Model& model, std::vector<std::string>& out) {
   const model::PlannedLayer& last = *model.leaves().back();
   const spec::Loss& loss = model.loss;
@@ -48,7 +48,8 @@ void function_before_loss(const model::Model& model, std::vector<std::string>& o
   }
 }
 
-// Values for `normalize` that were meant for bytes. Bytes are scaled to 0..1 before they are normalised.
+// Warns if the inputs are bytes and the numbers of data.normalize are in units of bytes (0 to 255). Bytes are scaled to
+// 0..1 before they are normalised.
 void unscaled_normalize(const model::Model& model, std::vector<std::string>& out) {
   const auto& normalize = model.normalize;
   if (!normalize || model.input.dtype != DType::u8) return;
@@ -62,8 +63,8 @@ void unscaled_normalize(const model::Model& model, std::vector<std::string>& out
                 "normalize: auto");
 }
 
-// A column of numbers with fractions that is read as categories. Each number becomes an input of its own. `place` is
-// that of the source.
+// Warns about a column of a CSV file whose cells are numbers with fractions, but which is read as categories, so that
+// each distinct number becomes an input of its own. `place` is the place of the data source in the config.
 void measured_categories(const data::Encoding& encoding, const Place& place, std::vector<std::string>& out) {
   constexpr std::size_t most = 20;
   for (const data::Encoding::Column& column : encoding.columns) {
@@ -84,7 +85,7 @@ void measured_categories(const data::Encoding& encoding, const Place& place, std
 }
 
 void images_channels_first(const model::Model& model, std::vector<std::string>& out) {
-  std::string text = channels_first(model.input.shape);
+  std::string text = channels_first_warning(model.input.shape);
   if (text.empty()) return;
   const std::vector<const model::PlannedLayer*> layers = model.leaves();
   const bool has_images = std::any_of(layers.begin(), layers.end(), [](const model::PlannedLayer* layer) {
@@ -119,8 +120,9 @@ std::string name_of_input(const data::Encoding& encoding, std::size_t channel) {
   return "channel " + std::to_string(channel) + " of the inputs";
 }
 
-// Targets that the learning rate cannot reach. Adam and similar rules change a parameter by about the learning rate in
-// each step, and outputs begin near 0. The factor was measured with two hidden layers of 64.
+// Warns if the targets are too large for the learning rate and the number of steps. Outputs begin near 0, and Adam and
+// similar rules change a parameter by about the learning rate in each step. `reach` was measured on a model with two
+// hidden layers of 64 units.
 void distant_targets(const model::Model& model, const spec::OptimizerSpec& optimizer, const data::Dataset& train,
                      std::int64_t steps, std::vector<std::string>& out) {
   constexpr double reach = 2e4;
@@ -135,8 +137,8 @@ void distant_targets(const model::Model& model, const spec::OptimizerSpec& optim
                 " will hardly reach them; data.normalize_targets: auto trains in units of their standard deviation");
 }
 
-// Inputs with a large mean or standard deviation that are not normalised. From a large data set, examples at equal
-// distances are enough. `place` is that of the source.
+// Warns if inputs that are not normalised have a mean or a standard deviation above `far`. Of a large data set, reads
+// only examples at equal distances. `place` is the place of the data source in the config.
 void distant_inputs(const model::Model& model, const data::Source& source, const Place& place,
                     std::vector<std::string>& out) {
   constexpr double far = 10;
@@ -149,7 +151,8 @@ void distant_inputs(const model::Model& model, const data::Source& source, const
   const std::int64_t examples = std::clamp<std::int64_t>(most_numbers / numel(input.shape), 1, train.size());
   std::vector<float> row(numbers), first;
   std::vector<std::byte> target(train.target().bytes());
-  std::vector<double> sums(channels), squares(channels);  // of differences from the first example: values may be large
+  // Sums of differences from the first example, because sums of large values would lose digits.
+  std::vector<double> sums(channels), squares(channels);
   for (std::int64_t i = 0; i < examples; ++i) {
     train.read(i * train.size() / examples, reinterpret_cast<std::byte*>(row.data()), target.data());
     if (first.empty()) first = row;
@@ -193,7 +196,7 @@ std::string in_parentheses(const Place& place) {
 double target_scale(const data::Dataset& dataset) {
   const bool labels = dataset.target().dtype == DType::i32;
   const auto width = static_cast<std::size_t>(numel(dataset.target().shape));
-  std::vector<float> row(width);  // or as many labels
+  std::vector<float> row(width);  // or i32 labels, which are as large
   const std::int64_t examples = std::min<std::int64_t>(dataset.size(), 10000);
   double sum = 0, squares = 0;
   for (std::int64_t i = 0; i < examples; ++i) {
@@ -208,7 +211,7 @@ double target_scale(const data::Dataset& dataset) {
   return std::max(std::abs(mean), std::sqrt(std::max(0.0, squares / count - mean * mean)));
 }
 
-std::string channels_first(const Shape& input) {
+std::string channels_first_warning(const Shape& input) {
   const auto are_channels = [](std::int64_t size) { return size == 1 || size == 3 || size == 4; };
   if (input.size() != 3 || !are_channels(input[0]) || are_channels(input[2])) return "";
   if (std::min(input[1], input[2]) < 2 * input[0]) return "";

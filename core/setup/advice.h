@@ -15,9 +15,9 @@ std::string in_parentheses(const Place& place);
 // 10,000 examples.
 double target_scale(const data::Dataset& dataset);
 
-// A sentence if examples of this shape look like images with the channels first; else empty. The layout of images is
+// A warning if examples of this shape look like images with the channels first; else empty. The layout of images is
 // (height, width, channels).
-std::string channels_first(const Shape& input);
+std::string channels_first_warning(const Shape& input);
 
 // Returns one sentence for each likely mistake: a mesh of one device, a softmax before a loss that takes logits, images
 // with the channels first, measured numbers that are read as categories, a duration that was probably meant in epochs,

@@ -111,8 +111,8 @@ class Renamer {
 
   const spec::InitialFrom& from_;
   std::vector<std::string> names_;                 // of parameters
-  std::map<std::string, std::string> parameters_;  // by the names that files have for them
-  std::set<std::size_t> used_;                     // renames
+  std::map<std::string, std::string> parameters_;  // by the names that files of the layout have for them
+  std::set<std::size_t> used_;                     // indices of the renames that have matched a tensor
 };
 
 }  // namespace

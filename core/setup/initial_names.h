@@ -1,4 +1,4 @@
-// The tensors of a file of initial values, by the names of the parameters that they are.
+// Renames the tensors of a file of initial values to the parameters' names.
 #pragma once
 
 #include <map>

@@ -90,7 +90,8 @@ std::string leaving_out(const std::string& name) {
   return "leave it out: init: {from: {path: ..., exclude: [\"" + name + "\"]}}";
 }
 
-// The leading dimension of the tensors, before the dimensions of the parameters: the members, if the file has several.
+// The number of members in the file: the size of the dimension that all tensors have before the dimensions of their
+// parameters. None if they have no such dimension.
 std::optional<std::int64_t> leading_dimension(const model::Model& model, const std::vector<TensorView>& tensors) {
   std::optional<std::int64_t> members;
   for (const TensorView& tensor : tensors) {
@@ -194,9 +195,9 @@ void InitialValues::choose_member(Membership membership) {
     refuse_member(fmt::format("{} has {}, and no member {}", file_.path, all, *asked),
                   "members count from 0: " + choice);
   }
-  if (!asked && !membership.of) refuse_member(fmt::format("{} has {}", file_.path, all), choice);
-  if (!asked && *membership.of != *file_.members) {
-    refuse_member(fmt::format("{} has {}, and this ensemble has {}", file_.path, all, *membership.of),
+  if (!asked && !membership.ensemble_size) refuse_member(fmt::format("{} has {}", file_.path, all), choice);
+  if (!asked && *membership.ensemble_size != *file_.members) {
+    refuse_member(fmt::format("{} has {}, and this ensemble has {}", file_.path, all, *membership.ensemble_size),
                   choice + ", from which every member starts");
   }
   const std::int64_t chosen = asked.value_or(membership.member);
@@ -238,7 +239,8 @@ void InitialValues::check_patterns() const {
   }
 }
 
-// Checks that the chosen tensors are the chosen parameters of the model, in their shapes. A file may have others.
+// Checks that the file has all parameters that model.init.from selects, in their shapes. A file may have further
+// tensors.
 void InitialValues::check_tensors() {
   std::map<std::string, const model::Parameter*> parameters;
   std::vector<std::string> names, others;

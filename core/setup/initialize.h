@@ -37,9 +37,10 @@ class InitialValues {
   // The values of one parameter, row-major in the model's dtype. They are made at each call, so that a large model is
   // never held twice.
   std::vector<std::byte> of(const model::Parameter& parameter) const;
-  // Whether some values are drawn, and so depend on the seed; and whether some belong to this member only.
+  // Whether some values are drawn, and so depend on the seed; and whether some are those of the same member in a file
+  // of an ensemble.
   bool draws() const;
-  bool is_of_member() const { return file_.members && !spec_.initial_from->member && !in_file_.empty(); }
+  bool varies_by_member() const { return file_.members && !spec_.initial_from->member && !in_file_.empty(); }
   // Says how many parameters were taken from the file, and which were not; empty if there is no file.
   std::string note() const;
 
@@ -62,8 +63,8 @@ class InitialValues {
   CheckpointFile file_;
   bool is_run_ = false;                            // whether it is a checkpoint of a run
   std::vector<data::Bytes> widened_;               // elements of the file that were f16
-  std::map<std::string, std::string> in_file_as_;  // names in the file, of tensors that have others here
-  std::optional<RunState> best_;                   // state of checkpoints/best, if the file is from there
+  std::map<std::string, std::string> in_file_as_;  // the names in the file of renamed tensors, by their new names
+  std::optional<RunState> best_;                   // the state beside the file, if that is checkpoints/best
   std::string whose_;                              // for note(): which members of an ensemble's file are used
   std::map<std::string, TensorView> in_file_;      // the tensors that are used
 };

@@ -65,7 +65,7 @@ MemoryEstimate estimate_evaluation(const MemoryNeeds& needs) {
     estimate.workspace_planned_for = needs.workspaces_planned_for;
     estimate.available = needs.device_memory;
     estimate.host.pinned = estimate.host.total = needs.host;
-    // Without a GPU, the plan is for another machine.
+    // A machine without a GPU only plans: the run will be on another machine, whose memory is not known.
     if (!find_gpus().all.empty()) estimate.host.available = available_memory();
     return estimate;
   }

@@ -10,10 +10,10 @@
 
 namespace pmaptrain::train {
 
-// Bytes that one process will need in addition to what it has already, such as the data. They are the backend's
-// (MemoryNeeds), with these additions: `activations` contains initial values, which are made one at a time, and the
-// slice in which checkpoints are read from the module; `kernels` contains library_bytes. On GPUs, bytes of one GPU; all
-// GPUs need the same.
+// Bytes that one process will need in addition to the memory that it has already, such as the data. The numbers are
+// those of the backend (MemoryNeeds), with these additions: `activations` contains initial values, which are made one at a
+// time, and the slice in which checkpoints are read from the module; `kernels` contains library_bytes. On GPUs, bytes
+// of one GPU; all GPUs need the same.
 struct MemoryEstimate {
   // Bytes of this process in a run on GPUs: memory for copies to and from the GPUs, the snapshot, and values that are
   // read or made before the first step.
@@ -34,10 +34,10 @@ struct MemoryEstimate {
   std::size_t data = 0;                    // splits that stay on devices
   Host host = {};                          // of a run on GPUs
 };
-// The pages in use of the kernel library's code, and the code that it generates: 9 MiB with convolutions, 5 MiB with
-// dense layers only.
+// What the kernel library (oneDNN) uses for its own code and for the code that it generates: 9 MiB with convolutions, 5
+// MiB with dense layers only.
 inline constexpr std::size_t library_bytes = std::size_t{9} << 20;
-// For an evaluation without training.
+// The estimate for an evaluation without training.
 MemoryEstimate estimate_evaluation(const MemoryNeeds& needs);
 
 // Throws Error (resource) if the plan needs more memory than is available. The message has both numbers, the largest

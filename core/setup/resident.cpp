@@ -28,7 +28,7 @@ std::size_t bytes_of(const data::Dataset& dataset) {
 std::string human(std::size_t bytes) { return human_bytes(static_cast<double>(bytes)); }
 
 // The bytes that data may use on each device; none if devices have no memory of their own. An eighth of the memory is
-// left for what no plan counts: workspaces of libraries, and memory of the driver.
+// left for memory that no plan counts: workspaces of libraries, and memory of the driver.
 std::optional<std::size_t> free_for_data(const spec::MeshSpec& mesh, const Source& source) {
   const std::unique_ptr<Backend> backend = choose_backend(mesh, source).backend;
   const std::optional<std::size_t> memory = backend->device_memory();
@@ -39,7 +39,7 @@ std::optional<std::size_t> free_for_data(const spec::MeshSpec& mesh, const Sourc
   return planned < most ? most - planned : 0;
 }
 
-// The reason why batches of a split must be copied, whatever the memory; empty if the split may stay.
+// The reason why the batches of a split must be copied for each step even if the split fits; empty if there is none.
 std::string changes_by_epoch(const spec::DataSpec& data, const data::Dataset& train) {
   if (!data.augment.empty()) return "augmentation is computed on the host";
   if (train.offsets() > 1) return "each epoch has windows of its own";
@@ -88,7 +88,7 @@ class Placement {
     constexpr std::string_view names[] = {"inputs", "targets"};
     const std::string prefix = "data/" + split;
     program = std::make_shared<const Program>(gather_batch(*program, names, prefix, dataset->size()));
-    setup_.resident.push_back({split, prefix + "/inputs", prefix + "/targets", dataset});
+    setup_.resident_splits.push_back({split, prefix + "/inputs", prefix + "/targets", dataset});
     return data::row_numbers_of(std::move(dataset));
   }
 
@@ -151,8 +151,8 @@ std::size_t loading_bytes(std::span<const ResidentSplit> splits) {
   return most;
 }
 
-void load_data(Module& module, const Setup& setup, const std::function<void(const Working&)>& tell) {
-  for (const ResidentSplit& split : setup.resident) {
+void copy_resident_splits(Module& module, const Setup& setup, const std::function<void(const Working&)>& tell) {
+  for (const ResidentSplit& split : setup.resident_splits) {
     if (gathers(module, split.inputs)) load(module, split, tell);
   }
 }

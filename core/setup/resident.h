@@ -15,11 +15,11 @@ namespace pmaptrain::train {
 // these splits, and adds notes about the choice. Does nothing if devices have no memory of their own.
 void keep_data_on_devices(Setup& setup);
 
-// The bytes of examples that load_data() holds while it copies these splits to the devices.
+// The host memory that copy_resident_splits() uses while it copies these splits.
 std::size_t loading_bytes(std::span<const ResidentSplit> splits);
 
-// Copies to the devices the splits from which the module's programs gather, and returns when the copies are complete.
-// Calls `tell` to report progress. Throws Error (data).
-void load_data(Module& module, const Setup& setup, const std::function<void(const Working&)>& tell = {});
+// Copies Setup::resident_splits to the devices, and returns when the copies are complete. Calls `tell` to report
+// progress. Throws Error (data).
+void copy_resident_splits(Module& module, const Setup& setup, const std::function<void(const Working&)>& tell = {});
 
 }  // namespace pmaptrain::train

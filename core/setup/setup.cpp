@@ -48,19 +48,20 @@ Timetable make_timetable(const spec::Spec& spec, const data::BatchPlan& batch, b
   return timetable;
 }
 
-// Keys that are set for an evaluation split although there is no such split.
+// Warnings about keys of evaluations that have no effect because the data has no split to evaluate.
 std::vector<std::string> unused_keys(const data::Source& source, const spec::TrainSpec& train) {
   if (source.validation || source.test || !train.eval_every || train.eval_every_is_default) return {};
   return {"train.eval_every" + in_parentheses(train.eval_every->place) +
           " does nothing: the data has no test split; data.validation would make one to evaluate on"};
 }
 
-// Checks that something is evaluated for each key that selects on evaluations. Adds a warning if it is the test split.
+// Checks that a split is evaluated if a key (best checkpoint, early stopping, plateau) selects by evaluations. Adds a
+// warning if that is the test split.
 void check_selection(Setup& setup) {
   const spec::TrainSpec& train = setup.spec().train;
   std::vector<SelectionSplit> found;
   const auto check = [&](const char* key, const auto& given) {
-    if (given) found.push_back(selects_on(setup, key, given->place));
+    if (given) found.push_back(selection_split_of(setup, key, given->place));
   };
   check("train.checkpoint.best", train.checkpoint.best);
   check("train.early_stopping", train.early_stopping);
@@ -126,7 +127,7 @@ std::map<Course, std::vector<std::int64_t>> by_course(const Setup& setup) {
       course.numbers.push_back(number.value);
     }
     if (const auto& plateau = spec.optimizer.reduce_on_plateau) course.plateau_factor = plateau->factor;
-    if (initial.is_of_member()) course.initial_member = m;
+    if (initial.varies_by_member()) course.initial_member = m;
     if (initial.draws() || !setup.model.drawing_layers().empty()) course.seed = spec.seed;
     if (data::training_stream(spec.data, spec.seed, *setup.source.train).is_random()) {
       course.data_seed = data::seed_of(spec.data, spec.seed);
@@ -180,7 +181,7 @@ void make_programs(Setup& setup) {
   }
 }
 
-// Keys for GPUs although no GPU is used; empty if one is used.
+// Warnings about keys for GPUs that have no effect because no GPU is used.
 std::vector<std::string> unused_gpu_keys(const spec::MeshSpec& mesh) {
   if (!mesh.gpu_memory && !mesh.tf32) return {};
   const bool is_automatic = mesh.backend == spec::Backend::automatic;
@@ -273,7 +274,7 @@ EvaluationPlan plan_evaluation(const model::Model& model, const spec::Spec& spec
           std::make_shared<const Program>(optimize(std::move(program)))};
 }
 
-SelectionSplit selects_on(const Setup& setup, const std::string& key, const Place& place) {
+SelectionSplit selection_split_of(const Setup& setup, const std::string& key, const Place& place) {
   const auto refuse = [&](std::string why, std::string help) {
     throw Error(ExitStatus::usage,
                 Diagnostic{"config", place, key + " has nothing to select on: " + std::move(why), std::move(help), {}});

@@ -35,28 +35,28 @@ struct ResidentSplit {
   std::shared_ptr<const data::Dataset> dataset;
 };
 
-// The part of a setup in which the members of an ensemble may differ.
+// What may be different for each member of an ensemble.
 struct Member {
   Optimizer optimizer;
   std::vector<model::Number> numbers;  // of the step, in the order of step_numbers
 };
 
-// The number of a member and the size of its ensemble; without an ensemble, the only member.
+// The number of a member and the size of its ensemble. Without an ensemble, the run is member 0 and has no size.
 struct Membership {
   std::int64_t member = 0;
-  std::optional<std::int64_t> of = std::nullopt;
+  std::optional<std::int64_t> ensemble_size = std::nullopt;
 };
 
-// The step from which a schedule counts.
+// Where a schedule begins: with the run, or at the step of a --change that set it.
 struct ScheduleOrigin {
   ScheduleOrigin(std::int64_t its_steps, std::vector<std::int64_t> its_began = {})
       : steps(its_steps), began(std::move(its_began)) {}
-  std::int64_t steps;               // the steps that were left of the run there: the default length of schedules
-  std::vector<std::int64_t> began;  // the updates of each member before; empty: the schedule begins with the run
+  std::int64_t steps;               // of the run from there on: the default length of schedules
+  std::vector<std::int64_t> began;  // updates of each member before it; empty: it begins with the run
 };
 
-// Model, batch and programs of an ensemble are those of each member. They are made for the member's mesh, as if the
-// member were trained alone, and mention no other member.
+// Model, batch and programs are those of one member, and all members of an ensemble share them. They are made for the
+// member's mesh, as if it were trained alone.
 struct Setup {
   spec::Loaded loaded;
   data::Source source;
@@ -70,11 +70,14 @@ struct Setup {
   // The first split is evaluated at train.eval_every: validation if there is one, else test. If there are both, test is
   // the second, and is evaluated at the end. Empty without such a split, or if eval_every is never.
   std::vector<EvaluationPlan> evaluations;
-  std::vector<ResidentSplit> resident;
+  std::vector<ResidentSplit> resident_splits;
   std::shared_ptr<const data::Dataset> row_numbers;  // of the training split, if it stays on the devices
 
-  // The data set from which batches of training are filled.
-  const std::shared_ptr<const data::Dataset>& fed() const { return row_numbers ? row_numbers : source.train; }
+  // The data set from which a loader fills the batches of training: the training split, or its row numbers if the split
+  // stays on the devices.
+  const std::shared_ptr<const data::Dataset>& loader_dataset() const {
+    return row_numbers ? row_numbers : source.train;
+  }
   const spec::Spec& spec() const { return loaded.spec; }
   // The config of a run of this member alone; without an ensemble the config itself.
   const spec::Spec& member_spec(std::int64_t member = 0) const { return spec::member_spec(loaded.spec, member); }
@@ -92,8 +95,9 @@ struct Setup {
   }
 };
 
-// Opens the data and checks that everything fits together. For a resumed run, `schedule` and `left_out` come from its
-// RunState. Throws Error: usage, or data.
+// Opens the data and checks that everything fits together. `left_out` are rows and files that a run has skipped because
+// they could not be read. For a resumed run, `schedule` and `left_out` come from its RunState. Throws Error: usage, or
+// data.
 Setup make_setup(spec::Loaded loaded, std::optional<ScheduleOrigin> schedule = std::nullopt,
                  const data::Skipped& left_out = {});
 
@@ -106,17 +110,18 @@ model::Model model_of(const spec::Spec& spec, const data::Source& source, const 
 struct SelectionSplit {
   std::string split, warning;
 };
-SelectionSplit selects_on(const Setup& setup, const std::string& key, const Place& place);
+SelectionSplit selection_split_of(const Setup& setup, const std::string& key, const Place& place);
 
 // The same setup with other training batches, planned again. Throws Error (usage) if the data or the mesh does not
 // divide into such batches.
 Setup with_batches(Setup setup, std::int64_t batch_size, std::int64_t microbatches);
 
-// The training program at a stage, for `explain`. Only the program of the final stage is simplified.
+// The training program at a stage of its construction (train::Stage), for `explain`. Only the program of the final
+// stage is simplified.
 Program program_at(const Setup& setup, Stage stage);
 
-// Runs the passes that every backend needs (core/passes/pipeline.h). Only widen changes bits; the others need fewer
-// passes over memory.
+// Runs the passes that every backend needs (core/passes/pipeline.h). Only the pass `widen` changes bits of results; the
+// other passes save reads and writes of memory.
 Program optimize(Program program);
 
 // Plans the evaluation of `model` on `dataset`, in batches of at most `rows` rows over all devices.

@@ -112,7 +112,7 @@ Source run_source(const Setup& setup, bool private_copies) {
 }
 
 Source step_source(const Setup& setup) {
-  // `bench` submits steps in groups, which GPUs record when the module is loaded.
+  // in_groups is true, because `bench` submits steps in groups, which GPUs record when the module is loaded.
   return {{{"train", setup.training, 1, false, true}}, setup.timetable.verify_every > 0, spec::members(setup.spec())};
 }
 
@@ -156,7 +156,8 @@ void set_initial_values(Module& module, const Setup& setup, const Checkpoint* ch
   const Program& program = *setup.training;
   for (std::size_t i = 0; i < program.inputs.size(); ++i) {
     const Input& input = program.inputs[i];
-    const bool is_bucket = !input.parts.empty();  // also of parameters: the elements between these are zero
+    const bool is_bucket =
+        !input.parts.empty();  // also a bucket of parameters: the elements between its parts must be zero
     if (input.group != Group::state && !is_bucket) continue;
     module.wait(
         module.write(module.input(input.name), {every_device, every_member}, initial_bytes(program, setup.roles, i)));
@@ -188,7 +189,7 @@ void set_ema_correction(Module& module, const Setup& setup, std::int64_t updates
   write_number(module, module.input("ema/correction"), ema_correction(*ema, updates), member);
 }
 
-void begin_averages(Module& module, const Setup& setup, bool as_parameters, std::int64_t member) {
+void set_initial_averages(Module& module, const Setup& setup, bool as_parameters, std::int64_t member) {
   for (std::size_t i = 0; i < setup.roles.ema.size(); ++i) {
     std::vector<std::byte> value = bytes_of(module, module.input(train_entry, setup.roles.parameters[i]), {0, member});
     if (!as_parameters) std::fill(value.begin(), value.end(), std::byte{0});
@@ -209,8 +210,8 @@ void set_loss_numbers(Module& module, const model::Model& model, std::int64_t me
 }
 
 void fill_first_batch(Module& module, const Setup& setup) {
-  load_data(module, setup);
-  const data::Dataset& dataset = *setup.fed();
+  copy_resident_splits(module, setup);
+  const data::Dataset& dataset = *setup.loader_dataset();
   for (const data::BatchBuffers& slot : batch_slots(module, train_entry, dataset, setup.batch)) {
     data::fill(dataset, data::Sampler::in_order(setup.batch.dataset), setup.batch, 0, slot);
   }

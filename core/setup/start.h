@@ -13,11 +13,11 @@ namespace pmaptrain::train {
 
 struct Checkpoint;
 
-// The backend that a config names. `auto` is cuda if a GPU is found, else cpu.
+// The backend that mesh.backend names. `auto` is cuda if a GPU is found, else cpu.
 std::unique_ptr<Backend> backend_of(const spec::MeshSpec& mesh, KernelChoice kernels = KernelChoice::best);
 
 // Chooses the backend that runs `source`. `auto` is cuda if GPUs are found, the mesh divides over them, and every op
-// has a kernel for GPUs; else cpu. Their memory plays no role: a plan that is too large is refused.
+// has a kernel for GPUs; else cpu. The memory of the GPUs plays no role: a plan that is too large for it is refused.
 struct ChosenBackend {
   std::unique_ptr<Backend> backend;
   std::string because;  // the reason for the choice of auto
@@ -32,7 +32,8 @@ inline constexpr std::size_t train_entry = 0, evaluate_entry = 1, evaluate_test_
 std::string workers_text(const Backend& backend, const Source& source, const std::string& because);
 
 // The programs of a run, for all members: "train"; "evaluate" if it evaluates a split, and "evaluate_test" if it
-// evaluates two. With private copies if requested, or if the config compares replicas.
+// evaluates two. `private_copies`: see Source::private_copies; a config that compares replicas (train.verify_replicas)
+// has them anyway.
 Source run_source(const Setup& setup, bool private_copies = false);
 // Only the training program, with one batch, for measurements and `explain`.
 Source step_source(const Setup& setup);
@@ -40,8 +41,8 @@ Source step_source(const Setup& setup);
 // The order of the training examples: one for all members, or one for each member if data.seed varies.
 std::vector<data::Stream> training_streams(const Setup& setup);
 
-// The memory of an entry's batches, for a loader of `batch` from `dataset`: slot by slot and, if members have their own
-// batches, by member in each slot. Throws Error (failed) if the program has other sizes.
+// The memory that a loader of `batch` from `dataset` fills for an entry: one element for each slot, or, if members have
+// their own batches, one for each member in each slot. Throws Error (failed) if the program has other sizes.
 std::vector<data::BatchBuffers> batch_slots(Module& module, std::size_t entry, const data::Dataset& dataset,
                                             const data::BatchPlan& batch);
 
@@ -56,7 +57,7 @@ double ema_correction(const spec::EmaSpec& ema, std::int64_t updates);
 // Sets a member's hyper input "ema/correction" in the entries of evaluations, if they have it.
 void set_ema_correction(Module& module, const Setup& setup, std::int64_t updates, std::int64_t member);
 // Sets the averages of a member before its first update: to the parameters for an evaluation, to zero for training.
-void begin_averages(Module& module, const Setup& setup, bool as_parameters, std::int64_t member);
+void set_initial_averages(Module& module, const Setup& setup, bool as_parameters, std::int64_t member);
 // Sets the factor of the learning rate by optimizer.reduce_on_plateau, for one member or all.
 void set_learning_rate_scale(Module& module, const Setup& setup, double scale, std::int64_t member);
 // Sets the numbers of a member's config that an evaluation without training reads. `model` is the member's.

@@ -17,7 +17,7 @@ void declare_state(Builder& b, const model::Model& model, const spec::Spec& spec
       if (kind.initial != 0.0) inputs.initial.emplace_back(slots.back(), kind.initial);
     }
   }
-  if (spec.train.ema) inputs.ema = model::declare_stored(b, model, Group::state, "ema/", buckets);
+  if (spec.train.ema) inputs.ema = model::declare_parameters(b, model, Group::state, "ema/", buckets);
   inputs.step = b.input(Group::state, "step", {DType::i64, {}, {}});
   inputs.guard = halts(spec) ? b.input(Group::state, "finite", {DType::boolean, {}, {}})
                              : b.input(Group::state, "skipped", {DType::i64, {}, {}});
@@ -47,7 +47,7 @@ class FirstVariables {
     return indices;
   }
   // The variables of all parameters.
-  std::vector<std::size_t> of(const model::Stored& stored, std::span<const model::Bucket> buckets) const {
+  std::vector<std::size_t> of(const model::ParameterInputs& stored, std::span<const model::Bucket> buckets) const {
     std::vector<std::size_t> indices(stored.single.size());
     for (std::size_t i = 0; i < indices.size(); ++i) {
       if (stored.single[i].id >= 0) indices[i] = of(stored.single[i]);
@@ -68,7 +68,7 @@ class FirstVariables {
 StepInputs declare_step(Builder& b, const model::Model& model, const spec::Spec& spec, const Optimizer& optimizer,
                         std::span<const model::Bucket> buckets, std::int64_t rows) {
   StepInputs inputs;
-  inputs.parameters = model::declare_stored(b, model, Group::params, "", buckets);
+  inputs.parameters = model::declare_parameters(b, model, Group::params, "", buckets);
   declare_state(b, model, spec, optimizer, buckets, inputs);
   inputs.batch = model::declare_batch(b, model, spec.data.axes, rows, true);
   inputs.numbers = model::declare_numbers(b, step_numbers(model, spec, optimizer));

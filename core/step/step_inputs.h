@@ -17,9 +17,9 @@ namespace pmaptrain::train {
 
 // The inputs of the finished step, for the equations that read them. StepRoles has them as indices.
 struct StepInputs {
-  model::Stored parameters;
+  model::ParameterInputs parameters;
   std::vector<std::vector<Value>> slots;  // by kind, then by bucket
-  model::Stored ema;                      // with train.ema
+  model::ParameterInputs ema;             // with train.ema
   Value step;                             // the number of updates
   Value guard;                            // the state of the guard: "finite" or "skipped"
   std::vector<Value> epoch;               // the sums in the order of measure_parts, then the number of examples

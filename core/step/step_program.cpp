@@ -92,7 +92,7 @@ class StepBuilder {
     roles_ = input_roles(program_, in_, spec_, buckets_);
     use_batch(in_.batch);
     use_numbers(step_numbers(model_, spec_, optimizer_), in_.numbers);
-    parameters_ = model::unpacked(b_, model_, buckets_, in_.parameters);
+    parameters_ = model::unpack_parameters(b_, model_, buckets_, in_.parameters);
 
     const Sums global = synchronised(packed(device_sums()));
     const Value divisor = divisor_of(global);
@@ -127,7 +127,7 @@ class StepBuilder {
 
   // Declares the inputs of a stage without an update.
   void declare_model(std::int64_t rows) {
-    parameters_ = model::declare_stored(b_, model_, Group::params, "", {}).single;
+    parameters_ = model::declare_parameters(b_, model_, Group::params, "", {}).single;
     use_batch(model::declare_batch(b_, model_, axes_, rows, true));
     const std::vector<model::Number> numbers = model_.numbers();
     use_numbers(numbers, model::declare_numbers(b_, numbers));
@@ -181,7 +181,7 @@ class StepBuilder {
       zeros.gradients.push_back(zero(model_.parameters[i].shape, model_.dtype));
     }
     for (const model::MeasurePart& part : model::measure_parts(model_)) {
-      zeros.measures.push_back(zero(part.shape, part.wide ? DType::f64 : model_.dtype));
+      zeros.measures.push_back(zero(part.shape, part.is_f64 ? DType::f64 : model_.dtype));
     }
     zeros.count = zero({}, model_.dtype);
 

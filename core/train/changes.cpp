@@ -14,7 +14,7 @@ namespace {
 using Changes = std::vector<spec::Change>;
 
 // The changes that config.yaml records in addition to those of the checkpoint. If the record does not begin with the
-// checkpoint's changes, it belongs to steps that the run no longer has, and there are none.
+// checkpoint's changes, it was written for steps that the run no longer has, and the result is empty.
 Changes recorded_after(const Changes& of_checkpoint, const Changes& recorded) {
   const auto [end, rest] = std::mismatch(of_checkpoint.begin(), of_checkpoint.end(), recorded.begin(), recorded.end());
   return end == of_checkpoint.end() ? Changes(rest, recorded.end()) : Changes();
@@ -28,12 +28,13 @@ std::int64_t steps_of_run(const spec::Loaded& loaded, const RunState& state) {
 
 std::string option_of(const spec::Change& change) { return "--change " + shell_quoted(spec::text_of(change).text); }
 
-// Updates the state by the changes that apply from its step on: plateaus, and the beginning of a schedule.
+// Updates `state` for changes of the learning rate from its step on: sets the factors of plateaus to 1, and sets or
+// clears the place where the schedule begins.
 void begin_course(std::span<const spec::Change> changes, std::int64_t steps_left, RunState& state) {
   for (const spec::Change& change : changes) {
     if (!spec::is_of_rate(change)) continue;
     for (MemberState& member : state.members) member.plateau.state.scale = 1.0;
-    if (change.key != spec::learning_rate_key) continue;  // a number of the schedule, which continues
+    if (change.key != spec::learning_rate_key) continue;  // a change of one number of a schedule does not restart it
     if (!spec::begins_schedule(change)) {
       for (MemberState& member : state.members) member.schedule_began.reset();
       continue;
@@ -45,8 +46,8 @@ void begin_course(std::span<const spec::Change> changes, std::int64_t steps_left
 
 }  // namespace
 
-std::vector<std::string> change_run(const std::filesystem::path& run, const std::vector<std::string>& asked,
-                                    spec::Loaded& loaded, RunState& state) {
+std::vector<std::string> apply_changes(const std::filesystem::path& run, const std::vector<std::string>& asked,
+                                       spec::Loaded& loaded, RunState& state) {
   const Changes recorded = spec::load(run.string(), {}).recorded;
   for (const spec::Change& change : state.changes) {
     spec::apply_changes(loaded, {spec::text_of(change)}, change.step, 0);
@@ -87,7 +88,7 @@ void refuse_without_steps(const std::string& asked, const std::string& why, cons
               Diagnostic{"usage", place, why + ", so no step is left that a change applies to", help, {}});
 }
 
-std::string unrepeated_changes(const spec::Loaded& loaded) {
+std::string unrepeated_changes_warning(const spec::Loaded& loaded) {
   if (loaded.recorded.empty()) return "";
   std::vector<std::string> made;
   for (const spec::Change& change : loaded.recorded) {

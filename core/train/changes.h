@@ -16,20 +16,21 @@
 
 namespace pmaptrain::train {
 
-// Applies the run's changes to the config that continues it: those in `state`, those recorded for its step, and
-// `asked`, each as KEY=VALUE. Updates the schedule and the plateau's factor in `state`, but not its list of changes, so
-// that changes in Loaded::changes beyond that list are new. Returns warnings about changes that were made after the
-// checkpoint and are not repeated. Throws Error (usage), also if no step of the run is left.
-std::vector<std::string> change_run(const std::filesystem::path& run, const std::vector<std::string>& asked,
-                                    spec::Loaded& loaded, RunState& state);
+// Applies three sets of changes to `loaded`, the config with which the run continues: the changes in `state`, the
+// changes that the run's config.yaml records for state.step, and `asked`, each as KEY=VALUE. Also updates the beginning
+// of the schedule and the factors of plateaus in `state`. Does not append to RunState::changes: the new changes are
+// those in Loaded::changes after the first state.changes.size(). Returns warnings about changes that were made after
+// the checkpoint and are not repeated. Throws Error (usage), also if no step of the run is left.
+std::vector<std::string> apply_changes(const std::filesystem::path& run, const std::vector<std::string>& asked,
+                                       spec::Loaded& loaded, RunState& state);
 
-// The step from which the schedule of a resumed run counts.
+// Where the schedule of a resumed run begins.
 ScheduleOrigin schedule_origin(const RunState& state);
 
 // Throws Error (usage) at the first of `asked`: no step is left to which a change could apply. `help` says what to do.
 [[noreturn]] void refuse_without_steps(const std::string& asked, const std::string& why, const std::string& help);
 
 // A warning about a config with recorded changes that begins a new run. Empty without recorded changes.
-std::string unrepeated_changes(const spec::Loaded& loaded);
+std::string unrepeated_changes_warning(const spec::Loaded& loaded);
 
 }  // namespace pmaptrain::train

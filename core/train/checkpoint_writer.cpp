@@ -12,12 +12,12 @@
 namespace pmaptrain::train {
 namespace {
 
-// The end of a part, which has the bytes of all members.
+// The offset after the bytes of the last member.
 std::size_t end_of(const SnapshotPart& part, std::int64_t members) {
   return sum_of(part.offset, product_of(part.bytes, static_cast<std::size_t>(members)));
 }
 
-// These variables in ascending order, one after the other.
+// Places the variables with the indices `inputs` in a snapshot, one after the other in ascending order.
 std::vector<SnapshotPart> snapshot_parts(const Program& program, const std::vector<std::size_t>& inputs,
                                          std::int64_t members) {
   const std::vector<Variable> variables = variables_of(program);
@@ -87,7 +87,7 @@ void CheckpointWriter::save(const RunState& state) {
 
 void CheckpointWriter::save_now(const RunState& state) {
   wait();
-  commit(state, slices_of(reader_));
+  commit(state, read_slices_of(reader_));
 }
 
 void CheckpointWriter::wait() {
@@ -119,10 +119,10 @@ void CheckpointWriter::take_snapshot() {
   module.wait(last);
 }
 
-// Writes into the folder wherever it was moved: its open directory still belongs to the run.
-void CheckpointWriter::commit(const RunState& state, const Slices& slices) const {
+// Works also after the run folder was moved, because files are created relative to its open directory.
+void CheckpointWriter::commit(const RunState& state, const ReadSlices& slices) const {
   const SpanLog::Scope span(log_, state.step, "write checkpoint");
-  folder_.flush_file("metrics.jsonl");  // its length is in the state
+  folder_.flush_file("metrics.jsonl");  // `state` has its length, so its lines must be on the disk first
   const std::string best = best_folder(state);
   const bool is_new_best = best == best_name(state.step) || best == checkpoint_name(state.step);
   // The folder of the best is written first, because the checkpoint's state refers to it.
@@ -133,7 +133,7 @@ void CheckpointWriter::commit(const RunState& state, const Slices& slices) const
 }
 
 void CheckpointWriter::run() {
-  const Slices from_snapshot = [this](std::size_t input, std::int64_t member, const UseSlice& use) {
+  const ReadSlices from_snapshot = [this](std::size_t input, std::int64_t member, const UseSlice& use) {
     const auto part = std::lower_bound(parts_.begin(), parts_.end(), input,
                                        [](const SnapshotPart& p, std::size_t value) { return p.input < value; });
     use({snapshot_.get() + part->offset + static_cast<std::size_t>(member) * part->bytes, part->bytes});

@@ -16,12 +16,13 @@
 
 namespace pmaptrain::train {
 
-// An input of the training program and its place in a snapshot, which has `bytes` bytes for each member in turn.
+// An input of the training program (by index) and its place in a snapshot: from `offset` on, `bytes` bytes for each
+// member, one member after another.
 struct SnapshotPart {
   std::size_t input = 0, offset = 0, bytes = 0;
 };
 
-// The size of a snapshot of everything that a checkpoint has; 0 for a run that takes no snapshots.
+// The size of a snapshot of everything that a checkpoint has; 0 for a run that saves only at its end.
 std::size_t snapshot_bytes(const Setup& setup);
 
 // A thread that writes checkpoints from a snapshot, one at a time.
@@ -44,7 +45,7 @@ class CheckpointWriter {
   // Removes the checkpoints that the config does not keep, as each write does.
   void prune() const;
   bool is_writing() const;
-  // A write that failed since the last call.
+  // A write that failed since the last call of take_failure().
   struct Failure {
     std::int64_t step = 0;
     std::string why;
@@ -53,7 +54,7 @@ class CheckpointWriter {
 
  private:
   void run();
-  void commit(const RunState& state, const Slices& slices) const;
+  void commit(const RunState& state, const ReadSlices& slices) const;
   void take_snapshot();
 
   const Setup& setup_;

@@ -10,11 +10,11 @@
 
 namespace pmaptrain::train {
 
-// The parameters to compare, with their initial values: those that model.init gives values, and those whose true values
-// the data's source knows.
+// The parameters to compare, with their initial values: parameters whose values model.init.values gives, and parameters
+// whose true values the data source knows because it made the targets with them.
 std::vector<Comparison> initial_comparisons(const Setup& setup, std::int64_t member);
 
-// Adds the member's current values in the module.
-void add_learned(std::vector<Comparison>& comparisons, Module& module, std::int64_t member);
+// Adds the values that the module holds for the member now.
+void add_current_values(std::vector<Comparison>& comparisons, Module& module, std::int64_t member);
 
 }  // namespace pmaptrain::train

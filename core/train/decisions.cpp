@@ -25,7 +25,7 @@ Decisions::Decisions(const spec::Spec& spec) : spec_(spec.train), plateau_spec_(
   }
 }
 
-// The state for another metric or mode does not apply, so it is dropped.
+// Drops state that belongs to another metric or mode than the config's.
 void Decisions::restore(const MemberState& state, const std::string& best_mode) {
   const auto continues_best = [&](const std::optional<Best>& best) {
     return best_ && best && best->metric == spec_.checkpoint.best->metric && best_mode == spec::to_string(best_->mode);
@@ -35,11 +35,11 @@ void Decisions::restore(const MemberState& state, const std::string& best_mode) 
     best_->value = state.best->value;
   }
   if (continues_best(state.lost_best)) lost_ = BestSoFar{best_->mode, state.lost_best->step, state.lost_best->value};
-  if (early_stopping_ && continues(state.early_stopping, *spec_.early_stopping)) {
+  if (early_stopping_ && continues_early_stopping(state.early_stopping, *spec_.early_stopping)) {
     early_stopping_->best = state.early_stopping.best;
     early_stopping_->waited = state.early_stopping.waited;
   }
-  if (plateau_spec_) plateau_ = state.plateau.state;  // keys of plateaus never change
+  if (plateau_spec_) plateau_ = state.plateau.state;  // --resume refuses other keys of reduce_on_plateau
 }
 
 std::optional<Best> Decisions::best() const {
@@ -47,14 +47,14 @@ std::optional<Best> Decisions::best() const {
   return Best{best_->step, spec_.checkpoint.best->metric, *best_->value};
 }
 
-std::optional<Best> Decisions::better_lost() const {
+std::optional<Best> Decisions::lost_best() const {
   if (!lost_ || !improves(lost_->mode, *lost_->value, best_->value)) return std::nullopt;
   return Best{lost_->step, spec_.checkpoint.best->metric, *lost_->value};
 }
 
 void Decisions::save(MemberState& state) const {
   state.best = best();
-  state.lost_best = better_lost();
+  state.lost_best = lost_best();
   state.early_stopping = {};
   if (early_stopping_) {
     state.early_stopping = {spec_.early_stopping->metric, spec::to_string(early_stopping_->mode), early_stopping_->best,
@@ -76,25 +76,25 @@ bool Decisions::observe(std::int64_t step, const Measures& measures) {
   return true;
 }
 
-void Decisions::lose_best(std::int64_t step) {
+void Decisions::revert_best(std::int64_t step) {
   if (!best_ || !best_->value || best_->step != step) return;
   if (!lost_ || improves(lost_->mode, *best_->value, lost_->value)) lost_ = best_;
   best_ = best_before_;
 }
 
-bool continues(const MemberState::Waiting& waiting, const spec::EarlyStoppingSpec& spec) {
+bool continues_early_stopping(const MemberState::Waiting& waiting, const spec::EarlyStoppingSpec& spec) {
   return waiting.metric == spec.metric && waiting.mode == spec::to_string(mode_of(spec));
 }
 
-std::string Decisions::why_rate_falls(std::int64_t step) const {
+std::string Decisions::rate_decrease_note(std::int64_t step) const {
   return "step " + std::to_string(step) + ": " + plateau_spec_->metric + " did not improve in " +
          counted(plateau_spec_->patience, "evaluation") + ": the learning rate is multiplied by " +
          exact(plateau_spec_->factor) + " (optimizer.reduce_on_plateau)";
 }
 
-bool Decisions::stops() const { return early_stopping_ && early_stopping_->waited >= early_stopping_->patience; }
+bool Decisions::stops_early() const { return early_stopping_ && early_stopping_->waited >= early_stopping_->patience; }
 
-std::string Decisions::why() const {
+std::string Decisions::stop_reason() const {
   return "early stopping: " + spec_.early_stopping->metric + " did not improve in " +
          counted(early_stopping_->waited, "evaluation") + " (train.early_stopping.patience)";
 }

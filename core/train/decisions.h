@@ -11,8 +11,9 @@
 
 namespace pmaptrain::train {
 
-// Whether early stopping still looks at the same metric and mode as in `waiting`.
-bool continues(const MemberState::Waiting& waiting, const spec::EarlyStoppingSpec& spec);
+// Whether the early stopping of the config watches the same metric with the same mode as `waiting`, its state in a
+// checkpoint.
+bool continues_early_stopping(const MemberState::Waiting& waiting, const spec::EarlyStoppingSpec& spec);
 
 class Decisions {
  public:
@@ -28,22 +29,23 @@ class Decisions {
   // false if no best checkpoint is configured.
   bool observe(std::int64_t step, const Measures& measures);
 
-  // The best checkpoint, of this step, could not be written: the previous best is the best again.
-  void lose_best(std::int64_t step);
+  // Called if the checkpoint of `step` could not be written. If that was the best, the previous best becomes best()
+  // again, and the evaluation of `step` becomes lost_best().
+  void revert_best(std::int64_t step);
 
   // The best evaluation so far.
   std::optional<Best> best() const;
-  // An evaluation that was better than best(), but whose checkpoint was lost.
-  std::optional<Best> better_lost() const;
+  // An evaluation that was better than best(), but whose checkpoint could not be written.
+  std::optional<Best> lost_best() const;
 
   // The factor of the learning rate (optimizer.reduce_on_plateau).
   double learning_rate_scale() const { return plateau_.scale; }
-  // The note for the evaluation after `step`, at which the learning rate decreased.
-  std::string why_rate_falls(std::int64_t step) const;
+  // A note for the user, if the evaluation after `step` decreased the learning rate.
+  std::string rate_decrease_note(std::int64_t step) const;
 
   // Whether training stops early, and why.
-  bool stops() const;
-  std::string why() const;
+  bool stops_early() const;
+  std::string stop_reason() const;
 
  private:
   const spec::TrainSpec& spec_;

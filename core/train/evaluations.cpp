@@ -36,7 +36,7 @@ std::vector<Evaluation> Evaluations::run(std::size_t which, const std::vector<st
   if (members.empty() || is_stopped()) return {};
   const auto begin_all = [&](bool as_parameters) {
     for (std::size_t i = 0; i < members.size(); ++i) {
-      if (updates[i] == 0) begin_averages(module_, setup_, as_parameters, members[i]);
+      if (updates[i] == 0) set_initial_averages(module_, setup_, as_parameters, members[i]);
     }
   };
   for (std::size_t i = 0; i < members.size(); ++i) set_ema_correction(module_, setup_, updates[i], members[i]);
@@ -54,7 +54,7 @@ std::vector<Evaluation> Evaluations::run(std::size_t which, const std::vector<st
     steps.push_back(member.steps(step));
     if (which == 0) member.evaluated_at = steps.back();
   }
-  report_.evaluated(evaluations, steps);
+  report_.report_evaluations(evaluations, steps);
   return evaluations;
 }
 

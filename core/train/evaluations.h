@@ -20,13 +20,14 @@ class Evaluations {
 
   bool empty() const { return evaluators_.empty(); }
 
-  // Evaluates the sound members after `step`, on the split that decides. Returns nothing if a signal interrupted it.
+  // Evaluates the sound members (MemberRun::is_sound) after `step`, on the first split of Setup::evaluations. Returns
+  // an empty list if a signal interrupted the evaluation.
   std::vector<Evaluation> run(std::int64_t step);
 
-  // Evaluates after the last step, without members that a guard stopped: on the split that decides, the members that
-  // were not evaluated after their last step; and on test, each member that has best parameters with these or, if no
-  // member has any, all members with their last ones. Returns the parameters used on test: "best" or "last"; empty if
-  // test was not evaluated.
+  // Evaluates after the last step, without members that a guard stopped. First evaluates members that were not
+  // evaluated after their last step, on the first split. If there are two splits, then evaluates the second, test: each
+  // member that has best parameters with these; if no member has best parameters, all members with their last ones.
+  // Returns which parameters were used on test, "best" or "last"; empty if test was not evaluated.
   std::string run_last(std::int64_t step, const RunFolder& folder);
 
  private:

@@ -31,15 +31,16 @@ std::int64_t Guards::steps_skipped() const {
 
 std::string Guards::skipped_steps() const {
   const std::int64_t skipped = steps_skipped();
-  if (skipped == 0 || stop()) return "";
+  if (skipped == 0 || must_stop()) return "";
   return (skipped == 1 ? "1 step was" : with_commas(skipped) + " steps were") + skipped_why(setup_.model.weighted);
 }
 
-// The number of updates identifies the first bad step, however many steps have run since.
+// After a bad step the program updates nothing, so the number of updates tells which step was the first bad one,
+// however many steps have run since.
 bool Guards::check_finite(bool replays) {
-  if (finite() || stop()) return false;
+  if (finite() || must_stop()) return false;
   const std::int64_t good = updates() + steps_skipped();
-  const bool weighs = has_weight(setup_.member_spec(member_), *setup_.source.train, setup_.batch, good + 1);
+  const bool weighs = has_weighted_example(setup_.member_spec(member_), *setup_.source.train, setup_.batch, good + 1);
   reason_ = "step " + std::to_string(good + 1) + ": " +
             (weighs ? "the loss, the gradient or the update is not finite"
                     : "the weights of the batch are all 0, so it has no mean") +
@@ -55,7 +56,7 @@ bool Guards::check_finite(bool replays) {
 std::string Guards::replayed(std::int64_t step) const {
   try {
     return replay(setup_, reader_.module(), step, member_);
-  } catch (const Error& error) {  // the failure of the replay matters less than the end of the run
+  } catch (const Error& error) {  // the run ends anyway, and the replay only explains why
     return "it could not be replayed: " + error.diagnostics().front().message;
   } catch (const std::bad_alloc&) {
     return "it could not be replayed: there is not enough memory";
@@ -64,14 +65,14 @@ std::string Guards::replayed(std::int64_t step) const {
 
 // With on_nonfinite: skip, every step may have been skipped, so that nothing was trained.
 bool Guards::check_all_skipped(std::int64_t steps) {
-  if (steps == 0 || steps_skipped() < steps || stop()) return false;
+  if (steps == 0 || steps_skipped() < steps || must_stop()) return false;
   reason_ = (steps == 1 ? "the only step was" : "all " + with_commas(steps) + " steps were") +
             skipped_why(setup_.model.weighted);
   return true;
 }
 
 bool Guards::check_replicas(std::int64_t step) {
-  if (compared_at_ == step || stop()) return false;
+  if (compared_at_ == step || must_stop()) return false;
   compared_at_ = step;
   const auto divergence = find_divergence(reader_, member_);
   if (!divergence) return false;

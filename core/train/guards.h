@@ -18,11 +18,12 @@ class Guards {
 
   // Why the member must stop; empty if it need not.
   const std::string& reason() const { return reason_; }
-  bool stop() const { return !reason_.empty(); }
+  bool must_stop() const { return !reason_.empty(); }
   // After a step that was not finite: the number of good steps before it.
   std::optional<std::int64_t> good_steps() const { return good_steps_; }
 
-  // False after a step that was not finite with on_nonfinite: halt. From that step on, the values stay unchanged.
+  // With on_nonfinite: halt, false after a step that was not finite. From that step on, the program leaves all values
+  // unchanged.
   bool finite() const;
   // For a resumed run: the number of steps that it skipped before.
   void continue_from(std::int64_t steps_skipped) { skipped_before_ = steps_skipped; }
@@ -34,11 +35,11 @@ class Guards {
   // A warning about skipped steps, for a run that ends well; empty without skipped steps.
   std::string skipped_steps() const;
 
-  // Each check returns whether it found the first reason to stop. check_finite() replays the step to explain it, if
-  // `replays`.
+  // Each check returns whether it found a reason to stop, if there was none before. check_finite() replays the step to
+  // explain it, if `replays`.
   bool check_finite(bool replays = true);
   bool check_all_skipped(std::int64_t steps);
-  // Compares private copies, at most once after each step.
+  // Compares the private copies of the logical devices (replicas.h), at most once after each step.
   bool check_replicas(std::int64_t step);
 
  private:

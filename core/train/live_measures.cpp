@@ -32,7 +32,7 @@ LiveMeasures::~LiveMeasures() {
   if (!pending_) return;
   try {
     module_.wait(*pending_);
-  } catch (...) {  // NOLINT(bugprone-empty-catch): whoever waited for the step has it
+  } catch (...) {  // NOLINT(bugprone-empty-catch): the caller that waits for the step gets the error
   }
 }
 
@@ -64,7 +64,7 @@ void LiveMeasures::read(std::span<const std::int64_t> members) {
 }
 
 Measures LiveMeasures::medians() const {
-  module_.wait(*pending_);  // is complete: throws if it failed
+  module_.wait(*pending_);  // the read is complete; throws if it failed
   std::vector<Measures> of_members;
   std::span<const std::byte> rest(bytes_);
   for (std::size_t m = 0; m < members_.size(); ++m) {

@@ -37,10 +37,10 @@ class LiveMeasures {
   const bool is_wanted_;
   const model::Model& model_;
   Module& module_;
-  std::vector<Handle> means_;     // of the measures, outputs of the step
-  std::vector<std::byte> bytes_;  // means of all members, written by the module
+  std::vector<Handle> means_;     // outputs of the step: the means of the parts of measures
+  std::vector<std::byte> bytes_;  // where the module writes the means of all members
   std::size_t member_bytes_ = 0;
-  std::vector<std::int64_t> members_;  // the members that are read
+  std::vector<std::int64_t> members_;  // the members of the read in progress
   std::optional<Ticket> pending_;
   Clock::time_point asked_;
 };

@@ -37,8 +37,8 @@ class LossWatch {
   std::int64_t member_;
   std::optional<LossSpike> spike_;
   std::int64_t last_logged_step_ = 0;
-  Sums sums_at_log_;   // sums of the current epoch at that step
-  Sums ended_epochs_;  // sums since that step of epochs that have ended
+  Sums sums_at_log_;   // sums of the current epoch at last_logged_step_
+  Sums ended_epochs_;  // sums of the epochs that have ended since that step
 };
 
 }  // namespace pmaptrain::train

@@ -18,7 +18,7 @@ MemberRun::MemberRun(const Setup& setup, SlicedReader& reader, std::int64_t its_
       decisions(setup.member_spec(its_number)),
       comparisons(initial_comparisons(setup, its_number)) {}
 
-// For a member that is not finite, the steps before its first bad step.
+// For a member with a step that was not finite, the number of steps before the first such step.
 std::int64_t MemberRun::steps(std::int64_t step) const {
   return is_finished() ? guards.good_steps().value_or(finished_at) : step;
 }
@@ -127,7 +127,7 @@ bool Members::all_stopped_by_guards() const {
 std::vector<Warned> Members::lost_best(bool is_ensemble) const {
   MemberTexts texts;
   for (const MemberRun& member : members_) {
-    const std::optional<Best> lost = member.decisions.better_lost();
+    const std::optional<Best> lost = member.decisions.lost_best();
     if (!lost) continue;
     texts.add(member.number,
               "checkpoints/best lacks the best evaluation, " + lost->metric + " " + compact(lost->value) +

@@ -29,7 +29,7 @@ struct MemberRun {
   LossWatch loss_watch;
   Decisions decisions;
   std::int64_t evaluated_at = -1;
-  // See MemberState; and the step after which the member was found to be finished.
+  // As in MemberState. `finished_at` is the step after which the member was found to be finished.
   std::string finished, finished_why;
   std::int64_t finished_at = 0;
   bool left_behind = false;
@@ -39,7 +39,7 @@ struct MemberRun {
 
   bool is_finished() const { return !finished.empty(); }
   bool is_stopped_by_guard() const { return is_finished() && finished != early_stopping; }
-  // Whether its parameters are the result of the run's steps.
+  // Whether its parameters are usable: neither a non-finite step nor a replica mismatch ended it.
   bool is_sound() const { return finished != nonfinite && finished != replicas; }
   // The number of steps that the member has taken when the run has taken `step`.
   std::int64_t steps(std::int64_t step) const;
@@ -66,7 +66,7 @@ class Members {
   Members(const Setup& setup, SlicedReader& reader);
 
   void continue_from(const RunState& run, const spec::TrainSpec& spec);
-  // Stores the members' states after `step`, and the largest number of steps of any member.
+  // Stores the members' states after `step`, and as RunState::step the largest number of steps of any member.
   void save(RunState& state, std::int64_t step) const;
 
   auto begin() { return members_.begin(); }
@@ -81,7 +81,7 @@ class Members {
   std::span<const std::int64_t> submitted() const {
     return active_.size() < members_.size() ? std::span<const std::int64_t>(active_) : std::span<const std::int64_t>();
   }
-  // The active members whose parameters are usable: neither a non-finite step nor a replica mismatch ended them.
+  // The active members that are sound.
   std::vector<std::int64_t> sound() const;
 
   void finish(MemberRun& member, std::string kind, std::string why, std::int64_t step);

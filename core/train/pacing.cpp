@@ -6,7 +6,7 @@
 
 namespace pmaptrain::train {
 
-int batches_held(const Module& module) {
+int batches_in_use(const Module& module) {
   const int groups = std::clamp(module.source().entries[train_entry].batches - 1, 1, module.groups_ahead());
   return groups * module.steps_per_group(train_entry);
 }
@@ -32,17 +32,17 @@ std::int64_t steps_to_next_event(const Timetable& times, std::int64_t step, std:
 
 Pacing::Pacing(Module& module, data::Loader& loader, Tracer& tracer, bool draws)
     : module_(module), loader_(loader), tracer_(tracer), batch_stays_(!loader.prefetches() && !draws) {
-  const int ahead = loader.prefetches() ? batches_held(module)
+  const int ahead = loader.prefetches() ? batches_in_use(module)
                     : batch_stays_      ? module.groups_ahead() * module.steps_per_group(train_entry)
                                         : 1;
   tickets_.resize(static_cast<std::size_t>(ahead));
 }
 
 // The batches of a group are in successive slots. The loader's ring consists of whole groups.
-std::int64_t Pacing::most_together(std::int64_t step) const {
+std::int64_t Pacing::max_group(std::int64_t step) const {
   if (!loader_.prefetches() && !batch_stays_) return 1;
   const std::int64_t group = module_.steps_per_group(train_entry);
-  return std::min(batch_stays_ ? group : group - step % group, tracer_.most_together(step));
+  return std::min(batch_stays_ ? group : group - step % group, tracer_.max_group(step));
 }
 
 void Pacing::take() {
@@ -52,7 +52,7 @@ void Pacing::take() {
 
 std::int64_t Pacing::submit(std::int64_t step, std::int64_t most, std::span<const std::int64_t> members) {
   const auto ticket_of = [&](std::size_t i) -> Ticket& { return tickets_[(count_ + i) % tickets_.size()]; };
-  auto steps = static_cast<std::size_t>(std::min(most, most_together(step)));
+  auto steps = static_cast<std::size_t>(std::min(most, max_group(step)));
   module_.wait(ticket_of(steps - 1));
   for (std::size_t i = 0; i < steps; ++i) {
     try {
@@ -62,7 +62,7 @@ std::int64_t Pacing::submit(std::int64_t step, std::int64_t most, std::span<cons
       }
     } catch (...) {
       if (i == 0) throw;
-      steps = i;  // the loader throws it again when it is asked for the next step
+      steps = i;  // the loader throws the error again when it is asked for the next batch
       break;
     }
     has_batch_ = batch_stays_;
@@ -101,7 +101,7 @@ std::int64_t Pacing::failed_steps() const {
     try {
       module_.wait(tickets_[(count_ - 1 - static_cast<std::size_t>(failed)) % tickets_.size()]);
       return failed;
-    } catch (...) {  // the error ended the run, and was caught there
+    } catch (...) {  // this error has ended the run, and was reported there
     }
   }
   return known;

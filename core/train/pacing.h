@@ -15,22 +15,24 @@
 
 namespace pmaptrain::train {
 
-// The number of batches of the training entry that steps read at a time while a loader prefetches: all but one group.
-int batches_held(const Module& module);
+// The number of batches that submitted steps may still read while the loader fills others: all slots of the training
+// entry but one group.
+int batches_in_use(const Module& module);
 
 // The number of steps after `step` up to the next event: `last`, or a multiple of one of `intervals` (0: never).
 std::int64_t steps_until(std::int64_t step, std::int64_t last, std::initializer_list<std::int64_t> intervals);
 
-// Whether each epoch ends with an action. Epochs of one step need none, since their sums are those of the step; they
-// end where another event is due.
+// Whether the session acts at the end of every epoch. If an epoch is one step, it usually does not: the sums of the
+// epoch are those of the step, so they are reported where another event is due.
 bool ends_each_epoch(const Timetable& times);
 // The number of steps after `step` up to the next one after which the session acts. The session ends at `last`.
 std::int64_t steps_to_next_event(const Timetable& times, std::int64_t step, std::int64_t last);
 
 class Pacing {
  public:
-  // A loader that does not prefetch has one batch, which serves all steps. If dropout `draws` by the positions of rows,
-  // the positions are still updated. All arguments outlive this.
+  // If the loader does not prefetch, one batch serves all steps. `draws`: whether layers draw random numbers. These
+  // depend on the positions of the rows in the sample stream, so the positions are then updated for each step. All
+  // arguments outlive this.
   Pacing(Module& module, data::Loader& loader, Tracer& tracer, bool draws);
 
   // Waits for the first batch, before anything is submitted.
@@ -38,16 +40,16 @@ class Pacing {
   // Submits a group of at most `most` steps of these members after `step`, and returns their number. Waits until no
   // step reads the batches that the loader will overwrite.
   std::int64_t submit(std::int64_t step, std::int64_t most, std::span<const std::int64_t> members);
-  // Runs `step` again for these members, to restore its outputs, and waits. The values are the same, because a guard
-  // has kept them since that step (train.on_nonfinite: halt). Afterwards the loader continues after `newest` and ends
-  // at `last`.
+  // Runs `step` again for these members, to restore its outputs, and waits. `step` must be a step after which the guard
+  // kept all values (train.on_nonfinite: halt), so that it computes the same again. Afterwards the loader continues
+  // after step `newest` and ends at step `last`.
   void repeat(std::int64_t step, std::span<const std::int64_t> members, std::int64_t newest, std::int64_t last);
   // Waits for all steps. Returns how many of the last steps failed, or did not run because an earlier step failed. If
   // any did, the module's values are undefined; otherwise they are those after the last step.
   std::int64_t failed_steps() const;
 
  private:
-  std::int64_t most_together(std::int64_t step) const;
+  std::int64_t max_group(std::int64_t step) const;
   void take();
 
   Module& module_;

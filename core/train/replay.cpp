@@ -75,16 +75,16 @@ std::vector<std::int64_t> nonfinite_elements(const Type& type, const std::vector
   return found;
 }
 
-// The first result that is not finite although the operands are.
+// The first equation with a result that is not finite although all its operands are.
 struct Origin {
   std::string equation, where;
   std::int64_t device = 0;
-  std::vector<std::int64_t> rows;  // of the device, if the result has rows
+  std::vector<std::int64_t> rows;  // the rows of the device's batch with such elements, if the result has rows
 };
 
 class Search {
  public:
-  // Values of the program have `rows` rows on a device.
+  // `rows`: the number of examples of a device, which is dimension 0 of values that have rows.
   Search(const Program& program, std::int64_t rows) : program_(program), rows_(rows) {}
 
   std::optional<Origin> run(std::map<std::string, PerDevice> inputs) {
@@ -266,7 +266,8 @@ std::string replay(const Setup& setup, Module& module, std::int64_t step, std::i
   return Replay(setup, module, step, member, limits).run();
 }
 
-bool has_weight(const spec::Spec& spec, const data::Dataset& train, const data::BatchPlan& batch, std::int64_t step) {
+bool has_weighted_example(const spec::Spec& spec, const data::Dataset& train, const data::BatchPlan& batch,
+                          std::int64_t step) {
   if (!train.is_weighted()) return true;
   const data::Sampler order = data::training_sampler(spec.data, spec.seed, train.size());
   const std::int64_t epoch = (step - 1) / batch.steps_per_epoch, k = (step - 1) % batch.steps_per_epoch;

@@ -40,7 +40,7 @@ MemoryEstimate estimate_memory(const Setup& setup, const MemoryNeeds& needs, std
   if (estimate.gpus > 0) {
     MemoryEstimate::Host& host = estimate.host;
     host.snapshot = snapshot;
-    host.passing = std::max(passing, loading_bytes(setup.resident));
+    host.passing = std::max(passing, loading_bytes(setup.resident_splits));
     host.total = sum_of(host.pinned, host.snapshot, host.passing);
     return estimate;
   }
@@ -55,8 +55,8 @@ MemoryEstimate estimate_memory(const Setup& setup, const MemoryNeeds& needs, std
 
 namespace {
 
-// Runs of `setup` that need no more than `available` although the run of `source` needs more. Each is planned, not
-// estimated.
+// Finds smaller runs that fit into `available` bytes, where the run of `source` does not: with fewer members, more GPUs
+// or other batches. The backend plans each of them.
 class SmallerRuns {
  public:
   SmallerRuns(const Setup& setup, const Backend& backend, const Source& source, std::size_t available)

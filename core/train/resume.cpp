@@ -71,7 +71,7 @@ void check_best(const fs::path& run, RunState& state, std::vector<std::string>& 
   }
 }
 
-// Whether the axes differ only in sizes or order: "replicas=2 shards=4".
+// Whether two texts such as "replicas=2 shards=4" name the same axes, with any sizes and in any order.
 bool same_names(const std::string& before, const std::string& after) {
   const auto names = [](const std::string& axes) {
     std::set<std::string> found;
@@ -82,9 +82,9 @@ bool same_names(const std::string& before, const std::string& after) {
   return names(before) == names(after);
 }
 
-// Removes keys that differ only because another key does. With other axes, the axes of the data differ too; with
-// another number of members, so does every list of vary. An ensemble that is new or along another axis is reported as
-// such. data.seed is by default the seed of an ensemble.
+// Removes keys that differ only because another key does. Examples: if mesh.axes differs, so does data.axes. If the
+// number of members differs, so does every list below ensemble.vary. If the ensemble is new or along another axis, the
+// size of that axis and the default of data.seed differ too.
 void drop_what_follows(std::vector<spec::ChangedKey>& keys) {
   const auto changed = [&](auto&& is) { return std::any_of(keys.begin(), keys.end(), is); };
   const auto is_members = [](const spec::ChangedKey& key) { return key.path.starts_with("mesh.axes."); };
@@ -110,7 +110,7 @@ void drop_what_follows(std::vector<spec::ChangedKey>& keys) {
   };
   std::vector<Diagnostic> errors;
   if (keys.size() <= most_errors) {
-    std::set<std::string> told;  // a schedule that differs in several keys changes as a whole
+    std::set<std::string> told;  // keys of one schedule have the same suggestion, which is given once
     for (const spec::ChangedKey& key : keys) {
       errors.push_back({key.kind, key.place, "--resume cannot change " + key.path + values(key), {}});
       const std::string change = spec::change_for(key, loaded);
@@ -165,19 +165,19 @@ std::optional<ResumePoint> find_resume_point(const fs::path& run) {
             "--overwrite begins the run anew");
 }
 
-std::vector<std::string> kept_lengths(const fs::path& run, const spec::Loaded& loaded) {
+std::vector<std::string> length_overrides(const fs::path& run, const spec::Loaded& loaded) {
   std::vector<std::string> set;
   for (const spec::ChangedKey& changed : changed_keys(run, loaded)) {
     if (!changed.is_default || changed.before.empty() || !spec::is_at_or_below(changed.path, spec::learning_rate_key))
       continue;
     const spec::Key* const key = spec::find_key(changed.path);
-    // A different default is a change of the config, which check_continues refuses.
+    // A default that is no duration cannot be kept by an override; check_config_continues() refuses it.
     if (key != nullptr && key->type == spec::Type::duration) set.push_back(changed.path + "=" + changed.before);
   }
   return set;
 }
 
-std::vector<std::string> check_continues(const fs::path& run, const spec::Loaded& loaded) {
+std::vector<std::string> check_config_continues(const fs::path& run, const spec::Loaded& loaded) {
   std::vector<std::string> notes;
   std::vector<spec::ChangedKey> keys = changed_keys(run, loaded);
   drop_what_follows(keys);
@@ -209,8 +209,8 @@ std::vector<std::string> frozen_members(const RunState& state, const spec::Train
   return notes;
 }
 
-// The best parameters of a member that does not continue were selected by the run's metric and mode, and no evaluation
-// can select others.
+// Throws Error if the config selects the best by another metric or mode although some members do not continue: their
+// best parameters were selected by the run's metric and mode, and no later evaluation can select others.
 void check_frozen_best(const RunState& state, const spec::TrainSpec& spec) {
   const auto& best = spec.checkpoint.best;
   if (!best || stays_finished(state, spec)) return;
@@ -242,7 +242,8 @@ void check_frozen_best(const RunState& state, const spec::TrainSpec& spec) {
 
 namespace {
 
-// The row or file that has become unreadable, or readable; empty if they are the same.
+// Names the first row or file that could be read when the run began and cannot be read now, or the reverse; empty if
+// there is none.
 std::string changed_skipped(const data::Skipped& run, const data::Skipped& now) {
   const auto lacks = [](const data::Skipped& all, const data::Encoding::Skipped& one) {
     return std::none_of(all.begin(), all.end(), [&](const data::Encoding::Skipped& other) {
@@ -311,7 +312,7 @@ std::string changed_encoding(const data::Encoding& run, const data::Encoding& no
   return "the number of channels";
 }
 
-// `place` is that of the source.
+// Throws Error (data) if `changed` is not empty. `place` is the place of the data source in the config.
 void refuse_changed(const std::string& changed, const Place& place) {
   if (changed.empty()) return;
   throw Error(ExitStatus::data,
@@ -333,7 +334,7 @@ std::int64_t schedule_began_after(const spec::Loaded& loaded) {
 
 }  // namespace
 
-std::vector<std::string> check_continues(const RunState& state, const Setup& setup) {
+std::vector<std::string> check_data_continues(const RunState& state, const Setup& setup) {
   const auto refuse = [&](std::string_view what, std::int64_t before, std::int64_t now, const Place& place) {
     if (before == now) return;
     throw Error(ExitStatus::usage, Diagnostic{"config", place,
@@ -369,7 +370,7 @@ std::vector<std::string> check_continues(const RunState& state, const Setup& set
 bool stays_finished(const MemberState& member, const RunState& run, const spec::TrainSpec& spec) {
   if (member.left_behind || (!member.finished.empty() && member.steps < run.step)) return true;
   if (member.finished == "early_stopping") {
-    return spec.early_stopping && continues(member.early_stopping, *spec.early_stopping) &&
+    return spec.early_stopping && continues_early_stopping(member.early_stopping, *spec.early_stopping) &&
            member.early_stopping.waited >= spec.early_stopping->patience;
   }
   if (member.finished == "nonfinite") return spec.on_nonfinite == spec::OnNonfinite::halt;
@@ -395,8 +396,8 @@ std::vector<std::string> why_finished(const RunState& state) {
 
 namespace {
 
-// How to continue a run that these members have ended. Members that the others have continued without stay where they
-// are.
+// How to continue a run that has ended. Looks at the members that finished at the run's last step; members that
+// finished earlier cannot continue.
 std::string advice(const RunState& state, const spec::TrainSpec& spec, std::int64_t steps) {
   std::string finished;
   for (const MemberState& member : state.members) {

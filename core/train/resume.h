@@ -23,21 +23,22 @@ struct ResumePoint {
 // there are checkpoints but none is complete.
 std::optional<ResumePoint> find_resume_point(const std::filesystem::path& run);
 
-// The overrides "KEY=VALUE" that a config needs to continue the run with a schedule of the same length: the lengths
-// that are defaults in `loaded` and differ from the run's config.yaml.
-std::vector<std::string> kept_lengths(const std::filesystem::path& run, const spec::Loaded& loaded);
+// The overrides KEY=VALUE with which `loaded` continues the run's schedule: durations below optimizer.learning_rate
+// that are defaults in `loaded`, and whose values in the run's config.yaml are different.
+std::vector<std::string> length_overrides(const std::filesystem::path& run, const spec::Loaded& loaded);
 
-// Checks whether `loaded` may continue the run. Keys about devices, durations, intervals and selection by evaluations
-// may differ from the run's config.yaml, and so may the sizes of axes. Returns notes for the user. Throws Error
-// (usage), which names every other key that differs, with both values.
-std::vector<std::string> check_continues(const std::filesystem::path& run, const spec::Loaded& loaded);
+// Checks whether the config `loaded` may continue the run. Keys about devices, durations, intervals and selection by
+// evaluations may differ from the run's config.yaml, and so may the sizes of axes. Returns notes for the user. Throws
+// Error (usage), which names every other key that differs, with both values.
+std::vector<std::string> check_config_continues(const std::filesystem::path& run, const spec::Loaded& loaded);
 
-// The same check for what requires the opened data: the examples, the batch, and a schedule that ends before the run.
-// Throws Error (usage), also if the learning rate is 0 from there on.
-std::vector<std::string> check_continues(const RunState& state, const Setup& setup);
+// Checks what is known only when the data is open: whether examples, encodings and the batch size are those of the run,
+// and whether the schedule ends before the run does. Returns notes for the user. Throws Error: data if the data has
+// changed; usage if the numbers of examples differ, or if the learning rate is 0 after the end of the schedule.
+std::vector<std::string> check_data_continues(const RunState& state, const Setup& setup);
 
-// A run that has ended and that this config does not continue, as recorded in summary.json, with advice on how to
-// continue it. The config has the keys `spec` and the timetable `times`.
+// A run that has ended, as summary.json records it, and advice for the user on how to continue it. find_finished()
+// returns none if the config with the keys `spec` and the timetable `times` continues the run.
 struct FinishedRun {
   Ended ended;
   std::string advice;
@@ -46,10 +47,10 @@ std::optional<FinishedRun> find_finished(const std::filesystem::path& run, const
                                          const spec::TrainSpec& spec, const Timetable& times,
                                          std::optional<std::int64_t> max_steps);
 
-// Whether the member does not train on: the config still has the key that finished it (MemberState::finished), or the
-// other members have continued without it.
+// Whether a member that is finished takes no more steps when the run is resumed: the config still has the key that
+// finished it (MemberState::finished), or the other members have continued without it.
 bool stays_finished(const MemberState& member, const RunState& run, const spec::TrainSpec& spec);
-// Whether this holds for all members.
+// Whether this is so for all members.
 bool stays_finished(const RunState& run, const spec::TrainSpec& spec);
 // Why members are finished, in words: one text for all members with the same reason. Empty if none is finished.
 std::vector<std::string> why_finished(const RunState& state);

@@ -28,9 +28,9 @@ void RunReport::begin(std::span<Consumer* const> consumers, const RunFolder& fol
     first_step_ = resumed->step;
     for (std::size_t m = 0; m < reported_.size(); ++m) {
       const MemberState& state = resumed->members[m];
-      const bool is_taken_back = state.last_step && state.last_step->step > state.steps &&
-                                 stays_finished(state, *resumed, setup_.spec().train);
-      reported_[m] = {state.logged_step, 0,  state.last_step, is_taken_back,
+      const bool is_undone = state.last_step && state.last_step->step > state.steps &&
+                             stays_finished(state, *resumed, setup_.spec().train);
+      reported_[m] = {state.logged_step, 0,  state.last_step, is_undone,
                       state.last_epoch,  -1, state.measures,  state.confusions};
       logged_step_ = std::max(logged_step_, state.logged_step);
       const MemberNumber number = setup_.member_number(static_cast<std::int64_t>(m));
@@ -55,8 +55,8 @@ void RunReport::begin(std::span<Consumer* const> consumers, const RunFolder& fol
   if (resumed != nullptr) tell_changes(resumed->changes.size());
 }
 
-// Reports the changes that are not among the `reported` ones of the checkpoint. They are on the disk before the first
-// step to which they apply.
+// Emits the run's changes after the first `reported` ones, which the checkpoint already has. They are on the disk
+// before the first step to which they apply.
 void RunReport::tell_changes(std::size_t reported) {
   const std::vector<Changed> changes = all_changes();
   for (std::size_t i = reported; i < changes.size(); ++i) emit(changes[i]);
@@ -87,7 +87,7 @@ void RunReport::save(RunState& state, std::int64_t step) const {
     member.last_step.reset();
     member.last_epoch.reset();
     if (member.left_behind) continue;
-    if (reported.is_taken_back) {
+    if (reported.is_undone) {
       member.last_step = reported.last_step;  // also if it was logged, because its line may be cut
     } else if (state.step == step) {
       member.last_step = last_step(step, static_cast<std::int64_t>(m));
@@ -97,7 +97,7 @@ void RunReport::save(RunState& state, std::int64_t step) const {
   }
 }
 
-// Adds the measures that last_lines() would report.
+// Adds the measures that report_last_lines() would report.
 void RunReport::add_last(std::map<std::string, Measures>& measures, std::int64_t step, std::int64_t member) const {
   std::vector<EpochEnded> epochs = last_events(step, {&member, 1}).second;
   if (!epochs.empty()) measures["train"] = std::move(epochs.front().measures);
@@ -154,23 +154,23 @@ double RunReport::output(std::size_t index, std::int64_t member) const {
   return scalar(module_, module_.output(train_entry, index), {0, member});
 }
 
-// The step that a guard undid, or the run's.
+// The last step of a member after `step` of the run: if a guard undid a step of it, that step; else `step`.
 std::int64_t RunReport::step_of(std::int64_t member, std::int64_t step) const {
   const Reported& reported = reported_of(member);
-  return reported.is_taken_back ? reported.last_step->step : step;
+  return reported.is_undone ? reported.last_step->step : step;
 }
 
-void RunReport::took_back(std::int64_t step, std::int64_t member) {
+void RunReport::note_undone_step(std::int64_t step, std::int64_t member) {
   Reported& reported = reported_of(member);
   reported.last_step = logged(step, member);
-  reported.is_taken_back = true;
+  reported.is_undone = true;
 }
 
 void RunReport::log(std::int64_t step, std::span<const std::int64_t> members) {
   std::vector<Logged> lines;
   for (const std::int64_t member : members) {
     const Reported& reported = reported_of(member);
-    lines.push_back(reported.is_taken_back ? *reported.last_step : logged(step, member));
+    lines.push_back(reported.is_undone ? *reported.last_step : logged(step, member));
     lines.back().seconds = lines.front().seconds;  // the members took the step together
     lines.back().examples_per_second = lines.front().examples_per_second;
   }
@@ -195,13 +195,13 @@ std::pair<std::vector<Logged>, std::vector<EpochEnded>> RunReport::last_events(
   return {std::move(lines), std::move(epochs)};
 }
 
-void RunReport::last_lines(std::int64_t step, std::span<const std::int64_t> members) {
+void RunReport::report_last_lines(std::int64_t step, std::span<const std::int64_t> members) {
   auto [lines, epochs] = last_events(step, members);
   report(std::move(lines));
   report(std::move(epochs));
 }
 
-void RunReport::left_behind(std::int64_t step, std::span<const std::int64_t> members) {
+void RunReport::report_left_behind(std::int64_t step, std::span<const std::int64_t> members) {
   const auto [lines, epochs] = last_events(step, members);
   note(lines);
   note(epochs);
@@ -209,12 +209,13 @@ void RunReport::left_behind(std::int64_t step, std::span<const std::int64_t> mem
   records_->write_metrics(epochs);
 }
 
-// None if the step was logged. In a resumed run without a step, the module has no outputs yet.
+// The log line of the member's last step; none if that was logged. If the resumed run has not taken a step yet, the
+// module has no outputs, so the line is the checkpoint's.
 std::optional<Logged> RunReport::last_step(std::int64_t step, std::int64_t member) const {
   const Reported& reported = reported_of(member);
   const std::int64_t own = step_of(member, step);
   if (own == 0 || reported.logged_step == own) return std::nullopt;
-  if (reported.is_taken_back) return reported.last_step;
+  if (reported.is_undone) return reported.last_step;
   if (step == first_step_)
     return reported.last_step && reported.last_step->step == own ? reported.last_step : std::nullopt;
   return logged(step, member);
@@ -330,7 +331,7 @@ EpochEnded RunReport::epoch(std::int64_t step, std::int64_t member) const {
 }
 
 // The time of evaluations does not count as training time.
-void RunReport::evaluated(const std::vector<Evaluation>& evaluations, std::span<const std::int64_t> steps) {
+void RunReport::report_evaluations(const std::vector<Evaluation>& evaluations, std::span<const std::int64_t> steps) {
   logged_at_ += duration_of(evaluations.front().seconds);
   std::vector<Evaluated> events;
   for (std::size_t i = 0; i < evaluations.size(); ++i) {

@@ -37,38 +37,40 @@ class RunReport {
   // Emits an event. Each kind of record that cannot be written is reported once, by an event of its own.
   void emit(const Event& event);
 
-  void progressed(std::int64_t step, Measures live) { emit(Progressed{step, epoch_of(step), std::move(live)}); }
-  // Logs the step's measures for these members, which have taken it. For a member whose step a guard undid, logs the
-  // measures of that earlier step.
+  void report_progress(std::int64_t step, Measures live) { emit(Progressed{step, epoch_of(step), std::move(live)}); }
+  // Logs the measures of `step`, which these members have taken. For a member with an undone step (note_undone_step),
+  // logs the measures of that step instead.
   void log(std::int64_t step, std::span<const std::int64_t> members);
   // Reports the means over the epoch, then resets the module's sums. If epochs are shorter than the log interval,
-  // reports only those that end at its steps; the others are kept for last_lines() and save().
+  // reports only the epochs that end at a step of that interval; the means of other epochs are kept for
+  // report_last_lines() and save().
   void end_epoch(std::int64_t step, std::span<const std::int64_t> members);
   // To be called when a guard has undone this step of a member and all later ones, while the module holds the outputs
   // of this step. The member's last lines then report this step, so that they show the values that made it stop.
-  void took_back(std::int64_t step, std::int64_t member);
-  // Reports what ends with the last step of these members: that step, unless it was logged, from the module or from a
-  // resumed state; and the means of the current epoch, unless its end was reported.
-  void last_lines(std::int64_t step, std::span<const std::int64_t> members);
-  // Notes the means of the current epoch for the totals.
+  void note_undone_step(std::int64_t step, std::int64_t member);
+  // Emits the events that are missing after the last step of these members: Logged for that step, unless it was logged,
+  // and EpochEnded for the current epoch, unless its end was reported. The values are those of the module or, if a
+  // resumed run takes no step, those of its checkpoint.
+  void report_last_lines(std::int64_t step, std::span<const std::int64_t> members);
+  // Keeps the means of the current epoch for the totals, without reporting them.
   void note_epoch(std::int64_t step, std::span<const std::int64_t> members) { note(last_events(step, members).second); }
-  // The same as last_lines() for members that the others continue without. Written to metrics.jsonl only, because
-  // displays show the other members.
-  void left_behind(std::int64_t step, std::span<const std::int64_t> members);
+  // The same as report_last_lines(), for finished members without which the others continue. Writes to metrics.jsonl
+  // only, because displays show the other members.
+  void report_left_behind(std::int64_t step, std::span<const std::int64_t> members);
   // Reports evaluations. `steps` has the number of steps of each evaluation's member.
-  void evaluated(const std::vector<Evaluation>& evaluations, std::span<const std::int64_t> steps);
+  void report_evaluations(const std::vector<Evaluation>& evaluations, std::span<const std::int64_t> steps);
 
-  // For a member whose loss never decreased: its mean over the last epoch is neither below that over the first one nor
-  // below the first step's. None for a resumed run, whose first step is not known, and for a run that does not begin
-  // with initial parameters.
+  // The course of the member's loss if the loss never decreased: its mean over the last epoch is not below the mean
+  // over the first epoch and not below the loss of the first step; or the two means are almost equal. None otherwise,
+  // for a resumed run, whose first step is not known, and for a run that begins with the parameters of a file.
   std::optional<LossCourse> stuck_loss(std::int64_t member) const;
 
   // Sets the totals of a run of `steps` steps from what was reported. `ended` already has its members.
   void add_totals(Ended& ended, std::int64_t steps) const;
 
   Records& records() { return *records_; }
-  // From now on, writes no records.
-  void leave_records() { std::erase(consumers_, &*records_); }
+  // Removes the run folder's records from the consumers: from now on, no event is recorded.
+  void detach_records() { std::erase(consumers_, &*records_); }
 
  private:
   std::int64_t epoch_of(std::int64_t step) const;
@@ -97,14 +99,14 @@ class RunReport {
   std::vector<std::string> recorder_warnings_;
   Clock::time_point begin_, logged_at_;
   double epoch_began_ = 0;
-  std::int64_t epoch_began_after_ = 0;  // the step before the epoch
+  std::int64_t epoch_began_after_ = 0;  // the number of steps before the epoch
   std::int64_t first_step_ = 0;         // the step from which a resumed run continues
   std::int64_t logged_examples_ = 0, logged_step_ = 0;
   std::uint64_t bytes_before_line_ = 0;  // the length of metrics.jsonl before the last logged step
   struct Reported {
     std::int64_t logged_step = 0, logged_before = 0;  // the last step that was logged, and the one before
     std::optional<Logged> last_step;  // an unlogged step of an earlier process, or a step that was undone
-    bool is_taken_back = false;
+    bool is_undone = false;
     std::optional<EpochEnded> unreported;      // the last epoch, if its end was not reported
     std::int64_t reported_epoch_at = -1;       // the step of the last epoch's line
     std::map<std::string, Measures> measures;  // the last measures, by split

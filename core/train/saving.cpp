@@ -14,7 +14,7 @@ bool Saving::is_due(std::int64_t step) const {
 
 void Saving::save(std::int64_t step, const std::function<RunState()>& state) {
   const Clock::time_point begin = Clock::now();
-  settle();
+  finish_write();
   const double waited = seconds_since(begin);
   if (waited > 0.5 && !has_told_wait_) {
     has_told_wait_ = true;
@@ -26,16 +26,16 @@ void Saving::save(std::int64_t step, const std::function<RunState()>& state) {
   saved_at_ = Clock::now();
 }
 
-void Saving::settle() {
+void Saving::finish_write() {
   writer_.wait();
-  tell_failed_write();
+  report_failed_write();
 }
 
-void Saving::tell_failed_write() {
+void Saving::report_failed_write() {
   const auto failure = writer_.take_failure();
   if (!failure) return;
   saved_step_ = -1;
-  for (MemberRun& member : members_) member.decisions.lose_best(failure->step);
+  for (MemberRun& member : members_) member.decisions.revert_best(failure->step);
   report_.emit(Warned{"a checkpoint could not be written: " + failure->why + "; training goes on"});
 }
 
@@ -46,7 +46,7 @@ void Saving::save_last(const RunState& state) {
     return !member.finished.empty() && !member.left_behind;
   });
   if (saved_step_ == state.step && !state.evaluation_is_due && !has_finished) {
-    // The process that wrote it may have been killed before it removed older checkpoints.
+    // The checkpoint exists. The process that wrote it may have been killed before it removed older ones.
     writer_.prune();
   } else {
     writer_.save_now(state);

@@ -30,10 +30,11 @@ class Saving {
   // Saves after `step`. Training goes on while the checkpoint is written. `state` is called when the previous write is
   // complete, because the members' states depend on whether it failed.
   void save(std::int64_t step, const std::function<RunState()>& state);
-  // Waits for a write in progress, and reports it if it failed.
-  void settle();
-  // Reports a write that failed since the last call. Its members have no checkpoint of their best evaluation then.
-  void tell_failed_write();
+  // Waits for a write in progress, and reports a write that failed.
+  void finish_write();
+  // Reports a write that failed since the last call. If it was the checkpoint of a member's best evaluation, that
+  // member's previous best is the best again.
+  void report_failed_write();
 
   // Saves after the last step, unless the checkpoint of this step exists or is being written. Throws Error (failed).
   void save_last(const RunState& state);

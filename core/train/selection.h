@@ -1,4 +1,4 @@
-// Decides by evaluations which one is the best, and when to stop early. NaN is never better.
+// Decides which evaluation is the best, and when to stop early. A NaN is never better.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace pmaptrain::train {
 // Whether `value` is better than `best` by more than `margin` >= 0. Without a `best`, any value except NaN is.
 bool improves(spec::Mode mode, double value, std::optional<double> best, double margin = 0.0);
 
-// The best evaluation so far. Its state is the members after `mode`.
+// The best evaluation so far. `mode` is from the config; a checkpoint holds the other members.
 struct BestSoFar {
   spec::Mode mode = spec::Mode::min;
   std::int64_t step = 0;        // of the best value
@@ -21,7 +21,7 @@ struct BestSoFar {
   bool observe(std::int64_t at_step, double found);
 };
 
-// Early stopping. Its state is the members after `min_delta`.
+// Early stopping. `mode`, `patience` and `min_delta` are from the config; a checkpoint holds the other members.
 struct EarlyStopping {
   spec::Mode mode = spec::Mode::min;
   std::int64_t patience = 1;  // in evaluations

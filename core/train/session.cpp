@@ -77,15 +77,15 @@ class Session::Impl {
     writer_.emplace(setup_, folder_, *reader_, tracer_->checkpoints());
     saving_.emplace(timetable_, *writer_, *members_, *report_);
     set_initial_values(*module_, setup_, options_.resume != nullptr ? &options_.resume->checkpoint : nullptr);
-    load_data(*module_, setup_, options_.working);
+    copy_resident_splits(*module_, setup_, options_.working);
     evaluations_.emplace(setup_, *module_, *members_, *report_, options_.stop);
     if (resumed() != nullptr) {
       continue_from(*resumed());
       options_.resume->checkpoint.release();
     }
-    loader_.emplace(setup_.fed(), training_streams(setup_), setup_.batch,
-                    batch_slots(*module_, train_entry, *setup_.fed(), setup_.batch),
-                    data::LoaderOptions{step_, std::max(step_, steps_), batches_held(*module_), tracer_->loader()});
+    loader_.emplace(setup_.loader_dataset(), training_streams(setup_), setup_.batch,
+                    batch_slots(*module_, train_entry, *setup_.loader_dataset(), setup_.batch),
+                    data::LoaderOptions{step_, std::max(step_, steps_), batches_in_use(*module_), tracer_->loader()});
     pacing_.emplace(*module_, *loader_, *tracer_, !setup_.model.drawing_layers().empty());
     if (step_ < steps_) pacing_->take_first_batch();
   }
@@ -121,16 +121,17 @@ class Session::Impl {
 
   // ---- the loop ----
 
-  // The first batch is read, and its step always runs. From here on the run ends with a checkpoint.
+  // The first batch has been read. A new run takes at least one step, even if a signal has arrived, so from here on the
+  // run ends with a checkpoint.
   void loop() {
     saving_->begin();
     stopping_ = is_to_stop();
     if (evaluation_is_due_) evaluate_and_save();
     while (step_ < steps_ && (step_ == 0 || !(stopping_ || members_->all_finished() || is_to_stop()))) {
-      if (members_->has_finished()) report_->left_behind(step_, members_->drop_finished());
+      if (members_->has_finished()) report_->report_left_behind(step_, members_->drop_finished());
       const std::int64_t most = options_.between_steps ? 1 : steps_to_next_event(timetable_, step_, steps_);
       step_ += pacing_->submit(step_, most, members_->submitted());
-      report_->progressed(step_, live_measures_->submitted(members_->active()));
+      report_->report_progress(step_, live_measures_->submitted(members_->active()));
       after_step();
       if (tracer_->is_due(step_) && !writer_->is_writing()) tracer_->write(*report_);
     }
@@ -138,7 +139,7 @@ class Session::Impl {
 
   // The work after a step, in this order: log, end of the epoch, evaluation and its decisions, checkpoint.
   void after_step() {
-    // Asked once, so that the step which turns out to be the last is treated as the last throughout.
+    // Read once: a signal may arrive at any time, and all of this function must agree on whether the step is the last.
     stopping_ = is_to_stop();
     const bool last = step_ == steps_ || stopping_;
     const bool logs = step_ == 1 || is_due(step_, timetable_.log_every);
@@ -149,8 +150,8 @@ class Session::Impl {
     if (logs) {
       log();
     } else if (epoch_ends || evaluation_is_due_ || saves || last) {
-      // After a bad step, the parameters are those of an earlier step and must not be measured or saved as of this
-      // step.
+      // If a step was not finite, the guard has kept the parameters from before it. This must be known before
+      // parameters are evaluated or saved as those of `step_`. log() checks it too.
       check_finite();
     }
     if (options_.between_steps) options_.between_steps(*module_, step_);
@@ -162,7 +163,7 @@ class Session::Impl {
     } else if (saves) {
       save();
     }
-    saving_->tell_failed_write();
+    saving_->report_failed_write();
   }
 
   bool is_due(std::int64_t step, std::int64_t every) const { return every > 0 && step % every == 0; }
@@ -202,7 +203,8 @@ class Session::Impl {
     find_nonfinite();
     emit_told();
   }
-  // If several members have a bad step, only one step is replayed, since that takes seconds.
+  // If several members have a step that was not finite, replays the step of one member only, because a replay takes
+  // seconds.
   void find_nonfinite() {
     bool replays = true;
     for (const std::int64_t number : members_->active()) {
@@ -210,11 +212,11 @@ class Session::Impl {
       if (member.is_finished() || !member.guards.check_finite(replays)) continue;
       replays = false;
       finish(member, nonfinite, member.guards.reason());
-      // Steps that ran since the bad one have replaced its measures, so the bad step runs again.
+      // The steps after the bad one have overwritten its measures in the module, so the bad step runs again.
       const std::int64_t bad = *member.guards.good_steps() + 1;
       try {
         if (bad < step_) pacing_->repeat(bad, {&number, 1}, step_, std::max(step_, steps_));
-        report_->took_back(bad, number);
+        report_->note_undone_step(bad, number);
       } catch (const Error&) {  // the data can no longer be read; the guard's finding matters more
       }
     }
@@ -241,13 +243,14 @@ class Session::Impl {
   bool evaluate_and_save() {
     const auto span = tracer_->span(step_, "evaluation");
     const std::vector<Evaluation> evaluations = evaluations_->run(step_);
-    if (evaluations.empty()) {  // it is still due
+    if (evaluations.empty()) {  // a signal interrupted it, so it stays due
       stopping_ = true;
       return false;
     }
     evaluation_is_due_ = false;
-    // Whether the previous best was written must be known before an evaluation is compared with it.
-    if (setup_.spec().train.checkpoint.best) saving_->settle();
+    // Waits for the previous checkpoint: if that could not be written, its evaluation is no longer the best, with which
+    // these are compared.
+    if (setup_.spec().train.checkpoint.best) saving_->finish_write();
     bool best = false;
     MemberTexts falls;
     for (const Evaluation& evaluation : evaluations) {
@@ -255,9 +258,9 @@ class Session::Impl {
       Decisions& decisions = member.decisions;
       const double scale = decisions.learning_rate_scale();
       best = decisions.observe(step_, evaluation.measures) || best;
-      if (decisions.learning_rate_scale() < scale) falls.add(member.number, decisions.why_rate_falls(step_), false);
+      if (decisions.learning_rate_scale() < scale) falls.add(member.number, decisions.rate_decrease_note(step_), false);
       set_learning_rate_scale(*module_, setup_, decisions.learning_rate_scale(), member.number);
-      if (decisions.stops() && !member.is_finished()) finish(member, early_stopping, decisions.why());
+      if (decisions.stops_early() && !member.is_finished()) finish(member, early_stopping, decisions.stop_reason());
     }
     for (const Warned& fall : falls.take(setup_.spec().ensemble.has_value())) report_->emit(Noted{fall.text});
     emit_told();
@@ -292,13 +295,14 @@ class Session::Impl {
   void finish() {
     check_finite();
     if (private_copies_) check_replicas();
-    if (step_ == timetable_.steps) check_all_skipped();  // a run that stops earlier may still have a good step
+    if (step_ == timetable_.steps)
+      check_all_skipped();  // after a resume, a run that stops earlier may still have a good step
     folder_.check_in_place();
     check_data_unchanged();
-    saving_->settle();
+    saving_->finish_write();
     tracer_->write(*report_);
     const RunState last = state();  // before the lines that are written only because the run stops
-    report_->last_lines(step_, members_->active());
+    report_->report_last_lines(step_, members_->active());
     saving_->save_last(last);
     add_results();
     ended_.test_parameters = evaluations_->run_last(step_, folder_);
@@ -309,7 +313,8 @@ class Session::Impl {
     set_status();
     fill_totals(last.step);
     const auto stuck = [&](std::int64_t member) { return report_->stuck_loss(member); };
-    for (const Warned& told : worth_nothing(setup_.model, setup_.source, timetable_.steps_per_epoch, ended_, stuck)) {
+    for (const Warned& told :
+         useless_result_warnings(setup_.model, setup_.source, timetable_.steps_per_epoch, ended_, stuck)) {
       report_->emit(told);
     }
     folder_.check_in_place();
@@ -346,7 +351,7 @@ class Session::Impl {
     ended_.continues = stopped && (!guard || evaluation_is_due_);
   }
 
-  // If training is complete but a file of its results could not be written, the run fails.
+  // If training is complete but a file of the run could not be written, the run fails.
   void note_what_is_missing() {
     ended_.missing = report_->records().missing();
     if (!tracer_->problem().empty()) ended_.missing.push_back(tracer_->problem());
@@ -374,7 +379,7 @@ class Session::Impl {
       report_->emit(Warned{error.diagnostics().front().message});
     }
     try {
-      saving_->settle();
+      saving_->finish_write();
       saving_->save_last(state());
     } catch (const Error& error) {
       report_->emit(Warned{"no checkpoint could be written: " + error.diagnostics().front().message});
@@ -383,11 +388,11 @@ class Session::Impl {
     }
   }
 
-  // Adds the values that the module has of each member at the end.
+  // Stores the final values of each member, which the module holds.
   void add_results() {
     for (MemberRun& member : *members_) {
       member.steps_skipped = member.guards.steps_skipped();
-      add_learned(member.comparisons, *module_, member.number);
+      add_current_values(member.comparisons, *module_, member.number);
     }
   }
 
@@ -412,7 +417,7 @@ class Session::Impl {
       report_->note_epoch(step_, members_->active());
     }
     fill_totals(step_ - failed);
-    if (folder_.is_removed()) report_->leave_records();  // nothing can be written, and this was already reported
+    if (folder_.is_removed()) report_->detach_records();  // nothing can be written, and this was already reported
     Records& records = report_->records();
     records.on(Warned{message, true});
     records.flush();
@@ -440,14 +445,14 @@ class Session::Impl {
   std::optional<data::Loader> loader_;
   std::optional<Pacing> pacing_;
   std::int64_t step_ = 0;
-  bool stopping_ = false;  // by a signal, or because the time is over
+  bool stopping_ = false;  // because of a signal, or because train.max_time is over
   bool evaluation_is_due_ = false;
 
   std::optional<Clock::time_point> deadline_;  // train.max_time
 
   Ended ended_;
   std::optional<Saving> saving_;
-  std::optional<CheckpointWriter> writer_;  // last member: its thread uses the others
+  std::optional<CheckpointWriter> writer_;  // declared last, because its thread uses the other members
 };
 
 Session::Session(const Setup& setup, SessionOptions options)

@@ -24,14 +24,15 @@ struct SessionOptions {
   std::filesystem::path run_dir;  // the run folder itself
   RunFolderOptions folder;
   ResumePoint* resume = nullptr;          // where the run continues; outlives the session
-  spec::Interval max_time;                // counted from the start of the process; else the config's
+  spec::Interval max_time;                // counted from the start of the process; by default train.max_time
   std::optional<std::int64_t> max_steps;  // stop with a checkpoint when the run has this many steps
   std::optional<TraceOptions> trace;      // steps to trace
   bool verify_replicas = false;           // use private copies; compare them at the log interval by default
   KernelChoice kernels = KernelChoice::best;
   std::function<void(const Working&)> working = {};  // reports long work before run()
   const std::atomic<int>* stop = nullptr;            // non-zero: end after the current steps
-  // For tests: called after every step. Steps are then submitted one by one. Guards must find what a test damages here.
+  // For tests: called after every step; steps are then submitted one by one. A test can damage values of the module
+  // here, to see whether a guard finds it.
   std::function<void(Module&, std::int64_t step)> between_steps = {};
 };
 
@@ -56,7 +57,7 @@ class Session {
   // Throws Error if the run fails. If the folder exists by then, an Ended event with status "failed" is emitted first,
   // and the trained parameters are saved in a checkpoint if possible.
   Ended run(std::span<Consumer* const> consumers);
-  // The summary of the trace that run() wrote, if it did.
+  // The summary of the trace; none if run() wrote no trace.
   const std::optional<TraceSummary>& trace_summary() const;
 
  private:

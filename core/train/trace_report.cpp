@@ -17,7 +17,7 @@ using Time = Clock::time_point;
 struct DeviceSpan {
   Time begin, end;
   std::int64_t pieces = 0;
-  std::int32_t first_row = -1, last_row = -1;  // the first and the last instruction
+  std::int32_t first_row = -1, last_row = -1;  // numbers of the first and the last instruction
 };
 
 using DeviceKey = std::pair<std::int64_t, std::int64_t>;  // member, device
@@ -45,7 +45,7 @@ std::vector<DeviceSpan> merged(std::vector<DeviceSpan> spans) {
   return all;
 }
 
-std::map<DeviceKey, std::vector<DeviceSpan>> device_spans(const Traced& traced, const TracedStep& step) {
+std::map<DeviceKey, std::vector<DeviceSpan>> device_spans(const TracedRun& traced, const TracedStep& step) {
   std::map<DeviceKey, std::vector<DeviceSpan>> found;
   for (const std::vector<WorkSpan>& spans : step.trace.workers) {
     for (std::size_t i = 0; i < spans.size(); ++i) {
@@ -66,7 +66,8 @@ std::map<DeviceKey, std::vector<DeviceSpan>> device_spans(const Traced& traced, 
   return found;
 }
 
-// The name of the layer in the config, and the op.
+// from_of(): the layer in the config; empty for an instruction without an equation. name_of(): the layer, or else the
+// instruction's own name.
 std::string from_of(const InstructionReport& row) { return row.equation == nullptr ? "" : row.equation->origin->scope; }
 std::string name_of(const InstructionReport& row) {
   std::string from = from_of(row);
@@ -93,7 +94,7 @@ constexpr std::int64_t first_row_number = 10;
 
 class Writer {
  public:
-  explicit Writer(const Traced& traced) : traced_(traced) {
+  explicit Writer(const TracedRun& traced) : traced_(traced) {
     out_ = fmt::format("{},\"run\":{},\"steps\":\"{}..{}\"}},\n\"displayTimeUnit\":\"ms\",\n\"traceEvents\":[",
                        trace_head, json_text(traced.name), traced.steps.front().step, traced.steps.back().step);
     for (const InstructionReport& row : traced.instructions) {
@@ -247,7 +248,7 @@ class Writer {
     }
   }
 
-  const Traced& traced_;
+  const TracedRun& traced_;
   std::vector<std::string> names_, ops_;  // of the instructions, quoted
   std::int64_t members_ = 1;
   Time zero_;
@@ -257,9 +258,9 @@ class Writer {
 
 }  // namespace
 
-std::string chrome_trace(const Traced& traced) { return Writer(traced).write(); }
+std::string chrome_trace(const TracedRun& traced) { return Writer(traced).write(); }
 
-TraceSummary summarise(const Traced& traced) {
+TraceSummary summarise(const TracedRun& traced) {
   TraceSummary summary;
   summary.steps = {traced.steps.front().step, traced.steps.back().step};
   summary.seconds = seconds_between(traced.steps.front().trace.begin, traced.steps.back().trace.end);

@@ -21,7 +21,7 @@ struct TracedStep {
   StepTrace trace;
 };
 
-struct Traced {
+struct TracedRun {
   std::string name;  // of the run
   Mesh mesh;         // of a member
   bool is_ensemble = false;
@@ -37,7 +37,7 @@ inline constexpr std::string_view trace_head = "{\"otherData\":{\"program\":\"pm
 // tasks by the names of layers, and its waits; for each logical device, with the times when a worker worked on its
 // rows; and for the training loop, the loader and the writer of checkpoints. Times are in microseconds since the first
 // event.
-std::string chrome_trace(const Traced& traced);
+std::string chrome_trace(const TracedRun& traced);
 
 struct TraceSummary {
   std::string file;
@@ -57,6 +57,6 @@ struct TraceSummary {
   };
   std::vector<Item> items;
 };
-TraceSummary summarise(const Traced& traced);
+TraceSummary summarise(const TracedRun& traced);
 
 }  // namespace pmaptrain::train

@@ -17,7 +17,7 @@ constexpr std::size_t most_spans = 1'000'000;  // about 60 MB in memory, and a f
 StepRange range_of(const std::optional<TraceOptions>& options, std::int64_t step, std::int64_t steps) {
   if (!options) return {1, 0};
   if (!options->steps) {
-    // The first step is left out, since it makes what later steps reuse.
+    // The first step of the process is left out, because it does work that later steps need not repeat.
     return {std::min(step + 2, steps), std::min(step + 1 + default_steps, steps)};
   }
   const StepRange range = *options->steps;
@@ -54,14 +54,14 @@ Ticket Tracer::submit(std::int64_t step, int slot, std::span<const std::int64_t>
 void Tracer::write(RunReport& report) {
   if (!options_ || written_ || steps_.empty()) return;
   written_ = true;
-  const Traced traced{spec_.name,
-                      module_.source().entries[train_entry].program->mesh,
-                      spec_.ensemble.has_value(),
-                      module_.instructions(train_entry),
-                      steps_,
-                      loop_.spans(),
-                      loader_.spans(),
-                      checkpoints_.spans()};
+  const TracedRun traced{spec_.name,
+                         module_.source().entries[train_entry].program->mesh,
+                         spec_.ensemble.has_value(),
+                         module_.instructions(train_entry),
+                         steps_,
+                         loop_.spans(),
+                         loader_.spans(),
+                         checkpoints_.spans()};
   steps_.clear();
   steps_.shrink_to_fit();
   try {

@@ -23,7 +23,7 @@ struct TraceOptions {
   std::optional<StepRange> steps;  // by default five, from the second step of the process
 };
 
-// For steps that are not traced, no clock is read.
+// Reads no clock for steps that are not traced.
 class Tracer {
  public:
   // Traces nothing without options. `step` is the number of completed steps, `steps` the planned total. Spec and module
@@ -38,7 +38,7 @@ class Tracer {
   SpanLog::Scope span(std::int64_t step, const char* name) { return {options_ ? &loop_ : nullptr, step, name}; }
 
   // The number of steps after `step` that may be submitted together: one if the next step is traced.
-  std::int64_t most_together(std::int64_t step) const {
+  std::int64_t max_group(std::int64_t step) const {
     if (!options_ || full_ || step >= range_.last) return std::numeric_limits<std::int64_t>::max();
     return std::max<std::int64_t>(range_.first - 1 - step, 1);
   }

@@ -30,7 +30,7 @@ std::string what_helps(const model::Model& model) {
          "another optimizer.learning_rate or a longer train.duration may help";
 }
 
-// Advice for a run that was better before: training longer makes it worse.
+// Advice for a member. If its best evaluation was in the first half of the run, training longer made it worse.
 std::string what_helps(const model::Model& model, const Ended& ended, const MemberEnded& member) {
   if (!member.best || 2 * member.best->step > ended.steps) return what_helps(model);
   return "the best checkpoint, which eval and predict take, is that of step " + with_commas(member.best->step) +
@@ -78,7 +78,7 @@ Majority majority_of(const data::Dataset& dataset, std::int64_t classes) {
 // is the loss, else 1.
 using Units = std::vector<double>;
 
-// The mean over outputs of the mean square of the distance from the mean.
+// The mean squared error of predicting the mean of each number of a target, averaged over these numbers.
 double square_of_mean(const data::Dataset& dataset, const Units& units) {
   Targets targets(dataset);
   std::vector<double> means(targets.outputs()), losses(targets.outputs());
@@ -95,7 +95,8 @@ double square_of_mean(const data::Dataset& dataset, const Units& units) {
   return std::accumulate(losses.begin(), losses.end(), 0.0) / (weights * static_cast<double>(losses.size()));
 }
 
-// The mean over outputs of the mean distance from the median; unknown for weighted examples.
+// The mean absolute error of predicting the median of each number of a target, averaged over these numbers; none for
+// weighted examples.
 std::optional<double> deviation_of(const data::Dataset& dataset, const Units& units) {
   if (dataset.is_weighted()) return std::nullopt;
   Targets targets(dataset);
@@ -114,8 +115,8 @@ std::optional<double> deviation_of(const data::Dataset& dataset, const Units& un
   return sum / static_cast<double>(values.size());
 }
 
-// The mean over outputs of the huber loss of the best constant. Bisection finds the constant, since the derivative, a
-// sum of distances clipped to delta, never decreases.
+// The huber loss of predicting the best constant for each number of a target, averaged over these numbers. Bisection
+// finds the constant, since the derivative, a sum of distances clipped to delta, never decreases.
 double huber_of_best(const data::Dataset& dataset, const Units& units, double delta) {
   struct Weighted {
     double value = 0, weight = 0;
@@ -259,7 +260,8 @@ std::string stuck_text(const LossCourse& course, bool one) {
                                       : "");
 }
 
-// A text about a member whose last measures are no better than those of one constant prediction; empty if they are.
+// A text about a member whose last measures are no better than those of one constant prediction; empty if they are
+// better.
 std::string constant_text(const model::Model& model, const data::Source& source, const MemberEnded& member, bool one) {
   const auto& [split, measures] = member.final_measures.back();
   const Measured measured{*source.of(data::split_named(split).value()), split, measures, one};
@@ -269,8 +271,8 @@ std::string constant_text(const model::Model& model, const data::Source& source,
 
 }  // namespace
 
-std::vector<Warned> worth_nothing(const model::Model& model, const data::Source& source, std::int64_t steps_per_epoch,
-                                  const Ended& ended, const StuckLoss& stuck) {
+std::vector<Warned> useless_result_warnings(const model::Model& model, const data::Source& source,
+                                            std::int64_t steps_per_epoch, const Ended& ended, const StuckLoss& stuck) {
   constexpr std::int64_t few_steps = 20;
   if (ended.status != "done" || ended.steps < few_steps) return {};
   const bool one = ended.members.size() == 1;

@@ -1,4 +1,4 @@
-// Warnings at the end of a run whose result is useless.
+// Warnings at the end of a run whose trained parameters are useless.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct LossCourse {
   double first = 0, last = 0;
 };
 
-// The course of a member's loss, if it never decreased.
+// Returns the course of a member's loss if the loss never decreased, else none.
 using StuckLoss = std::function<std::optional<LossCourse>(std::int64_t member)>;
 
 // Returns a warning with advice for each member, or one for several members with the same problem. A member is warned
@@ -26,7 +26,7 @@ using StuckLoss = std::function<std::optional<LossCourse>(std::int64_t member)>;
 // squared error at least that of the targets' mean, an absolute error at least that of their median, a huber loss at
 // least that of the best constant. Returns nothing for a run that was stopped or has few steps, or without such
 // measures. Reads the targets of the split.
-std::vector<Warned> worth_nothing(const model::Model& model, const data::Source& source, std::int64_t steps_per_epoch,
-                                  const Ended& ended, const StuckLoss& stuck);
+std::vector<Warned> useless_result_warnings(const model::Model& model, const data::Source& source,
+                                            std::int64_t steps_per_epoch, const Ended& ended, const StuckLoss& stuck);
 
 }  // namespace pmaptrain::train

@@ -22,7 +22,7 @@ std::string list_of(const std::vector<double>& numbers) {
 
 // Writes inputs as a file of a checkpoint, under the names of their tensors, and stores its checksum in the state.
 void write_file(const Directory& into, const std::string& name, std::span<const Variable> all,
-                const std::map<std::string_view, std::size_t>& inputs, const Slices& slices, RunState& state,
+                const std::map<std::string_view, std::size_t>& inputs, const ReadSlices& slices, RunState& state,
                 const std::map<std::string, std::string>& metadata = {}) {
   std::vector<TensorView> tensors;
   for (const auto& [tensor, input] : inputs) {
@@ -42,7 +42,7 @@ void write_file(const Directory& into, const std::string& name, std::span<const 
   state.checksums[name] = "xxh3:" + file.checksum();
 }
 
-// Divides the elements by a number, rounded as in evaluations.
+// Divides the elements by a number in type T, as evaluation programs do, so the bits are equal.
 template <class T>
 void use_divided(std::span<const std::byte> slice, T by, const UseSlice& use) {
   std::array<T, 4096> quotients;
@@ -56,7 +56,7 @@ void use_divided(std::span<const std::byte> slice, T by, const UseSlice& use) {
 }
 
 // The debiased averages of parameters. Before its first update a member has none, and its parameters take their place.
-Slices averages(const Setup& setup, const RunState& state, const Slices& slices) {
+ReadSlices averages(const Setup& setup, const RunState& state, const ReadSlices& slices) {
   return [&](std::size_t parameter, std::int64_t member, const UseSlice& use) {
     const std::int64_t updates = state.members[static_cast<std::size_t>(member)].updates;
     const std::vector<std::size_t>& parameters = setup.roles.parameters;
@@ -77,7 +77,7 @@ std::map<std::string, std::string> metadata_of(const RunState& state) {
   return {{"target_mean", list_of(targets->mean)}, {"target_std", list_of(targets->std)}};
 }
 
-Slices slices_of(SlicedReader& reader) {
+ReadSlices read_slices_of(SlicedReader& reader) {
   return [&reader](std::size_t input, std::int64_t member, const UseSlice& use) {
     reader.read(reader.module().input(train_entry, input), {0, member}, use);
   };
@@ -95,7 +95,7 @@ std::vector<std::size_t> checkpoint_inputs(const Setup& setup) {
 
 std::string config_hash(const Setup& setup) { return hash_hex(std::as_bytes(std::span(setup.loaded.resolved))); }
 
-void write_files(const Directory& into, const Setup& setup, RunState state, const Slices& slices) {
+void write_files(const Directory& into, const Setup& setup, RunState state, const ReadSlices& slices) {
   for (std::size_t m = 0; m < state.members.size(); ++m) {
     const spec::Spec& spec = setup.member_spec(static_cast<std::int64_t>(m));
     state.members[m].seed = spec.seed;
@@ -128,11 +128,11 @@ void write_files(const Directory& into, const Setup& setup, RunState state, cons
   file.close();
 }
 
-void write_checkpoint(const RunFolder& folder, const Setup& setup, const RunState& state, const Slices& slices) {
+void write_checkpoint(const RunFolder& folder, const Setup& setup, const RunState& state, const ReadSlices& slices) {
   folder.commit_checkpoint(state.step, [&](const Directory& into) { write_files(into, setup, state, slices); });
 }
 
-void write_best(const RunFolder& folder, const Setup& setup, RunState state, const Slices& slices) {
+void write_best(const RunFolder& folder, const Setup& setup, RunState state, const ReadSlices& slices) {
   const Checkpoint before = load_checkpoint(folder.present_path() / "checkpoints/best");
   std::vector<std::map<std::string, std::span<const std::byte>>> kept(state.members.size());  // tensors by member
   for (std::size_t m = 0; m < kept.size(); ++m) {
@@ -145,7 +145,7 @@ void write_best(const RunFolder& folder, const Setup& setup, RunState state, con
     }
   }
   const std::vector<Variable> all = variables_of(*setup.training);
-  const Slices composed = [&](std::size_t input, std::int64_t member, const UseSlice& use) {
+  const ReadSlices composed = [&](std::size_t input, std::int64_t member, const UseSlice& use) {
     const auto& tensors = kept[static_cast<std::size_t>(member)];
     if (tensors.empty()) return slices(input, member, use);
     use(tensors.at(std::string(all[input].name)));

@@ -15,18 +15,19 @@
 
 namespace pmaptrain::train {
 
-// Passes the bytes of a member's input of the training program to `use`, slice by slice in order.
+// Takes one slice of an input's bytes. Slices come in order.
 using UseSlice = std::function<void(std::span<const std::byte>)>;
-using Slices = std::function<void(std::size_t input, std::int64_t member, const UseSlice& use)>;
+// Passes the bytes of one input (by index) of the training program, for one member, to `use`, slice by slice.
+using ReadSlices = std::function<void(std::size_t input, std::int64_t member, const UseSlice& use)>;
 
-// Slices of the current values of the module's training entry on device 0. The reader outlives the result.
-Slices slices_of(SlicedReader& reader);
+// ReadReads the values that the module's training entry has now on device 0. The reader outlives the result.
+ReadSlices read_slices_of(SlicedReader& reader);
 
 // The inputs of the training program that a checkpoint has: parameters and state, except for the guard's state.
 std::vector<std::size_t> checkpoint_inputs(const Setup& setup);
 
-// The metadata of params.safetensors: what a program that reads only the parameters must know, the numbers that convert
-// outputs to targets.
+// The metadata of params.safetensors: the mean and the standard deviation of the targets, with which a program that
+// reads only this file converts outputs to targets. Empty if targets are not normalised.
 std::map<std::string, std::string> metadata_of(const RunState& state);
 
 // XXH3 of the run's resolved config, as 16 hexadecimal digits.
@@ -34,14 +35,14 @@ std::string config_hash(const Setup& setup);
 
 // Writes the files of a checkpoint: params.safetensors, optimizer.safetensors (state), ema.safetensors if there is a
 // moving average (debiased, by the parameters' names), and state.json. For an ensemble, the first dimension of every
-// tensor is the members. Sets the parts of `state` that follow from the setup and the files. Tensors are written in
-// slices. Throws Error (failed).
-void write_files(const Directory& into, const Setup& setup, RunState state, const Slices& slices);
+// tensor is the members. Completes `state`: sets the members that follow from the setup and the files, such as
+// checksums. Tensors are written in slices. Throws Error (failed).
+void write_files(const Directory& into, const Setup& setup, RunState state, const ReadSlices& slices);
 // Writes these files and commits them as checkpoints/step-NNNNNNNN.
-void write_checkpoint(const RunFolder& folder, const Setup& setup, const RunState& state, const Slices& slices);
+void write_checkpoint(const RunFolder& folder, const Setup& setup, const RunState& state, const ReadSlices& slices);
 
 // Commits best-NNNNNNNN after an evaluation that was the best of some members. These members, and members without a
 // best, are written from `slices`; the others are copied from checkpoints/best. Throws Error.
-void write_best(const RunFolder& folder, const Setup& setup, RunState state, const Slices& slices);
+void write_best(const RunFolder& folder, const Setup& setup, RunState state, const ReadSlices& slices);
 
 }  // namespace pmaptrain::train

@@ -77,7 +77,7 @@ TEST_CASE("peak rates of GPUs are those of programs on them", "[cuda][gpu]") {
   const auto platform = test::open_gpus(2);
   const gpu::GpuBackend backend([&]() -> gpu::Platform& { return *platform; }, {2, {}, {}});
   for (const DType products : {DType::f32, DType::bf16}) {
-    const report::Peaks peaks = report::measure_gpus(backend, 2, products, {16, 4096});
+    const report::Peaks peaks = report::measure_gpu_peaks(backend, 2, products, {16, 4096});
     CHECK(peaks.gemm_flops_per_second > 0);
     CHECK(peaks.copy_bytes_per_second > 0);
   }

@@ -51,8 +51,8 @@ void check_same_bits(const std::vector<std::string>& set, const std::vector<int>
     INFO("GPUs " << count << ", " << (set.empty() ? "" : set.front()));
     const test::WithGpus gpus(gpus_with(count, plenty));
     const train::Setup stays = resident(set, text), passes = copied(set, text);
-    CHECK_FALSE(stays.resident.empty());
-    CHECK(passes.resident.empty());
+    CHECK_FALSE(stays.resident_splits.empty());
+    CHECK(passes.resident_splits.empty());
     CHECK(train_setup(stays, options).same_bits(train_setup(passes, options)));
   }
 }

@@ -72,7 +72,7 @@ TEST_CASE("the members of an ensemble are evaluated together on GPUs as on the C
   train_setup_in(root / "run", setup);
   const auto average = [&] {
     return train::CheckpointEvaluation(setup.loaded, root / "run", "last", std::nullopt, spec::Weights::ema, {})
-        .of_average();
+        .evaluate_average();
   };
   const train::Evaluation expected = average();
   setup.loaded.spec.mesh.backend = spec::Backend::cuda;

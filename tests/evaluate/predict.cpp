@@ -305,9 +305,9 @@ TEST_CASE("the members of an ensemble together say the mean of their probabiliti
   CHECK(predict(setup.loaded, run, inputs).as<std::int32_t>() == expected);
 
   const train::CheckpointEvaluation evaluation(setup.loaded, run, "last", std::nullopt, spec::Weights::ema, {});
-  const train::Evaluation average = evaluation.of_average();
+  const train::Evaluation average = evaluation.evaluate_average();
   REQUIRE(average.measures.size() == 3);
-  CHECK(average.together);
+  CHECK(average.is_of_mean);
   CHECK(average.examples == 50);
   CHECK(average.measures[0].second == Approx(loss / 50).epsilon(1e-5));
   CHECK(average.measures[1].second == Approx(accuracy_of(expected, labels)));
@@ -337,9 +337,9 @@ TEST_CASE("members that say the same have together the loss of each, however sur
   const fs::path run = arrays.folder / "run";
   train_setup_in(run, setup);
   const train::CheckpointEvaluation evaluation(setup.loaded, run, "last", std::nullopt, spec::Weights::ema, {});
-  const double each = evaluation.of_members().front().measures.front().second;
+  const double each = evaluation.evaluate_members().front().measures.front().second;
   CHECK(each > 5);
-  CHECK(evaluation.of_average().measures.front().second == Approx(each).epsilon(1e-5));
+  CHECK(evaluation.evaluate_average().measures.front().second == Approx(each).epsilon(1e-5));
 }
 
 TEST_CASE("values of an ensemble are means with the standard deviation over its members, in every format",

@@ -14,7 +14,7 @@ using namespace pmaptrain::testing;
 namespace {
 
 std::string selection_error(const train::Setup& setup) {
-  return test::refusal([&] { train::selects_on(setup, "train.checkpoint.best", {}); }, ExitStatus::usage);
+  return test::refusal([&] { train::selection_split_of(setup, "train.checkpoint.best", {}); }, ExitStatus::usage);
 }
 
 std::vector<std::string> entries_of(const train::Setup& setup) {
@@ -77,10 +77,11 @@ TEST_CASE("the seed of the run does not change the validation split", "[setup]")
 
 TEST_CASE("a run selects on validation, else on test with a warning, else not at all", "[setup]") {
   const train::SelectionSplit validation =
-      train::selects_on(setup_of_text(small_images, {"data.validation=0.25"}), "train.checkpoint.best", {});
+      train::selection_split_of(setup_of_text(small_images, {"data.validation=0.25"}), "train.checkpoint.best", {});
   CHECK(validation.split == "validation");
   CHECK(validation.warning.empty());
-  const train::SelectionSplit test = train::selects_on(setup_of_text(small_images), "train.checkpoint.best", {});
+  const train::SelectionSplit test =
+      train::selection_split_of(setup_of_text(small_images), "train.checkpoint.best", {});
   CHECK(test.split == "test");
   CHECK(test.warning ==
         "train.checkpoint.best selects on the test split, so the test measures of the run are no longer an unbiased "

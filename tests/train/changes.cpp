@@ -44,12 +44,12 @@ class Run {
     std::optional<train::ResumePoint> point = train::find_resume_point(path());
     REQUIRE(point);
     train::RunState& state = point->checkpoint.state;
-    train::check_continues(path(), loaded);
-    for (std::string& warning : train::change_run(path(), changes, loaded, state)) {
+    train::check_config_continues(path(), loaded);
+    for (std::string& warning : train::apply_changes(path(), changes, loaded, state)) {
       loaded.notes.push_back(std::move(warning));
     }
     const train::Setup setup = train::make_setup(std::move(loaded), train::schedule_origin(state));
-    train::check_continues(state, setup);
+    train::check_data_continues(state, setup);
     options.resume = &*point;
     options.folder.resume = true;
     options.folder.resumed = {state.step, train::best_folder(state), state.metrics_bytes};
@@ -297,8 +297,8 @@ TEST_CASE("a run beyond the end of its new schedule tells the rate from there on
   overrides.set = eleven({"train.duration=13 steps"});
   spec::Loaded loaded = spec::load_text(small_images, "test.yaml", ".", overrides);
   train::RunState state = train::find_resume_point(run.path())->checkpoint.state;
-  train::change_run(run.path(), {}, loaded, state);
+  train::apply_changes(run.path(), {}, loaded, state);
   const train::Setup setup = train::make_setup(std::move(loaded), train::schedule_origin(state));
-  CHECK(train::check_continues(state, setup) ==
+  CHECK(train::check_data_continues(state, setup) ==
         Texts{"the schedule of the learning rate was for 6 steps; the rate from there on is 0.01"});
 }

@@ -27,7 +27,9 @@ TEST_CASE("the axes of a continued ensemble are compared by name; its own may st
   const TemporaryFolder root;
   const std::string run = root / "run";
   train_setup_in(run, setup_of_text(three_lines));
-  const auto notes = [&](const std::vector<std::string>& set) { return train::check_continues(run, loaded_with(set)); };
+  const auto notes = [&](const std::vector<std::string>& set) {
+    return train::check_config_continues(run, loaded_with(set));
+  };
   CHECK(notes({}).empty());
   CHECK(notes({"mesh.axes=[{a: 2}, {trials: 3}, {b: 2}]"}).empty());
   const std::string bits = ": sums run in another order, so the bits differ from here on";
@@ -70,17 +72,17 @@ TEST_CASE("members that ended before the others are told when the others go on",
   state.batch_size = setup.batch.global;
   state.members.resize(3);
   for (train::MemberState& member : state.members) member.steps = 3;
-  CHECK(train::check_continues(state, setup).empty());
+  CHECK(train::check_data_continues(state, setup).empty());
   state.members[0].finished = "nonfinite";
   state.members[2].finished = "early_stopping";
   state.members[0].steps = state.members[2].steps = 2;
   state.members[0].left_behind = state.members[2].left_behind = true;
-  CHECK(train::check_continues(state, setup) ==
+  CHECK(train::check_data_continues(state, setup) ==
         std::vector<std::string>{
             "member 0: ended by the guard against NaN and infinity before the others, and not continued",
             "member 2: ended by early stopping before the others, and not continued"});
   state.members[1] = state.members[0];  // nothing goes on, which is told as the end of the run
-  CHECK(train::check_continues(state, setup).empty());
+  CHECK(train::check_data_continues(state, setup).empty());
 }
 
 TEST_CASE("the best of a member that is not continued keeps its metric and mode", "[train]") {
@@ -102,7 +104,7 @@ TEST_CASE("the best of a member that is not continued keeps its metric and mode"
   }
   const auto refused = [&](const std::string& best) -> std::string {
     try {
-      train::check_continues(state, setup_with(best));
+      train::check_data_continues(state, setup_with(best));
     } catch (const Error& error) {
       const Diagnostic& only = error.diagnostics().front();
       return only.place.file + ": " + only.message + " | " + only.help;

@@ -26,7 +26,7 @@ TEST_CASE("a checkpoint is written in slices: no copy of the parameters is made"
   train::RunFolder folder = train::RunFolder::claim(root / "run", {});
   folder.begin("");
   const test::Heap heap =
-      test::watch_heap([&] { train::write_checkpoint(folder, setup, {}, train::slices_of(reader)); });
+      test::watch_heap([&] { train::write_checkpoint(folder, setup, {}, train::read_slices_of(reader)); });
   CHECK(std::filesystem::file_size(root / "run/checkpoints/last/params.safetensors") > 2'000'000);
   CHECK(heap.peak_bytes < 100'000);
   const test::Heap read = test::watch_heap([&] { train::load_parameters(root / "run/checkpoints/last"); });

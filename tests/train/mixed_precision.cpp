@@ -108,7 +108,7 @@ TEST_CASE("what one layer hands to the next is bf16, whatever the next computes 
 }
 
 TEST_CASE("a step of mixed precision is held against the machine's products of bf16", "[train]") {
-  CHECK(report::products_of(*setup_of_text(small_images).training) == DType::f32);
-  CHECK(report::products_of(*setup_of_text(small_images, {mixed}).training) == DType::bf16);
+  CHECK(report::product_dtype(*setup_of_text(small_images).training) == DType::f32);
+  CHECK(report::product_dtype(*setup_of_text(small_images, {mixed}).training) == DType::bf16);
   CHECK(report::measure_peaks(CpuBackend({.workers = 1}), 1, DType::bf16).gemm_flops_per_second > 1e6);
 }

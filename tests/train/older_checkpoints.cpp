@@ -31,7 +31,7 @@ TEST_CASE("a checkpoint of a build without buckets is continued to the same bits
   const train::RunState& state = point->checkpoint.state;
   REQUIRE(state.step == 5);
   const train::Setup setup = train::make_setup(spec::load((run / "config.yaml").string(), {}), state.schedule_steps);
-  train::check_continues(state, setup);
+  train::check_data_continues(state, setup);
   train::SessionOptions options;
   options.folder.resume = true;
   options.resume = &*point;

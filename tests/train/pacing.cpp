@@ -84,9 +84,9 @@ struct Paced {
       : setup(setup_of_text(small_images, std::move(set))),
         module(train::run_source(setup)),
         tracer(trace, setup.spec(), module, first, 1000),
-        loader(std::make_shared<Failing>(setup.fed(), failing), train::training_streams(setup), setup.batch,
-               train::batch_slots(module, train::train_entry, *setup.fed(), setup.batch),
-               {first, 1000, train::batches_held(module), nullptr}),
+        loader(std::make_shared<Failing>(setup.loader_dataset(), failing), train::training_streams(setup), setup.batch,
+               train::batch_slots(module, train::train_entry, *setup.loader_dataset(), setup.batch),
+               {first, 1000, train::batches_in_use(module), nullptr}),
         pacing(module, loader, tracer, !setup.model.drawing_layers().empty()) {
     pacing.take_first_batch();
   }
@@ -130,7 +130,7 @@ TEST_CASE("epochs of one step end where something else happens, all others do in
 
 TEST_CASE("a group of steps has batches in slots one after another, which no step reads any more", "[train]") {
   Paced paced({});
-  CHECK(train::batches_held(paced.module) == 8);
+  CHECK(train::batches_in_use(paced.module) == 8);
   CHECK(paced.module.slots(train::train_entry) == 12);
   std::int64_t step = 0;
   const auto submit = [&](std::int64_t most) {

@@ -114,7 +114,7 @@ TEST_CASE("a run on other data than it began with is not resumed, and what diffe
   train_setup_in(run, tables.setup());
   const train::RunState state = train::load_run_state(run / "checkpoints/last");
   const auto refusal = [&](const std::vector<std::string>& set = {}) {
-    return test::refusal([&] { train::check_continues(state, tables.setup(set)); }, ExitStatus::data);
+    return test::refusal([&] { train::check_data_continues(state, tables.setup(set)); }, ExitStatus::data);
   };
   const std::string changed = "--resume needs the data that the run began with, and it has changed: ";
   const std::string help = " | restore the data, or begin another run (--name)";

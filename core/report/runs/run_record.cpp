@@ -30,7 +30,7 @@ Standing read_standing(const fs::path& folder) {
   const fs::path file = folder / "summary.json";
   std::error_code error;
   if (!fs::exists(file, error)) {
-    standing.status = train::is_written(folder) ? "running" : "killed";
+    standing.status = train::is_being_written(folder) ? "running" : "killed";
     return standing;
   }
   const std::vector<std::byte> bytes = data::read_file(file.string());
