@@ -38,7 +38,7 @@ std::string program_text(const spec::Spec& spec, const Program& program) {
   return text + to_text(program, {.origins = true});
 }
 
-std::string pools_text(const Needs& needs, int workers) {
+std::string pools_text(const MemoryNeeds& needs, int workers) {
   const auto bytes = [](std::size_t count) { return human_bytes(static_cast<double>(count)); };
   std::vector<std::vector<std::string>> rows{{"pool", "size", "copies", "bytes", ""}};
   for (const PoolReport& pool : needs.pools) {
@@ -84,7 +84,7 @@ int command_explain(CommandArguments arguments, const Streams& streams) {
   }
   const Source source = train::run_source(setup);
   const auto [backend, because] = train::choose_backend(setup.spec().mesh, source);
-  const Needs needs = backend->needs(source);
+  const MemoryNeeds needs = backend->needs(source);
   const train::MemoryEstimate estimate = train::estimate_memory(setup, needs);
   train::check_memory(estimate, setup, *backend, source);
   if (!because.empty()) streams.out << "carried by " << train::workers_text(*backend, source, because) << "\n\n";

@@ -11,9 +11,9 @@
 namespace pmaptrain::train {
 
 // Bytes that one process will need in addition to the memory that it has already, such as the data. The numbers are
-// those of the backend (MemoryNeeds), with these additions: `activations` contains initial values, which are made one at a
-// time, and the slice in which checkpoints are read from the module; `kernels` contains library_bytes. On GPUs, bytes
-// of one GPU; all GPUs need the same.
+// those of the backend (MemoryNeeds), with these additions: `activations` contains initial values, which are made one
+// at a time, and the slice in which checkpoints are read from the module; `kernels` contains library_bytes. On GPUs,
+// bytes of one GPU; all GPUs need the same.
 struct MemoryEstimate {
   // Bytes of this process in a run on GPUs: memory for copies to and from the GPUs, the snapshot, and values that are
   // read or made before the first step.
