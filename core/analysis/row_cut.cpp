@@ -26,7 +26,7 @@ class BoundaryAxes {
 
   void visit(const Equation& equation) {
     if (equation.op.is_loop() && communicates(equation)) {
-      for (const Value yield : equation.regions.front().results) add_sum(yield);  // carries are complete
+      for (const Value yield : equation.regions.front().results) note_whole_read(yield);  // carries are complete
     }
     const bool on_rows = rows_.runs_on_rows(equation);
     const bool sums = is_sum_over_devices(equation.op);

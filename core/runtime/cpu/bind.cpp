@@ -12,8 +12,7 @@ using pmaptrain::to_string;
 
 std::string text_of(const Type& type) { return std::string(to_string(type.dtype)) + to_string(type.shape); }
 
-// A text that is equal for requests that the same kernel serves. `region` is
-// the region_number() of request.region.
+// A text that is equal for requests that the same kernel serves. `region` is the region_number() of request.region.
 std::string key_of(const Op& op, const CpuRequest& request, int region) {
   std::string key = to_string(op) + "|" + std::to_string(request.devices);
   const auto add = [&](const Type& type) { key += "|" + text_of(type); };
@@ -30,8 +29,7 @@ std::string key_of(const Op& op, const CpuRequest& request, int region) {
   return key;
 }
 
-// A text that is equal for regions that compute the same. Values are numbered
-// in it, beginning with the parameters.
+// A text that is equal for regions that compute the same. Values are numbered in it, beginning with the parameters.
 std::string text_of(const Region& region, const Program& program) {
   std::map<Value, std::size_t> numbers;
   std::string text;
@@ -115,10 +113,9 @@ void BoundPlan::bind(const Stage& stage, BoundStage& bound) {
   for (const ChunkList& chunked : stage.chunk_lists) bind_tasks(chunked, bound);
   for (const Instruction& task : stage.tasks) bind_tasks(task, bound);
   for (const PieceList& list : stage.piece_lists) bind_tasks(list, bound);
-  // The first tasks of a worker are a range of these (worker.cpp). In sorted
-  // order, this range is in every stage and every step the same fraction of the
-  // pieces and of the chunks of each array, so its data stays in the caches of
-  // the worker.
+  // The first tasks of a worker are a range of these (worker.cpp). In sorted order, this range is in every stage and
+  // every step the same fraction of the pieces and of the chunks of each array, so its data stays in the caches of the
+  // worker.
   std::stable_sort(bound.tasks.begin(), bound.tasks.end(),
                    [](const Task& a, const Task& b) { return a.relative_position < b.relative_position; });
 }
@@ -135,8 +132,7 @@ void BoundPlan::bind_tasks(const Of& of, BoundStage& bound) {
 }
 
 void BoundPlan::bind(std::span<const Instruction> instructions, Binding to, std::vector<Command>& into) {
-  // Most instructions that write an array inside a bucket do nothing for a
-  // given chunk of the bucket.
+  // Most instructions that write an array inside a bucket do nothing for a given chunk of the bucket.
   if (to.extent.kind != Extent::Kind::chunk) into.reserve(into.size() + instructions.size());
   for (const Instruction& instruction : instructions) {
     const std::optional<Extent> own = extent_in_bucket(instruction, to.extent);
@@ -177,9 +173,8 @@ Address BoundPlan::address(int index, const Extent& extent, bool rows) const {
     return address;
   }
   address.offset += count_of(slice_index(plan_, b, extent, extent.instance)) * b.slice_bytes();
-  // `first` counts elements of the array that is cut into chunks. A value with
-  // one element for each of its rows has fewer: `of_each` is the length of a
-  // row. All chunks read the same element of a scalar.
+  // `first` counts elements of the array that is cut into chunks. A value with one element for each of its rows has
+  // fewer: `of_each` is the length of a row. All chunks read the same element of a scalar.
   if (extent.kind == Extent::Kind::chunk) {
     const std::int64_t of_each =
         b.elements >= extent.chunked_elements ? 1 : extent.chunked_elements / std::max<std::int64_t>(1, b.elements);
@@ -254,9 +249,8 @@ void BoundPlan::bind(const RowSums& sums, const Instruction& instruction, Bindin
   into.push_back({&instruction, command});
 }
 
-// A part of the result's rows needs the same columns of the first operand. They
-// are first copied to the arena, where they form a matrix that any kernel can
-// read. This costs little beside the product, which uses each element many
+// A part of the result's rows needs the same columns of the first operand. They are first copied to the arena, where
+// they form a matrix that any kernel can read. This costs little beside the product, which uses each element many
 // times.
 void BoundPlan::bind(const ProductInParts& parts, const Instruction& instruction, Binding to,
                      std::vector<Command>& into) {
@@ -451,8 +445,8 @@ RunExchange BoundPlan::exchange_of(const Exchange& exchange, std::int64_t device
   return command;
 }
 
-// Emits one command for each instance of the result. A gather gives all devices
-// of a group the same result, which is computed once and then copied.
+// Emits one command for each instance of the result. A gather gives all devices of a group the same result, which is
+// computed once and then copied.
 void BoundPlan::bind(const Exchange& exchange, const Instruction& instruction, Binding to, std::vector<Command>& into) {
   const Mesh& mesh = plan_.program->mesh;
   const Buffer &operand = buffer(exchange.operand), &result = buffer(exchange.result);

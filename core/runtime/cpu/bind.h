@@ -1,5 +1,5 @@
-// Binds the instructions of a plan for a worker: turns them into commands, for
-// which it creates kernels of the required shapes and computes addresses.
+// Binds the instructions of a plan for a worker: turns them into commands, for which it creates kernels of the required
+// shapes and computes addresses.
 #pragma once
 
 #include <deque>
@@ -19,19 +19,16 @@ namespace pmaptrain::cpu {
 // A unit of work of a stage, which one worker runs.
 struct Task {
   CommandList* list = nullptr;
-  // The position among the tasks that come from the same list of the stage,
-  // between 0 (the first) and 1 (the last).
+  // The position among the tasks that come from the same list of the stage, between 0 (the first) and 1 (the last).
   double relative_position = 0;
 };
 
 struct BoundStage {
   CommandList every_worker;  // see Stage
-  std::vector<Task> tasks;   // sorted by relative_position; task i is the same
-                             // work for every worker
+  std::vector<Task> tasks;   // sorted by relative_position; task i is the same work for every worker
 };
 
-// A plan bound for one worker. It must be created on the thread that will run
-// it.
+// A plan bound for one worker. It must be created on the thread that will run it.
 class BoundPlan {
  public:
   BoundPlan(const Plan& plan, const KernelFactory& kernels);
@@ -45,13 +42,11 @@ class BoundPlan {
   std::size_t scratch_bytes() const;
   // The bytes of the command lists, without kernels.
   std::size_t command_bytes() const;
-  // The op, shapes and device count of every kernel, one per line, in order:
-  // the shapes of all library calls.
+  // The op, shapes and device count of every kernel, one per line, in order: the shapes of all library calls.
   std::string shapes() const;
 
  private:
-  // What an instruction is bound for: the share of its work that a command
-  // does, and the list that has the addresses.
+  // What an instruction is bound for: the share of its work that a command does, and the list that has the addresses.
   struct Binding {
     const Extent& extent;
     CommandList& list;
@@ -71,52 +66,45 @@ class BoundPlan {
   template <class Of>
   void bind_tasks(const Of& of, BoundStage& bound);
 
-  // The distance, in slices, from the slice of one instance of a piece to the
-  // slice of the next.
+  // The distance, in slices, from the slice of one instance of a piece to the slice of the next.
   std::size_t slice_stride(const Buffer& b, const Extent& extent) const;
   StridedCopy strided_copy(const Copy& copy, Binding to);
   // The address of the slice of instance number `i` of a piece.
   Address slice_of(int index, std::int64_t i, const Extent& extent) const;
-  // Where a command list has the operands of a group, that is, of the devices
-  // that communicate in a collective. The list stores them once per group and
-  // not for each device, which would need quadratic memory.
+  // Where a command list has the operands of a group, that is, of the devices that communicate in a collective. The
+  // list stores them once per group and not for each device, which would need quadratic memory.
   struct GroupAddresses {
     std::size_t first_pointer = 0, count = 0;
-    // The first instance of the group that has been bound. If all devices of a
-    // group receive the same, the others copy its result.
+    // The first instance of the group that has been bound. If all devices of a group receive the same, the others copy
+    // its result.
     std::optional<std::int64_t> first_instance;
   };
   using AddressesByGroup = std::map<std::int64_t, GroupAddresses>;  // by the index of the group
-  // The entry of `groups` for the group of `device` along the axes `along`. A
-  // new entry gets the addresses that addresses() returns.
+  // The entry of `groups` for the group of `device` along the axes `along`. A new entry gets the addresses that
+  // addresses() returns.
   template <class Addresses>
   GroupAddresses& addresses_of_group(std::int64_t device, AxisSet along, AddressesByGroup& groups, CommandList& list,
                                      Addresses&& addresses) const;
-  // The command that computes the result of instance number `i`, which belongs
-  // to `device`.
+  // The command that computes the result of instance number `i`, which belongs to `device`.
   RunExchange exchange_of(const Exchange& exchange, std::int64_t device, const GroupAddresses& group, std::int64_t i,
                           Binding to);
-  // The copies before each iteration of a loop. For a piece that is a range of
-  // rows, they copy these rows of the iteration's slice.
+  // The copies before each iteration of a loop. For a piece that is a range of rows, they copy these rows of the
+  // iteration's slice.
   std::vector<StridedCopy> copies_of_slices(const Copy& slice, std::int64_t iterations, Binding to);
-  // The addresses of the addends of the result that belongs to `device`: the
-  // accumulators of the pieces of its group, or the operand's slices of the
-  // devices of its group.
+  // The addresses of the addends of the result that belongs to `device`: the accumulators of the pieces of its group,
+  // or the operand's slices of the devices of its group.
   std::vector<Address> addends_of(const ReduceCombine& combine, std::int64_t device, const Extent& extent) const;
   const Buffer& buffer(int index) const { return plan_.buffers[static_cast<std::size_t>(index)]; }
-  // For an instruction that writes an array inside a bucket, and a chunk of the
-  // bucket: the elements of the array that are in the chunk, counted from the
-  // array's first element; none if there are none. Else returns `extent`.
+  // For an instruction that writes an array inside a bucket, and a chunk of the bucket: the elements of the array that
+  // are in the chunk, counted from the array's first element; none if there are none. Else returns `extent`.
   std::optional<Extent> extent_in_bucket(const Instruction& instruction, const Extent& extent) const;
-  // The address of buffer `index` for an extent: of the rows of a piece if
-  // `rows`, else of the slice of the first instance; in a chunk of its first
-  // element.
+  // The address of buffer `index` for an extent: of the rows of a piece if `rows`, else of the slice of the first
+  // instance; in a chunk of its first element.
   Address address(int index, const Extent& extent, bool rows = false) const;
   Address accumulator_address(int index, std::size_t piece, const Extent& extent) const;
   // The kernel for these shapes. The first call creates it.
   CpuKernel* find_or_make_kernel(const Op& op, const CpuRequest& request);
-  // The number of a region. Regions that compute the same have the same number
-  // and share their kernels.
+  // The number of a region. Regions that compute the same have the same number and share their kernels.
   int region_number(const Region& region);
 
   const Plan& plan_;
@@ -125,8 +113,7 @@ class BoundPlan {
   std::deque<CommandList> task_lists_;
   std::map<std::string, std::unique_ptr<CpuKernel>> kernels_;  // by op and shapes
   std::map<const Region*, int> region_numbers_;
-  std::map<std::string, int> region_texts_;                      // numbers by a text that describes
-                                                                 // what the region computes
+  std::map<std::string, int> region_texts_;  // numbers by a text that describes what the region computes
   std::map<int, std::unique_ptr<CpuPreparation>> preparations_;  // by packed buffer
 };
 

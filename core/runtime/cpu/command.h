@@ -1,8 +1,7 @@
 // Instructions bound to kernels and addresses for one worker, ready to run.
 //
-// There is a command list for each task of a stage, and one for the
-// instructions that every worker repeats. It stores addresses as offsets in
-// memory pools. Before it runs on the memory of another step, slot or member,
+// There is a command list for each task of a stage, and one for the instructions that every worker repeats. It stores
+// addresses as offsets in memory pools. Before it runs on the memory of another step, slot or member,
 // resolve_addresses() computes its pointers again.
 #pragma once
 
@@ -19,8 +18,7 @@
 
 namespace pmaptrain::cpu {
 
-// Selects the memory that a command list runs on, where a module has several
-// copies.
+// Selects the memory that a command list runs on, where a module has several copies.
 struct MemorySelection {
   int parity = 0;           // of the step number: selects one of two sets of accumulators
   int slot = 0;             // selects a batch of the entry
@@ -36,17 +34,15 @@ struct Address {
 
 struct Command;
 
-// In each command, `first_pointer` is the index of its first pointer in
-// CommandList::pointers.
+// In each command, `first_pointer` is the index of its first pointer in CommandList::pointers.
 
 // Runs a kernel. Pointers: the operands, then the results.
 struct RunKernel {
   CpuKernel* kernel = nullptr;
   std::size_t first_pointer = 0, operands = 0;
 };
-// Copies `count` blocks of `bytes` bytes; the strides are the distances between
-// blocks. In iteration k of a loop it reads from an address that is k *
-// per_iteration bytes further on. Pointers: the source, then the target.
+// Copies `count` blocks of `bytes` bytes; the strides are the distances between blocks. In iteration k of a loop it
+// reads from an address that is k * per_iteration bytes further on. Pointers: the source, then the target.
 struct StridedCopy {
   std::size_t first_pointer = 0;
   std::size_t bytes = 0, count = 0, from_stride = 0, to_stride = 0, per_iteration = 0;
@@ -65,9 +61,8 @@ struct Reduce {
   const Type* type = nullptr;  // owned by the list
   std::size_t addends = 0;
 };
-// Computes what device `position` of a group of `devices` devices receives in a
-// collective. Pointers: the operands of all devices of the group, which several
-// commands may share. `result_pointer` is the index of the result's pointer.
+// Computes what device `position` of a group of `devices` devices receives in a collective. Pointers: the operands of
+// all devices of the group, which several commands may share. `result_pointer` is the index of the result's pointer.
 struct RunExchange {
   const void* op = nullptr;
   ExchangeFunction function = nullptr;
@@ -94,8 +89,7 @@ struct CommandList {
   std::vector<Address> addresses;
   std::vector<std::byte*> pointers;          // the addresses, resolved for the memory `located_for`
   std::vector<std::unique_ptr<Type>> types;  // types that commands refer to
-  std::vector<ConstArray> operand_arrays;    // scratch of Reduce and RunExchange,
-                                             // which pass their operands in it
+  std::vector<ConstArray> operand_arrays;    // scratch of Reduce and RunExchange, which pass their operands in it
   MemorySelection located_for{-1};
   std::int64_t iteration = 0;    // of the innermost loop over stages
   InstanceRange instances = {};  // the instances that the list computes, for a trace
@@ -112,8 +106,7 @@ struct CommandList {
     pointers.push_back(nullptr);
     return addresses.size() - 1;
   }
-  // Adds the operands of a Reduce or RunExchange. Returns the index of the
-  // first pointer.
+  // Adds the operands of a Reduce or RunExchange. Returns the index of the first pointer.
   std::size_t add(const std::vector<Address>& operands) {
     const std::size_t first = addresses.size();
     operand_arrays.resize(std::max(operand_arrays.size(), operands.size()));
@@ -135,8 +128,8 @@ std::size_t bytes_of(const CommandList& list);
 // The address of each memory block, by Base.
 using Bases = std::array<std::byte*, base_count>;
 
-// Computes the list's pointers for the selected memory, unless they already
-// point there. `bases` are the addresses of that memory.
+// Computes the list's pointers for the selected memory, unless they already point there. `bases` are the addresses of
+// that memory.
 void resolve_addresses(CommandList& list, const MemorySelection& selection, const Bases& bases);
 // Runs a command of a list whose addresses are resolved.
 void run(Command& command, CommandList& list, std::byte* scratch);

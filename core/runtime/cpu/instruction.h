@@ -1,10 +1,8 @@
-// The instructions that a program is lowered to for CPU threads. Operands and
-// results are numbers: during lowering the number of a value, in a finished
-// Plan the index of a buffer.
+// The instructions that a program is lowered to for CPU threads. Operands and results are numbers: during lowering the
+// number of a value, in a finished Plan the index of a buffer.
 //
-// An instruction runs in one of four ways (see Stage): repeated by every
-// worker, once for each chunk of an array's elements, as a task of its own, or
-// once for each piece of a cut. README.md defines these terms.
+// An instruction runs in one of four ways (see Stage): repeated by every worker, once for each chunk of an array's
+// elements, as a task of its own, or once for each piece of a cut. README.md defines these terms.
 #pragma once
 
 #include <cstddef>
@@ -21,32 +19,29 @@ namespace pmaptrain::cpu {
 
 struct Instruction;
 
-// Applies an op without communication: to the rows of a piece, to the slices of
-// a piece's instances, to a chunk of elements, or to a whole replicated value.
+// Applies an op without communication: to the rows of a piece, to the slices of a piece's instances, to a chunk of
+// elements, or to a whole replicated value.
 struct Kernel {
   const Equation* equation = nullptr;
   std::vector<int> operands, results;
   // The next two are empty unless the kernel runs on a cut by rows.
   std::vector<RowAccess> operand_reads;  // for each operand: which of its rows the kernel reads
-  std::vector<bool> result_has_rows;     // for each result: whether it has one row
-                                         // for each row of the piece
-  // If an operand is the result of a PackOperand: the value that was packed,
-  // else -1. It lives until the kernel has run, because settle_packing() lets
-  // the kernel read it if the library needs no other layout.
+  std::vector<bool> result_has_rows;     // for each result: whether it has one row for each row of the piece
+  // If an operand is the result of a PackOperand: the value that was packed, else -1. It lives until the kernel has
+  // run, because settle_packing() lets the kernel read it if the library needs no other layout.
   int packed_from = -1;
 };
 
-// Applies an op that sums over rows (RowRule::Kind::sums) to the rows of a
-// piece, and writes the results directly into the piece's accumulators.
+// Applies an op that sums over rows (RowRule::Kind::sums) to the rows of a piece, and writes the results directly into
+// the piece's accumulators.
 struct RowSums {
   const Equation* equation = nullptr;
   std::vector<int> operands;
   std::vector<int> accumulators;
 };
 
-// Computes a matrix product that sums over the rows of all devices, such as a
-// weight gradient, in `parts` tasks. Each task computes a range of rows of the
-// result (see part_begin).
+// Computes a matrix product that sums over the rows of all devices, such as a weight gradient, in `parts` tasks. Each
+// task computes a range of rows of the result (see part_begin).
 struct ProductInParts {
   const Equation* equation = nullptr;
   std::vector<int> operands;
@@ -60,29 +55,27 @@ struct Copy {
   std::int64_t parts = 0;
 };
 
-// Converts one operand of `equation` into the layout that the op's kernel
-// prefers. This is done once per step, and all pieces read the packed copy.
+// Converts one operand of `equation` into the layout that the op's kernel prefers. This is done once per step, and all
+// pieces read the packed copy.
 struct PackOperand {
   const Equation* equation = nullptr;
   std::size_t operand = 0;  // index among the operands of the equation
   int from = -1, to = -1;
 };
 
-// First half of a reduction (psum, pmax and the like): reduces what one piece
-// contributes into the piece's accumulator. On a cut into whole instances that
-// is the slice of each of its instances, in order. On a cut by rows it is
-// `operand`, the piece's sum over its rows.
+// First half of a reduction (psum, pmax and the like): reduces what one piece contributes into the piece's accumulator.
+// On a cut into whole instances that is the slice of each of its instances, in order. On a cut by rows it is `operand`,
+// the piece's sum over its rows.
 struct ReducePartial {
   const Equation* equation = nullptr;
   int operand = -1;
   int accumulator = -1;
 };
 
-// Second half of a reduction, after a barrier. For each instance of the result
-// it reduces, in index order, the accumulators of all pieces whose devices
-// belong to the instance's group. If `accumulator` is -1, it reduces the slices
-// of `operand` of the group's devices instead, in device order. psum_scatter
-// reduces only the block of elements that the instance receives.
+// Second half of a reduction, after a barrier. For each instance of the result it reduces, in index order, the
+// accumulators of all pieces whose devices belong to the instance's group. If `accumulator` is -1, it reduces the
+// slices of `operand` of the group's devices instead, in device order. psum_scatter reduces only the block of elements
+// that the instance receives.
 struct ReduceCombine {
   const Equation* equation = nullptr;
   int accumulator = -1;
@@ -90,18 +83,16 @@ struct ReduceCombine {
   int result = -1;
 };
 
-// Carries out a collective that moves data between devices (all_gather,
-// all_to_all, ppermute) for one of its operands.
+// Carries out a collective that moves data between devices (all_gather, all_to_all, ppermute) for one of its operands.
 struct Exchange {
   const Equation* equation = nullptr;
   std::size_t index = 0;  // index of the operand and of the result
   int operand = -1, result = -1;
 };
 
-// Runs `body` `iterations` times. `carry_copies` initialize the carries before
-// the first iteration. Each of `slice_copies` runs before every iteration: its
-// `from` consists of `iterations` slices per device, and iteration k copies
-// slice k to `to`.
+// Runs `body` `iterations` times. `carry_copies` initialize the carries before the first iteration. Each of
+// `slice_copies` runs before every iteration: its `from` consists of `iterations` slices per device, and iteration k
+// copies slice k to `to`.
 struct Loop {
   const Equation* equation = nullptr;
   std::int64_t iterations = 0;
@@ -146,9 +137,8 @@ inline const Equation* equation_of(const Instruction& instruction) {
                instruction);
 }
 
-// Calls read(id) for each operand and write(id) for each result; `id` is a
-// reference to the number of a value or buffer. For a loop, these are the
-// values that its slice_copies and carry_copies read and write. Its body is not
+// Calls read(id) for each operand and write(id) for each result; `id` is a reference to the number of a value or
+// buffer. For a loop, these are the values that its slice_copies and carry_copies read and write. Its body is not
 // visited.
 template <class I, class Read, class Write>
 void for_each_value(I& instruction, Read&& read, Write&& write) {

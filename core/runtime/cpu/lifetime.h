@@ -1,6 +1,5 @@
-// The live ranges of values: at which positions in the order of instructions
-// each value is written and read. plan.cpp lets values whose ranges do not
-// overlap share memory.
+// The live ranges of values: at which positions in the order of instructions each value is written and read. plan.cpp
+// lets values whose ranges do not overlap share memory.
 #pragma once
 
 #include <map>
@@ -10,10 +9,9 @@
 
 namespace pmaptrain::cpu {
 
-// Which instruction reads a value: one of a PieceList, of Stage::every_worker,
-// of a ChunkList or of Stage::tasks. `exchange`: an instruction of any of these
-// that reads slices of other pieces, namely Exchange, and ReduceCombine without
-// accumulator.
+// Which instruction reads a value: one of a PieceList, of Stage::every_worker, of a ChunkList or of Stage::tasks.
+// `exchange`: an instruction of any of these that reads slices of other pieces, namely Exchange, and ReduceCombine
+// without accumulator.
 enum class Reader : std::uint8_t { piece, every_worker, chunk, task, exchange };
 
 struct Access {
@@ -26,21 +24,18 @@ struct Access {
 struct Lifetime {
   int root = -1;  // the value (see ValueInfo::root)
   Access first_write;
-  const Instruction* writer = nullptr;  // the instruction of the first write;
-                                        // null for inputs and constants
-  const Loop* loop = nullptr;           // the innermost loop whose body writes the value,
-                                        // or that carries it
+  const Instruction* writer = nullptr;  // the instruction of the first write; null for inputs and constants
+  const Loop* loop = nullptr;           // the innermost loop whose body writes the value, or that carries it
   std::vector<Access> reads;
-  // The position of the last access. A value that is written before a loop and
-  // read in its body lives to the loop's end.
+  // The position of the last access. A value that is written before a loop and read in its body lives to the loop's
+  // end.
   int last_position = 0;
 };
 
 struct Lifetimes {
-  std::vector<Lifetime> values;  // one for each root that has memory of its own,
-                                 // in ascending order
-  // By root: the index in `values`. An array inside a bucket has the index of
-  // the bucket. -1 for values that are no roots.
+  std::vector<Lifetime> values;  // one for each root that has memory of its own, in ascending order
+  // By root: the index in `values`. An array inside a bucket has the index of the bucket. -1 for values that are no
+  // roots.
   std::vector<int> index_of_root;
   std::map<const Instruction*, int> loop_end;  // the position of the end of each loop
 
@@ -49,14 +44,12 @@ struct Lifetimes {
   }
 };
 
-// Numbers positions from 1 in the order of for_each_instruction. Each
-// instruction has one position. In a loop, so has each of carry_copies, each
-// instruction of the body, and the end of the loop.
+// Numbers positions from 1 in the order of for_each_instruction. Each instruction has one position. In a loop, so has
+// each of carry_copies, each instruction of the body, and the end of the loop.
 Lifetimes find_lifetimes(const Lowered& lowered);
 
-// Calls f(instruction, reader, cut) for the instructions of a stage, list by
-// list; bodies of loops are not visited. `cut` is -1 except for instructions of
-// a PieceList.
+// Calls f(instruction, reader, cut) for the instructions of a stage, list by list; bodies of loops are not visited.
+// `cut` is -1 except for instructions of a PieceList.
 template <class S, class F>
 void for_each_instruction(S& stage, F&& f) {
   for (auto& instruction : stage.every_worker) f(instruction, Reader::every_worker, -1);

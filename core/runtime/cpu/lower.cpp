@@ -41,13 +41,12 @@ Lowered Lowering::run() {
 }
 
 void Lowering::cut_by_rows() {
-  Rows& rows = out_.rows;
+  RowFacts& rows = out_.rows;
   if (rows.count == 0) return;
   const std::int64_t instances = program_.mesh.group_size(rows.axes);
   const std::int64_t span =
       contiguous_instances(program_.mesh, rows.axes, axes_that_bound_pieces(program_, out_.facts, rows));
-  // One piece for each instance gives enough pieces, so a cut into whole
-  // instances is used instead.
+  // One piece for each instance gives enough pieces, so a cut into whole instances is used instead.
   if (span == 1 && instances > 1 && instances >= out_.target) {
     std::fill(rows.kinds.begin(), rows.kinds.end(), RowKind::whole);
     rows.count = 0;
@@ -95,8 +94,7 @@ int Lowering::first_stage(const Equation& equation, std::span<const int> operand
   for (std::size_t i = 0; i < operands.size(); ++i) {
     const ValueInfo& read = out_.info(operands[i]);
     stage = std::max(stage, first_readable_stage(read, reader));
-    // A piece may read its own rows in the stage that writes them, but the rows
-    // of other pieces only after a barrier.
+    // A piece may read its own rows in the stage that writes them, but the rows of other pieces only after a barrier.
     const bool needs_all = read.kind == RowKind::rows && read.cut == reader.cut && !read.complete_before_step &&
                            row_access_of(program_, out_.facts, out_.rows, equation, i) != RowAccess::same_rows;
     if (needs_all) stage = std::max(stage, read.stage + 1);
@@ -191,7 +189,7 @@ bool Lowering::try_make_alias(const Equation& equation) {
   const StorageFacts& storage = out_.storage_facts;
   if (equation.results.empty() || storage.is_root(equation.results.front())) return false;
   const ValueInfo operand = info(equation.operands.front());
-  const std::int64_t begin = storage.home(equation.operands.front()).bucket_begin;
+  const std::int64_t begin = storage.home(equation.operands.front()).begin;
   for (const Value result : equation.results) {
     if (equation.op.rules().view) {
       info(result) = operand;
@@ -199,7 +197,7 @@ bool Lowering::try_make_alias(const Equation& equation) {
     }
     ValueInfo range = operand;
     range.bucket = out_.memory_root(operand.root);
-    range.bucket_begin += storage.home(result).bucket_begin - begin;
+    range.bucket_begin += storage.home(result).begin - begin;
     define(result, range);
   }
   return true;
@@ -252,9 +250,8 @@ ValueInfo Lowering::how_to_compute(const Equation& equation) {
     how.cut = rows_cut_;
     return how;
   }
-  // An elementwise equation may be computed in chunks, unless an operand is
-  // broadcast along some dimensions only: it then is neither a scalar nor as
-  // large as the result.
+  // An elementwise equation may be computed in chunks, unless an operand is broadcast along some dimensions only: it
+  // then is neither a scalar nor as large as the result.
   const bool chunks = equation.op.rules().elementwise &&
                       std::all_of(equation.operands.begin(), equation.operands.end(), [&](Value operand) {
                         return numel(type(operand)) == 1 || numel(type(operand)) == numel(type(result));
@@ -262,8 +259,7 @@ ValueInfo Lowering::how_to_compute(const Equation& equation) {
   if (chunks) return info_by_size(type(result), 0);
   if (!is_chunked_by_rows(program_, equation)) return info_by_instance(type(result), 0);
   ValueInfo how = info_by_size(type(equation.operands.front()), 0);
-  // A chunk of the operand determines fewer elements of the result, which are
-  // no chunk of it.
+  // A chunk of the operand determines fewer elements of the result, which are no chunk of it.
   how.written_by_tasks = how.storage == Storage::chunked;
   return how;
 }
@@ -284,8 +280,7 @@ bool Lowering::is_parameter(int root) const {
 void Lowering::plan_preparations() {
   std::set<int> casts;  // casts of parameters
   for (const Equation& equation : program_.equations) {
-    // The cast must not vary, as it does after a pvary: a preparation has one
-    // result for all devices.
+    // The cast must not vary, as it does after a pvary: a preparation has one result for all devices.
     const bool is_cast = equation.op.rules().elementwise && equation.regions.empty() && equation.operands.size() == 1 &&
                          type(equation.results.front()).varying.empty();
     if (is_cast && is_parameter(facts(equation.operands.front()).root)) casts.insert(equation.results.front().id);
@@ -296,8 +291,7 @@ void Lowering::plan_preparations() {
       if (casts.contains(facts(operand).root)) early_casts_.insert(facts(operand).root);
     }
   });
-  // All other instructions may read what preparations compute, so they run in
-  // later stages.
+  // All other instructions may read what preparations compute, so they run in later stages.
   first_main_stage_ = early_casts_.empty() ? 0 : 1;
   for_each_equation(program_.equations, [&](const Equation& equation) {
     const auto index = operand_to_pack(equation);
@@ -382,9 +376,8 @@ void Lowering::lower_loop(const Equation& equation) {
   loop_info_ = outer_like;
   append_yields(equation, carried, out);
   add(std::move(out), how, how.stage);
-  // A carry that varies over fewer axes than the loop has a slice for each
-  // instance of the loop. The result has a slice for each position along the
-  // carry's own axes, so the carry is copied into it.
+  // A carry that varies over fewer axes than the loop has a slice for each instance of the loop. The result has a slice
+  // for each position along the carry's own axes, so the carry is copied into it.
   for (const Copy& copy : narrow) {
     const ValueInfo own = info_by_instance(out_.type(copy.to), how.stage + 1);
     define(Value{copy.to}, own);
@@ -418,13 +411,12 @@ void Lowering::refuse_mixed_carries(const Equation& equation, Value carry) const
 }
 
 void Lowering::lower_outputs() {
-  for (std::size_t i = 0; i < program_.outputs.size(); ++i) {
+  for (std ::size_t i = 0; i < program_.outputs.size(); ++i) {
     int root = root_to_read(program_.outputs[i].value, -1);
     if (out_.storage_facts.copied_first[i]) {
       const int copy = out_.add_like(root);
       ValueInfo& how = out_.info(copy);
-      how.storage = storage_of(how.axes,
-                               numel(out_.type(copy)));  // `root` may be an array inside a bucket
+      how.storage = storage_of(how.axes, numel(out_.type(copy)));  // `root` may be an array inside a bucket
       how.complete_before_step = false;
       how.stage = 0;
       how.cut = cut_for(how);

@@ -1,7 +1,6 @@
-// The first half of planning. It translates the equations of a program into
-// instructions, assigns each instruction to a stage, and decides for each
-// whether it runs on pieces, on chunks, as a task or on every worker. The
-// second half is in plan.cpp.
+// The first half of planning. It translates the equations of a program into instructions, assigns each instruction to a
+// stage, and decides for each whether it runs on pieces, on chunks, as a task or on every worker. The second half is in
+// plan.cpp.
 #pragma once
 
 #include <set>
@@ -17,39 +16,32 @@ namespace pmaptrain::cpu {
 // How a value is stored, which also determines where the instructions that
 // write it run.
 enum class Storage : std::uint8_t {
-  constant,  // one copy that no worker writes during steps: a constant, or a
-             // replicated batch input
+  constant,  // one copy that no worker writes during steps: a constant, or a replicated batch input
   worker,    // a copy for each worker, which every worker computes for itself
-  chunked,   // a slice for each instance, shared by all workers; computed in
-             // chunks or by tasks
-  varying,   // a slice for each instance, or rows; computed on the pieces of a
-             // cut
+  chunked,   // a slice for each instance, shared by all workers; computed in chunks or by tasks
+  varying,   // a slice for each instance, or rows; computed on the pieces of a cut
 };
 
 struct ValueInfo {
   Storage storage = Storage::varying;
-  // The value that represents this one in instructions. A value is its own
-  // root, except that a view has the root of its operand.
+  // The value that represents this one in instructions. A value is its own root, except that a view has the root of its
+  // operand.
   int root = -1;
-  // If the value is an array inside a bucket: the root of the bucket, whose
-  // memory it shares, and the array's first element in the bucket. Such a value
-  // is its own root. -1: the value has memory of its own.
+  // If the value is an array inside a bucket: the root of the bucket, whose memory it shares, and the array's first
+  // element in the bucket. Such a value is its own root. -1: the value has memory of its own.
   int bucket = -1;
   std::int64_t bucket_begin = 0;
-  int stage = 0;                  // the stage that writes the value; Lowering::first_readable_stage
-                                  // tells which stages may read it
-  AxisSet axes;                   // the value has one slice for each position along these axes
-  int cut = -1;                   // storage `varying`: the cut on whose pieces the value is computed
+  int stage = 0;  // the stage that writes the value; Lowering::first_readable_stage tells which stages may read it
+  AxisSet axes;   // the value has one slice for each position along these axes
+  int cut = -1;   // storage `varying`: the cut on whose pieces the value is computed
   RowKind kind = RowKind::whole;  // on a cut by rows: what a piece computes of the value
-  // Storage `chunked`: whether tasks write the value in other units than
-  // chunks, so that each reader needs a later stage.
+  // Storage `chunked`: whether tasks write the value in other units than chunks, so that each reader needs a later
+  // stage.
   bool written_by_tasks = false;
-  bool complete_before_step = false;  // whether the value exists before the step
-                                      // begins: inputs and axis_index
+  bool complete_before_step = false;  // whether the value exists before the step begins: inputs and axis_index
 };
 
-// The result of lowering. Operands and results of its instructions are roots;
-// plan.cpp replaces them by buffers.
+// The result of lowering. Operands and results of its instructions are roots; plan.cpp replaces them by buffers.
 struct Lowered {
   const Program* program = nullptr;
   Facts facts;
@@ -68,8 +60,7 @@ struct Lowered {
   std::vector<int> outputs;  // roots, in the program's order
   // The roots of inputs and of the values that replace them, in the order of StorageFacts::updates.
   std::vector<std::pair<int, int>> updates;
-  std::set<int> read_across_pieces;  // roots of which a piece reads slices that
-                                     // other pieces have written
+  std::set<int> read_across_pieces;  // roots of which a piece reads slices that other pieces have written
   std::set<int> packed;              // the results of all PackOperand instructions
 
   ValueInfo& info(int id) { return values[static_cast<std::size_t>(id)]; }
@@ -78,11 +69,9 @@ struct Lowered {
     const std::size_t index = static_cast<std::size_t>(id), own = program->types.size();
     return index < own ? program->types[index] : copied_types[index - own];
   }
-  // Adds a value with memory of its own, and with the type and otherwise the
-  // ValueInfo of value `id`.
+  // Adds a value with memory of its own, and with the type and otherwise the ValueInfo of value `id`.
   int add_like(int id);
-  // Adds a value for an array of `shape` inside bucket `id`, at element `begin`
-  // of it.
+  // Adds a value for an array of `shape` inside bucket `id`, at element `begin` of it.
   int add_range(int id, std::int64_t begin, Shape shape);
   // The root that owns the memory: for an array inside a bucket the bucket, else `root` itself.
   int memory_root(int root) const { return info(root).bucket >= 0 ? info(root).bucket : root; }

@@ -10,7 +10,7 @@
 namespace pmaptrain::cpu {
 
 void Lowering::lower_exchange(const Equation& equation) {
-  assert(loop_body_ == nullptr);  // the bodies of such loops are stages
+  assert(loop_body_ == nullptr);  // the bodies of  // such loops are stages
   for (std::size_t i = 0; i < equation.operands.size(); ++i) {
     const Value result = equation.results[i];
     const int operand = root_to_read(equation.operands[i], -1);
@@ -46,9 +46,8 @@ std::vector<Lowering::ReducedArray> Lowering::reduced_arrays_of(const Equation& 
     const std::vector<std::int64_t> offsets = offsets_in_bucket(types_of(program_, packed_arrays));
     for (std::size_t k = 0; k < packed_arrays.size(); ++k) {
       const Value sum{out_.add_range(result.id, offsets[k], Shape(type(packed_arrays[k]).shape))};
-      // If the bucket has one slice, each sum is an array inside it. Otherwise
-      // each sum has memory of its own, and pack_instances() copies the sums
-      // into the bucket.
+      // If the bucket has one slice, each sum is an array inside it. Otherwise each sum has memory of its own, and
+      // pack_instances() copies the sums into the bucket.
       const bool is_range = stored_axes(type(result)).empty();
       if (!is_range) define(sum, info_by_size(type(sum), first_main_stage_));
       arrays.push_back({packed_arrays[k], sum, is_range ? result : sum, {&equation, -1, -1, sum.id}});
@@ -118,8 +117,7 @@ void Lowering::lower_reduction(const Equation& equation) {
 }
 
 void Lowering::define_results(const Equation& equation, std::span<const ReducedArray> arrays, int combine_stage) {
-  // The block that psum_scatter leaves on a device does not begin at a chunk,
-  // so it is not computed in chunks.
+  // The block that psum_scatter leaves on a device does not begin at a chunk, so it is not computed in chunks.
   const auto stored_alone = [&](Value result) {
     define(result, is_reduce_scatter(equation.op) ? info_by_instance(type(result), combine_stage)
                                                   : info_by_size(type(result), combine_stage));

@@ -10,39 +10,39 @@ void Lowering::lower_stage_loop(const Equation& equation) {
   const Region& region = equation.regions.front();
   const auto consts = static_cast<std::size_t>(rule.consts), carries = static_cast<std::size_t>(rule.carries);
   std::vector<int> operands;
-  for (const Value operand : equation.operands) operands.push_back(source(operand, -1));
+  for (const Value operand : equation.operands) operands.push_back(root_to_read(operand, -1));
 
   // Carries are initialised in a stage of their own, so that nothing from before the loop runs in its iterations.
   const auto before = static_cast<int>(out_.stages.size());
-  first_ = before + 1;
-  out_.stages.resize(static_cast<std::size_t>(first_) + 1);
+  first_main_stage_ = before + 1;
+  out_.stages.resize(static_cast<std::size_t>(first_main_stage_) + 1);
   const std::size_t number = out_.loops.size();
-  out_.loops.push_back({&equation, static_cast<std::size_t>(first_), 0});
+  out_.loops.push_back({&equation, static_cast<std::size_t>(first_main_stage_), 0});
   for (std::size_t i = 0; i < region.params.size(); ++i) {
     const Value param = region.params[i];
     if (i < consts) {
       info(param) = out_.info(operands[i]);
     } else if (i < consts + carries) {
       const Value result = equation.results[i - consts];
-      define(result, by_size(type(result), before));
+      define(result, info_by_size(type(result), before));
       info(param) = info(result);
       out_.add(Copy{operands[i], result.id}, info(result), before, numel(type(result)));
     } else {
-      define(param, by_instance(type(param), first_));
-      out_.add(Copy{operands[i], param.id, rule.iterations}, info(param), first_, 0);
+      define(param, info_by_instance(type(param), first_main_stage_));
+      out_.add(Copy{operands[i], param.id, rule.iterations}, info(param), first_main_stage_, 0);
     }
   }
   for (const Equation& inner : region.equations) lower_equation(inner);
   lower_stage_yields(equation);
   out_.loops[number].end = out_.stages.size();
-  first_ = static_cast<int>(out_.stages.size());
+  first_main_stage_ = static_cast<int>(out_.stages.size());
 }
 
 void Lowering::lower_stage_yields(const Equation& equation) {
   using How = Replacement::How;
   const std::vector<Replacement>& yields = out_.storage_facts.yields.at(&equation);
   std::vector<int> sources;
-  for (const Replacement& yield : yields) sources.push_back(source(yield.from, -1));
+  for (const Replacement& yield : yields) sources.push_back(root_to_read(yield.from, -1));
   const auto last = static_cast<int>(out_.stages.size());
   const bool aside = std::any_of(yields.begin(), yields.end(), [](const auto& y) { return y.how == How::copy_twice; });
   for (std::size_t i = 0; i < yields.size(); ++i) {

@@ -28,13 +28,12 @@ class Lowering {
   const ValueFacts& facts(Value value) const { return out_.facts.of(value); }
   AxisSet all() const { return program_.mesh.all(); }
 
-  // The axes along which a value of this type has separate slices: those over
-  // which it varies, or all axes if each device has private copies.
+  // The axes along which a value of this type has separate slices: those over which it varies, or all axes if each
+  // device has private copies.
   AxisSet stored_axes(const Type& type) const { return options_.private_copies ? all() : type.varying; }
 
-  // If the program has equations on rows, adds the cut on which they run. It is
-  // not added if a cut into whole instances gives enough pieces; then these
-  // equations run on whole instances.
+  // If the program has equations on rows, adds the cut on which they run. It is not added if a cut into whole instances
+  // gives enough pieces; then these equations run on whole instances.
   void cut_by_rows();
 
   // ---- values
@@ -42,35 +41,29 @@ class Lowering {
   // Makes `value` its own root, with the given info.
   void define(Value value, ValueInfo how);
 
-  // The storage of a value with slices along `axes` and `elements` elements in
-  // each slice.
+  // The storage of a value with slices along `axes` and `elements` elements in each slice.
   Storage storage_of(AxisSet axes, std::int64_t elements) const;
 
   void define_input(const Input& input);
 
-  // The first stage in which an instruction whose results are `reader` may read
-  // a value. If other workers may have written what it reads, that is a stage
-  // after the one that writes the value, so that a barrier lies between them.
+  // The first stage in which an instruction whose results are `reader` may read a value. If other workers may have
+  // written what it reads, that is a stage after the one that writes the value, so that a barrier lies between them.
   int first_readable_stage(const ValueInfo& read, const ValueInfo& reader) const;
-  // The first stage in which `equation`, whose results are `reader`, may run.
-  // `operands` are the roots of its operands.
+  // The first stage in which `equation`, whose results are `reader`, may run. `operands` are the roots of its operands.
   int first_stage(const Equation& equation, std::span<const int> operands, const ValueInfo& reader) const;
   // The input with this root; null if the root is not an input.
   const Input* input_of(int root) const;
 
-  // The root that instructions read for `value`. `cut` is the cut on whose
-  // pieces they run, or -1. That is the value's own root, with one exception:
-  // if the value is a sum over the rows of each piece, and the instructions run
-  // elsewhere than on the same cut, they read the complete sum (see
-  // complete_sum).
+  // The root that instructions read for `value`. `cut` is the cut on whose pieces they run, or -1. That is the value's
+  // own root, with one exception: if the value is a sum over the rows of each piece, and the instructions run elsewhere
+  // than on the same cut, they read the complete sum (see complete_sum).
   int root_to_read(Value value, int cut);
 
-  // Adds the instructions that add up the sums of all pieces, in two stages.
-  // Returns the root of the complete sum.
+  // Adds the instructions that add up the sums of all pieces, in two stages. Returns the root of the complete sum.
   int complete_sum(int root);
 
-  // The info of a value of this type that `stage` computes: whole instances at
-  // a time, or in chunks if the value is large.
+  // The info of a value of this type that `stage` computes: whole instances at a time, or in chunks if the value is
+  // large.
   ValueInfo info_by_instance(const Type& type, int stage);
   ValueInfo info_by_size(const Type& type, int stage);
   ValueInfo make_info(Storage storage, const Type& type, int stage);
@@ -79,14 +72,13 @@ class Lowering {
   // Adds an accumulator for addends of type `of` and returns its index.
   int add_accumulator(const Type& of, int cut);
 
-  // The cut for values like `how`: a cut into whole instances, or -1 if the
-  // value is not computed on pieces.
+  // The cut for values like `how`: a cut into whole instances, or -1 if the value is not computed on pieces.
   int cut_for(const ValueInfo& how) { return how.storage == Storage::varying ? out_.cut_of(how.axes) : -1; }
 
   // ---- equations
 
-  // Appends an instruction to the body of the loop that is being lowered, if
-  // there is one, else to a stage (see Lowered::add).
+  // Appends an instruction to the body of the loop that is being lowered, if there is one, else to a stage (see
+  // Lowered::add).
   void add(Instruction instruction, const ValueInfo& like, int stage, std::int64_t elements = 0);
 
   void lower_equation(const Equation& equation);
@@ -96,41 +88,33 @@ class Lowering {
   // equations.
   bool try_make_alias(const Equation& equation);
 
-  // Handles an equation without operands, which is computed once, when the plan
-  // is loaded. Returns false for others.
+  // Handles an equation without operands, which is computed once, when the plan is loaded. Returns false for others.
   bool try_make_constant(const Equation& equation);
 
   // Lowers an equation without communication.
   void lower_local(const Equation& equation);
 
-  // How the results of such an equation are computed, if it is not in the body
-  // of a loop.
+  // How the results of such an equation are computed, if it is not in the body of a loop.
   ValueInfo how_to_compute(const Equation& equation);
 
-  // ---- preparations: packed operands, and the casts of parameters that are
-  // computed before them
+  // ---- preparations: packed operands, and the casts of parameters that are computed before them
 
-  // The index of the operand that is packed for the op's kernel, if any. It is
-  // a parameter, or the cast of one, that is equal on all devices, so one
-  // packed copy serves all pieces, microbatches and devices.
+  // The index of the operand that is packed for the op's kernel, if any. It is a parameter, or the cast of one, that is
+  // equal on all devices, so one packed copy serves all pieces, microbatches and devices.
   std::optional<std::size_t> operand_to_pack(const Equation& equation);
 
-  // Whether this root is an input of the group params that is equal on all
-  // devices, or an array inside such a bucket.
+  // Whether this root is an input of the group params that is equal on all devices, or an array inside such a bucket.
   bool is_parameter(int root) const;
 
-  // Finds the casts of parameters that equations on rows read. These casts and
-  // all packing run in stages of their own at the begin of the step, so that no
-  // barrier for them interrupts the work on pieces. Sets `early_casts_` and
+  // Finds the casts of parameters that equations on rows read. These casts and all packing run in stages of their own
+  // at the begin of the step, so that no barrier for them interrupts the work on pieces. Sets `early_casts_` and
   // `first_main_stage_`.
   void plan_preparations();
 
-  // The stage that packs the operand with this root: stage 0 computes the early
-  // casts, so those are packed in stage 1.
+  // The stage that packs the operand with this root: stage 0 computes the early casts, so those are packed in stage 1.
   int preparation_stage(int root) const { return early_casts_.contains(root) ? 1 : 0; }
 
-  // Adds the PackOperand for the kernel's operand_to_pack(), if any, and lets
-  // the kernel read its result.
+  // Adds the PackOperand for the kernel's operand_to_pack(), if any, and lets the kernel read its result.
   void pack_operands(Kernel& kernel);
 
   // ---- collectives
@@ -138,83 +122,67 @@ class Lowering {
   // Lowers a collective that moves data between devices.
   void lower_exchange(const Equation& equation);
 
-  // One array that a reduction sums: an operand, or one of the arrays that a
-  // `pack` puts into an operand that is a bucket. Such arrays are summed one by
-  // one, and the bucket of the addends is never made.
+  // One array that a reduction sums: an operand, or one of the arrays that a `pack` puts into an operand that is a
+  // bucket. Such arrays are summed one by one, and the bucket of the addends is never made.
   struct ReducedArray {
     Value operand;          // the addends
-    Value result;           // the sum: a result of the reduction, an array inside such a
-                            // result, or a value of its own
-    Value bucket;           // if `result` is inside a bucket: the bucket; else equal to
-                            // `result`
+    Value result;           // the sum: a result of the reduction, an array inside such a result, or a value of its own
+    Value bucket;           // if `result` is inside a bucket: the bucket; else equal to `result`
     ReduceCombine combine;  // the second half of the reduction
     bool of_rows = false;   // the addends are sums over the rows of pieces
-    bool in_parts = false;  // a ProductInParts computes the whole sum, so
-                            // `combine` is not used
+    bool in_parts = false;  // a ProductInParts computes the whole sum, so `combine` is not used
   };
 
-  // Whether each piece first reduces the slices of its own instances into an
-  // accumulator. This requires that pieces compute the value, and that the
-  // reduction is over all devices. The order of the sum is the same with
-  // private copies.
+  // Whether each piece first reduces the slices of its own instances into an accumulator. This requires that pieces
+  // compute the value, and that the reduction is over all devices. The order of the sum is the same with private
+  // copies.
   bool pieces_add_instances(const Equation& equation, const ValueInfo& operand, const Type& of) const;
 
-  // The equation that the first half of a reduction carries out: a psum if the
-  // reduction is a psum_scatter, else the reduction itself.
+  // The equation that the first half of a reduction carries out: a psum if the reduction is a psum_scatter, else the
+  // reduction itself.
   const Equation* first_half_of(const Equation& equation);
 
-  // Lowers a reduction. In its first half, pieces leave their addends in
-  // accumulators, or as slices of the operand. In the second half, after a
-  // barrier, the addends are combined in order. Below, `combine_stage` is the
-  // stage of this half.
+  // Lowers a reduction. In its first half, pieces leave their addends in accumulators, or as slices of the operand. In
+  // the second half, after a barrier, the addends are combined in order. Below, `combine_stage` is the stage of this
+  // half.
   void lower_reduction(const Equation& equation);
 
-  // The arrays that the reduction sums, in the order of its operands and of the
-  // arrays in each bucket.
+  // The arrays that the reduction sums, in the order of its operands and of the arrays in each bucket.
   std::vector<ReducedArray> reduced_arrays_of(const Equation& equation);
 
-  // Defines the results of a reduction, and adds copies of zeros into the gaps
-  // between the arrays of a bucket.
+  // Defines the results of a reduction, and adds copies of zeros into the gaps between the arrays of a bucket.
   void define_results(const Equation& equation, std::span<const ReducedArray> arrays, int combine_stage);
 
-  // For each result that is a bucket with several slices: adds the instruction
-  // that copies the sums of its arrays into it.
+  // For each result that is a bucket with several slices: adds the instruction that copies the sums of its arrays into
+  // it.
   void pack_instances(const Equation& equation, std::span<const ReducedArray> arrays);
 
-  // The root of a constant of zeros that is at least as long as any gap between
-  // the arrays of a bucket.
+  // The root of a constant of zeros that is at least as long as any gap between the arrays of a bucket.
   int zeros(DType dtype);
 
-  // Adds the second half of a reduction for one array, and the first half if no
-  // RowSums carries it out.
+  // Adds the second half of a reduction for one array, and the first half if no RowSums carries it out.
   void finish_reduction(const Equation& equation, const ReducedArray& array, int combine_stage);
 
-  // Whether an instruction sums over rows, and only the reduction that is being
-  // lowered reads its results.
+  // Whether an instruction sums over rows, and only the reduction that is being lowered reads its results.
   bool sums_rows_for_reduction(const Instruction& instruction) const;
 
-  // Calls f(instructions) for the instructions of every stage that run on the
-  // cut by rows.
+  // Calls f(instructions) for the instructions of every stage that run on the cut by rows.
   template <class F>
   void for_each_list_on_rows(F&& f);
 
-  // Replaces instructions for which sums_rows_for_reduction() holds by RowSums,
-  // which write into accumulators.
+  // Replaces instructions for which sums_rows_for_reduction() holds by RowSums, which write into accumulators.
   void accumulate_rows_of_pieces(const std::vector<ReducedArray>& arrays);
 
-  // Replaces sums over rows for which is_better_in_parts() holds by
-  // ProductInParts. These need no accumulators: the operands are kept for all
-  // rows, and after the barrier each task computes one part of the result from
-  // all rows.
+  // Replaces sums over rows for which is_better_in_parts() holds by ProductInParts. These need no accumulators: the
+  // operands are kept for all rows, and after the barrier each task computes one part of the result from all rows.
   void sum_rows_in_parts(const Equation& psum, std::vector<ReducedArray>& arrays, int combine_stage);
 
-  // Whether a sum over rows is so large that the accumulators of all pieces
-  // would take more bytes than the rows that it sums. False if the result has
-  // too few rows for efficient products in parts.
+  // Whether a sum over rows is so large that the accumulators of all pieces would take more bytes than the rows that it
+  // sums. False if the result has too few rows for efficient products in parts.
   bool is_better_in_parts(const Equation& equation) const;
 
-  // Adds the ProductInParts, which computes one sum for the whole mesh. With
-  // private copies, each device then copies it.
+  // Adds the ProductInParts, which computes one sum for the whole mesh. With private copies, each device then copies
+  // it.
   void lower_parts(std::vector<ReducedArray>& arrays, int combine_stage, Kernel kernel);
 
   // ---- loops
@@ -234,8 +202,7 @@ class Lowering {
 
   [[noreturn]] void refuse_mixed_carries(const Equation& equation, Value carry) const;
 
-  // Finds the roots of the outputs. An output that is an input which the step
-  // replaces is a copy of the old value.
+  // Finds the roots of the outputs. An output that is an input which the step replaces is a copy of the old value.
   void lower_outputs();
 
   const Program& program_;

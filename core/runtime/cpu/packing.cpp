@@ -9,9 +9,8 @@
 namespace pmaptrain::cpu {
 namespace {
 
-// The bytes of an operand in the packed layout that the kernels of all pieces
-// prefer. 0 if they take it as it is, or if kernels for pieces of different
-// sizes prefer different layouts.
+// The bytes of an operand in the packed layout that the kernels of all pieces prefer. 0 if they take it as it is, or if
+// kernels for pieces of different sizes prefer different layouts.
 std::size_t packed_bytes(const Plan& plan, const PackedReader& reader, KernelChoice choice) {
   std::string layout;
   std::size_t bytes = 0;

@@ -1,5 +1,4 @@
-// The second half of planning: gives each value a buffer. lower.h has the first
-// half.
+// The second half of planning: gives each value a buffer. lower.h has the first half.
 #include "core/runtime/cpu/plan.h"
 
 #include <algorithm>
@@ -66,8 +65,7 @@ class Planner {
   Pool pool_of(int root) const { return pools_[static_cast<std::size_t>(root)]; }
   bool is_kept(int root) const { return kept_[static_cast<std::size_t>(root)]; }
   int buffer_of(int root) const { return buffer_of_[static_cast<std::size_t>(root)]; }
-  // Also gives the arrays inside a bucket buffers inside the buffer of the
-  // bucket.
+  // Also gives the arrays inside a bucket buffers inside the buffer of the bucket.
   void set_buffer(int root, int buffer) {
     buffer_of_[static_cast<std::size_t>(root)] = buffer;
     const auto ranges = ranges_.find(root);
@@ -83,14 +81,13 @@ class Planner {
     }
   }
 
-  // ---- updates: at the end of a step, the buffer of an input must have the
-  // input's new value
+  // ---- updates: at the end of a step, the buffer of an input must have the input's new value
 
-  // For inputs whose new values cannot be written directly into their buffers,
-  // adds copies in stages of their own at the end. Returns whether it added
-  // any.
+  // For inputs whose new values cannot be written directly into their buffers, adds copies in stages of their own at
+  // the end. Returns whether it added any.
   bool add_update_copies() {
-    std::vector<std::pair<const Replacement*, std::pair<int, int>>> copies;  // with the roots of input and new value
+    std::vector<std::pair<const Replacement*, std::pair<int, int>>>
+        copies;  // with the roots of input and  // new value
     for (std::size_t i = 0; i < lowered_.updates.size(); ++i) {
       const Replacement& update = lowered_.storage_facts.updates[i];
       const auto& [input, next] = lowered_.updates[i];
@@ -172,8 +169,7 @@ class Planner {
     return info(value.root).axes.empty() ? Pool::piece : Pool::arena;
   }
 
-  // Whether place() allocates the value's memory, so that it can be reused: in
-  // the arena, and of shared temporaries.
+  // Whether place() allocates the value's memory, so that it can be reused: in the arena, and of shared temporaries.
   bool reused(const Lifetime& value) const {
     const Pool pool = pool_of(value.root);
     if (pool == Pool::arena || pool == Pool::piece) return true;
@@ -214,8 +210,7 @@ class Planner {
       buffer.layout = Layout::packed;
       buffer.offset = packed_++;
     } else {
-      // Outputs are read after the step. Constants are computed only once, when
-      // the plan is loaded.
+      // Outputs are read after the step. Constants are computed only once, when the plan is loaded.
       buffer.persistent = outlives_.contains(root) || buffer.pool == Pool::constant;
       allocate_in_pool(buffer, mesh(), buffer.persistent ? plan_.persistent : plan_.transient);
     }
@@ -262,7 +257,7 @@ class Planner {
       const Lifetime& written = lifetimes_.of(from);
       if (written.writer == nullptr || written.writer->as<Kernel>() == nullptr || buffer_of(from) >= 0) continue;
       if (pool_of(from) != pool_of(carry) || type(from) != type(carry)) continue;
-      const std::vector<Access>& reads = lifetimes_.of(carry).reads;
+      conststd::vector<Access>& reads = lifetimes_.of(carry).reads;
       const bool read_later = std::any_of(reads.begin(), reads.end(), [&](const Access& read) {
         return read.position > written.first_write.position && read.position < end;
       });
@@ -290,9 +285,8 @@ class Planner {
     plan_.transient.arena = std::max(placed.arena_bytes, bytes_to_gather());
   }
 
-  // The bytes of the columns that a task of a ProductInParts copies to the
-  // arena, for the task that copies most. The arena is free then, because the
-  // worker runs no piece at the same time.
+  // The bytes of the columns that a task of a ProductInParts copies to the arena, for the task that copies most. The
+  // arena is free then, because the worker runs no piece at the same time.
   std::size_t bytes_to_gather() const {
     std::size_t most = 0;
     for (const Stage& stage : lowered_.stages) {
@@ -310,7 +304,7 @@ class Planner {
     return most;
   }
 
-  // ---- from values to buffers
+  // ---- the finished plan: buffers in place of values, and no copies from a buffer to itself
 
   void finish() {
     for (Accumulator& accumulator : lowered_.accumulators) {
@@ -323,18 +317,18 @@ class Planner {
     plan_.added_equations = lowered_.added_equations;
     plan_.accumulators = std::move(lowered_.accumulators);
     plan_.stages = std::move(lowered_.stages);
-    for (Stage& stage : plan_.stages) rename(stage);
+    for (Stage& stage : plan_.stages) use_buffers(stage);
     plan_.loops = std::move(lowered_.loops);
     erase_empty_stages(plan_);
-    plan_.barrier_after_step = last_stage_shares();
+    plan_.barrier_after_step = shares_memory(plan_.stages.back());
     for (const auto& [root, equation] : lowered_.constants) plan_.constants.emplace_back(buffer_of(root), equation);
     for (const auto& [root, equation] : lowered_.coordinates) plan_.coordinates.emplace_back(buffer_of(root), equation);
     for (const Input& input : plan_.program->inputs) plan_.inputs.push_back(buffer_of(input.value.id));
     for (int root : lowered_.outputs) plan_.outputs.push_back(buffer_of(root));
   }
 
-  // Whether the workers read shared memory in a stage. Without a barrier after
-  // it, a worker could overwrite this memory.
+  // Whether the workers read shared memory in a stage. Without a barrier after it, a worker could overwrite this
+  // memory.
   bool shares_memory(const Stage& stage) const { return stage.has_tasks() || reads_shared(stage.every_worker); }
 
   bool reads_shared(const std::vector<Instruction>& instructions) const {
@@ -386,17 +380,15 @@ class Planner {
   std::size_t packed_ = 0;
   std::vector<Pool> pools_;     // by root, as are the two following members
   std::vector<bool> kept_;      // whether it is kept through the step
-  std::vector<int> buffer_of_;  // -1: none yet
-};
+  std::vector<int> buffer_of_;  // -1: none yet};
 
 }  // namespace
-
-std::int64_t Plan::runs_of_stages() const {
+std::int64_t
+Plan::runs_of_stages() const {
   std::int64_t runs = 0;
   for (std::size_t stage = 0; stage < stages.size(); ++stage) runs += runs_of_stage(stage);
   return runs;
 }
-
 std::int64_t Plan::runs_of_stage(std::size_t stage) const {
   std::int64_t runs = 1;
   for (const StageLoop& loop : loops) {

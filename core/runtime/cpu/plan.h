@@ -1,14 +1,11 @@
-// The plan of a program for CPU threads: the stages with their instructions,
-// and the memory of each value. It is made before the first step from the
-// program and PlanOptions, never from the number of workers, so results do not
-// depend on that number.
+// The plan of a program for CPU threads: the stages with their instructions, and the memory of each value. It is made
+// before the first step from the program and PlanOptions, never from the number of workers, so results do not depend on
+// that number.
 //
-// A value that varies over some axes has one instance for each position along
-// these axes. Equations on rows (README.md) run on ranges of the rows of all
-// instances, whatever the number of devices. Other equations on varying values
-// run on blocks of whole instances. Equations on replicated values are repeated
-// by every worker if the value is small, and otherwise computed once, in chunks
-// of elements. A barrier separates two stages.
+// A value that varies over some axes has one instance for each position along these axes. Equations on rows (README.md)
+// run on ranges of the rows of all instances, whatever the number of devices. Other equations on varying values run on
+// blocks of whole instances. Equations on replicated values are repeated by every worker if the value is small, and
+// otherwise computed once, in chunks of elements. A barrier separates two stages.
 #pragma once
 
 #include <cstdint>
@@ -33,48 +30,39 @@ enum class Pool : std::uint8_t {
   constant,  // constants: one copy, filled when the plan is loaded
   worker,    // small replicated values: each worker computes a copy for itself
   shared,    // values that are computed in chunks: one copy that all workers share
-  device,    // varying values that live longer than a piece is computed: one slice
-             // per instance
+  device,    // varying values that live longer than a piece is computed: one slice per instance
   batch,     // batch inputs: one slice per instance
-  arena,     // varying temporaries, in the worker's arena: the rows, or the slices,
-             // of the current piece
-  piece,     // temporaries in the worker's arena that have no rows or slices: one
-             // array for the current piece
-  packed,    // results of PackOperand: one copy; Buffer::offset counts them until
-             // settle_packing() places them
+  arena,     // varying temporaries, in the worker's arena: the rows, or the slices, of the current piece
+  piece,     // temporaries in the worker's arena that have no rows or slices: one array for the current piece
+  packed,    // results of PackOperand: one copy; Buffer::offset counts them until settle_packing() places them
 };
 std::string_view to_string(Pool pool);
 
 enum class Layout : std::uint8_t {
   row_major,
-  packed,  // the layout that the library prefers for this operand (see
-           // PackOperand)
+  packed,  // the layout that the library prefers for this operand (see PackOperand)
 };
 
 struct Buffer {
   DType dtype = DType::f32;
   Layout layout = Layout::row_major;
-  AxisSet axes;  // there is one slice for each position along these axes, unless
-                 // `pieces` is positive
-  // If positive, the buffer has one slice for each of this many pieces of a cut
-  // by rows. This holds for a sum over the rows of a piece that another stage
-  // reads.
+  AxisSet axes;  // there is one slice for each position along these axes, unless `pieces` is positive
+  // If positive, the buffer has one slice for each of this many pieces of a cut by rows. This holds for a sum over the
+  // rows of a piece that another stage reads.
   std::int64_t pieces = 0;
   Pool pool = Pool::arena;
-  // Whether the value outlives a run of the entry, as inputs and outputs do.
-  // All entries of a module share the memory of the other buffers.
+  // Whether the value outlives a run of the entry, as inputs and outputs do. All entries of a module share the memory
+  // of the other buffers.
   bool persistent = false;
   std::int64_t elements = 0;  // per slice
   std::size_t offset = 0;     // byte offset of the first slice in the pool
-  // If this buffer is one array inside a bucket: the array's first element in
-  // the bucket, and the number of elements of the bucket. bucket_elements is 0
-  // for a buffer that is not inside a bucket.
+  // If this buffer is one array inside a bucket: the array's first element in the bucket, and the number of elements of
+  // the bucket. bucket_elements is 0 for a buffer that is not inside a bucket.
   std::int64_t bucket_begin = 0, bucket_elements = 0;
   std::size_t slice_bytes() const { return size_of(dtype) * static_cast<std::size_t>(elements); }
 };
 
-// The memory in which each piece of a cut leaves its addend of one reduction:
-// one array for each piece.
+// The memory in which each piece of a cut leaves its addend of one reduction: one array for each piece.
 struct Accumulator {
   DType dtype = DType::f32;  // may be wider than the type of the addends
   std::int64_t elements = 0;
@@ -85,9 +73,8 @@ struct Accumulator {
   }
 };
 
-// Divides the instances along `axes` into pieces, in order. In a cut into whole
-// instances, each piece is a block of instances. In a cut by rows, each piece
-// is a block of rows: the rows of all instances are numbered one after another,
+// Divides the instances along `axes` into pieces, in order. In a cut into whole instances, each piece is a block of
+// instances. In a cut by rows, each piece is a block of rows: the rows of all instances are numbered one after another,
 // `rows_per_instance` for each instance.
 struct Cut {
   AxisSet axes;
@@ -96,10 +83,8 @@ struct Cut {
   std::int64_t largest() const;  // rows or instances of the largest piece
 };
 
-// Instructions on arrays of `elements` elements that are cut into `chunks`
-// chunks. For each chunk one task runs all instructions. If `axes` is not
-// empty, there is an array for each position along these axes, and each is cut
-// alike.
+// Instructions on arrays of `elements` elements that are cut into `chunks` chunks. For each chunk one task runs all
+// instructions. If `axes` is not empty, there is an array for each position along these axes, and each is cut alike.
 struct ChunkList {
   std::int64_t elements = 0, chunks = 1;
   AxisSet axes;
@@ -115,11 +100,9 @@ struct PieceList {
 // What the workers run between two barriers.
 struct Stage {
   std::vector<Instruction> every_worker;  // each worker runs these by itself, before it takes tasks
-  // The other lists form tasks. Each task is run by one worker, and the tasks
-  // of a stage may run in any order.
+  // The other lists form tasks. Each task is run by one worker, and the tasks of a stage may run in any order.
   std::vector<ChunkList> chunk_lists;  // one task for each chunk
-  std::vector<Instruction> tasks;      // one task for each part of a ProductInParts,
-                                       // and for each PackOperand
+  std::vector<Instruction> tasks;      // one task for each part of a ProductInParts, and for each PackOperand
   std::vector<PieceList> piece_lists;  // one task for each piece
   bool has_tasks() const { return !chunk_lists.empty() || !tasks.empty() || !piece_lists.empty(); }
 };
@@ -158,71 +141,58 @@ inline constexpr std::int64_t small_elements = 4096;
 inline constexpr std::int64_t most_pieces = 64;
 // The largest number of parts of a ProductInParts.
 inline constexpr std::int64_t most_parts = 16;
-// A product whose result has too few rows for this many parts is not computed
-// in parts.
+// A product whose result has too few rows for this many parts is not computed in parts.
 inline constexpr std::int64_t least_parts = 8;
-// Parts begin at multiples of this many rows, because the inner loops of matrix
-// products process rows in groups.
+// Parts begin at multiples of this many rows, because the inner loops of matrix products process rows in groups.
 inline constexpr std::int64_t part_alignment = 16;
-// The smallest size of a chunk, unless the array is smaller, and the largest
-// number of chunks of an array.
+// The smallest size of a chunk, unless the array is smaller, and the largest number of chunks of an array.
 inline constexpr std::int64_t least_chunk_elements = 8192;
 inline constexpr std::int64_t most_chunks = 256;
-// Operands with fewer elements are not packed: a barrier and the packing would
-// cost more than they save.
+// Operands with fewer elements are not packed: a barrier and the packing would cost more than they save.
 inline constexpr std::int64_t least_packed_elements = std::int64_t{1} << 16;
 // Buffers begin at multiples of this many bytes in their pool.
 inline constexpr std::size_t alignment = 64;
 
-// The index of the operand that the op's kernel can take in a packed layout
-// (KernelRules::prepared_operand). None if there is no such operand, or if it
-// has fewer than least_packed_elements elements.
+// The index of the operand that the op's kernel can take in a packed layout (KernelRules::prepared_operand). None if
+// there is no such operand, or if it has fewer than least_packed_elements elements.
 std::optional<std::size_t> packable_operand(const Program& program, const Equation& equation);
-// Whether an equation that is not elementwise can be computed in chunks of
-// whole rows. This holds if it has one operand, computes row i of each result
-// from row i of the operand alone, and every chunk of the operand begins at a
+// Whether an equation that is not elementwise can be computed in chunks of whole rows. This holds if it has one
+// operand, computes row i of each result from row i of the operand alone, and every chunk of the operand begins at a
 // row.
 bool is_chunked_by_rows(const Program& program, const Equation& equation);
-// For an equation that is computed in chunks: the value whose elements the
-// chunks divide. That is the operand if is_chunked_by_rows(), else the result.
+// For an equation that is computed in chunks: the value whose elements the chunks divide. That is the operand if
+// is_chunked_by_rows(), else the result.
 Value chunked_value(const Program& program, const Equation& equation);
-// The number of pieces into which the program's rows should be cut: as many as
-// its work justifies, but fewer if matrix products with a large matrix would
-// otherwise have too few rows per piece. `work` is the sum of the
-// floating-point operations and the bytes of a step.
+// The number of pieces into which the program's rows should be cut: as many as its work justifies, but fewer if matrix
+// products with a large matrix would otherwise have too few rows per piece. `work` is the sum of the floating-point
+// operations and the bytes of a step.
 std::int64_t pieces_for(const Program& program, double work);
-// Cuts the rows of `instances` instances, each with `rows` rows, into about
-// `target` pieces. The instances form spans of `span` neighbours, and no piece
-// has rows of two spans. All spans are cut alike; sizes differ by at most one
-// row.
+// Cuts the rows of `instances` instances, each with `rows` rows, into about `target` pieces. The instances form spans
+// of `span` neighbours, and no piece has rows of two spans. All spans are cut alike; sizes differ by at most one row.
 std::vector<Block> cut_rows(std::int64_t instances, std::int64_t rows, std::int64_t span, std::int64_t target);
-// Cuts instances into about `target` pieces of neighbouring instances. The
-// instances form runs of `run` neighbours, and no piece has instances of two
-// runs.
+// Cuts instances into about `target` pieces of neighbouring instances. The instances form runs of `run` neighbours, and
+// no piece has instances of two runs.
 std::vector<Block> cut_instances(std::int64_t instances, std::int64_t run, std::int64_t target);
 // The number of parts of a ProductInParts whose result has `rows` rows.
 std::int64_t part_count(std::int64_t rows);
-// The first row of part `part` if the `rows` rows of a result are cut into
-// `parts` parts.
+// The first row of part `part` if the `rows` rows of a result are cut into `parts` parts.
 std::int64_t part_begin(std::int64_t rows, std::int64_t parts, std::int64_t part);
-// The first element of chunk `chunk`, a multiple of 64. Chunks have equal
-// lengths; only the last ones may be shorter or empty.
+// The first element of chunk `chunk`, a multiple of 64. Chunks have equal lengths; only the last
+// ones may be shorter or empty.
 std::int64_t chunk_begin(const ChunkList& chunked, std::int64_t chunk);
 // The number of chunks of an array with `elements` elements.
 std::int64_t chunk_count(std::int64_t elements);
 
 struct PlanOptions {
-  // Whether each logical device has its own copy of every value, even of
-  // replicated ones (see Source).
+  // Whether each logical device has its own copy of every value, even of replicated ones (see Source).
   bool private_copies = false;
-  // The approximate number of pieces of a cut; 0: as many as the program's work
-  // justifies. Results depend on this number.
+  // The approximate number of pieces of a cut; 0: as many as the program's work justifies. Results depend on this
+  // number.
   std::int64_t pieces = 0;
 };
 
-// The bytes that one copy of each pool takes. A module has a copy of `worker`
-// and `arena` for each worker, of `batch` for each slot, and of `accumulators`
-// for each of two sets (Base::accumulators). Sums saturate at `most_bytes`.
+// The bytes that one copy of each pool takes. A module has a copy of `worker` and `arena` for each worker, of `batch`
+// for each slot, and of `accumulators` for each of two sets (Base::accumulators). Sums saturate at `most_bytes`.
 // MemorySizes (memory.h) has the totals of a module.
 struct PoolSizes {
   std::size_t constants = 0, worker = 0, shared = 0, devices = 0, batch = 0, arena = 0, accumulators = 0;
@@ -231,8 +201,8 @@ struct PoolSizes {
 struct Plan {
   std::shared_ptr<const Program> program;
   PlanOptions options;
-  // Equations that lowering has added and that instructions point to: psums
-  // that complete sums over rows, and constants.
+  // Equations that lowering has added and that instructions point to: psums that complete sums over rows, and
+  // constants.
   std::shared_ptr<const std::deque<Equation>> added_equations;
   std::vector<Cut> cuts;
   std::vector<Buffer> buffers;
@@ -265,25 +235,22 @@ void erase_empty_stages(Plan& plan);
 // Sets buffer.offset to the end of its pool in `sizes`, and adds the bytes of all slices of the buffer to the pool.
 void allocate_in_pool(Buffer& buffer, const Mesh& mesh, PoolSizes& sizes);
 
-// The inputs of a module's plans, except batch inputs: their buffers by name,
-// and the persistent bytes that these take in each pool.
+// The inputs of a module's plans, except batch inputs: their buffers by name, and the persistent bytes that these take
+// in each pool.
 struct SharedInputs {
   std::map<std::string, Buffer, std::less<>> buffers;
   PoolSizes sizes;
 };
 
-// Adds a buffer for each input of the program, except batch inputs, whose name
-// is not in `inputs` yet.
+// Adds a buffer for each input of the program, except batch inputs, whose name is not in `inputs` yet.
 void add_inputs(const Program& program, const PlanOptions& options, SharedInputs& inputs);
 
-// `inputs` must have buffers for all inputs of the program except batch inputs.
-// The plan places its other persistent buffers after inputs.sizes. The second
-// overload makes `inputs` from the program alone.
+// `inputs` must have buffers for all inputs of the program except batch inputs. The plan places its other persistent
+// buffers after inputs.sizes. The second overload makes `inputs` from the program alone.
 Plan make_plan(std::shared_ptr<const Program> program, const PlanOptions& options, const SharedInputs& inputs);
 Plan make_plan(std::shared_ptr<const Program> program, const PlanOptions& options = {});
 
-// The plan as text: stages, instructions, pools and offsets. It does not depend
-// on workers, libraries or the machine.
+// The plan as text: stages, instructions, pools and offsets. It does not depend on workers, libraries or the machine.
 std::string to_text(const Plan& plan);
 
 }  // namespace pmaptrain::cpu

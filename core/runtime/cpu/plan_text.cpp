@@ -102,6 +102,10 @@ class Printer {
     return fmt::format("accumulator {} = {} over the piece's rows {}", fmt::join(i.accumulators, ", "), op(i.equation),
                        list(i.operands));
   }
+  std::string line(const ProductInParts& i, const std::string&) const {
+    return fmt::format("{} = {} over all rows in {} parts {}", buffer(i.result), op(i.equation), i.parts,
+                       list(i.operands));
+  }
   std::string line(const Copy& i, const std::string&) const {
     return fmt::format("{} = {} {}", buffer(i.to), i.parts > 0 ? "slice of" : "copy", buffer(i.from));
   }

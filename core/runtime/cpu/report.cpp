@@ -12,8 +12,8 @@ namespace {
 
 using pmaptrain::to_string;
 
-// Finds the kernel that implements each instruction. For different shapes an
-// instruction may have several; the last one counts.
+// Finds the kernel that implements each instruction. For different shapes an instruction may have several; the last one
+// counts.
 class KernelFinder {
  public:
   explicit KernelFinder(const BoundPlan& bound) {
@@ -79,8 +79,7 @@ class Reporter {
     return fmt::format("each of {} pieces of up to {}", cut.pieces.size(), what);
   }
 
-  // Adds rows for instructions. `times` is the number of iterations of the
-  // loops around them.
+  // Adds rows for instructions. `times` is the number of iterations of the loops around them.
   void add(const std::vector<Instruction>& instructions, const std::string& part, int depth, double times) {
     for (const Instruction& instruction : instructions) {
       InstructionReport row;

@@ -50,8 +50,8 @@ class Placing {
   const ValueInfo& info(int root) const { return lowered_.info(root); }
   const Type& type(int root) const { return lowered_.type(root); }
   Pool pool_of(int root) const { return pools_[static_cast<std::size_t>(root)]; }
-  int position_of(int root) const { return lifetimes_.of(root).written.position; }
-  int last_of(int root) const { return lifetimes_.of(root).last; }
+  int position_of(int root) const { return lifetimes_.of(root).first_write.position; }
+  int last_of(int root) const { return lifetimes_.of(root).last_position; }
 
   std::size_t choose_slot(int root) {
     const bool is_shared = pool_of(root) == Pool::shared;
@@ -73,7 +73,7 @@ class Placing {
 
   // The slot of an operand that is not read after an elementwise op has written `result`.
   std::optional<std::size_t> slot_to_take_over(int result) const {
-    const Kernel* const kernel = lifetimes_.of(result).by->as<Kernel>();
+    const Kernel* const kernel = lifetimes_.of(result).writer->as<Kernel>();
     if (kernel == nullptr || !kernel->equation->op.rules().elementwise) return std::nullopt;
     for (const int operand : kernel->operands) {
       const bool reads_range = std::any_of(kernel->operands.begin(), kernel->operands.end(), [&](int other) {

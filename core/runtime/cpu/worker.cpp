@@ -8,8 +8,7 @@
 namespace pmaptrain::cpu {
 namespace {
 
-// The time that reading the clock takes: the smallest difference of two
-// successive readings.
+// The time that reading the clock takes: the smallest difference of two successive readings.
 double clock_seconds() {
   static const double seconds = [] {
     double least = 1;
@@ -22,9 +21,8 @@ double clock_seconds() {
   return seconds;
 }
 
-// Runs the commands and calls ran(instruction, begin, end) after each. In a
-// loop, it also calls this after each command of the body, and after the copies
-// of an iteration.
+// Runs the commands and calls ran(instruction, begin, end) after each. In a loop, it also calls this after each command
+// of the body, and after the copies of an iteration.
 template <class Ran>
 void run_timed(std::vector<Command>& commands, CommandList& list, std::byte* scratch, const Ran& ran) {
   const auto timed = [&](const Command& command, const auto& f) {
@@ -70,8 +68,8 @@ Worker::Worker(BoundPlan& bound, const Memory& memory, std::size_t entry, int in
   for (std::int64_t member = 0; member < members; ++member) bases_.push_back(memory.bases(index, member, entry));
 }
 
-// Calls f(list) for each command list that this worker runs, with resolved
-// addresses, and wait() between two stages if other workers share the step.
+// Calls f(list) for each command list that this worker runs, with resolved addresses, and wait() between two stages if
+// other workers share the step.
 template <class Wait, class F>
 void Worker::for_each_list(const StepId& step, Claims& claims, Wait&& wait, F&& f) {
   Bases& bases = bases_[static_cast<std::size_t>(step.member)];
@@ -99,8 +97,7 @@ void Worker::for_each_list(const StepId& step, Claims& claims, Wait&& wait, F&& 
     for (std::size_t i = begin(index_); i < begin(index_ + 1); ++i) {
       if (claims.take(number, i, run)) at(*stage.tasks[i].list);
     }
-    // Take tasks from the other workers' ranges, starting at the end, which
-    // their owners reach last.
+    // Take tasks from the other workers' ranges, starting at the end, which their owners reach last.
     for (std::size_t next = 1; next < workers_; ++next) {
       const std::size_t other = (index_ + next) % workers_;
       for (std::size_t i = begin(other + 1); i > begin(other); --i) {

@@ -1,6 +1,5 @@
-// Runs one worker's part of a step. The tasks of a stage are divided among the
-// workers: each has a range of them. A worker first runs the tasks of its own
-// range, then tasks of other ranges that nobody has begun (work stealing).
+// Runs one worker's part of a step. The tasks of a stage are divided among the workers: each has a range of them. A
+// worker first runs the tasks of its own range, then tasks of other ranges that nobody has begun (work stealing).
 #pragma once
 
 #include <atomic>
@@ -14,14 +13,12 @@
 
 namespace pmaptrain::cpu {
 
-// Records which tasks of a plan have been taken in the current step. The
-// workers that run the step share it.
+// Records which tasks of a plan have been taken in the current step. The workers that run the step share it.
 class Claims {
  public:
   explicit Claims(const std::vector<BoundStage>& stages);
 
-  // Returns whether the caller gets the task, that is, whether no worker has
-  // taken it in step number `step`.
+  // Returns whether the caller gets the task, that is, whether no worker has taken it in step number `step`.
   bool take(std::size_t stage, std::size_t task, std::uint32_t step) {
     std::atomic<std::uint32_t>& last = stages_[stage][task];
     std::uint32_t seen = last.load(std::memory_order_relaxed);
@@ -43,19 +40,16 @@ struct StepId {
 
 class Worker {
  public:
-  // `workers` is the number of workers that share the tasks of a step: all, or
-  // 1 if each worker runs its own members.
+  // `workers` is the number of workers that share the tasks of a step: all, or 1 if each worker runs its own members.
   Worker(BoundPlan& bound, const Memory& memory, std::size_t entry, int index, int workers, std::int64_t members);
 
   // Runs all stages of one step, with a barrier between stages.
   void run_step(const StepId& step, Claims& claims, Barrier& barrier);
-  // Like run_step(), and adds the measured seconds of each command to the entry
-  // of its instruction. For reports only.
+  // Like run_step(), and adds the measured seconds of each command to the entry of its instruction. For reports only.
   void profile_step(const StepId& step, Claims& claims, Barrier& barrier,
                     std::map<const Instruction*, double>& seconds);
-  // Like run_step(), and appends the begin and end of each command to `spans`.
-  // `rows` maps instructions to their indices in Module::instructions(). For
-  // `run --trace`.
+  // Like run_step(), and appends the begin and end of each command to `spans`. `rows` maps instructions to their
+  // indices in Module::instructions(). For `run --trace`.
   void trace_step(const StepId& step, Claims& claims, Barrier& barrier,
                   const std::map<const Instruction*, std::int32_t>& rows, std::vector<WorkSpan>& spans);
 
