@@ -16,7 +16,7 @@ struct InstanceRange {
 };
 
 enum class WorkKind : std::uint8_t {
-  task,         // a task of a stage; the following spans that begin before its end are nested in it
+  task,         // work of a worker without waits; the following spans that begin before its end are nested in it
   instruction,  // an instruction of the plan
   wait,         // waiting for the other workers at a barrier
   collective,   // a collective between GPUs, which overlaps with instructions

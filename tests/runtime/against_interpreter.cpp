@@ -438,7 +438,7 @@ return gx = %gx
     const cpu::Plan plan = cpu::make_plan(program, {false, ragged.pieces});
     INFO(ragged.devices << " devices in " << ragged.pieces << " pieces");
     const cpu::Cut& rows = plan.cuts.front();
-    CHECK(rows.rows == 4);
+    CHECK(rows.rows_per_instance == 4);
     CHECK(rows.largest() > rows.pieces.front().count);
     const test::Values inputs = test::random_inputs(*program, 5);
     test::same_for_all_workers(program, inputs, ragged.pieces);

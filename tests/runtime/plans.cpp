@@ -110,7 +110,7 @@ TEST_CASE("sixty-four devices hold eight accumulators, not sixty-four", "[runtim
 
 TEST_CASE("little work is one piece, whatever the number of devices", "[runtime]") {
   const auto program = test::program_of("mesh a=64\nbatch %x:f32[8]{a}\n%s = psum[axes={a}] %x\nreturn s = %s\n");
-  CHECK(cpu::make_plan(program).pieces() == 1);
+  CHECK(cpu::make_plan(program).max_pieces() == 1);
 }
 
 TEST_CASE("a weight gradient is one call over the rows of a piece", "[runtime]") {
@@ -224,7 +224,7 @@ update %w = %w2
   INFO(to_text(plan));
   REQUIRE(plan.stages.size() == 2);
   const cpu::Cut& rows = plan.cuts.front();
-  CHECK(rows.rows == 6);
+  CHECK(rows.rows_per_instance == 6);
   REQUIRE(rows.pieces.size() == 8);
   for (std::size_t p = 0; p < 8; ++p) {
     CHECK(rows.pieces[p].first == static_cast<std::int64_t>(3 * p));
@@ -246,7 +246,7 @@ TEST_CASE("a piece has four rows at least", "[runtime]") {
   const auto pieces = [](const std::string& rows) {
     return cpu::make_plan(test::program_of("mesh a=1\nparams %w:f32[512,512]{}\nbatch %x:f32[" + rows +
                                            ",512]{a}\n%y = matmul %x, %w\nreturn y = %y\n"))
-        .pieces();
+        .max_pieces();
   };
   CHECK(pieces("7") == 1);
   CHECK(pieces("8") == 2);

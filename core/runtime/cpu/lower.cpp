@@ -20,7 +20,7 @@ Lowering::Lowering(const Program& program, const PlanOptions& options, std::int6
   out_.varying_axes_differ = sets.size() > 1;
   out_.facts = analyse(program);
   out_.rows = find_row_facts(program, out_.facts);
-  out_.storage_facts = storage_of(program, options_.private_copies);
+  out_.storage_facts = pmaptrain::storage_of(program, options_.private_copies);
   out_.values.resize(program.types.size());
   out_.stages.resize(1);
   inputs_.resize(program.types.size());

@@ -42,11 +42,13 @@ std::size_t MemorySizes::total() const {
       sum_of(allocated_size(persistent.constants), of_members(persistent.shared), of_members(persistent.devices),
              product_of(persistent_copies(), of_members(persistent.worker)));
   for (std::size_t bytes : batch_bytes) total = sum_of(total, allocated_size(bytes));
-  const std::size_t pass = sum_of(allocated_size(transient.shared), allocated_size(transient.devices),
-                                  allocated_size(product_of(2, transient.accumulators)), allocated_size(packed));
-  const std::size_t worker =
+  const std::size_t transient_copy =
+      sum_of(allocated_size(transient.shared), allocated_size(transient.devices),
+             allocated_size(product_of(2, transient.accumulators)), allocated_size(packed));
+  const std::size_t of_worker =
       sum_of(allocated_size(transient.worker), allocated_size(transient.arena), allocated_size(scratch));
-  return sum_of(total, product_of(transient_copies(), pass), product_of(static_cast<std::size_t>(workers), worker));
+  return sum_of(total, product_of(transient_copies(), transient_copy),
+                product_of(static_cast<std::size_t>(workers), of_worker));
 }
 
 Memory::Memory(const MemorySizes& sizes) : sizes_(sizes) {
@@ -84,20 +86,20 @@ Memory::Allocation Memory::allocate(std::size_t bytes) {
 
 std::array<std::byte*, base_count> Memory::bases(int worker, std::int64_t member, std::size_t entry) const {
   const auto w = static_cast<std::size_t>(worker), m = static_cast<std::size_t>(member);
-  const std::size_t copy = sizes_.worker_per_member ? 0 : w, pass = transient_copy(worker);
+  const std::size_t copy = sizes_.worker_per_member ? 0 : w, transient = transient_copy(worker);
   std::array<std::byte*, base_count> bases{};
   const auto set = [&](Base base, std::byte* memory) { bases[static_cast<std::size_t>(base)] = memory; };
   set(Base::constant, constants_.get());
   set(Base::persistent_worker, persistent_workers_[copy].get() + m * sizes_.persistent.worker);
   set(Base::worker, workers_[w].get());
   set(Base::persistent_shared, persistent_shared_.get() + m * sizes_.persistent.shared);
-  set(Base::shared, shared_[pass].get());
+  set(Base::shared, shared_[transient].get());
   set(Base::persistent_device, persistent_devices_.get() + m * sizes_.persistent.devices);
-  set(Base::device, devices_[pass].get());
+  set(Base::device, devices_[transient].get());
   set(Base::batch, batch(entry, 0, member));
   set(Base::arena, arenas_[w].get());
   set(Base::accumulators, accumulators(worker, 0));
-  set(Base::packed, packed_[pass].get());
+  set(Base::packed, packed_[transient].get());
   return bases;
 }
 

@@ -56,10 +56,11 @@ bool steps_are_of_one_worker(const std::vector<Plan>& plans, const MemorySizes& 
   constexpr std::size_t most_transient = std::size_t{64} << 20;
   if (sizes.members == 1 || sizes.workers == 1) return false;
   if (std::all_of(plans.begin(), plans.end(), [](const Plan& plan) { return plan.is_tiny(); })) return true;
-  const PoolSizes& pass = sizes.transient;
+  const PoolSizes& transient = sizes.transient;
   const std::int64_t rounds = (sizes.members + sizes.workers - 1) / sizes.workers;
   return 10 * rounds * sizes.workers <= 11 * sizes.members &&
-         sum_of(pass.shared, pass.devices, pass.worker, pass.arena, pass.accumulators, sizes.packed) <= most_transient;
+         sum_of(transient.shared, transient.devices, transient.worker, transient.arena, transient.accumulators,
+                sizes.packed) <= most_transient;
 }
 
 Plans make_plans(const Source& source, const CpuBackendOptions& options, Packing packing = Packing::settled) {
