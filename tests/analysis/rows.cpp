@@ -106,7 +106,7 @@ batch %x:f32[8,4]{a}
 %y = add %x, %bb
 return y = %y
 )");
-  CHECK(found.rows.equal[static_cast<std::size_t>(found.program->equations[0].results.front().id)]);
+  CHECK(found.rows.all_rows_equal[static_cast<std::size_t>(found.program->equations[0].results.front().id)]);
   CHECK(found.of(2) == RowKind::rows);
 }
 

@@ -257,7 +257,7 @@ class Planner {
       const Lifetime& written = lifetimes_.of(from);
       if (written.writer == nullptr || written.writer->as<Kernel>() == nullptr || buffer_of(from) >= 0) continue;
       if (pool_of(from) != pool_of(carry) || type(from) != type(carry)) continue;
-      conststd::vector<Access>& reads = lifetimes_.of(carry).reads;
+      const std::vector<Access>& reads = lifetimes_.of(carry).reads;
       const bool read_later = std::any_of(reads.begin(), reads.end(), [&](const Access& read) {
         return read.position > written.first_write.position && read.position < end;
       });
@@ -373,22 +373,24 @@ class Planner {
   Plan plan_;
   Lowered lowered_;
   Lifetimes lifetimes_;
-  std::map<int, std::vector<int>> ranges_;  // by bucket
-  std::map<int, int> in_place_;             // from the new value to the input
-  std::map<int, int> carried_;              // from the new value to the carry, where it is written in place
-  std::set<int> outlives_;                  // roots that are kept after a run
-  std::size_t packed_ = 0;
-  std::vector<Pool> pools_;     // by root, as are the two following members
-  std::vector<bool> kept_;      // whether it is kept through the step
-  std::vector<int> buffer_of_;  // -1: none yet};
+  std::map<int, std::vector<int>> ranges_;  // by bucket: the arrays inside it
+  std::map<int, int> in_place_;             // by new value: the input whose buffer it is written to
+  std::map<int, int> carried_;              // by new value: the carry whose buffer it is written to
+  std::set<int> outlives_;                  // roots that are read after the step
+  std::size_t packed_ = 0;                  // the number of buffers in the packed pool so far
+  std::vector<Pool> pools_;                 // by root, like the two following members
+  std::vector<bool> kept_;                  // whether no other value may use its memory in the step
+  std::vector<int> buffer_of_;              // -1: none yet
+};
 
 }  // namespace
-std::int64_t
-Plan::runs_of_stages() const {
+
+std::int64_t Plan::runs_of_stages() const {
   std::int64_t runs = 0;
   for (std::size_t stage = 0; stage < stages.size(); ++stage) runs += runs_of_stage(stage);
   return runs;
 }
+
 std::int64_t Plan::runs_of_stage(std::size_t stage) const {
   std::int64_t runs = 1;
   for (const StageLoop& loop : loops) {
