@@ -25,8 +25,9 @@ void Lowering::lower_stage_loop(const Equation& equation) {
     } else if (i < consts + carries) {
       const Value result = equation.results[i - consts];
       define(result, info_by_size(type(result), before));
-      info(param) = info(result);
       out_.add(Copy{operands[i], result.id}, info(result), before, numel(type(result)));
+      info(result).stage = first_main_stage_;  // its readers, too, run in each iteration
+      info(param) = info(result);
     } else {
       define(param, info_by_instance(type(param), first_main_stage_));
       out_.add(Copy{operands[i], param.id, rule.iterations}, info(param), first_main_stage_, 0);
@@ -36,6 +37,7 @@ void Lowering::lower_stage_loop(const Equation& equation) {
   lower_stage_yields(equation);
   out_.loops[number].end = out_.stages.size();
   first_main_stage_ = static_cast<int>(out_.stages.size());
+  for (const Value result : equation.results) info(result).stage = first_main_stage_;
 }
 
 void Lowering::lower_stage_yields(const Equation& equation) {
