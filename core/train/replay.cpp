@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "core/base/clock.h"
@@ -125,6 +126,9 @@ class Search {
     if (place.line > 0) {
       origin.where += fmt::format("{}{}:{}:{}", origin.where.empty() ? "" : ", ", place.file, place.line, place.column);
     }
+    if (const std::string part = part_with(program_.type(result), bad.front()); !part.empty()) {
+      origin.where += fmt::format("{}{}", origin.where.empty() ? "" : ", ", part);
+    }
     const Shape& shape = program_.type(result).shape;
     if (!shape.empty() && shape.front() == rows_) {
       for (const std::int64_t element : bad) {
@@ -133,6 +137,25 @@ class Search {
       }
     }
     return origin;
+  }
+
+  // If a value of this type is laid out like a bucket of parameters: the parameter with an element of the value. Empty
+  // if there is no such bucket, or if there are several.
+  std::string part_with(const Type& type, std::int64_t element) const {
+    const Input* bucket = nullptr;
+    for (const Input& input : program_.inputs) {
+      if (input.group != Group::params || input.parts.empty() || numel(program_.type(input.value)) != numel(type))
+        continue;
+      if (std::exchange(bucket, &input) != nullptr) return "";
+    }
+    if (bucket == nullptr) return "";
+    const std::vector<std::int64_t> offsets = offsets_of(bucket->parts);
+    for (std::size_t i = bucket->parts.size(); i-- > 0;) {
+      const Part& part = bucket->parts[i];
+      const std::int64_t within = element - offsets[i];
+      if (within >= 0 && within < numel(part.shape)) return fmt::format("element {} of {}", within, part.name);
+    }
+    return "";
   }
 
   const Program& program_;

@@ -124,6 +124,7 @@ TEST_CASE("an update that overflows is found by replaying the whole step", "[tra
   const std::string reason = reason_of(line.setup({any_backend(), "optimizer.learning_rate=3e38"}));
   CHECK(reason.find("for the whole batch") != std::string::npos);
   CHECK(reason.find(" mul ") != std::string::npos);
+  CHECK(reason.find(", element 0 of dense_0.kernel)") != std::string::npos);
 }
 
 TEST_CASE("a replay says what it left out, and where all is finite", "[train]") {
