@@ -13,15 +13,16 @@
 
 namespace pmaptrain {
 
-// Requests a kernel for one equation on a range of `devices` neighbouring logical devices. A stacked operand holds one
-// slice of its local type for each device, contiguously; any other operand is shared by all devices. Results are always
-// stacked. So a kernel may process rows of several devices as one batch if all other operands are shared.
+// Requests a kernel for one equation on `devices` neighbouring logical devices. A *stacked* operand has one slice of
+// its local type (the type on one device) for each device, one after another; all devices read the same array of any
+// other operand. Results are always stacked. So a kernel may process the rows of all devices as one batch if they share
+// its other operands.
 struct CpuRequest {
   std::span<const Type> operands;  // local types
   std::span<const Type> results;
   std::int64_t devices = 1;
   std::vector<bool> stacked;  // by operand
-  // The operand, if any, that is passed in the layout of the op's CpuPreparation for this request.
+  // The operand, if any, that is passed in the layout that the op's CpuPreparation for this request has packed it into.
   std::optional<std::size_t> packed = {};
   // Pairs of an operand and a result that use the same memory.
   std::vector<std::pair<std::size_t, std::size_t>> shared = {};
@@ -37,41 +38,41 @@ struct CpuArguments {
 
 // A copy to another layout (a reorder) that a kernel makes in each run because its library computes in that layout.
 struct LayoutChange {
-  std::string of;         // "operand 1", "result 0"
+  std::string of;         // the array: "operand 1", "result 0"
   std::size_t bytes = 0;  // bytes read and written in one run
 };
 
-// A kernel belongs to one worker. It is created and run on that worker's thread only, so it may own mutable library
-// objects.
+// A kernel is created and run by one worker (a thread of the CPU backend), so it may own mutable objects of a library.
 class CpuKernel {
  public:
   virtual ~CpuKernel() = default;
   virtual void run(const CpuArguments& arguments) = 0;
   virtual std::size_t scratch_bytes() const { return 0; }
-  // "reference", or the name that the library gives to the implementation it chose.
+  // "reference", or the library's name of the implementation that it chose, for example "brg:avx512_core".
   virtual std::string implementation() const = 0;
   virtual std::vector<LayoutChange> layout_changes() const { return {}; }
   // The number of library primitives that a run executes, including changes of layout.
   virtual std::int64_t library_calls() const { return 0; }
 };
 
-// Packs an operand that many runs share, such as weights, into the layout that the op's kernel reads. Belongs to one
-// worker, like a kernel.
+// Packs an operand that many runs read, such as weights, into the layout that the op's kernel reads. Created and run by
+// one worker, like a kernel.
 class CpuPreparation {
  public:
   virtual ~CpuPreparation() = default;
   virtual std::size_t bytes() const = 0;  // bytes of the result
   virtual std::size_t scratch_bytes() const { return 0; }
-  // For example "BA16a64b". Results with equal strings have the same layout.
+  // A text that identifies the layout of the result: equal texts mean equal layouts.
   virtual std::string layout() const = 0;
   virtual void run(const std::byte* from, std::byte* to, std::byte* scratch) = 0;
 };
 
-// Declares, in place of cpu(), that the CPU kernel of an op is its reference kernel.
+// An op declares a constant of this type in place of the function cpu() if its CPU kernel is its reference kernel.
 struct UseReference {
   std::string_view because;
 };
-// Declares that the runtime itself carries out an op (collectives, the loop, pvary).
+// An op declares a constant of this type if it has no kernel because backends execute it themselves: collectives, the
+// loop, pvary.
 struct RuntimeOp {
   std::string_view because;
 };
@@ -82,8 +83,8 @@ using ReferenceFunction = void (*)(const void* op, const ReferenceCall& call);
 std::unique_ptr<CpuKernel> make_reference_kernel(std::shared_ptr<const void> op, ReferenceFunction function,
                                                  const CpuRequest& request, std::string name = "reference");
 
-// Limits OpenMP on the calling thread to one thread. Every thread must call this before it creates or runs kernels,
-// because new threads use all cores by default.
+// Makes OpenMP use one thread for work of the calling thread. Every thread must call this before it creates or runs
+// kernels, because by default the library would use all cores for each of them.
 void use_one_thread_in_libraries();
 
 }  // namespace pmaptrain

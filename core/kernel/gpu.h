@@ -1,5 +1,5 @@
-// The interface of GPU kernels: a kernel is a list of commands for one equation with fixed shapes. It is made from the
-// shapes alone, on any machine. core/runtime/gpu/device.h carries it out.
+// The interface of GPU kernels: a kernel is a list of commands that compute one equation for fixed shapes. It is made
+// from the shapes alone, on any machine, and executed by a Device (core/runtime/gpu/device.h).
 #pragma once
 
 #include <cstddef>
@@ -17,9 +17,9 @@
 
 namespace pmaptrain {
 
-// Requests a kernel for one equation on a range of `devices` neighbouring logical devices, like CpuRequest. A stacked
-// operand holds one slice of its local type for each device, contiguously; any other operand is shared by all devices.
-// Results are always stacked.
+// Requests a kernel for one equation on `devices` neighbouring logical devices, like CpuRequest. A *stacked* operand
+// has one slice of its local type (the type on one device) for each device, one after another; all devices read the
+// same array of any other operand. Results are always stacked.
 struct GpuRequest {
   std::span<const Type> operands;  // local types
   std::span<const Type> results;
@@ -35,7 +35,7 @@ struct GpuArgument {
   enum class Kind : std::uint8_t { operand, result, scratch, value } kind = Kind::value;
   std::size_t index = 0;    // index of the operand or the result
   std::size_t offset = 0;   // for an address: offset in bytes
-  std::uint64_t value = 0;  // for a plain value: its bytes, the first ones first
+  std::uint64_t value = 0;  // for a plain value: its bytes are the first ones of this
 
   static GpuArgument operand(std::size_t index, std::size_t offset = 0) { return {Kind::operand, index, offset, 0}; }
   static GpuArgument result(std::size_t index, std::size_t offset = 0) { return {Kind::result, index, offset, 0}; }
@@ -49,17 +49,18 @@ struct GpuArgument {
   }
 };
 
-// Launches a kernel of core/ops/gpu_kernels.h. The grid depends on shapes only, never on the GPU.
+// Launches a kernel of this project (core/ops/gpu_kernels.h). The grid depends on shapes only, never on the GPU.
 struct GpuLaunch {
-  std::string_view kernel;
+  std::string_view kernel;  // its name
   unsigned blocks[3] = {1, 1, 1};
   unsigned threads = 256;  // threads per block
   std::vector<GpuArgument> arguments;
 };
 
-// The equation as products of matrices by a library (cuBLASLt), result [m,n] = relu(a · b + bias), of floating
-// elements. Operands are a, b and, where there is one, the bias [n]. A product is called `calls` times, each for the
-// slices of one logical device; a call has `batch` products, those of the op's batch or of all logical devices.
+// Calls a library (cuBLASLt) for matrix products of floating-point elements: result [m,n] = relu(a b + bias). The
+// operands are a, b and, if `bias` is set, the bias [n]. The library is called `calls` times. If `calls` is the number
+// of logical devices, each call is for the slices of one of them. Each call computes `batch` products: those of the
+// op's batch, or one for each logical device.
 struct GpuMatmul {
   std::int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;  // a is stored as [k,m], b as [n,k]
@@ -67,31 +68,34 @@ struct GpuMatmul {
   DType operands = DType::f32, result = DType::f32;
   std::optional<DType> bias = {};
   std::int64_t batch = 1, calls = 1;
-  std::int64_t a_stride = 0, b_stride = 0, bias_stride = 0;  // elements, from a product of the batch to the next
+  std::int64_t a_stride = 0, b_stride = 0, bias_stride = 0;  // elements from one product of a batch to the next
 };
 
-// The equation by a library (cuDNN), as y = relu(conv(x, kernel) + bias), of x, kernel and, where there is one, the
-// bias [O]; as the gradient of x, of kernel and dy; or as the gradient of the kernel, of x and dy, whose second result
-// is the gradient of the bias, where there is one. `x`, `kernel` and `y` are also the shapes of the gradients.
+// Calls a library (cuDNN) for a convolution or for one of its gradients. `x`, `kernel` and `y` are the shapes of these
+// arrays and of their gradients.
 struct GpuConv {
-  enum class Kind : std::uint8_t { forward, input_grad, kernel_grad } kind = Kind::forward;
+  enum class Kind : std::uint8_t {
+    forward,      // operands x, kernel and, if `bias` is set, the bias [O]; result y = relu(conv(x, kernel) + bias)
+    input_grad,   // operands kernel and dy; result dx
+    kernel_grad,  // operands x and dy; results dkernel and, if `bias` is set, the gradient of the bias
+  } kind = Kind::forward;
   Shape x, kernel, y;  // [N,H,W,C], [KH,KW,C/groups,O], [N,OH,OW,O]
   std::vector<std::int64_t> strides, dilation;
   std::vector<std::pair<std::int64_t, std::int64_t>> padding;
   bool relu = false;
   DType operands = DType::f32, result = DType::f32;
   std::optional<DType> bias = {};
-  std::int64_t calls = 1;  // of one logical device each, where not all of them are one batch
+  std::int64_t calls = 1;  // 1 if all logical devices are one batch; otherwise one call for each logical device
 };
 
-// The equation by code that is generated from it.
+// Runs a kernel whose code is generated from the equation.
 struct GpuGenerated {};
 
 using GpuCommand = std::variant<GpuLaunch, GpuMatmul, GpuConv, GpuGenerated>;
 
 struct GpuKernel {
   std::vector<GpuCommand> commands;
-  std::size_t scratch_bytes = 0;  // of its launches; a library has a workspace of its own
+  std::size_t scratch_bytes = 0;  // scratch memory of its launches; it does not include the workspace of a library
 
   template <class T>
   const T* find() const {
@@ -103,7 +107,7 @@ struct GpuKernel {
   bool is_by_library() const { return find<GpuMatmul>() != nullptr || find<GpuConv>() != nullptr; }
 };
 
-// Declares, in place of gpu(), that no GPU kernel carries out an op.
+// An op declares a constant of this type in place of the function gpu() if it has no GPU kernel.
 struct NoGpu {
   std::string_view because;
 };

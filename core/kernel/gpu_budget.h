@@ -1,4 +1,4 @@
-// The maximum workspace of library kernels. Algorithms that need more are not used.
+// The most memory that a call of a library may use as its workspace. Algorithms that need more are not used.
 #pragma once
 
 #include <cstddef>

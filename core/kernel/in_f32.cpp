@@ -91,7 +91,7 @@ bool has_bf16_instructions() {
 #ifdef PMAPTRAIN_REFERENCE_KERNELS
   return false;
 #else
-  // A bit mask, which includes the bits of earlier instruction sets.
+  // The value of an instruction set is a bit mask, which includes the bits of earlier instruction sets.
   constexpr unsigned needed = dnnl_cpu_isa_avx512_core_bf16;
   return (static_cast<unsigned>(dnnl_get_effective_cpu_isa()) & needed) == needed;
 #endif
@@ -114,7 +114,7 @@ void call_in_f32(const ReferenceCall& call, const std::function<void(const Refer
     std::vector<float> elements;
   };
   std::vector<Copy> copies;
-  // Arrays point to its elements, so it must not reallocate.
+  // The arrays below point to elements of `copies`, so it must not reallocate.
   copies.reserve(call.operands.size() + call.results.size());
   const auto copy_of = [&](const auto& array) -> Copy& {
     return copies.emplace_back(Copy{in_f32(*array.type), std::vector<float>(static_cast<std::size_t>(array.size()))});

@@ -1,4 +1,4 @@
-// Runs kernels on bf16 data in f32: operands are copied to f32, and results are rounded at the end.
+// Computes on bf16 arrays with kernels for f32: converts operands to f32 copies, and rounds results to bf16.
 #pragma once
 
 #include <functional>
@@ -8,17 +8,19 @@
 
 namespace pmaptrain {
 
-// Whether the CPU has instructions for bf16 products (AVX512_BF16 or AMX), so that a kernel library should compute
-// them. ONEDNN_MAX_CPU_ISA may hide them. Without them the library emulates only some shapes, and f32 is as fast.
+// Whether the CPU has instructions for bf16 products (AVX512_BF16 or AMX), and ONEDNN_MAX_CPU_ISA does not hide them.
+// Without them, oneDNN emulates bf16 for some shapes only and is not faster than in f32.
 bool has_bf16_instructions();
 
+// Whether an operand or a result is bf16.
 bool has_bf16(const ReferenceCall& call);
 bool has_bf16(const CpuRequest& request);
 
 // Calls `reference` with bf16 operands converted to f32. Allocates memory.
 void call_in_f32(const ReferenceCall& call, const std::function<void(const ReferenceCall&)>& reference);
 
-// The kernel that `make` creates for the request with f32 in place of bf16. The copies are in scratch memory.
+// Replaces bf16 by f32 in the request, and lets `make` create a kernel for that. The returned kernel takes arrays as in
+// the original request, and converts them to and from f32 copies in its scratch memory.
 std::unique_ptr<CpuKernel> make_kernel_in_f32(const CpuRequest& request,
                                               const std::function<std::unique_ptr<CpuKernel>(const CpuRequest&)>& make);
 

@@ -67,28 +67,28 @@ void expect(dnnl_status_t status, std::string_view op, std::string_view what) {
   fail_running(message);
 }
 
-Desc strided(std::string_view op, DType dtype, const Shape& dims, const Shape& strides) {
+MemoryDesc strided_desc(std::string_view op, DType dtype, const Shape& dims, const Shape& strides) {
   dnnl_memory_desc_t desc = nullptr;
   expect(dnnl_memory_desc_create_with_strides(&desc, static_cast<int>(dims.size()), dims.data(), data_type(dtype),
                                               strides.data()),
          op, "a memory layout");
-  return Desc(desc);
+  return MemoryDesc(desc);
 }
 
-Desc any_layout(std::string_view op, DType dtype, const Shape& dims) {
+MemoryDesc any_layout_desc(std::string_view op, DType dtype, const Shape& dims) {
   dnnl_memory_desc_t desc = nullptr;
   expect(dnnl_memory_desc_create_with_tag(&desc, static_cast<int>(dims.size()), dims.data(), data_type(dtype),
                                           dnnl_format_tag_any),
          op, "a memory layout of its choice");
-  return Desc(desc);
+  return MemoryDesc(desc);
 }
 
-Desc image(std::string_view op, DType dtype, std::int64_t n, std::int64_t h, std::int64_t w, std::int64_t c) {
-  return strided(op, dtype, {n, c, h, w}, {h * w * c, 1, w * c, c});
+MemoryDesc nhwc_desc(std::string_view op, DType dtype, std::int64_t n, std::int64_t h, std::int64_t w, std::int64_t c) {
+  return strided_desc(op, dtype, {n, c, h, w}, {h * w * c, 1, w * c, c});
 }
 
-Desc conv_kernel(std::string_view op, DType dtype, std::int64_t h, std::int64_t w, std::int64_t c, std::int64_t o) {
-  return strided(op, dtype, {o, c, h, w}, {1, o, w * c * o, c * o});
+MemoryDesc hwio_desc(std::string_view op, DType dtype, std::int64_t h, std::int64_t w, std::int64_t c, std::int64_t o) {
+  return strided_desc(op, dtype, {o, c, h, w}, {1, o, w * c * o, c * o});
 }
 
 Attributes attributes(std::string_view op, bool relu) {
@@ -107,18 +107,18 @@ Attributes attributes(std::string_view op, bool relu) {
   return attributes;
 }
 
-PrimitiveDesc take(std::string_view op, dnnl_status_t status, dnnl_primitive_desc_t created) {
+PrimitiveDesc own_primitive_desc(std::string_view op, dnnl_status_t status, dnnl_primitive_desc_t created) {
   if (status == dnnl_unimplemented) return nullptr;
   expect(status, op, "a primitive");
   return PrimitiveDesc(created);
 }
 
-const_dnnl_memory_desc_t layout(const PrimitiveDesc& desc, int argument) {
+const_dnnl_memory_desc_t chosen_layout(const PrimitiveDesc& desc, int argument) {
   return dnnl_primitive_desc_query_md(desc.get(), dnnl_query_exec_arg_md, argument);
 }
 
 Argument relu_slope() {
-  static const Desc scalar = strided("relu", DType::f32, {1}, {1});
+  static const MemoryDesc scalar = strided_desc("relu", DType::f32, {1}, {1});
   return {DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_WEIGHTS, scalar.get(), {Location::In::negative_zero, 0}};
 }
 
@@ -129,7 +129,7 @@ std::string implementation_of(const PrimitiveDesc& desc) {
   return text;
 }
 
-bool is_slow_to_follow(const PrimitiveDesc& desc) {
+bool has_slow_post_ops(const PrimitiveDesc& desc) {
   const std::string implementation = implementation_of(desc);
   return implementation.starts_with("ref") || implementation.starts_with("gemm:") ||
          implementation.find(":gemm:") != std::string::npos;
@@ -152,7 +152,7 @@ class Reordering final : public CpuPreparation {
     expect(dnnl_stream_create(&stream, engine(), dnnl_stream_default_flags), op_, "a stream");
     stream_.reset(stream);
     arguments_ = {{DNNL_ARG_FROM, from_.get()}, {DNNL_ARG_TO, to_.get()}};
-    const const_dnnl_memory_desc_t pad = pmaptrain::onednn::layout(desc, DNNL_ARG_SCRATCHPAD);
+    const const_dnnl_memory_desc_t pad = pmaptrain::onednn::chosen_layout(desc, DNNL_ARG_SCRATCHPAD);
     if (pad != nullptr && dnnl_memory_desc_get_size(pad) > 0) {
       pad_ = make_memory(op_, pad);
       pad_bytes_ = aligned(dnnl_memory_desc_get_size(pad));
@@ -240,7 +240,7 @@ void Sequence::add(const PrimitiveDesc& desc, const std::vector<Argument>& argum
     execution.bound.push_back({make_memory(op_, argument.desc), argument.at});
     execution.arguments.push_back({argument.argument, execution.bound.back().memory.get()});
   }
-  const const_dnnl_memory_desc_t pad = layout(desc, DNNL_ARG_SCRATCHPAD);
+  const const_dnnl_memory_desc_t pad = chosen_layout(desc, DNNL_ARG_SCRATCHPAD);
   if (pad != nullptr && dnnl_memory_desc_get_size(pad) > 0) {
     execution.pad = make_memory(op_, pad);
     execution.arguments.push_back({DNNL_ARG_SCRATCHPAD, execution.pad.get()});
@@ -272,7 +272,7 @@ void Sequence::reorder(Location from, const_dnnl_memory_desc_t from_desc, Locati
                                  static_cast<std::size_t>(once ? 1 : calls_)});
 }
 
-void Sequence::named(const PrimitiveDesc& desc) { implementation_ = implementation_of(desc); }
+void Sequence::use_name_of(const PrimitiveDesc& desc) { implementation_ = implementation_of(desc); }
 
 std::int64_t Sequence::library_calls() const {
   std::int64_t calls = 0;
@@ -290,7 +290,7 @@ void Sequence::run(const CpuArguments& arguments) {
       default: return arguments.scratch + at.index;
     }
   };
-  // The C API takes all arrays as mutable, but writes only to results and scratch memory.
+  // The C API takes mutable pointers for all arguments, but writes only to results and scratch memory.
   const auto point = [&](const Memory& memory, const std::byte* data) {
     expect(dnnl_memory_set_data_handle(memory.get(), const_cast<std::byte*>(data)), op_, "an argument's address");
   };

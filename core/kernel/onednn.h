@@ -1,7 +1,8 @@
-// Owning handles for oneDNN's C API. The C API lets us build the argument array of an execution once; the C++ wrapper
-// builds a hash map for each execution.
+// Owning handles for oneDNN's C API, and kernels that consist of its primitives. With the C API, the argument array of
+// an execution is built once; oneDNN's C++ API builds a hash map for each execution.
 //
-// Arrays are f32 or bf16, in plain layouts at the boundary. Callers provide scratch memory.
+// Arrays are f32 or bf16. Operands and results have plain (row-major) layouts, except packed operands. Scratch memory
+// comes from the caller.
 #pragma once
 
 #ifndef PMAPTRAIN_REFERENCE_KERNELS
@@ -24,7 +25,7 @@ struct Destroy {
     destroy(object);
   }
 };
-using Desc = std::unique_ptr<dnnl_memory_desc, Destroy<dnnl_memory_desc_destroy>>;
+using MemoryDesc = std::unique_ptr<dnnl_memory_desc, Destroy<dnnl_memory_desc_destroy>>;
 using Attributes = std::unique_ptr<dnnl_primitive_attr, Destroy<dnnl_primitive_attr_destroy>>;
 using PrimitiveDesc = std::unique_ptr<dnnl_primitive_desc, Destroy<dnnl_primitive_desc_destroy>>;
 using Primitive = std::unique_ptr<dnnl_primitive, Destroy<dnnl_primitive_destroy>>;
@@ -37,28 +38,32 @@ dnnl_engine_t engine();
 // Throws Error (failed) if `status` is not success. The message contains the op and `what` was requested.
 void expect(dnnl_status_t status, std::string_view op, std::string_view what);
 
-// A layout with logical sizes `dims` (in oneDNN's order, channels before height) and `strides`, in elements.
-Desc strided(std::string_view op, DType dtype, const Shape& dims, const Shape& strides);
-// An unspecified layout, which the primitive chooses.
-Desc any_layout(std::string_view op, DType dtype, const Shape& dims);
-// A row-major NHWC image or a row-major HWIO kernel, with oneDNN's logical sizes NCHW and OIHW.
-Desc image(std::string_view op, DType dtype, std::int64_t n, std::int64_t h, std::int64_t w, std::int64_t c);
-Desc conv_kernel(std::string_view op, DType dtype, std::int64_t h, std::int64_t w, std::int64_t c, std::int64_t o);
+// Describes an array with sizes `dims`, in oneDNN's order (channels before height), and `strides` in elements.
+MemoryDesc strided_desc(std::string_view op, DType dtype, const Shape& dims, const Shape& strides);
+// Describes an array whose layout the primitive chooses.
+MemoryDesc any_layout_desc(std::string_view op, DType dtype, const Shape& dims);
+// Describe a row-major NHWC image and a row-major HWIO kernel, with the sizes in oneDNN's order, NCHW and OIHW.
+MemoryDesc nhwc_desc(std::string_view op, DType dtype, std::int64_t n, std::int64_t h, std::int64_t w, std::int64_t c);
+MemoryDesc hwio_desc(std::string_view op, DType dtype, std::int64_t h, std::int64_t w, std::int64_t c, std::int64_t o);
 
-// Attributes that let the caller provide scratch memory, and that compute f32 in f32, whatever environment variables of
-// the library say. With `relu`, the primitive applies relu to its result and needs the argument relu_slope().
+// Attributes of a primitive: the caller provides scratch memory, and f32 arrays are computed in f32, whatever
+// environment variables of the library say. With `relu`, the primitive applies relu to its result, and needs the
+// argument relu_slope().
 //
-// The relu is the library's prelu with a slope of -0. The library's own relu turns a NaN into 0, which would hide it
-// from the guard against non-finite values. This one keeps a NaN, returns +0 for negative values, and NaN for -inf.
+// This relu is the library's prelu (x < 0 ? slope * x : x) with a slope of -0. It keeps NaNs, so that the guard against
+// non-finite values finds them; the library's relu turns a NaN into 0. It returns +0 for negative values, and NaN for
+// -inf.
 Attributes attributes(std::string_view op, bool relu = false);
 
-// Takes the results of a ..._primitive_desc_create call. Returns null if the library has no implementation.
-PrimitiveDesc take(std::string_view op, dnnl_status_t status, dnnl_primitive_desc_t created);
+// Owns the primitive descriptor that a ..._primitive_desc_create() call has created. Returns null if its status says
+// that the library has no implementation; throws as expect() for other errors.
+PrimitiveDesc own_primitive_desc(std::string_view op, dnnl_status_t status, dnnl_primitive_desc_t created);
 
 // The layout that a primitive chose for an argument. It is valid as long as `desc`.
-const_dnnl_memory_desc_t layout(const PrimitiveDesc& desc, int argument);
+const_dnnl_memory_desc_t chosen_layout(const PrimitiveDesc& desc, int argument);
 
-// The memory of a primitive's argument: the i-th operand or result of the call, or an offset into the scratch memory.
+// The memory of a primitive's argument: the operand or result `index` of the kernel, the scratch memory from the offset
+// `index` on, or a constant -0.
 struct Location {
   enum class In { operand, result, scratch, negative_zero } in;
   std::size_t index;
@@ -75,20 +80,21 @@ struct Argument {
 // The additional argument of a primitive with the attribute `relu`.
 Argument relu_slope();
 
-// Whether the library executes the post-ops (relu) of a primitive in slow scalar loops. This is true of its reference
-// primitives, and of GEMM-based primitives outside brgemm, which are used without AVX2. There, relu was measured to
-// take 100 times as long as the convolution.
-bool is_slow_to_follow(const PrimitiveDesc& desc);
+// Whether the library executes the post-ops of a primitive (here relu) in slow scalar loops. It does so for its
+// reference primitives, and for primitives based on GEMM but not on brgemm, which it uses on CPUs without AVX2. For
+// these, relu was measured to take 100 times as long as the convolution.
+bool has_slow_post_ops(const PrimitiveDesc& desc);
 
 // The library's name for the implementation of a primitive, for example "brg:avx512_core", "gemm:jit:f32".
 std::string implementation_of(const PrimitiveDesc& desc);
 
-// A change of layout (a reorder); null if the layouts are equal. The caller may destroy `to` afterwards.
+// Packs an operand by a reorder from one layout to another. Returns null if the layouts are equal. The caller may
+// destroy `from` and `to` afterwards.
 std::unique_ptr<CpuPreparation> make_preparation(std::string_view op, const_dnnl_memory_desc_t from,
                                                  const_dnnl_memory_desc_t to);
 
-// A kernel that runs primitives one after another: once for all devices of a request if they are `merged` into one
-// batch, else for each device in turn.
+// A kernel that runs primitives one after another. If `merged` is true, they process all devices of the request as one
+// batch; otherwise they run for each device in turn.
 class Sequence : public CpuKernel {
  public:
   Sequence(std::string_view op, const CpuRequest& request, bool merged);
@@ -99,22 +105,22 @@ class Sequence : public CpuKernel {
   // Appends a primitive. With `once`, it runs for the first device only, and all devices use its result; its operands
   // must not be stacked.
   void add(const PrimitiveDesc& desc, const std::vector<Argument>& arguments, bool once = false);
-  // Appends a change of layout, unless the layouts are equal. Returns the location of the result.
+  // Appends a reorder to scratch memory, unless the layouts are equal. Returns the location of the result.
   Location reorder(Location from, const_dnnl_memory_desc_t from_desc, const_dnnl_memory_desc_t to_desc,
                    bool once = false);
-  // The same with a given location of the result. The layouts must differ.
+  // Appends a reorder whose result is `to`. The layouts must differ.
   void reorder(Location from, const_dnnl_memory_desc_t from_desc, Location to, const_dnnl_memory_desc_t to_desc,
                bool once = false);
 
-  // Applies relu to the first result, of type `dtype`, by a loop of ours after the primitives. Used if
-  // is_slow_to_follow().
-  void relu_after(DType dtype, std::int64_t elements) {
+  // Makes run() apply relu to the first result, of `elements` elements, in a loop after the primitives. This replaces
+  // the attribute `relu` of a primitive for which has_slow_post_ops() is true.
+  void apply_relu_afterwards(DType dtype, std::int64_t elements) {
     relu_dtype_ = dtype;
     relu_elements_ = static_cast<std::size_t>(elements);
   }
 
-  // Makes implementation() return the name of this primitive, which should be the one that takes most of the time.
-  void named(const PrimitiveDesc& desc);
+  // Makes implementation() return the name of this primitive. Callers pass the one that takes most of the time.
+  void use_name_of(const PrimitiveDesc& desc);
 
   std::int64_t library_calls() const override;
 

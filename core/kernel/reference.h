@@ -39,7 +39,8 @@ struct Array {
   operator ConstArray() const { return {type, data}; }  // NOLINT: an array reads as a const one
 };
 
-// Operands must not overlap results, except that a result of an elementwise op may use the memory of an operand.
+// The arguments of a reference kernel. Operands must not overlap results, except that a result of an elementwise op may
+// have the memory of an operand.
 struct ReferenceCall {
   std::span<const ConstArray> operands;
   std::span<const Array> results;
@@ -47,8 +48,8 @@ struct ReferenceCall {
   std::span<const Type> types = {};  // if there is a region: the types of all values of the program
 };
 
-// A collective for one member of its group. operands[i][m] is operand i of member m, in group order; `member` is the
-// index of this member, and `results` are its results.
+// Computes a collective for one device of a group. operands[i][m] is operand i of device m of the group, `member` is
+// the index of the computed device in the group, and `results` are its results.
 struct CollectiveCall {
   std::span<const std::span<const ConstArray>> operands;
   std::int64_t member = 0;

@@ -1,7 +1,7 @@
-// The CUDA dialect of our GPU kernels. nvcc compiles them for a GPU. The host's compiler turns them into functions that
-// core/kernel/simt_host.h runs thread by thread in tests.
+// The subset of CUDA C++ in which our GPU kernels are written. nvcc compiles them for a GPU. In tests, the host's
+// compiler compiles them to functions, which core/kernel/simt_host.h runs once for each thread of a grid.
 //
-// The dialect consists of `extern "C" __global__` functions with arguments that are pointers, std::int64_t or double;
+// The subset consists of `extern "C" __global__` functions with arguments that are pointers, std::int64_t or double;
 // one-dimensional threadIdx, blockIdx, blockDim and gridDim; SHARED(type, name, count), which declares an uninitialized
 // array in shared memory; __syncthreads() and __syncthreads_or(). There is no dynamic shared memory, and there are no
 // atomics, textures or assembly. Products and sums are not contracted (nvcc's -fmad=false), so basic arithmetic and

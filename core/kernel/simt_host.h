@@ -54,9 +54,9 @@ struct Launch {
 };
 
 // Yields the numbers 0 to count - 1 in the launch's order.
-class Arrangement {
+class RunOrder {
  public:
-  Arrangement(const Launch& launch, unsigned salt) : order_(launch.order), random_(launch.seed + salt) {}
+  RunOrder(const Launch& launch, unsigned salt) : order_(launch.order), random_(launch.seed + salt) {}
 
   const std::vector<unsigned>& next(unsigned count) {
     numbers_.resize(count);
@@ -83,12 +83,12 @@ struct Context {
     makecontext(&place, entry, 0);
   }
 };
-inline void change(Context& from, Context& to) { swapcontext(&from.place, &to.place); }
+inline void switch_context(Context& from, Context& to) { swapcontext(&from.place, &to.place); }
 
 #else
 
 // Pushes the callee-saved registers and switches stacks. It makes no system call and takes some nanoseconds.
-__attribute__((naked, noinline)) inline void change_stacks(void** /*from*/, void* /*to*/) {
+__attribute__((naked, noinline)) inline void switch_stacks(void** /*from*/, void* /*to*/) {
   asm("pushq %rbp\n pushq %rbx\n pushq %r12\n pushq %r13\n pushq %r14\n pushq %r15\n"
       "movq %rsp, (%rdi)\n movq %rsi, %rsp\n"
       "popq %r15\n popq %r14\n popq %r13\n popq %r12\n popq %rbx\n popq %rbp\n ret\n");
@@ -104,13 +104,13 @@ struct Context {
     stack_pointer = top;
   }
 };
-inline void change(Context& from, Context& to) { change_stacks(&from.stack_pointer, to.stack_pointer); }
+inline void switch_context(Context& from, Context& to) { switch_stacks(&from.stack_pointer, to.stack_pointer); }
 
 #endif
 
 class Block;
 
-// A stack on which threads of a block run one after another as long as they do not wait.
+// A stack and a saved context. Threads of a block that do not wait at a barrier run on one fiber, one after another.
 struct Fiber {
   static constexpr std::size_t bytes = std::size_t{32} << 10;
   std::unique_ptr<std::byte[]> stack{new std::byte[bytes]};
@@ -130,17 +130,18 @@ struct Thread {
 // The threads of one block, and its shared memory.
 class Block {
  public:
-  static inline thread_local Block* now = nullptr;
-  static inline thread_local Thread* self = nullptr;
+  // The block, the thread and the index of the block that run now.
+  static inline thread_local Block* current = nullptr;
+  static inline thread_local Thread* current_thread = nullptr;
   static inline thread_local Dim3 index;
 
   Block(const Launch& of, const std::function<void()>& body)
-      : launch(of), body_(body), arrangement_(of, 0), threads_(of.threads), memory_(of.shared_bytes) {}
+      : launch(of), body_(body), run_order_(of, 0), threads_(of.threads), memory_(of.shared_bytes) {}
 
   const Launch launch;
 
   void run(Dim3 block) {
-    now = this;
+    current = this;
     index = block;
     arrays_.clear();
     used_ = 0;
@@ -148,12 +149,12 @@ class Block {
       threads_[i] = {};
       threads_[i].index = i;
     }
-    while (turn()) open_barrier();
-    now = nullptr;
+    while (run_ready_threads()) release_barrier();
+    current = nullptr;
     if (failure_) std::rethrow_exception(failure_);
   }
 
-  // The memory of a SHARED array, which `site` identifies.
+  // The memory of a SHARED array. `site` identifies its declaration in the source.
   void* shared(const void* site, std::size_t bytes) {
     for (const auto& [known, offset] : arrays_) {
       if (known == site) return memory_.data() + offset;
@@ -168,27 +169,27 @@ class Block {
 
   // Waits at a barrier. Returns whether any thread of the block has passed a true `vote`.
   bool barrier(const void* site, bool vote) {
-    if (self->barriers++ == launch.forgotten_barrier) return vote;
-    self->state = Thread::State::waits;
-    self->barrier = site;
-    self->vote = vote;
+    if (current_thread->barriers++ == launch.forgotten_barrier) return vote;
+    current_thread->state = Thread::State::waits;
+    current_thread->barrier = site;
+    current_thread->vote = vote;
     waits_ = true;
-    go_on(*self->fiber, next_ready());
-    return any_;
+    switch_to(*current_thread->fiber, next_ready());
+    return any_vote_;
   }
 
  private:
-  // Runs every thread that does not wait, until it ends or waits. They run one after the other without returning here
-  // in between. Returns whether any thread waits.
-  bool turn() {
-    order_ = arrangement_.next(static_cast<unsigned>(threads_.size()));
+  // Runs all threads that do not wait at a barrier, one after another, each until it ends or waits. Returns whether any
+  // thread waits.
+  bool run_ready_threads() {
+    order_ = run_order_.next(static_cast<unsigned>(threads_.size()));
     next_ = 0;
     waits_ = false;
     if (Thread* const first = next_ready()) begin(*first);
     return waits_ && !failure_;
   }
 
-  // The thread that runs next; null at the end of the turn, or if a thread has failed.
+  // The next thread that can run; null if all have run up to a barrier or their end, or if a thread has failed.
   Thread* next_ready() {
     while (next_ < order_.size() && !failure_) {
       Thread& thread = threads_[order_[next_++]];
@@ -197,43 +198,43 @@ class Block {
     return nullptr;
   }
 
-  void open_barrier() {
-    any_ = false;
+  void release_barrier() {
+    any_vote_ = false;
     const void* site = nullptr;
     for (Thread& thread : threads_) {
       if (thread.state == Thread::State::done) throw_in(thread, "has ended and others of its block wait at a barrier");
       if (site != nullptr && thread.barrier != site)
         throw_in(thread, "waits at another barrier than others of its block");
       site = thread.barrier;
-      any_ |= thread.vote;
+      any_vote_ |= thread.vote;
       thread.state = Thread::State::ready;
     }
   }
 
   [[noreturn]] static void throw_in(const Thread& thread, const char* what) {
-    now = nullptr;
+    current = nullptr;
     throw Error("thread " + std::to_string(thread.index) + " " + what);
   }
 
-  // Switches from the caller's stack to this thread. Returns when no thread can run.
+  // Switches from the stack of run_ready_threads() to a thread. Returns when no thread can run.
   void begin(Thread& thread) {
     if (thread.fiber == nullptr) thread.fiber = take_fiber();
-    self = &thread;
+    current_thread = &thread;
 #if defined(__SANITIZE_ADDRESS__)
     void* fake_stack = nullptr;
     is_begun_ = true;
     __sanitizer_start_switch_fiber(&fake_stack, thread.fiber->stack.get(), Fiber::bytes);
-    change(caller_, thread.fiber->context);
+    switch_context(caller_, thread.fiber->context);
     __sanitizer_finish_switch_fiber(fake_stack, nullptr, nullptr);
 #else
-    change(caller_, thread.fiber->context);
+    switch_context(caller_, thread.fiber->context);
 #endif
   }
 
   // Switches from this fiber to `thread`, or to the caller if it is null.
-  void go_on(Fiber& fiber, Thread* thread) {
+  void switch_to(Fiber& fiber, Thread* thread) {
     if (thread != nullptr && thread->fiber == nullptr) thread->fiber = take_fiber();
-    if (thread != nullptr) self = thread;
+    if (thread != nullptr) current_thread = thread;
     Context& to = thread != nullptr ? thread->fiber->context : caller_;
 #if defined(__SANITIZE_ADDRESS__)
     if (thread != nullptr) {
@@ -241,11 +242,11 @@ class Block {
     } else {
       __sanitizer_start_switch_fiber(&fiber.fake_stack, caller_stack_, caller_bytes_);
     }
-    change(fiber.context, to);
+    switch_context(fiber.context, to);
     // When this fiber continues, it may run a thread of another block.
-    now->arrive(fiber.fake_stack);
+    current->arrive(fiber.fake_stack);
 #else
-    change(fiber.context, to);
+    switch_context(fiber.context, to);
 #endif
   }
 
@@ -264,32 +265,32 @@ class Block {
   // The entry point of a fiber, which runs threads one after another.
   static void run_threads() {
 #if defined(__SANITIZE_ADDRESS__)
-    now->arrive(nullptr);
+    current->arrive(nullptr);
 #endif
     while (true) {
       try {
-        now->body_();
+        current->body_();
       } catch (...) {
-        now->failure_ = std::current_exception();
+        current->failure_ = std::current_exception();
       }
-      self->state = Thread::State::done;
-      now->end_thread();
+      current_thread->state = Thread::State::done;
+      current->end_thread();
     }
   }
 
   // Ends the current thread. Returns when this fiber has another thread to run: at once, if the next thread has no
   // fiber yet.
   void end_thread() {
-    Thread& ended = *self;
+    Thread& ended = *current_thread;
     Thread* const next = next_ready();
     if (next != nullptr && next->fiber == nullptr) {
       next->fiber = std::move(ended.fiber);
-      self = next;
+      current_thread = next;
       return;
     }
     Fiber& fiber = *ended.fiber;
     idle_.push_back(std::move(ended.fiber));
-    go_on(fiber, next);
+    switch_to(fiber, next);
   }
 
   static std::unique_ptr<Fiber> take_fiber() {
@@ -307,15 +308,15 @@ class Block {
   static inline thread_local std::vector<std::unique_ptr<Fiber>> idle_;
 
   const std::function<void()>& body_;
-  Arrangement arrangement_;
+  RunOrder run_order_;
   std::vector<Thread> threads_;
   std::vector<std::byte> memory_;
   std::vector<std::pair<const void*, std::size_t>> arrays_;
   std::size_t used_ = 0;
-  bool any_ = false;
-  std::vector<unsigned> order_;  // order of the threads in this turn
+  bool any_vote_ = false;
+  std::vector<unsigned> order_;  // the order in which run_ready_threads() runs the threads
   std::size_t next_ = 0;         // index in order_
-  bool waits_ = false;           // whether a thread has reached a barrier in this turn
+  bool waits_ = false;           // whether a thread waits at a barrier
   std::exception_ptr failure_;
   Context caller_;
 #if defined(__SANITIZE_ADDRESS__)
@@ -331,8 +332,8 @@ inline void launch(const Launch& launch, const std::function<void()>& body) {
   const Dim3 grid = launch.grid;
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) throw Error("a grid has at least one block");
   Block block(launch, body);
-  Arrangement arrangement(launch, 1);
-  for (const unsigned b : arrangement.next(grid.x * grid.y * grid.z)) {
+  RunOrder run_order(launch, 1);
+  for (const unsigned b : run_order.next(grid.x * grid.y * grid.z)) {
     block.run({b % grid.x, b / grid.x % grid.y, b / grid.x / grid.y});
   }
 }
@@ -347,17 +348,17 @@ struct ThreadIndex {
 #define __device__
 #define __host__
 #define __launch_bounds__(...)
-#define threadIdx (pmaptrain::simt::ThreadIndex{pmaptrain::simt::Block::self->index})
+#define threadIdx (pmaptrain::simt::ThreadIndex{pmaptrain::simt::Block::current_thread->index})
 #define blockIdx (pmaptrain::simt::Block::index)
-#define blockDim (pmaptrain::simt::Dim3{pmaptrain::simt::Block::now->launch.threads})
-#define gridDim (pmaptrain::simt::Block::now->launch.grid)
+#define blockDim (pmaptrain::simt::Dim3{pmaptrain::simt::Block::current->launch.threads})
+#define gridDim (pmaptrain::simt::Block::current->launch.grid)
 #define __syncthreads() static_cast<void>(__syncthreads_or(false))
 // Each place in the source is a separate barrier.
-#define __syncthreads_or(vote)                                     \
-  [](bool simt_vote) {                                             \
-    static char site;                                              \
-    return pmaptrain::simt::Block::now->barrier(&site, simt_vote); \
+#define __syncthreads_or(vote)                                         \
+  [](bool simt_vote) {                                                 \
+    static char site;                                                  \
+    return pmaptrain::simt::Block::current->barrier(&site, simt_vote); \
   }(vote)
 #define SHARED(type, name, count) \
   static char name##_site;        \
-  type* const name = static_cast<type*>(pmaptrain::simt::Block::now->shared(&name##_site, sizeof(type) * (count)))
+  type* const name = static_cast<type*>(pmaptrain::simt::Block::current->shared(&name##_site, sizeof(type) * (count)))

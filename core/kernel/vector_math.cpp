@@ -22,7 +22,8 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// The Safe... functions add what the library's functions do not handle: arguments beyond their range, and NaN.
+// Each Safe... struct calls a function of Highway, and handles the arguments for which that is not defined: values
+// beyond its range, and NaN.
 struct SafeExp {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V x) const {
@@ -76,7 +77,7 @@ struct SafeLog1p {
   }
 };
 
-// The library reduces angles up to 39000. Larger and non-finite ones are passed to the C library.
+// Highway's sine and cosine are accurate up to 39000. Larger and non-finite angles are passed to the C library's.
 template <float (*scalar)(float), class D, class V, class F>
 HWY_INLINE V with_far_angles(D d, V x, F near) {
   const V y = near(d, x);
@@ -213,7 +214,7 @@ void pow_f32(std::size_t n, const float* x, std::size_t x_step, const float* y, 
   std::fill_n(one_y, lanes, y_step == 0 ? *y : 1.0F);
   const auto power = [&](const float* a, const float* b) HWY_ATTR {
     const auto wide = Power{}(d, hn::PromoteTo(d, hn::LoadU(narrow, a)), hn::PromoteTo(d, hn::LoadU(narrow, b)));
-    // Some conversions of values beyond f32 return the largest f32. Multiplying that by 2 gives infinity.
+    // On some machines, DemoteTo() converts values beyond the range of f32 to the largest f32. Times 2 it is infinite.
     const auto beyond = hn::Ge(hn::Abs(wide), hn::Set(d, 0x1p128));
     const auto scale = hn::IfThenElse(beyond, hn::Set(d, 2.0), hn::Set(d, 1.0));
     return hn::Mul(hn::DemoteTo(narrow, wide), hn::DemoteTo(narrow, scale));
@@ -229,7 +230,7 @@ void pow_f32(std::size_t n, const float* x, std::size_t x_step, const float* y, 
   std::copy_n(one_x, n - i, out + i);
 }
 
-// Sums of `vectors` neighbouring vectors of columns, which are kept in registers.
+// Adds rows to `out` for `vectors` neighbouring vectors of columns. The sums are kept in registers.
 template <std::size_t vectors, class D>
 HWY_INLINE void add_columns(D d, std::size_t rows, std::size_t width, const float* x, float* out) {
   const std::size_t lanes = hn::Lanes(d);

@@ -76,7 +76,7 @@ HWY_INLINE hn::Vec<Floats> column(const float* rows, std::size_t f, [[maybe_unus
 #endif
 }
 
-// Copies the last rows and appends zeros.
+// Copies the last rows of a matrix, and appends zeros up to a full group of rows.
 void pad(std::size_t elements, std::size_t width, const float* x, float* padded) {
   std::fill(std::copy_n(x, elements, padded), padded + most_lanes * width, 0.0F);
 }
@@ -131,8 +131,8 @@ void times(std::size_t rows, std::size_t width, const std::int32_t* table, const
   times_with(width, memory, rows, x, w, bias, y);
 }
 
-// Accumulates the vectors `first` to `first + vectors - 1` of each group of rows. They share one load of g, and hide
-// each other's latency. Each lane is multiplied by the g of its element's row.
+// Adds `vectors` neighbouring vectors of each group of rows to `sums`, after multiplying each element by the g of its
+// row. The vectors share one load of g, and their additions overlap in the CPU.
 template <std::size_t vectors>
 void weighted_sums(std::size_t groups, std::size_t width, const std::int32_t* rows_of_elements, const float* x,
                    const float* g, float* sums) {

@@ -9,7 +9,7 @@
 
 namespace pmaptrain {
 
-// Operations on matrices with contiguous rows of `width` <= widest elements. Such short rows do not fill a vector
+// Operations on row-major matrices whose rows have `width` <= widest elements. Such a row does not fill a vector
 // register, so several rows are processed at a time.
 class NarrowRows {
  public:
@@ -21,8 +21,8 @@ class NarrowRows {
   // machine, and the result of a row does not depend on the number of rows.
   void times(std::size_t rows, const float* x, const float* w, const float* bias, float* y) const;
 
-  // out[f] = the sum over rows r of x[r, f] g[r]. The order of additions depends on the number of rows, the width and
-  // the length of the CPU's vector registers.
+  // out[f] = the sum over rows r of x[r, f] g[r]. The order of the additions depends on the number of rows, on the
+  // width of rows, and on the number of elements in the CPU's vector registers.
   void weighted_sum(std::size_t rows, const float* x, const float* g, float* out) const;
 
  private:

@@ -114,15 +114,15 @@ constexpr std::int64_t least_additions = 16384;
 
 // The library's descriptors. The backward primitive needs the forward one as a hint.
 struct PoolDescs {
-  onednn::Desc x, y;
+  onednn::MemoryDesc x, y;
   onednn::Attributes attributes;
   dnnl_alg_kind_t algorithm;
   dnnl_dims_t strides, window, dilations{0, 0}, low, high;
   onednn::PrimitiveDesc forward;
 
   PoolDescs(std::string_view op, const PoolGeometry& g, bool count_include_pad)
-      : x(onednn::image(op, DType::f32, g.n, g.h.in, g.w.in, g.c)),
-        y(onednn::image(op, DType::f32, g.n, g.h.out, g.w.out, g.c)),
+      : x(onednn::nhwc_desc(op, DType::f32, g.n, g.h.in, g.w.in, g.c)),
+        y(onednn::nhwc_desc(op, DType::f32, g.n, g.h.out, g.w.out, g.c)),
         attributes(onednn::attributes(op)),
         algorithm(count_include_pad ? dnnl_pooling_avg_include_padding : dnnl_pooling_avg_exclude_padding),
         strides{g.h.stride, g.w.stride},
@@ -133,7 +133,7 @@ struct PoolDescs {
     const dnnl_status_t status = dnnl_pooling_forward_primitive_desc_create(
         &created, onednn::engine(), dnnl_forward_training, algorithm, x.get(), y.get(), strides, window, dilations, low,
         high, attributes.get());
-    forward = onednn::take(op, status, created);
+    forward = onednn::own_primitive_desc(op, status, created);
   }
 
   // Padding or input that no window reaches is dropped, because oneDNN requires sizes that divide exactly.
@@ -169,7 +169,7 @@ std::unique_ptr<CpuKernel> AvgPool::cpu(const CpuRequest& request) const {
   auto sequence = std::make_unique<onednn::Sequence>(name, request, merged);
   sequence->add(library.forward, {{DNNL_ARG_SRC, library.x.get(), onednn::operand(0)},
                                   {DNNL_ARG_DST, library.y.get(), onednn::result(0)}});
-  sequence->named(library.forward);
+  sequence->use_name_of(library.forward);
   return sequence;
 }
 
@@ -184,12 +184,12 @@ std::unique_ptr<CpuKernel> AvgPoolGrad::cpu(const CpuRequest& request) const {
   const dnnl_status_t status = dnnl_pooling_backward_primitive_desc_create(
       &created, onednn::engine(), library.algorithm, library.x.get(), library.y.get(), library.strides, library.window,
       library.dilations, library.low, library.high, library.forward.get(), library.attributes.get());
-  const onednn::PrimitiveDesc desc = onednn::take(name, status, created);
+  const onednn::PrimitiveDesc desc = onednn::own_primitive_desc(name, status, created);
   if (!desc) return nullptr;
   auto sequence = std::make_unique<onednn::Sequence>(name, request, merged);
   sequence->add(desc, {{DNNL_ARG_DIFF_DST, library.y.get(), onednn::operand(0)},
                        {DNNL_ARG_DIFF_SRC, library.x.get(), onednn::result(0)}});
-  sequence->named(desc);
+  sequence->use_name_of(desc);
   return sequence;
 }
 

@@ -34,17 +34,17 @@ struct Elements {
 
 // The arrays of one call in plain layouts, and the arguments that all three primitives share.
 struct Library {
-  onednn::Desc x, kernel, bias, y;
-  onednn::Desc any_kernel;
+  onednn::MemoryDesc x, kernel, bias, y;
+  onednn::MemoryDesc any_kernel;
   onednn::Attributes attributes;
   dnnl_dims_t strides, dilations, low, high;
 
   Library(std::string_view op, const ConvGeometry& g, const Elements& of)
-      : x(onednn::image(op, of.x, g.n, g.h.in, g.w.in, g.c)),
+      : x(onednn::nhwc_desc(op, of.x, g.n, g.h.in, g.w.in, g.c)),
         kernel(plain_kernel(op, of.kernel, g)),
-        bias(onednn::strided(op, of.bias, {g.o}, {1})),
-        y(onednn::image(op, of.y, g.n, g.h.out, g.w.out, g.o)),
-        any_kernel(onednn::any_layout(op, of.kernel, kernel_sizes(g))),
+        bias(onednn::strided_desc(op, of.bias, {g.o}, {1})),
+        y(onednn::nhwc_desc(op, of.y, g.n, g.h.out, g.w.out, g.o)),
+        any_kernel(onednn::any_layout_desc(op, of.kernel, kernel_sizes(g))),
         attributes(onednn::attributes(op)),
         strides{g.h.stride, g.w.stride},
         dilations{g.h.dilation - 1, g.w.dilation - 1},
@@ -62,10 +62,10 @@ struct Library {
     const Shape sizes = {g.o_of_group(), g.c_of_group(), g.h.window, g.w.window};
     return g.groups == 1 ? sizes : Shape{g.groups, sizes[0], sizes[1], sizes[2], sizes[3]};
   }
-  static onednn::Desc plain_kernel(std::string_view op, DType dtype, const ConvGeometry& g) {
-    if (g.groups == 1) return onednn::conv_kernel(op, dtype, g.h.window, g.w.window, g.c, g.o);
+  static onednn::MemoryDesc plain_kernel(std::string_view op, DType dtype, const ConvGeometry& g) {
+    if (g.groups == 1) return onednn::hwio_desc(op, dtype, g.h.window, g.w.window, g.c, g.o);
     const std::int64_t element = g.c_of_group() * g.o;
-    return onednn::strided(op, dtype, kernel_sizes(g), {g.o_of_group(), 1, g.o, g.w.window * element, element});
+    return onednn::strided_desc(op, dtype, kernel_sizes(g), {g.o_of_group(), 1, g.o, g.w.window * element, element});
   }
 
   onednn::PrimitiveDesc forward(std::string_view op, bool with_bias = false, bool relu = false) const {
@@ -74,7 +74,7 @@ struct Library {
     const dnnl_status_t status = dnnl_convolution_forward_primitive_desc_create(
         &created, onednn::engine(), dnnl_forward_training, dnnl_convolution_direct, x.get(), any_kernel.get(),
         with_bias ? bias.get() : nullptr, y.get(), strides, dilations, low, high, chosen.get());
-    return onednn::take(op, status, created);
+    return onednn::own_primitive_desc(op, status, created);
   }
 };
 
@@ -162,21 +162,21 @@ std::unique_ptr<CpuKernel> Conv::cpu(const CpuRequest& request) const {
   const DType dtype = request.operands[0].dtype, result = request.results[0].dtype;
   const Library library(name, g, {dtype, dtype, with_bias ? request.operands[2].dtype : dtype, result});
   onednn::PrimitiveDesc desc = library.forward(name, with_bias, relu);
-  const bool relu_apart = relu && (!desc || onednn::is_slow_to_follow(desc));
+  const bool relu_apart = relu && (!desc || onednn::has_slow_post_ops(desc));
   if (relu_apart) desc = library.forward(name, with_bias);
   if (!desc) return nullptr;
 
   auto sequence = std::make_unique<onednn::Sequence>(name, request, merged);
-  const auto weights = onednn::layout(desc, DNNL_ARG_WEIGHTS);
+  const auto weights = onednn::chosen_layout(desc, DNNL_ARG_WEIGHTS);
   const auto at = sequence->reorder(onednn::operand(1), library.kernel.get(), weights, !request.stacked[1]);
   std::vector<onednn::Argument> arguments = {{DNNL_ARG_SRC, library.x.get(), onednn::operand(0)},
                                              {DNNL_ARG_WEIGHTS, weights, at},
                                              {DNNL_ARG_DST, library.y.get(), onednn::result(0)}};
   if (with_bias) arguments.push_back({DNNL_ARG_BIAS, library.bias.get(), onednn::operand(2)});
   if (relu && !relu_apart) arguments.push_back(onednn::relu_slope());
-  if (relu_apart) sequence->relu_after(result, numel(g.y_shape()));
+  if (relu_apart) sequence->apply_relu_afterwards(result, numel(g.y_shape()));
   sequence->add(desc, arguments);
-  sequence->named(desc);
+  sequence->use_name_of(desc);
   return sequence;
 }
 
@@ -196,17 +196,17 @@ std::unique_ptr<CpuKernel> ConvInputGrad::cpu(const CpuRequest& request) const {
   const dnnl_status_t status = dnnl_convolution_backward_data_primitive_desc_create(
       &created, onednn::engine(), dnnl_convolution_direct, library.x.get(), library.any_kernel.get(), library.y.get(),
       library.strides, library.dilations, library.low, library.high, forward.get(), library.attributes.get());
-  const onednn::PrimitiveDesc desc = onednn::take(name, status, created);
+  const onednn::PrimitiveDesc desc = onednn::own_primitive_desc(name, status, created);
   if (is_better_in_tiles(desc, g)) return is_f32(request) ? make_tiled_input_grad(request, of_device) : nullptr;
   if (!desc) return nullptr;
 
   auto sequence = std::make_unique<onednn::Sequence>(name, request, merged);
-  const auto weights = onednn::layout(desc, DNNL_ARG_WEIGHTS);
+  const auto weights = onednn::chosen_layout(desc, DNNL_ARG_WEIGHTS);
   const auto at = sequence->reorder(onednn::operand(0), library.kernel.get(), weights, !request.stacked[0]);
   sequence->add(desc, {{DNNL_ARG_DIFF_DST, library.y.get(), onednn::operand(1)},
                        {DNNL_ARG_WEIGHTS, weights, at},
                        {DNNL_ARG_DIFF_SRC, library.x.get(), onednn::result(0)}});
-  sequence->named(desc);
+  sequence->use_name_of(desc);
   return sequence;
 }
 
@@ -231,7 +231,7 @@ std::unique_ptr<CpuKernel> ConvKernelGrad::cpu(const CpuRequest& request) const 
       &created, onednn::engine(), dnnl_convolution_direct, library.x.get(), library.any_kernel.get(),
       library_sum ? library.bias.get() : nullptr, library.y.get(), library.strides, library.dilations, library.low,
       library.high, forward.get(), library.attributes.get());
-  const onednn::PrimitiveDesc desc = onednn::take(name, status, created);
+  const onednn::PrimitiveDesc desc = onednn::own_primitive_desc(name, status, created);
   if (is_better_in_tiles(desc, g)) {
     if (!is_f32(request)) return nullptr;
     auto kernel = make_tiled_kernel_grad(request, g);
@@ -241,7 +241,7 @@ std::unique_ptr<CpuKernel> ConvKernelGrad::cpu(const CpuRequest& request) const 
   if (!desc) return nullptr;
 
   auto sequence = std::make_unique<onednn::Sequence>(name, request, false);
-  const auto weights = onednn::layout(desc, DNNL_ARG_DIFF_WEIGHTS);
+  const auto weights = onednn::chosen_layout(desc, DNNL_ARG_DIFF_WEIGHTS);
   const bool plain = dnnl_memory_desc_equal(weights, library.kernel.get()) != 0;
   const auto at = plain ? onednn::result(0) : sequence->scratch(weights);
   std::vector<onednn::Argument> arguments = {{DNNL_ARG_SRC, library.x.get(), onednn::operand(0)},
@@ -250,7 +250,7 @@ std::unique_ptr<CpuKernel> ConvKernelGrad::cpu(const CpuRequest& request) const 
   if (library_sum) arguments.push_back({DNNL_ARG_DIFF_BIAS, library.bias.get(), onednn::result(1)});
   sequence->add(desc, arguments);
   if (!plain) sequence->reorder(at, weights, onednn::result(0), library.kernel.get());
-  sequence->named(desc);
+  sequence->use_name_of(desc);
   if (own_sum) return std::make_unique<WithBiasSum>(std::move(sequence), request);
   return sequence;
 }

@@ -108,21 +108,21 @@ std::unique_ptr<CpuKernel> BatchMatmul::cpu(const CpuRequest& request) const {
   const bool merged = request.stacked[0] && request.stacked[1];
   if (merged) s.batch *= request.devices;
   const auto desc_of = [&](DType of, std::int64_t rows, std::int64_t columns, bool transposed) {
-    return onednn::strided(name, of, {s.batch, rows, columns},
-                           {rows * columns, transposed ? 1 : columns, transposed ? rows : 1});
+    return onednn::strided_desc(name, of, {s.batch, rows, columns},
+                                {rows * columns, transposed ? 1 : columns, transposed ? rows : 1});
   };
-  const onednn::Desc a = desc_of(dtype, s.m, s.k, transpose_a), b = desc_of(dtype, s.k, s.n, transpose_b),
-                     c = desc_of(request.results[0].dtype, s.m, s.n, false);
+  const onednn::MemoryDesc a = desc_of(dtype, s.m, s.k, transpose_a), b = desc_of(dtype, s.k, s.n, transpose_b),
+                           c = desc_of(request.results[0].dtype, s.m, s.n, false);
   dnnl_primitive_desc_t created = nullptr;
   const dnnl_status_t status = dnnl_matmul_primitive_desc_create(&created, onednn::engine(), a.get(), b.get(), nullptr,
                                                                  c.get(), onednn::attributes(name).get());
-  const onednn::PrimitiveDesc desc = onednn::take(name, status, created);
+  const onednn::PrimitiveDesc desc = onednn::own_primitive_desc(name, status, created);
   if (!desc) return nullptr;
   auto kernel = std::make_unique<onednn::Sequence>(name, request, merged);
   kernel->add(desc, {{DNNL_ARG_SRC, a.get(), onednn::operand(0)},
                      {DNNL_ARG_WEIGHTS, b.get(), onednn::operand(1)},
                      {DNNL_ARG_DST, c.get(), onednn::result(0)}});
-  kernel->named(desc);
+  kernel->use_name_of(desc);
   return kernel;
 }
 

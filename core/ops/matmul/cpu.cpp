@@ -37,9 +37,9 @@ struct Product {
     with_bias = request.operands.size() == 3;
     dtype = a.dtype;
     result_dtype = c.dtype;
-    b_plain = onednn::strided(name, dtype, {k, n}, op.transpose_b ? Shape{1, k} : Shape{n, 1});
-    b = request.packed ? onednn::any_layout(name, dtype, {k, n}) : nullptr;
-    if (with_bias) bias = onednn::strided(name, request.operands[2].dtype, {1, n}, {n, 1});
+    b_plain = onednn::strided_desc(name, dtype, {k, n}, op.transpose_b ? Shape{1, k} : Shape{n, 1});
+    b = request.packed ? onednn::any_layout_desc(name, dtype, {k, n}) : nullptr;
+    if (with_bias) bias = onednn::strided_desc(name, request.operands[2].dtype, {1, n}, {n, 1});
     const auto independent = [&](std::int64_t count) {
       const onednn::PrimitiveDesc candidate = primitive(op, count, op.relu);
       return candidate && rows_are_independent(candidate);
@@ -49,30 +49,32 @@ struct Product {
              !(with_bias && request.stacked[2]) && independent(m) && independent(m * request.devices);
     rows = merged ? m * request.devices : m;
     desc = primitive(op, rows, op.relu);
-    relu_apart = op.relu && (!desc || onednn::is_slow_to_follow(desc));
+    relu_apart = op.relu && (!desc || onednn::has_slow_post_ops(desc));
     if (relu_apart) desc = primitive(op, rows, false);
   }
 
-  onednn::Desc a_of(const Matmul& op, std::int64_t count) const {
-    return onednn::strided(name, dtype, {count, k}, op.transpose_a ? Shape{1, count} : Shape{k, 1});
+  onednn::MemoryDesc a_of(const Matmul& op, std::int64_t count) const {
+    return onednn::strided_desc(name, dtype, {count, k}, op.transpose_a ? Shape{1, count} : Shape{k, 1});
   }
-  onednn::Desc c_of(std::int64_t count) const { return onednn::strided(name, result_dtype, {count, n}, {n, 1}); }
+  onednn::MemoryDesc c_of(std::int64_t count) const {
+    return onednn::strided_desc(name, result_dtype, {count, n}, {n, 1});
+  }
 
   onednn::PrimitiveDesc primitive(const Matmul& op, std::int64_t count, bool with_relu) const {
-    const onednn::Desc a = a_of(op, count), c = c_of(count);
+    const onednn::MemoryDesc a = a_of(op, count), c = c_of(count);
     dnnl_primitive_desc_t created = nullptr;
     const dnnl_status_t status =
         dnnl_matmul_primitive_desc_create(&created, onednn::engine(), a.get(), (b ? b : b_plain).get(), bias.get(),
                                           c.get(), onednn::attributes(name, with_relu).get());
-    return onednn::take(name, status, created);
+    return onednn::own_primitive_desc(name, status, created);
   }
 
   std::string_view name;
   std::int64_t rows = 0, n = 0, k = 0;
   DType dtype, result_dtype;
   bool with_bias = false, merged = false, relu_apart = false;
-  onednn::Desc b_plain, b, bias;  // b: null for the plain layout; bias: null if there is none
-  onednn::PrimitiveDesc desc;     // null if the library has no kernel
+  onednn::MemoryDesc b_plain, b, bias;  // b: null for the plain layout; bias: null if there is none
+  onednn::PrimitiveDesc desc;           // null if the library has no kernel
 };
 
 bool is_worthwhile(const Type& a, const Type& c, bool transpose_a) {
@@ -93,7 +95,7 @@ std::unique_ptr<CpuPreparation> Matmul::prepare(const CpuRequest& request) const
   }
   const Product product(*this, request);
   if (!product.desc || !onednn::implementation_of(product.desc).starts_with("brg:")) return nullptr;
-  return onednn::make_preparation(name, product.b_plain.get(), onednn::layout(product.desc, DNNL_ARG_WEIGHTS));
+  return onednn::make_preparation(name, product.b_plain.get(), onednn::chosen_layout(product.desc, DNNL_ARG_WEIGHTS));
 }
 
 std::unique_ptr<CpuKernel> Matmul::cpu(const CpuRequest& request) const {
@@ -103,16 +105,16 @@ std::unique_ptr<CpuKernel> Matmul::cpu(const CpuRequest& request) const {
   if (!product.desc) return nullptr;
 
   auto kernel = std::make_unique<onednn::Sequence>(name, request, product.merged);
-  const onednn::Desc a_desc = product.a_of(*this, product.rows), c_desc = product.c_of(product.rows);
+  const onednn::MemoryDesc a_desc = product.a_of(*this, product.rows), c_desc = product.c_of(product.rows);
   std::vector<onednn::Argument> arguments = {
       {DNNL_ARG_SRC, a_desc.get(), onednn::operand(0)},
-      {DNNL_ARG_WEIGHTS, onednn::layout(product.desc, DNNL_ARG_WEIGHTS), onednn::operand(1)},
+      {DNNL_ARG_WEIGHTS, onednn::chosen_layout(product.desc, DNNL_ARG_WEIGHTS), onednn::operand(1)},
       {DNNL_ARG_DST, c_desc.get(), onednn::result(0)}};
   if (product.with_bias) arguments.push_back({DNNL_ARG_BIAS, product.bias.get(), onednn::operand(2)});
   if (relu && !product.relu_apart) arguments.push_back(onednn::relu_slope());
-  if (product.relu_apart) kernel->relu_after(product.result_dtype, product.rows * product.n);
+  if (product.relu_apart) kernel->apply_relu_afterwards(product.result_dtype, product.rows * product.n);
   kernel->add(product.desc, arguments);
-  kernel->named(product.desc);
+  kernel->use_name_of(product.desc);
   return kernel;
 }
 
