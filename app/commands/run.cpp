@@ -213,7 +213,7 @@ int command_run(CommandArguments arguments, const Streams& streams) {
     if (std::string text = train::unrepeated_changes_warning(loaded); !text.empty())
       loaded.notes.push_back(std::move(text));
   } else {
-    const std::vector<std::string> lengths = train::length_overrides(session.run_dir, loaded);
+    const std::vector<std::string> lengths = train::schedule_duration_overrides(session.run_dir, loaded);
     if (!lengths.empty()) {
       std::vector<std::string>& set = options.config.overrides.set;
       set.insert(set.end(), lengths.begin(), lengths.end());

@@ -125,7 +125,7 @@ InitialValues::InitialValues(const model::Model& model, const spec::ModelSpec& s
   try {
     open();
     in_file_as_ = rename_tensors(file_.tensors, model, *spec.initial_from, file_.path);
-    if (!is_run_ && !is_torch()) file_.members = leading_dimension(model, file_.tensors);
+    if (!is_checkpoint_of_run_ && !is_torch()) file_.members = leading_dimension(model, file_.tensors);
     choose_member(membership);
     file_.file.check_intact();
   } catch (const Error& error) {
@@ -161,7 +161,7 @@ void InitialValues::open() {
   const spec::InitialFrom& from = *spec_.initial_from;
   std::error_code ignored;
   if (std::filesystem::is_directory(from.path, ignored)) {
-    is_run_ = true;
+    is_checkpoint_of_run_ = true;
     if (is_torch()) {
       fail_usage(fmt::format("'{}' is a run, whose parameters do not have the layout torch", from.path),
                  "leave out model.init.from.layout, which is for files");
@@ -258,7 +258,7 @@ void InitialValues::check_tensors() {
     check_tensor(*entry->second, tensor);
     parameters.erase(entry);
   }
-  if (!others.empty() && (is_run_ || !parameters.empty())) {
+  if (!others.empty() && (is_checkpoint_of_run_ || !parameters.empty())) {
     const TensorView& tensor = in_file_.at(others.front());
     const std::string near = nearest(tensor.name, names);
     refuse(

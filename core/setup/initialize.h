@@ -61,7 +61,7 @@ class InitialValues {
   const spec::ModelSpec& spec_;
   std::uint64_t seed_;
   CheckpointFile file_;
-  bool is_run_ = false;                            // whether it is a checkpoint of a run
+  bool is_checkpoint_of_run_ = false;              // whether the file is a checkpoint of a run
   std::vector<data::Bytes> widened_;               // elements of the file that were f16
   std::map<std::string, std::string> in_file_as_;  // the names in the file of renamed tensors, by their new names
   std::optional<RunState> best_;                   // the state beside the file, if that is checkpoints/best

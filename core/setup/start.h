@@ -60,7 +60,8 @@ void set_ema_correction(Module& module, const Setup& setup, std::int64_t updates
 void set_initial_averages(Module& module, const Setup& setup, bool as_parameters, std::int64_t member);
 // Sets the factor of the learning rate by optimizer.reduce_on_plateau, for one member or all.
 void set_learning_rate_scale(Module& module, const Setup& setup, double scale, std::int64_t member);
-// Sets the numbers of a member's config that an evaluation without training reads. `model` is the member's.
+// Sets the numbers that the loss of a member reads (model::loss_numbers), in a module without a training entry, such as
+// that of `eval`. `model` is the member's.
 void set_loss_numbers(Module& module, const model::Model& model, std::int64_t member);
 
 // Fills slot 0 of the training entry with the first batch of the training split in file order, and copies to the

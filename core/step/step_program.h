@@ -37,10 +37,10 @@ enum class EpochSums : std::uint8_t { last_step, all_steps };
 //           the gradient, of a new parameter or of a new slot is not finite.
 //           With on_nonfinite: halt, "finite" bool[] becomes false at the first refused step and stays false. From that
 //           step on, parameters, slots, step and epoch sums keep their values (sums of the last step are 0).
-//           With on_nonfinite: skip, "skipped" i64[] counts refused steps. Only these keep the old values.
+//           With on_nonfinite: skip, "skipped" i64[] counts refused steps. A refused step keeps the old values; later steps update them.
 // batch   "inputs", "targets", "mask", "rows" (see model::declare_batch).
-// hyper   the numbers of the config, step_numbers(): "learning_rate" unless a schedule computes it from "step", "b1",
-//         and so on; with reduce_on_plateau, "learning_rate_scale", by which the rate is multiplied;
+// hyper   the numbers of the config, step_numbers(): "b1" and so on; "learning_rate", if no schedule computes it from
+//         "step"; with reduce_on_plateau, "learning_rate_scale", by which the rate is multiplied;
 //         "dropout/<layer>" u32[2] for each drawing layer: stream_key(seed, "dropout/<layer>").
 // outputs the measures of this batch under the parameters before the update, as means over all its examples;
 //         "grad_norm", the global norm of the mean gradient before clipping, f64[]; "learning_rate", the rate of this

@@ -23,8 +23,9 @@ struct Timetable {
   std::int64_t schedule_steps = 0;  // the length of a schedule without a duration of its own; see make_optimizer()
 };
 
-// Converts a duration or interval to steps. Throws Error (usage) at its place if the result is less than one step, or
-// if the examples are not whole batches.
+// Converts a duration or an interval to steps. Throws Error (usage) at the duration's place in the config if it is
+// shorter than one step, has more than max_steps steps, or counts examples and is not a multiple of the global batch
+// size.
 std::int64_t to_steps(const spec::Duration& duration, const data::BatchPlan& batch, const std::string& key);
 
 }  // namespace pmaptrain::train

@@ -96,7 +96,7 @@ void Members::continue_from(const RunState& run, const spec::TrainSpec& spec) {
   }
 }
 
-void Members::save(RunState& state, std::int64_t step) const {
+void Members::store_in(RunState& state, std::int64_t step) const {
   state.members.clear();
   state.step = 0;
   for (const MemberRun& member : members_) {

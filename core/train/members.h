@@ -66,8 +66,9 @@ class Members {
   Members(const Setup& setup, SlicedReader& reader);
 
   void continue_from(const RunState& run, const spec::TrainSpec& spec);
-  // Stores the members' states after `step`, and as RunState::step the largest number of steps of any member.
-  void save(RunState& state, std::int64_t step) const;
+  // Sets the members' fields of `state` to their values after `step`, and RunState::step to the largest number of steps
+  // of any member.
+  void store_in(RunState& state, std::int64_t step) const;
 
   auto begin() { return members_.begin(); }
   auto end() { return members_.end(); }

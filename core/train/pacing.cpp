@@ -95,7 +95,7 @@ void Pacing::repeat(std::int64_t step, std::span<const std::int64_t> members, st
   loader_.restart(newest, last);
 }
 
-std::int64_t Pacing::failed_steps() const {
+std::int64_t Pacing::wait_and_count_failed() const {
   const auto known = static_cast<std::int64_t>(std::min(count_, tickets_.size()));
   for (std::int64_t failed = 0; failed < known; ++failed) {
     try {

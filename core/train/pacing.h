@@ -44,9 +44,10 @@ class Pacing {
   // kept all values (train.on_nonfinite: halt), so that it computes the same again. Afterwards the loader continues
   // after step `newest` and ends at step `last`.
   void repeat(std::int64_t step, std::span<const std::int64_t> members, std::int64_t newest, std::int64_t last);
-  // Waits for all steps. Returns how many of the last steps failed, or did not run because an earlier step failed. If
-  // any did, the module's values are undefined; otherwise they are those after the last step.
-  std::int64_t failed_steps() const;
+  // Waits for all submitted steps. Returns how many of them failed, or did not run because an earlier step failed;
+  // these are the newest ones, and at most as many as tickets are kept. If there are any, the module's values are
+  // undefined; otherwise they are those after the last step.
+  std::int64_t wait_and_count_failed() const;
 
  private:
   std::int64_t max_group(std::int64_t step) const;

@@ -206,7 +206,8 @@ class Replay {
   }
 
  private:
-  // Searches the forward and backward pass of each microbatch of each device separately.
+  // Replays the forward and backward pass of each microbatch of each device by itself, and looks for the first equation
+  // whose result is not finite.
   std::optional<std::string> microbatches() {
     const data::BatchPlan& plan = setup_.batch;
     const std::int64_t rows = plan.rows_per_device / plan.microbatches;
@@ -251,7 +252,8 @@ class Replay {
     return values;
   }
 
-  // Searches the whole step, which includes sums over devices and the update.
+  // Replays the whole step, including the sums over devices and the update, and looks for the first equation whose
+  // result is not finite.
   std::optional<std::string> whole_step() {
     const Program program = widen(program_at(setup_, Stage::final));
     if (!is_small(program, limits_)) {

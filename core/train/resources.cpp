@@ -107,7 +107,8 @@ class SmallerRuns {
     }
   }
 
-  // The first batch size that fits, where each is half of the previous one; 0 if none fits.
+  // Tries smaller batches, each of at most half the size of the one before. Returns the first size with which the
+  // program fits, or 0.
   std::int64_t batch() const {
     const std::int64_t unit = setup_.batch.devices * setup_.batch.microbatches;
     for (std::int64_t size = setup_.batch.global / 2 / unit * unit; size > 0; size = size / 2 / unit * unit) {
@@ -116,7 +117,8 @@ class SmallerRuns {
     return 0;
   }
 
-  // The first number of microbatches that fits, where each is at least twice the previous one; 0 if none fits.
+  // Tries numbers of microbatches in ascending order, each at least twice the one before. Returns the first with which
+  // the program fits, or 0.
   std::int64_t microbatches() const {
     std::int64_t least = 2 * setup_.batch.microbatches;
     for (std::int64_t count = least; count <= setup_.batch.rows_per_device; ++count) {

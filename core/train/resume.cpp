@@ -165,7 +165,7 @@ std::optional<ResumePoint> find_resume_point(const fs::path& run) {
             "--overwrite begins the run anew");
 }
 
-std::vector<std::string> length_overrides(const fs::path& run, const spec::Loaded& loaded) {
+std::vector<std::string> schedule_duration_overrides(const fs::path& run, const spec::Loaded& loaded) {
   std::vector<std::string> set;
   for (const spec::ChangedKey& changed : changed_keys(run, loaded)) {
     if (!changed.is_default || changed.before.empty() || !spec::is_at_or_below(changed.path, spec::learning_rate_key))

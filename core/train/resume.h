@@ -23,9 +23,9 @@ struct ResumePoint {
 // there are checkpoints but none is complete.
 std::optional<ResumePoint> find_resume_point(const std::filesystem::path& run);
 
-// The overrides KEY=VALUE with which `loaded` continues the run's schedule: durations below optimizer.learning_rate
-// that are defaults in `loaded`, and whose values in the run's config.yaml are different.
-std::vector<std::string> length_overrides(const std::filesystem::path& run, const spec::Loaded& loaded);
+// The overrides KEY=VALUE that keep the run's schedule. There is one for each duration under the key
+// optimizer.learning_rate for which `loaded` has the default and the run's config.yaml another value.
+std::vector<std::string> schedule_duration_overrides(const std::filesystem::path& run, const spec::Loaded& loaded);
 
 // Checks whether the config `loaded` may continue the run. Keys about devices, durations, intervals and selection by
 // evaluations may differ from the run's config.yaml, and so may the sizes of axes. Returns notes for the user. Throws

@@ -248,8 +248,8 @@ class Session::Impl {
       return false;
     }
     evaluation_is_due_ = false;
-    // Waits for the previous checkpoint: if that could not be written, its evaluation is no longer the best, with which
-    // these are compared.
+    // Waits until the previous checkpoint is written. If that fails, the evaluation of that checkpoint is no longer the
+    // best one, and the new evaluations must be compared with the right one.
     if (setup_.spec().train.checkpoint.best) saving_->finish_write();
     bool best = false;
     MemberTexts falls;
@@ -273,7 +273,7 @@ class Session::Impl {
   RunState state() {
     RunState state;
     state.is_ensemble = setup_.spec().ensemble.has_value();
-    members_->save(state, step_);
+    members_->store_in(state, step_);
     state.example_cursor = state.step / timetable_.steps_per_epoch * setup_.batch.dataset +
                            state.step % timetable_.steps_per_epoch * setup_.batch.global;
     state.schedule_steps = timetable_.schedule_steps;
@@ -372,7 +372,7 @@ class Session::Impl {
 
   // Reports the error that ended the run, even if saving fails too.
   void keep_what_is_trained() {
-    if (saving_->has_saved_last() || step_ == 0 || pacing_->failed_steps() > 0 || folder_.is_removed()) return;
+    if (saving_->has_saved_last() || step_ == 0 || pacing_->wait_and_count_failed() > 0 || folder_.is_removed()) return;
     try {
       check_data_unchanged();
     } catch (const Error& error) {
@@ -388,7 +388,8 @@ class Session::Impl {
     }
   }
 
-  // Stores the final values of each member, which the module holds.
+  // Adds to each member's report its number of skipped steps, and the final values of the parameters that are compared
+  // with known true values.
   void add_results() {
     for (MemberRun& member : *members_) {
       member.steps_skipped = member.guards.steps_skipped();
@@ -411,7 +412,7 @@ class Session::Impl {
     ended_.status = "failed";
     ended_.reason = "error";
     ended_.exit_status = exit_status;
-    const std::int64_t failed = pacing_->failed_steps();
+    const std::int64_t failed = pacing_->wait_and_count_failed();
     if (failed == 0) {
       add_results();
       report_->note_epoch(step_, members_->active());

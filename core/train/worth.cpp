@@ -276,8 +276,8 @@ std::vector<Warned> useless_result_warnings(const model::Model& model, const dat
   constexpr std::int64_t few_steps = 20;
   if (ended.status != "done" || ended.steps < few_steps) return {};
   const bool one = ended.members.size() == 1;
-  // Means over an epoch mix the parameters of its steps, so the first epoch, or a part of one, says little about the
-  // last parameters.
+  // Measures of training are means over an epoch, during which the parameters change. They tell about the last
+  // parameters only if the run ends with a whole epoch that is not the first.
   const bool ends_epoch = ended.epochs >= 2 && ended.steps % steps_per_epoch == 0;
   MemberTexts texts;
   try {

@@ -20,7 +20,8 @@ using UseSlice = std::function<void(std::span<const std::byte>)>;
 // Passes the bytes of one input (by index) of the training program, for one member, to `use`, slice by slice.
 using ReadSlices = std::function<void(std::size_t input, std::int64_t member, const UseSlice& use)>;
 
-// ReadReads the values that the module's training entry has now on device 0. The reader outlives the result.
+// Returns a function that reads the values that the module's training entry has now on device 0. The reader outlives
+// the result.
 ReadSlices read_slices_of(SlicedReader& reader);
 
 // The inputs of the training program that a checkpoint has: parameters and state, except for the guard's state.

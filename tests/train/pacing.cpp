@@ -150,7 +150,7 @@ TEST_CASE("a group of steps has batches in slots one after another, which no ste
   CHECK(paced.module.waited == 4);
   CHECK(paced.module.submitted == Texts{"1 on slot 0", "slots 1 to 3", "slots 4 to 7", "slots 8 to 9", "slots 10 to 11",
                                         "slots 0 to 3", "1 on slot 4"});
-  CHECK(paced.pacing.failed_steps() == 0);
+  CHECK(paced.pacing.wait_and_count_failed() == 0);
   CHECK(paced.module.waited == 7);
 }
 

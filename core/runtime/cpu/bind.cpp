@@ -301,7 +301,7 @@ StridedCopy BoundPlan::strided_copy(const Copy& copy, Binding to) {
 
 void BoundPlan::bind(const Copy& copy, const Instruction& instruction, Binding to, std::vector<Command>& into) {
   StridedCopy runs = strided_copy(copy, to);
-  if (copy.parts > 0) runs.per_iteration = runs.bytes;
+  if (copy.iteration_parts > 0) runs.per_iteration = runs.bytes;
   into.push_back({&instruction, runs});
 }
 

@@ -88,8 +88,8 @@ class BoundPlan {
   // The command that computes the result of instance number `i`, which belongs to `device`.
   RunExchange exchange_of(const Exchange& exchange, std::int64_t device, const GroupAddresses& group, std::int64_t i,
                           Binding to);
-  // The copies before each iteration of a loop. For a piece that is a range of rows, they copy these rows of the
-  // iteration's slice.
+  // The copies that bring an iteration's part of a loop operand into its buffer. If the piece is a range of rows, they
+  // copy only those rows of the part that belong to the piece.
   std::vector<StridedCopy> copies_of_slices(const Copy& slice, std::int64_t iterations, Binding to);
   // The addresses of the addends of the result that belongs to `device`: the accumulators of the pieces of its group,
   // or the operand's slices of the devices of its group.

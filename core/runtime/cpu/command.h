@@ -52,11 +52,12 @@ struct Pack {
   CpuPreparation* preparation = nullptr;
   std::size_t first_pointer = 0;
 };
-using ExchangeFunction = void (*)(const void* op, const CollectiveCall& call);
+// Computes what one device of a group receives from a collective.
+using CollectiveFunction = void (*)(const void* op, const CollectiveCall& call);
 // Reduces arrays of one type. Pointers: the `addends` arrays, then the result.
 struct Reduce {
   const void* op = nullptr;
-  ExchangeFunction function = nullptr;
+  CollectiveFunction function = nullptr;
   std::size_t first_pointer = 0;
   const Type* type = nullptr;  // owned by the list
   std::size_t addends = 0;
@@ -65,7 +66,7 @@ struct Reduce {
 // all devices of the group, which several commands may share. `result_pointer` is the index of the result's pointer.
 struct RunExchange {
   const void* op = nullptr;
-  ExchangeFunction function = nullptr;
+  CollectiveFunction function = nullptr;
   std::size_t first_pointer = 0, result_pointer = 0;
   const Type *operand = nullptr, *result = nullptr;  // owned by the program
   std::size_t devices = 0;
@@ -133,7 +134,7 @@ using Bases = std::array<std::byte*, base_count>;
 void resolve_addresses(CommandList& list, const MemorySelection& selection, const Bases& bases);
 // Runs a command of a list whose addresses are resolved.
 void run(Command& command, CommandList& list, std::byte* scratch);
-// Runs a copy of such a list, in iteration `iteration` of a loop.
+// Carries out a StridedCopy of `list`, as in iteration `iteration` of a loop. The list's addresses must be resolved.
 void run_copy(const StridedCopy& copy, const CommandList& list, std::int64_t iteration = 0);
 
 }  // namespace pmaptrain::cpu

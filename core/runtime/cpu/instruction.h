@@ -52,7 +52,7 @@ struct ProductInParts {
 struct Copy {
   int from = -1, to = -1;
   // If positive: `from` has so many parts, and the part of the current iteration of the innermost StageLoop is copied.
-  std::int64_t parts = 0;
+  std::int64_t iteration_parts = 0;
 };
 
 // Converts one operand of `equation` into the layout that the op's kernel prefers. This is done once per step, and all

@@ -215,7 +215,7 @@ bool Lowering::try_make_constant(const Equation& equation) {
 }
 
 void Lowering::lower_local(const Equation& equation) {
-  ValueInfo how = loop_body_ != nullptr ? loop_info_ : how_to_compute(equation);
+  ValueInfo how = loop_body_ != nullptr ? loop_info_ : info_of_results(equation);
   Kernel kernel;
   kernel.equation = &equation;
   for (Value operand : equation.operands) kernel.operands.push_back(root_to_read(operand, how.cut));
@@ -242,7 +242,7 @@ void Lowering::lower_local(const Equation& equation) {
   add(std::move(kernel), how, how.stage, numel(type(chunked_value(program_, equation))));
 }
 
-ValueInfo Lowering::how_to_compute(const Equation& equation) {
+ValueInfo Lowering::info_of_results(const Equation& equation) {
   const Value result = equation.results.front();
   if (out_.rows.runs_on_rows(equation)) {
     ValueInfo how;
@@ -280,7 +280,8 @@ bool Lowering::is_parameter(int root) const {
 void Lowering::plan_preparations() {
   std::set<int> casts;  // casts of parameters
   for (const Equation& equation : program_.equations) {
-    // The cast must not vary, as it does after a pvary: a preparation has one result for all devices.
+    // A preparation has one result for all devices. So a cast whose result varies, such as the cast of a pvary, is
+    // none.
     const bool is_cast = equation.op.rules().elementwise && equation.regions.empty() && equation.operands.size() == 1 &&
                          type(equation.results.front()).varying.empty();
     if (is_cast && is_parameter(facts(equation.operands.front()).root)) casts.insert(equation.results.front().id);

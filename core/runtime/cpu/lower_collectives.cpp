@@ -47,7 +47,7 @@ std::vector<Lowering::ReducedArray> Lowering::reduced_arrays_of(const Equation& 
     for (std::size_t k = 0; k < packed_arrays.size(); ++k) {
       const Value sum{out_.add_range(result.id, offsets[k], Shape(type(packed_arrays[k]).shape))};
       // If the bucket has one slice, each sum is an array inside it. Otherwise each sum has memory of its own, and
-      // pack_instances() copies the sums into the bucket.
+      // add_packs_of_sums() copies the sums into the bucket.
       const bool is_range = stored_axes(type(result)).empty();
       if (!is_range) define(sum, info_by_size(type(sum), first_main_stage_));
       arrays.push_back({packed_arrays[k], sum, is_range ? result : sum, {&equation, -1, -1, sum.id}});
@@ -56,7 +56,7 @@ std::vector<Lowering::ReducedArray> Lowering::reduced_arrays_of(const Equation& 
   return arrays;
 }
 
-void Lowering::pack_instances(const Equation& equation, std::span<const ReducedArray> arrays) {
+void Lowering::add_packs_of_sums(const Equation& equation, std::span<const ReducedArray> arrays) {
   for (std::size_t i = 0, next = 0; i < equation.operands.size(); ++i) {
     const auto packed = packed_sums_.find(equation.operands[i].id);
     const std::size_t count = packed == packed_sums_.end() ? 1 : packed->second.pack->operands.size();
@@ -113,7 +113,7 @@ void Lowering::lower_reduction(const Equation& equation) {
   for (const ReducedArray& array : arrays) {
     if (!array.in_parts) finish_reduction(equation, array, combine_stage);
   }
-  pack_instances(equation, arrays);
+  add_packs_of_sums(equation, arrays);
 }
 
 void Lowering::define_results(const Equation& equation, std::span<const ReducedArray> arrays, int combine_stage) {

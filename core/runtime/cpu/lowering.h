@@ -94,8 +94,8 @@ class Lowering {
   // Lowers an equation without communication.
   void lower_local(const Equation& equation);
 
-  // How the results of such an equation are computed, if it is not in the body of a loop.
-  ValueInfo how_to_compute(const Equation& equation);
+  // The ValueInfo of the results of an equation that does not communicate and is not in the body of a loop.
+  ValueInfo info_of_results(const Equation& equation);
 
   // ---- preparations: packed operands, and the casts of parameters that are computed before them
 
@@ -153,9 +153,8 @@ class Lowering {
   // Defines the results of a reduction, and adds copies of zeros into the gaps between the arrays of a bucket.
   void define_results(const Equation& equation, std::span<const ReducedArray> arrays, int combine_stage);
 
-  // For each result that is a bucket with several slices: adds the instruction that copies the sums of its arrays into
-  // it.
-  void pack_instances(const Equation& equation, std::span<const ReducedArray> arrays);
+  // Where a result is a bucket with several slices: adds the `pack` that copies the sums of its arrays into each slice.
+  void add_packs_of_sums(const Equation& equation, std::span<const ReducedArray> arrays);
 
   // The root of a constant of zeros that is at least as long as any gap between the arrays of a bucket.
   int zeros(DType dtype);

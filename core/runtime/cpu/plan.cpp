@@ -174,7 +174,8 @@ class Planner {
     const Pool pool = pool_of(value.root);
     if (pool == Pool::arena || pool == Pool::piece) return true;
     if (pool != Pool::shared || is_kept(value.root)) return false;
-    // What is read in another loop over stages than it is written in is needed in each iteration.
+    // A value may be written outside of a loop over stages and read inside. Then every iteration reads it, so its
+    // memory is not reused.
     const bool crosses = std::any_of(value.reads.begin(), value.reads.end(), [&](const Access& read) {
       return lowered_.loop_of(read.stage) != lowered_.loop_of(value.first_write.stage);
     });
@@ -385,13 +386,13 @@ class Planner {
 
 }  // namespace
 
-std::int64_t Plan::runs_of_stages() const {
+std::int64_t Plan::stage_runs_per_step() const {
   std::int64_t runs = 0;
-  for (std::size_t stage = 0; stage < stages.size(); ++stage) runs += runs_of_stage(stage);
+  for (std::size_t stage = 0; stage < stages.size(); ++stage) runs += runs_per_step(stage);
   return runs;
 }
 
-std::int64_t Plan::runs_of_stage(std::size_t stage) const {
+std::int64_t Plan::runs_per_step(std::size_t stage) const {
   std::int64_t runs = 1;
   for (const StageLoop& loop : loops) {
     if (loop.first <= stage && stage < loop.end) runs *= loop.iterations();

@@ -218,11 +218,11 @@ struct Plan {
   double work = 0;                                           // floating-point operations plus bytes of a step
 
   // How many barriers each worker passes per step when one call of submit() runs several steps.
-  std::int64_t barriers_per_step() const { return runs_of_stages() - 1 + (barrier_after_step ? 1 : 0); }
+  std::int64_t barriers_per_step() const { return stage_runs_per_step() - 1 + (barrier_after_step ? 1 : 0); }
   // How many stages run in a step, where each iteration of a loop counts.
-  std::int64_t runs_of_stages() const;
+  std::int64_t stage_runs_per_step() const;
   // How often a stage runs in a step.
-  std::int64_t runs_of_stage(std::size_t stage) const;
+  std::int64_t runs_per_step(std::size_t stage) const;
   // Whether a step is so short that a barrier costs more than a second worker saves.
   bool is_tiny() const;
   // The largest number of pieces of any cut.

@@ -107,7 +107,7 @@ class Printer {
                        list(i.operands));
   }
   std::string line(const Copy& i, const std::string&) const {
-    return fmt::format("{} = {} {}", buffer(i.to), i.parts > 0 ? "slice of" : "copy", buffer(i.from));
+    return fmt::format("{} = {} {}", buffer(i.to), i.iteration_parts > 0 ? "slice of" : "copy", buffer(i.from));
   }
   std::string line(const PackOperand& i, const std::string&) const {
     return fmt::format("{} = pack {} for operand {} of {}", buffer(i.to), buffer(i.from), i.operand, op(i.equation));

@@ -55,9 +55,12 @@ class Reporter {
   InstructionRows run() {
     for (std::size_t number = 0; number < plan_.stages.size(); ++number) {
       const Stage& stage = plan_.stages[number];
-      const std::string prefix =
-          plan_.stages.size() > 1 ? fmt::format("stage {} of {}, ", number + 1, plan_.stages.size()) : "";
-      const auto times = static_cast<double>(plan_.runs_of_stage(number));
+      const std::int64_t runs = plan_.runs_per_step(number);
+      const auto times = static_cast<double>(runs);
+      const std::string prefix = plan_.stages.size() == 1
+                                     ? ""
+                                     : fmt::format("stage {} of {}{}, ", number + 1, plan_.stages.size(),
+                                                   runs > 1 ? fmt::format(" ({} times)", runs) : "");
       add(stage.every_worker, prefix + "every worker for itself", 0, times);
       for (const ChunkList& chunked : stage.chunk_lists) {
         const std::int64_t chunks = chunked.chunks * plan_.program->mesh.group_size(chunked.axes);

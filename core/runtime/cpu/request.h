@@ -56,7 +56,7 @@ inline const Buffer& buffer_of(const Plan& plan, int index) { return plan.buffer
 std::int64_t slice_index(const Plan& plan, const Buffer& buffer, const Extent& extent, std::int64_t instance);
 // Whether each instance of a piece has its own slice of the buffer, one after another. Else all share one slice.
 bool is_stacked(const Plan& plan, const Buffer& buffer, const Extent& extent);
-// The extent of a piece, without its index.
+// The extent of a piece. It does not set Extent::piece, because a Block does not know its index in the cut.
 Extent extent_of(const Cut& cut, const Block& piece);
 
 // One extent for each task of a list of a stage, or of an instruction in Stage::tasks. Empty pieces have no task.

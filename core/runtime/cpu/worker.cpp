@@ -63,7 +63,7 @@ Worker::Worker(BoundPlan& bound, const Memory& memory, std::size_t entry, int in
       worker_(index),
       index_(workers == 1 ? 0 : static_cast<std::size_t>(index)),
       workers_(static_cast<std::size_t>(workers)),
-      runs_of_stages_(static_cast<std::uint32_t>(bound.plan().runs_of_stages())),
+      stage_runs_per_step_(static_cast<std::uint32_t>(bound.plan().stage_runs_per_step())),
       scratch_(memory.scratch(index)) {
   for (std::int64_t member = 0; member < members; ++member) bases_.push_back(memory.bases(index, member, entry));
 }
@@ -76,7 +76,7 @@ void Worker::for_each_list(const StepId& step, Claims& claims, Wait&& wait, F&& 
   bases[static_cast<std::size_t>(Base::accumulators)] = memory_.accumulators(worker_, step.parity);
   bases[static_cast<std::size_t>(Base::batch)] = memory_.batch(entry_, step.slot, step.member);
   // A stage that a loop repeats has a number of its own each time, by which its tasks are claimed.
-  std::uint32_t run = step.number * runs_of_stages_;
+  std::uint32_t run = step.number * stage_runs_per_step_;
   bool is_first = true;
   for_each_stage(bound_.plan().loops, 0, bound_.stages().size(), 0, [&](std::size_t number, std::int64_t iteration) {
     const auto at = [&](CommandList& list) {

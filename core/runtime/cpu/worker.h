@@ -60,10 +60,10 @@ class Worker {
   BoundPlan& bound_;
   const Memory& memory_;
   const std::size_t entry_;
-  const int worker_;                    // the number of this worker in the team, which determines its memory
-  const std::size_t index_, workers_;   // its number among the workers that share the tasks of a step, and their count
-  const std::uint32_t runs_of_stages_;  // in a step
-  std::vector<Bases> bases_;            // by member
+  const int worker_;                   // the number of this worker in the team, which determines its memory
+  const std::size_t index_, workers_;  // its number among the workers that share the tasks of a step, and their count
+  const std::uint32_t stage_runs_per_step_;  // in a step
+  std::vector<Bases> bases_;                 // by member
   std::byte* scratch_;
 };
 

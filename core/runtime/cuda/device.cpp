@@ -197,7 +197,7 @@ void CudaDevice::reduce(gpu::Stream on, Reduction kind, DType dtype, std::byte* 
   const ReductionKind how = kind == Reduction::sum   ? ReductionKind::sum
                             : kind == Reduction::max ? ReductionKind::max
                                                      : ReductionKind::min;
-  const EvenlySpaced spaced{from, arrays.per_row, arrays.pitch, arrays.row_pitch};
+  const ArrayGrid spaced{from, arrays.per_row, arrays.pitch, arrays.row_pitch};
   queue(on == gpu::Stream::compute, [=, this, count = arrays.count] {
     check(cuda::reduce(how, dtype, to, spaced, elements, count, stream(on)), "a reduction");
   });

@@ -176,7 +176,8 @@ class MatmulCommand final : public PreparedCommand {
     const bool bias_after = p.bias && (bias_ != Bias::by_library || p.k == 0);
     const bool relu_after = p.relu && !library_relu_;
     if (!bias_after && !relu_after) return;
-    // Each product of a batch has its own bias.
+    // If bias_stride is not 0, each product of the batch has a bias of its own, so the epilogue runs once for each
+    // product. Otherwise it runs once for all rows.
     const std::int64_t steps = bias_after && p.bias_stride != 0 ? p.batch : 1;
     for (std::int64_t i = 0; i < steps; ++i) {
       const std::int64_t rows = result_rows() / steps;

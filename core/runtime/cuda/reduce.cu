@@ -7,7 +7,7 @@ namespace {
 // Iterates over evenly spaced arrays in order.
 class Walk {
  public:
-  __device__ explicit Walk(const EvenlySpaced& from) : from_(from), row_(from.begin), array_(from.begin) {}
+  __device__ explicit Walk(const ArrayGrid& from) : from_(from), row_(from.begin), array_(from.begin) {}
   __device__ const std::byte* array() const { return array_; }
   __device__ void next() {
     array_ += from_.pitch;
@@ -18,7 +18,7 @@ class Walk {
   }
 
  private:
-  const EvenlySpaced& from_;
+  const ArrayGrid& from_;
   const std::byte *row_, *array_;
   std::int64_t column_ = 0;
 };
@@ -31,7 +31,7 @@ class ScatteredWalk {
  private:
   const std::byte* const* array_;
 };
-__device__ Walk walk(const EvenlySpaced& from) { return Walk(from); }
+__device__ Walk walk(const ArrayGrid& from) { return Walk(from); }
 __device__ ScatteredWalk walk(const Scattered& from) { return ScatteredWalk(from); }
 
 // Whether the maximum or minimum of `a` and `b` is `a`. If any element is a NaN, the result is a NaN.
@@ -93,7 +93,7 @@ cudaError_t load_reductions() {
     for (const DType dtype : {DType::bf16, DType::f32, DType::f64, DType::i32, DType::i64, DType::u32, DType::u8}) {
       dispatch_elements(dtype, [&]<class T>() {
         cudaFuncAttributes ignored{};
-        if (status == cudaSuccess) status = cudaFuncGetAttributes(&ignored, kernel_of<EvenlySpaced, T>(kind));
+        if (status == cudaSuccess) status = cudaFuncGetAttributes(&ignored, kernel_of<ArrayGrid, T>(kind));
         if (status == cudaSuccess) status = cudaFuncGetAttributes(&ignored, kernel_of<Scattered, T>(kind));
       });
     }
@@ -101,7 +101,7 @@ cudaError_t load_reductions() {
   return status;
 }
 
-cudaError_t reduce(ReductionKind kind, DType dtype, std::byte* to, EvenlySpaced from, std::int64_t elements,
+cudaError_t reduce(ReductionKind kind, DType dtype, std::byte* to, ArrayGrid from, std::int64_t elements,
                    std::int64_t count, cudaStream_t stream) {
   return launch(kind, dtype, to, from, elements, count, stream);
 }

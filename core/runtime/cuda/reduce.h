@@ -12,8 +12,8 @@ namespace pmaptrain::cuda {
 
 enum class ReductionKind : std::uint8_t { sum, max, min };
 
-// The arrays of gpu::SpacedArrays, from the address `begin` on.
-struct EvenlySpaced {
+// Arrays in a grid, as gpu::SpacedArrays describes them, from the address `begin` on.
+struct ArrayGrid {
   const std::byte* begin = nullptr;
   std::int64_t per_row = 1;
   std::size_t pitch = 0, row_pitch = 0;
@@ -31,7 +31,7 @@ cudaError_t load_reductions();
 // Computes to[i] = ((from[0][i] + from[1][i]) + from[2][i]) + ... over `count` arrays, or their maximum or minimum.
 // Elements of bf16 are added in f32 and rounded once; sums of integers wrap. `to` may be one of the arrays.
 // Precondition: `dtype` is not boolean, and `count` >= 1.
-cudaError_t reduce(ReductionKind kind, DType dtype, std::byte* to, EvenlySpaced from, std::int64_t elements,
+cudaError_t reduce(ReductionKind kind, DType dtype, std::byte* to, ArrayGrid from, std::int64_t elements,
                    std::int64_t count, cudaStream_t stream);
 cudaError_t reduce(ReductionKind kind, DType dtype, std::byte* to, const Scattered& from, std::int64_t elements,
                    std::int64_t count, cudaStream_t stream);

@@ -183,7 +183,8 @@ class Platform {
   // Opens a device for use by the calling thread only. `device` is the number of a GPU, and the device's rank in
   // barriers and communicators. `module` is the number of the caller's Module (core/runtime/backend.h): devices of
   // several modules may use the same GPU, but barriers and communicators connect only devices of one module. While one
-  // module has collectives in progress, no other module may have any, and none may be created or destroyed.
+  // module has collectives in progress, no other module may start collectives, and no module may be created or
+  // destroyed.
   virtual std::unique_ptr<Device> open(int device, int module = 0) = 0;
 };
 

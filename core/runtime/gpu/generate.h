@@ -1,4 +1,5 @@
-// The generator of kernel sources that the program passes to the GPU module.
+// Generates the sources of kernels for libpmaptrain_cuda.so, which knows no op. The executable passes generate_source()
+// to the library in ModuleOptions.
 #pragma once
 
 #include "core/runtime/gpu/module_table.h"

@@ -33,9 +33,9 @@ PoolRange bytes_at(const Plan& plan, Location place, std::size_t bytes) {
 bool overlap(const PoolRange& a, const PoolRange& b) { return a.pool == b.pool && a.begin < b.end && b.begin < a.end; }
 
 // Extends `reduce` by `next` if the operands and the result of `next` begin where those of `reduce` and their padding
-// end. Returns whether it did. The joined reduction also sums the padding of the operands into the padding of the
-// result, which must be zero if the result is in a bucket. So both reductions must read one buffer: an all_gather has
-// filled it with ranges of buckets, whose padding is zero.
+// end. Returns whether it did. The joined reduction also sums the padding between the operands into the padding
+// between the results. In a bucket that padding must stay zero, so the padding of the operands must be zero. It is zero
+// if both reductions read one buffer: an all_gather has filled this buffer with ranges of buckets.
 bool try_extend(const Plan& plan, Reduce& reduce, const Reduce& next) {
   if (next.kind != reduce.kind || next.type.dtype != reduce.type.dtype || !are_alike(next.arrays, reduce.arrays))
     return false;

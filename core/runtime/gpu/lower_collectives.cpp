@@ -1,5 +1,6 @@
-// Lowers psum_scatter, and the collectives all_gather, all_to_all and ppermute, which move values without arithmetic:
-// to copies within a GPU, after an all_gather between GPUs.
+// Lowers all_gather, all_to_all and ppermute, which move values without arithmetic, to copies within a GPU. If the
+// operands are on several GPUs, an all_gather collects them first. Lowers psum_scatter to a reduction, and a copy of
+// each device's block.
 #include <algorithm>
 
 #include "core/base/error.h"

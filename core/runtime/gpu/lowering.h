@@ -108,7 +108,8 @@ class Lowering {
   void clear_before(std::size_t command, const Equation& equation, const std::vector<int>& memories);
   // The place of a buffer in the buffer that contains it; {buffer, 0} if none does.
   Location place_in_container(int buffer) const;
-  // Neighbouring buffers that one collective transfers: their range of memory, and their indices in `buffers`.
+  // A range of memory that one collective transfers, and the buffers in it. `items` are their positions in the list
+  // that messages_of() gets.
   struct Message {
     Location begin;
     std::size_t bytes = 0;
