@@ -18,9 +18,9 @@ set(CMAKE_CXX_FLAGS_COVERAGE "-O1")
 set(PMAPTRAIN_COVERAGE_OPTIONS $<$<CONFIG:Coverage>:--coverage>)
 add_link_options($<$<CONFIG:Coverage>:--coverage>)
 add_compile_options(-fno-math-errno -ffp-contract=off)
-# An assertion names its source by a path below the root, so that clones share the objects of Clang. What GCC precompiles
-# would have the root in it.
-add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,Clang>:-fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=>)
+# An assertion names its source by a path below the root, so that clones share the objects that contain one. ccache does
+# not hash this option.
+add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=>)
 # Of folders in which nothing runs long: compiled in half the time.
 set(PMAPTRAIN_COLD_OPTIONS $<$<CONFIG:Release>:-O1> $<$<CONFIG:Sanitize>:-O0>)
 # Of what schedules kernels and contains few: with sanitizers it takes half the time to compile.

@@ -62,4 +62,8 @@ std::string listing(const fs::path& folder) {
   return all;
 }
 
+std::string beside_the_tests(const std::string& library) {
+  return (fs::read_symlink("/proc/self/exe").parent_path() / library).string();
+}
+
 }  // namespace pmaptrain::test

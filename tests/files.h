@@ -28,5 +28,7 @@ void write_text(const std::filesystem::path& path, const std::string& bytes);
 std::string read_text(const std::filesystem::path& path);
 // Every entry below a folder, sorted, one a line: its path there and, of a file, its bytes; of a link, its target.
 std::string listing(const std::filesystem::path& folder);
+// A library that is built into the folder of the test program: its path.
+std::string beside_the_tests(const std::string& library);
 
 }  // namespace pmaptrain::test

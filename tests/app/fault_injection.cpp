@@ -25,7 +25,7 @@ namespace {
 
 // Runs a command of the program in which what the variables PMAPTRAIN_FAULT... say fails.
 Finished run_failing(const std::string& variables, const std::string& command) {
-  return run_shell(variables + " LD_PRELOAD=" + fs::path(PMAPTRAIN_FAULTS).string() +
+  return run_shell(variables + " LD_PRELOAD=" + beside_the_tests("libfaults.so") +
                    " ASAN_OPTIONS=verify_asan_link_order=0 exec \"$PROGRAM\" " + command);
 }
 

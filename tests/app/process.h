@@ -14,6 +14,7 @@
 
 namespace pmaptrain::tests {
 
+using test::beside_the_tests;
 using test::contains;
 using test::read_text;
 using test::TemporaryFolder;

@@ -183,7 +183,7 @@ TEST_CASE("a run needs no HOME and nothing else of its environment", "[app][proc
 }
 
 TEST_CASE("durations do not follow a clock that is set back while the run goes on", "[app][process]") {
-  const std::string clock = fs::path(PMAPTRAIN_WRONG_CLOCK).string();
+  const std::string clock = beside_the_tests("libwrong_clock.so");
   REQUIRE(fs::exists(clock));
   // The clock is wrong indeed: of two dates, the later is the earlier.
   const Finished date = run_shell("LD_PRELOAD=" + clock + " ASAN_OPTIONS=verify_asan_link_order=0 date +%s; date +%s");

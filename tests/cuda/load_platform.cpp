@@ -47,7 +47,7 @@ TEST_CASE("the module is looked for beside the program, above it and where packa
 }
 
 TEST_CASE("a module of another version is refused before anything of it is used", "[cuda][module]") {
-  const Diagnostic why = refusal_of(PMAPTRAIN_OTHER_VERSION);
+  const Diagnostic why = refusal_of(beside_the_tests("libother_version.so"));
   CHECK(contains(why.message, "belongs to another version of pmaptrain: it has interface " +
                                   std::to_string(gpu::module_abi + 1) + ", the program " +
                                   std::to_string(gpu::module_abi)));
@@ -55,16 +55,16 @@ TEST_CASE("a module of another version is refused before anything of it is used"
 }
 
 TEST_CASE("a module that lacks a library says which, and what fetches it", "[cuda][module]") {
-  const Diagnostic why = refusal_of(PMAPTRAIN_LACKS_LIBRARY);
-  CHECK(why.message ==
-        std::string("liblibrary_that_is_gone.so was not found, which ") + PMAPTRAIN_LACKS_LIBRARY + " needs");
+  const std::string module = beside_the_tests("liblacks_library.so");
+  const Diagnostic why = refusal_of(module);
+  CHECK(why.message == "liblibrary_that_is_gone.so was not found, which " + module + " needs");
   CHECK(contains(why.help, "scripts/bootstrap --cuda"));
 }
 
 TEST_CASE("a file that is no module is refused", "[cuda][module]") {
   const TemporaryFolder folder;
   CHECK(contains(refusal_of(folder.write("text.so", "no library")).message, "the module for GPUs does not load: "));
-  CHECK(contains(refusal_of(PMAPTRAIN_NO_MODULE).message, "is no module of pmaptrain"));
+  CHECK(contains(refusal_of(beside_the_tests("libwrong_clock.so")).message, "is no module of pmaptrain"));
 }
 
 TEST_CASE("the module lists the GPUs, or says why there are none", "[cuda][module]") {

@@ -10,7 +10,7 @@ void fuzz_one(std::span<const std::byte> input) {
     const data::Array array = data::parse_npy(copy_of(input), "fuzz.npy");
     require(data::checked_bytes(array.element, array.shape) == static_cast<std::int64_t>(array.bytes.size()),
             "an array has the bytes that its shape says");
-    plant_bug(array.big_endian && array.element != data::Element::f64, input);
+    plant_bug(array.shape.size() == 2 && array.shape[0] > 4 && array.shape[1] == 0, input);
     std::vector<std::string> notes;
     const auto dataset = data::make_dataset(array, array, notes);
     std::vector<std::byte> example(dataset->input().bytes()), target(dataset->target().bytes());

@@ -28,7 +28,7 @@ void fuzz_one(std::span<const std::byte> input) {
     std::size_t bytes = 0;
     for (const auto& [name, tensor] : tensors) {
       require(tensor.bytes.size() == bytes_of(tensor.dtype, tensor.shape), "a tensor has the bytes of its shape");
-      plant_bug(tensor.shape == Shape{0, 7}, input);
+      plant_bug(tensor.shape.size() == 2 && tensor.shape[0] > 4 && tensor.shape[1] == 0, input);
       bytes += tensor.bytes.size();
     }
     require(bytes <= input.size(), "tensors are no larger than their file");
