@@ -218,7 +218,8 @@ Setup make_setup(spec::Loaded loaded, std::optional<ScheduleOrigin> schedule, co
       model::check_targets(setup.model, *dataset, spec.data.source_place);
     }
   }
-  if (std::string note = check_initial_file(setup.model, spec.model, setup.membership(0).ensemble_size); !note.empty()) {
+  if (std::string note = check_initial_file(setup.model, spec.model, setup.membership(0).ensemble_size);
+      !note.empty()) {
     setup.source.notes.push_back(std::move(note));
   }
   setup.warnings = unused_keys(setup.source, spec.train);
@@ -244,8 +245,7 @@ Setup make_setup(spec::Loaded loaded, std::optional<ScheduleOrigin> schedule, co
       }
     }
   }
-  keep_data_on_devices(setup);
-  return setup;
+  return with_data_on_devices(std::move(setup));
 }
 
 Setup with_batches(Setup setup, std::int64_t batch_size, std::int64_t microbatches) {
