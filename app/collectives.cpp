@@ -73,10 +73,10 @@ std::shared_ptr<const Program> program_of(const Demonstration& what, const Mesh&
 }
 
 std::unique_ptr<Module> load(const Backend& backend, std::shared_ptr<const Program> program, std::size_t beside) {
-  Source source{{{"collective", std::move(program)}}};
-  demand_memory(sum_of(backend.needs(source).total(), beside), "this",
+  const std::unique_ptr<Planned> planned = backend.plan({{{"collective", std::move(program)}}});
+  demand_memory(sum_of(planned->needs().total(), beside), "this",
                 "use a smaller mesh, smaller --bytes, or one --op over one --axis");
-  return backend.load(std::move(source));
+  return std::move(*planned).load();
 }
 
 std::span<const std::byte> bytes_of(const std::vector<float>& values) { return std::as_bytes(std::span(values)); }
@@ -124,7 +124,7 @@ Shown show(const Demonstration& what, const Mesh& mesh, AxisSet axes, const Back
   const std::size_t copies =
       bytes(shown.result_type) + (shown.input_type ? bytes(*shown.input_type) : 0) + 2 * sizeof(std::vector<std::byte>);
   const std::unique_ptr<Module> module = load(backend, program, copies * static_cast<std::size_t>(mesh.devices()));
-  shown.workers = backend.workers(module->source());
+  shown.workers = module->workers();
   std::byte* to = module->batch(0, 0, "x").data();
   for (std::int64_t device = 0; what.operand && device < mesh.devices(); ++device) {
     // Of a group that has one value in common, it is that of its first device.

@@ -211,10 +211,9 @@ int command_exec(CommandArguments arguments, const Streams& streams) {
   spec::MeshSpec carried;
   carried.mesh = program->mesh;
   if (workers) carried.workers = static_cast<int>(std::min<std::int64_t>(*workers, program->mesh.devices()));
-  const std::unique_ptr<Backend> backend = train::backend_of(carried);
-  Source source{{{"program", program}}};
-  demand_memory(backend->needs(source).total(), "this program", "use a smaller mesh (--mesh) or smaller values");
-  const std::unique_ptr<Module> module = backend->load(std::move(source));
+  const std::unique_ptr<Planned> planned = train::backend_of(carried)->plan({{{"program", program}}});
+  demand_memory(planned->needs().total(), "this program", "use a smaller mesh (--mesh) or smaller values");
+  const std::unique_ptr<Module> module = std::move(*planned).load();
   set_inputs(*module, inputs);
   module->wait(module->submit(0, 0));
   const std::vector<Result> results = results_of(*module);

@@ -18,10 +18,10 @@
 namespace pmaptrain::app {
 namespace {
 
-std::string explain_kernels(const train::Setup& setup, const Backend& backend, bool measure) {
+// Measures a module of one member with one batch.
+std::string measured_kernels(const train::Setup& setup, const Backend& backend) {
   Source source = train::step_source(setup);
   source.members = 1;  // each has the same plan
-  if (!measure) return report::kernels_text(report::kernel_report(backend, source));
   const std::unique_ptr<Module> module = backend.load(std::move(source));
   train::set_initial_values(*module, setup);
   train::fill_first_batch(*module, setup);
@@ -82,22 +82,24 @@ int command_explain(CommandArguments arguments, const Streams& streams) {
     streams.out << program_text(setup.spec(), what_runs ? *setup.training : train::program_at(setup, *stage));
     return 0;
   }
-  const Source source = train::run_source(setup);
-  const auto [backend, because] = train::choose_backend(setup.spec().mesh, source);
-  const MemoryNeeds needs = backend->needs(source);
-  const train::MemoryEstimate estimate = train::estimate_memory(setup, needs);
-  train::check_memory(estimate, setup, *backend, source);
-  if (!because.empty()) streams.out << "carried by " << train::workers_text(*backend, source, because) << "\n\n";
+  const train::PlannedSource run = train::plan_run(setup);
+  const Planned& planned = *run.planned;
+  const train::MemoryEstimate estimate = train::estimate_memory(setup, planned.needs());
+  train::check_memory(estimate, setup, *run.backend, planned.source());
+  if (!run.because.empty()) streams.out << "carried by " << train::workers_text(run) << "\n\n";
   if (memory) {
-    streams.out << pools_text(needs, backend->workers(source)) << "by what they hold:\n"
+    streams.out << pools_text(planned.needs(), planned.workers()) << "by what they hold:\n"
                 << report::memory_text(estimate) << "\n"
                 << report::variables_text(*setup.training);
   }
   if (parallelism) {
-    streams.out << (memory ? "\n" : "")
-                << report::parallelism_text(backend->report(train::step_source(setup), 0).stages);
+    streams.out << (memory ? "\n" : "") << report::parallelism_text(planned.report(train::train_entry).stages);
   }
-  if (kernels) streams.out << (memory || parallelism ? "\n" : "") << explain_kernels(setup, *backend, measure);
+  if (kernels) {
+    streams.out << (memory || parallelism ? "\n" : "")
+                << (measure ? measured_kernels(setup, *run.backend)
+                            : report::kernels_text(report::kernel_report(*run.backend, planned)));
+  }
   return 0;
 }
 

@@ -246,13 +246,12 @@ int command_run(CommandArguments arguments, const Streams& streams) {
   {
     auto display = display::make_display(options.display);
     display->on(train::Working{"opening the data"});
-    train::Setup setup = resume ? train::make_setup(std::move(loaded), train::schedule_origin(resume->checkpoint.state),
-                                                    resume->checkpoint.state.encoding.skipped)
-                                : train::make_setup(std::move(loaded));
+    const train::Setup setup =
+        resume ? train::make_setup(std::move(loaded), train::schedule_origin(resume->checkpoint.state),
+                                   resume->checkpoint.state.encoding.skipped)
+               : train::make_setup(std::move(loaded));
     if (resume) {
-      for (std::string& note : train::check_data_continues(resume->checkpoint.state, setup)) {
-        setup.loaded.notes.push_back(std::move(note));
-      }
+      session.notes = train::check_data_continues(resume->checkpoint.state, setup);
       const auto finished = train::find_finished(session.run_dir, resume->checkpoint.state, setup.spec().train,
                                                  setup.timetable, options.max_steps);
       if (finished && !options.changes.empty()) {
@@ -268,8 +267,8 @@ int command_run(CommandArguments arguments, const Streams& streams) {
                                     "a larger --max-steps goes on");
       }
       if (step > options.max_steps.value_or(step)) {
-        setup.loaded.notes.push_back(fmt::format("the run is at step {} already, past --max-steps {}: no step is taken",
-                                                 with_commas(step), with_commas(*options.max_steps)));
+        session.notes.push_back(fmt::format("the run is at step {} already, past --max-steps {}: no step is taken",
+                                            with_commas(step), with_commas(*options.max_steps)));
         session.max_steps = step;
       }
     }

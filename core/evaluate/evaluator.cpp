@@ -200,10 +200,10 @@ std::vector<Evaluation> CheckpointEvaluation::evaluate_members() const {
   Source source{
       {{"evaluate", plan.program, data::batches_in_memory(data::Sampler::in_order(plan.batch.dataset), plan.batch)}}};
   source.members = std::ssize(members_);
-  const std::unique_ptr<Backend> backend = choose_backend(spec.mesh, source).backend;
-  check_memory(estimate_evaluation(backend->needs(source)), plan.batch,
+  const std::unique_ptr<Planned> planned = plan_source(spec.mesh, std::move(source)).planned;
+  check_memory(estimate_evaluation(planned->needs()), plan.batch,
                members_.size() > 1 ? "--member N evaluates one member alone" : "");
-  const std::unique_ptr<Module> module = backend->load(source);
+  const std::unique_ptr<Module> module = std::move(*planned).load();
   std::vector<std::int64_t> there;
   for (const std::int64_t member : members_) {
     there.push_back(std::ssize(there));
@@ -239,12 +239,12 @@ Evaluation CheckpointEvaluation::evaluate_average() const {
   Program program = model::averaged_evaluation_program(model, mesh, spec.data.axes, batch.rows_per_device, all_ops());
   const EvaluationPlan plan{std::string(data::name_of(split_)), dataset, batch,
                             std::make_shared<const Program>(optimize(std::move(program)))};
-  const Source source{
+  Source source{
       {{"evaluate", plan.program, data::batches_in_memory(data::Sampler::in_order(plan.batch.dataset), plan.batch)}}};
   MemberOutputs outputs(spec, model, model::PredictionKind::logits, dataset, plan.batch, members_, trained_.parameters);
-  const std::unique_ptr<Backend> backend = choose_backend(spec.mesh, source).backend;
-  check_memory(estimate_evaluation(backend->needs(source)), plan.batch, "--member N evaluates one member alone");
-  const std::unique_ptr<Module> module = backend->load(source);
+  const std::unique_ptr<Planned> planned = plan_source(spec.mesh, std::move(source)).planned;
+  check_memory(estimate_evaluation(planned->needs()), plan.batch, "--member N evaluates one member alone");
+  const std::unique_ptr<Module> module = std::move(*planned).load();
   set_loss_numbers(*module, model, 0);
   outputs.restart();
   const auto fill = [&](int slot) {

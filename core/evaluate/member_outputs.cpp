@@ -39,10 +39,9 @@ MemberOutputs::MemberOutputs(const spec::Spec& spec, const model::Model& model, 
       model::prediction_program(model, spec.mesh.mesh, spec.data.axes, batch_.rows_per_device, all_ops(), kind)));
   Source source{{{"predict", program, data::batches_in_memory(data::Sampler::in_order(batch_.dataset), batch_)}}};
   source.members = members_;
-  const std::unique_ptr<Backend> backend = choose_backend(spec.mesh, source).backend;
-  check_memory(estimate_evaluation(backend->needs(source)), batch_,
-               members_ > 1 ? "--member N takes one member alone" : "");
-  module_ = backend->load(source);
+  const std::unique_ptr<Planned> planned = plan_source(spec.mesh, std::move(source)).planned;
+  check_memory(estimate_evaluation(planned->needs()), batch_, members_ > 1 ? "--member N takes one member alone" : "");
+  module_ = std::move(*planned).load();
   for (std::int64_t m = 0; m < members_; ++m) {
     write_group(*module_, m, 0, Group::params, parameters.of_member(members[static_cast<std::size_t>(m)]),
                 parameters.path);

@@ -25,13 +25,12 @@ double measure_step_seconds(Module& module, std::size_t entry, double seconds) {
 }
 
 Benchmark benchmark(const train::Setup& setup, std::optional<std::int64_t> steps) {
-  const Source source = train::step_source(setup);
-  const std::unique_ptr<Backend> backend = train::choose_backend(setup.spec().mesh, source).backend;
+  const auto [backend, planned, because] = train::plan_source(setup.spec().mesh, train::step_source(setup));
   Benchmark result;
-  result.workers = backend->workers(source);
+  result.workers = planned->workers();
   result.on_gpus = backend->uses_gpus();
-  train::check_memory(train::estimate_memory(setup, backend->needs(source)), setup, *backend, source);
-  std::unique_ptr<Module> module = backend->load(source);
+  train::check_memory(train::estimate_memory(setup, planned->needs()), setup, *backend, planned->source());
+  std::unique_ptr<Module> module = std::move(*planned).load();
   train::set_initial_values(*module, setup);
   train::fill_first_batch(*module, setup);
   module->wait(module->submit(train::train_entry, 0));

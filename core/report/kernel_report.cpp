@@ -41,27 +41,26 @@ double KernelReport::seconds() const {
 
 namespace {
 
-KernelReport report_of(const Backend& backend, const Source& source, std::vector<InstructionReport> rows) {
+// `Of`: a Planned, or the Module that was loaded from it.
+template <class Of>
+KernelReport report_of(const Backend& backend, const Of& of, const std::vector<InstructionReport>& rows) {
   KernelReport report;
-  for (InstructionReport& row : rows) report.lines.push_back({std::move(row), 0});
-  report.workers = backend.workers(source);
+  for (const InstructionReport& row : rows) report.lines.push_back({row, 0});
+  report.workers = of.workers();
   report.on_gpus = backend.uses_gpus();
-  report.devices = source.entries.front().program->mesh.devices();
-  report.barriers = backend.barriers_per_step(source, 0);
+  report.devices = of.source().entries.front().program->mesh.devices();
+  report.barriers = of.barriers_per_step(0);
   return report;
 }
 
 }  // namespace
 
-KernelReport kernel_report(const Backend& backend, const Source& source) {
-  PlanReport plan = backend.report(source, 0);
-  KernelReport report = report_of(backend, source, std::move(plan.instructions));
-  report.owner = std::move(plan.owner);
-  return report;
+KernelReport kernel_report(const Backend& backend, const Planned& planned) {
+  return report_of(backend, planned, planned.report(0).instructions);
 }
 
 KernelReport measured_kernel_report(const Backend& backend, Module& module) {
-  KernelReport report = report_of(backend, module.source(), module.instructions(0));
+  KernelReport report = report_of(backend, module, module.instructions(0));
   const double estimate = measure_step_seconds(module, 0, 0.002);
   const std::int64_t group = std::max<std::int64_t>(1, static_cast<std::int64_t>(0.002 / estimate));
   // Rounds with and without timing of instructions alternate. The time of a line is the median over rounds, so that

@@ -1,7 +1,6 @@
 // The instructions of a training step: the implementation of each, its cost, and its time.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,15 +29,14 @@ struct KernelReport {
     Peaks peaks;
   };
   std::optional<Times> times;
-  std::shared_ptr<const void> owner;  // owns what `lines` point to; empty if a module owns it
 
   double flops() const;
   double bytes() const;
   double seconds() const;
 };
 
-// The report of the first entry of `source`, as the backend would load it.
-KernelReport kernel_report(const Backend& backend, const Source& source);
+// The report of the first entry of the backend's plan, which must outlive the report.
+KernelReport kernel_report(const Backend& backend, const Planned& planned);
 // The report of the first entry of the backend's module, measured on the batch in slot 0. The module must outlive the
 // report, and its inputs must be set. Takes a few tenths of a second, or some steps if these are longer; and then the
 // time to measure the peak GEMM rate and memory bandwidth.

@@ -329,18 +329,20 @@ std::vector<std::string> notes_of(const spec::Loaded& loaded, const data::Source
 
 }  // namespace
 
-ValidateReport make_validate_report(const train::Setup& setup, bool private_copies) {
+ValidateReport make_validate_report(const train::Setup& setup, const train::PlannedSource& run) {
   ValidateReport report;
-  const Source source = train::run_source(setup, private_copies);
-  const auto [backend, because] = train::choose_backend(setup.spec().mesh, source);
-  report.backend = backend->name();
-  report.backend_because = because;
-  report.workers = backend->workers(source);
-  report.memory = train::estimate_memory(setup, backend->needs(source));
-  train::check_memory(report.memory, setup, *backend, source);
+  report.backend = run.backend->name();
+  report.backend_because = run.because;
+  report.workers = run.planned->workers();
+  report.memory = train::estimate_memory(setup, run.planned->needs());
+  train::check_memory(report.memory, setup, *run.backend, run.planned->source());
   report.cost = train::cost_of(*setup.training, setup.spec());
   for (const std::string& warning : setup.warnings) report.warnings.push_back(warning);
   return report;
+}
+
+ValidateReport make_validate_report(const train::Setup& setup, bool private_copies) {
+  return make_validate_report(setup, train::plan_run(setup, private_copies));
 }
 
 std::string validate_text(const train::Setup& setup, const ValidateReport& report) {

@@ -6,6 +6,7 @@
 
 #include "core/setup/memory.h"
 #include "core/setup/setup.h"
+#include "core/setup/start.h"
 
 namespace pmaptrain::report {
 
@@ -17,7 +18,9 @@ struct ValidateReport {
   std::vector<std::string> warnings;
 };
 
-// Plans the step. Throws Error (resource) if the memory is not sufficient. `private_copies`: as with --verify-replicas.
+// The report of a planned run. Throws Error (resource) if the memory is not sufficient.
+ValidateReport make_validate_report(const train::Setup& setup, const train::PlannedSource& run);
+// Plans the run first. `private_copies`: as with --verify-replicas.
 ValidateReport make_validate_report(const train::Setup& setup, bool private_copies = false);
 
 // Layers, mesh, the data on each device, communication, memory and steps as text.

@@ -114,9 +114,14 @@ void Module::check_read(Handle handle, DeviceOfMember instance, std::size_t offs
   }
 }
 
-PlanReport Backend::report(Source source, std::size_t entry) const {
-  std::shared_ptr<const Module> module = load(std::move(source));
-  return {module->instructions(entry), module->stages(entry), module};
+const MemoryNeeds& Planned::needs() const {
+  if (!needs_) needs_ = compute_needs();
+  return *needs_;
+}
+
+const PlanReport& Planned::report(std::size_t entry) const {
+  if (!reports_[entry]) reports_[entry] = make_report(entry);
+  return *reports_[entry];
 }
 
 }  // namespace pmaptrain

@@ -1,6 +1,6 @@
-// The interface between training and hardware. A Backend loads programs into a Module, which holds their values on the
-// logical devices and runs them. Training, evaluation and the command line never name a backend;
-// core/runtime/backends.h creates one.
+// The interface between training and hardware. A Backend plans programs. The plan (Planned) says what they need, and is
+// loaded as a Module, which holds their values on the logical devices and runs them. Training, evaluation and the
+// command line never name a backend; core/runtime/backends.h creates one.
 //
 // Calls are asynchronous: submit, write and read return a Ticket at once. The work is done in the order of the calls,
 // at the latest when a ticket is waited for. The memory passed to write or read, and the memory of a batch, must not be
@@ -15,6 +15,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/graph/program.h"
@@ -125,7 +126,6 @@ struct StageReport {
 struct PlanReport {
   std::vector<InstructionReport> instructions;
   std::vector<StageReport> stages;
-  std::shared_ptr<const void> owner;  // keeps the equations alive that `instructions` point to
 };
 
 // Measured seconds of one step.
@@ -204,6 +204,10 @@ class Module {
   // call; the values of the module are then undefined.
   virtual void wait(Ticket ticket) = 0;
 
+  // The number of workers, and how many barriers each of them passes in a step of an entry.
+  virtual int workers() const = 0;
+  virtual std::int64_t barriers_per_step(std::size_t entry) const = 0;
+
   // The bytes of all memory that the module has allocated, which MemoryNeeds::total() predicts.
   virtual std::size_t allocated() const = 0;
 
@@ -243,32 +247,61 @@ class Module {
   std::vector<std::map<std::string_view, std::int32_t>> outputs_;  // handles by name, for each entry
 };
 
+// The plans of a source's entries. What commands print and check before the first step comes from this object, and so
+// does the module that runs. Used by one thread at a time.
+class Planned {
+ public:
+  explicit Planned(Source source) : source_(std::move(source)), reports_(source_.entries.size()) {}
+  virtual ~Planned() = default;
+  Planned(const Planned&) = delete;
+  Planned& operator=(const Planned&) = delete;
+
+  const Source& source() const { return source_; }
+  // The number of workers of the module.
+  virtual int workers() const = 0;
+  // How many barriers each worker passes in a step of an entry.
+  virtual std::int64_t barriers_per_step(std::size_t entry) const = 0;
+  // The memory that load() will allocate. Computed by the first call, which creates kernels to learn their scratch
+  // memory, and throws Error (usage) for an op that the backend cannot run.
+  const MemoryNeeds& needs() const;
+  // The report of an entry, computed by the first call. Its rows point to equations of this object.
+  const PlanReport& report(std::size_t entry) const;
+  // Allocates memory, starts threads and creates kernels. Throws Error: usage, or resource. The module takes over the
+  // plans: afterwards this object can only be destroyed.
+  virtual std::unique_ptr<Module> load() && = 0;
+
+ protected:
+  virtual MemoryNeeds compute_needs() const = 0;
+  virtual PlanReport make_report(std::size_t entry) const = 0;
+  Source take_source() { return std::move(source_); }
+
+ private:
+  Source source_;
+  mutable std::optional<MemoryNeeds> needs_;
+  mutable std::vector<std::optional<PlanReport>> reports_;  // by entry
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::string_view name() const = 0;  // the backend's name in a config: "cpu"
   // Whether the workers are GPUs, each with its own memory. Otherwise they are threads.
   virtual bool uses_gpus() const { return false; }
-  // The number of workers of a module for this source.
-  virtual int workers(const Source& source) const = 0;
-  // How many barriers each worker passes in a step of an entry.
-  virtual std::int64_t barriers_per_step(const Source& source, std::size_t entry) const = 0;
   // The bytes of memory of one GPU. Empty if the workers are threads, or if no GPU is found and the config states no
   // memory.
   virtual std::optional<std::size_t> device_memory() const { return std::nullopt; }
-  // The memory that load() will allocate. Throws Error (usage) for a program that this backend cannot run.
-  virtual MemoryNeeds needs(const Source& source) const = 0;
-  // The plan report of an entry. A GPU's plan is made without a GPU; other backends load a module to report on it.
-  // Throws the errors of needs() and load().
-  virtual PlanReport report(Source source, std::size_t entry) const;
+  // Plans every entry once. A GPU's plan is made without a GPU. Throws Error (usage) for programs that this backend
+  // cannot run.
+  virtual std::unique_ptr<Planned> plan(Source source) const = 0;
   // The smallest number of GPUs, greater than the present one, among which the mesh can be divided so that each needs
-  // at most `bytes` of memory. Empty if there is none, or if the workers are threads, which share one memory.
+  // at most `bytes` of memory. Empty if there is none, or if the workers are threads, which share one memory. Plans the
+  // entries for each number that it tries.
   virtual std::optional<int> fewest_workers_that_fit(const Source& source, std::size_t bytes) const {
     (void)source, (void)bytes;
     return std::nullopt;
   }
-  // Allocates memory, starts threads and creates kernels. Throws Error: usage, or resource.
-  virtual std::unique_ptr<Module> load(Source source) const = 0;
+  // Plans and loads, for callers that ask nothing of the plan.
+  std::unique_ptr<Module> load(Source source) const { return std::move(*plan(std::move(source))).load(); }
 };
 
 }  // namespace pmaptrain

@@ -29,11 +29,12 @@ std::string human(std::size_t bytes) { return human_bytes(static_cast<double>(by
 
 // The bytes that data may use on each device; none if devices have no memory of their own. An eighth of the memory is
 // left for memory that no plan counts: workspaces of libraries, and memory of the driver.
-std::optional<std::size_t> free_for_data(const spec::MeshSpec& mesh, const Source& source) {
-  const std::unique_ptr<Backend> backend = choose_backend(mesh, source).backend;
-  const std::optional<std::size_t> memory = backend->device_memory();
-  if (!memory) return std::nullopt;
-  const MemoryNeeds needs = backend->needs(source);
+std::optional<std::size_t> free_for_data(const Setup& setup) {
+  if (!backend_of(setup.spec().mesh)->device_memory()) return std::nullopt;  // nothing is planned to learn this
+  const PlannedSource run = plan_run(setup);
+  const std::optional<std::size_t> memory = run.backend->device_memory();
+  if (!memory) return std::nullopt;  // auto has taken the CPU
+  const MemoryNeeds& needs = run.planned->needs();
   const std::size_t planned = needs.total() / static_cast<std::size_t>(std::max(1, needs.gpus));
   const std::size_t most = *memory - *memory / 8;
   return planned < most ? most - planned : 0;
@@ -48,9 +49,9 @@ std::string changes_by_epoch(const spec::DataSpec& data, const data::Dataset& tr
 
 class Placement {
  public:
-  Placement(Setup& setup, std::size_t free) : setup_(setup), free_(free) {}
+  Placement(Setup setup, std::size_t free) : setup_(std::move(setup)), free_(free) {}
 
-  void place() {
+  Setup place() && {
     const std::string obstacle = changes_by_epoch(setup_.member_spec().data, *setup_.source.train);
     if (keeps("train", *setup_.source.train, obstacle)) {
       setup_.row_numbers = keep("train", setup_.source.train, setup_.training);
@@ -62,6 +63,7 @@ class Placement {
     if (!kept_.empty()) note = join(kept_, " and ") + (kept_.size() == 1 ? " stays" : " stay") + " on each GPU";
     for (const std::string& copied : copied_) note += (note.empty() ? "" : "; ") + copied;
     setup_.loaded.notes.push_back("data: " + note);
+    return std::move(setup_);
   }
 
  private:
@@ -92,7 +94,7 @@ class Placement {
     return data::row_numbers_of(std::move(dataset));
   }
 
-  Setup& setup_;
+  Setup setup_;
   std::size_t free_;
   std::vector<std::string> kept_, copied_;  // notes about each split
 };
@@ -136,9 +138,9 @@ bool gathers(const Module& module, const std::string& input) {
 
 }  // namespace
 
-void keep_data_on_devices(Setup& setup) {
-  const std::optional<std::size_t> free = free_for_data(setup.spec().mesh, run_source(setup));
-  if (free) Placement(setup, *free).place();
+Setup with_data_on_devices(Setup setup) {
+  const std::optional<std::size_t> free = free_for_data(setup);
+  return free ? Placement(std::move(setup), *free).place() : std::move(setup);
 }
 
 std::size_t loading_bytes(std::span<const ResidentSplit> splits) {

@@ -11,9 +11,10 @@
 
 namespace pmaptrain::train {
 
-// Chooses the splits that stay on the devices, training first: each that fits beside the plan. Changes the programs of
-// these splits, and adds notes about the choice. Does nothing if devices have no memory of their own.
-void keep_data_on_devices(Setup& setup);
+// Chooses the splits that stay on the devices, training first: each that fits beside the plan. The programs of these
+// splits gather their batches, and notes tell of the choice. If devices have no memory of their own, the setup remains
+// as it is, and nothing is planned.
+Setup with_data_on_devices(Setup setup);
 
 // The host memory that copy_resident_splits() uses while it copies these splits.
 std::size_t loading_bytes(std::span<const ResidentSplit> splits);

@@ -245,8 +245,7 @@ Setup make_setup(spec::Loaded loaded, std::optional<ScheduleOrigin> schedule, co
       }
     }
   }
-  keep_data_on_devices(setup);
-  return setup;
+  return with_data_on_devices(std::move(setup));
 }
 
 Setup with_batches(Setup setup, std::int64_t batch_size, std::int64_t microbatches) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/base/philox.h"
@@ -59,21 +60,30 @@ BackendKind kind_of(const spec::MeshSpec& mesh) {
   return BackendKind::cpu;
 }
 
-// The reason why GPUs cannot run `source`; empty if they can.
-std::string no_gpu_because(const spec::MeshSpec& mesh, const Source& source) {
+PlannedSource plan_by(std::unique_ptr<Backend> backend, Source source, std::string because) {
+  std::unique_ptr<Planned> planned = backend->plan(std::move(source));
+  return {std::move(backend), std::move(planned), std::move(because)};
+}
+
+// The plan of `auto` for GPUs. If they cannot run `source`, there is no plan, and `because` is the reason.
+PlannedSource plan_for_gpus(const spec::MeshSpec& mesh, const Source& source) {
   const Gpus gpus = find_gpus();
-  if (gpus.all.empty()) return gpus.none_because;
+  if (gpus.all.empty()) return {nullptr, nullptr, gpus.none_because};
   if (mesh.workers && *mesh.workers > std::ssize(gpus.all)) {
-    return "mesh.workers is " + std::to_string(*mesh.workers) + ", and there " +
-           (gpus.all.size() == 1 ? "is " : "are ") + counted(std::ssize(gpus.all), "GPU");
+    return {nullptr, nullptr,
+            "mesh.workers is " + std::to_string(*mesh.workers) + ", and there " +
+                (gpus.all.size() == 1 ? "is " : "are ") + counted(std::ssize(gpus.all), "GPU")};
   }
   try {
-    make_backend(BackendKind::cuda, mesh, KernelChoice::best)->needs(source);
+    PlannedSource found =
+        plan_by(make_backend(BackendKind::cuda, mesh, KernelChoice::best), source,
+                counted(std::ssize(gpus.all), "GPU") + " found, the first is " + gpus.all.front().name);
+    found.planned->needs();  // refuses ops without a kernel for GPUs
+    return found;
   } catch (const Error& error) {
     if (error.status() != ExitStatus::usage) throw;
-    return error.diagnostics().front().message;
+    return {nullptr, nullptr, error.diagnostics().front().message};
   }
-  return "";
 }
 
 }  // namespace
@@ -82,19 +92,17 @@ std::unique_ptr<Backend> backend_of(const spec::MeshSpec& mesh, KernelChoice ker
   return make_backend(kind_of(mesh), mesh, kernels);
 }
 
-ChosenBackend choose_backend(const spec::MeshSpec& mesh, const Source& source, KernelChoice kernels) {
-  if (mesh.backend != spec::Backend::automatic) return {backend_of(mesh, kernels), ""};
-  const std::string because = no_gpu_because(mesh, source);
-  if (!because.empty()) return {make_backend(BackendKind::cpu, mesh, kernels), because};
-  const Gpus gpus = find_gpus();
-  return {make_backend(BackendKind::cuda, mesh, kernels),
-          counted(std::ssize(gpus.all), "GPU") + " found, the first is " + gpus.all.front().name};
+PlannedSource plan_source(const spec::MeshSpec& mesh, Source source, KernelChoice kernels) {
+  if (mesh.backend != spec::Backend::automatic) return plan_by(backend_of(mesh, kernels), std::move(source), "");
+  PlannedSource on_gpus = plan_for_gpus(mesh, source);
+  if (on_gpus.planned) return on_gpus;
+  return plan_by(make_backend(BackendKind::cpu, mesh, kernels), std::move(source), std::move(on_gpus.because));
 }
 
-std::string workers_text(const Backend& backend, const Source& source, const std::string& because) {
-  std::string workers = counted(backend.workers(source), backend.uses_gpus() ? "GPU" : "worker");
-  if (because.empty()) return workers;
-  return workers + " (backend " + std::string(backend.name()) + ", taken by auto: " + because + ")";
+std::string workers_text(const PlannedSource& of) {
+  std::string workers = counted(of.planned->workers(), of.backend->uses_gpus() ? "GPU" : "worker");
+  if (of.because.empty()) return workers;
+  return workers + " (backend " + std::string(of.backend->name()) + ", taken by auto: " + of.because + ")";
 }
 
 Source run_source(const Setup& setup, bool private_copies) {
@@ -114,6 +122,10 @@ Source run_source(const Setup& setup, bool private_copies) {
 Source step_source(const Setup& setup) {
   // in_groups is true, because `bench` submits steps in groups, which GPUs record when the module is loaded.
   return {{{"train", setup.training, 1, false, true}}, setup.timetable.verify_every > 0, spec::members(setup.spec())};
+}
+
+PlannedSource plan_run(const Setup& setup, bool private_copies, KernelChoice kernels) {
+  return plan_source(setup.spec().mesh, run_source(setup, private_copies), kernels);
 }
 
 std::vector<data::Stream> training_streams(const Setup& setup) {

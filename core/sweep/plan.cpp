@@ -80,7 +80,8 @@ std::vector<std::int64_t> rungs_of_program(const spec::Sweep& sweep, const train
 TrialProgram program_of(const spec::Sweep& sweep, spec::Loaded loaded, int cores, std::vector<std::string>& warnings) {
   TrialProgram program;
   const train::Setup setup = train::make_setup(std::move(loaded));
-  const report::ValidateReport report = report::make_validate_report(setup);
+  const train::PlannedSource run = train::plan_run(setup);
+  const report::ValidateReport report = report::make_validate_report(setup, run);
   program.steps = setup.timetable.steps;
   program.examples_per_step = setup.batch.global;
   program.rungs = rungs_of_program(sweep, setup.timetable, setup.batch);
@@ -89,8 +90,7 @@ TrialProgram program_of(const spec::Sweep& sweep, spec::Loaded loaded, int cores
   program.available = program.on_gpus ? report.memory.host.available : report.memory.available;
   program.sets_workers = setup.spec().mesh.workers.has_value();
   if (cores > 1 && !program.on_gpus) {
-    const Source step = train::step_source(setup);
-    program.speed_up = report::speed_up(train::backend_of(setup.spec().mesh)->report(step, 0).stages, cores);
+    program.speed_up = report::speed_up(run.planned->report(train::train_entry).stages, cores);
   }
   for (const std::string& warning : report.warnings) {
     if (std::find(warnings.begin(), warnings.end(), warning) == warnings.end()) warnings.push_back(warning);

@@ -68,7 +68,7 @@ class SmallerRuns {
     std::int64_t fit = 0, too_many = source.members;
     while (fit + 1 < too_many) {
       source.members = fit + (too_many - fit) / 2;
-      const bool fits = estimate_memory(setup_, backend_.needs(source), source.members).total <= available_;
+      const bool fits = estimate_memory(setup_, backend_.plan(source)->needs(), source.members).total <= available_;
       (fits ? fit : too_many) = source.members;
     }
     return fit;
@@ -101,7 +101,7 @@ class SmallerRuns {
       const Setup other = with_batches(setup_, size, microbatches);
       Source loaded = run_source(other, source_.private_copies);
       loaded.entries.resize(source_.entries.size());
-      return estimate_memory(other, backend_.needs(loaded)).total <= available_;
+      return estimate_memory(other, backend_.plan(std::move(loaded))->needs()).total <= available_;
     } catch (const Error&) {
       return false;  // the data or the mesh does not divide into such batches
     }

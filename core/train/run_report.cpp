@@ -18,7 +18,8 @@ RunReport::RunReport(const Setup& setup, Module& module)
     : setup_(setup), module_(module), reported_(static_cast<std::size_t>(spec::members(setup.spec()))) {}
 
 void RunReport::begin(std::span<Consumer* const> consumers, const RunFolder& folder, const std::string& run_dir,
-                      std::int64_t steps, const std::string& workers, const RunState* resumed) {
+                      std::int64_t steps, const std::string& workers, std::span<const std::string> notes,
+                      const RunState* resumed) {
   begin_ = logged_at_ = Clock::now();
   if (resumed != nullptr) {
     begin_ -= duration_of(resumed->seconds);
@@ -50,6 +51,7 @@ void RunReport::begin(std::span<Consumer* const> consumers, const RunFolder& fol
   }
   emit(started(run_dir, steps, workers, first_step));
   for (const std::string& note : setup_.loaded.notes) emit(Warned{note});
+  for (const std::string& note : notes) emit(Warned{note});
   for (const std::string& warning : setup_.warnings) emit(Warned{warning});
   for (const std::string& warning : folder.warnings()) emit(Warned{warning});
   if (resumed != nullptr) tell_changes(resumed->changes.size());

@@ -28,9 +28,10 @@ class RunReport {
   RunReport(const Setup& setup, Module& module);
 
   // Starts the clock and the folder's records, and reports how the run begins: with `steps` steps in all, on `workers`,
-  // and, for a resumed run, after `resumed`.
+  // and, for a resumed run, after `resumed`. `notes` are told after those of the config.
   void begin(std::span<Consumer* const> consumers, const RunFolder& folder, const std::string& run_dir,
-             std::int64_t steps, const std::string& workers, const RunState* resumed);
+             std::int64_t steps, const std::string& workers, std::span<const std::string> notes,
+             const RunState* resumed);
   // Stores what was reported in a state that already has the steps of the run and its members. `step` is the last step
   // that was run.
   void save(RunState& state, std::int64_t step) const;

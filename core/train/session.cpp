@@ -43,7 +43,7 @@ class Session::Impl {
     if (signalled()) return stopped_before_the_first_step();
     live_measures_.emplace(setup_.model, setup_.roles, *module_, consumers);
     folder_.begin(setup_.loaded.resolved + spec::print_changes(setup_.loaded.changes));
-    report_->begin(consumers, folder_, options_.run_dir.string(), steps_, workers_, resumed());
+    report_->begin(consumers, folder_, options_.run_dir.string(), steps_, workers_, options_.notes, resumed());
     try {
       loop();
       finish();
@@ -65,11 +65,10 @@ class Session::Impl {
 
   // Does everything that can fail for lack of a resource, up to reading the first batch.
   void prepare() {
-    const Source source = run_source(setup_, private_copies_);
-    const auto [backend, because] = choose_backend(setup_.spec().mesh, source, options_.kernels);
-    workers_ = workers_text(*backend, source, because);
-    check_memory(estimate_memory(setup_, backend->needs(source)), setup_, *backend, source);
-    module_ = backend->load(source);
+    const PlannedSource run = plan_run(setup_, private_copies_, options_.kernels);
+    workers_ = workers_text(run);
+    check_memory(estimate_memory(setup_, run.planned->needs()), setup_, *run.backend, run.planned->source());
+    module_ = std::move(*run.planned).load();
     reader_.emplace(*module_);
     members_.emplace(setup_, *reader_);
     report_.emplace(setup_, *module_);

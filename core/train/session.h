@@ -27,6 +27,7 @@ struct SessionOptions {
   spec::Interval max_time;                // counted from the start of the process; by default train.max_time
   std::optional<std::int64_t> max_steps;  // stop with a checkpoint when the run has this many steps
   std::optional<TraceOptions> trace;      // steps to trace
+  std::vector<std::string> notes;         // told when the run begins, after the notes of the config
   bool verify_replicas = false;           // use private copies; compare them at the log interval by default
   KernelChoice kernels = KernelChoice::best;
   std::function<void(const Working&)> working = {};  // reports long work before run()

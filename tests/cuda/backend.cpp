@@ -45,7 +45,7 @@ TEST_CASE("a program with an op that no GPU kernel carries out is refused by the
   };
   const gpu::GpuBackend backend([]() -> gpu::Platform& { fail_resource("there is no GPU", ""); }, options);
   try {
-    backend.needs({{{"test", program, 1}}});
+    backend.plan({{{"test", program, 1}}})->needs();
     FAIL("nothing was refused");
   } catch (const Error& error) {
     CHECK(error.status() == ExitStatus::usage);
@@ -60,8 +60,9 @@ TEST_CASE("the backend reports the plan that its module has", "[cuda]") {
   const auto platform = test::make_emulated({.devices = 2});
   const gpu::GpuBackend backend([&]() -> gpu::Platform& { return *platform; }, {2, {}, by_reference});
   const Source source{{{"test", program, 1}}};
-  const PlanReport report = backend.report(source, 0);
-  const std::unique_ptr<Module> module = backend.load(source);
+  const std::unique_ptr<Planned> planned = backend.plan(source);
+  const PlanReport report = planned->report(0);
+  const std::unique_ptr<Module> module = std::move(*planned).load();
   const std::vector<InstructionReport> rows = module->instructions(0);
   REQUIRE(report.instructions.size() == rows.size());
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -130,7 +131,7 @@ TEST_CASE("the least number of GPUs is found on which each needs no more than th
                          "%s = psum[axes={a}] %z\nreturn s = %s\n"),
         1}}};
   const auto of_each = [&](int gpus) {
-    return gpu::GpuBackend(missing, {.gpus = gpus, .make_kernel = by_reference}).needs(source).total() /
+    return gpu::GpuBackend(missing, {.gpus = gpus, .make_kernel = by_reference}).plan(source)->needs().total() /
            static_cast<std::size_t>(gpus);
   };
   const gpu::GpuBackend one(missing, {.gpus = 1, .make_kernel = by_reference});
@@ -151,7 +152,7 @@ TEST_CASE("what a GPU needs is what its module allocates, besides the workspace 
         2}}};
   const auto platform = test::make_emulated({.devices = 2});
   const gpu::GpuBackend backend([&]() -> gpu::Platform& { return *platform; }, {.gpus = 2});
-  const MemoryNeeds needs = backend.needs(source);
+  const MemoryNeeds needs = backend.plan(source)->needs();
   CHECK(needs.gpus == 2);
   CHECK(needs.parameters == 2 * 3 * 2 * sizeof(float));
   CHECK(needs.gradients >= 2 * 3 * 2 * sizeof(float));
@@ -166,7 +167,7 @@ TEST_CASE("what a GPU needs is what its module allocates, besides the workspace 
 TEST_CASE("without libraries a workspace is bounded: their budget, and what is copied for them", "[cuda]") {
   const auto missing = []() -> gpu::Platform& { fail_resource("there is no NVIDIA driver"); };
   const auto workspace = [&](const std::string& text) {
-    return gpu::GpuBackend(missing, {.gpus = 1}).needs({{{"test", test::program_of(text), 1}}}).workspaces;
+    return gpu::GpuBackend(missing, {.gpus = 1}).plan({{{"test", test::program_of(text), 1}}})->needs().workspaces;
   };
   constexpr std::size_t mebibyte = std::size_t{1} << 20;
   CHECK(workspace("mesh a=2\nbatch %x:f32[8]{a}\n%y = exp %x\nreturn y = %y\n") == 0);
@@ -185,9 +186,9 @@ TEST_CASE("a GPU's memory is what the config names, else that of the smallest GP
   CHECK(gpu::GpuBackend(missing, {.memory = 1000}).device_memory() == 1000);
   CHECK(gpu::GpuBackend(missing, {.gpus = 2}).device_memory() == std::nullopt);
   const Source source{{{"test", test::program_of("mesh a=8\nbatch %x:f32[8]{a}\nreturn x = %x\n"), 1}}};
-  CHECK(gpu::GpuBackend(there, {}).workers(source) == 2);
-  CHECK(gpu::GpuBackend(missing, {.memory = 1000}).workers(source) == 1);
-  CHECK(gpu::GpuBackend(missing, {.gpus = 4}).workers(source) == 4);
+  CHECK(gpu::GpuBackend(there, {}).plan(source)->workers() == 2);
+  CHECK(gpu::GpuBackend(missing, {.memory = 1000}).plan(source)->workers() == 1);
+  CHECK(gpu::GpuBackend(missing, {.gpus = 4}).plan(source)->workers() == 4);
 }
 
 }  // namespace pmaptrain

@@ -5,6 +5,7 @@
 #include <regex>
 #include <string>
 
+#include "core/runtime/plan_count.h"
 #include "core/setup/start.h"
 #include "core/train/checkpoint_writer.h"
 #include "core/train/resources.h"
@@ -37,7 +38,7 @@ std::vector<std::string> with(std::vector<std::string> set, const std::vector<st
 std::size_t total_of(const std::vector<std::string>& set) {
   const train::Setup setup = setup_of_text(small_images, set);
   const Source source = train::run_source(setup);
-  return train::estimate_memory(setup, train::backend_of(setup.spec().mesh)->needs(source)).total;
+  return train::estimate_memory(setup, train::backend_of(setup.spec().mesh)->plan(source)->needs()).total;
 }
 
 std::size_t number_after(const std::string& text, const std::string& words) {
@@ -57,7 +58,7 @@ TEST_CASE("a run that does not fit into a GPU is refused with what was planned t
   const train::Setup setup = setup_of_text(small_images, set);
   const Source source = train::run_source(setup);
   const auto backend = train::backend_of(setup.spec().mesh);
-  const train::MemoryEstimate estimate = train::estimate_memory(setup, backend->needs(source));
+  const train::MemoryEstimate estimate = train::estimate_memory(setup, backend->plan(source)->needs());
   CHECK(estimate.gpus == 1);
   CHECK(estimate.available == limit * mebibyte);
   const std::string told =
@@ -90,7 +91,7 @@ TEST_CASE("a run whose parameters alone do not fit asks for a smaller model", "[
                                    "model.layers=[flatten, {dense: 4000}, {dense: 4000}, {dense: 3}]"});
   const Source source = train::run_source(setup);
   const auto backend = train::backend_of(setup.spec().mesh);
-  const train::MemoryEstimate estimate = train::estimate_memory(setup, backend->needs(source));
+  const train::MemoryEstimate estimate = train::estimate_memory(setup, backend->plan(source)->needs());
   const std::string told =
       test::refusal([&] { train::check_memory(estimate, setup, *backend, source); }, ExitStatus::resource);
   CHECK(told.ends_with("| a smaller model would fit; smaller batches and more microbatches are not enough"));
@@ -133,7 +134,7 @@ TEST_CASE("validate states what a run on GPUs needs of the process's memory, as 
         setup_of_text(small_images, {"mesh.backend=cuda", "train.duration=90 steps", "train.checkpoint.every=1 epoch"});
     const Source source = train::run_source(setup);
     const auto backend = train::backend_of(setup.spec().mesh);
-    const train::MemoryEstimate estimate = train::estimate_memory(setup, backend->needs(source));
+    const train::MemoryEstimate estimate = train::estimate_memory(setup, backend->plan(source)->needs());
     CHECK(estimate.host.snapshot == train::snapshot_bytes(setup));
     CHECK(estimate.host.snapshot > 0);
     CHECK(estimate.host.total == estimate.host.pinned + estimate.host.snapshot + estimate.host.passing);
@@ -179,8 +180,8 @@ TEST_CASE("auto takes GPUs that can run the config, and says why it takes the CP
   const auto chosen = [](const std::vector<std::string>& more) {
     const train::Setup setup =
         setup_of_text(small_images, with({"mesh.axes={devices: 6}", "data.batch_size=12", "mesh.backend=auto"}, more));
-    const auto [backend, because] = train::choose_backend(setup.spec().mesh, train::run_source(setup));
-    return std::string(backend->name()) + ": " + because;
+    const train::PlannedSource run = train::plan_run(setup);
+    return std::string(run.backend->name()) + ": " + run.because;
   };
   {
     const test::WithGpus gpus(4);
@@ -207,6 +208,26 @@ TEST_CASE("validate, explain and run say which backend auto has taken", "[cuda][
   INFO(run.out << run.err);
   CHECK(run.status == 0);
   CHECK(contains(read_text(folder / "run/log.txt"), "carried by 2 GPUs (backend cuda, " + said));
+}
+
+TEST_CASE("where splits may stay on GPUs, the first GPU's plans are made twice, and the others' once",
+          "[cuda][module]") {
+  const TemporaryFolder folder;
+  const std::string config = folder.write("c.yaml", small_images);
+  constexpr int count = 2;
+  const test::WithGpus gpus(count);
+  const std::vector<std::string> set{"--set", "mesh.backend=cuda"};
+  const auto planned_by = [&](const std::vector<std::string>& command) {
+    const std::int64_t before = plans_made();
+    const Finished ran = call(with(command, set));
+    INFO(ran.out << ran.err);
+    REQUIRE(ran.status == 0);
+    return plans_made() - before;
+  };
+  const std::int64_t entries = std::ssize(train::run_source(setup_of_text(small_images)).entries);
+  CHECK(planned_by({"validate", config}) == 2 * entries);
+  CHECK(planned_by({"explain", config, "--memory", "--parallelism", "--kernels"}) == 2 * entries);
+  CHECK(planned_by({"run", config, "--run-dir", folder / "run", "--quiet"}) == (count + 1) * entries);
 }
 
 }  // namespace pmaptrain::testing

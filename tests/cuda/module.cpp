@@ -211,9 +211,9 @@ return s = %s
   const auto platform = test::make_emulated({.devices = 2});
   const gpu::GpuBackend backend([&]() -> gpu::Platform& { return *platform; }, {2, {}, {}});
   const Source source{{{"test", program, 1}}, false, 3};
-  CHECK(backend.needs(source).data == 2 * 9 * 3 * 4);
+  CHECK(backend.plan(source)->needs().data == 2 * 9 * 3 * 4);
   const auto module = backend.load(source);
-  CHECK(module->allocated() == backend.needs(source).total());
+  CHECK(module->allocated() == backend.plan(source)->needs().total());
   // In two parts, for all members at once.
   std::vector<std::int32_t> rows(27), weights(6, 1), found(15);
   std::iota(rows.begin(), rows.end(), 0);

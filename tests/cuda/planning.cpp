@@ -175,8 +175,9 @@ TEST_CASE("the workspace of a config is planned for a described GPU, and is with
   for (const char* const precision : {"precision=float32", "precision=mixed_bfloat16"}) {
     INFO(precision);
     const Source source = train::run_source(testing::setup_of_config("cnn.yaml", {precision}));
-    const MemoryNeeds planned = gpu::GpuBackend(missing, {.gpus = 2, .open_planning_platform = planner}).needs(source);
-    const MemoryNeeds bound = gpu::GpuBackend(missing, {.gpus = 2}).needs(source);
+    const MemoryNeeds planned =
+        gpu::GpuBackend(missing, {.gpus = 2, .open_planning_platform = planner}).plan(source)->needs();
+    const MemoryNeeds bound = gpu::GpuBackend(missing, {.gpus = 2}).plan(source)->needs();
     CHECK(planned.workspaces_planned_for == "NVIDIA H100 80GB HBM3");
     CHECK(bound.workspaces_planned_for.empty());
     CHECK(planned.workspaces > 0);

@@ -108,7 +108,7 @@ TEST_CASE("members of an ensemble gather from one copy of the data, with orders 
     const test::WithGpus gpus(gpus_with(2, plenty));
     const train::Setup setup = resident(set, regression);
     CHECK(train::run_source(setup).entries.front().batch_by_member == vary.starts_with("data"));
-    const MemoryNeeds needs = train::backend_of(setup.spec().mesh)->needs(train::run_source(setup));
+    const MemoryNeeds needs = train::backend_of(setup.spec().mesh)->plan(train::run_source(setup))->needs();
     CHECK(needs.data == 2 * 11 * 2 * sizeof(float));
   }
 }

@@ -50,7 +50,8 @@ TEST_CASE("the operations of a report's kernels are those of the step but for it
     }
     reductions *= static_cast<double>(program.mesh.devices());
     const CpuBackend backend({.workers = 2});
-    const report::KernelReport report = report::kernel_report(backend, train::step_source(setup));
+    const std::unique_ptr<Planned> planned = backend.plan(train::step_source(setup));
+    const report::KernelReport report = report::kernel_report(backend, *planned);
     double kernels = 0;
     for (const report::KernelLine& line : report.lines) {
       if (line.kernel) kernels += line.flops;

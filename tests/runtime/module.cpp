@@ -209,18 +209,19 @@ TEST_CASE("a failure comes out of the wait for its ticket and for every later on
 
 TEST_CASE("workers are as many as asked for, else one for steps that are shorter than a barrier", "[runtime]") {
   const auto tiny = [](std::int64_t devices) { return Source{{{"grow", test::program_of(grow, {{"a", devices}})}}}; };
-  CHECK(CpuBackend({.workers = 5}).workers(tiny(64)) == 5);
-  CHECK(CpuBackend().workers(tiny(64)) == 1);
+  CHECK(CpuBackend({.workers = 5}).plan(tiny(64))->workers() == 5);
+  CHECK(CpuBackend().plan(tiny(64))->workers() == 1);
   const auto large = test::program_of("mesh a=64\nbatch %x:f32[100000]{a}\n%y = exp %x\nreturn y = %y\n");
-  const int workers = CpuBackend().workers({{{"large", large}}});
+  const int workers = CpuBackend().plan({{{"large", large}}})->workers();
   CHECK(workers == std::min<int>(static_cast<int>(allowed_cores()), cpu::most_pieces));
 }
 
 TEST_CASE("a module allocates what its backend says that it needs", "[runtime]") {
   const std::unique_ptr<Backend> backend = any_backend();
   for (const int batches : {1, 3}) {
-    const MemoryNeeds needs = backend->needs(two_entries(batches));
-    const std::unique_ptr<Module> module = backend->load(two_entries(batches));
+    const std::unique_ptr<Planned> planned = backend->plan(two_entries(batches));
+    const MemoryNeeds needs = planned->needs();
+    const std::unique_ptr<Module> module = std::move(*planned).load();
     module->submit(0, 0);
     module->wait(module->submit(1, 0));
     CHECK(module->allocated() == needs.total() - needs.programs);

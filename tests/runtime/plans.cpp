@@ -294,7 +294,7 @@ TEST_CASE("a plan that needs more memory than can be counted says so", "[runtime
   const cpu::Plan plan = cpu::make_plan(std::make_shared<const Program>(std::move(program)));
   CHECK(plan.persistent.devices == most_bytes);
   // Of one piece, since each piece of each value would have its own kernel.
-  CHECK(CpuBackend({.workers = 1, .pieces = 1}).needs({{{"test", plan.program, 1}}}).total() == most_bytes);
+  CHECK(CpuBackend({.workers = 1, .pieces = 1}).plan({{{"test", plan.program, 1}}})->needs().total() == most_bytes);
 }
 
 TEST_CASE("layers over the rows of pieces have the same bits whoever runs them", "[runtime]") {

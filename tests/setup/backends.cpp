@@ -73,8 +73,9 @@ TEST_CASE("what every backend needs is what it allocates, on every shipped confi
       INFO(config << " on " << to_string(kind));
       const std::unique_ptr<Backend> backend = make_backend(kind, {.workers = 2});
       const Source source = train::run_source(setup);
-      const MemoryNeeds needs = backend->needs(source);
-      const std::unique_ptr<Module> module = backend->load(source);
+      const std::unique_ptr<Planned> plan = backend->plan(source);
+      const MemoryNeeds needs = plan->needs();
+      const std::unique_ptr<Module> module = std::move(*plan).load();
       train::set_initial_values(*module, setup);
       for (std::size_t entry = 0; entry < source.entries.size(); ++entry) module->wait(module->submit(entry, 0));
       const auto planned = static_cast<double>(needs.total() - needs.programs);

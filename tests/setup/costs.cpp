@@ -188,7 +188,7 @@ TEST_CASE("a run holds the memory that was estimated, and little more", "[setup]
           small_cnn({std::string("mesh.axes.devices=") + devices, std::string("data.batch_size=") + batch,
                      "mesh.workers=2", "data.source.synthetic_images.test=64"});
       const train::MemoryEstimate estimate =
-          train::estimate_memory(setup, train::backend_of(setup.spec().mesh)->needs(train::run_source(setup)));
+          train::estimate_memory(setup, train::backend_of(setup.spec().mesh)->plan(train::run_source(setup))->needs());
       const test::Heap heap = test::watch_heap([&] { train_setup(setup); });
       CHECK(estimate.total == estimate.parameters + estimate.optimizer + estimate.gradients + estimate.activations +
                                   estimate.batch + estimate.kernels + estimate.programs + estimate.snapshot);

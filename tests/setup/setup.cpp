@@ -197,7 +197,7 @@ TEST_CASE("a plan beyond the memory there is is refused with what would fit", "[
 namespace {
 
 MemoryNeeds needs(const train::Setup& setup, bool private_copies = false) {
-  return CpuBackend({.workers = 1}).needs(train::run_source(setup, private_copies));
+  return CpuBackend({.workers = 1}).plan(train::run_source(setup, private_copies))->needs();
 }
 
 }  // namespace
@@ -211,7 +211,7 @@ TEST_CASE("an ensemble beyond the memory there is is refused with the number of 
   const auto estimated = [&](std::int64_t members) {
     Source some = source;
     some.members = members;
-    return train::estimate_memory(setup, backend.needs(some), members);
+    return train::estimate_memory(setup, backend.plan(some)->needs(), members);
   };
   train::MemoryEstimate estimate = estimated(7);
   const auto refused = [&](std::size_t available) {
@@ -276,7 +276,7 @@ TEST_CASE("microbatches bound the memory of evaluation as they do that of traini
   CHECK(cut.evaluations.front().batch.rows() == 4);
   CHECK(cut.evaluations.front().batch.examples_per_epoch == 21);
   const auto activations = [](const train::Setup& setup) {
-    return CpuBackend({.workers = 1}).needs({{{"evaluate", setup.evaluations.front().program}}}).temporaries;
+    return CpuBackend({.workers = 1}).plan({{{"evaluate", setup.evaluations.front().program}}})->needs().temporaries;
   };
   CHECK(activations(cut) < activations(whole));
 }

@@ -56,7 +56,7 @@ TEST_CASE("a run takes no more memory than is planned for it, at its start and a
     set.push_back(dense_model);
     const train::Setup setup = setup_of_text(small_images, set);
     const train::MemoryEstimate estimate =
-        train::estimate_memory(setup, train::backend_of(setup.spec().mesh)->needs(train::run_source(setup)));
+        train::estimate_memory(setup, train::backend_of(setup.spec().mesh)->plan(train::run_source(setup))->needs());
     const auto planned = static_cast<std::int64_t>(estimate.total - train::library_bytes);
     CHECK(planned > 5'000'000);
     train_setup(setup);  // what the kernel library keeps for the process
@@ -87,7 +87,7 @@ TEST_CASE("what a layer costs before the first step is counted: calls of the hea
   const auto planned = [&](int layers) {
     return test::watch_heap([&] {
       const train::Setup setup = setup_of(layers);
-      CHECK(backend.barriers_per_step(train::step_source(setup), 0) > 0);
+      CHECK(backend.plan(train::step_source(setup))->barriers_per_step(0) > 0);
     });
   };
   planned(1);
@@ -97,7 +97,7 @@ TEST_CASE("what a layer costs before the first step is counted: calls of the hea
   // What needs() makes to learn the kernels' scratch memory is gone when load() makes the kernels of the run.
   const train::Setup setup = setup_of(140);
   const Source source = train::step_source(setup);
-  const test::Heap needs = test::watch_heap([&] { CHECK(backend.needs(source).total() > 0); });
+  const test::Heap needs = test::watch_heap([&] { CHECK(backend.plan(source)->needs().total() > 0); });
   const test::Heap load = test::watch_heap([&] { CHECK(backend.load(source) != nullptr); });
   CHECK(needs.peak_bytes < load.peak_bytes);
 }

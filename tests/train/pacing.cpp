@@ -44,6 +44,8 @@ class Listing final : public Module {
   Ticket read(Handle, DeviceOfMember, std::span<std::byte>, std::size_t) override { return {}; }
   bool done(Ticket) override { return true; }
   void wait(Ticket ticket) override { waited = ticket.number; }
+  int workers() const override { return 1; }
+  std::int64_t barriers_per_step(std::size_t) const override { return 0; }
   std::size_t allocated() const override { return 0; }
   std::vector<InstructionReport> instructions(std::size_t) const override { return {}; }
   std::vector<StageReport> stages(std::size_t) const override { return {}; }

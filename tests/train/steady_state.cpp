@@ -70,7 +70,7 @@ TEST_CASE("workers meet as often as the plan says", "[train]") {
         run(module, steps);
         return static_cast<std::int64_t>(module.barriers_passed() - before);
       };
-      const std::int64_t planned = CpuBackend().barriers_per_step(train::step_source(setup), train::train_entry);
+      const std::int64_t planned = CpuBackend().plan(train::step_source(setup))->barriers_per_step(train::train_entry);
       CHECK(planned >= 1);
       CHECK(barriers(1) == planned);
       CHECK(barriers(10) == 10 * planned);

@@ -2,17 +2,13 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <cstring>
 #include <exception>
 #include <map>
 #include <optional>
-#include <set>
 
 #include "core/base/clock.h"
 #include "core/base/error.h"
-#include "core/base/machine.h"
-#include "core/base/saturate.h"
 #include "core/ops/all.h"
 #include "core/runtime/cpu/parallelism.h"
 #include "core/runtime/cpu/report.h"
@@ -20,76 +16,6 @@
 #include "core/runtime/cpu/worker.h"
 
 namespace pmaptrain::cpu {
-namespace {
-
-// The plans of a module's entries, and their memory, except for the scratch memory of kernels.
-struct Plans {
-  std::vector<Plan> entries;
-  SharedInputs inputs;
-  MemorySizes sizes;
-};
-
-PoolSizes larger(const PoolSizes& a, const PoolSizes& b) {
-  return {std::max(a.constants, b.constants),      std::max(a.worker, b.worker), std::max(a.shared, b.shared),
-          std::max(a.devices, b.devices),          std::max(a.batch, b.batch),   std::max(a.arena, b.arena),
-          std::max(a.accumulators, b.accumulators)};
-}
-
-// Whether make_plans() calls settle_packing(), which takes time because it asks the libraries for their layouts.
-enum class Packing { settled, open };
-
-// The number of workers of a module: see CpuBackendOptions::workers.
-int workers_of(const std::vector<Plan>& plans, std::int64_t members, const CpuBackendOptions& options) {
-  if (options.workers) return std::max(1, *options.workers);
-  const double cores = std::max(1.0, std::floor(allowed_cores()));
-  double workers = std::min(cores, static_cast<double>(members));
-  for (const Plan& plan : plans) {
-    if (!plan.is_tiny()) workers = std::max(workers, std::min(cores, static_cast<double>(plan.max_pieces())));
-  }
-  return static_cast<int>(workers);
-}
-
-// Whether one worker runs a whole step of a member (MemorySizes::worker_per_member). It then passes no barriers. But
-// each worker needs its own transient memory, and some workers may have one member more than others. So this is done if
-// steps take less time than a barrier, or if members need little memory and divide almost evenly among the workers.
-bool steps_are_of_one_worker(const std::vector<Plan>& plans, const MemorySizes& sizes) {
-  constexpr std::size_t most_transient = std::size_t{64} << 20;
-  if (sizes.members == 1 || sizes.workers == 1) return false;
-  if (std::all_of(plans.begin(), plans.end(), [](const Plan& plan) { return plan.is_tiny(); })) return true;
-  const PoolSizes& transient = sizes.transient;
-  const std::int64_t rounds = (sizes.members + sizes.workers - 1) / sizes.workers;
-  return 10 * rounds * sizes.workers <= 11 * sizes.members &&
-         sum_of(transient.shared, transient.devices, transient.worker, transient.arena, transient.accumulators,
-                sizes.packed) <= most_transient;
-}
-
-Plans make_plans(const Source& source, const CpuBackendOptions& options, Packing packing = Packing::settled) {
-  Plans plans;
-  const PlanOptions how{source.private_copies, options.pieces};
-  for (const Entry& entry : source.entries) add_inputs(*entry.program, how, plans.inputs);
-  SharedInputs inputs = plans.inputs;
-  for (const Entry& entry : source.entries) {
-    Plan& plan = plans.entries.emplace_back(make_plan(entry.program, how, inputs));
-    if (packing == Packing::settled) {
-      plans.sizes.packed = std::max(plans.sizes.packed, settle_packing(plan, {options.kernels, options.make_kernel}));
-    }
-    const std::int64_t batches = entry.batches * (entry.batch_by_member ? source.members : 1);
-    plans.sizes.slot_bytes.push_back(plan.persistent.batch);
-    plans.sizes.batch_bytes.push_back(product_of(plan.persistent.batch, static_cast<std::size_t>(batches)));
-    plans.sizes.batch_by_member.push_back(entry.batch_by_member);
-    // The next entry places its persistent buffers behind those of this one.
-    inputs.sizes = plan.persistent;
-    inputs.sizes.batch = 0;
-    plans.sizes.transient = larger(plans.sizes.transient, plan.transient);
-  }
-  plans.sizes.persistent = inputs.sizes;
-  plans.sizes.members = source.members;
-  plans.sizes.workers = workers_of(plans.entries, source.members, options);
-  plans.sizes.worker_per_member = steps_are_of_one_worker(plans.entries, plans.sizes);
-  return plans;
-}
-
-}  // namespace
 
 struct CpuModule::Impl {
   struct EntryState {
@@ -102,8 +28,6 @@ struct CpuModule::Impl {
     // The index of each instruction in instructions(); filled by the first trace.
     std::map<const Instruction*, std::int32_t> rows;
   };
-
-  Impl(const Source& source, const CpuBackendOptions& options) : Impl(make_plans(source, options), options) {}
 
   Impl(Plans plans, const CpuBackendOptions& options)
       : kernels{options.kernels, options.make_kernel},
@@ -229,8 +153,10 @@ struct CpuModule::Impl {
   std::exception_ptr failure;
 };
 
-CpuModule::CpuModule(Source source, const CpuBackendOptions& options)
-    : Module(std::move(source)), impl_(std::make_unique<Impl>(this->source(), options)) {}
+CpuModule::CpuModule(Source source, Plans plans, const CpuBackendOptions& options)
+    : Module(std::move(source)), impl_(std::make_unique<Impl>(std::move(plans), options)) {}
+CpuModule::CpuModule(const Source& source, const CpuBackendOptions& options)
+    : CpuModule(source, make_plans(source, options), options) {}
 CpuModule::~CpuModule() = default;
 
 std::span<std::byte> CpuModule::batch(std::size_t entry, int slot, std::string_view input, std::int64_t member) {
@@ -352,90 +278,8 @@ Profile CpuModule::profile(std::size_t entry, int slot, std::int64_t steps) {
 
 const Plan& CpuModule::plan(std::size_t entry) const { return impl_->entries[entry].plan; }
 int CpuModule::workers() const { return impl_->team.count(); }
+std::int64_t CpuModule::barriers_per_step(std::size_t entry) const { return plan(entry).barriers_per_step(); }
 std::uint32_t CpuModule::barriers_passed() const { return impl_->team.barrier().completed_phases(); }
 std::string CpuModule::kernel_shapes(std::size_t entry) const { return impl_->entries[entry].bound.front()->shapes(); }
-
-int CpuBackend::workers(const Source& source) const {
-  if (options_.workers) return std::max(1, *options_.workers);
-  return make_plans(source, options_, Packing::open).sizes.workers;
-}
-
-std::int64_t CpuBackend::barriers_per_step(const Source& source, std::size_t entry) const {
-  return make_plans(source, options_).entries[entry].barriers_per_step();
-}
-
-MemoryNeeds CpuBackend::needs(const Source& source) const {
-  Plans plans = make_plans(source, options_);
-  MemorySizes& sizes = plans.sizes;
-  // A kernel tells its scratch memory only once it is created. The factory destroys each kernel after asking it.
-  KernelFactory kernels{options_.kernels, [&](const Op& op, const CpuRequest& request) -> std::unique_ptr<CpuKernel> {
-                          const auto kernel = options_.make_kernel ? options_.make_kernel(op, request)
-                                                                   : make_cpu_kernel(op, request, options_.kernels);
-                          sizes.scratch = std::max(sizes.scratch, round_up(kernel->scratch_bytes(), alignment));
-                          return nullptr;
-                        }};
-  std::size_t commands = 0;
-  for (const Plan& plan : plans.entries) {
-    const BoundPlan bound(plan, kernels);
-    sizes.scratch = std::max(sizes.scratch, bound.scratch_bytes());
-    commands = sum_of(commands, bound.command_bytes());
-  }
-  const auto workers = static_cast<std::size_t>(sizes.workers), members = static_cast<std::size_t>(source.members);
-  MemoryNeeds needs;
-  std::set<std::string_view> counted;
-  for (const Entry& entry : source.entries) {
-    for (const Input& input : entry.program->inputs) {
-      if (input.group == Group::batch || !counted.insert(input.name).second) continue;
-      const Buffer& b = plans.inputs.buffers.find(input.name)->second;
-      const std::size_t copies = !b.axes.empty() ? static_cast<std::size_t>(entry.program->mesh.group_size(b.axes))
-                                 : b.pool == Pool::worker ? sizes.persistent_copies()
-                                                          : 1;
-      std::size_t& item = needs.of(input.group);
-      item = sum_of(item, product_of(members, product_of(b.slice_bytes(), copies)));
-    }
-  }
-  for (std::size_t bytes : sizes.batch_bytes) needs.batches = sum_of(needs.batches, bytes);
-  needs.gradients = product_of(sizes.transient_copies(), product_of(2, sizes.transient.accumulators));
-  needs.kernels =
-      sum_of(product_of(sizes.transient_copies(), sizes.packed), product_of(workers, sum_of(sizes.scratch, commands)));
-  const std::size_t total = sum_of(sizes.total(), product_of(workers, commands));
-  const std::size_t named = needs.total();
-  needs.temporaries = total > named ? total - named : 0;
-  // The plan, the model and the config grow with the program; together they take about as much memory as the program. A
-  // parameter inside a bucket adds no equations to the program, but its layer takes memory in the config and the model.
-  constexpr std::size_t bytes_of_layer = 7 << 10;
-  for (const Entry& entry : source.entries) needs.programs = sum_of(needs.programs, 2 * bytes_of(*entry.program));
-  for (const Input& input : source.entries.front().program->inputs) {
-    if (input.group != Group::params) continue;
-    needs.programs = sum_of(needs.programs, product_of(input.parts.size(), bytes_of_layer));
-  }
-  const auto pool = [&](std::string name, std::size_t bytes, std::size_t copies, std::string meaning) {
-    if (bytes > 0) needs.pools.push_back({std::move(name), bytes, copies, std::move(meaning)});
-  };
-  pool("constants", sizes.persistent.constants, 1, "filled when the program is loaded");
-  const std::size_t transient = sizes.transient_copies();
-  pool("persistent, shared", sizes.persistent.shared, members, "replicated inputs and outputs, one copy a member");
-  pool("persistent, by device", sizes.persistent.devices, members,
-       "inputs and outputs with a slice for every instance");
-  pool("persistent, by worker", sizes.persistent.worker, members * sizes.persistent_copies(),
-       "small replicated inputs and outputs");
-  pool("shared", sizes.transient.shared, transient, "replicated temporaries, one copy");
-  pool("by device", sizes.transient.devices, transient, "temporaries that cross a barrier: a slice for every instance");
-  pool("by worker", sizes.transient.worker, workers, "small replicated temporaries");
-  pool("arena", sizes.transient.arena, workers, "temporaries of a piece");
-  pool("accumulators", sizes.transient.accumulators, 2 * transient, "sums over pieces; successive steps use two sets");
-  for (std::size_t e = 0; e < sizes.slot_bytes.size(); ++e) {
-    pool("batches, " + source.entries[e].name, sizes.slot_bytes[e], static_cast<std::size_t>(source.entries[e].batches),
-         "batch inputs, filled ahead");
-  }
-  pool("packed", sizes.packed, transient, "operands in the layout of the kernels that read them");
-  pool("scratch", sizes.scratch, workers, "scratch memory of kernels");
-  pool("commands", commands, workers, "lists of kernels and addresses for every piece");
-  return needs;
-}
-
-std::unique_ptr<Module> CpuBackend::load(Source source) const {
-  return std::make_unique<CpuModule>(std::move(source), options_);
-}
 
 }  // namespace pmaptrain::cpu

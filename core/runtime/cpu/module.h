@@ -1,32 +1,22 @@
 // The backend "cpu": runs logical devices on CPU threads.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
-#include "core/ops/all.h"
 #include "core/runtime/backend.h"
-#include "core/runtime/cpu/plan.h"
+#include "core/runtime/cpu/plans.h"
 
 namespace pmaptrain::cpu {
-
-struct CpuBackendOptions {
-  // The number of threads. By default, one for each core that CPU affinity and cgroups allow, but not more than pieces.
-  // Programs whose steps take less time than a barrier get one thread, or in an ensemble one for each member.
-  std::optional<int> workers = {};
-  KernelChoice kernels = KernelChoice::best;
-  // Creates a kernel in place of make_cpu_kernel. Called on the thread of the worker that will run the kernel.
-  std::function<std::unique_ptr<CpuKernel>(const Op& op, const CpuRequest& request)> make_kernel = {};
-  std::int64_t pieces = 0;  // see PlanOptions
-};
 
 // Owns the memory, kernels and threads for the programs of a source. Results do not depend on the number of workers.
 // submit(), write() and read() are synchronous: the calling thread and the others do the work before the call returns.
 class CpuModule final : public Module {
  public:
-  CpuModule(Source source, const CpuBackendOptions& options);
+  CpuModule(Source source, Plans plans, const CpuBackendOptions& options);
+  CpuModule(const Source& source, const CpuBackendOptions& options);  // plans the source
   ~CpuModule() override;
 
   std::span<std::byte> batch(std::size_t entry, int slot, std::string_view input, std::int64_t member = 0) override;
@@ -43,8 +33,10 @@ class CpuModule final : public Module {
   std::vector<StageReport> stages(std::size_t entry) const override;
   Profile profile(std::size_t entry, int slot, std::int64_t steps) override;
 
+  int workers() const override;
+  std::int64_t barriers_per_step(std::size_t entry) const override;
+
   const Plan& plan(std::size_t entry) const;
-  int workers() const;
   // How many barriers all workers have passed in steps so far, modulo 2^32.
   std::uint32_t barriers_passed() const;
   // The op, shapes and implementation of each kernel of an entry, one per line.
@@ -59,10 +51,7 @@ class CpuBackend final : public Backend {
  public:
   explicit CpuBackend(CpuBackendOptions options = {}) : options_(std::move(options)) {}
   std::string_view name() const override { return "cpu"; }
-  int workers(const Source& source) const override;
-  std::int64_t barriers_per_step(const Source& source, std::size_t entry) const override;
-  MemoryNeeds needs(const Source& source) const override;
-  std::unique_ptr<Module> load(Source source) const override;
+  std::unique_ptr<Planned> plan(Source source) const override;
 
  private:
   CpuBackendOptions options_;

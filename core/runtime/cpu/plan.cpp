@@ -10,6 +10,7 @@
 #include "core/runtime/cpu/lifetime.h"
 #include "core/runtime/cpu/lower.h"
 #include "core/runtime/cpu/temporaries.h"
+#include "core/runtime/plan_count.h"
 
 namespace pmaptrain::cpu {
 namespace {
@@ -415,6 +416,7 @@ void erase_empty_stages(Plan& plan) {
 }
 
 Plan make_plan(std::shared_ptr<const Program> program, const PlanOptions& options, const SharedInputs& inputs) {
+  count_plan();
   return Planner(std::move(program), options, inputs).run();
 }
 

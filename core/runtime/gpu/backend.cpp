@@ -22,7 +22,7 @@ Platform* GpuBackend::platform_if_found() const {
 }
 
 // If no GPU is found but the options have a memory size, the plan is for one GPU of that size.
-int GpuBackend::workers(const Source& source) const {
+int GpuBackend::gpus_for(const Source& source) const {
   if (options_.gpus) return *options_.gpus;
   if (options_.memory && platform_if_found() == nullptr) return 1;
   return possible_gpu_counts(source.entries.front().program->mesh, open_().devices(), parts_of(options_)).back();
@@ -36,15 +36,6 @@ std::optional<std::size_t> GpuBackend::device_memory() const {
   std::size_t least = platform->properties(0).memory;
   for (int gpu = 1; gpu < platform->devices(); ++gpu) least = std::min(least, platform->properties(gpu).memory);
   return least;
-}
-
-std::int64_t GpuBackend::barriers_per_step(const Source& source, std::size_t entry) const {
-  const Plans plans = plan_first_gpu(source, workers(source), options_);
-  std::int64_t barriers = 0;
-  for_each_command_with_depth(plans.by_gpu.front()[entry].commands, [&](const Command& command, int, double times) {
-    if (std::holds_alternative<Collect>(command)) barriers += static_cast<std::int64_t>(times);
-  });
-  return barriers;
 }
 
 namespace {
@@ -112,63 +103,94 @@ MemoryNeeds needs_of_one(const Plans& plans) {
   return needs;
 }
 
-}  // namespace
+class GpuPlanned final : public Planned {
+ public:
+  GpuPlanned(Source source, int gpus, std::optional<std::size_t> device_memory, std::function<Platform&()> open,
+             const GpuOptions& options)
+      : Planned(std::move(source)),
+        gpus_(gpus),
+        device_memory_(device_memory),
+        open_(std::move(open)),
+        options_(options),
+        plans_(plan_first_gpu(this->source(), gpus, options)) {}
 
-MemoryNeeds GpuBackend::needs_on(int gpus, const Source& source) const {
-  const Plans plans = plan_first_gpu(source, gpus, options_);
+  int workers() const override { return gpus_; }
+  std::int64_t barriers_per_step(std::size_t entry) const override { return barriers_of(first(entry)); }
+  std::unique_ptr<Module> load() && override;
+
+ private:
+  MemoryNeeds compute_needs() const override;
+  PlanReport make_report(std::size_t entry) const override {
+    const MakeKernel make_kernel = make_kernel_of(options_);
+    return {instructions_of(first(entry), make_kernel), stages_of(first(entry), make_kernel)};
+  }
+  const Plan& first(std::size_t entry) const { return plans_.by_gpu.front()[entry]; }
+
+  const int gpus_;
+  const std::optional<std::size_t> device_memory_;  // see Backend::device_memory()
+  const std::function<Platform&()> open_;
+  const GpuOptions options_;
+  Plans plans_;  // of the first GPU
+};
+
+MemoryNeeds GpuPlanned::compute_needs() const {
   const MakeKernel make_kernel = make_kernel_of(options_);
-  const Workspace workspace = workspace_of(plans.by_gpu.front(), make_kernel, options_.open_planning_platform);
-  MemoryNeeds needs = needs_of_one(plans);
-  needs.kernels = scratch_of(plans.by_gpu.front(), make_kernel);
+  const Workspace workspace = workspace_of(plans_.by_gpu.front(), make_kernel, options_.open_planning_platform);
+  MemoryNeeds needs = needs_of_one(plans_);
+  needs.kernels = scratch_of(plans_.by_gpu.front(), make_kernel);
   needs.workspaces = workspace.bytes;
   const std::string as = workspace.planned_for.empty() ? "at most: their libraries are not here to plan them"
                                                        : "as planned for " + workspace.planned_for;
   if (needs.kernels > 0) needs.pools.push_back({"scratch", needs.kernels, 1, "scratch memory of kernels"});
   if (workspace.bytes > 0) needs.pools.push_back({"workspace", workspace.bytes, 1, "of libraries' kernels, " + as});
 
-  const auto count = static_cast<std::size_t>(gpus);
+  const auto count = static_cast<std::size_t>(gpus_);
   for (std::size_t* const item : {&needs.parameters, &needs.state, &needs.data, &needs.batches, &needs.gradients,
                                   &needs.temporaries, &needs.kernels, &needs.workspaces}) {
     *item = product_of(count, *item);
   }
   for (PoolReport& pool : needs.pools) pool.copies *= count;
   needs.host = product_of(count, Executor::pinned_bytes);
-  for (const BatchLayout& batches : plans.sizes.batches) {
+  for (const BatchLayout& batches : plans_.sizes.batches) {
     needs.host = sum_of(needs.host, product_of(batches.count(), batches.host_bytes));
   }
-  needs.gpus = gpus;
+  needs.gpus = gpus_;
   needs.workspaces_planned_for = workspace.planned_for;
-  needs.device_memory = device_memory();
+  needs.device_memory = device_memory_;
   return needs;
 }
 
-PlanReport GpuBackend::report(Source source, std::size_t entry) const {
-  const auto plans = std::make_shared<const Plans>(plan_first_gpu(source, workers(source), options_));
-  const Plan& plan = plans->by_gpu.front()[entry];
-  const MakeKernel make_kernel = make_kernel_of(options_);
-  return {instructions_of(plan, make_kernel), stages_of(plan, make_kernel), plans};
+std::unique_ptr<Module> GpuPlanned::load() && {
+  Platform& platform = open_();
+  if (gpus_ > platform.devices()) {
+    const int most =
+        possible_gpu_counts(source().entries.front().program->mesh, platform.devices(), parts_of(options_)).back();
+    fail_resource(std::to_string(gpus_) + " GPUs are asked for (mesh.workers, --workers), and there are " +
+                      std::to_string(platform.devices()),
+                  "--workers " + std::to_string(most) + " would do");
+  }
+  plan_other_gpus(plans_, source(), gpus_, options_);
+  return std::make_unique<GpuModule>(take_source(), platform, std::move(plans_), options_);
+}
+
+}  // namespace
+
+std::unique_ptr<Planned> GpuBackend::plan_on(int gpus, Source source) const {
+  return std::make_unique<GpuPlanned>(std::move(source), gpus, device_memory(), open_, options_);
+}
+
+std::unique_ptr<Planned> GpuBackend::plan(Source source) const {
+  const int gpus = gpus_for(source);
+  return plan_on(gpus, std::move(source));
 }
 
 std::optional<int> GpuBackend::fewest_workers_that_fit(const Source& source, std::size_t bytes) const {
   constexpr int most = 64;
-  const int now = workers(source);
+  const int now = gpus_for(source);
   for (const int gpus : possible_gpu_counts(source.entries.front().program->mesh, most, parts_of(options_))) {
-    if (gpus > now && needs_on(gpus, source).total() / static_cast<std::size_t>(gpus) <= bytes) return gpus;
+    if (gpus > now && plan_on(gpus, source)->needs().total() / static_cast<std::size_t>(gpus) <= bytes) return gpus;
   }
   return std::nullopt;
-}
-
-std::unique_ptr<Module> GpuBackend::load(Source source) const {
-  const int gpus = workers(source);
-  Platform& platform = open_();
-  if (gpus > platform.devices()) {
-    const int most =
-        possible_gpu_counts(source.entries.front().program->mesh, platform.devices(), parts_of(options_)).back();
-    fail_resource(std::to_string(gpus) + " GPUs are asked for (mesh.workers, --workers), and there are " +
-                      std::to_string(platform.devices()),
-                  "--workers " + std::to_string(most) + " would do");
-  }
-  return std::make_unique<GpuModule>(std::move(source), platform, gpus, options_);
 }
 
 }  // namespace pmaptrain::gpu

@@ -22,17 +22,14 @@ class GpuBackend final : public Backend {
 
   std::string_view name() const override { return "cuda"; }
   bool uses_gpus() const override { return true; }
-  int workers(const Source& source) const override;
-  std::int64_t barriers_per_step(const Source& source, std::size_t entry) const override;
   std::optional<std::size_t> device_memory() const override;
-  MemoryNeeds needs(const Source& source) const override { return needs_on(workers(source), source); }
-  PlanReport report(Source source, std::size_t entry) const override;
+  std::unique_ptr<Planned> plan(Source source) const override;
   std::optional<int> fewest_workers_that_fit(const Source& source, std::size_t bytes) const override;
-  std::unique_ptr<Module> load(Source source) const override;
 
  private:
   Platform* platform_if_found() const;  // null if there is no GPU
-  MemoryNeeds needs_on(int gpus, const Source& source) const;
+  int gpus_for(const Source& source) const;
+  std::unique_ptr<Planned> plan_on(int gpus, Source source) const;
 
   const std::function<Platform&()> open_;
   const GpuOptions options_;

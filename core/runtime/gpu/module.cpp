@@ -36,10 +36,10 @@ struct GpuModule::Impl {
     int last_slot = 0;             // slot of the last step that was queued
   };
 
-  Impl(const Source& source, Platform& platform, int gpus, const GpuOptions& options)
-      : plans(plan_all_gpus(source, gpus, options)), make_kernel(make_kernel_of(options)), progress(gpus) {
+  Impl(Platform& platform, Plans given, const GpuOptions& options)
+      : plans(std::move(given)), make_kernel(make_kernel_of(options)), progress(count()) {
     try {
-      start(platform, gpus);
+      start(platform, count());
     } catch (...) {
       abort("another GPU has failed");
       stop();
@@ -49,6 +49,8 @@ struct GpuModule::Impl {
   ~Impl() { stop(); }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
+
+  int count() const { return static_cast<int>(plans.by_gpu.size()); }
 
   void start(Platform& platform, int gpus) {
     {
@@ -155,8 +157,10 @@ struct GpuModule::Impl {
   std::mutex trace_mutex;  // protects the trace, which several workers write
 };
 
-GpuModule::GpuModule(Source source, Platform& platform, int gpus, const GpuOptions& options)
-    : Module(std::move(source)), impl_(std::make_unique<Impl>(this->source(), platform, gpus, options)) {}
+GpuModule::GpuModule(Source source, Platform& platform, Plans plans, const GpuOptions& options)
+    : Module(std::move(source)), impl_(std::make_unique<Impl>(platform, std::move(plans), options)) {}
+GpuModule::GpuModule(const Source& source, Platform& platform, int gpus, const GpuOptions& options)
+    : GpuModule(source, platform, plan_all_gpus(source, gpus, options), options) {}
 GpuModule::~GpuModule() = default;
 
 std::span<std::byte> GpuModule::batch(std::size_t entry, int slot, std::string_view input, std::int64_t member) {
@@ -268,6 +272,9 @@ Ticket GpuModule::read(Handle handle, DeviceOfMember from, std::span<std::byte> 
 
 bool GpuModule::done(Ticket ticket) { return impl_->progress.done(ticket.number); }
 void GpuModule::wait(Ticket ticket) { impl_->progress.wait(ticket.number); }
+
+int GpuModule::workers() const { return impl_->count(); }
+std::int64_t GpuModule::barriers_per_step(std::size_t entry) const { return barriers_of(plan(entry)); }
 
 std::size_t GpuModule::allocated() const {
   std::size_t bytes = 0;

@@ -13,7 +13,9 @@ namespace pmaptrain::gpu {
 
 class GpuModule final : public Module {
  public:
-  GpuModule(Source source, Platform& platform, int gpus, const GpuOptions& options);
+  // `plans` has the plans of all GPUs.
+  GpuModule(Source source, Platform& platform, Plans plans, const GpuOptions& options);
+  GpuModule(const Source& source, Platform& platform, int gpus, const GpuOptions& options);  // plans the source
   ~GpuModule() override;
 
   std::span<std::byte> batch(std::size_t entry, int slot, std::string_view input, std::int64_t member) override;
@@ -27,6 +29,8 @@ class GpuModule final : public Module {
   Ticket read(Handle value, DeviceOfMember from, std::span<std::byte> into, std::size_t offset) override;
   bool done(Ticket ticket) override;
   void wait(Ticket ticket) override;
+  int workers() const override;
+  std::int64_t barriers_per_step(std::size_t entry) const override;
   std::size_t allocated() const override;
   std::vector<InstructionReport> instructions(std::size_t entry) const override;
   std::vector<StageReport> stages(std::size_t entry) const override;

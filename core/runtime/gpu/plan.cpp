@@ -1,6 +1,7 @@
 #include "core/runtime/gpu/plan.h"
 
 #include "core/runtime/gpu/lowering.h"
+#include "core/runtime/plan_count.h"
 
 namespace pmaptrain::gpu {
 namespace {
@@ -70,6 +71,7 @@ class Writer {
 
 Plan make_plan(std::shared_ptr<const Program> program, const Division& division, int gpu, const PlanOptions& options,
                SharedPools& shared) {
+  count_plan();
   return Lowering(std::move(program), division, gpu, options, shared).run();
 }
 

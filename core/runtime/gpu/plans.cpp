@@ -45,31 +45,20 @@ BatchLayout batches_of(const Plan& plan, const Entry& entry, std::int64_t member
   return batches;
 }
 
-// Plans for the first `planned` of `gpus` GPUs.
-Plans plan(const Source& source, int gpus, int planned, const GpuOptions& options) {
+// Adds the plans of the next GPU.
+void add_gpu(Plans& plans, const Source& source, int gpus, const GpuOptions& options) {
   PlanOptions how = options.plan;
   how.private_copies = source.private_copies;
-  std::vector<std::shared_ptr<const Program>> programs;
-  for (const Entry& entry : source.entries) {
-    programs.push_back(std::make_shared<const Program>(run_passes(*entry.program, passes_of_gpus())));
+  SharedPools shared;
+  const int gpu = static_cast<int>(plans.by_gpu.size());
+  std::vector<Plan>& entries = plans.by_gpu.emplace_back();
+  for (const auto& program : plans.programs) {
+    const Division division = divide(program->mesh, gpus, parts_of(options));
+    entries.push_back(make_plan(program, division, gpu, how, shared));
+    plans.sizes.transient = std::max(plans.sizes.transient, entries.back().transient_bytes);
   }
-  Plans plans;
-  for (int gpu = 0; gpu < planned; ++gpu) {
-    SharedPools shared;
-    std::vector<Plan>& entries = plans.by_gpu.emplace_back();
-    for (const auto& program : programs) {
-      const Division division = divide(program->mesh, gpus, parts_of(options));
-      entries.push_back(make_plan(program, division, gpu, how, shared));
-      plans.sizes.transient = std::max(plans.sizes.transient, entries.back().transient_bytes);
-    }
-    plans.sizes.persistent = shared.persistent;
-    plans.sizes.data = shared.data;
-  }
-  plans.sizes.members = source.members;
-  for (std::size_t e = 0; e < source.entries.size(); ++e) {
-    plans.sizes.batches.push_back(batches_of(plans.by_gpu.front()[e], source.entries[e], source.members));
-  }
-  return plans;
+  plans.sizes.persistent = shared.persistent;
+  plans.sizes.data = shared.data;
 }
 
 }  // namespace
@@ -85,11 +74,27 @@ MakeKernel make_kernel_of(const GpuOptions& options) {
   return options.make_kernel ? options.make_kernel : MakeKernel(make_gpu_kernel);
 }
 
-Plans plan_all_gpus(const Source& source, int gpus, const GpuOptions& options) {
-  return plan(source, gpus, gpus, options);
-}
 Plans plan_first_gpu(const Source& source, int gpus, const GpuOptions& options) {
-  return plan(source, gpus, 1, options);
+  Plans plans;
+  for (const Entry& entry : source.entries) {
+    plans.programs.push_back(std::make_shared<const Program>(run_passes(*entry.program, passes_of_gpus())));
+  }
+  add_gpu(plans, source, gpus, options);
+  plans.sizes.members = source.members;
+  for (std::size_t e = 0; e < source.entries.size(); ++e) {
+    plans.sizes.batches.push_back(batches_of(plans.by_gpu.front()[e], source.entries[e], source.members));
+  }
+  return plans;
+}
+
+void plan_other_gpus(Plans& plans, const Source& source, int gpus, const GpuOptions& options) {
+  while (std::ssize(plans.by_gpu) < gpus) add_gpu(plans, source, gpus, options);
+}
+
+Plans plan_all_gpus(const Source& source, int gpus, const GpuOptions& options) {
+  Plans plans = plan_first_gpu(source, gpus, options);
+  plan_other_gpus(plans, source, gpus, options);
+  return plans;
 }
 
 }  // namespace pmaptrain::gpu

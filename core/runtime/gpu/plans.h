@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -17,7 +18,7 @@ struct GpuOptions {
   PlanOptions plan = {};
   // For tests: replaces make_gpu_kernel() if it is not empty. It is called on the threads of the devices.
   MakeKernel make_kernel = {};
-  OpenPlanningPlatform open_planning_platform = {};  // for GpuBackend::needs(); may be empty
+  OpenPlanningPlatform open_planning_platform = {};  // for Planned::needs(); may be empty
   std::optional<std::size_t> memory = {};  // bytes that a plan may use on each GPU; empty: all memory of the GPU
 };
 
@@ -27,14 +28,16 @@ Parts parts_of(const GpuOptions& options);
 MakeKernel make_kernel_of(const GpuOptions& options);
 
 struct Plans {
-  std::vector<std::vector<Plan>> by_gpu;  // by GPU and entry
+  std::vector<std::vector<Plan>> by_gpu;                 // by GPU and entry
+  std::vector<std::shared_ptr<const Program>> programs;  // of the entries, after the passes for GPUs
   MemorySizes sizes;
 };
 
-// Plan the entries for `gpus` GPUs. plan_first_gpu() makes only the plans of the first GPU; these suffice to compute
-// the memory that each GPU needs.
-Plans plan_all_gpus(const Source& source, int gpus, const GpuOptions& options);
+// Plans the entries for `gpus` GPUs, but makes only the plans of the first GPU, which suffice to compute the memory
+// that each GPU needs. plan_other_gpus() adds those of the other GPUs.
 Plans plan_first_gpu(const Source& source, int gpus, const GpuOptions& options);
+void plan_other_gpus(Plans& plans, const Source& source, int gpus, const GpuOptions& options);
+Plans plan_all_gpus(const Source& source, int gpus, const GpuOptions& options);
 
 // The bytes of a batch input on the host, for the whole mesh.
 std::size_t host_bytes(const Program& program, const Input& input);

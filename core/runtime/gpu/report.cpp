@@ -72,4 +72,12 @@ std::vector<StageReport> stages_of(const Plan& plan, const MakeKernel& make_kern
   return {all};
 }
 
+std::int64_t barriers_of(const Plan& plan) {
+  std::int64_t barriers = 0;
+  for_each_command_with_depth(plan.commands, [&](const Command& command, int, double times) {
+    if (std::holds_alternative<Collect>(command)) barriers += static_cast<std::int64_t>(times);
+  });
+  return barriers;
+}
+
 }  // namespace pmaptrain::gpu

@@ -1,6 +1,7 @@
 // Reports on the plan of an entry, for all GPUs together.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "core/runtime/backend.h"
@@ -16,5 +17,8 @@ std::vector<InstructionReport> instructions_of(const Plan& plan, const MakeKerne
 // Returns a single stage with the work of all commands: all GPUs have equal work, and wait for each other only to
 // exchange values.
 std::vector<StageReport> stages_of(const Plan& plan, const MakeKernel& make_kernel);
+
+// How many times a step waits for other GPUs.
+std::int64_t barriers_of(const Plan& plan);
 
 }  // namespace pmaptrain::gpu

@@ -88,6 +88,51 @@ void add_rows(const Program& program, const std::vector<Equation>& equations, in
   }
 }
 
+std::vector<InstructionReport> rows_of(const Program& program) {
+  std::vector<InstructionReport> rows;
+  add_rows(program, program.equations, 0, 1, rows);
+  return rows;
+}
+
+StageReport stage_of(const std::vector<InstructionReport>& rows) {
+  StageReport all;
+  for (const InstructionReport& row : rows) all.serial += row.flops + row.bytes;
+  all.total = all.serial;
+  return all;
+}
+
+// The interpreter needs no plan.
+class ReferencePlanned final : public Planned {
+ public:
+  using Planned::Planned;
+  int workers() const override { return 1; }
+  std::int64_t barriers_per_step(std::size_t) const override { return 0; }
+  std::unique_ptr<Module> load() && override { return std::make_unique<ReferenceModule>(take_source()); }
+
+ private:
+  MemoryNeeds compute_needs() const override;
+  PlanReport make_report(std::size_t entry) const override {
+    std::vector<InstructionReport> rows = rows_of(*source().entries[entry].program);
+    const StageReport stage = stage_of(rows);
+    return {std::move(rows), {stage}};
+  }
+};
+
+MemoryNeeds ReferencePlanned::compute_needs() const {
+  const Resting rest = resting(source());
+  std::size_t most = rest.total();
+  for (const Entry& entry : source().entries) {
+    most = std::max(most, sum_of(rest.total() - donated_bytes(*entry.program), interpreter_peak_bytes(*entry.program)));
+  }
+  MemoryNeeds needs = rest.inputs;
+  needs.temporaries = most - needs.total();
+  needs.pools = {{"parameters", needs.parameters, 1, "a copy for every device"},
+                 {"state", needs.state, 1, "a copy for every device"},
+                 {"batches", needs.batches, 1, "batch inputs, filled ahead"},
+                 {"values", needs.temporaries, 1, "outputs, and what is live at one time"}};
+  return needs;
+}
+
 }  // namespace
 
 ReferenceModule::ReferenceModule(Source given) : Module(std::move(given)) {
@@ -255,17 +300,10 @@ void ReferenceModule::wait(Ticket ticket) {
 std::size_t ReferenceModule::allocated() const { return peak_bytes_; }
 
 std::vector<InstructionReport> ReferenceModule::instructions(std::size_t entry) const {
-  std::vector<InstructionReport> rows;
-  add_rows(program(entry), program(entry).equations, 0, 1, rows);
-  return rows;
+  return rows_of(program(entry));
 }
 
-std::vector<StageReport> ReferenceModule::stages(std::size_t entry) const {
-  StageReport all;
-  for (const InstructionReport& row : instructions(entry)) all.serial += row.flops + row.bytes;
-  all.total = all.serial;
-  return {all};
-}
+std::vector<StageReport> ReferenceModule::stages(std::size_t entry) const { return {stage_of(instructions(entry))}; }
 
 Profile ReferenceModule::profile(std::size_t entry, int slot, std::int64_t steps) {
   std::map<const Equation*, double> seconds;
@@ -286,23 +324,8 @@ Profile ReferenceModule::profile(std::size_t entry, int slot, std::int64_t steps
   return profile;
 }
 
-MemoryNeeds ReferenceBackend::needs(const Source& source) const {
-  const Resting rest = resting(source);
-  std::size_t most = rest.total();
-  for (const Entry& entry : source.entries) {
-    most = std::max(most, sum_of(rest.total() - donated_bytes(*entry.program), interpreter_peak_bytes(*entry.program)));
-  }
-  MemoryNeeds needs = rest.inputs;
-  needs.temporaries = most - needs.total();
-  needs.pools = {{"parameters", needs.parameters, 1, "a copy for every device"},
-                 {"state", needs.state, 1, "a copy for every device"},
-                 {"batches", needs.batches, 1, "batch inputs, filled ahead"},
-                 {"values", needs.temporaries, 1, "outputs, and what is live at one time"}};
-  return needs;
-}
-
-std::unique_ptr<Module> ReferenceBackend::load(Source source) const {
-  return std::make_unique<ReferenceModule>(std::move(source));
+std::unique_ptr<Planned> ReferenceBackend::plan(Source source) const {
+  return std::make_unique<ReferencePlanned>(std::move(source));
 }
 
 }  // namespace pmaptrain::reference

@@ -26,6 +26,8 @@ class ReferenceModule final : public Module {
   Ticket read(Handle value, DeviceOfMember instance, std::span<std::byte> into, std::size_t offset = 0) override;
   bool done(Ticket ticket) override;
   void wait(Ticket ticket) override;
+  int workers() const override { return 1; }
+  std::int64_t barriers_per_step(std::size_t) const override { return 0; }
   // The peak so far, because a step frees values while it runs.
   std::size_t allocated() const override;
   // One row for each equation. A loop comes before the equations of its body.
@@ -60,10 +62,7 @@ class ReferenceModule final : public Module {
 class ReferenceBackend final : public Backend {
  public:
   std::string_view name() const override { return "reference"; }
-  int workers(const Source&) const override { return 1; }
-  std::int64_t barriers_per_step(const Source&, std::size_t) const override { return 0; }
-  MemoryNeeds needs(const Source& source) const override;
-  std::unique_ptr<Module> load(Source source) const override;
+  std::unique_ptr<Planned> plan(Source source) const override;
 };
 
 }  // namespace pmaptrain::reference

@@ -1,0 +1,116 @@
+// The plans of the backend "cpu", and what it says about them.
+#include <algorithm>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "core/base/saturate.h"
+#include "core/runtime/cpu/bind.h"
+#include "core/runtime/cpu/module.h"
+#include "core/runtime/cpu/parallelism.h"
+#include "core/runtime/cpu/report.h"
+
+namespace pmaptrain::cpu {
+namespace {
+
+class CpuPlanned final : public Planned {
+ public:
+  CpuPlanned(Source source, const CpuBackendOptions& options)
+      : Planned(std::move(source)), options_(options), plans_(make_plans(this->source(), options)) {}
+
+  int workers() const override { return plans_.sizes.workers; }
+  std::int64_t barriers_per_step(std::size_t entry) const override { return plans_.entries[entry].barriers_per_step(); }
+  std::unique_ptr<Module> load() && override {
+    return std::make_unique<CpuModule>(take_source(), std::move(plans_), options_);
+  }
+
+ private:
+  MemoryNeeds compute_needs() const override;
+  PlanReport make_report(std::size_t entry) const override {
+    const KernelFactory kernels{options_.kernels, options_.make_kernel};
+    const BoundPlan bound(plans_.entries[entry], kernels);
+    return {report_of(bound.plan(), bound).rows, parallelism_of(bound.plan(), bound)};
+  }
+
+  const CpuBackendOptions options_;
+  Plans plans_;
+};
+
+MemoryNeeds CpuPlanned::compute_needs() const {
+  MemorySizes sizes = plans_.sizes;
+  // A kernel tells its scratch memory only once it is created. The factory destroys each kernel after asking it.
+  KernelFactory kernels{options_.kernels, [&](const Op& op, const CpuRequest& request) -> std::unique_ptr<CpuKernel> {
+                          const auto kernel = options_.make_kernel ? options_.make_kernel(op, request)
+                                                                   : make_cpu_kernel(op, request, options_.kernels);
+                          sizes.scratch = std::max(sizes.scratch, round_up(kernel->scratch_bytes(), alignment));
+                          return nullptr;
+                        }};
+  std::size_t commands = 0;
+  for (const Plan& plan : plans_.entries) {
+    const BoundPlan bound(plan, kernels);
+    sizes.scratch = std::max(sizes.scratch, bound.scratch_bytes());
+    commands = sum_of(commands, bound.command_bytes());
+  }
+  const auto workers = static_cast<std::size_t>(sizes.workers), members = static_cast<std::size_t>(source().members);
+  MemoryNeeds needs;
+  std::set<std::string_view> counted;
+  for (const Entry& entry : source().entries) {
+    for (const Input& input : entry.program->inputs) {
+      if (input.group == Group::batch || !counted.insert(input.name).second) continue;
+      const Buffer& b = plans_.inputs.buffers.find(input.name)->second;
+      const std::size_t copies = !b.axes.empty() ? static_cast<std::size_t>(entry.program->mesh.group_size(b.axes))
+                                 : b.pool == Pool::worker ? sizes.persistent_copies()
+                                                          : 1;
+      std::size_t& item = needs.of(input.group);
+      item = sum_of(item, product_of(members, product_of(b.slice_bytes(), copies)));
+    }
+  }
+  for (std::size_t bytes : sizes.batch_bytes) needs.batches = sum_of(needs.batches, bytes);
+  needs.gradients = product_of(sizes.transient_copies(), product_of(2, sizes.transient.accumulators));
+  needs.kernels =
+      sum_of(product_of(sizes.transient_copies(), sizes.packed), product_of(workers, sum_of(sizes.scratch, commands)));
+  const std::size_t total = sum_of(sizes.total(), product_of(workers, commands));
+  const std::size_t named = needs.total();
+  needs.temporaries = total > named ? total - named : 0;
+  // The plan, the model and the config grow with the program; together they take about as much memory as the program. A
+  // parameter inside a bucket adds no equations to the program, but its layer takes memory in the config and the model.
+  constexpr std::size_t bytes_of_layer = 7 << 10;
+  for (const Entry& entry : source().entries) needs.programs = sum_of(needs.programs, 2 * bytes_of(*entry.program));
+  for (const Input& input : source().entries.front().program->inputs) {
+    if (input.group != Group::params) continue;
+    needs.programs = sum_of(needs.programs, product_of(input.parts.size(), bytes_of_layer));
+  }
+  const auto pool = [&](std::string name, std::size_t bytes, std::size_t copies, std::string meaning) {
+    if (bytes > 0) needs.pools.push_back({std::move(name), bytes, copies, std::move(meaning)});
+  };
+  pool("constants", sizes.persistent.constants, 1, "filled when the program is loaded");
+  const std::size_t transient = sizes.transient_copies();
+  pool("persistent, shared", sizes.persistent.shared, members, "replicated inputs and outputs, one copy a member");
+  pool("persistent, by device", sizes.persistent.devices, members,
+       "inputs and outputs with a slice for every instance");
+  pool("persistent, by worker", sizes.persistent.worker, members * sizes.persistent_copies(),
+       "small replicated inputs and outputs");
+  pool("shared", sizes.transient.shared, transient, "replicated temporaries, one copy");
+  pool("by device", sizes.transient.devices, transient, "temporaries that cross a barrier: a slice for every instance");
+  pool("by worker", sizes.transient.worker, workers, "small replicated temporaries");
+  pool("arena", sizes.transient.arena, workers, "temporaries of a piece");
+  pool("accumulators", sizes.transient.accumulators, 2 * transient, "sums over pieces; successive steps use two sets");
+  for (std::size_t e = 0; e < sizes.slot_bytes.size(); ++e) {
+    pool("batches, " + source().entries[e].name, sizes.slot_bytes[e],
+         static_cast<std::size_t>(source().entries[e].batches), "batch inputs, filled ahead");
+  }
+  pool("packed", sizes.packed, transient, "operands in the layout of the kernels that read them");
+  pool("scratch", sizes.scratch, workers, "scratch memory of kernels");
+  pool("commands", commands, workers, "lists of kernels and addresses for every piece");
+  return needs;
+}
+
+}  // namespace
+
+std::unique_ptr<Planned> CpuBackend::plan(Source source) const {
+  return std::make_unique<CpuPlanned>(std::move(source), options_);
+}
+
+}  // namespace pmaptrain::cpu
