@@ -214,6 +214,23 @@ return r = %r
   }
 }
 
+TEST_CASE("the new value of a carry that nothing reads may be read by other devices", "[runtime]") {
+  check_on_all_meshes(R"(
+batch %x:f32[6,2]{a}
+state %s:f32[2]{a}
+%v = reduce_sum[dims=[0]] %x
+%unread, %q = loop[iterations=3, consts=0, carries=2] %v, %s, %x (%c:f32[2]{a}, %d:f32[2]{a}, %y:f32[2,2]{a}) {
+  %1 = reduce_max[dims=[0]] %y
+  %2 = neg %1
+  %3 = ppermute[axes={a}, pairs=[0:0]] %2
+  %4 = sub %3, %d
+  yield %2, %4
+}
+update %s = %q
+return q = %q
+)");
+}
+
 TEST_CASE("the plan of a loop with collectives does not grow with its iterations", "[runtime]") {
   const auto plan_of = [](std::int64_t iterations) {
     const std::string n = std::to_string(iterations);

@@ -272,6 +272,8 @@ class Planner {
     for (const Replacement& yield : lowered_.storage_facts.yields.at(loop.equation)) {
       if (yield.how != Replacement::How::overwrite) continue;
       const int from = lowered_.memory_root(info(yield.from.id).root), carry = info(yield.to.id).root;
+      // A carry that nothing reads is in the arena of a piece; other pieces may read the new value.
+      if (pool_of(from) != pool_of(carry)) continue;
       if (can_replace_in_place(yield, carry, from, loop)) carried_[from] = carry;
     }
   }
