@@ -38,7 +38,7 @@ Layout layout_at(std::size_t index, bool padded) {
   return {devices, axes, divides ? static_cast<int>(microbatches) : 1};
 }
 
-struct Planned {
+struct PlannedRun {
   std::string name;
   std::string optimizer;  // with what changes its update: "sgd nesterov"
   bool padded;
@@ -46,14 +46,14 @@ struct Planned {
 };
 
 // Each case on three layouts. The cases of one optimizer take the layouts in turn.
-std::vector<Planned> planned_cases() {
-  std::vector<Planned> cases;
+std::vector<PlannedRun> planned_cases() {
+  std::vector<PlannedRun> cases;
   std::map<std::string, std::size_t> next;  // by optimizer
   for (const std::string& name : listed_cases()) {
     const spec::Spec spec = spec::load((folder / "cases" / name / "config.yaml").string(), {}).spec;
     const auto* sgd = std::get_if<spec::Sgd>(&spec.optimizer.rule);
     const std::string momentum = sgd == nullptr || sgd->momentum == 0 ? "" : sgd->nesterov ? " nesterov" : " momentum";
-    Planned planned{name, to_string(spec.optimizer.rule) + momentum, spec.data.remainder == spec::Remainder::mask, {}};
+    PlannedRun planned{name, to_string(spec.optimizer.rule) + momentum, spec.data.remainder == spec::Remainder::mask, {}};
     for (int i = 0; i < 3; ++i) planned.layouts.push_back(layout_at(next[planned.optimizer]++, planned.padded));
     cases.push_back(std::move(planned));
   }
@@ -90,7 +90,7 @@ struct Chosen {
   std::set<std::string> parts;
 };
 
-std::set<std::string> parts_of(const Planned& planned, const Layout& layout) {
+std::set<std::string> parts_of(const PlannedRun& planned, const Layout& layout) {
   std::set<std::string> parts{layout.axes, std::to_string(layout.microbatches) + " microbatches",
                               planned.padded ? "padding" : "no padding", planned.optimizer};
   for (const Words& line : words_of_config(planned.name)) {
@@ -109,7 +109,7 @@ std::set<std::string> parts_of(const Planned& planned, const Layout& layout) {
 // Runs that together have every part which any has: again and again the one with the most parts that are missing.
 std::vector<Chosen> covering_runs() {
   std::vector<Chosen> runs, chosen;
-  for (const Planned& planned : planned_cases()) {
+  for (const PlannedRun& planned : planned_cases()) {
     for (const Layout& layout : planned.layouts) {
       runs.push_back({planned.name, layout, parts_of(planned, layout)});
     }
@@ -210,7 +210,7 @@ TEST_CASE("every option of layers, losses, metrics and optimizers is left to its
 TEST_CASE("every two of a mesh, microbatches, padding and an optimizer meet in a case of parity", "[parity]") {
   std::vector<std::set<std::string>> values(4);
   std::set<std::string> met;
-  for (const Planned& planned : planned_cases()) {
+  for (const PlannedRun& planned : planned_cases()) {
     for (const Layout& layout : planned.layouts) {
       const std::vector<std::string> run = {layout.axes, std::to_string(layout.microbatches) + " microbatches",
                                             planned.padded ? "padding" : "no padding", planned.optimizer};
@@ -240,7 +240,7 @@ TEST_CASE("every two of a mesh, microbatches, padding and an optimizer meet in a
 
 TEST_CASE("losses, metrics, gradient norms and parameters are JAX's, on any mesh and with microbatches", "[parity]") {
   test::Turns turns;
-  for (const Planned& planned : planned_cases()) {
+  for (const PlannedRun& planned : planned_cases()) {
     for (const std::size_t layout : turns.next(planned.layouts.size())) check(planned.name, planned.layouts[layout]);
   }
 }
