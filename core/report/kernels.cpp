@@ -140,9 +140,11 @@ std::string kernels_text(const KernelReport& report) {
     out += fmt::format("{:>5} x{} {}\n", sum.count, share, implementation);
   }
   const std::string_view worker = report.on_gpus ? "GPU" : "worker";
-  out += fmt::format("{}, {}; {}s meet {} a step\n", counted(report.devices, "logical device"),
+  out += fmt::format("{}, {}; {}s {} a step\n", counted(report.devices, "logical device"),
                      counted(report.workers, worker), worker,
-                     report.barriers == 1 ? "once" : fmt::format("{} times", report.barriers));
+                     report.barriers == 0   ? "never meet in"
+                     : report.barriers == 1 ? "meet once"
+                                            : fmt::format("meet {} times", report.barriers));
   if (report.times) {
     out += fmt::format("a step takes {}; the roof is {} and {}\n", with_prefix(report.times->step_seconds, "s"),
                        with_prefix(report.times->peaks.gemm_flops_per_second, "FLOP/s"),

@@ -165,6 +165,40 @@ return all = %all
 )");
 }
 
+TEST_CASE("rows that vary over some axes only are read from private copies, too", "[runtime]") {
+  // In a loop with collectives, without a loop, and as a constant and a slice of a loop on rows.
+  for (const char* mesh : {"mesh a=2 b=2\n", "mesh b=3 a=2\n", "mesh a=2 b=2 c=2\n"}) {
+    check_runtime(mesh + std::string(R"(
+batch %x:f32[12,4]{a}
+state %s:f32[4]{}
+state %t:f32[12,4]{a}
+%r = loop[iterations=3, consts=0, carries=1] %s, %x (%c:f32[4]{}, %y:f32[4,4]{a}) {
+  %z = reduce_sum[dims=[0]] %y
+  %m = psum[axes={a}] %z
+  %e = add %c, %m
+  yield %e
+}
+%y2 = add %x, %t
+%k = reduce_sum[dims=[0]] %y2
+%all = psum[axes={a}] %k
+%zero = constant[dtype=f32, shape=[4], value=0.0]
+%v = pvary[axes={a}] %zero
+%h = slice[starts=[0,0], limits=[4,4]] %t
+%g = loop[iterations=3, consts=1, carries=1] %h, %v, %t (%w:f32[4,4]{a}, %c:f32[4]{a}, %y:f32[4,4]{a}) {
+  %p = mul %y, %w
+  %z = reduce_sum[dims=[0]] %p
+  %e = add %c, %z
+  yield %e
+}
+%sum = psum[axes={a}] %g
+update %s = %r
+update %t = %y2
+return all = %all
+return sum = %sum
+)"));
+  }
+}
+
 TEST_CASE("loops with collectives nest, and follow each other", "[runtime]") {
   check_on_all_meshes(R"(
 batch %x:f32[12,2]{a}

@@ -21,7 +21,9 @@ class CpuPlanned final : public Planned {
       : Planned(std::move(source)), options_(options), plans_(make_plans(this->source(), options)) {}
 
   int workers() const override { return plans_.sizes.workers; }
-  std::int64_t barriers_per_step(std::size_t entry) const override { return plans_.entries[entry].barriers_per_step(); }
+  std::int64_t barriers_per_step(std::size_t entry) const override {
+    return plans_.sizes.worker_per_member ? 0 : plans_.entries[entry].barriers_per_step();
+  }
   std::unique_ptr<Module> load() && override {
     return std::make_unique<CpuModule>(take_source(), std::move(plans_), options_);
   }

@@ -114,6 +114,23 @@ int Lowering::root_to_read(Value value, int cut) {
   return known != complete_sums_.end() ? known->second : complete_sum(from.root);
 }
 
+int Lowering::root_to_read(Value value, const ValueInfo& how) {
+  const int root = root_to_read(value, how.cut);
+  const ValueInfo from = out_.info(root);
+  const AxisSet axes = out_.rows.axes;
+  if (!options_.private_copies || !is_on_rows(how) || loop_body_ != nullptr) return root;
+  if (from.kind != RowKind::whole || from.axes.empty() || from.axes == axes || type(value).varying != axes) return root;
+  const int by_instance = out_.add_like(root);
+  ValueInfo& copy = out_.info(by_instance);
+  copy.storage = Storage::varying;
+  copy.axes = axes;
+  copy.cut = out_.cut_of(axes);
+  copy.complete_before_step = copy.written_by_tasks = false;
+  copy.stage = first_readable_stage(from, copy);
+  out_.add(Copy{root, by_instance}, copy, copy.stage, 0);
+  return by_instance;
+}
+
 int Lowering::complete_sum(int root) {
   const ValueInfo partial = out_.info(root);
   const Value value{root};
@@ -218,7 +235,7 @@ void Lowering::lower_local(const Equation& equation) {
   ValueInfo how = loop_body_ != nullptr ? loop_info_ : info_of_results(equation);
   Kernel kernel;
   kernel.equation = &equation;
-  for (Value operand : equation.operands) kernel.operands.push_back(root_to_read(operand, how.cut));
+  for (Value operand : equation.operands) kernel.operands.push_back(root_to_read(operand, how));
   const bool before = early_casts_.contains(equation.results.front().id);
   if (loop_body_ == nullptr) how.stage = before ? 0 : first_stage(equation, kernel.operands, how);
   const bool on_rows = is_on_rows(how);
@@ -334,7 +351,7 @@ void Lowering::lower_loop(const Equation& equation) {
     how.cut = on_rows ? rows_cut_ : cut_for(how);
   }
   std::vector<int> operands;
-  for (Value operand : equation.operands) operands.push_back(root_to_read(operand, how.cut));
+  for (Value operand : equation.operands) operands.push_back(root_to_read(operand, how));
   if (loop_body_ == nullptr) how.stage = first_stage(equation, operands, how);
 
   Loop out;

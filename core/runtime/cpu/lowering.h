@@ -58,6 +58,9 @@ class Lowering {
   // own root, with one exception: if the value is a sum over the rows of each piece, and the instructions run elsewhere
   // than on the same cut, they read the complete sum (see complete_sum).
   int root_to_read(Value value, int cut);
+  // The same for instructions that run like `how`. Pieces of a cut by rows read rows of successive instances, but with
+  // private copies a value has a slice for each device. Then they read a copy with one slice for each instance.
+  int root_to_read(Value value, const ValueInfo& how);
 
   // Adds the instructions that add up the sums of all pieces, in two stages. Returns the root of the complete sum.
   int complete_sum(int root);

@@ -278,7 +278,9 @@ Profile CpuModule::profile(std::size_t entry, int slot, std::int64_t steps) {
 
 const Plan& CpuModule::plan(std::size_t entry) const { return impl_->entries[entry].plan; }
 int CpuModule::workers() const { return impl_->team.count(); }
-std::int64_t CpuModule::barriers_per_step(std::size_t entry) const { return plan(entry).barriers_per_step(); }
+std::int64_t CpuModule::barriers_per_step(std::size_t entry) const {
+  return impl_->worker_per_member ? 0 : plan(entry).barriers_per_step();
+}
 std::uint32_t CpuModule::barriers_passed() const { return impl_->team.barrier().completed_phases(); }
 std::string CpuModule::kernel_shapes(std::size_t entry) const { return impl_->entries[entry].bound.front()->shapes(); }
 
