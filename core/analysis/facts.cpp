@@ -98,12 +98,4 @@ class Analyser {
 
 Facts analyse(const Program& program) { return Analyser(program).run(); }
 
-bool may_overwrite(const Program& program, const Facts& facts, const Equation& equation, int number, Value operand,
-                   Value result) {
-  if (!equation.op.rules().elementwise || facts.root_of(operand).defined_at == 0) return false;
-  const Type &from = program.type(operand), &to = program.type(result);
-  return numel(from) == numel(to) && size_of(from.dtype) == size_of(to.dtype) &&
-         facts.of(operand).axes == facts.of(result).axes && facts.dies_at(operand, number);
-}
-
 }  // namespace pmaptrain

@@ -35,17 +35,9 @@ struct Facts {
 
   const ValueFacts& of(Value value) const { return values[static_cast<std::size_t>(value.id)]; }
   const ValueFacts& root_of(Value value) const { return values[static_cast<std::size_t>(of(value).root)]; }
-  // Whether nothing after equation number `equation` reads the memory of `value`.
-  bool dies_at(Value value, int equation) const { return root_of(value).last_use <= equation; }
 };
 
 // Takes time linear in the size of the program.
 Facts analyse(const Program& program);
-
-// Whether `result` may be written over `operand`. Both belong to `equation`, whose number is `number`. The op must be
-// elementwise, axes and sizes must be equal, and nothing may read the operand afterwards. An input of the program is
-// needed after the step, so it is never overwritten.
-bool may_overwrite(const Program& program, const Facts& facts, const Equation& equation, int number, Value operand,
-                   Value result);
 
 }  // namespace pmaptrain

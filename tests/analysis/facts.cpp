@@ -54,11 +54,6 @@ return w = %w
   CHECK(facts.of(z).last_use == 5);
   CHECK(facts.of(z).uses == 3);
   CHECK(facts.of(u).last_use == 6);  // an output: after the last equation
-  const std::vector<Equation>& e = program->equations;
-  CHECK(may_overwrite(*program, facts, e[2], 3, result_of(*program, 1), z));
-  CHECK_FALSE(may_overwrite(*program, facts, e[3], 4, z, u));
-  CHECK(may_overwrite(*program, facts, e[4], 5, z, result_of(*program, 4)));
-  CHECK_FALSE(may_overwrite(*program, facts, e[0], 1, program->inputs[0].value, y));  // an input outlives the step
 }
 
 TEST_CASE("what a loop reads from outside lives until its end", "[analysis]") {
