@@ -37,7 +37,8 @@ enum class EpochSums : std::uint8_t { last_step, all_steps };
 //           the gradient, of a new parameter or of a new slot is not finite.
 //           With on_nonfinite: halt, "finite" bool[] becomes false at the first refused step and stays false. From that
 //           step on, parameters, slots, step and epoch sums keep their values (sums of the last step are 0).
-//           With on_nonfinite: skip, "skipped" i64[] counts refused steps. A refused step keeps the old values; later steps update them.
+//           With on_nonfinite: skip, "skipped" i64[] counts refused steps. A refused step keeps the old values; later
+//           steps update them.
 // batch   "inputs", "targets", "mask", "rows" (see model::declare_batch).
 // hyper   the numbers of the config, step_numbers(): "b1" and so on; "learning_rate", if no schedule computes it from
 //         "step"; with reduce_on_plateau, "learning_rate_scale", by which the rate is multiplied;

@@ -53,7 +53,8 @@ std::vector<PlannedRun> planned_cases() {
     const spec::Spec spec = spec::load((folder / "cases" / name / "config.yaml").string(), {}).spec;
     const auto* sgd = std::get_if<spec::Sgd>(&spec.optimizer.rule);
     const std::string momentum = sgd == nullptr || sgd->momentum == 0 ? "" : sgd->nesterov ? " nesterov" : " momentum";
-    PlannedRun planned{name, to_string(spec.optimizer.rule) + momentum, spec.data.remainder == spec::Remainder::mask, {}};
+    PlannedRun planned{
+        name, to_string(spec.optimizer.rule) + momentum, spec.data.remainder == spec::Remainder::mask, {}};
     for (int i = 0; i < 3; ++i) planned.layouts.push_back(layout_at(next[planned.optimizer]++, planned.padded));
     cases.push_back(std::move(planned));
   }
