@@ -119,15 +119,19 @@ class Stopping : public train::Consumer {
 TEST_CASE("a run whose steps are submitted together is that of single steps", "[cuda][gpu]") {
   if (!test::has_gpus()) return;
   check_same({}, {1, 2, 4});
-  check_same({"mesh.deterministic=true", "train.log_every=7 steps"}, {2});
-  check_same({"train.checkpoint.every=7 steps", "train.checkpoint.keep=100"}, {2});
-  check_same({"data.batch_size=24", "data.remainder=mask", "train.duration=40 steps"}, {2});
-  check_same({"model.layers=[{dense: 4}, {dropout: 0.4}, {dense: 1}]"}, {1, 2});
-  check_same({"train.verify_replicas=9 steps", "train.duration=40 steps"}, {2});
-  check_same({"optimizer.learning_rate=1.0e+38"}, {1});
+  test::Slice slice(test::slices_with_sanitizer(2));
+  const auto check = [&](Texts set, const std::vector<int>& counts, const train::SessionOptions& options = {}) {
+    if (slice.takes()) check_same(std::move(set), counts, options);
+  };
+  check({"mesh.deterministic=true", "train.log_every=7 steps"}, {2});
+  check({"train.checkpoint.every=7 steps", "train.checkpoint.keep=100"}, {2});
+  check({"data.batch_size=24", "data.remainder=mask", "train.duration=40 steps"}, {2});
+  check({"model.layers=[{dense: 4}, {dropout: 0.4}, {dense: 1}]"}, {1, 2});
+  check({"train.verify_replicas=9 steps", "train.duration=40 steps"}, {2});
+  check({"optimizer.learning_rate=1.0e+38"}, {1});
   train::SessionOptions options;
   options.max_steps = 37;
-  check_same({"train.on_nonfinite=skip"}, {2}, options);
+  check({"train.on_nonfinite=skip"}, {2}, options);
 }
 
 TEST_CASE("epochs of one step are told as those of single steps, however many are submitted together", "[cuda]") {

@@ -22,7 +22,7 @@ namespace {
 
 int wanted_kills() {
   const char* const given = std::getenv("PMAPTRAIN_KILLS");
-  return given != nullptr ? std::atoi(given) : 20;
+  return given != nullptr ? std::atoi(given) : static_cast<int>(20 / test::slices_with_sanitizer(2));
 }
 
 std::string some_workers(std::mt19937& random) { return std::to_string(1 + random() % 4); }
@@ -117,8 +117,8 @@ std::string what_resuming_begins_with(const fs::path& folder, std::int64_t newes
 
 // Of changes that a resumed process does not look at, a kill comes after every sixteenth. Of kills that leave the same
 // to begin with, one is continued to the end of the run; with `options` where the folder does not record what they
-// change.
-void check_kills(const LongRun& place, const RecordedRun& recorded, const Kept& whole,
+// change. With a sanitizer one slice of `slices` of these is continued.
+void check_kills(const LongRun& place, const RecordedRun& recorded, const Kept& whole, std::uint64_t slices = 3,
                  const std::vector<std::string>& options = {}) {
   std::mt19937 random(13);
   Disk disk = recorded.begin();
@@ -126,7 +126,7 @@ void check_kills(const LongRun& place, const RecordedRun& recorded, const Kept& 
   std::int64_t newest = newest_step(disk.tree());
   std::size_t count = 0;
   int kills = 0, unseen = 0;
-  test::Slice slice(test::slices_with_sanitizer(3));
+  test::Slice slice(test::slices_with_sanitizer(slices));
   for (const Change& change : recorded.changes()) {
     ++count;
     disk.apply(change);
@@ -172,7 +172,7 @@ void check_kills(bool ensemble) {
     fs::create_directory(place.path("recorded"));
     place.complete("recorded/run", {"--max-steps", "37"});
   }
-  check_kills(place, RecordedRun(place, "recorded", {"--resume"}), whole);
+  check_kills(place, RecordedRun(place, "recorded", {"--resume"}), whole, ensemble ? 6 : 3);
 }
 
 }  // namespace
@@ -196,10 +196,10 @@ TEST_CASE("a run that is killed while it begins to change, or after, goes on wit
   place.complete("whole", resume);
   const Kept whole = place.kept("whole");
   REQUIRE(json::parse(whole.at("summary.json"))["changes"].size() == 2);
-  check_kills(place, RecordedRun(place, "recorded", resume), whole, change);
+  check_kills(place, RecordedRun(place, "recorded", resume), whole, 3, change);
 }
 
-// PMAPTRAIN_KILLS says how often it is killed; 20 without it.
+// PMAPTRAIN_KILLS says how often it is killed; without it 20 times, and 10 times with a sanitizer.
 TEST_CASE("a run that is killed again and again continues to the same bits", "[run]") {
   const LongRun place(103);
   place.complete("whole");

@@ -102,7 +102,7 @@ TEST_CASE("whatever a power loss leaves, a committed checkpoint is found and con
   std::vector<Committed> committed;
   std::mt19937 random(15);
   TreeOnDisk lost(place.path("lost"));
-  constexpr int slices = test::slices_with_sanitizer(2);
+  constexpr int slices = test::slices_with_sanitizer(4);
   test::Slice slice(slices);
   int states = 0, checked = 0, resumed = 0, in_unnamed = 0;
   Number run_folder = 0;

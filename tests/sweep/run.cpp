@@ -124,7 +124,8 @@ TEST_CASE("a sweep that is killed at any moment goes on to the same values and p
   const spec::Sweep sweep = folder.sweep(halved, vectorize);
   CalledTrials undisturbed;
   const std::string expected = results_of(folder.path("whole"), folder.run(sweep, "whole", undisturbed));
-  for (const std::uint32_t seed : test::some_seeds(4, 200, 40)) {
+  const auto covering = static_cast<std::uint32_t>(4 / test::slices_with_sanitizer(2));
+  for (const std::uint32_t seed : test::some_seeds(covering, 200, 40 * test::slices_with_sanitizer(5))) {
     std::mt19937 random(seed);
     const std::string name = "killed" + std::to_string(seed);
     for (auto processes = 1 + random() % 3; processes > 0; --processes) {
