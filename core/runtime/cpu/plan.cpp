@@ -415,6 +415,7 @@ void erase_empty_stages(Plan& plan) {
   }
   std::erase_if(plan.loops, [](const StageLoop& loop) { return loop.first == loop.end; });
   std::erase_if(plan.stages, is_empty);
+  if (plan.stages.empty()) plan.stages.resize(1);
 }
 
 Plan make_plan(std::shared_ptr<const Program> program, const PlanOptions& options, const SharedInputs& inputs) {

@@ -229,7 +229,7 @@ struct Plan {
   std::int64_t max_pieces() const;
 };
 
-// Removes stages that have no work.
+// Removes stages that have no work. A program without work keeps one.
 void erase_empty_stages(Plan& plan);
 
 // Sets buffer.offset to the end of its pool in `sizes`, and adds the bytes of all slices of the buffer to the pool.
