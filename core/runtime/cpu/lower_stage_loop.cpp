@@ -44,6 +44,7 @@ void Lowering::lower_stage_yields(const Equation& equation) {
   using How = Replacement::How;
   const std::vector<Replacement>& yields = out_.storage_facts.yields.at(&equation);
   std::vector<int> sources;
+  sources.reserve(yields.size());
   for (const Replacement& yield : yields) sources.push_back(root_to_read(yield.from, -1));
   const auto last = static_cast<int>(out_.stages.size());
   const bool aside = std::any_of(yields.begin(), yields.end(), [](const auto& y) { return y.how == How::copy_twice; });

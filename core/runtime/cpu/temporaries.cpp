@@ -30,6 +30,7 @@ class Placing {
   Temporaries run(std::vector<int> roots) {
     std::stable_sort(roots.begin(), roots.end(), [&](int a, int b) { return position_of(a) < position_of(b); });
     std::vector<std::size_t> slot_of;
+    slot_of.reserve(roots.size());
     for (const int root : roots) slot_of.push_back(choose_slot(root));
     std::vector<Interval> intervals;
     std::vector<Slot*> in_arena;
