@@ -81,9 +81,10 @@ class Mesh {
 };
 
 // Neighbouring instances of a value, or rows of them.
-struct Block {
+struct IndexRange {
   std::int64_t first = 0;
   std::int64_t count = 0;
+  friend bool operator==(const IndexRange&, const IndexRange&) = default;
 };
 
 }  // namespace pmaptrain

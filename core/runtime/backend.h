@@ -46,6 +46,8 @@ struct Source {
   // and its results equal those of a module with one member, bit for bit. All members share the inputs of the group
   // data.
   std::int64_t members = 1;
+  // The number of blocks in which sums over devices are added (core/mesh/blocks.h). Results depend on it.
+  std::int64_t blocks = 1;
 };
 
 // One memory pool of a backend, for reports.

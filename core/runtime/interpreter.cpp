@@ -7,6 +7,7 @@
 #include "core/analysis/facts.h"
 #include "core/base/clock.h"
 #include "core/base/saturate.h"
+#include "core/mesh/blocks.h"
 #include "core/ops/all.h"
 #include "core/ops/collective/collective.h"
 #include "core/ops/loop/loop.h"
@@ -84,7 +85,11 @@ class Lifetimes {
 class Interpreter {
  public:
   Interpreter(const Program& program, const InterpretOptions& options)
-      : program_(program), options_(options), devices_(program.mesh.devices()), lifetimes_(program) {}
+      : program_(program),
+        options_(options),
+        devices_(program.mesh.devices()),
+        blocks_(program.mesh, options.blocks),
+        lifetimes_(program) {}
 
   InterpreterResult run(std::map<std::string, PerDevice> inputs) {
     for (const Input& input : program_.inputs) {
@@ -195,15 +200,21 @@ class Interpreter {
 
   void exchange(const Equation& equation, const KernelRules& kernels, std::int64_t device,
                 std::span<const Array> results) {
+    const Mesh& mesh = program_.mesh;
     const AxisSet axes = equation.op.axes();
-    const std::vector<std::int64_t> group = program_.mesh.group(device, axes);
-    std::vector<std::vector<ConstArray>> members;
-    for (Value value : equation.operands) {
-      std::vector<ConstArray>& arrays = members.emplace_back();
-      for (std::int64_t member : group) arrays.push_back(array(value, member));
+    for (std::size_t i = 0; i < equation.operands.size(); ++i) {
+      const Value operand = equation.operands[i];
+      const AxisSet varying = program_.type(operand).varying;
+      std::vector<ConstArray> arrays;
+      std::vector<std::int64_t> blocks;
+      for (std::int64_t member : mesh.group(device, axes)) {
+        arrays.push_back(array(operand, member));
+        blocks.push_back(blocks_.of_instance(mesh.position(member, varying), varying));
+      }
+      const std::span<const ConstArray> operands = arrays;
+      const std::vector<std::int64_t> sizes = Blocks::sizes(blocks);
+      kernels.exchange(equation.op.data(), {{&operands, 1}, mesh.position(device, axes), results.subspan(i, 1), sizes});
     }
-    const std::vector<std::span<const ConstArray>> operands(members.begin(), members.end());
-    kernels.exchange(equation.op.data(), {operands, program_.mesh.position(device, axes), results});
   }
 
   void run_coordinate(const Equation& equation) {
@@ -249,6 +260,7 @@ class Interpreter {
   const Program& program_;
   const InterpretOptions options_;
   const std::int64_t devices_;
+  const Blocks blocks_;
   const Lifetimes lifetimes_;
   std::unordered_map<std::int32_t, PerDevice> values_;
   std::size_t bytes_ = 0, peak_bytes_ = 0;  // bytes of values_, now and at the peak

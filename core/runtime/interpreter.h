@@ -30,6 +30,8 @@ struct InterpretOptions {
   // Whether to check every value whose type says that it is replicated along an axis. If its copies differ, interpret()
   // throws Error (failed): a rule of an op is wrong.
   bool check_replicated = true;
+  // The number of blocks in which sums over devices are added (core/mesh/blocks.h).
+  std::int64_t blocks = 1;
   // Called after each equation, including loops, with the times at which it began and ended.
   std::function<void(const Equation&, Clock::time_point, Clock::time_point)> time_observer = {};
   Observer observer = {};

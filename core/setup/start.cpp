@@ -93,6 +93,7 @@ std::unique_ptr<Backend> backend_of(const spec::MeshSpec& mesh, KernelChoice ker
 }
 
 PlannedSource plan_source(const spec::MeshSpec& mesh, Source source, KernelChoice kernels) {
+  source.blocks = mesh.blocks.value_or(1);
   if (mesh.backend != spec::Backend::automatic) return plan_by(backend_of(mesh, kernels), std::move(source), "");
   PlannedSource on_gpus = plan_for_gpus(mesh, source);
   if (on_gpus.planned) return on_gpus;

@@ -8,6 +8,8 @@
 namespace pmaptrain {
 namespace {
 
+using test::check_runtime;
+
 using test::check_on_all_meshes;
 
 TEST_CASE("a loop accumulates over slices, and its carries change places", "[runtime]") {

@@ -239,7 +239,7 @@ update %w = %w2
                                       "%s = psum[axes={a}] %g\nreturn s = %s\n"),
                      {false, 4});
   REQUIRE(all.cuts.size() == 1);
-  for (const Block& piece : all.cuts.front().pieces) CHECK(piece.count == 3);
+  for (const IndexRange& piece : all.cuts.front().pieces) CHECK(piece.count == 3);
 }
 
 TEST_CASE("a piece has four rows at least", "[runtime]") {

@@ -36,6 +36,24 @@ Values random_inputs(const Program& program, std::uint64_t seed) {
   return values;
 }
 
+Values uneven_inputs(const Program& program, std::uint64_t seed) {
+  Values values = random_inputs(program, seed);
+  for (const Input& input : program.inputs) {
+    const Type& type = program.type(input.value);
+    PerDevice& arrays = values.at(input.name);
+    for (std::size_t d = 0; d < arrays.size(); ++d) {
+      const std::int64_t position = program.mesh.position(static_cast<std::int64_t>(d), type.varying);
+      const PhiloxKey key = stream_key(seed, input.name + std::to_string(position));
+      for (std::int64_t e = 0; e < numel(type); ++e) {
+        const float value =
+            1.0F + static_cast<float>(philox4x32(key, {static_cast<std::uint32_t>(e), 0, 0, 0})[0]) / 3e9F;
+        std::memcpy(arrays[d].data() + static_cast<std::size_t>(e) * sizeof value, &value, sizeof value);
+      }
+    }
+  }
+  return values;
+}
+
 Values run(Module& module, const Values& inputs, std::int64_t steps, bool step_by_step) {
   NamedValues named(module);
   const Program& program = module.program(0);
@@ -57,7 +75,7 @@ Values run(Module& module, const Values& inputs, std::int64_t steps, bool step_b
 }
 
 Values run(std::shared_ptr<const Program> program, const Values& inputs, const Run& how) {
-  Single single(std::move(program), {how.workers, how.kernels, {}, how.pieces}, how.private_copies);
+  Single single(std::move(program), {how.workers, how.kernels, {}, how.pieces}, how.private_copies, how.blocks);
   return run(single.module(), inputs, how.steps, how.step_by_step);
 }
 
@@ -104,9 +122,10 @@ DType dtype_of(const Program& program, const std::string& result) {
   return program.type(is_output ? program.find_output(name)->value : program.find_input(name)->value).dtype;
 }
 
-Values same_for_all_workers(std::shared_ptr<const Program> program, const Values& inputs, std::int64_t pieces) {
+Values same_for_all_workers(std::shared_ptr<const Program> program, const Values& inputs, std::int64_t pieces,
+                            std::int64_t blocks) {
   const auto values = [&](int workers, bool private_copies) {
-    return run(program, inputs, {workers, private_copies, 3, workers == 2, KernelChoice::best, pieces});
+    return run(program, inputs, {workers, private_copies, 3, workers == 2, KernelChoice::best, pieces, blocks});
   };
   Values expected = values(1, false);
   for (const int workers : {1, 2, 3, 5}) {

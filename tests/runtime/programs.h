@@ -28,6 +28,7 @@ struct Run {
   bool step_by_step = false;  // run(1) for each step, in place of one run(steps)
   KernelChoice kernels = KernelChoice::reference;
   std::int64_t pieces = 8;  // as PlanOptions::pieces: small programs would be one piece
+  std::int64_t blocks = 1;
 };
 
 // "output name" and "update name" to what each device has after the last step of a module of one program.
@@ -41,7 +42,11 @@ DType dtype_of(const Program& program, const std::string& result);
 
 // What the runtime gives under the best kernels after three steps, with pieces of `pieces`. Fails unless that is the
 // same for 1, 2, 3 and 5 workers, with and without private copies, in one run and step by step.
-Values same_for_all_workers(std::shared_ptr<const Program> program, const Values& inputs, std::int64_t pieces = 8);
+Values same_for_all_workers(std::shared_ptr<const Program> program, const Values& inputs, std::int64_t pieces = 8,
+                            std::int64_t blocks = 1);
+
+// Values for inputs of f32 whose sums differ with the order in which they are added.
+Values uneven_inputs(const Program& program, std::uint64_t seed);
 
 // What else runs every program of check_runtime: tests of other backends add themselves.
 using CheckProgram = void (*)(const std::shared_ptr<const Program>& program);

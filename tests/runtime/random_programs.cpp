@@ -32,6 +32,13 @@ void check_plans(std::shared_ptr<const Program> program, const test::Values& inp
         test::run(program, inputs, {workers, false, 4, false, KernelChoice::best, 2 + workers}) == expected;
     REQUIRE(same);
   }
+  for (std::int64_t blocks = 2; blocks <= program->mesh.devices(); ++blocks) {
+    if (program->mesh.devices() % blocks != 0) continue;
+    INFO(blocks << " blocks");
+    const test::Run how{2, turns.next(2).front() == 1, 4, false, KernelChoice::reference, 8, blocks};
+    const bool same = test::run(program, inputs, how) == expected;
+    REQUIRE(same);
+  }
 }
 
 // A program on each mesh, and of the others a slice. More, by hand: PMAPTRAIN_RANDOM_PROGRAMS=FIRST:LAST

@@ -75,8 +75,8 @@ class NamedValues {
 class Single : public NamedValues {
  public:
   explicit Single(std::shared_ptr<const Program> program, const CpuBackendOptions& options = {},
-                  bool private_copies = false)
-      : NamedValues(cpu_), cpu_({{{"test", std::move(program), 1}}, private_copies}, options) {}
+                  bool private_copies = false, std::int64_t blocks = 1)
+      : NamedValues(cpu_), cpu_({{{"test", std::move(program), 1}}, private_copies, 1, blocks}, options) {}
 
   CpuModule& module() { return cpu_; }
   const CpuModule& module() const { return cpu_; }

@@ -1,7 +1,11 @@
-// What each member of a group ends with. Sums run in group order, so the bits depend on the mesh alone.
+// What each member of a group ends with. Reductions run in the order that core/mesh/blocks.h describes, so the bits
+// depend on the mesh and the number of blocks alone.
 #include <algorithm>
+#include <array>
+#include <cassert>
 #include <cstring>
 
+#include "core/mesh/blocks.h"
 #include "core/ops/collective/collective.h"
 #include "core/ops/support/arithmetic.h"
 #include "core/ops/support/boxes.h"
@@ -9,16 +13,49 @@
 namespace pmaptrain::ops {
 namespace {
 
+// Reduces the elements `begin` ... `begin + size` of the members, in order.
 template <class T, class F>
-void reduce(const CollectiveCall& call, std::size_t i, F&& f) {
-  const std::span<const ConstArray> members = call.operands[i];
-  T* const result = call.results[i].template as<T>();
-  const std::int64_t size = call.results[i].size();
-  std::copy_n(members.front().template as<T>(), size, result);
+void reduce_in_order(std::span<const ConstArray> members, std::int64_t begin, std::int64_t size, T* result, F& f) {
+  const T* const first = members.front().template as<T>() + begin;
+  if (first != result) std::copy_n(first, size, result);
   for (std::size_t m = 1; m < members.size(); ++m) {
-    const T* const operand = members[m].template as<T>();
+    const T* const operand = members[m].template as<T>() + begin;
     for (std::int64_t k = 0; k < size; ++k) result[k] = f(result[k], operand[k]);
   }
+}
+
+// The elements that are reduced at a time by a tree, so that the sums of its inner nodes stay in the first cache.
+constexpr std::int64_t tile = 512;
+constexpr int most_depth = 20;
+
+// Reduces the members of some neighbouring blocks. `right_sums` has a tile for each level of the tree.
+template <class T, class F>
+void reduce_tree(std::span<const ConstArray> members, std::span<const std::int64_t> blocks, std::int64_t begin,
+                 std::int64_t size, T* result, T* right_sums, F& f) {
+  if (blocks.size() == 1) return reduce_in_order(members, begin, size, result, f);
+  const auto left = static_cast<std::size_t>(left_leaves(static_cast<std::int64_t>(blocks.size())));
+  std::size_t of_left = 0;
+  for (std::size_t b = 0; b < left; ++b) of_left += static_cast<std::size_t>(blocks[b]);
+  reduce_tree(members.first(of_left), blocks.first(left), begin, size, result, right_sums, f);
+  reduce_tree(members.subspan(of_left), blocks.subspan(left), begin, size, right_sums, right_sums + tile, f);
+  for (std::int64_t k = 0; k < size; ++k) result[k] = f(result[k], right_sums[k]);
+}
+
+// Reduces the elements `begin` ... `begin + size` of the members.
+template <class T, class F>
+void reduce(std::span<const ConstArray> members, std::span<const std::int64_t> blocks, std::int64_t begin,
+            std::int64_t size, T* result, F&& f) {
+  if (blocks.size() <= 1) return reduce_in_order(members, begin, size, result, f);
+  assert(tree_depth(static_cast<std::int64_t>(blocks.size())) <= most_depth);
+  std::array<T, static_cast<std::size_t>(tile * most_depth)> right_sums;
+  for (std::int64_t done = 0; done < size; done += tile) {
+    reduce_tree(members, blocks, begin + done, std::min(tile, size - done), result + done, right_sums.data(), f);
+  }
+}
+
+template <class T, class F>
+void reduce(const CollectiveCall& call, std::size_t i, F&& f) {
+  reduce(call.operands[i], call.blocks, 0, call.results[i].size(), call.results[i].template as<T>(), f);
 }
 
 // Of the smallest or largest, which is one of the values.
@@ -101,16 +138,11 @@ void PsumScatter::exchange(const CollectiveCall& call) const {
   const Split mine = rows_of(*result.type, dim);
   const Split whole = rows_of(*members.front().type, dim);
   dispatch_arithmetic(result.dtype(), [&]<class T>() {
-    const std::size_t count = mine.inner_bytes / sizeof(T);
-    const std::size_t stride = whole.inner_bytes / sizeof(T);
-    const std::size_t offset = static_cast<std::size_t>(call.member) * count;
-    for (std::size_t row = 0; row < mine.outer; ++row) {
-      T* const out = result.as<T>() + row * count;
-      std::copy_n(members.front().as<T>() + row * stride + offset, count, out);
-      for (std::size_t m = 1; m < members.size(); ++m) {
-        const T* const in = members[m].as<T>() + row * stride + offset;
-        for (std::size_t k = 0; k < count; ++k) out[k] = wrapping_add(out[k], in[k]);
-      }
+    const auto count = static_cast<std::int64_t>(mine.inner_bytes / sizeof(T));
+    const auto stride = static_cast<std::int64_t>(whole.inner_bytes / sizeof(T));
+    for (std::int64_t row = 0; row < static_cast<std::int64_t>(mine.outer); ++row) {
+      reduce(members, call.blocks, row * stride + call.member * count, count, result.as<T>() + row * count,
+             wrapping_add<T>);
     }
   });
 }

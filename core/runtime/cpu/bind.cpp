@@ -68,9 +68,12 @@ InstanceRange instances_of(const Extent& extent) {
 
 std::size_t count_of(std::int64_t n) { return static_cast<std::size_t>(n); }
 
+std::size_t bytes_of_row(const Type& type) { return bytes(type) / count_of(type.shape.front()); }
+
 }  // namespace
 
-BoundPlan::BoundPlan(const Plan& plan, const KernelFactory& kernels) : plan_(plan), kernel_factory_(kernels) {
+BoundPlan::BoundPlan(const Plan& plan, const KernelFactory& kernels)
+    : plan_(plan), blocks_(plan.program->mesh, plan.options.blocks), kernel_factory_(kernels) {
   use_one_thread_in_libraries();
   for (const auto& [buffer, reader] : readers_of_packed(plan)) {
     KernelRequest request = request_of(plan, *reader.kernel, first_piece_of(plan, reader));
@@ -249,34 +252,58 @@ void BoundPlan::bind(const RowSums& sums, const Instruction& instruction, Bindin
   into.push_back({&instruction, command});
 }
 
+void BoundPlan::bind(const ProductInParts& parts, const Instruction& instruction, Binding to,
+                     std::vector<Command>& into) {
+  const std::size_t row_bytes = bytes_of_row(plan_.program->type(parts.equation->results.front()));
+  Address rows = address(parts.result, to.extent);
+  rows.offset += count_of(to.extent.first) * row_bytes;
+  bind_product(parts, instruction, blocks_of(plan_, parts), rows, bytes_to_gather(plan_, parts, to.extent.count), to,
+               into);
+}
+
 // A part of the result's rows needs the same columns of the first operand. They are first copied to the arena, where
 // they form a matrix that any kernel can read. This costs little beside the product, which uses each element many
 // times.
-void BoundPlan::bind(const ProductInParts& parts, const Instruction& instruction, Binding to,
-                     std::vector<Command>& into) {
+void BoundPlan::bind_product(const ProductInParts& parts, const Instruction& instruction,
+                             std::span<const IndexRange> blocks, Address rows, std::size_t sums, Binding to,
+                             std::vector<Command>& into) {
   const Extent& part = to.extent;
-  const Buffer& columns = buffer(parts.operands[0]);
-  const std::int64_t instances = plan_.program->mesh.group_size(columns.axes);
-  std::vector<Type> operands = types_of(*plan_.program, parts.equation->operands);
   Type result = plan_.program->type(parts.equation->results.front());
-  const std::size_t size = size_of(columns.dtype), row_bytes = bytes(result) / count_of(result.shape[0]);
-  for (Type& operand : operands) operand.shape.front() *= instances;
-
+  const std::size_t columns = count_of(result.shape[0]);
+  result.shape[0] = part.count;
+  if (blocks.size() > 1) {
+    const auto left = static_cast<std::size_t>(left_leaves(static_cast<std::int64_t>(blocks.size())));
+    const Address right{Base::arena, sums};
+    bind_product(parts, instruction, blocks.first(left), rows, sums, to, into);
+    bind_product(parts, instruction, blocks.subspan(left), right, sums + round_up(bytes(result), alignment), to, into);
+    const Reduce add{parts.sum->op.data(), kernels_of(parts.sum->op).exchange, to.list.addresses.size(),
+                     to.list.flat_type(result.dtype, numel(result)), 2};
+    to.list.add({rows, right}, rows);
+    into.push_back({&instruction, add});
+    return;
+  }
+  const IndexRange& instances = blocks.front();
+  const Buffer& from = buffer(parts.operands[0]);
+  std::vector<Type> operands = types_of(*plan_.program, parts.equation->operands);
+  for (Type& operand : operands) operand.shape.front() *= instances.count;
+  const auto first_slice = [&](int operand) {
+    const Buffer& b = buffer(operand);
+    return Address{base_of(b), b.offset + count_of(instances.first) * b.slice_bytes()};
+  };
   StridedCopy gather;
-  gather.first_pointer = to.list.add({base_of(columns), columns.offset + count_of(part.first) * size});
+  gather.first_pointer = to.list.add(first_slice(parts.operands[0]));
+  to.list.addresses.back().offset += count_of(part.first) * size_of(from.dtype);
   to.list.add({Base::arena, 0});
-  gather.bytes = gather.to_stride = count_of(part.count) * size;
-  gather.from_stride = count_of(result.shape[0]) * size;
+  gather.bytes = gather.to_stride = count_of(part.count) * size_of(from.dtype);
+  gather.from_stride = columns * size_of(from.dtype);
   gather.count = count_of(operands[0].shape[0]);
   into.push_back({&instruction, gather});
 
-  operands[0].shape[1] = result.shape[0] = part.count;
+  operands[0].shape[1] = part.count;
   const CpuRequest request{operands, {&result, 1}, 1, {true, true}};
   const RunKernel product{find_or_make_kernel(parts.equation->op, request), to.list.addresses.size(), operands.size()};
   to.list.add({Base::arena, 0});
-  to.list.add(address(parts.operands[1], part));
-  Address rows = address(parts.result, part);
-  rows.offset += count_of(part.first) * row_bytes;
+  to.list.add(first_slice(parts.operands[1]));
   to.list.add(rows);
   into.push_back({&instruction, product});
 }
@@ -366,11 +393,12 @@ void BoundPlan::bind(const ReducePartial& partial, const Instruction& instructio
   into.push_back({&instruction, command});
 }
 
-std::vector<Address> BoundPlan::addends_of(const ReduceCombine& combine, std::int64_t device,
-                                           const Extent& extent) const {
+BoundPlan::Addends BoundPlan::addends_of(const ReduceCombine& combine, std::int64_t device,
+                                         const Extent& extent) const {
   const Mesh& mesh = plan_.program->mesh;
   const AxisSet along = combine.equation->op.axes();
   std::vector<Address> addends;
+  std::vector<std::int64_t> blocks;  // of each addend
   if (combine.accumulator >= 0) {
     const Cut& cut = plan_.cuts[count_of(plan_.accumulators[count_of(combine.accumulator)].cut)];
     const AxisSet apart = cut.axes - along;
@@ -378,16 +406,18 @@ std::vector<Address> BoundPlan::addends_of(const ReduceCombine& combine, std::in
       const std::int64_t first = mesh.device_at(extent_of(cut, cut.pieces[p]).instance, cut.axes);
       if (cut.pieces[p].count == 0 || mesh.position(first, apart) != mesh.position(device, apart)) continue;
       addends.push_back(accumulator_address(combine.accumulator, p, extent));
+      blocks.push_back(blocks_.of_device(first));
     }
-    return addends;
+    return {addends, Blocks::sizes(blocks)};
   }
   const Buffer& b = buffer(combine.operand);
   for (std::int64_t other : mesh.group(device, along)) {
     Address addend{base_of(b), b.offset + count_of(mesh.position(other, b.axes)) * b.slice_bytes()};
     if (extent.kind == Extent::Kind::chunk) addend.offset += count_of(extent.first) * size_of(b.dtype);
     addends.push_back(addend);
+    blocks.push_back(blocks_.of_instance(mesh.position(other, combine.axes), combine.axes));
   }
-  return addends;
+  return {addends, Blocks::sizes(blocks)};
 }
 
 // Emits one command for each instance of the result.
@@ -407,10 +437,11 @@ void BoundPlan::bind(const ReduceCombine& combine, const Instruction& instructio
           {&instruction, exchange_of({combine.equation, 0, combine.operand, combine.result}, device, group, i, to)});
       continue;
     }
-    const std::vector<Address> addends = addends_of(combine, device, to.extent);
+    const Addends addends = addends_of(combine, device, to.extent);
     const Reduce command{combine.equation->op.data(), kernels_of(combine.equation->op).exchange,
-                         to.list.addresses.size(), type, addends.size()};
-    to.list.add(addends, slice_of(combine.result, i, to.extent));
+                         to.list.addresses.size(),    type,
+                         addends.addresses.size(),    to.list.block_sizes(addends.blocks)};
+    to.list.add(addends.addresses, slice_of(combine.result, i, to.extent));
     into.push_back({&instruction, command});
   }
 }
@@ -421,14 +452,14 @@ Address BoundPlan::slice_of(int index, std::int64_t i, const Extent& extent) con
   return slice;
 }
 
-template <class Addresses>
+template <class F>
 BoundPlan::GroupAddresses& BoundPlan::addresses_of_group(std::int64_t device, AxisSet along, AddressesByGroup& groups,
-                                                         CommandList& list, Addresses&& addresses) const {
+                                                         CommandList& list, F&& addends) const {
   const Mesh& mesh = plan_.program->mesh;
   const auto [group, is_new] = groups.try_emplace(mesh.position(device, mesh.all() - along));
   if (is_new) {
-    const std::vector<Address> all = addresses();
-    group->second = {list.add(all), all.size(), {}};
+    const Addends all = addends();
+    group->second = {list.add(all.addresses), all.addresses.size(), list.block_sizes(all.blocks), {}};
   }
   return group->second;
 }
@@ -440,6 +471,7 @@ RunExchange BoundPlan::exchange_of(const Exchange& exchange, std::int64_t device
   command.operand = &plan_.program->type(equation.operands[exchange.index]);
   command.result = &plan_.program->type(equation.results[exchange.index]);
   command.devices = group.count;
+  command.blocks = group.blocks;
   command.position = plan_.program->mesh.position(device, equation.op.axes());
   command.result_pointer = to.list.add(slice_of(exchange.result, i, to.extent));
   return command;
@@ -461,7 +493,7 @@ void BoundPlan::bind(const Exchange& exchange, const Instruction& instruction, B
         const std::size_t slice = count_of(mesh.position(other, operand.axes));
         all.push_back({base_of(operand), operand.offset + slice * operand.slice_bytes()});
       }
-      return all;
+      return Addends{all, {}};
     });
     if (is_same && group.first_instance) {
       StridedCopy copy{to.list.add(slice_of(exchange.result, *group.first_instance, to.extent)), result.slice_bytes(),

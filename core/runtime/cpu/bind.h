@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/mesh/blocks.h"
 #include "core/ops/all.h"
 #include "core/runtime/cpu/command.h"
 #include "core/runtime/cpu/request.h"
@@ -63,6 +64,10 @@ class BoundPlan {
   void bind(const ReduceCombine& combine, const Instruction& instruction, Binding to, std::vector<Command>& into);
   void bind(const Exchange& exchange, const Instruction& instruction, Binding to, std::vector<Command>& into);
   void bind(const Loop& loop, const Instruction& instruction, Binding to, std::vector<Command>& into);
+  // Emits the part of a product that sums over the rows of `blocks`, each a range of instances. `sums` is where the
+  // arena is free for the sums of inner nodes of the tree.
+  void bind_product(const ProductInParts& parts, const Instruction& instruction, std::span<const IndexRange> blocks,
+                    Address result, std::size_t sums, Binding to, std::vector<Command>& into);
   template <class Of>
   void bind_tasks(const Of& of, BoundStage& bound);
 
@@ -75,25 +80,30 @@ class BoundPlan {
   // list stores them once per group and not for each device, which would need quadratic memory.
   struct GroupAddresses {
     std::size_t first_pointer = 0, count = 0;
+    std::span<const std::int64_t> blocks = {};  // see CollectiveCall
     // The first instance of the group that has been bound. If all devices of a group receive the same, the others copy
     // its result.
     std::optional<std::int64_t> first_instance;
   };
   using AddressesByGroup = std::map<std::int64_t, GroupAddresses>;  // by the index of the group
-  // The entry of `groups` for the group of `device` along the axes `along`. A new entry gets the addresses that
-  // addresses() returns.
-  template <class Addresses>
+  // The entry of `groups` for the group of `device` along the axes `along`. A new entry gets the addends that
+  // addends() returns.
+  template <class F>
   GroupAddresses& addresses_of_group(std::int64_t device, AxisSet along, AddressesByGroup& groups, CommandList& list,
-                                     Addresses&& addresses) const;
+                                     F&& addends) const;
   // The command that computes the result of instance number `i`, which belongs to `device`.
   RunExchange exchange_of(const Exchange& exchange, std::int64_t device, const GroupAddresses& group, std::int64_t i,
                           Binding to);
   // The copies that bring an iteration's part of a loop operand into its buffer. If the piece is a range of rows, they
   // copy only those rows of the part that belong to the piece.
   std::vector<StridedCopy> copies_of_slices(const Copy& slice, std::int64_t iterations, Binding to);
-  // The addresses of the addends of the result that belongs to `device`: the accumulators of the pieces of its group,
-  // or the operand's slices of the devices of its group.
-  std::vector<Address> addends_of(const ReduceCombine& combine, std::int64_t device, const Extent& extent) const;
+  struct Addends {
+    std::vector<Address> addresses;
+    std::vector<std::int64_t> blocks;  // the number of addends from each block
+  };
+  // The addends of the result that belongs to `device`: the accumulators of the pieces of its group, or the operand's
+  // slices of the devices of its group.
+  Addends addends_of(const ReduceCombine& combine, std::int64_t device, const Extent& extent) const;
   const Buffer& buffer(int index) const { return plan_.buffers[static_cast<std::size_t>(index)]; }
   // For an instruction that writes an array inside a bucket, and a chunk of the bucket: the elements of the array that
   // are in the chunk, counted from the array's first element; none if there are none. Else returns `extent`.
@@ -108,6 +118,7 @@ class BoundPlan {
   int region_number(const Region& region);
 
   const Plan& plan_;
+  const Blocks blocks_;
   const KernelFactory& kernel_factory_;
   std::vector<BoundStage> stages_;
   std::deque<CommandList> task_lists_;

@@ -20,7 +20,7 @@ void run(Reduce& command, CommandList& list, std::byte*) {
     list.operand_arrays[i] = {command.type, list.pointers[command.first_pointer + i]};
   const std::span<const ConstArray> operands = std::span(list.operand_arrays).first(command.addends);
   const Array result{command.type, list.pointers[command.first_pointer + command.addends]};
-  command.function(command.op, {{&operands, 1}, 0, {&result, 1}});
+  command.function(command.op, {{&operands, 1}, 0, {&result, 1}, command.blocks});
 }
 
 void run(RunExchange& command, CommandList& list, std::byte*) {
@@ -28,7 +28,7 @@ void run(RunExchange& command, CommandList& list, std::byte*) {
     list.operand_arrays[i] = {command.operand, list.pointers[command.first_pointer + i]};
   const std::span<const ConstArray> operands = std::span(list.operand_arrays).first(command.devices);
   const Array result{command.result, list.pointers[command.result_pointer]};
-  command.function(command.op, {{&operands, 1}, command.position, {&result, 1}});
+  command.function(command.op, {{&operands, 1}, command.position, {&result, 1}, command.blocks});
 }
 
 void run(RunLoop& command, CommandList& list, std::byte* scratch) {
@@ -80,6 +80,12 @@ std::size_t bytes_in(const std::vector<T>& vector) {
   return vector.capacity() * sizeof(T);
 }
 
+std::size_t bytes_of(const std::set<std::vector<std::int64_t>>& blocks) {
+  std::size_t bytes = 0;
+  for (const std::vector<std::int64_t>& sizes : blocks) bytes += sizeof sizes + bytes_in(sizes);
+  return bytes;
+}
+
 std::size_t bytes_of(const std::vector<Command>& commands) {
   std::size_t bytes = bytes_in(commands);
   for (const Command& command : commands) {
@@ -99,7 +105,7 @@ void shrink(CommandList& list) {
 
 std::size_t bytes_of(const CommandList& list) {
   return sizeof list + bytes_of(list.commands) + bytes_in(list.addresses) + bytes_in(list.pointers) +
-         list.types.size() * sizeof(Type) + bytes_in(list.operand_arrays);
+         list.types.size() * sizeof(Type) + bytes_of(list.blocks) + bytes_in(list.operand_arrays);
 }
 
 }  // namespace pmaptrain::cpu

@@ -9,6 +9,8 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <set>
+#include <span>
 #include <variant>
 #include <vector>
 
@@ -54,13 +56,14 @@ struct Pack {
 };
 // Computes what one device of a group receives from a collective.
 using CollectiveFunction = void (*)(const void* op, const CollectiveCall& call);
-// Reduces arrays of one type. Pointers: the `addends` arrays, then the result.
+// Reduces arrays of one type. Pointers: the `addends` arrays, then the result. `blocks`: see CollectiveCall.
 struct Reduce {
   const void* op = nullptr;
   CollectiveFunction function = nullptr;
   std::size_t first_pointer = 0;
   const Type* type = nullptr;  // owned by the list
   std::size_t addends = 0;
+  std::span<const std::int64_t> blocks = {};  // owned by the list, as in RunExchange
 };
 // Computes what device `position` of a group of `devices` devices receives in a collective. Pointers: the operands of
 // all devices of the group, which several commands may share. `result_pointer` is the index of the result's pointer.
@@ -71,6 +74,7 @@ struct RunExchange {
   const Type *operand = nullptr, *result = nullptr;  // owned by the program
   std::size_t devices = 0;
   std::int64_t position = 0;
+  std::span<const std::int64_t> blocks = {};
 };
 // Runs a Loop: see there.
 struct RunLoop {
@@ -88,9 +92,10 @@ struct Command {
 struct CommandList {
   std::vector<Command> commands;
   std::vector<Address> addresses;
-  std::vector<std::byte*> pointers;          // the addresses, resolved for the memory `located_for`
-  std::vector<std::unique_ptr<Type>> types;  // types that commands refer to
-  std::vector<ConstArray> operand_arrays;    // scratch of Reduce and RunExchange, which pass their operands in it
+  std::vector<std::byte*> pointers;            // the addresses, resolved for the memory `located_for`
+  std::vector<std::unique_ptr<Type>> types;    // types that commands refer to
+  std::set<std::vector<std::int64_t>> blocks;  // that commands refer to
+  std::vector<ConstArray> operand_arrays;      // scratch of Reduce and RunExchange, which pass their operands in it
   MemorySelection located_for{-1};
   std::int64_t iteration = 0;    // of the innermost loop over stages
   InstanceRange instances = {};  // the instances that the list computes, for a trace
@@ -100,6 +105,11 @@ struct CommandList {
     const Type type{dtype, {elements}, {}};
     const auto known = std::find_if(types.begin(), types.end(), [&](const auto& each) { return *each == type; });
     return (known != types.end() ? *known : types.emplace_back(std::make_unique<Type>(type))).get();
+  }
+  // The numbers of addends of each block, owned by the list. Empty for one block.
+  std::span<const std::int64_t> block_sizes(const std::vector<std::int64_t>& sizes) {
+    if (sizes.size() <= 1) return {};
+    return *blocks.insert(sizes).first;
   }
   // Adds an address. Returns the index of its pointer.
   std::size_t add(const Address& address) {

@@ -73,31 +73,32 @@ std::int64_t pieces_for(const Program& program, double work) {
 
 std::int64_t Cut::largest() const {
   std::int64_t largest = 0;
-  for (const Block& piece : pieces) largest = std::max(largest, piece.count);
+  for (const IndexRange& piece : pieces) largest = std::max(largest, piece.count);
   return largest;
 }
 
-std::vector<Block> cut_rows(std::int64_t instances, std::int64_t rows, std::int64_t span, std::int64_t target) {
-  const std::int64_t spans = instances / span, all = span * rows;
-  const std::int64_t each = std::clamp<std::int64_t>((target + spans - 1) / spans, 1, std::max<std::int64_t>(1, all));
-  std::vector<Block> pieces;
-  for (std::int64_t s = 0; s < spans; ++s) {
+std::vector<IndexRange> cut_rows(std::span<const IndexRange> runs, std::int64_t rows, std::int64_t target) {
+  const std::int64_t instances = runs.back().first + runs.back().count;
+  std::vector<IndexRange> pieces;
+  for (const IndexRange& run : runs) {
+    const std::int64_t all = run.count * rows, share = (target * run.count + instances - 1) / instances;
+    const std::int64_t each = std::clamp<std::int64_t>(share, 1, std::max<std::int64_t>(1, all));
     for (std::int64_t i = 0; i < each; ++i) {
       const std::int64_t begin = all * i / each, end = all * (i + 1) / each;
-      pieces.push_back({s * all + begin, end - begin});
+      pieces.push_back({run.first * rows + begin, end - begin});
     }
   }
   return pieces;
 }
 
-std::vector<Block> cut_instances(std::int64_t instances, std::int64_t run, std::int64_t target) {
-  const std::int64_t runs = instances / run;
-  const std::int64_t each = std::clamp<std::int64_t>(target / runs, 1, run);
-  const std::int64_t size = (run + each - 1) / each;
-  std::vector<Block> pieces;
-  for (std::int64_t r = 0; r < runs; ++r) {
-    for (std::int64_t first = 0; first < run; first += size) {
-      pieces.push_back({r * run + first, std::min(size, run - first)});
+std::vector<IndexRange> cut_instances(std::span<const IndexRange> runs, std::int64_t target) {
+  const std::int64_t instances = runs.back().first + runs.back().count;
+  std::vector<IndexRange> pieces;
+  for (const IndexRange& run : runs) {
+    const std::int64_t each = std::clamp<std::int64_t>(target * run.count / instances, 1, run.count);
+    const std::int64_t size = (run.count + each - 1) / each;
+    for (std::int64_t first = 0; first < run.count; first += size) {
+      pieces.push_back({run.first + first, std::min(size, run.count - first)});
     }
   }
   return pieces;

@@ -41,9 +41,10 @@ struct RowSums {
 };
 
 // Computes a matrix product that sums over the rows of all devices, such as a weight gradient, in `parts` tasks. Each
-// task computes a range of rows of the result (see part_begin).
+// task computes a range of rows of the result (see part_begin), block by block.
 struct ProductInParts {
   const Equation* equation = nullptr;
+  const Equation* sum = nullptr;  // the psum that adds the products of the blocks
   std::vector<int> operands;
   int result = -1;
   std::int64_t parts = 0;
@@ -72,12 +73,13 @@ struct ReducePartial {
   int accumulator = -1;
 };
 
-// Second half of a reduction, after a barrier. For each instance of the result it reduces, in index order, the
-// accumulators of all pieces whose devices belong to the instance's group. If `accumulator` is -1, it reduces the
-// slices of `operand` of the group's devices instead, in device order. psum_scatter reduces only the block of elements
-// that the instance receives.
+// Second half of a reduction, after a barrier. For each instance of the result it reduces, block by block (see
+// PlanOptions::blocks) and in index order, the accumulators of all pieces whose devices belong to the instance's group.
+// If `accumulator` is -1, it reduces the slices of `operand` of the group's devices instead, in device order.
+// psum_scatter reduces only the elements that the instance receives.
 struct ReduceCombine {
   const Equation* equation = nullptr;
+  AxisSet axes;  // the addends vary over these axes
   int accumulator = -1;
   int operand = -1;
   int result = -1;

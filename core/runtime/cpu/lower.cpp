@@ -3,6 +3,7 @@
 
 #include "core/analysis/row_cut.h"
 #include "core/graph/bucket.h"
+#include "core/mesh/blocks.h"
 #include "core/ops/all.h"
 #include "core/runtime/cpu/lowering.h"
 
@@ -11,6 +12,7 @@ namespace pmaptrain::cpu {
 Lowering::Lowering(const Program& program, const PlanOptions& options, std::int64_t target)
     : program_(program), options_(options) {
   out_.program = &program;
+  out_.blocks = options.blocks;
   out_.target = target;
   std::set<std::uint32_t> sets;
   for (const Type& type : program.types) {
@@ -52,7 +54,8 @@ void Lowering::cut_by_rows() {
     rows.count = 0;
     return;
   }
-  out_.cuts.push_back({rows.axes, rows.count, cut_rows(instances, rows.count, span, out_.target)});
+  const std::vector<IndexRange> runs = Blocks(program_.mesh, options_.blocks).runs(rows.axes, span);
+  out_.cuts.push_back({rows.axes, rows.count, cut_rows(runs, rows.count, out_.target)});
   rows_cut_ = 0;
 }
 
@@ -141,7 +144,7 @@ int Lowering::complete_sum(int root) {
   define(Value{whole}, how);
   const int accumulator = add_accumulator(out_.type(root), rows_cut_);
   out_.add(ReducePartial{sum, root, accumulator}, partial, partial.stage, 0);
-  out_.add(ReduceCombine{sum, accumulator, -1, whole}, how, how.stage, numel(out_.type(root)));
+  out_.add(ReduceCombine{sum, type(value).varying, accumulator, -1, whole}, how, how.stage, numel(out_.type(root)));
   complete_sums_[root] = whole;
   return whole;
 }
@@ -429,7 +432,7 @@ void Lowering::refuse_mixed_carries(const Equation& equation, Value carry) const
 }
 
 void Lowering::lower_outputs() {
-  for (std ::size_t i = 0; i < program_.outputs.size(); ++i) {
+  for (std::size_t i = 0; i < program_.outputs.size(); ++i) {
     int root = root_to_read(program_.outputs[i].value, -1);
     if (out_.storage_facts.copied_first[i]) {
       const int copy = out_.add_like(root);

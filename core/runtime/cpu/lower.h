@@ -13,8 +13,7 @@
 
 namespace pmaptrain::cpu {
 
-// How a value is stored, which also determines where the instructions that
-// write it run.
+// How a value is stored, which also determines where the instructions that write it run.
 enum class Storage : std::uint8_t {
   constant,  // one copy that no worker writes during steps: a constant, or a replicated batch input
   worker,    // a copy for each worker, which every worker computes for itself
@@ -44,6 +43,7 @@ struct ValueInfo {
 // The result of lowering. Operands and results of its instructions are roots; plan.cpp replaces them by buffers.
 struct Lowered {
   const Program* program = nullptr;
+  std::int64_t blocks = 1;  // see PlanOptions
   Facts facts;
   RowFacts rows;
   StorageFacts storage_facts;

@@ -10,7 +10,7 @@
 namespace pmaptrain::cpu {
 
 void Lowering::lower_exchange(const Equation& equation) {
-  assert(loop_body_ == nullptr);  // the bodies of  // such loops are stages
+  assert(loop_body_ == nullptr);  // the bodies of such loops are stages
   for (std::size_t i = 0; i < equation.operands.size(); ++i) {
     const Value result = equation.results[i];
     const int operand = root_to_read(equation.operands[i], -1);
@@ -38,7 +38,7 @@ std::vector<Lowering::ReducedArray> Lowering::reduced_arrays_of(const Equation& 
     const Value operand = equation.operands[i], result = equation.results[i];
     const auto packed = packed_sums_.find(operand.id);
     if (packed == packed_sums_.end()) {
-      arrays.push_back({operand, result, result, {&equation, -1, -1, result.id}});
+      arrays.push_back({operand, result, result, {&equation, type(operand).varying, -1, -1, result.id}});
       continue;
     }
     define(result, info_by_size(type(result), first_main_stage_));
@@ -50,7 +50,8 @@ std::vector<Lowering::ReducedArray> Lowering::reduced_arrays_of(const Equation& 
       // add_packs_of_sums() copies the sums into the bucket.
       const bool is_range = stored_axes(type(result)).empty();
       if (!is_range) define(sum, info_by_size(type(sum), first_main_stage_));
-      arrays.push_back({packed_arrays[k], sum, is_range ? result : sum, {&equation, -1, -1, sum.id}});
+      arrays.push_back(
+          {packed_arrays[k], sum, is_range ? result : sum, {&equation, type(operand).varying, -1, -1, sum.id}});
     }
   }
   return arrays;
@@ -212,7 +213,7 @@ void Lowering::sum_rows_in_parts(const Equation& psum, std::vector<ReducedArray>
       return true;
     });
   });
-  for (Kernel& kernel : sums) lower_parts(arrays, combine_stage, std::move(kernel));
+  for (Kernel& kernel : sums) lower_parts(psum, arrays, combine_stage, std::move(kernel));
 }
 
 bool Lowering::is_better_in_parts(const Equation& equation) const {
@@ -227,12 +228,12 @@ bool Lowering::is_better_in_parts(const Equation& equation) const {
          static_cast<double>(program_.mesh.group_size(out_.rows.axes)) * rows;
 }
 
-void Lowering::lower_parts(std::vector<ReducedArray>& arrays, int combine_stage, Kernel kernel) {
+void Lowering::lower_parts(const Equation& psum, std::vector<ReducedArray>& arrays, int combine_stage, Kernel kernel) {
   const Value summed = kernel.equation->results.front();
   ReducedArray& array = arrays[array_of_.at(summed.id)];
   array.in_parts = true;
   array.of_rows = false;
-  ProductInParts parts{kernel.equation, std::move(kernel.operands), array.result.id,
+  ProductInParts parts{kernel.equation, &psum, std::move(kernel.operands), array.result.id,
                        part_count(type(summed).shape.front())};
   ValueInfo how;
   how.storage = Storage::chunked;

@@ -1,6 +1,7 @@
 // The member functions of Lowered, the data structure that lowering fills.
 #include <algorithm>
 
+#include "core/mesh/blocks.h"
 #include "core/runtime/cpu/lower.h"
 
 namespace pmaptrain::cpu {
@@ -41,9 +42,8 @@ int Lowered::cut_of(AxisSet axes) {
   for (int axis = 0; axis < static_cast<int>(mesh.axes().size()); ++axis) {
     if (axes.contains(axis) && mesh.size(axis) > 1) innermost = axis, ++used;
   }
-  const std::int64_t instances = mesh.group_size(axes);
-  const std::int64_t run = used > 1 && varying_axes_differ ? mesh.size(innermost) : instances;
-  cuts.push_back({axes, 0, cut_instances(instances, run, target)});
+  const std::int64_t span = used > 1 && varying_axes_differ ? mesh.size(innermost) : mesh.group_size(axes);
+  cuts.push_back({axes, 0, cut_instances(Blocks(mesh, blocks).runs(axes, span), target)});
   return static_cast<int>(cuts.size()) - 1;
 }
 

@@ -185,7 +185,7 @@ class Lowering {
 
   // Adds the ProductInParts, which computes one sum for the whole mesh. With private copies, each device then copies
   // it.
-  void lower_parts(std::vector<ReducedArray>& arrays, int combine_stage, Kernel kernel);
+  void lower_parts(const Equation& psum, std::vector<ReducedArray>& arrays, int combine_stage, Kernel kernel);
 
   // ---- loops
 

@@ -16,7 +16,7 @@ std::size_t packed_bytes(const Plan& plan, const PackedReader& reader, KernelCho
   std::size_t bytes = 0;
   std::set<std::int64_t> counts;
   const Cut& cut = plan.cuts[static_cast<std::size_t>(reader.cut)];
-  for (const Block& piece : cut.pieces) {
+  for (const IndexRange& piece : cut.pieces) {
     if (!counts.insert(piece.count).second) continue;
     KernelRequest request = request_of(plan, *reader.kernel, extent_of(cut, piece));
     const auto preparation = make_preparation(reader.kernel->equation->op, request.get(), choice);

@@ -7,8 +7,10 @@
 
 #include "core/analysis/cost.h"
 #include "core/base/saturate.h"
+#include "core/mesh/blocks.h"
 #include "core/runtime/cpu/lifetime.h"
 #include "core/runtime/cpu/lower.h"
+#include "core/runtime/cpu/request.h"
 #include "core/runtime/cpu/temporaries.h"
 #include "core/runtime/plan_count.h"
 
@@ -87,8 +89,8 @@ class Planner {
   // For inputs whose new values cannot be written directly into their buffers, adds copies in stages of their own at
   // the end. Returns whether it added any.
   bool add_update_copies() {
-    std::vector<std::pair<const Replacement*, std::pair<int, int>>>
-        copies;  // with the roots of input and  // new value
+    // With the roots of the input and of its new value.
+    std::vector<std::pair<const Replacement*, std::pair<int, int>>> copies;
     for (std::size_t i = 0; i < lowered_.updates.size(); ++i) {
       const Replacement& update = lowered_.storage_facts.updates[i];
       const auto& [input, next] = lowered_.updates[i];
@@ -286,22 +288,26 @@ class Planner {
       add_buffer(temporary.root, buffer);
     }
     plan_.transient.shared = placed.shared_bytes;
-    plan_.transient.arena = std::max(placed.arena_bytes, bytes_to_gather());
+    plan_.transient.arena = std::max(placed.arena_bytes, bytes_of_parts());
   }
 
-  // The bytes of the columns that a task of a ProductInParts copies to the arena, for the task that copies most. The
-  // arena is free then, because the worker runs no piece at the same time.
-  std::size_t bytes_to_gather() const {
+  // The bytes of the arena that the tasks of all ProductInParts need: columns of the first operand, and the sums of
+  // inner nodes of the tree of blocks. The arena is free then, because the worker runs no piece at the same time.
+  std::size_t bytes_of_parts() const {
     std::size_t most = 0;
     for (const Stage& stage : lowered_.stages) {
       for (const Instruction& instruction : stage.tasks) {
-        const ProductInParts* const sum = instruction.as<ProductInParts>();
-        if (sum == nullptr) continue;
-        for (std::int64_t part = 0; part < sum->parts; ++part) {
-          Type columns = plan_.program->type(sum->equation->operands.front());
-          const std::int64_t width = columns.shape[1];
-          columns.shape[1] = part_begin(width, sum->parts, part + 1) - part_begin(width, sum->parts, part);
-          most = std::max(most, product_of(bytes(columns), instances(lowered_.rows.axes)));
+        const ProductInParts* const parts = instruction.as<ProductInParts>();
+        if (parts == nullptr) continue;
+        const Type& result = plan_.program->type(parts->equation->results.front());
+        const auto depth =
+            static_cast<std::size_t>(tree_depth(static_cast<std::int64_t>(blocks_of(plan_, *parts).size())));
+        for (std::int64_t part = 0; part < parts->parts; ++part) {
+          Type rows = result;
+          rows.shape[0] =
+              part_begin(result.shape[0], parts->parts, part + 1) - part_begin(result.shape[0], parts->parts, part);
+          most = std::max(most, sum_of(bytes_to_gather(plan_, *parts, rows.shape[0]),
+                                       product_of(depth, round_up(bytes(rows), alignment))));
         }
       }
     }

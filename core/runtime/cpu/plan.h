@@ -79,7 +79,7 @@ struct Accumulator {
 struct Cut {
   AxisSet axes;
   std::int64_t rows_per_instance = 0;  // 0: a cut into whole instances
-  std::vector<Block> pieces;
+  std::vector<IndexRange> pieces;
   std::int64_t largest() const;  // rows or instances of the largest piece
 };
 
@@ -167,12 +167,11 @@ Value chunked_value(const Program& program, const Equation& equation);
 // products with a large matrix would otherwise have too few rows per piece. `work` is the sum of the floating-point
 // operations and the bytes of a step.
 std::int64_t pieces_for(const Program& program, double work);
-// Cuts the rows of `instances` instances, each with `rows` rows, into about `target` pieces. The instances form spans
-// of `span` neighbours, and no piece has rows of two spans. All spans are cut alike; sizes differ by at most one row.
-std::vector<Block> cut_rows(std::int64_t instances, std::int64_t rows, std::int64_t span, std::int64_t target);
-// Cuts instances into about `target` pieces of neighbouring instances. The instances form runs of `run` neighbours, and
-// no piece has instances of two runs.
-std::vector<Block> cut_instances(std::int64_t instances, std::int64_t run, std::int64_t target);
+// Cuts the rows of instances, each with `rows` rows, into about `target` pieces. `runs` are the instances as runs of
+// neighbours; no piece has rows of two runs. Runs of equal length are cut alike; sizes differ by at most one row.
+std::vector<IndexRange> cut_rows(std::span<const IndexRange> runs, std::int64_t rows, std::int64_t target);
+// Cuts instances into about `target` pieces of neighbouring instances. No piece has instances of two of the `runs`.
+std::vector<IndexRange> cut_instances(std::span<const IndexRange> runs, std::int64_t target);
 // The number of parts of a ProductInParts whose result has `rows` rows.
 std::int64_t part_count(std::int64_t rows);
 // The first row of part `part` if the `rows` rows of a result are cut into `parts` parts.
@@ -189,6 +188,8 @@ struct PlanOptions {
   // The approximate number of pieces of a cut; 0: as many as the program's work justifies. Results depend on this
   // number.
   std::int64_t pieces = 0;
+  // The number of blocks in which sums over devices are added (core/mesh/blocks.h). No piece has rows of two blocks.
+  std::int64_t blocks = 1;
 };
 
 // The bytes that one copy of each pool takes. A module has a copy of `worker` and `arena` for each worker, of `batch`

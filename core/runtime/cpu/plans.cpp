@@ -45,7 +45,7 @@ bool steps_are_of_one_worker(const std::vector<Plan>& plans, const MemorySizes& 
 
 Plans make_plans(const Source& source, const CpuBackendOptions& options) {
   Plans plans;
-  const PlanOptions how{source.private_copies, options.pieces};
+  const PlanOptions how{source.private_copies, options.pieces, source.blocks};
   for (const Entry& entry : source.entries) add_inputs(*entry.program, how, plans.inputs);
   SharedInputs inputs = plans.inputs;
   for (const Entry& entry : source.entries) {

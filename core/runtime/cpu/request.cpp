@@ -1,5 +1,10 @@
 #include "core/runtime/cpu/request.h"
 
+#include <algorithm>
+
+#include "core/base/saturate.h"
+#include "core/mesh/blocks.h"
+
 namespace pmaptrain::cpu {
 
 std::int64_t slice_index(const Plan& plan, const Buffer& buffer, const Extent& extent, std::int64_t instance) {
@@ -53,7 +58,7 @@ KernelRequest request_of(const Plan& plan, const Kernel& kernel, const Extent& e
   return out;
 }
 
-Extent extent_of(const Cut& cut, const Block& piece) {
+Extent extent_of(const Cut& cut, const IndexRange& piece) {
   Extent extent;
   extent.kind = Extent::Kind::piece;
   extent.first = piece.first;
@@ -62,6 +67,20 @@ Extent extent_of(const Cut& cut, const Block& piece) {
   extent.rows_per_instance = cut.rows_per_instance;
   extent.instance = cut.rows_per_instance > 0 ? piece.first / cut.rows_per_instance : piece.first;
   return extent;
+}
+
+std::vector<IndexRange> blocks_of(const Plan& plan, const ProductInParts& parts) {
+  const Mesh& mesh = plan.program->mesh;
+  const AxisSet axes = plan.program->type(parts.equation->operands.front()).varying;
+  return Blocks(mesh, plan.options.blocks).runs(axes, mesh.group_size(axes));
+}
+
+std::size_t bytes_to_gather(const Plan& plan, const ProductInParts& parts, std::int64_t rows) {
+  std::int64_t most = 0;
+  for (const IndexRange& block : blocks_of(plan, parts)) most = std::max(most, block.count);
+  Type columns = plan.program->type(parts.equation->operands.front());
+  columns.shape[1] = rows;
+  return round_up(product_of(bytes(columns), static_cast<std::size_t>(most)), alignment);
 }
 
 std::vector<Extent> extents_of(const Plan& plan, const ChunkList& chunked) {

@@ -56,8 +56,14 @@ inline const Buffer& buffer_of(const Plan& plan, int index) { return plan.buffer
 std::int64_t slice_index(const Plan& plan, const Buffer& buffer, const Extent& extent, std::int64_t instance);
 // Whether each instance of a piece has its own slice of the buffer, one after another. Else all share one slice.
 bool is_stacked(const Plan& plan, const Buffer& buffer, const Extent& extent);
-// The extent of a piece. It does not set Extent::piece, because a Block does not know its index in the cut.
-Extent extent_of(const Cut& cut, const Block& piece);
+// The extent of a piece. It does not set Extent::piece, because an IndexRange does not know its index in the cut.
+Extent extent_of(const Cut& cut, const IndexRange& piece);
+
+// The instances along the axes of a ProductInParts' operands, block by block.
+std::vector<IndexRange> blocks_of(const Plan& plan, const ProductInParts& parts);
+// The bytes of the arena that a task of a ProductInParts needs for columns of its first operand, if it computes `rows`
+// rows of the result.
+std::size_t bytes_to_gather(const Plan& plan, const ProductInParts& parts, std::int64_t rows);
 
 // One extent for each task of a list of a stage, or of an instruction in Stage::tasks. Empty pieces have no task.
 std::vector<Extent> extents_of(const Plan& plan, const ChunkList& chunked);

@@ -236,7 +236,7 @@ void ReferenceModule::run(std::size_t e, int slot, std::size_t member, const Tim
       slices.emplace_back(begin, begin + size);
     }
   }
-  InterpreterResult result = interpret(program, std::move(values), {!source().private_copies, time_observer});
+  InterpreterResult result = interpret(program, std::move(values), {.check_replicated = !source().private_copies, .blocks = source().blocks, .time_observer = time_observer});
   for (auto& [name, value] : result.updates) inputs_[member][name] = std::move(value);
   entry.outputs[member] = std::move(result.outputs);
   peak_bytes_ = std::max(peak_bytes_, resting_bytes_ - donated_bytes(program) + result.peak_bytes);

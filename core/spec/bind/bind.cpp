@@ -132,6 +132,7 @@ class Binder {
 Spec bind(Node& config, std::vector<Diagnostic>& errors) {
   Spec spec = Binder(config, errors).bind();
   check_division(spec, config, errors);
+  bind_blocks(config, errors, spec);
   if (spec.ensemble) bind_ensemble(config, bind, errors, spec);
   return spec;
 }

@@ -52,4 +52,7 @@ std::vector<std::string> option_notes(std::span<const Node> axes);
 // Checks that the batch divides over the mesh and the microbatches, and durations in examples into batches.
 void check_division(const Spec& spec, const Node& config, std::vector<Diagnostic>& errors);
 
+// Checks that the blocks divide the devices of a member, and writes the number that `auto` stands for.
+void bind_blocks(Node& config, std::vector<Diagnostic>& errors, Spec& spec);
+
 }  // namespace pmaptrain::spec

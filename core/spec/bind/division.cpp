@@ -31,7 +31,7 @@ std::string axes_text(const Mesh& mesh) {
     names.push_back("'" + axis.name + "'");
     sizes.push_back(to_string(axis.size));
   }
-  if (names.size() == 1) return "axis " + names[0] + " (" + sizes[0] + " devices)";
+  if (names.size() == 1) return "axis " + names[0] + " (" + counted(mesh.devices(), "device") + ")";
   const std::string last = names.back();
   names.pop_back();
   return "axes " + join(names, ", ") + " and " + last + " (" + join(sizes, " × ") + " = " + to_string(mesh.devices()) +
@@ -61,6 +61,26 @@ void check_examples(const Interval& interval, const Node* node, std::int64_t bat
   reporter.report(*node,
                   name + " '" + node->text + "' is not a whole number of batches: " + division(interval->count, batch),
                   nearest_multiples("", interval->count, batch) + ", or count steps or epochs");
+}
+
+// The divisors of `number` up to `most`, in ascending order.
+std::vector<std::int64_t> divisors(std::int64_t number, std::int64_t most) {
+  std::vector<std::int64_t> found;
+  for (std::int64_t i = 1; i <= std::min(number, most); ++i) {
+    if (number % i == 0) found.push_back(i);
+  }
+  return found;
+}
+
+// Whether the blocks are those into which GPUs divide a mesh if their number changes no bit.
+bool are_blocks_of_gpus(const MeshSpec& mesh) {
+  return mesh.deterministic && (mesh.backend == Backend::cuda || mesh.backend == Backend::automatic);
+}
+
+// The number of blocks that `auto` stands for.
+std::int64_t automatic_blocks(const MeshSpec& mesh, std::int64_t devices) {
+  constexpr std::int64_t most = 8;
+  return are_blocks_of_gpus(mesh) ? divisors(devices, most).back() : 1;
 }
 
 }  // namespace
@@ -132,6 +152,33 @@ void check_division(const Spec& spec, const Node& config, std::vector<Diagnostic
   check_examples(train.checkpoint.every, get_path(&config, "train.checkpoint.every"), batch, reporter, "every");
   if (train.loss_spike) {
     check_examples(train.loss_spike->window, get_path(&config, "train.loss_spike.window"), batch, reporter, "window");
+  }
+}
+
+void bind_blocks(Node& config, std::vector<Diagnostic>& errors, Spec& spec) {
+  Node* const mesh_node = config.is(Kind::map) ? config.find("mesh") : nullptr;
+  Node* const blocks = mesh_node != nullptr && mesh_node->is(Kind::map) ? mesh_node->find("blocks") : nullptr;
+  const Node* const axes = path_of(config, "mesh", "axes");
+  if (blocks == nullptr || !blocks->valid() || axes == nullptr || !axes_are_known(spec, config)) return;
+  const Mesh mesh = member_mesh(spec);
+  const std::int64_t devices = mesh.devices(), automatic = automatic_blocks(spec.mesh, devices);
+  if (!spec.mesh.blocks) {
+    spec.mesh.blocks = static_cast<int>(automatic);
+    blocks->text = to_string(automatic);
+    blocks->parsed = automatic;
+  } else if (are_blocks_of_gpus(spec.mesh) && *spec.mesh.blocks != automatic) {
+    Reporter(errors).report(*blocks, "with deterministic on GPUs, this mesh has " + counted(automatic, "block"),
+                            "remove the key, or write " + to_string(automatic));
+  } else if (devices % *spec.mesh.blocks != 0) {
+    constexpr std::int64_t most_listed = 64;
+    std::vector<std::string> list;
+    for (const std::int64_t divisor : divisors(devices, most_listed)) list.push_back(to_string(divisor));
+    const std::string last = list.back();
+    list.pop_back();
+    Reporter(errors).report(
+        *blocks,
+        "blocks " + blocks->text + " does not divide " + axes_text(mesh) + ": " + division(devices, *spec.mesh.blocks),
+        (list.empty() ? "" : join(list, ", ") + " or ") + last + " would do", option_notes(axes->items));
   }
 }
 

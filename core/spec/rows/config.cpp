@@ -34,6 +34,17 @@ static auto row(Tag<MeshSpec>) {
            .meaning = "Of backend cuda: whether the bits of all results are the same on any number of GPUs of a kind. "
                       "Other backends always have the same bits for any number of workers.",
            .example = "deterministic: true"}),
+      option(&MeshSpec::blocks,
+             {.path = "blocks",
+              .fallback = "auto",
+              .low = 1,
+              .high = 65536,
+              .words = {"auto"},
+              .meaning = "Runs of neighbouring devices, of equal length, in which sums over devices are added: first "
+                         "within each block, then the blocks in a tree. The bits of results depend on this number, and "
+                         "not on how many workers carry the devices. It must divide the number of devices (of a member "
+                         "of an ensemble). auto is 1; with deterministic on GPUs, the largest divisor up to 8.",
+              .example = "blocks: 4"}),
       option(&MeshSpec::tf32,
              {.path = "tf32",
               .meaning = "Of backend cuda: whether tensor cores may multiply float32 values that are rounded to TF32, "

@@ -1,0 +1,36 @@
+#include "core/mesh/blocks.h"
+
+#include <bit>
+
+namespace pmaptrain {
+
+std::vector<IndexRange> Blocks::runs(AxisSet axes, std::int64_t span) const {
+  std::vector<IndexRange> runs;
+  std::int64_t last = -1;
+  for (std::int64_t i = 0; i < mesh_->group_size(axes); ++i) {
+    const std::int64_t block = of_instance(i, axes);
+    if (i % span == 0 || block != last) runs.push_back({i, 0});
+    runs.back().count += 1;
+    last = block;
+  }
+  return runs;
+}
+
+std::vector<std::int64_t> Blocks::sizes(std::span<const std::int64_t> blocks) {
+  std::vector<std::int64_t> sizes;
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    if (i == 0 || blocks[i] != blocks[i - 1]) sizes.push_back(0);
+    ++sizes.back();
+  }
+  return sizes;
+}
+
+std::int64_t left_leaves(std::int64_t leaves) {
+  return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(leaves - 1)));
+}
+
+int tree_depth(std::int64_t leaves) {
+  return leaves > 1 ? static_cast<int>(std::bit_width(static_cast<std::uint64_t>(leaves - 1))) : 0;
+}
+
+}  // namespace pmaptrain

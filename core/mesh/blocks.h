@@ -1,0 +1,45 @@
+// Blocks divide the logical devices of a mesh into runs of neighbours of equal length. They fix the order of sums: a
+// sum over devices first adds within each block, in device order, and then adds the sums of the blocks in a binary
+// tree. So the bits of a sum depend on the number of blocks, and not on how many processes or GPUs carry them.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/mesh/mesh.h"
+
+namespace pmaptrain {
+
+class Blocks {
+ public:
+  // `count` must divide the number of devices of the mesh.
+  explicit Blocks(const Mesh& mesh, std::int64_t count = 1) : mesh_(&mesh), each_(mesh.devices() / count) {}
+
+  std::int64_t of_device(std::int64_t device) const { return device / each_; }
+
+  // The block of an instance of a value that varies over `axes`. Devices of several blocks may hold the instance; it
+  // belongs to the block of the first one. So all copies of a sum are added in the same order.
+  std::int64_t of_instance(std::int64_t instance, AxisSet axes) const {
+    return of_device(mesh_->device_at(instance, axes));
+  }
+
+  // The instances along `axes` as runs of neighbours that belong to one block and lie in one span of `span` instances.
+  std::vector<IndexRange> runs(AxisSet axes, std::int64_t span) const;
+
+  // The number of neighbours with the same block, for each block that occurs in `blocks`, which must be ascending.
+  static std::vector<std::int64_t> sizes(std::span<const std::int64_t> blocks);
+
+ private:
+  const Mesh* mesh_;
+  std::int64_t each_;
+};
+
+// The tree in which the sums of `leaves` blocks are added: its left child has as many leaves as the largest power of
+// two below `leaves`, and so on in each child. `leaves` must be at least 2.
+std::int64_t left_leaves(std::int64_t leaves);
+
+// The number of sums that must be kept at the same time to add up a tree from left to right, without the result.
+int tree_depth(std::int64_t leaves);
+
+}  // namespace pmaptrain

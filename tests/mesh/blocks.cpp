@@ -1,0 +1,48 @@
+#include "core/mesh/blocks.h"
+
+#include <cstdint>
+#include <vector>
+
+#include "tests/catch.h"
+
+using namespace pmaptrain;
+
+namespace {
+
+const Mesh two_by_three({{"replicas", 2}, {"shards", 3}});
+
+}  // namespace
+
+TEST_CASE("blocks are runs of neighbouring devices of equal length", "[mesh]") {
+  const Blocks blocks(two_by_three, 3);
+  std::vector<std::int64_t> of_devices;
+  for (std::int64_t device = 0; device < 6; ++device) of_devices.push_back(blocks.of_device(device));
+  CHECK(of_devices == std::vector<std::int64_t>{0, 0, 1, 1, 2, 2});
+}
+
+TEST_CASE("an instance that several devices hold belongs to the block of the first of them", "[mesh]") {
+  const Blocks blocks(two_by_three, 3);
+  const AxisSet shards = AxisSet::of(1);
+  CHECK(blocks.of_instance(1, shards) == 0);  // devices 1 and 4
+  CHECK(blocks.of_instance(2, shards) == 1);  // devices 2 and 5
+  CHECK(blocks.runs(shards, 3) == std::vector<IndexRange>{{0, 2}, {2, 1}});
+}
+
+TEST_CASE("runs of instances end at the bounds of blocks and of spans", "[mesh]") {
+  CHECK(Blocks(two_by_three, 1).runs(two_by_three.all(), 6) == std::vector<IndexRange>{{0, 6}});
+  CHECK(Blocks(two_by_three, 1).runs(two_by_three.all(), 3) == std::vector<IndexRange>{{0, 3}, {3, 3}});
+  CHECK(Blocks(two_by_three, 3).runs(two_by_three.all(), 3) == std::vector<IndexRange>{{0, 2}, {2, 1}, {3, 1}, {4, 2}});
+  CHECK(Blocks(two_by_three, 2).runs({}, 1) == std::vector<IndexRange>{{0, 1}});
+}
+
+TEST_CASE("the left child of a tree of blocks has a power of two of leaves", "[mesh]") {
+  CHECK(left_leaves(2) == 1);
+  CHECK(left_leaves(3) == 2);
+  CHECK(left_leaves(4) == 2);
+  CHECK(left_leaves(5) == 4);
+  CHECK(left_leaves(8) == 4);
+  CHECK(tree_depth(1) == 0);
+  CHECK(tree_depth(2) == 1);
+  CHECK(tree_depth(5) == 3);
+  CHECK(tree_depth(8) == 3);
+}
