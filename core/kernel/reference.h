@@ -6,6 +6,7 @@
 #include <span>
 
 #include "core/graph/type.h"
+#include "core/mesh/blocks.h"
 
 namespace pmaptrain {
 
@@ -50,14 +51,14 @@ struct ReferenceCall {
 
 // Computes a collective for one device of a group. operands[i][m] is operand i of device m of the group, `member` is
 // the index of the computed device in the group, and `results` are its results. A reduction first adds the operands of
-// each block in order, then the sums of the blocks in a tree (core/mesh/blocks.h). `blocks` has the number of operands
-// in each block of the group, at most 2^20 of them; if it is empty, all belong to one block. Other collectives ignore
-// it. The result of a reduction may have the memory of the first operand.
+// each block in order, then the sums of the blocks in a tree (core/mesh/blocks.h). `tree` has the sums that are added in
+// the tree, at most 2^20 of them, from left to right; if it is empty, all operands belong to one block. Other
+// collectives ignore it. The result of a reduction may have the memory of the first operand.
 struct CollectiveCall {
   std::span<const std::span<const ConstArray>> operands;
   std::int64_t member = 0;
   std::span<const Array> results;
-  std::span<const std::int64_t> blocks = {};
+  std::span<const TreeNode> tree = {};
 };
 
 }  // namespace pmaptrain

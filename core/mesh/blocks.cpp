@@ -16,13 +16,13 @@ std::vector<IndexRange> Blocks::runs(AxisSet axes, std::int64_t span) const {
   return runs;
 }
 
-std::vector<std::int64_t> Blocks::sizes(std::span<const std::int64_t> blocks) {
-  std::vector<std::int64_t> sizes;
+std::vector<TreeNode> leaves_of(std::span<const std::int64_t> blocks) {
+  std::vector<TreeNode> leaves;
   for (std::size_t i = 0; i < blocks.size(); ++i) {
-    if (i == 0 || blocks[i] != blocks[i - 1]) sizes.push_back(0);
-    ++sizes.back();
+    if (i == 0 || blocks[i] != blocks[i - 1]) leaves.push_back({0, 1});
+    ++leaves.back().operands;
   }
-  return sizes;
+  return leaves;
 }
 
 std::int64_t left_leaves(std::int64_t leaves) {

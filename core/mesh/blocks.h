@@ -3,6 +3,7 @@
 // tree. So the bits of a sum depend on the number of blocks, and not on how many processes or GPUs carry them.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -27,13 +28,20 @@ class Blocks {
   // The instances along `axes` as runs of neighbours that belong to one block and lie in one span of `span` instances.
   std::vector<IndexRange> runs(AxisSet axes, std::int64_t span) const;
 
-  // The number of neighbours with the same block, for each block that occurs in `blocks`, which must be ascending.
-  static std::vector<std::int64_t> sizes(std::span<const std::int64_t> blocks);
-
  private:
   const Mesh* mesh_;
   std::int64_t each_;
 };
+
+// A node of a tree of blocks whose sum is added to others: the sum, in order, of `operands` operands. Below it are
+// `leaves` blocks.
+struct TreeNode {
+  std::int64_t operands = 1, leaves = 1;
+  friend auto operator<=>(const TreeNode&, const TreeNode&) = default;
+};
+
+// The leaves of a tree, if `blocks` are the blocks of its operands, in ascending order.
+std::vector<TreeNode> leaves_of(std::span<const std::int64_t> blocks);
 
 // The tree in which the sums of `leaves` blocks are added: its left child has as many leaves as the largest power of
 // two below `leaves`, and so on in each child. `leaves` must be at least 2.

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "core/base/error.h"
 #include "core/base/saturate.h"
 
 namespace pmaptrain {
@@ -10,7 +11,7 @@ std::size_t MemoryNeeds::total() const {
   return sum_of(parameters, state, data, batches, gradients, temporaries, kernels, programs, workspaces);
 }
 
-Module::Module(Source source) : source_(std::move(source)) {
+Module::Module(Source source, Placement placement) : source_(std::move(source)), placement_(placement) {
   for (std::int64_t member = 0; member < source_.members; ++member) all_members_.push_back(member);
   for (std::size_t e = 0; e < source_.entries.size(); ++e) {
     const Program& program = *source_.entries[e].program;
@@ -68,6 +69,13 @@ Handle Module::output(std::size_t entry, std::string_view name) const {
   return {found->second};
 }
 
+bool Module::has(Handle handle, std::int64_t device) const {
+  const Mesh& mesh = program(static_cast<std::size_t>(value(handle).entry)).mesh;
+  const AxisSet axes = source_.private_copies ? mesh.all() : type(handle).varying;
+  const Share share(mesh, source_.blocks, placement_);
+  return share.has_instance(mesh.position(device, axes), axes, share.process());
+}
+
 std::string Module::name_of(Handle handle) const {
   for (const auto& [name, id] : inputs_) {
     if (id == handle.id) return std::string(name);
@@ -104,6 +112,7 @@ void Module::check_write(Handle handle, DeviceOfMember instance, std::size_t siz
   if (type(handle).varying.empty() && !source().private_copies) {
     refuse("is kept once for all devices");
   }
+  if (!has(handle, instance.device)) refuse("of device " + std::to_string(instance.device) + " is in another process");
 }
 
 void Module::check_read(Handle handle, DeviceOfMember instance, std::size_t offset, std::size_t size) const {
@@ -112,6 +121,19 @@ void Module::check_read(Handle handle, DeviceOfMember instance, std::size_t offs
   if (offset + size > slice_bytes(handle)) {
     fail_running("a read past the end of a value of " + std::to_string(slice_bytes(handle)) + " bytes");
   }
+  if (!has(handle, instance.device)) {
+    fail_running("the value of device " + std::to_string(instance.device) + " is in another process");
+  }
+}
+
+void Backend::refuse_several(const Processes& processes) const {
+  if (processes.placement.processes == 1) return;
+  throw Error(ExitStatus::usage, Diagnostic{"mesh",
+                                            {},
+                                            "the backend " + std::string(name()) + " runs in one process, not in " +
+                                                std::to_string(processes.placement.processes),
+                                            "backend: cpu runs in several",
+                                            {}});
 }
 
 const MemoryNeeds& Planned::needs() const {

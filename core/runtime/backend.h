@@ -20,6 +20,7 @@
 
 #include "core/graph/program.h"
 #include "core/runtime/trace.h"
+#include "core/runtime/transport.h"
 
 namespace pmaptrain {
 
@@ -139,12 +140,13 @@ struct Profile {
 class Module {
  public:
   // Throws Error (failed) if two entries give an input different types.
-  explicit Module(Source source);
+  explicit Module(Source source, Placement placement = {});
   virtual ~Module() = default;
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 
   const Source& source() const { return source_; }
+  const Placement& placement() const { return placement_; }
   const Program& program(std::size_t entry) const { return *source_.entries[entry].program; }
 
   // The inputs of an entry's program. For an input that is a bucket, its parts instead.
@@ -161,10 +163,14 @@ class Module {
   const Type& type(Handle handle) const { return values_[static_cast<std::size_t>(handle.id)].type; }
   std::size_t slice_bytes(Handle handle) const { return bytes(type(handle)); }
 
-  // The memory of a batch input in slot `slot`: one slice for each position along the axes that its type varies over,
-  // in mesh order. Empty if the program has no batch input of this name. Another thread may call this and fill the
-  // memory while steps run on other slots. `member` selects the batch of a member in an entry with batch_by_member;
-  // else it is 0.
+  // Whether this process has the instance of a value that a device holds (Share::instances). Every process has
+  // replicated values.
+  bool has(Handle handle, std::int64_t device) const;
+
+  // The memory of a batch input in slot `slot`: one slice for each instance along the axes that its type varies over
+  // that this process has, in mesh order. Empty if the program has no batch input of this name. Another thread may call
+  // this and fill the memory while steps run on other slots. `member` selects the batch of a member in an entry with
+  // batch_by_member; else it is 0.
   virtual std::span<std::byte> batch(std::size_t entry, int slot, std::string_view input, std::int64_t member = 0) = 0;
 
   // Runs an entry `steps` times on the batch in `slot`; each step continues from the values that the previous one left.
@@ -191,8 +197,8 @@ class Module {
   virtual Ticket submit_traced(std::size_t entry, int slot, std::span<const std::int64_t> members,
                                StepTrace& trace) = 0;
 
-  // Sets an input, or a part of one, on one device or all devices, of one member or all members. Without `offset`,
-  // `value` is the whole input; with it, `value` replaces the bytes from `offset` on.
+  // Sets an input, or a part of one, on one device or all devices that this process has, of one member or all members.
+  // Without `offset`, `value` is the whole input; with it, `value` replaces the bytes from `offset` on.
   virtual Ticket write(Handle input, DeviceOfMember to, std::span<const std::byte> value,
                        std::optional<std::size_t> offset = std::nullopt) = 0;
   // Reads bytes from `offset` on of a device's slice: of an input as the last step left it, or of an output as the last
@@ -242,6 +248,7 @@ class Module {
   void check_member(std::int64_t member) const;
 
   Source source_;
+  Placement placement_;
   std::vector<std::vector<Variable>> variables_;  // by entry
   std::vector<std::int64_t> all_members_;
   std::vector<ModuleValue> values_;
@@ -293,8 +300,9 @@ class Backend {
   // memory.
   virtual std::optional<std::size_t> device_memory() const { return std::nullopt; }
   // Plans every entry once. A GPU's plan is made without a GPU. Throws Error (usage) for programs that this backend
-  // cannot run.
-  virtual std::unique_ptr<Planned> plan(Source source) const = 0;
+  // cannot run, and for several processes if it runs programs in one process only.
+  virtual std::unique_ptr<Planned> plan(Source source, Processes processes) const = 0;
+  std::unique_ptr<Planned> plan(Source source) const { return plan(std::move(source), {}); }
   // The smallest number of GPUs, greater than the present one, among which the mesh can be divided so that each needs
   // at most `bytes` of memory. Empty if there is none, or if the workers are threads, which share one memory. Plans the
   // entries for each number that it tries.
@@ -304,6 +312,10 @@ class Backend {
   }
   // Plans and loads, for callers that ask nothing of the plan.
   std::unique_ptr<Module> load(Source source) const { return std::move(*plan(std::move(source))).load(); }
+
+ protected:
+  // Throws Error (usage) if there are several processes.
+  void refuse_several(const Processes& processes) const;
 };
 
 }  // namespace pmaptrain

@@ -212,8 +212,8 @@ class Interpreter {
         blocks.push_back(blocks_.of_instance(mesh.position(member, varying), varying));
       }
       const std::span<const ConstArray> operands = arrays;
-      const std::vector<std::int64_t> sizes = Blocks::sizes(blocks);
-      kernels.exchange(equation.op.data(), {{&operands, 1}, mesh.position(device, axes), results.subspan(i, 1), sizes});
+      const std::vector<TreeNode> tree = leaves_of(blocks);
+      kernels.exchange(equation.op.data(), {{&operands, 1}, mesh.position(device, axes), results.subspan(i, 1), tree});
     }
   }
 

@@ -22,7 +22,7 @@ class NamedValues {
     if (!is_batch(name)) return module_.wait(module_.write(module_.input(name), device, value));
     const std::span<std::byte> memory = module_.batch(0, 0, name);
     for (std::int64_t d = 0; d < program().mesh.devices(); ++d) {
-      if (device == every_device || device == d) {
+      if ((device == every_device || device == d) && has(name, d)) {
         std::copy(value.begin(), value.end(), memory.subspan(slice_of(name, d)).begin());
       }
     }
@@ -32,7 +32,9 @@ class NamedValues {
   void set_each(std::string_view name, const std::vector<std::vector<std::byte>>& values) {
     const bool differs = private_copies() ? !is_replicated_batch(name) : !type_of(name).varying.empty();
     if (!differs) return set(name, values.front());
-    for (std::size_t d = 0; d < values.size(); ++d) set(name, static_cast<std::int64_t>(d), values[d]);
+    for (std::size_t d = 0; d < values.size(); ++d) {
+      if (has(name, static_cast<std::int64_t>(d))) set(name, static_cast<std::int64_t>(d), values[d]);
+    }
   }
 
   void run(std::int64_t steps = 1) { module_.wait(module_.submit(0, 0, steps)); }
@@ -52,7 +54,15 @@ class NamedValues {
   // Of a batch input: where the slice of a device begins.
   std::size_t slice_of(std::string_view name, std::int64_t device) const {
     const Type& type = type_of(name);
-    return static_cast<std::size_t>(program().mesh.position(device, type.varying)) * bytes(type);
+    const std::int64_t slice = program().mesh.position(device, type.varying) - share().instances(type.varying).first;
+    return static_cast<std::size_t>(slice) * bytes(type);
+  }
+  Share share() const { return Share(program().mesh, module_.source().blocks, module_.placement()); }
+  // Whether the process has the input of a device.
+  bool has(std::string_view name, std::int64_t device) const {
+    if (!is_batch(name)) return module_.has(module_.input(name), device);
+    const AxisSet axes = type_of(name).varying;
+    return share().has_instance(program().mesh.position(device, axes), axes, module_.placement().process);
   }
   const Program& program() const { return module_.program(0); }
   const Type& type_of(std::string_view name) const { return program().type(program().find_input(name)->value); }

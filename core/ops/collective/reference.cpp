@@ -4,6 +4,7 @@
 #include <array>
 #include <cassert>
 #include <cstring>
+#include <numeric>
 
 #include "core/mesh/blocks.h"
 #include "core/ops/collective/collective.h"
@@ -28,34 +29,40 @@ void reduce_in_order(std::span<const ConstArray> members, std::int64_t begin, st
 constexpr std::int64_t tile = 512;
 constexpr int most_depth = 20;
 
-// Reduces the members of some neighbouring blocks. `right_sums` has a tile for each level of the tree.
+std::int64_t leaves_below(std::span<const TreeNode> nodes) {
+  return std::accumulate(nodes.begin(), nodes.end(), std::int64_t{0},
+                         [](std::int64_t sum, const TreeNode& node) { return sum + node.leaves; });
+}
+
+// Reduces the members of neighbouring nodes that form a subtree. `right_sums` has a tile for each level of the tree.
 template <class T, class F>
-void reduce_tree(std::span<const ConstArray> members, std::span<const std::int64_t> blocks, std::int64_t begin,
+void reduce_tree(std::span<const ConstArray> members, std::span<const TreeNode> nodes, std::int64_t begin,
                  std::int64_t size, T* result, T* right_sums, F& f) {
-  if (blocks.size() == 1) return reduce_in_order(members, begin, size, result, f);
-  const auto left = static_cast<std::size_t>(left_leaves(static_cast<std::int64_t>(blocks.size())));
-  std::size_t of_left = 0;
-  for (std::size_t b = 0; b < left; ++b) of_left += static_cast<std::size_t>(blocks[b]);
-  reduce_tree(members.first(of_left), blocks.first(left), begin, size, result, right_sums, f);
-  reduce_tree(members.subspan(of_left), blocks.subspan(left), begin, size, right_sums, right_sums + tile, f);
+  if (nodes.size() == 1) return reduce_in_order(members, begin, size, result, f);
+  std::size_t left = 0, of_left = 0;
+  for (std::int64_t below = left_leaves(leaves_below(nodes)); below > 0; below -= nodes[left++].leaves) {
+    of_left += static_cast<std::size_t>(nodes[left].operands);
+  }
+  reduce_tree(members.first(of_left), nodes.first(left), begin, size, result, right_sums, f);
+  reduce_tree(members.subspan(of_left), nodes.subspan(left), begin, size, right_sums, right_sums + tile, f);
   for (std::int64_t k = 0; k < size; ++k) result[k] = f(result[k], right_sums[k]);
 }
 
 // Reduces the elements `begin` ... `begin + size` of the members.
 template <class T, class F>
-void reduce(std::span<const ConstArray> members, std::span<const std::int64_t> blocks, std::int64_t begin,
-            std::int64_t size, T* result, F&& f) {
-  if (blocks.size() <= 1) return reduce_in_order(members, begin, size, result, f);
-  assert(tree_depth(static_cast<std::int64_t>(blocks.size())) <= most_depth);
+void reduce(std::span<const ConstArray> members, std::span<const TreeNode> tree, std::int64_t begin, std::int64_t size,
+            T* result, F&& f) {
+  if (tree.size() <= 1) return reduce_in_order(members, begin, size, result, f);
+  assert(tree_depth(leaves_below(tree)) <= most_depth);
   std::array<T, static_cast<std::size_t>(tile * most_depth)> right_sums;
   for (std::int64_t done = 0; done < size; done += tile) {
-    reduce_tree(members, blocks, begin + done, std::min(tile, size - done), result + done, right_sums.data(), f);
+    reduce_tree(members, tree, begin + done, std::min(tile, size - done), result + done, right_sums.data(), f);
   }
 }
 
 template <class T, class F>
 void reduce(const CollectiveCall& call, std::size_t i, F&& f) {
-  reduce(call.operands[i], call.blocks, 0, call.results[i].size(), call.results[i].template as<T>(), f);
+  reduce(call.operands[i], call.tree, 0, call.results[i].size(), call.results[i].template as<T>(), f);
 }
 
 // Of the smallest or largest, which is one of the values.
@@ -141,7 +148,7 @@ void PsumScatter::exchange(const CollectiveCall& call) const {
     const auto count = static_cast<std::int64_t>(mine.inner_bytes / sizeof(T));
     const auto stride = static_cast<std::int64_t>(whole.inner_bytes / sizeof(T));
     for (std::int64_t row = 0; row < static_cast<std::int64_t>(mine.outer); ++row) {
-      reduce(members, call.blocks, row * stride + call.member * count, count, result.as<T>() + row * count,
+      reduce(members, call.tree, row * stride + call.member * count, count, result.as<T>() + row * count,
              wrapping_add<T>);
     }
   });

@@ -17,8 +17,8 @@ namespace {
 
 class CpuPlanned final : public Planned {
  public:
-  CpuPlanned(Source source, const CpuBackendOptions& options)
-      : Planned(std::move(source)), options_(options), plans_(make_plans(this->source(), options)) {}
+  CpuPlanned(Source source, const CpuBackendOptions& options, Processes processes)
+      : Planned(std::move(source)), options_(options), plans_(make_plans(this->source(), options, processes)) {}
 
   int workers() const override { return plans_.sizes.workers; }
   std::int64_t barriers_per_step(std::size_t entry) const override {
@@ -62,7 +62,8 @@ MemoryNeeds CpuPlanned::compute_needs() const {
     for (const Input& input : entry.program->inputs) {
       if (input.group == Group::batch || !counted.insert(input.name).second) continue;
       const Buffer& b = plans_.inputs.buffers.find(input.name)->second;
-      const std::size_t copies = !b.axes.empty() ? static_cast<std::size_t>(entry.program->mesh.group_size(b.axes))
+      const std::size_t copies = !b.axes.empty()
+                                     ? static_cast<std::size_t>(slices_of(b, plans_.entries.front().share()))
                                  : b.pool == Pool::worker ? sizes.persistent_copies()
                                                           : 1;
       std::size_t& item = needs.of(input.group);
@@ -111,8 +112,8 @@ MemoryNeeds CpuPlanned::compute_needs() const {
 
 }  // namespace
 
-std::unique_ptr<Planned> CpuBackend::plan(Source source) const {
-  return std::make_unique<CpuPlanned>(std::move(source), options_);
+std::unique_ptr<Planned> CpuBackend::plan(Source source, Processes processes) const {
+  return std::make_unique<CpuPlanned>(std::move(source), options_, processes);
 }
 
 }  // namespace pmaptrain::cpu

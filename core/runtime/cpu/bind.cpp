@@ -66,14 +66,12 @@ InstanceRange instances_of(const Extent& extent) {
   return {extent.axes, extent.instance, last - extent.instance + 1};
 }
 
-std::size_t count_of(std::int64_t n) { return static_cast<std::size_t>(n); }
-
 std::size_t bytes_of_row(const Type& type) { return bytes(type) / count_of(type.shape.front()); }
 
 }  // namespace
 
-BoundPlan::BoundPlan(const Plan& plan, const KernelFactory& kernels)
-    : plan_(plan), blocks_(plan.program->mesh, plan.options.blocks), kernel_factory_(kernels) {
+BoundPlan::BoundPlan(const Plan& plan, const KernelFactory& kernels, Transport* transport)
+    : plan_(plan), share_(plan.share()), kernel_factory_(kernels), transport_(transport) {
   use_one_thread_in_libraries();
   for (const auto& [buffer, reader] : readers_of_packed(plan)) {
     KernelRequest request = request_of(plan, *reader.kernel, first_piece_of(plan, reader));
@@ -172,10 +170,14 @@ Address BoundPlan::address(int index, const Extent& extent, bool rows) const {
     return address;
   }
   if (rows && !b.axes.empty()) {
-    address.offset += count_of(extent.first) * (b.slice_bytes() / count_of(extent.rows_per_instance));
+    const std::int64_t row = extent.first - first_instance(b.axes) * extent.rows_per_instance;
+    address.offset += count_of(row) * (b.slice_bytes() / count_of(extent.rows_per_instance));
     return address;
   }
-  address.offset += count_of(slice_index(plan_, b, extent, extent.instance)) * b.slice_bytes();
+  if (b.contributions == 0) {
+    const std::int64_t slice = slice_index(plan_, b, extent, extent.instance) - first_instance(b.axes);
+    address.offset += count_of(slice) * b.slice_bytes();
+  }
   // `first` counts elements of the array that is cut into chunks. A value with one element for each of its rows has
   // fewer: `of_each` is the length of a row. All chunks read the same element of a scalar.
   if (extent.kind == Extent::Kind::chunk) {
@@ -184,6 +186,19 @@ Address BoundPlan::address(int index, const Extent& extent, bool rows) const {
     address.offset += count_of(extent.first / of_each) * size_of(b.dtype);
   }
   return address;
+}
+
+std::int64_t BoundPlan::first_instance(AxisSet axes) const {
+  if (share_.is_whole()) return 0;
+  const auto [known, is_new] = first_instances_.try_emplace(axes.bits());
+  if (is_new) known->second = share_.instances(axes).first;
+  return known->second;
+}
+
+Address BoundPlan::slice_of_device(int index, std::int64_t device) const {
+  const Buffer& b = buffer(index);
+  const std::int64_t slice = plan_.program->mesh.position(device, b.axes) - first_instance(b.axes);
+  return {base_of(b), b.offset + count_of(slice) * b.slice_bytes()};
 }
 
 Address BoundPlan::accumulator_address(int index, std::size_t piece, const Extent& extent) const {
@@ -255,10 +270,22 @@ void BoundPlan::bind(const RowSums& sums, const Instruction& instruction, Bindin
 void BoundPlan::bind(const ProductInParts& parts, const Instruction& instruction, Binding to,
                      std::vector<Command>& into) {
   const std::size_t row_bytes = bytes_of_row(plan_.program->type(parts.equation->results.front()));
+  const std::size_t sums = bytes_to_gather(plan_, parts, to.extent.count);
+  const std::vector<IndexRange> blocks = blocks_of(plan_, parts);
   Address rows = address(parts.result, to.extent);
   rows.offset += count_of(to.extent.first) * row_bytes;
-  bind_product(parts, instruction, blocks_of(plan_, parts), rows, bytes_to_gather(plan_, parts, to.extent.count), to,
-               into);
+  if (!parts.of_process) return bind_product(parts, instruction, blocks, rows, sums, to, into);
+  const AxisSet axes = plan_.program->type(parts.equation->operands.front()).varying;
+  for (const Contribution& sum : sums_of_processes(share_, axes, parts.sum->op.axes())) {
+    if (sum.owner != share_.process()) continue;
+    std::vector<IndexRange> own;
+    for (const IndexRange& block : blocks) {
+      if (sum.has_block(share_.blocks().of_instance(block.first, axes))) own.push_back(block);
+    }
+    Address result = rows;
+    result.offset += count_of(sum.slice) * buffer(parts.result).stride();
+    bind_product(parts, instruction, own, result, sums, to, into);
+  }
 }
 
 // A part of the result's rows needs the same columns of the first operand. They are first copied to the arena, where
@@ -288,7 +315,7 @@ void BoundPlan::bind_product(const ProductInParts& parts, const Instruction& ins
   for (Type& operand : operands) operand.shape.front() *= instances.count;
   const auto first_slice = [&](int operand) {
     const Buffer& b = buffer(operand);
-    return Address{base_of(b), b.offset + count_of(instances.first) * b.slice_bytes()};
+    return Address{base_of(b), b.offset + count_of(instances.first - first_instance(b.axes)) * b.slice_bytes()};
   };
   StridedCopy gather;
   gather.first_pointer = to.list.add(first_slice(parts.operands[0]));
@@ -347,7 +374,8 @@ std::vector<StridedCopy> BoundPlan::copies_of_slices(const Copy& slice, std::int
     const std::int64_t within = row % rows, count = std::min(rows - within, end - row);
     const std::int64_t instances = within == 0 ? std::max<std::int64_t>(1, (end - row) / rows) : 1;
     StridedCopy& runs = all.emplace_back();
-    const std::size_t skipped = count_of(row / rows) * from.slice_bytes() + count_of(within) * row_bytes;
+    const std::int64_t instance = row / rows - first_instance(from.axes);
+    const std::size_t skipped = count_of(instance) * from.slice_bytes() + count_of(within) * row_bytes;
     runs.first_pointer = to.list.add({base_of(from), from.offset + skipped});
     to.list.add({Base::arena, into.offset + count_of(row - extent.first) * row_bytes});
     runs.bytes = count_of(count) * row_bytes;
@@ -375,136 +403,6 @@ void BoundPlan::bind(const PackOperand& pack, const Instruction& instruction, Bi
   const Pack command{preparations_.at(pack.to).get(), to.list.add(address(pack.from, to.extent))};
   to.list.add(address(pack.to, to.extent));
   into.push_back({&instruction, command});
-}
-
-void BoundPlan::bind(const ReducePartial& partial, const Instruction& instruction, Binding to,
-                     std::vector<Command>& into) {
-  const Accumulator& a = plan_.accumulators[count_of(partial.accumulator)];
-  const Buffer& operand = buffer(partial.operand);
-  assert(operand.dtype == a.dtype);  // no conversion is implemented
-  const Reduce command{partial.equation->op.data(), kernels_of(partial.equation->op).exchange, to.list.addresses.size(),
-                       to.list.flat_type(a.dtype, a.elements), count_of(to.extent.instances())};
-  const bool stacked = is_stacked(plan_, operand, to.extent);
-  std::vector<Address> slices;
-  for (std::int64_t i = 0; i < to.extent.instances(); ++i) {
-    slices.push_back(slice_of(partial.operand, stacked ? i : 0, to.extent));
-  }
-  to.list.add(slices, accumulator_address(partial.accumulator, to.extent.piece, to.extent));
-  into.push_back({&instruction, command});
-}
-
-BoundPlan::Addends BoundPlan::addends_of(const ReduceCombine& combine, std::int64_t device,
-                                         const Extent& extent) const {
-  const Mesh& mesh = plan_.program->mesh;
-  const AxisSet along = combine.equation->op.axes();
-  std::vector<Address> addends;
-  std::vector<std::int64_t> blocks;  // of each addend
-  if (combine.accumulator >= 0) {
-    const Cut& cut = plan_.cuts[count_of(plan_.accumulators[count_of(combine.accumulator)].cut)];
-    const AxisSet apart = cut.axes - along;
-    for (std::size_t p = 0; p < cut.pieces.size(); ++p) {
-      const std::int64_t first = mesh.device_at(extent_of(cut, cut.pieces[p]).instance, cut.axes);
-      if (cut.pieces[p].count == 0 || mesh.position(first, apart) != mesh.position(device, apart)) continue;
-      addends.push_back(accumulator_address(combine.accumulator, p, extent));
-      blocks.push_back(blocks_.of_device(first));
-    }
-    return {addends, Blocks::sizes(blocks)};
-  }
-  const Buffer& b = buffer(combine.operand);
-  for (std::int64_t other : mesh.group(device, along)) {
-    Address addend{base_of(b), b.offset + count_of(mesh.position(other, b.axes)) * b.slice_bytes()};
-    if (extent.kind == Extent::Kind::chunk) addend.offset += count_of(extent.first) * size_of(b.dtype);
-    addends.push_back(addend);
-    blocks.push_back(blocks_.of_instance(mesh.position(other, combine.axes), combine.axes));
-  }
-  return {addends, Blocks::sizes(blocks)};
-}
-
-// Emits one command for each instance of the result.
-void BoundPlan::bind(const ReduceCombine& combine, const Instruction& instruction, Binding to,
-                     std::vector<Command>& into) {
-  const Mesh& mesh = plan_.program->mesh;
-  const Buffer& result = buffer(combine.result);
-  const std::int64_t elements = to.extent.kind == Extent::Kind::chunk ? to.extent.count : result.elements;
-  const Type* const type = to.list.flat_type(result.dtype, elements);
-  AddressesByGroup groups;
-  for (std::int64_t i = 0; i < to.extent.instances(); ++i) {
-    const std::int64_t device = mesh.device_at(to.extent.instance + i, to.extent.axes);
-    if (is_reduce_scatter(combine.equation->op)) {
-      const GroupAddresses& group = addresses_of_group(device, combine.equation->op.axes(), groups, to.list,
-                                                       [&] { return addends_of(combine, device, to.extent); });
-      into.push_back(
-          {&instruction, exchange_of({combine.equation, 0, combine.operand, combine.result}, device, group, i, to)});
-      continue;
-    }
-    const Addends addends = addends_of(combine, device, to.extent);
-    const Reduce command{combine.equation->op.data(), kernels_of(combine.equation->op).exchange,
-                         to.list.addresses.size(),    type,
-                         addends.addresses.size(),    to.list.block_sizes(addends.blocks)};
-    to.list.add(addends.addresses, slice_of(combine.result, i, to.extent));
-    into.push_back({&instruction, command});
-  }
-}
-
-Address BoundPlan::slice_of(int index, std::int64_t i, const Extent& extent) const {
-  Address slice = address(index, extent);
-  slice.offset += count_of(i) * buffer(index).slice_bytes();
-  return slice;
-}
-
-template <class F>
-BoundPlan::GroupAddresses& BoundPlan::addresses_of_group(std::int64_t device, AxisSet along, AddressesByGroup& groups,
-                                                         CommandList& list, F&& addends) const {
-  const Mesh& mesh = plan_.program->mesh;
-  const auto [group, is_new] = groups.try_emplace(mesh.position(device, mesh.all() - along));
-  if (is_new) {
-    const Addends all = addends();
-    group->second = {list.add(all.addresses), all.addresses.size(), list.block_sizes(all.blocks), {}};
-  }
-  return group->second;
-}
-
-RunExchange BoundPlan::exchange_of(const Exchange& exchange, std::int64_t device, const GroupAddresses& group,
-                                   std::int64_t i, Binding to) {
-  const Equation& equation = *exchange.equation;
-  RunExchange command{equation.op.data(), kernels_of(equation.op).exchange, group.first_pointer};
-  command.operand = &plan_.program->type(equation.operands[exchange.index]);
-  command.result = &plan_.program->type(equation.results[exchange.index]);
-  command.devices = group.count;
-  command.blocks = group.blocks;
-  command.position = plan_.program->mesh.position(device, equation.op.axes());
-  command.result_pointer = to.list.add(slice_of(exchange.result, i, to.extent));
-  return command;
-}
-
-// Emits one command for each instance of the result. A gather gives all devices of a group the same result, which is
-// computed once and then copied.
-void BoundPlan::bind(const Exchange& exchange, const Instruction& instruction, Binding to, std::vector<Command>& into) {
-  const Mesh& mesh = plan_.program->mesh;
-  const Buffer &operand = buffer(exchange.operand), &result = buffer(exchange.result);
-  const AxisSet along = exchange.equation->op.axes();
-  const bool is_same = exchange.equation->op.rules().communication == Communication::gather;
-  AddressesByGroup groups;
-  for (std::int64_t i = 0; i < to.extent.instances(); ++i) {
-    const std::int64_t device = mesh.device_at(to.extent.instance + i, to.extent.axes);
-    GroupAddresses& group = addresses_of_group(device, along, groups, to.list, [&] {
-      std::vector<Address> all;
-      for (std::int64_t other : mesh.group(device, along)) {
-        const std::size_t slice = count_of(mesh.position(other, operand.axes));
-        all.push_back({base_of(operand), operand.offset + slice * operand.slice_bytes()});
-      }
-      return Addends{all, {}};
-    });
-    if (is_same && group.first_instance) {
-      StridedCopy copy{to.list.add(slice_of(exchange.result, *group.first_instance, to.extent)), result.slice_bytes(),
-                       1};
-      to.list.add(slice_of(exchange.result, i, to.extent));
-      into.push_back({&instruction, copy});
-    } else {
-      group.first_instance = i;
-      into.push_back({&instruction, exchange_of(exchange, device, group, i, to)});
-    }
-  }
 }
 
 }  // namespace pmaptrain::cpu

@@ -10,12 +10,14 @@
 #include <string>
 #include <vector>
 
-#include "core/mesh/blocks.h"
+#include "core/mesh/share.h"
 #include "core/ops/all.h"
 #include "core/runtime/cpu/command.h"
 #include "core/runtime/cpu/request.h"
 
 namespace pmaptrain::cpu {
+
+inline std::size_t count_of(std::int64_t n) { return static_cast<std::size_t>(n); }
 
 // A unit of work of a stage, which one worker runs.
 struct Task {
@@ -32,7 +34,8 @@ struct BoundStage {
 // A plan bound for one worker. It must be created on the thread that will run it.
 class BoundPlan {
  public:
-  BoundPlan(const Plan& plan, const KernelFactory& kernels);
+  // `transport` may be null if the plan is not run, or has one process.
+  BoundPlan(const Plan& plan, const KernelFactory& kernels, Transport* transport = nullptr);
   BoundPlan(const BoundPlan&) = delete;
   BoundPlan& operator=(const BoundPlan&) = delete;
 
@@ -62,6 +65,7 @@ class BoundPlan {
   void bind(const PackOperand& pack, const Instruction& instruction, Binding to, std::vector<Command>& into);
   void bind(const ReducePartial& partial, const Instruction& instruction, Binding to, std::vector<Command>& into);
   void bind(const ReduceCombine& combine, const Instruction& instruction, Binding to, std::vector<Command>& into);
+  void bind(const Communicate& communicate, const Instruction& instruction, Binding to, std::vector<Command>& into);
   void bind(const Exchange& exchange, const Instruction& instruction, Binding to, std::vector<Command>& into);
   void bind(const Loop& loop, const Instruction& instruction, Binding to, std::vector<Command>& into);
   // Emits the part of a product that sums over the rows of `blocks`, each a range of instances. `sums` is where the
@@ -80,7 +84,7 @@ class BoundPlan {
   // list stores them once per group and not for each device, which would need quadratic memory.
   struct GroupAddresses {
     std::size_t first_pointer = 0, count = 0;
-    std::span<const std::int64_t> blocks = {};  // see CollectiveCall
+    std::span<const TreeNode> tree = {};  // see CollectiveCall
     // The first instance of the group that has been bound. If all devices of a group receive the same, the others copy
     // its result.
     std::optional<std::int64_t> first_instance;
@@ -97,13 +101,24 @@ class BoundPlan {
   // The copies that bring an iteration's part of a loop operand into its buffer. If the piece is a range of rows, they
   // copy only those rows of the part that belong to the piece.
   std::vector<StridedCopy> copies_of_slices(const Copy& slice, std::int64_t iterations, Binding to);
+  struct Addend {
+    Address address;
+    std::int64_t block = 0;
+  };
   struct Addends {
     std::vector<Address> addresses;
-    std::vector<std::int64_t> blocks;  // the number of addends from each block
+    std::vector<TreeNode> tree;  // see CollectiveCall
   };
-  // The addends of the result that belongs to `device`: the accumulators of the pieces of its group, or the operand's
-  // slices of the devices of its group.
-  Addends addends_of(const ReduceCombine& combine, std::int64_t device, const Extent& extent) const;
+  // The addends that this process has of the result that belongs to `device`: the accumulators of the pieces of its
+  // group, or the operand's slices of the devices of its group.
+  std::vector<Addend> addends_of(const ReduceCombine& combine, std::int64_t device, const Extent& extent) const;
+  static Addends as_tree(const std::vector<Addend>& addends);
+  // The sums of all processes for the result that belongs to `device`.
+  Addends sums_of(const ReduceCombine& combine, std::int64_t device, const Extent& extent) const;
+  // The address of a contribution in buffer `index`; in a chunk of its first element.
+  Address contribution(int index, const Contribution& which, const Extent& extent) const;
+  void add_reduce(const Equation& equation, const Addends& addends, Address result, std::int64_t elements, DType dtype,
+                  const Instruction& instruction, Binding to, std::vector<Command>& into);
   const Buffer& buffer(int index) const { return plan_.buffers[static_cast<std::size_t>(index)]; }
   // For an instruction that writes an array inside a bucket, and a chunk of the bucket: the elements of the array that
   // are in the chunk, counted from the array's first element; none if there are none. Else returns `extent`.
@@ -112,14 +127,20 @@ class BoundPlan {
   // instance; in a chunk of its first element.
   Address address(int index, const Extent& extent, bool rows = false) const;
   Address accumulator_address(int index, std::size_t piece, const Extent& extent) const;
+  // The first instance along `axes` that this process has.
+  std::int64_t first_instance(AxisSet axes) const;
+  // The address of the slice that a device of this process reads.
+  Address slice_of_device(int index, std::int64_t device) const;
   // The kernel for these shapes. The first call creates it.
   CpuKernel* find_or_make_kernel(const Op& op, const CpuRequest& request);
   // The number of a region. Regions that compute the same have the same number and share their kernels.
   int region_number(const Region& region);
 
   const Plan& plan_;
-  const Blocks blocks_;
+  const Share share_;
+  mutable std::map<std::uint32_t, std::int64_t> first_instances_;  // by the bits of an AxisSet
   const KernelFactory& kernel_factory_;
+  Transport* const transport_;
   std::vector<BoundStage> stages_;
   std::deque<CommandList> task_lists_;
   std::map<std::string, std::unique_ptr<CpuKernel>> kernels_;  // by op and shapes

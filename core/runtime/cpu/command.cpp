@@ -20,7 +20,7 @@ void run(Reduce& command, CommandList& list, std::byte*) {
     list.operand_arrays[i] = {command.type, list.pointers[command.first_pointer + i]};
   const std::span<const ConstArray> operands = std::span(list.operand_arrays).first(command.addends);
   const Array result{command.type, list.pointers[command.first_pointer + command.addends]};
-  command.function(command.op, {{&operands, 1}, 0, {&result, 1}, command.blocks});
+  command.function(command.op, {{&operands, 1}, 0, {&result, 1}, command.tree});
 }
 
 void run(RunExchange& command, CommandList& list, std::byte*) {
@@ -28,7 +28,19 @@ void run(RunExchange& command, CommandList& list, std::byte*) {
     list.operand_arrays[i] = {command.operand, list.pointers[command.first_pointer + i]};
   const std::span<const ConstArray> operands = std::span(list.operand_arrays).first(command.devices);
   const Array result{command.result, list.pointers[command.result_pointer]};
-  command.function(command.op, {{&operands, 1}, command.position, {&result, 1}, command.blocks});
+  command.function(command.op, {{&operands, 1}, command.position, {&result, 1}, command.tree});
+}
+
+void run(RunCommunication& command, CommandList& list, std::byte*) {
+  for (const StridedCopy& copy : command.copies) run_copy(copy, list);
+  command.outgoing.clear();
+  command.incoming.clear();
+  for (const auto& [to, pointer, bytes] : command.sends)
+    command.outgoing.push_back({to, list.pointers[pointer], bytes});
+  for (const auto& [from, pointer, bytes] : command.receives) {
+    command.incoming.push_back({from, list.pointers[pointer], bytes});
+  }
+  command.transport->exchange(command.outgoing, command.incoming);
 }
 
 void run(RunLoop& command, CommandList& list, std::byte* scratch) {
@@ -80,9 +92,9 @@ std::size_t bytes_in(const std::vector<T>& vector) {
   return vector.capacity() * sizeof(T);
 }
 
-std::size_t bytes_of(const std::set<std::vector<std::int64_t>>& blocks) {
+std::size_t bytes_of(const std::set<std::vector<TreeNode>>& trees) {
   std::size_t bytes = 0;
-  for (const std::vector<std::int64_t>& sizes : blocks) bytes += sizeof sizes + bytes_in(sizes);
+  for (const std::vector<TreeNode>& tree : trees) bytes += sizeof tree + bytes_in(tree);
   return bytes;
 }
 
@@ -91,6 +103,10 @@ std::size_t bytes_of(const std::vector<Command>& commands) {
   for (const Command& command : commands) {
     const auto* const loop = std::get_if<RunLoop>(&command.action);
     if (loop != nullptr) bytes += bytes_in(loop->slice_copies) + bytes_in(loop->carry_copies) + bytes_of(loop->body);
+    const auto* const messages = std::get_if<RunCommunication>(&command.action);
+    if (messages == nullptr) continue;
+    bytes += bytes_in(messages->sends) + bytes_in(messages->receives) + bytes_in(messages->copies) +
+             bytes_in(messages->outgoing) + bytes_in(messages->incoming);
   }
   return bytes;
 }
@@ -105,7 +121,7 @@ void shrink(CommandList& list) {
 
 std::size_t bytes_of(const CommandList& list) {
   return sizeof list + bytes_of(list.commands) + bytes_in(list.addresses) + bytes_in(list.pointers) +
-         list.types.size() * sizeof(Type) + bytes_of(list.blocks) + bytes_in(list.operand_arrays);
+         list.types.size() * sizeof(Type) + bytes_of(list.trees) + bytes_in(list.operand_arrays);
 }
 
 }  // namespace pmaptrain::cpu

@@ -17,6 +17,7 @@
 #include "core/kernel/cpu.h"
 #include "core/runtime/cpu/memory.h"
 #include "core/runtime/trace.h"
+#include "core/runtime/transport.h"
 
 namespace pmaptrain::cpu {
 
@@ -56,14 +57,14 @@ struct Pack {
 };
 // Computes what one device of a group receives from a collective.
 using CollectiveFunction = void (*)(const void* op, const CollectiveCall& call);
-// Reduces arrays of one type. Pointers: the `addends` arrays, then the result. `blocks`: see CollectiveCall.
+// Reduces arrays of one type. Pointers: the `addends` arrays, then the result. `tree`: see CollectiveCall.
 struct Reduce {
   const void* op = nullptr;
   CollectiveFunction function = nullptr;
   std::size_t first_pointer = 0;
   const Type* type = nullptr;  // owned by the list
   std::size_t addends = 0;
-  std::span<const std::int64_t> blocks = {};  // owned by the list, as in RunExchange
+  std::span<const TreeNode> tree = {};  // owned by the list, as in RunExchange
 };
 // Computes what device `position` of a group of `devices` devices receives in a collective. Pointers: the operands of
 // all devices of the group, which several commands may share. `result_pointer` is the index of the result's pointer.
@@ -74,7 +75,19 @@ struct RunExchange {
   const Type *operand = nullptr, *result = nullptr;  // owned by the program
   std::size_t devices = 0;
   std::int64_t position = 0;
-  std::span<const std::int64_t> blocks = {};
+  std::span<const TreeNode> tree = {};
+};
+// Exchanges messages with other processes. A message is `bytes` bytes at a pointer.
+struct RunCommunication {
+  struct Message {
+    int process = 0;
+    std::size_t pointer = 0, bytes = 0;
+  };
+  Transport* transport = nullptr;
+  std::vector<Message> sends, receives;
+  std::vector<StridedCopy> copies;  // of what this process needs of its own values
+  std::vector<Transport::Outgoing> outgoing;
+  std::vector<Transport::Incoming> incoming;
 };
 // Runs a Loop: see there.
 struct RunLoop {
@@ -85,17 +98,17 @@ struct RunLoop {
 
 struct Command {
   const Instruction* instruction = nullptr;  // the instruction that was bound
-  std::variant<RunKernel, StridedCopy, Pack, Reduce, RunExchange, RunLoop> action;
+  std::variant<RunKernel, StridedCopy, Pack, Reduce, RunExchange, RunCommunication, RunLoop> action;
 };
 
 // Commands that one worker runs one after another.
 struct CommandList {
   std::vector<Command> commands;
   std::vector<Address> addresses;
-  std::vector<std::byte*> pointers;            // the addresses, resolved for the memory `located_for`
-  std::vector<std::unique_ptr<Type>> types;    // types that commands refer to
-  std::set<std::vector<std::int64_t>> blocks;  // that commands refer to
-  std::vector<ConstArray> operand_arrays;      // scratch of Reduce and RunExchange, which pass their operands in it
+  std::vector<std::byte*> pointers;          // the addresses, resolved for the memory `located_for`
+  std::vector<std::unique_ptr<Type>> types;  // types that commands refer to
+  std::set<std::vector<TreeNode>> trees;     // that commands refer to
+  std::vector<ConstArray> operand_arrays;    // scratch of Reduce and RunExchange, which pass their operands in it
   MemorySelection located_for{-1};
   std::int64_t iteration = 0;    // of the innermost loop over stages
   InstanceRange instances = {};  // the instances that the list computes, for a trace
@@ -106,10 +119,10 @@ struct CommandList {
     const auto known = std::find_if(types.begin(), types.end(), [&](const auto& each) { return *each == type; });
     return (known != types.end() ? *known : types.emplace_back(std::make_unique<Type>(type))).get();
   }
-  // The numbers of addends of each block, owned by the list. Empty for one block.
-  std::span<const std::int64_t> block_sizes(const std::vector<std::int64_t>& sizes) {
-    if (sizes.size() <= 1) return {};
-    return *blocks.insert(sizes).first;
+  // The same tree, owned by the list. Empty if it has one node.
+  std::span<const TreeNode> keep(const std::vector<TreeNode>& tree) {
+    if (tree.size() <= 1) return {};
+    return *trees.insert(tree).first;
   }
   // Adds an address. Returns the index of its pointer.
   std::size_t add(const Address& address) {

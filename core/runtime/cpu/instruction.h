@@ -48,6 +48,7 @@ struct ProductInParts {
   std::vector<int> operands;
   int result = -1;
   std::int64_t parts = 0;
+  bool of_process = false;  // the result is `sums` of a ReduceCombine
 };
 
 struct Copy {
@@ -80,9 +81,25 @@ struct ReducePartial {
 struct ReduceCombine {
   const Equation* equation = nullptr;
   AxisSet axes;  // the addends vary over these axes
+  // If several processes carry the mesh, a reduction has three steps. `own_blocks`: each process computes the sums that
+  // it contributes (sums_of_processes); `result` has a slice for each sum, and is called `sums`. Then the processes
+  // exchange these (Communicate). `sums`: the sums of all processes, which are in `operand`, are added.
+  enum class Step : std::uint8_t { all, own_blocks, sums } step = Step::all;
   int accumulator = -1;
   int operand = -1;
   int result = -1;
+};
+
+// Sends what this process contributes to reductions and other collectives to the processes that need it, and receives
+// their contributions (core/mesh/share.h). A stage has at most one, which carries out all of its communication, so that
+// all processes exchange their messages in the same order.
+struct Communicate {
+  const Equation* equation = nullptr;
+  struct Values {
+    int from = -1, to = -1;  // both are `sums` (see ReduceCombine), or instances are copied from one to the other
+    AxisSet axes, along;     // of the reduction; if instances are sent, `along` is empty
+  };
+  std::vector<Values> values;
 };
 
 // Carries out a collective that moves data between devices (all_gather, all_to_all, ppermute) for one of its operands.
@@ -102,8 +119,8 @@ struct Loop {
   std::vector<Instruction> body;
 };
 
-struct Instruction
-    : std::variant<Kernel, RowSums, ProductInParts, Copy, PackOperand, ReducePartial, ReduceCombine, Exchange, Loop> {
+struct Instruction : std::variant<Kernel, RowSums, ProductInParts, Copy, PackOperand, ReducePartial, ReduceCombine,
+                                  Communicate, Exchange, Loop> {
   using variant::variant;
   template <class T>
   const T* as() const {
@@ -164,6 +181,8 @@ void for_each_value(I& instruction, Read&& read, Write&& write) {
         } else if constexpr (std::is_same_v<Kind, ReduceCombine>) {
           if (i.operand >= 0) read(i.operand);
           write(i.result);
+        } else if constexpr (std::is_same_v<Kind, Communicate>) {
+          for (auto& values : i.values) read(values.from), write(values.to);
         } else if constexpr (std::is_same_v<Kind, Exchange>) {
           read(i.operand);
           write(i.result);

@@ -12,7 +12,7 @@ namespace pmaptrain::cpu {
 Lowering::Lowering(const Program& program, const PlanOptions& options, std::int64_t target)
     : program_(program), options_(options) {
   out_.program = &program;
-  out_.blocks = options.blocks;
+  out_.options = options;
   out_.target = target;
   std::set<std::uint32_t> sets;
   for (const Type& type : program.types) {
@@ -55,8 +55,7 @@ void Lowering::cut_by_rows() {
     return;
   }
   const std::vector<IndexRange> runs = Blocks(program_.mesh, options_.blocks).runs(rows.axes, span);
-  out_.cuts.push_back({rows.axes, rows.count, cut_rows(runs, rows.count, out_.target)});
-  rows_cut_ = 0;
+  rows_cut_ = out_.add_cut({rows.axes, rows.count, cut_rows(runs, rows.count, out_.target), {}});
 }
 
 void Lowering::define(Value value, ValueInfo how) {
@@ -144,7 +143,7 @@ int Lowering::complete_sum(int root) {
   define(Value{whole}, how);
   const int accumulator = add_accumulator(out_.type(root), rows_cut_);
   out_.add(ReducePartial{sum, root, accumulator}, partial, partial.stage, 0);
-  out_.add(ReduceCombine{sum, type(value).varying, accumulator, -1, whole}, how, how.stage, numel(out_.type(root)));
+  out_.add(ReduceCombine{sum, type(value).varying, {}, accumulator, -1, whole}, how, how.stage, numel(out_.type(root)));
   complete_sums_[root] = whole;
   return whole;
 }

@@ -37,13 +37,14 @@ struct ValueInfo {
   // Storage `chunked`: whether tasks write the value in other units than chunks, so that each reader needs a later
   // stage.
   bool written_by_tasks = false;
+  std::int64_t contributions = 0;     // see Buffer
   bool complete_before_step = false;  // whether the value exists before the step begins: inputs and axis_index
 };
 
 // The result of lowering. Operands and results of its instructions are roots; plan.cpp replaces them by buffers.
 struct Lowered {
   const Program* program = nullptr;
-  std::int64_t blocks = 1;  // see PlanOptions
+  PlanOptions options;
   Facts facts;
   RowFacts rows;
   StorageFacts storage_facts;
@@ -84,6 +85,9 @@ struct Lowered {
   std::vector<Instruction>& piece_instructions(int stage, int cut);
   // The innermost loop over stages that contains a stage; null outside of such loops.
   const StageLoop* loop_of(int stage) const;
+  Share share() const { return Share(program->mesh, options.blocks, options.placement); }
+  // Adds a cut, whose pieces are known. Returns its index.
+  int add_cut(Cut cut);
   // The index of the cut into whole instances along `axes`. The first call adds the cut.
   int cut_of(AxisSet axes);
 };

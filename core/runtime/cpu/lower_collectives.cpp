@@ -13,9 +13,16 @@ void Lowering::lower_exchange(const Equation& equation) {
   assert(loop_body_ == nullptr);  // the bodies of such loops are stages
   for (std::size_t i = 0; i < equation.operands.size(); ++i) {
     const Value result = equation.results[i];
-    const int operand = root_to_read(equation.operands[i], -1);
-    const ValueInfo how = info_by_instance(type(result), first_readable_stage(out_.info(operand), ValueInfo()));
+    int operand = root_to_read(equation.operands[i], -1);
+    int stage = first_readable_stage(out_.info(operand), ValueInfo());
     out_.read_across_pieces.insert(operand);
+    if (!out_.share().is_whole()) {
+      const AxisSet axes = type(equation.operands[i]).varying;
+      const int all = add_contributions(operand, slices_of(instances_of_processes(out_.share(), axes)), stage);
+      communicate(equation, {operand, all, axes, {}}, stage++);
+      operand = all;
+    }
+    const ValueInfo how = info_by_instance(type(result), stage);
     define(result, how);
     add(Exchange{&equation, i, operand, result.id}, how, how.stage);
   }
@@ -38,7 +45,7 @@ std::vector<Lowering::ReducedArray> Lowering::reduced_arrays_of(const Equation& 
     const Value operand = equation.operands[i], result = equation.results[i];
     const auto packed = packed_sums_.find(operand.id);
     if (packed == packed_sums_.end()) {
-      arrays.push_back({operand, result, result, {&equation, type(operand).varying, -1, -1, result.id}});
+      arrays.push_back({operand, result, result, {&equation, type(operand).varying, {}, -1, -1, result.id}});
       continue;
     }
     define(result, info_by_size(type(result), first_main_stage_));
@@ -51,7 +58,7 @@ std::vector<Lowering::ReducedArray> Lowering::reduced_arrays_of(const Equation& 
       const bool is_range = stored_axes(type(result)).empty();
       if (!is_range) define(sum, info_by_size(type(sum), first_main_stage_));
       arrays.push_back(
-          {packed_arrays[k], sum, is_range ? result : sum, {&equation, type(operand).varying, -1, -1, sum.id}});
+          {packed_arrays[k], sum, is_range ? result : sum, {&equation, type(operand).varying, {}, -1, -1, sum.id}});
     }
   }
   return arrays;
@@ -105,16 +112,64 @@ void Lowering::lower_reduction(const Equation& equation) {
       combine_stage = std::max(combine_stage, first_readable_stage(from, ValueInfo()));
     }
   }
-  define_results(equation, arrays, combine_stage);
+  const int last_stage = exchange_sums(equation, arrays, combine_stage);
+  define_results(equation, arrays, last_stage);
   if (!is_reduce_scatter(equation.op)) sum_rows_in_parts(equation, arrays, combine_stage);
   for (ReducedArray& array : arrays) {
     if (array.of_rows) array.combine.accumulator = add_accumulator(type(array.operand), rows_cut_);
   }
   accumulate_rows_of_pieces(arrays);
   for (const ReducedArray& array : arrays) {
-    if (!array.in_parts) finish_reduction(equation, array, combine_stage);
+    if (!array.in_parts || array.sums >= 0) finish_reduction(equation, array, combine_stage, last_stage);
   }
   add_packs_of_sums(equation, arrays);
+}
+
+int Lowering::add_contributions(int like, std::int64_t contributions, int stage) {
+  const int added = out_.add_like(like);
+  ValueInfo how;
+  how.storage = Storage::chunked;
+  how.written_by_tasks = true;
+  how.contributions = contributions;
+  how.stage = stage;
+  define(Value{added}, how);
+  out_.read_across_pieces.insert(added);
+  return added;
+}
+
+void Lowering::communicate(const Equation& equation, Communicate::Values values, int stage) {
+  const auto at = static_cast<std::size_t>(stage);
+  if (at < out_.stages.size()) {
+    for (Instruction& task : out_.stages[at].tasks) {
+      Communicate* const known = task.as<Communicate>();
+      if (known != nullptr) return known->values.push_back(values);
+    }
+  }
+  out_.add(Communicate{&equation, {values}}, out_.info(values.to), stage, 0);
+}
+
+int Lowering::exchange_sums(const Equation& equation, std::vector<ReducedArray>& arrays, int combine_stage) {
+  const Share share = out_.share();
+  if (share.is_whole()) return combine_stage;
+  const AxisSet along = equation.op.axes();
+  const auto sums_of = [&](const ReducedArray& array) { return sums_of_processes(share, array.combine.axes, along); };
+  const bool any =
+      std::any_of(arrays.begin(), arrays.end(), [&](const ReducedArray& array) { return any_is_sent(sums_of(array)); });
+  if (!any) return combine_stage;
+  std::map<int, int> of_bucket;  // by bucket: its sums
+  for (ReducedArray& array : arrays) {
+    const bool is_range = array.result != array.bucket;
+    const auto [known, is_new] = of_bucket.try_emplace(array.bucket.id, -1);
+    if (is_new) {
+      // A reduce-scatter gives each device a part of the sum.
+      const Value whole = is_reduce_scatter(equation.op) ? array.operand : array.bucket;
+      known->second = add_contributions(whole.id, slices_of(sums_of(array)), combine_stage);
+      communicate(equation, {known->second, known->second, array.combine.axes, along}, combine_stage + 1);
+    }
+    const std::int64_t begin = out_.info(array.result.id).bucket_begin;
+    array.sums = is_range ? out_.add_range(known->second, begin, Shape(type(array.result).shape)) : known->second;
+  }
+  return combine_stage + 2;
 }
 
 void Lowering::define_results(const Equation& equation, std::span<const ReducedArray> arrays, int combine_stage) {
@@ -158,13 +213,28 @@ int Lowering::zeros(DType dtype) {
   return known->second;
 }
 
-void Lowering::finish_reduction(const Equation& equation, const ReducedArray& array, int combine_stage) {
+void Lowering::finish_reduction(const Equation& equation, const ReducedArray& array, int combine_stage,
+                                int last_stage) {
   if (array.of_rows && !accumulated_.contains(array.operand.id)) {
     const ValueInfo from = info(array.operand);
     out_.add(ReducePartial{first_half_of(equation), from.root, array.combine.accumulator}, from, from.stage, 0);
   }
   const ValueInfo how = info(array.bucket);
-  add(array.combine, how, combine_stage, is_reduce_scatter(equation.op) ? 0 : numel(type(array.bucket)));
+  ReduceCombine last = array.combine;
+  if (array.sums >= 0) {
+    if (!array.in_parts) {
+      ReduceCombine own = array.combine;
+      own.equation = first_half_of(equation);
+      own.step = ReduceCombine::Step::own_blocks;
+      own.result = array.sums;
+      const ValueInfo like = out_.info(array.sums);
+      add(own, like, combine_stage, numel(out_.type(out_.memory_root(array.sums))));
+    }
+    last.step = ReduceCombine::Step::sums;
+    last.accumulator = -1;
+    last.operand = array.sums;
+  }
+  add(last, how, last_stage, is_reduce_scatter(equation.op) ? 0 : numel(type(array.bucket)));
 }
 
 bool Lowering::sums_rows_for_reduction(const Instruction& instruction) const {
@@ -239,7 +309,10 @@ void Lowering::lower_parts(const Equation& psum, std::vector<ReducedArray>& arra
   how.storage = Storage::chunked;
   how.written_by_tasks = true;
   how.stage = combine_stage;
-  if (options_.private_copies) {
+  if (array.sums >= 0) {
+    parts.result = array.sums;
+    parts.of_process = true;
+  } else if (options_.private_copies) {
     parts.result = out_.add_like(array.result.id);
     define(Value{parts.result}, how);
     const ValueInfo copy = info_by_instance(type(array.result), combine_stage + 1);

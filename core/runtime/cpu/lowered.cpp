@@ -43,7 +43,21 @@ int Lowered::cut_of(AxisSet axes) {
     if (axes.contains(axis) && mesh.size(axis) > 1) innermost = axis, ++used;
   }
   const std::int64_t span = used > 1 && varying_axes_differ ? mesh.size(innermost) : mesh.group_size(axes);
-  cuts.push_back({axes, 0, cut_instances(Blocks(mesh, blocks).runs(axes, span), target)});
+  return add_cut({axes, 0, cut_instances(Blocks(mesh, options.blocks).runs(axes, span), target), {}});
+}
+
+int Lowered::add_cut(Cut cut) {
+  const IndexRange instances = share().instances(cut.axes);
+  const std::int64_t unit = std::max<std::int64_t>(1, cut.rows_per_instance);
+  // Pieces do not cross the bounds of blocks, and neither does the share of a process.
+  const auto piece_from = [&](std::int64_t first) {
+    return std::partition_point(cut.pieces.begin(), cut.pieces.end(),
+                                [&](const IndexRange& piece) { return piece.first < first * unit; }) -
+           cut.pieces.begin();
+  };
+  cut.own.first = piece_from(instances.first);
+  cut.own.count = piece_from(instances.first + instances.count) - cut.own.first;
+  cuts.push_back(std::move(cut));
   return static_cast<int>(cuts.size()) - 1;
 }
 
@@ -68,7 +82,8 @@ void Lowered::add(Instruction instruction, const ValueInfo& like, int stage, std
     piece_instructions(stage, like.cut >= 0 ? like.cut : cut_of(like.axes)).push_back(std::move(instruction));
   } else if (like.storage != Storage::chunked) {
     into.every_worker.push_back(std::move(instruction));
-  } else if (instruction.as<ProductInParts>() != nullptr || instruction.as<PackOperand>() != nullptr) {
+  } else if (instruction.as<ProductInParts>() != nullptr || instruction.as<PackOperand>() != nullptr ||
+             instruction.as<Communicate>() != nullptr) {
     into.tasks.push_back(std::move(instruction));
   } else {
     chunk_list(stage, elements, like.axes).instructions.push_back(std::move(instruction));

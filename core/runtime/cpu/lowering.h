@@ -133,7 +133,8 @@ class Lowering {
     Value bucket;           // if `result` is inside a bucket: the bucket; else equal to `result`
     ReduceCombine combine;  // the second half of the reduction
     bool of_rows = false;   // the addends are sums over the rows of pieces
-    bool in_parts = false;  // a ProductInParts computes the whole sum, so `combine` is not used
+    bool in_parts = false;  // a ProductInParts computes the whole sum, or what this process contributes to it
+    int sums = -1;          // see ReduceCombine::Step; -1 if no process sends anything
   };
 
   // Whether each piece first reduces the slices of its own instances into an accumulator. This requires that pieces
@@ -153,6 +154,14 @@ class Lowering {
   // The arrays that the reduction sums, in the order of its operands and of the arrays in each bucket.
   std::vector<ReducedArray> reduced_arrays_of(const Equation& equation);
 
+  // If processes must exchange sums for this reduction: lets each array be reduced in three steps (ReduceCombine::Step)
+  // in stages from `combine_stage` on. Returns the stage of the last step, else `combine_stage`.
+  int exchange_sums(const Equation& equation, std::vector<ReducedArray>& arrays, int combine_stage);
+  // Adds a value for contributions of processes, which tasks write in `stage`. It has the type of value `like`.
+  int add_contributions(int like, std::int64_t contributions, int stage);
+  // Adds values to the Communicate of a stage.
+  void communicate(const Equation& equation, Communicate::Values values, int stage);
+
   // Defines the results of a reduction, and adds copies of zeros into the gaps between the arrays of a bucket.
   void define_results(const Equation& equation, std::span<const ReducedArray> arrays, int combine_stage);
 
@@ -163,7 +172,7 @@ class Lowering {
   int zeros(DType dtype);
 
   // Adds the second half of a reduction for one array, and the first half if no RowSums carries it out.
-  void finish_reduction(const Equation& equation, const ReducedArray& array, int combine_stage);
+  void finish_reduction(const Equation& equation, const ReducedArray& array, int combine_stage, int last_stage);
 
   // Whether an instruction sums over rows, and only the reduction that is being lowered reads its results.
   bool sums_rows_for_reduction(const Instruction& instruction) const;

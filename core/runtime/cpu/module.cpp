@@ -42,7 +42,8 @@ struct CpuModule::Impl {
     try {
       team.run([&](int w) {
         for (EntryState& entry : entries) {
-          entry.bound[static_cast<std::size_t>(w)] = std::make_unique<BoundPlan>(entry.plan, kernels);
+          entry.bound[static_cast<std::size_t>(w)] =
+              std::make_unique<BoundPlan>(entry.plan, kernels, plans.processes.transport);
         }
       });
     } catch (const std::bad_alloc&) {
@@ -72,8 +73,20 @@ struct CpuModule::Impl {
     std::byte* const base = b.pool == Pool::batch
                                 ? memory->batch(e, entries[e].last_slot, of.member)
                                 : memory->bases(worker, of.member, e)[static_cast<std::size_t>(base_of(b))];
-    const std::int64_t instance = entries[e].plan.program->mesh.position(of.device, b.axes);
+    const std::int64_t instance =
+        entries[e].plan.program->mesh.position(of.device, b.axes) - entries[e].plan.share().instances(b.axes).first;
     return base + b.offset + static_cast<std::size_t>(instance) * b.slice_bytes();
+  }
+
+  // One device for each instance of a buffer that this process has.
+  std::vector<std::int64_t> devices_with_instances(std::size_t e, const Buffer& b) const {
+    const Plan& plan = entries[e].plan;
+    const IndexRange instances = plan.share().instances(b.axes);
+    std::vector<std::int64_t> devices;
+    for (std::int64_t i = instances.first; i < instances.first + instances.count; ++i) {
+      devices.push_back(plan.program->mesh.device_at(i, b.axes));
+    }
+    return devices;
   }
 
   void fill_constants(std::size_t e, std::int64_t member) {
@@ -81,11 +94,11 @@ struct CpuModule::Impl {
     for (const auto& [index, equation] : plan.constants) {
       // Equations that lowering has added have no results, so the type comes from the op.
       const std::vector<Type> types = equation->op.infer({plan.program->mesh, {}});
-      const Array array{&types.front(), address(buffer(e, index), e, 0, {0, member})};
+      const Array array{&types.front(), address(buffer(e, index), e, 0, {plan.share().devices().first, member})};
       kernels_of(equation->op).reference(equation->op.data(), {{}, std::span(&array, 1)});
     }
     for (const auto& [index, equation] : plan.coordinates) {
-      for (std::int64_t d = 0; d < plan.program->mesh.devices(); ++d) {
+      for (const std::int64_t d : devices_with_instances(e, buffer(e, index))) {
         const auto coordinate = static_cast<std::int32_t>(plan.program->mesh.position(d, equation->op.axes()));
         std::memcpy(address(buffer(e, index), e, 0, {d, member}), &coordinate, sizeof coordinate);
       }
@@ -154,7 +167,7 @@ struct CpuModule::Impl {
 };
 
 CpuModule::CpuModule(Source source, Plans plans, const CpuBackendOptions& options)
-    : Module(std::move(source)), impl_(std::make_unique<Impl>(std::move(plans), options)) {}
+    : Module(std::move(source), plans.processes.placement), impl_(std::make_unique<Impl>(std::move(plans), options)) {}
 CpuModule::CpuModule(const Source& source, const CpuBackendOptions& options)
     : CpuModule(source, make_plans(source, options), options) {}
 CpuModule::~CpuModule() = default;
@@ -164,7 +177,7 @@ std::span<std::byte> CpuModule::batch(std::size_t entry, int slot, std::string_v
   const Input* const found = plan.program->find_input(input);
   if (found == nullptr || found->group != Group::batch) return {};
   const Buffer& b = impl_->buffer(entry, plan.inputs[static_cast<std::size_t>(found - plan.program->inputs.data())]);
-  const auto slices = static_cast<std::size_t>(plan.program->mesh.group_size(b.axes));
+  const auto slices = static_cast<std::size_t>(slices_of(b, plan.share()));
   return {impl_->memory->batch(entry, slot, member) + b.offset, slices * b.slice_bytes()};
 }
 
@@ -203,10 +216,10 @@ Ticket CpuModule::write(Handle input, DeviceOfMember to, std::span<const std::by
     const Buffer& b = impl_->inputs.buffers.find(name)->second;
     const int copies = b.pool == Pool::worker && !impl_->worker_per_member ? impl_->team.count() : 1;
     const auto write_member = [&](std::int64_t member) {
-      const std::int64_t first = to.device == every_device ? 0 : to.device;
-      const std::int64_t end = to.device == every_device && !b.axes.empty() ? program(e).mesh.devices() : first + 1;
+      const std::vector<std::int64_t> devices =
+          to.device == every_device ? impl_->devices_with_instances(e, b) : std::vector{to.device};
       for (int w = 0; w < copies; ++w) {
-        for (std::int64_t d = first; d < end; ++d) {
+        for (const std::int64_t d : devices) {
           std::byte* const whole = impl_->address(b, e, w, {d, member});
           std::copy(bytes.begin(), bytes.end(), whole + value(input).begin + offset.value_or(0));
         }

@@ -51,7 +51,8 @@ class CpuBackend final : public Backend {
  public:
   explicit CpuBackend(CpuBackendOptions options = {}) : options_(std::move(options)) {}
   std::string_view name() const override { return "cpu"; }
-  std::unique_ptr<Planned> plan(Source source) const override;
+  using Backend::plan;
+  std::unique_ptr<Planned> plan(Source source, Processes processes) const override;
 
  private:
   CpuBackendOptions options_;

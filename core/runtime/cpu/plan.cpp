@@ -62,8 +62,7 @@ class Planner {
  private:
   const ValueInfo& info(int root) const { return lowered_.info(root); }
   const Type& type(int root) const { return lowered_.type(root); }
-  const Mesh& mesh() const { return plan_.program->mesh; }
-  std::size_t instances(AxisSet axes) const { return static_cast<std::size_t>(mesh().group_size(axes)); }
+  Share share() const { return plan_.share(); }
 
   Pool pool_of(int root) const { return pools_[static_cast<std::size_t>(root)]; }
   bool is_kept(int root) const { return kept_[static_cast<std::size_t>(root)]; }
@@ -195,8 +194,9 @@ class Planner {
     buffer.axes = info(root).axes;
     buffer.pool = pool_of(root);
     buffer.elements = numel(type(root));
+    buffer.contributions = info(root).contributions;
     if (buffer.pool == Pool::device && info(root).kind == RowKind::partial) {
-      buffer.pieces = static_cast<std::int64_t>(lowered_.cuts[static_cast<std::size_t>(info(root).cut)].pieces.size());
+      buffer.pieces = lowered_.cuts[static_cast<std::size_t>(info(root).cut)].own.count;
     }
     return buffer;
   }
@@ -216,7 +216,7 @@ class Planner {
     } else {
       // Outputs are read after the step. Constants are computed only once, when the plan is loaded.
       buffer.persistent = outlives_.contains(root) || buffer.pool == Pool::constant;
-      allocate_in_pool(buffer, mesh(), buffer.persistent ? plan_.persistent : plan_.transient);
+      allocate_in_pool(buffer, share(), buffer.persistent ? plan_.persistent : plan_.transient);
     }
     add_buffer(root, buffer);
   }
@@ -229,7 +229,7 @@ class Planner {
       if (input.group == Group::batch) {
         Buffer buffer = make_buffer(root);
         buffer.persistent = true;
-        allocate_in_pool(buffer, mesh(), plan_.persistent);
+        allocate_in_pool(buffer, share(), plan_.persistent);
         add_buffer(root, buffer);
       } else {
         add_buffer(root, inputs_.buffers.find(input.name)->second);
@@ -319,9 +319,9 @@ class Planner {
   void finish() {
     for (Accumulator& accumulator : lowered_.accumulators) {
       accumulator.offset = plan_.transient.accumulators;
-      const std::size_t pieces = lowered_.cuts[static_cast<std::size_t>(accumulator.cut)].pieces.size();
+      const std::int64_t pieces = lowered_.cuts[static_cast<std::size_t>(accumulator.cut)].own.count;
       plan_.transient.accumulators =
-          sum_of(plan_.transient.accumulators, product_of(accumulator.piece_bytes(), pieces));
+          sum_of(plan_.transient.accumulators, product_of(accumulator.piece_bytes(), static_cast<std::size_t>(pieces)));
     }
     plan_.cuts = std::move(lowered_.cuts);
     plan_.added_equations = lowered_.added_equations;

@@ -21,6 +21,7 @@
 #include "core/base/saturate.h"
 #include "core/graph/program.h"
 #include "core/mesh/mesh.h"
+#include "core/mesh/share.h"
 #include "core/runtime/cpu/instruction.h"
 
 namespace pmaptrain::cpu {
@@ -46,10 +47,13 @@ enum class Layout : std::uint8_t {
 struct Buffer {
   DType dtype = DType::f32;
   Layout layout = Layout::row_major;
-  AxisSet axes;  // there is one slice for each position along these axes, unless `pieces` is positive
+  // There is one slice for each instance along these axes that the process has, unless one of the next two is positive.
+  AxisSet axes;
   // If positive, the buffer has one slice for each of this many pieces of a cut by rows. This holds for a sum over the
   // rows of a piece that another stage reads.
   std::int64_t pieces = 0;
+  // If positive, the buffer has so many slices of contributions of processes (core/mesh/share.h).
+  std::int64_t contributions = 0;
   Pool pool = Pool::arena;
   // Whether the value outlives a run of the entry, as inputs and outputs do. All entries of a module share the memory
   // of the other buffers.
@@ -59,6 +63,10 @@ struct Buffer {
   // If this buffer is one array inside a bucket: the array's first element in the bucket, and the number of elements of
   // the bucket. bucket_elements is 0 for a buffer that is not inside a bucket.
   std::int64_t bucket_begin = 0, bucket_elements = 0;
+  // The distance between contributions. An array inside a bucket is as far from the next one as the bucket is.
+  std::size_t stride() const {
+    return size_of(dtype) * static_cast<std::size_t>(bucket_elements > 0 ? bucket_elements : elements);
+  }
   std::size_t slice_bytes() const { return size_of(dtype) * static_cast<std::size_t>(elements); }
 };
 
@@ -79,8 +87,9 @@ struct Accumulator {
 struct Cut {
   AxisSet axes;
   std::int64_t rows_per_instance = 0;  // 0: a cut into whole instances
-  std::vector<IndexRange> pieces;
-  std::int64_t largest() const;  // rows or instances of the largest piece
+  std::vector<IndexRange> pieces;      // of all processes
+  IndexRange own;                      // the indices of the pieces that this process carries
+  std::int64_t largest() const;        // rows or instances of the largest piece
 };
 
 // Instructions on arrays of `elements` elements that are cut into `chunks` chunks. For each chunk one task runs all
@@ -190,6 +199,7 @@ struct PlanOptions {
   std::int64_t pieces = 0;
   // The number of blocks in which sums over devices are added (core/mesh/blocks.h). No piece has rows of two blocks.
   std::int64_t blocks = 1;
+  Placement placement = {};  // a process has memory for, and runs, only its share of the devices
 };
 
 // The bytes that one copy of each pool takes. A module has a copy of `worker` and `arena` for each worker, of `batch`
@@ -218,6 +228,7 @@ struct Plan {
   bool barrier_after_step = false;                           // whether the workers meet at a barrier after each step
   double work = 0;                                           // floating-point operations plus bytes of a step
 
+  Share share() const { return Share(program->mesh, options.blocks, options.placement); }
   // How many barriers each worker passes per step when one call of submit() runs several steps.
   std::int64_t barriers_per_step() const { return stage_runs_per_step() - 1 + (barrier_after_step ? 1 : 0); }
   // How many stages run in a step, where each iteration of a loop counts.
@@ -233,8 +244,11 @@ struct Plan {
 // Removes stages that have no work. A program without work keeps one.
 void erase_empty_stages(Plan& plan);
 
+// The number of slices of a buffer.
+std::int64_t slices_of(const Buffer& buffer, const Share& share);
+
 // Sets buffer.offset to the end of its pool in `sizes`, and adds the bytes of all slices of the buffer to the pool.
-void allocate_in_pool(Buffer& buffer, const Mesh& mesh, PoolSizes& sizes);
+void allocate_in_pool(Buffer& buffer, const Share& share, PoolSizes& sizes);
 
 // The inputs of a module's plans, except batch inputs: their buffers by name, and the persistent bytes that these take
 // in each pool.

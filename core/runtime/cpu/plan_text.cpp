@@ -116,9 +116,17 @@ class Printer {
     return fmt::format("accumulator {} = {} within the piece {}", i.accumulator, op(i.equation), buffer(i.operand));
   }
   std::string line(const ReduceCombine& i, const std::string&) const {
+    if (i.step == ReduceCombine::Step::sums)
+      return fmt::format("{} = {} over the sums of the processes {}", buffer(i.result), op(i.equation),
+                         buffer(i.operand));
     if (i.accumulator < 0)
       return fmt::format("{} = {} over slices {}", buffer(i.result), op(i.equation), buffer(i.operand));
     return fmt::format("{} = {} over pieces of accumulator {}", buffer(i.result), op(i.equation), i.accumulator);
+  }
+  std::string line(const Communicate& i, const std::string&) const {
+    std::string text = "exchange with other processes";
+    for (const Communicate::Values& values : i.values) text += " " + buffer(values.to);
+    return text;
   }
   std::string line(const Exchange& i, const std::string&) const {
     return fmt::format("{} = {} of devices {}", buffer(i.result), op(i.equation), buffer(i.operand));

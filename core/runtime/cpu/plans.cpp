@@ -43,9 +43,10 @@ bool steps_are_of_one_worker(const std::vector<Plan>& plans, const MemorySizes& 
 
 }  // namespace
 
-Plans make_plans(const Source& source, const CpuBackendOptions& options) {
+Plans make_plans(const Source& source, const CpuBackendOptions& options, Processes processes) {
   Plans plans;
-  const PlanOptions how{source.private_copies, options.pieces, source.blocks};
+  plans.processes = processes;
+  const PlanOptions how{source.private_copies, options.pieces, source.blocks, processes.placement};
   for (const Entry& entry : source.entries) add_inputs(*entry.program, how, plans.inputs);
   SharedInputs inputs = plans.inputs;
   for (const Entry& entry : source.entries) {
@@ -63,7 +64,9 @@ Plans make_plans(const Source& source, const CpuBackendOptions& options) {
   plans.sizes.persistent = inputs.sizes;
   plans.sizes.members = source.members;
   plans.sizes.workers = workers_of(plans.entries, source.members, options);
-  plans.sizes.worker_per_member = steps_are_of_one_worker(plans.entries, plans.sizes);
+  // Workers that run members by themselves would exchange messages with other processes in no common order.
+  plans.sizes.worker_per_member =
+      processes.placement.processes == 1 && steps_are_of_one_worker(plans.entries, plans.sizes);
   return plans;
 }
 

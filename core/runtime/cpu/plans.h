@@ -28,9 +28,10 @@ struct Plans {
   std::vector<Plan> entries;
   SharedInputs inputs;
   MemorySizes sizes;  // without the scratch memory of kernels
+  Processes processes;
 };
 
 // Plans the entries, and asks the libraries for the layouts of packed operands.
-Plans make_plans(const Source& source, const CpuBackendOptions& options);
+Plans make_plans(const Source& source, const CpuBackendOptions& options, Processes processes = {});
 
 }  // namespace pmaptrain::cpu

@@ -21,10 +21,15 @@ std::size_t& size_of_pool(PoolSizes& sizes, Pool pool) {
 
 }  // namespace
 
-void allocate_in_pool(Buffer& buffer, const Mesh& mesh, PoolSizes& sizes) {
+std::int64_t slices_of(const Buffer& buffer, const Share& share) {
+  if (buffer.pieces > 0) return buffer.pieces;
+  return buffer.contributions > 0 ? buffer.contributions : share.instances(buffer.axes).count;
+}
+
+void allocate_in_pool(Buffer& buffer, const Share& share, PoolSizes& sizes) {
   std::size_t& pool = size_of_pool(sizes, buffer.pool);
   buffer.offset = pool;
-  const auto slices = static_cast<std::size_t>(buffer.pieces > 0 ? buffer.pieces : mesh.group_size(buffer.axes));
+  const auto slices = static_cast<std::size_t>(slices_of(buffer, share));
   pool = sum_of(pool, round_up(product_of(buffer.slice_bytes(), slices), alignment));
 }
 
@@ -54,7 +59,7 @@ void add_inputs(const Program& program, const PlanOptions& options, SharedInputs
     buffer.axes = options.private_copies ? program.mesh.all() : type.varying;
     buffer.pool = !buffer.axes.empty() ? Pool::device : buffer.elements <= small_elements ? Pool::worker : Pool::shared;
     buffer.persistent = true;
-    allocate_in_pool(buffer, program.mesh, inputs.sizes);
+    allocate_in_pool(buffer, Share(program.mesh, options.blocks, options.placement), inputs.sizes);
   }
 }
 

@@ -63,7 +63,7 @@ class Reporter {
                                                    runs > 1 ? fmt::format(" ({} times)", runs) : "");
       add(stage.every_worker, prefix + "every worker for itself", 0, times);
       for (const ChunkList& chunked : stage.chunk_lists) {
-        const std::int64_t chunks = chunked.chunks * plan_.program->mesh.group_size(chunked.axes);
+        const std::int64_t chunks = chunked.chunks * plan_.share().instances(chunked.axes).count;
         add(chunked.instructions,
             prefix + fmt::format("{} of {} elements", counted(chunks, "chunk"), with_commas(chunked.elements)), 0,
             times);
@@ -112,7 +112,7 @@ class Reporter {
   // ---- costs over all devices, in one iteration
 
   const Buffer& buffer(int index) const { return plan_.buffers[static_cast<std::size_t>(index)]; }
-  double slices_of(const Buffer& b) const { return static_cast<double>(plan_.program->mesh.group_size(b.axes)); }
+  double slices_of(const Buffer& b) const { return static_cast<double>(cpu::slices_of(b, plan_.share())); }
   double bytes_of(const Buffer& b) const { return slices_of(b) * static_cast<double>(b.slice_bytes()); }
 
   static std::string result_text(const std::vector<Type>& results) {
@@ -138,6 +138,14 @@ class Reporter {
     row.implementation = "the group's devices in order";
     return cost;
   }
+  Cost describe(const Communicate& i, InstructionReport& row) const {
+    row.name = i.equation->op.name();
+    row.implementation = "messages between processes";
+    row.result = text_of(buffer(i.values.front().to));
+    double bytes = 0;
+    for (const Communicate::Values& values : i.values) bytes += bytes_of(buffer(values.to));
+    return {0, bytes};
+  }
   Cost describe(const Copy& i, InstructionReport& row) const {
     row.name = row.implementation = "copy";
     row.result = text_of(buffer(i.to));
@@ -161,7 +169,9 @@ class Reporter {
   Cost describe(const ReduceCombine& i, InstructionReport& row) const {
     const Buffer& result = buffer(i.result);
     row.name = i.equation->op.name();
-    row.implementation = i.accumulator >= 0 ? "pieces in order" : "the group's slices in order";
+    row.implementation = i.step == ReduceCombine::Step::sums ? "the sums of the processes in a tree"
+                         : i.accumulator >= 0                ? "pieces in order"
+                                                             : "the group's slices in order";
     row.result = text_of(result);
     const double addends = i.accumulator >= 0 ? pieces_of(plan_.accumulators[static_cast<std::size_t>(i.accumulator)])
                                               : slices_of(buffer(i.operand));
@@ -169,7 +179,7 @@ class Reporter {
             (addends + slices_of(result)) * static_cast<double>(result.slice_bytes())};
   }
   double pieces_of(const Accumulator& sums) const {
-    return static_cast<double>(plan_.cuts[static_cast<std::size_t>(sums.cut)].pieces.size());
+    return static_cast<double>(plan_.cuts[static_cast<std::size_t>(sums.cut)].own.count);
   }
   // Over all iterations of the loop, slice_copies copy each operand once.
   Cost describe(const Loop& i, InstructionReport& row) const {

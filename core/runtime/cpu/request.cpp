@@ -86,15 +86,15 @@ std::size_t bytes_to_gather(const Plan& plan, const ProductInParts& parts, std::
 std::vector<Extent> extents_of(const Plan& plan, const ChunkList& chunked) {
   std::vector<Extent> extents;
   if (chunked.elements == 0) return extents;
-  const std::int64_t instances = plan.program->mesh.group_size(chunked.axes);
-  for (std::int64_t i = 0; i < instances * chunked.chunks; ++i) {
+  const IndexRange instances = plan.share().instances(chunked.axes);
+  for (std::int64_t i = 0; i < instances.count * chunked.chunks; ++i) {
     const std::int64_t chunk = i % chunked.chunks;
     Extent& extent = extents.emplace_back();
     extent.kind = Extent::Kind::chunk;
     extent.first = chunk_begin(chunked, chunk);
     extent.count = chunk_begin(chunked, chunk + 1) - extent.first;
     extent.axes = chunked.axes;
-    extent.instance = i / chunked.chunks;
+    extent.instance = instances.first + i / chunked.chunks;
     extent.chunked_elements = chunked.elements;
   }
   return extents;
@@ -117,10 +117,11 @@ std::vector<Extent> extents_of(const Plan& plan, const Instruction& task) {
 std::vector<Extent> extents_of(const Plan& plan, const PieceList& list) {
   std::vector<Extent> extents;
   const Cut& cut = plan.cuts[static_cast<std::size_t>(list.cut)];
-  for (std::size_t p = 0; p < cut.pieces.size(); ++p) {
+  const auto first = static_cast<std::size_t>(cut.own.first), count = static_cast<std::size_t>(cut.own.count);
+  for (std::size_t p = first; p < first + count; ++p) {
     if (cut.pieces[p].count == 0) continue;
     extents.push_back(extent_of(cut, cut.pieces[p]));
-    extents.back().piece = p;
+    extents.back().piece = p - first;
   }
   return extents;
 }

@@ -31,7 +31,7 @@ struct Extent {
   // The other members are for chunks and pieces only.
   AxisSet axes;                        // there is an instance for each position along these axes
   std::int64_t instance = 0;           // the instance of a chunk, or the first instance of a piece
-  std::size_t piece = 0;               // the index of the piece
+  std::size_t piece = 0;               // the index of the piece among those of this process
   std::int64_t rows_per_instance = 0;  // see Cut
   std::int64_t chunked_elements = 0;   // the elements of the array that is cut into chunks
   // The number of instances that the command computes one by one; 1 if it computes rows, elements or all work at once.

@@ -116,7 +116,7 @@ class Placing {
       free.pop_back();
       return offset;
     }
-    const auto instances = static_cast<std::size_t>(lowered_.program->mesh.group_size(info(root).axes));
+    const auto instances = static_cast<std::size_t>(lowered_.share().instances(info(root).axes).count);
     const std::size_t size = round_up(product_of(bytes(type(root)), instances), alignment);
     return std::exchange(out_.shared_bytes, sum_of(out_.shared_bytes, size));
   }

@@ -179,7 +179,8 @@ std::unique_ptr<Planned> GpuBackend::plan_on(int gpus, Source source) const {
   return std::make_unique<GpuPlanned>(std::move(source), gpus, device_memory(), open_, options_);
 }
 
-std::unique_ptr<Planned> GpuBackend::plan(Source source) const {
+std::unique_ptr<Planned> GpuBackend::plan(Source source, Processes processes) const {
+  refuse_several(processes);
   const int gpus = gpus_for(source);
   return plan_on(gpus, std::move(source));
 }

@@ -23,7 +23,8 @@ class GpuBackend final : public Backend {
   std::string_view name() const override { return "cuda"; }
   bool uses_gpus() const override { return true; }
   std::optional<std::size_t> device_memory() const override;
-  std::unique_ptr<Planned> plan(Source source) const override;
+  using Backend::plan;
+  std::unique_ptr<Planned> plan(Source source, Processes processes) const override;
   std::optional<int> fewest_workers_that_fit(const Source& source, std::size_t bytes) const override;
 
  private:

@@ -236,7 +236,9 @@ void ReferenceModule::run(std::size_t e, int slot, std::size_t member, const Tim
       slices.emplace_back(begin, begin + size);
     }
   }
-  InterpreterResult result = interpret(program, std::move(values), {.check_replicated = !source().private_copies, .blocks = source().blocks, .time_observer = time_observer});
+  InterpreterResult result = interpret(
+      program, std::move(values),
+      {.check_replicated = !source().private_copies, .blocks = source().blocks, .time_observer = time_observer});
   for (auto& [name, value] : result.updates) inputs_[member][name] = std::move(value);
   entry.outputs[member] = std::move(result.outputs);
   peak_bytes_ = std::max(peak_bytes_, resting_bytes_ - donated_bytes(program) + result.peak_bytes);
@@ -324,7 +326,8 @@ Profile ReferenceModule::profile(std::size_t entry, int slot, std::int64_t steps
   return profile;
 }
 
-std::unique_ptr<Planned> ReferenceBackend::plan(Source source) const {
+std::unique_ptr<Planned> ReferenceBackend::plan(Source source, Processes processes) const {
+  refuse_several(processes);
   return std::make_unique<ReferencePlanned>(std::move(source));
 }
 

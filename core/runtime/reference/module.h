@@ -62,7 +62,8 @@ class ReferenceModule final : public Module {
 class ReferenceBackend final : public Backend {
  public:
   std::string_view name() const override { return "reference"; }
-  std::unique_ptr<Planned> plan(Source source) const override;
+  using Backend::plan;
+  std::unique_ptr<Planned> plan(Source source, Processes processes) const override;
 };
 
 }  // namespace pmaptrain::reference

@@ -1,0 +1,125 @@
+#include "core/mesh/share.h"
+
+#include <algorithm>
+
+namespace pmaptrain {
+namespace {
+
+// Appends the largest subtrees of the tree over `leaves` whose leaves lie in [begin, end). `first` is the number of the
+// tree's first leaf.
+void add_subtrees(std::int64_t first, std::int64_t leaves, std::int64_t begin, std::int64_t end,
+                  std::vector<IndexRange>& found) {
+  if (first >= end || first + leaves <= begin) return;
+  if (first >= begin && first + leaves <= end) return found.push_back({first, leaves});
+  const std::int64_t left = left_leaves(leaves);
+  add_subtrees(first, left, begin, end, found);
+  add_subtrees(first + left, leaves - left, begin, end, found);
+}
+
+void number_slices(const Share& share, std::vector<Contribution>& all) {
+  std::int64_t slices = 0;
+  for (Contribution& each : all) {
+    const bool reads = std::count(each.readers.begin(), each.readers.end(), share.process()) > 0;
+    if (each.owner == share.process() || reads) each.slice = slices++;
+  }
+}
+
+}  // namespace
+
+IndexRange Share::devices(int process) const {
+  const std::int64_t each = mesh_->devices() / count_;
+  const std::int64_t first = process * count_ / placement_.processes,
+                     end = (process + 1) * count_ / placement_.processes;
+  return {first * each, (end - first) * each};
+}
+
+bool Share::has_device(std::int64_t device) const {
+  const IndexRange own = devices();
+  return own.first <= device && device < own.first + own.count;
+}
+
+int Share::process_of_block(std::int64_t block) const {
+  // The last process whose first block is not behind `block`.
+  return static_cast<int>(((block + 1) * placement_.processes - 1) / count_);
+}
+
+IndexRange Share::instances(AxisSet axes, int process) const {
+  if (placement_.processes == 1) return {0, mesh_->group_size(axes)};
+  const IndexRange own = devices(process);
+  std::int64_t first = mesh_->group_size(axes), last = -1;
+  for (std::int64_t device = own.first; device < own.first + own.count; ++device) {
+    const std::int64_t instance = mesh_->position(device, axes);
+    first = std::min(first, instance);
+    last = std::max(last, instance);
+  }
+  while (first > 0 && blocks_.of_instance(first - 1, axes) == blocks_.of_instance(first, axes)) --first;
+  const std::int64_t all = mesh_->group_size(axes);
+  while (last + 1 < all && blocks_.of_instance(last + 1, axes) == blocks_.of_instance(last, axes)) ++last;
+  return {first, last + 1 - first};
+}
+
+bool Share::has_instance(std::int64_t instance, AxisSet axes, int process) const {
+  const IndexRange own = instances(axes, process);
+  return own.first <= instance && instance < own.first + own.count;
+}
+
+std::vector<Contribution> sums_of_processes(const Share& share, AxisSet varying, AxisSet along) {
+  const Mesh& mesh = share.mesh();
+  const AxisSet kept = varying - along;
+  std::vector<IndexRange> results;  // by process: the instances of the result that it has
+  for (int process = 0; process < share.processes(); ++process) results.push_back(share.instances(kept, process));
+  std::vector<Contribution> all;
+  for (std::int64_t result = 0; result < mesh.group_size(kept); ++result) {
+    std::vector<std::int64_t> blocks;  // with addends
+    for (const std::int64_t device : mesh.group(mesh.device_at(result, kept), along)) {
+      const std::int64_t block = share.blocks().of_instance(mesh.position(device, varying), varying);
+      if (blocks.empty() || blocks.back() != block) blocks.push_back(block);
+    }
+    const auto owner_of = [&](std::int64_t leaf) {
+      return share.process_of_block(blocks[static_cast<std::size_t>(leaf)]);
+    };
+    const auto leaves = static_cast<std::int64_t>(blocks.size());
+    for (std::int64_t begin = 0, end = 0; begin < leaves; begin = end) {
+      const int owner = owner_of(begin);
+      while (end < leaves && owner_of(end) == owner) ++end;
+      std::vector<IndexRange> subtrees;
+      add_subtrees(0, leaves, begin, end, subtrees);
+      for (const IndexRange& of : subtrees) {
+        const std::int64_t first = blocks[static_cast<std::size_t>(of.first)];
+        const std::int64_t last = blocks[static_cast<std::size_t>(of.first + of.count - 1)];
+        Contribution& sum = all.emplace_back(Contribution{result, {first, last + 1 - first}, of.count, owner, {}});
+        for (int process = 0; process < share.processes(); ++process) {
+          const IndexRange& own = results[static_cast<std::size_t>(process)];
+          if (process != owner && own.first <= result && result < own.first + own.count) {
+            sum.readers.push_back(process);
+          }
+        }
+      }
+    }
+  }
+  number_slices(share, all);
+  return all;
+}
+
+std::vector<Contribution> instances_of_processes(const Share& share, AxisSet varying) {
+  std::vector<Contribution> all;
+  for (std::int64_t instance = 0; instance < share.mesh().group_size(varying); ++instance) {
+    const std::int64_t block = share.blocks().of_instance(instance, varying);
+    Contribution& one = all.emplace_back(Contribution{instance, {block, 1}, 1, share.process_of_block(block), {}});
+    for (int process = 0; process < share.processes(); ++process) {
+      if (process != one.owner) one.readers.push_back(process);
+    }
+  }
+  number_slices(share, all);
+  return all;
+}
+
+std::int64_t slices_of(const std::vector<Contribution>& all) {
+  return std::count_if(all.begin(), all.end(), [](const Contribution& each) { return each.slice >= 0; });
+}
+
+bool any_is_sent(const std::vector<Contribution>& all) {
+  return std::any_of(all.begin(), all.end(), [](const Contribution& each) { return !each.readers.empty(); });
+}
+
+}  // namespace pmaptrain

@@ -1,0 +1,225 @@
+// Binds the instructions of collectives.
+#include <cassert>
+
+#include "core/analysis/row_cut.h"
+#include "core/runtime/cpu/bind.h"
+
+namespace pmaptrain::cpu {
+
+void BoundPlan::bind(const ReducePartial& partial, const Instruction& instruction, Binding to,
+                     std::vector<Command>& into) {
+  const Accumulator& a = plan_.accumulators[count_of(partial.accumulator)];
+  const Buffer& operand = buffer(partial.operand);
+  assert(operand.dtype == a.dtype);  // no conversion is implemented
+  const bool stacked = is_stacked(plan_, operand, to.extent);
+  Addends slices;
+  for (std::int64_t i = 0; i < to.extent.instances(); ++i) {
+    slices.addresses.push_back(slice_of(partial.operand, stacked ? i : 0, to.extent));
+  }
+  add_reduce(*partial.equation, slices, accumulator_address(partial.accumulator, to.extent.piece, to.extent),
+             a.elements, a.dtype, instruction, to, into);
+}
+
+std::vector<BoundPlan::Addend> BoundPlan::addends_of(const ReduceCombine& combine, std::int64_t device,
+                                                     const Extent& extent) const {
+  const Mesh& mesh = plan_.program->mesh;
+  const AxisSet along = combine.equation->op.axes();
+  std::vector<Addend> addends;
+  if (combine.accumulator >= 0) {
+    const Cut& cut = plan_.cuts[count_of(plan_.accumulators[count_of(combine.accumulator)].cut)];
+    const AxisSet apart = cut.axes - along;
+    for (std::int64_t p = 0; p < cut.own.count; ++p) {
+      const IndexRange& piece = cut.pieces[count_of(cut.own.first + p)];
+      const std::int64_t first = mesh.device_at(extent_of(cut, piece).instance, cut.axes);
+      if (piece.count == 0 || mesh.position(first, apart) != mesh.position(device, apart)) continue;
+      addends.push_back(
+          {accumulator_address(combine.accumulator, count_of(p), extent), share_.blocks().of_device(first)});
+    }
+    return addends;
+  }
+  const std::size_t skipped =
+      extent.kind == Extent::Kind::chunk ? count_of(extent.first) * size_of(buffer(combine.operand).dtype) : 0;
+  for (std::int64_t other : mesh.group(device, along)) {
+    if (combine.step == ReduceCombine::Step::own_blocks && !share_.has_device(other)) continue;
+    Address addend = slice_of_device(combine.operand, other);
+    addend.offset += skipped;
+    const std::int64_t instance = mesh.position(other, combine.axes);
+    addends.push_back({addend, share_.blocks().of_instance(instance, combine.axes)});
+  }
+  return addends;
+}
+
+BoundPlan::Addends BoundPlan::as_tree(const std::vector<Addend>& addends) {
+  Addends all;
+  std::vector<std::int64_t> blocks;
+  for (const Addend& addend : addends) {
+    all.addresses.push_back(addend.address);
+    blocks.push_back(addend.block);
+  }
+  all.tree = leaves_of(blocks);
+  return all;
+}
+
+BoundPlan::Addends BoundPlan::sums_of(const ReduceCombine& combine, std::int64_t device, const Extent& extent) const {
+  const std::int64_t result = plan_.program->mesh.position(device, combine.axes - combine.equation->op.axes());
+  Addends sums;
+  for (const Contribution& sum : sums_of_processes(share_, combine.axes, combine.equation->op.axes())) {
+    if (sum.result != result) continue;
+    sums.addresses.push_back(contribution(combine.operand, sum, extent));
+    sums.tree.push_back({1, sum.leaves});
+  }
+  return sums;
+}
+
+Address BoundPlan::contribution(int index, const Contribution& which, const Extent& extent) const {
+  Address address = this->address(index, extent);
+  address.offset += count_of(which.slice) * buffer(index).stride();
+  return address;
+}
+
+void BoundPlan::add_reduce(const Equation& equation, const Addends& addends, Address result, std::int64_t elements,
+                           DType dtype, const Instruction& instruction, Binding to, std::vector<Command>& into) {
+  const Reduce command{equation.op.data(),       kernels_of(equation.op).exchange,
+                       to.list.addresses.size(), to.list.flat_type(dtype, elements),
+                       addends.addresses.size(), to.list.keep(addends.tree)};
+  to.list.add(addends.addresses, result);
+  into.push_back({&instruction, command});
+}
+
+// Emits one command for each instance of the result, or for each sum that this process contributes.
+void BoundPlan::bind(const ReduceCombine& combine, const Instruction& instruction, Binding to,
+                     std::vector<Command>& into) {
+  const Mesh& mesh = plan_.program->mesh;
+  const Equation& equation = *combine.equation;
+  const AxisSet along = equation.op.axes();
+  const Buffer& result = buffer(combine.result);
+  const std::int64_t elements = to.extent.kind == Extent::Kind::chunk ? to.extent.count : result.elements;
+  if (combine.step == ReduceCombine::Step::own_blocks) {
+    for (const Contribution& sum : sums_of_processes(share_, combine.axes, along)) {
+      if (sum.owner != share_.process()) continue;
+      const std::int64_t device = mesh.device_at(sum.result, combine.axes - along);
+      std::vector<Addend> addends = addends_of(combine, device, to.extent);
+      std::erase_if(addends, [&](const Addend& addend) { return !sum.has_block(addend.block); });
+      add_reduce(equation, as_tree(addends), contribution(combine.result, sum, to.extent), elements, result.dtype,
+                 instruction, to, into);
+    }
+    return;
+  }
+  const auto addends = [&](std::int64_t device) {
+    return combine.step == ReduceCombine::Step::sums ? sums_of(combine, device, to.extent)
+                                                     : as_tree(addends_of(combine, device, to.extent));
+  };
+  AddressesByGroup groups;
+  for (std::int64_t i = 0; i < to.extent.instances(); ++i) {
+    const std::int64_t device = mesh.device_at(to.extent.instance + i, to.extent.axes);
+    if (is_reduce_scatter(equation.op)) {
+      const GroupAddresses& group = addresses_of_group(device, along, groups, to.list, [&] { return addends(device); });
+      into.push_back(
+          {&instruction, exchange_of({&equation, 0, combine.operand, combine.result}, device, group, i, to)});
+    } else {
+      add_reduce(equation, addends(device), slice_of(combine.result, i, to.extent), elements, result.dtype, instruction,
+                 to, into);
+    }
+  }
+}
+
+// Messages to one process are sent in the order of the values and of their contributions, in which that process
+// receives them.
+void BoundPlan::bind(const Communicate& communicate, const Instruction& instruction, Binding to,
+                     std::vector<Command>& into) {
+  RunCommunication command;
+  command.transport = transport_;
+  for (const Communicate::Values& values : communicate.values) {
+    const bool moves = values.from != values.to;
+    const std::vector<Contribution> all =
+        moves ? instances_of_processes(share_, values.axes) : sums_of_processes(share_, values.axes, values.along);
+    const std::size_t bytes = buffer(values.to).stride();
+    for (const Contribution& each : all) {
+      if (each.slice < 0) continue;
+      const Address own = contribution(values.to, each, to.extent);
+      if (moves && each.owner == share_.process()) {
+        const std::int64_t device = plan_.program->mesh.device_at(each.result, values.axes);
+        command.copies.push_back({to.list.add(slice_of_device(values.from, device)), bytes, 1});
+        to.list.add(own);
+      }
+      const std::size_t pointer = to.list.add(own);
+      if (each.owner != share_.process()) {
+        command.receives.push_back({each.owner, pointer, bytes});
+        continue;
+      }
+      for (const int reader : each.readers) command.sends.push_back({reader, pointer, bytes});
+    }
+  }
+  command.outgoing.reserve(command.sends.size());
+  command.incoming.reserve(command.receives.size());
+  into.push_back({&instruction, std::move(command)});
+}
+
+Address BoundPlan::slice_of(int index, std::int64_t i, const Extent& extent) const {
+  Address slice = address(index, extent);
+  slice.offset += count_of(i) * buffer(index).slice_bytes();
+  return slice;
+}
+
+template <class F>
+BoundPlan::GroupAddresses& BoundPlan::addresses_of_group(std::int64_t device, AxisSet along, AddressesByGroup& groups,
+                                                         CommandList& list, F&& addends) const {
+  const Mesh& mesh = plan_.program->mesh;
+  const auto [group, is_new] = groups.try_emplace(mesh.position(device, mesh.all() - along));
+  if (is_new) {
+    const Addends all = addends();
+    group->second = {list.add(all.addresses), all.addresses.size(), list.keep(all.tree), {}};
+  }
+  return group->second;
+}
+
+RunExchange BoundPlan::exchange_of(const Exchange& exchange, std::int64_t device, const GroupAddresses& group,
+                                   std::int64_t i, Binding to) {
+  const Equation& equation = *exchange.equation;
+  RunExchange command{equation.op.data(), kernels_of(equation.op).exchange, group.first_pointer};
+  command.operand = &plan_.program->type(equation.operands[exchange.index]);
+  command.result = &plan_.program->type(equation.results[exchange.index]);
+  command.devices = group.count;
+  command.tree = group.tree;
+  command.position = plan_.program->mesh.position(device, equation.op.axes());
+  command.result_pointer = to.list.add(slice_of(exchange.result, i, to.extent));
+  return command;
+}
+
+// Emits one command for each instance of the result. A gather gives all devices of a group the same result, which is
+// computed once and then copied.
+void BoundPlan::bind(const Exchange& exchange, const Instruction& instruction, Binding to, std::vector<Command>& into) {
+  const Mesh& mesh = plan_.program->mesh;
+  const Buffer &operand = buffer(exchange.operand), &result = buffer(exchange.result);
+  const AxisSet along = exchange.equation->op.axes();
+  const bool is_same = exchange.equation->op.rules().communication == Communication::gather;
+  AddressesByGroup groups;
+  for (std::int64_t i = 0; i < to.extent.instances(); ++i) {
+    const std::int64_t device = mesh.device_at(to.extent.instance + i, to.extent.axes);
+    GroupAddresses& group = addresses_of_group(device, along, groups, to.list, [&] {
+      std::vector<Address> all;
+      for (std::int64_t other : mesh.group(device, along)) {
+        if (operand.contributions == 0) {
+          all.push_back(slice_of_device(exchange.operand, other));
+          continue;
+        }
+        const AxisSet varying = plan_.program->type(exchange.equation->operands[exchange.index]).varying;
+        Contribution instance;
+        instance.slice = mesh.position(other, varying);
+        all.push_back(contribution(exchange.operand, instance, Extent()));
+      }
+      return Addends{all, {}};
+    });
+    if (is_same && group.first_instance) {
+      StridedCopy copy{to.list.add(slice_of(exchange.result, *group.first_instance, to.extent)), result.slice_bytes(),
+                       1};
+      to.list.add(slice_of(exchange.result, i, to.extent));
+      into.push_back({&instruction, copy});
+    } else {
+      group.first_instance = i;
+      into.push_back({&instruction, exchange_of(exchange, device, group, i, to)});
+    }
+  }
+}
+
+}  // namespace pmaptrain::cpu

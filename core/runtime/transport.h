@@ -1,0 +1,37 @@
+// Moves bytes between the processes that carry a mesh.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "core/mesh/share.h"
+
+namespace pmaptrain {
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+
+  struct Outgoing {
+    int to = 0;
+    const std::byte* memory = nullptr;
+    std::size_t bytes = 0;
+  };
+  struct Incoming {
+    int from = 0;
+    std::byte* memory = nullptr;
+    std::size_t bytes = 0;
+  };
+  // Sends and receives messages, and returns when all of them have been received and sent. Every process makes the same
+  // sequence of calls. The messages of a call from one process to another are received in the order in which they are
+  // sent, and the receiver knows their sizes. Called by one thread at a time.
+  virtual void exchange(std::span<const Outgoing> sends, std::span<const Incoming> receives) = 0;
+};
+
+// The processes that carry a source, and which of them this is.
+struct Processes {
+  Placement placement;
+  Transport* transport = nullptr;  // outlives the modules that use it; null if there is one process
+};
+
+}  // namespace pmaptrain

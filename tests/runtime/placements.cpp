@@ -1,0 +1,220 @@
+// A program that several processes carry gives the bits of one process with the same blocks.
+#include "tests/runtime/placements.h"
+
+#include <algorithm>
+#include <string>
+
+#include "core/graph/passes.h"
+#include "core/graph/text.h"
+#include "core/passes/pipeline.h"
+#include "tests/catch.h"
+#include "tests/runtime/program_writer.h"
+#include "tests/slice.h"
+
+namespace pmaptrain {
+namespace test {
+namespace {
+
+// What a module has of the results: as run(), with empty arrays for values of other processes.
+Values results_of(Module& module, std::span<const Input> inputs) {
+  NamedValues named(module);
+  const Program& program = module.program(0);
+  Values results;
+  for (std::int64_t d = 0; d < program.mesh.devices(); ++d) {
+    for (const Output& output : program.outputs) {
+      const bool has = module.has(module.output(0, output.name), d);
+      results["output " + output.name].push_back(has ? named.output(output.name, d) : std::vector<std::byte>());
+    }
+    for (const Input& input : inputs) {
+      if (input.group == Group::batch) continue;
+      const bool has = module.has(module.input(input.name), d);
+      results[(input.next ? "update " : "input ") + input.name].push_back(has ? named.input(input.name, d)
+                                                                              : std::vector<std::byte>());
+    }
+  }
+  return results;
+}
+
+void join(Values& all, const Values& more) {
+  for (const auto& [name, values] : more) {
+    PerDevice& into = all[name];
+    into.resize(values.size());
+    for (std::size_t d = 0; d < values.size(); ++d) {
+      if (values[d].empty()) continue;
+      if (into[d].empty()) into[d] = values[d];
+      if (into[d] != values[d]) throw std::runtime_error(name + " of device " + std::to_string(d) + " differs");
+    }
+  }
+}
+
+}  // namespace
+
+Values run_placements(std::shared_ptr<const Program> program, const Values& inputs, const Run& how, int processes,
+                      const MemoryTransport::Tamper& tamper) {
+  MemoryTransport transport(processes);
+  transport.tamper = tamper;
+  std::vector<Values> of_each(static_cast<std::size_t>(processes));
+  on_each_process(transport, processes, [&](int p) {
+    const CpuBackendOptions options{how.workers, how.kernels, {}, how.pieces};
+    const Source source{{{"test", program, 1}}, how.private_copies, 1, how.blocks};
+    const std::unique_ptr<Module> module =
+        std::move(*CpuBackend(options).plan(source, {{p, processes}, &transport.end(p)})).load();
+    NamedValues named(*module);
+    for (const Input& input : program->inputs) named.set_each(input.name, inputs.at(input.name));
+    named.run(how.steps);
+    of_each[static_cast<std::size_t>(p)] = results_of(*module, program->inputs);
+  });
+  Values all;
+  for (const Values& each : of_each) join(all, each);
+  return all;
+}
+
+}  // namespace test
+
+namespace {
+
+// Fails unless placements give the results of one process.
+void check_placements(const std::shared_ptr<const Program>& program, const test::Values& inputs, std::int64_t blocks,
+                      test::Run how) {
+  how.blocks = blocks;
+  const test::Values expected = test::run(program, inputs, how);
+  for (const int processes : {2, 3, 4, 8}) {
+    if (processes > blocks) continue;
+    INFO(processes << " processes, " << blocks << " blocks, private copies " << how.private_copies);
+    for (const auto& [name, values] : test::run_placements(program, inputs, how, processes)) {
+      INFO(name);
+      const bool same = values == expected.at(name);
+      REQUIRE(same);
+    }
+  }
+}
+
+std::vector<std::int64_t> divisors(std::int64_t devices) {
+  std::vector<std::int64_t> found;
+  for (std::int64_t d = 1; d <= devices; ++d) {
+    if (devices % d == 0) found.push_back(d);
+  }
+  return found;
+}
+
+constexpr const char* step = R"(mesh a=8
+batch %x:f32[6,160]{a}
+batch %y:f32[6,40]{a}
+params %w:f32[160,40]{}
+params %b:f32[40]{}
+%wv = pvary[axes={a}] %w
+%z = matmul %x, %wv
+%d = sub %z, %y
+%g = matmul[transpose_a=true] %x, %d
+%h = reduce_sum[dims=[0]] %d
+%e = mul %d, %d
+%l = reduce_sum[dims=[0, 1]] %e
+%m = reduce_max[dims=[0, 1]] %e
+%sg, %sh, %sl = psum[axes={a}] %g, %h, %l
+%top = pmax[axes={a}] %m
+%k = constant[dtype=f32, shape=[160,40], value=-1e-05]
+%u = mul %sg, %k
+%w2 = add %w, %u
+%b2 = sub %b, %sh
+update %w = %w2
+update %b = %b2
+return loss = %sl
+return top = %top
+)";
+
+TEST_CASE("a step of training has the same bits on any number of processes", "[runtime][placements]") {
+  const auto program = test::program_of(step);
+  const test::Values inputs = test::uneven_inputs(*program, 6);
+  for (const std::int64_t blocks : {2, 4, 8}) {
+    for (const bool private_copies : {false, true}) {
+      for (const int workers : {1, 2}) {
+        check_placements(program, inputs, blocks, {workers, private_copies, 3, false, KernelChoice::best, 8});
+      }
+    }
+  }
+}
+
+TEST_CASE("every collective gives the same bits on any number of processes", "[runtime][placements]") {
+  const auto program = test::program_of(R"(mesh a=2 b=6
+batch %x:f32[4,6]{b}
+batch %y:f32[4,6]{a, b}
+batch %n:f32[4,6]{a}
+%r = reduce_sum[dims=[0]] %x
+%s = psum[axes={b}] %r
+%t = psum[axes={b}] %y
+%u = psum[axes={a}] %y
+%v = psum[axes={a, b}] %y
+%p = psum_scatter[axes={a}, dim=0] %y
+%q = psum_scatter[axes={b}, dim=1] %y
+%m = pmax[axes={b}] %y
+%c = all_gather[axes={b}, dim=0] %y
+%i = all_gather_invariant[axes={b}, dim=1] %x
+%e = all_to_all[axes={a}, split=0, concat=1] %y
+%o = ppermute[axes={b}, pairs=[0:1,1:2,5:0]] %y
+%w = psum[axes={a}] %n
+%k = axis_index[axes={b}]
+return s = %s
+return t = %t
+return u = %u
+return v = %v
+return p = %p
+return q = %q
+return m = %m
+return c = %c
+return i = %i
+return e = %e
+return o = %o
+return w = %w
+return k = %k
+)");
+  const test::Values inputs = test::uneven_inputs(*program, 7);
+  for (const std::int64_t blocks : {2, 3, 4, 6, 12}) {
+    for (const bool private_copies : {false, true}) {
+      check_placements(program, inputs, blocks, {2, private_copies, 2, false, KernelChoice::best, 8});
+    }
+  }
+}
+
+TEST_CASE("random programs over two axes have the same bits on any number of processes", "[runtime][placements]") {
+  test::Turns turns;
+  for (std::uint32_t seed = 0; seed < 60; ++seed) {
+    const auto plain = test::program_of(test::ProgramWriter(seed, DType::i32).write());
+    const auto passed = std::make_shared<const Program>(run_passes(simplify(*plain), passes_of_all_backends()));
+    const test::Values inputs = test::random_inputs(*plain, seed);
+    for (const auto& program : {plain, passed}) {
+      INFO("seed " << seed << "\n" << to_text(*program));
+      for (const std::int64_t blocks : divisors(program->mesh.devices())) {
+        if (blocks == 1) continue;
+        check_placements(program, inputs, blocks,
+                         {1, turns.next(2).front() == 1, 2, false, KernelChoice::reference, 8});
+      }
+    }
+  }
+}
+
+TEST_CASE("a message that is wrong, or from another step, is found in the results", "[runtime][placements]") {
+  const auto program = test::program_of(step);
+  const test::Values inputs = test::uneven_inputs(*program, 6);
+  const test::Run how{1, false, 3, false, KernelChoice::best, 8, 8};
+  const test::Values expected = test::run(program, inputs, how);
+  const auto differs = [&](const test::MemoryTransport::Tamper& tamper) {
+    try {
+      for (const auto& [name, values] : test::run_placements(program, inputs, how, 3, tamper)) {
+        if (values != expected.at(name)) return true;
+      }
+    } catch (const std::exception&) {
+      return true;
+    }
+    return false;
+  };
+  CHECK_FALSE(differs([](int, int, std::vector<std::byte>&) {}));
+  std::vector<std::byte> first;
+  CHECK(differs([&](int from, int to, std::vector<std::byte>& message) {
+    if (from != 1 || to != 0 || message.size() < 1000) return;
+    if (first.empty()) first = message;
+    message = first;  // the sums of the first step again
+  }));
+}
+
+}  // namespace
+}  // namespace pmaptrain

@@ -1,0 +1,107 @@
+// Several processes as threads of one: a transport through memory, and a module for each placement.
+#pragma once
+
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "core/runtime/transport.h"
+#include "tests/runtime/programs.h"
+
+namespace pmaptrain::test {
+
+// Copies messages between the threads of one process. Each pair of processes has a queue.
+class MemoryTransport {
+ public:
+  explicit MemoryTransport(int processes) : queues_(static_cast<std::size_t>(processes * processes)) {
+    for (int p = 0; p < processes; ++p) ends_.push_back(std::make_unique<End>(*this, p, processes));
+  }
+
+  Transport& end(int process) { return *ends_[static_cast<std::size_t>(process)]; }
+
+  // What a test does to a message before it is delivered.
+  using Tamper = std::function<void(int from, int to, std::vector<std::byte>& message)>;
+  Tamper tamper;
+
+  // Ends all waits: a placement has failed.
+  void stop() {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+    arrived_.notify_all();
+  }
+  std::size_t messages() const { return messages_; }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  class End final : public Transport {
+   public:
+    End(MemoryTransport& all, int process, int processes) : all_(all), process_(process), processes_(processes) {}
+    void exchange(std::span<const Outgoing> sends, std::span<const Incoming> receives) override {
+      std::unique_lock lock(all_.mutex_);
+      for (const Outgoing& message : sends) {
+        std::vector<std::byte> copy(message.memory, message.memory + message.bytes);
+        if (all_.tamper) all_.tamper(process_, message.to, copy);
+        all_.messages_ += 1;
+        all_.bytes_ += message.bytes;
+        all_.queues_[static_cast<std::size_t>(process_ * processes_ + message.to)].push_back(std::move(copy));
+      }
+      all_.arrived_.notify_all();
+      for (const Incoming& message : receives) {
+        std::deque<std::vector<std::byte>>& queue =
+            all_.queues_[static_cast<std::size_t>(message.from * processes_ + process_)];
+        all_.arrived_.wait(lock, [&] { return all_.stopped_ || !queue.empty(); });
+        if (queue.empty()) throw std::runtime_error("another placement has failed");
+        if (queue.front().size() != message.bytes) throw std::runtime_error("a message has another size");
+        std::memcpy(message.memory, queue.front().data(), message.bytes);
+        queue.pop_front();
+      }
+    }
+
+   private:
+    MemoryTransport& all_;
+    const int process_, processes_;
+  };
+
+  std::mutex mutex_;
+  std::condition_variable arrived_;
+  std::vector<std::deque<std::vector<std::byte>>> queues_;  // by sender and receiver
+  std::vector<std::unique_ptr<End>> ends_;
+  bool stopped_ = false;
+  std::size_t messages_ = 0, bytes_ = 0;
+};
+
+// Calls f(process) on a thread for each process. Throws the first exception.
+template <class F>
+void on_each_process(MemoryTransport& transport, int processes, F&& f) {
+  std::vector<std::exception_ptr> failures(static_cast<std::size_t>(processes));
+  std::vector<std::thread> threads;
+  for (int p = 0; p < processes; ++p) {
+    threads.emplace_back([&, p] {
+      try {
+        f(p);
+      } catch (...) {
+        failures[static_cast<std::size_t>(p)] = std::current_exception();
+        transport.stop();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::exception_ptr& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
+}
+
+// What `processes` placements give after how.steps steps, joined: a value that several placements have must be equal in
+// all of them.
+Values run_placements(std::shared_ptr<const Program> program, const Values& inputs, const Run& how, int processes,
+                      const MemoryTransport::Tamper& tamper = {});
+
+}  // namespace pmaptrain::test
