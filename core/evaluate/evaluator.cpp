@@ -92,7 +92,7 @@ Evaluator::Evaluator(Module& module, std::size_t entry, const EvaluationPlan& pl
 void Evaluator::add_step(Sums& sums, std::int64_t member) {
   // The outputs are the parts in their order, followed by the count.
   const auto output = [&](std::size_t i) {
-    return to_doubles(module_, module_.output(entry_, i), {0, member});  // waits for the step
+    return to_doubles(module_, module_.output(entry_, i), {module_.own_device(), member});  // waits for the step
   };
   for (std::size_t i = 0; i < sums.parts.size(); ++i) {
     const std::vector<double> found = output(i);
@@ -102,14 +102,9 @@ void Evaluator::add_step(Sums& sums, std::int64_t member) {
   if (model::row_size(model_) == 0) return;
   const Handle rows = module_.output(entry_, "rows");
   const std::size_t slice = module_.slice_bytes(rows) / sizeof(float);
-  Ticket last;
   const std::size_t begin = sums.rows.size();
   sums.rows.resize(begin + slice * static_cast<std::size_t>(batch_.devices));
-  for (std::int64_t device = 0; device < batch_.devices; ++device) {
-    const std::size_t at = begin + static_cast<std::size_t>(device) * slice;
-    last = module_.read(rows, {device, member}, std::as_writable_bytes(std::span(sums.rows).subspan(at, slice)));
-  }
-  module_.wait(last);
+  module_.read_every_device(rows, member, std::as_writable_bytes(std::span(sums.rows).subspan(begin)));
 }
 
 Evaluation Evaluator::finish(Sums sums, std::int64_t member) const {

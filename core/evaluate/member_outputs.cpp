@@ -62,17 +62,11 @@ void MemberOutputs::restart() {
 
 std::int64_t MemberOutputs::next() {
   const Handle output = module_->output(0, "predictions");
-  const std::size_t slice = module_->slice_bytes(output);
   const data::Batch batch = loader_->next();
   module_->submit(0, batch.slot);
-  Ticket last;
   for (std::int64_t m = 0; m < members_; ++m) {
-    const std::span<std::byte> rows = rows_[static_cast<std::size_t>(m)];
-    for (std::int64_t device = 0; device < batch_.devices; ++device) {
-      last = module_->read(output, {device, m}, rows.subspan(static_cast<std::size_t>(device) * slice, slice));
-    }
+    module_->read_every_device(output, m, rows_[static_cast<std::size_t>(m)]);
   }
-  module_->wait(last);
   return batch.examples;
 }
 

@@ -11,7 +11,7 @@ std::size_t MemoryNeeds::total() const {
   return sum_of(parameters, state, data, batches, gradients, temporaries, kernels, programs, workspaces);
 }
 
-Module::Module(Source source, Placement placement) : source_(std::move(source)), placement_(placement) {
+Module::Module(Source source, Processes processes) : source_(std::move(source)), processes_(processes) {
   for (std::int64_t member = 0; member < source_.members; ++member) all_members_.push_back(member);
   for (std::size_t e = 0; e < source_.entries.size(); ++e) {
     const Program& program = *source_.entries[e].program;
@@ -61,6 +61,33 @@ Handle Module::input(std::string_view name) const {
   return {found->second};
 }
 
+void Module::read_every_device(Handle value, std::int64_t member, std::span<std::byte> into) {
+  const std::size_t slice = slice_bytes(value);
+  const Share share = this->share(static_cast<std::size_t>(this->value(value).entry));
+  const auto part_of = [&](int process) {
+    const IndexRange devices = share.devices(process);
+    return into.subspan(static_cast<std::size_t>(devices.first) * slice,
+                        static_cast<std::size_t>(devices.count) * slice);
+  };
+  const IndexRange own = share.devices();
+  Ticket last;
+  for (std::int64_t i = 0; i < own.count; ++i) {
+    const std::span<std::byte> memory = part_of(share.process()).subspan(static_cast<std::size_t>(i) * slice, slice);
+    last = read(value, {own.first + i, member}, memory);
+  }
+  wait(last);
+  if (share.is_whole()) return;
+  std::vector<Transport::Outgoing> sends;
+  std::vector<Transport::Incoming> receives;
+  const std::span<const std::byte> mine = part_of(share.process());
+  for (int process = 0; process < share.processes(); ++process) {
+    if (process == share.process()) continue;
+    sends.push_back({process, mine.data(), mine.size()});
+    receives.push_back({process, part_of(process).data(), part_of(process).size()});
+  }
+  processes_.transport->exchange(sends, receives);
+}
+
 Handle Module::output(std::size_t entry, std::string_view name) const {
   const auto found = outputs_[entry].find(name);
   if (found == outputs_[entry].end()) {
@@ -72,7 +99,7 @@ Handle Module::output(std::size_t entry, std::string_view name) const {
 bool Module::has(Handle handle, std::int64_t device) const {
   const Mesh& mesh = program(static_cast<std::size_t>(value(handle).entry)).mesh;
   const AxisSet axes = source_.private_copies ? mesh.all() : type(handle).varying;
-  const Share share(mesh, source_.blocks, placement_);
+  const Share share(mesh, source_.blocks, processes_.placement);
   return share.has_instance(mesh.position(device, axes), axes, share.process());
 }
 

@@ -140,13 +140,17 @@ struct Profile {
 class Module {
  public:
   // Throws Error (failed) if two entries give an input different types.
-  explicit Module(Source source, Placement placement = {});
+  explicit Module(Source source, Processes processes = {});
   virtual ~Module() = default;
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 
   const Source& source() const { return source_; }
-  const Placement& placement() const { return placement_; }
+  const Processes& processes() const { return processes_; }
+  // What this process has of the mesh of an entry.
+  Share share(std::size_t entry) const { return Share(program(entry).mesh, source_.blocks, processes_.placement); }
+  // A device of this process, for reads of values that are equal on all devices.
+  std::int64_t own_device() const { return share(0).devices().first; }
   const Program& program(std::size_t entry) const { return *source_.entries[entry].program; }
 
   // The inputs of an entry's program. For an input that is a bucket, its parts instead.
@@ -206,6 +210,10 @@ class Module {
   // that input is written, updated by another entry, or refilled.
   virtual Ticket read(Handle value, DeviceOfMember from, std::span<std::byte> into, std::size_t offset = 0) = 0;
 
+  // Reads the slices of all devices of a member, in device order, and returns when that is done. Every process must
+  // call it, because the processes exchange their slices.
+  void read_every_device(Handle value, std::int64_t member, std::span<std::byte> into);
+
   // Whether the work of a ticket and of all earlier tickets is done.
   virtual bool done(Ticket ticket) = 0;
   // Returns when done(ticket). Throws the first exception of this or earlier work, and throws it again in every later
@@ -248,7 +256,7 @@ class Module {
   void check_member(std::int64_t member) const;
 
   Source source_;
-  Placement placement_;
+  Processes processes_;
   std::vector<std::vector<Variable>> variables_;  // by entry
   std::vector<std::int64_t> all_members_;
   std::vector<ModuleValue> values_;

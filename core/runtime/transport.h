@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "core/mesh/share.h"
@@ -26,6 +27,13 @@ class Transport {
   // sequence of calls. The messages of a call from one process to another are received in the order in which they are
   // sent, and the receiver knows their sizes. Called by one thread at a time.
   virtual void exchange(std::span<const Outgoing> sends, std::span<const Incoming> receives) = 0;
+
+  // Replaces each value by the largest one that any process gives. Every process makes the same sequence of calls.
+  virtual void largest(std::span<std::int64_t> values) = 0;
+
+  // Sends the bytes of process 0 to all others. Every process makes the same sequence of calls, with memory of equal
+  // size.
+  virtual void broadcast(std::span<std::byte> bytes) = 0;
 };
 
 // The processes that carry a source, and which of them this is.

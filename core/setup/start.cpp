@@ -144,7 +144,9 @@ std::vector<data::Stream> training_streams(const Setup& setup) {
 std::vector<data::BatchBuffers> batch_slots(Module& module, std::size_t entry, const data::Dataset& dataset,
                                             const data::BatchPlan& batch) {
   std::vector<data::BatchBuffers> slots;
-  const auto rows = static_cast<std::size_t>(batch.rows());
+  const IndexRange devices = module.share(entry).devices();
+  const IndexRange own_rows{devices.first * batch.rows_per_device, devices.count * batch.rows_per_device};
+  const auto rows = static_cast<std::size_t>(own_rows.count);
   const std::int64_t own = module.source().entries[entry].batch_by_member ? module.source().members : 1;
   for (std::int64_t i = 0; i < module.slots(entry) * own; ++i) {
     const auto memory = [&](std::string_view input, std::size_t row_bytes) -> std::byte* {
@@ -160,7 +162,7 @@ std::vector<data::BatchBuffers> batch_slots(Module& module, std::size_t entry, c
     std::byte* const inputs = memory("inputs", input);
     slots.push_back({inputs != nullptr ? inputs : memory(row_numbers_input, input), memory("targets", target),
                      reinterpret_cast<float*>(memory("mask", sizeof(float))),
-                     reinterpret_cast<std::int64_t*>(memory("rows", sizeof(std::int64_t))), input, target});
+                     reinterpret_cast<std::int64_t*>(memory("rows", sizeof(std::int64_t))), input, target, own_rows});
   }
   return slots;
 }
@@ -204,7 +206,8 @@ void set_ema_correction(Module& module, const Setup& setup, std::int64_t updates
 
 void set_initial_averages(Module& module, const Setup& setup, bool as_parameters, std::int64_t member) {
   for (std::size_t i = 0; i < setup.roles.ema.size(); ++i) {
-    std::vector<std::byte> value = bytes_of(module, module.input(train_entry, setup.roles.parameters[i]), {0, member});
+    std::vector<std::byte> value =
+        bytes_of(module, module.input(train_entry, setup.roles.parameters[i]), {module.own_device(), member});
     if (!as_parameters) std::fill(value.begin(), value.end(), std::byte{0});
     write_now(module, setup.roles.ema[i], value, member);
   }

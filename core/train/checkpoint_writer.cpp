@@ -113,7 +113,7 @@ void CheckpointWriter::take_snapshot() {
   for (const SnapshotPart& part : parts_) {
     std::byte* to = snapshot_.get() + part.offset;
     for (std::int64_t member = 0; member < spec::members(setup_.spec()); ++member, to += part.bytes) {
-      last = module.read(module.input(train_entry, part.input), {0, member}, {to, part.bytes});
+      last = module.read(module.input(train_entry, part.input), {module.own_device(), member}, {to, part.bytes});
     }
   }
   module.wait(last);

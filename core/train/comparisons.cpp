@@ -58,7 +58,7 @@ std::vector<Comparison> initial_comparisons(const Setup& setup, std::int64_t mem
 
 void add_current_values(std::vector<Comparison>& comparisons, Module& module, std::int64_t member) {
   for (Comparison& comparison : comparisons) {
-    comparison.learned = to_doubles(module, module.input(comparison.parameter), {0, member});
+    comparison.learned = to_doubles(module, module.input(comparison.parameter), {module.own_device(), member});
   }
 }
 

@@ -20,7 +20,7 @@ std::string skipped_why(bool weighted) {
 }  // namespace
 
 double Guards::state(std::size_t input) const {
-  return scalar(reader_.module(), reader_.module().input(train_entry, input), {0, member_});
+  return scalar(reader_.module(), reader_.module().input(train_entry, input), {reader_.module().own_device(), member_});
 }
 
 bool Guards::finite() const { return !setup_.roles.finite || state(*setup_.roles.finite) != 0; }

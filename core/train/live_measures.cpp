@@ -57,7 +57,7 @@ void LiveMeasures::read(std::span<const std::int64_t> members) {
   for (const std::int64_t member : members_) {
     for (const Handle mean : means_) {
       const std::size_t size = module_.slice_bytes(mean);
-      pending_ = module_.read(mean, {0, member}, rest.first(size));
+      pending_ = module_.read(mean, {module_.own_device(), member}, rest.first(size));
       rest = rest.subspan(size);
     }
   }

@@ -34,7 +34,7 @@ void LossWatch::save(MemberState& state) const {
 
 LossWatch::Sums LossWatch::of_epoch() const {
   const auto number = [&](std::size_t input) {
-    return scalar(module_, module_.input(train_entry, input), {0, member_});
+    return scalar(module_, module_.input(train_entry, input), {module_.own_device(), member_});
   };
   const StepRoles& roles = setup_.roles;
   return {number(roles.epoch_sums.front()),

@@ -247,7 +247,7 @@ class Replay {
     std::map<std::string, PerDevice> values;
     for (const Input& input : program.inputs) {
       if (input.group != Group::batch)
-        values[input.name] = {bytes_of(module_, module_.input(input.name), {0, member_})};
+        values[input.name] = {bytes_of(module_, module_.input(input.name), {module_.own_device(), member_})};
     }
     return values;
   }

@@ -153,7 +153,7 @@ std::int64_t RunReport::examples_until(std::int64_t step) const {
 }
 
 double RunReport::output(std::size_t index, std::int64_t member) const {
-  return scalar(module_, module_.output(train_entry, index), {0, member});
+  return scalar(module_, module_.output(train_entry, index), {module_.own_device(), member});
 }
 
 // The last step of a member after `step` of the run: if a guard undid a step of it, that step; else `step`.
@@ -230,7 +230,7 @@ Logged RunReport::logged(std::int64_t step, std::int64_t member) const {
   event.epoch = epoch_of(step);
   std::vector<std::vector<double>> means;
   for (std::size_t mean : setup_.roles.means) {
-    means.push_back(to_doubles(module_, module_.output(train_entry, mean), {0, member}));
+    means.push_back(to_doubles(module_, module_.output(train_entry, mean), {module_.own_device(), member}));
   }
   event.measures = model::finish_measures(setup_.model, means);
   event.learning_rate = output(setup_.roles.used_learning_rate, member);
@@ -312,7 +312,7 @@ void RunReport::end_epoch(std::int64_t step, std::span<const std::int64_t> membe
 // If every step was skipped there are no examples, and so no means.
 EpochEnded RunReport::epoch(std::int64_t step, std::int64_t member) const {
   const auto sums = [&](std::size_t input) {
-    return to_doubles(module_, module_.input(train_entry, input), {0, member});
+    return to_doubles(module_, module_.input(train_entry, input), {module_.own_device(), member});
   };
   const double examples = sums(setup_.roles.epoch_examples).front();
   EpochEnded event;

@@ -79,7 +79,7 @@ std::map<std::string, std::string> metadata_of(const RunState& state) {
 
 ReadSlices read_slices_of(SlicedReader& reader) {
   return [&reader](std::size_t input, std::int64_t member, const UseSlice& use) {
-    reader.read(reader.module().input(train_entry, input), {0, member}, use);
+    reader.read(reader.module().input(train_entry, input), {reader.module().own_device(), member}, use);
   };
 }
 

@@ -1,6 +1,7 @@
 // Several processes as threads of one: a transport through memory, and a module for each placement.
 #pragma once
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
@@ -63,6 +64,33 @@ class MemoryTransport {
         std::memcpy(message.memory, queue.front().data(), message.bytes);
         queue.pop_front();
       }
+    }
+    void largest(std::span<std::int64_t> values) override {
+      const std::vector<std::int64_t> own(values.begin(), values.end());
+      std::vector<std::int64_t> of_all(own.size() * static_cast<std::size_t>(processes_));
+      std::vector<Outgoing> sends;
+      std::vector<Incoming> receives;
+      for (int p = 0; p < processes_; ++p) {
+        if (p == process_) continue;
+        const auto words =
+            std::as_writable_bytes(std::span(of_all).subspan(static_cast<std::size_t>(p) * own.size(), own.size()));
+        sends.push_back({p, std::as_bytes(std::span(own)).data(), words.size()});
+        receives.push_back({p, words.data(), words.size()});
+      }
+      exchange(sends, receives);
+      for (int p = 0; p < processes_; ++p) {
+        if (p == process_) continue;
+        for (std::size_t i = 0; i < own.size(); ++i) {
+          values[i] = std::max(values[i], of_all[static_cast<std::size_t>(p) * own.size() + i]);
+        }
+      }
+    }
+    void broadcast(std::span<std::byte> bytes) override {
+      std::vector<Outgoing> sends;
+      std::vector<Incoming> receives;
+      for (int p = 1; p < processes_ && process_ == 0; ++p) sends.push_back({p, bytes.data(), bytes.size()});
+      if (process_ != 0) receives.push_back({0, bytes.data(), bytes.size()});
+      exchange(sends, receives);
     }
 
    private:

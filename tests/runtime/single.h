@@ -57,12 +57,12 @@ class NamedValues {
     const std::int64_t slice = program().mesh.position(device, type.varying) - share().instances(type.varying).first;
     return static_cast<std::size_t>(slice) * bytes(type);
   }
-  Share share() const { return Share(program().mesh, module_.source().blocks, module_.placement()); }
+  Share share() const { return module_.share(0); }
   // Whether the process has the input of a device.
   bool has(std::string_view name, std::int64_t device) const {
     if (!is_batch(name)) return module_.has(module_.input(name), device);
     const AxisSet axes = type_of(name).varying;
-    return share().has_instance(program().mesh.position(device, axes), axes, module_.placement().process);
+    return share().has_instance(program().mesh.position(device, axes), axes, share().process());
   }
   const Program& program() const { return module_.program(0); }
   const Type& type_of(std::string_view name) const { return program().type(program().find_input(name)->value); }

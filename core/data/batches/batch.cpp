@@ -179,13 +179,21 @@ BatchPlan plan_evaluation(std::int64_t examples, std::int64_t batch, std::int64_
   return finish(examples, std::min(batch, examples), devices, 1, false);
 }
 
-void fill_rows(const BatchPlan& plan, std::int64_t step, std::int64_t* rows) {
+namespace {
+
+IndexRange rows_of(const BatchPlan& plan, const BatchBuffers& buffers) {
+  return buffers.own.count > 0 ? buffers.own : IndexRange{0, plan.rows()};
+}
+
+}  // namespace
+
+void fill_rows(const BatchPlan& plan, std::int64_t step, const BatchBuffers& buffers) {
   const std::int64_t epoch = step / plan.steps_per_epoch;
   const std::int64_t k = step % plan.steps_per_epoch;
-  const std::int64_t count = plan.examples_in(k);
+  const std::int64_t last = plan.examples_in(k) - 1;
   const std::int64_t first = epoch * plan.dataset + k * plan.global;
-  for (std::int64_t r = 0; r < count; ++r) rows[r] = first + r;
-  std::fill(rows + count, rows + plan.rows(), rows[count - 1]);
+  const IndexRange own = rows_of(plan, buffers);
+  for (std::int64_t r = 0; r < own.count; ++r) buffers.rows[r] = first + std::min(own.first + r, last);
 }
 
 void fill(const Dataset& dataset, const Stream& stream, const BatchPlan& plan, std::int64_t step,
@@ -193,33 +201,39 @@ void fill(const Dataset& dataset, const Stream& stream, const BatchPlan& plan, s
   assert(dataset.size() == plan.dataset && stream.order().examples() == plan.dataset);
   const std::int64_t epoch = step / plan.steps_per_epoch;
   const std::int64_t k = step % plan.steps_per_epoch;
-  const std::int64_t count = plan.examples_in(k);
+  const std::int64_t examples = plan.examples_in(k);
+  const IndexRange own = rows_of(plan, buffers);
+  // Of the rows in memory, the first `count` are examples. The others are copies of the last example of the batch; if
+  // no row in memory is this example, the first of them is read.
+  const std::int64_t count = std::clamp<std::int64_t>(examples - own.first, 0, own.count);
+  const std::int64_t read_rows = count == 0 ? 1 : count;
+  const auto position = [&](std::int64_t r) { return k * plan.global + std::min(own.first + r, examples - 1); };
   const std::size_t input = buffers.inputs != nullptr ? buffers.input_bytes : 0;
   const std::size_t target = buffers.target_bytes;
   const auto read = [&](std::int64_t r) {
     const auto row = static_cast<std::size_t>(r);
-    stream.read(dataset, epoch, k * plan.global + r, buffers.inputs + row * input, buffers.targets + row * target);
+    stream.read(dataset, epoch, position(r), buffers.inputs + row * input, buffers.targets + row * target);
   };
   if (dataset.is_costly()) {
-    for_each_item(count, read);
+    for_each_item(read_rows, read);
   } else {
-    for (std::int64_t r = 0; r < count; ++r) read(r);
+    for (std::int64_t r = 0; r < read_rows; ++r) read(r);
   }
   dataset.check_intact();
-  std::byte* to_input = buffers.inputs + static_cast<std::size_t>(count) * input;
-  std::byte* to_target = buffers.targets + static_cast<std::size_t>(count) * target;
-  for (std::int64_t r = count; r < plan.rows(); ++r, to_input += input, to_target += target) {
+  std::byte* to_input = buffers.inputs + static_cast<std::size_t>(read_rows) * input;
+  std::byte* to_target = buffers.targets + static_cast<std::size_t>(read_rows) * target;
+  for (std::int64_t r = read_rows; r < own.count; ++r, to_input += input, to_target += target) {
     if (input > 0) std::memcpy(to_input, to_input - input, input);
     if (target > 0) std::memcpy(to_target, to_target - target, target);
   }
   if (buffers.mask != nullptr) {
     std::fill(buffers.mask, buffers.mask + count, 1.0F);
     for (std::int64_t r = 0; dataset.is_weighted() && r < count; ++r) {
-      buffers.mask[r] = dataset.weight(stream.order().index(epoch, k * plan.global + r));
+      buffers.mask[r] = dataset.weight(stream.order().index(epoch, position(r)));
     }
-    std::fill(buffers.mask + count, buffers.mask + plan.rows(), 0.0F);
+    std::fill(buffers.mask + count, buffers.mask + own.count, 0.0F);
   }
-  if (buffers.rows != nullptr) fill_rows(plan, step, buffers.rows);
+  if (buffers.rows != nullptr) fill_rows(plan, step, buffers);
 }
 
 }  // namespace pmaptrain::data

@@ -49,8 +49,8 @@ std::int64_t rows_at_once(const spec::DataSpec& spec, const Mesh& mesh, std::int
 // All arguments >= 1.
 BatchPlan plan_evaluation(std::int64_t examples, std::int64_t batch, std::int64_t devices);
 
-// Memory of the caller for plan.rows() rows; inputs and targets have the layout of the fields of the dataset. inputs,
-// mask and rows are null if the program does not read them.
+// Memory of the caller for the rows `own` of a batch, or for all plan.rows() rows if there are none; inputs and targets
+// have the layout of the fields of the dataset. inputs, mask and rows are null if the program does not read them.
 struct BatchBuffers {
   std::byte* inputs = nullptr;
   std::byte* targets = nullptr;
@@ -58,6 +58,7 @@ struct BatchBuffers {
   std::int64_t* rows = nullptr;  // position in the sample stream, epoch * dataset + position; the row counter of
                                  // random ops
   std::size_t input_bytes = 0, target_bytes = 0;  // of one example
+  IndexRange own = {};                            // see above; of a process that carries some of the devices
 };
 
 // Fills a batch. `step` counts from 0 over all epochs. Several threads may fill different buffers at once. Throws Error
@@ -66,6 +67,6 @@ void fill(const Dataset& dataset, const Stream& stream, const BatchPlan& plan, s
           const BatchBuffers& buffers);
 
 // Fills BatchBuffers::rows alone, without reading examples.
-void fill_rows(const BatchPlan& plan, std::int64_t step, std::int64_t* rows);
+void fill_rows(const BatchPlan& plan, std::int64_t step, const BatchBuffers& buffers);
 
 }  // namespace pmaptrain::data

@@ -118,7 +118,7 @@ class Loader::Ring {
     } else {
       // Epochs differ only in the positions in the sample stream.
       for (const BatchBuffers& batch : buffers(taken_)) {
-        if (batch.rows != nullptr) fill_rows(plan_, taken_, batch.rows);
+        if (batch.rows != nullptr) fill_rows(plan_, taken_, batch);
       }
     }
     return label(taken_++);

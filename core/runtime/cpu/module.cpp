@@ -167,7 +167,7 @@ struct CpuModule::Impl {
 };
 
 CpuModule::CpuModule(Source source, Plans plans, const CpuBackendOptions& options)
-    : Module(std::move(source), plans.processes.placement), impl_(std::make_unique<Impl>(std::move(plans), options)) {}
+    : Module(std::move(source), plans.processes), impl_(std::make_unique<Impl>(std::move(plans), options)) {}
 CpuModule::CpuModule(const Source& source, const CpuBackendOptions& options)
     : CpuModule(source, make_plans(source, options), options) {}
 CpuModule::~CpuModule() = default;
