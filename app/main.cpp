@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <iostream>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "app/commands/commands.h"
 #include "app/display/terminal.h"
 #include "core/base/error.h"
+#include "core/runtime/mpi/job.h"
 
 namespace {
 
@@ -17,12 +19,32 @@ bool is_closed_pipe(int fd) {
   return poll(&poll_fd, 1, 0) == 1 && (poll_fd.revents & POLLERR) != 0;
 }
 
+// Runs the program as one of the processes of a launcher. Process 0 has the terminal; the others write nothing, except
+// errors that process 0 does not have (run_program).
+int run_in_job(const std::vector<std::string>& arguments, const pmaptrain::app::Streams& streams) {
+  std::optional<pmaptrain::Job> job;
+  try {
+    job.emplace();
+  } catch (const pmaptrain::Error& error) {
+    std::cerr << error.what();
+    return static_cast<int>(error.status());
+  }
+  pmaptrain::Agreement agreement(job->processes());
+  std::ostream nothing(nullptr);
+  const bool is_first = job->processes().placement.process == 0;
+  return pmaptrain::app::run_program(
+      arguments, {is_first ? streams.out : nothing, is_first ? streams.err : nothing, is_first ? streams.out_fd : -1,
+                  is_first ? streams.err_fd : -1, &agreement});
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   pmaptrain::display::let_writes_fail();
   const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
-  const int status = pmaptrain::app::run_program(arguments, {std::cout, std::cerr, STDOUT_FILENO, STDERR_FILENO});
+  pmaptrain::app::Streams streams{std::cout, std::cerr, STDOUT_FILENO, STDERR_FILENO};
+  if (pmaptrain::launched_processes() > 1) return run_in_job(arguments, streams);
+  const int status = pmaptrain::app::run_program(arguments, streams);
   // What was asked for did not get out: a full disk, say. A reader that went away (a closed pipe) is no failure.
   if (!std::cout.flush() && !is_closed_pipe(STDOUT_FILENO)) {
     std::cerr << "error: standard output could not be written\n";

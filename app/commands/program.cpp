@@ -2,6 +2,7 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
+#include <iostream>
 #include <new>
 #include <optional>
 #include <string>
@@ -154,6 +155,12 @@ std::string overview() {
 int run_program(CommandArguments arguments, const Streams& streams) {
   const auto tell = [&](const std::vector<Diagnostic>& diagnostics, ExitStatus status) {
     const int number = static_cast<int>(status);
+    if (streams.job != nullptr) {
+      const int process = streams.job->processes().placement.process;
+      if (!streams.job->fail(status)) return number;
+      if (process != 0) std::cerr << "process " << process << ": " << render(diagnostics, false);
+      if (process != 0) return number;
+    }
     bool delivered = true;
     if (wants_json(arguments)) {
       delivered = deliver(streams.out,
@@ -166,7 +173,11 @@ int run_program(CommandArguments arguments, const Streams& streams) {
     return number;
   };
   try {
-    return dispatch_command(arguments, streams);
+    const int status = dispatch_command(arguments, streams);
+    if (streams.job != nullptr) streams.job->agree({});
+    return status;
+  } catch (const FailedElsewhere& error) {  // that process tells
+    return static_cast<int>(error.status());
   } catch (const Error& error) {
     return tell(error.diagnostics(), error.status());
   } catch (const std::bad_alloc&) {

@@ -175,6 +175,7 @@ int command_run(CommandArguments arguments, const Streams& streams) {
     fail_usage("--overwrite and --resume were both given", "--resume continues the run, --overwrite replaces it");
   }
   check_changes(options);
+  if (streams.job) options.config.overrides.processes = streams.job->processes().placement.processes;
   spec::Loaded loaded = spec::load(options.config.config, options.config.overrides);
 
   const std::optional<train::TraceOptions> trace = options.trace.accepted(options.overwrite);
@@ -188,6 +189,8 @@ int command_run(CommandArguments arguments, const Streams& streams) {
 
   train::SessionOptions session;
   session.run_dir = run_folder(options, loaded.spec);
+  session.folder.writes = !streams.job || streams.job->processes().placement.process == 0;
+  options.display.mute = !session.folder.writes;
   session.folder.overwrite = options.overwrite;
   session.folder.resume = options.resume;
   session.folder.command = command_line(arguments);
@@ -237,6 +240,7 @@ int command_run(CommandArguments arguments, const Streams& streams) {
   // Told before the data is read; the session looks again when everything else is accepted.
   train::RunFolder::check(session.run_dir, session.folder);
 
+  session.agreement = streams.job;
   session.stop = options.display.stop = StopSignals::flag();
 
   train::Ended ended;
@@ -280,7 +284,9 @@ int command_run(CommandArguments arguments, const Streams& streams) {
     ended = run.run(consumers);
     traced = run.trace_summary();
   }
-  if (ended.run_dir.empty()) raise_by_default(*StopSignals::flag());  // it came before the first step
+  // A signal before the first step. A launcher kills all processes once one dies by a signal.
+  if (ended.run_dir.empty() && streams.job != nullptr) return ended.exit_status;
+  if (ended.run_dir.empty()) raise_by_default(*StopSignals::flag());
   const std::vector<Diagnostic> errors = errors_of(ended, guards.texts);
   deliver(streams.out, options.json ? summary(ended, errors) : report(ended, options, streams));
   deliver(streams.err, train::how_to_continue(ended));
@@ -290,7 +296,7 @@ int command_run(CommandArguments arguments, const Streams& streams) {
     deliver(streams.err, render(errors, display::use_color(options.display.color, streams.err_fd)));
   }
   const int signal = *StopSignals::flag();
-  if (signal != 0 && ended.reason != "guard") raise_by_default(signal);
+  if (signal != 0 && streams.job == nullptr && ended.reason != "guard") raise_by_default(signal);
   return ended.exit_status;
 }
 

@@ -135,6 +135,11 @@ std::string line_of_signal(int signal) {
   return "stopping after this step, with a checkpoint; " + again + "\n";
 }
 
+class MuteDisplay : public train::Consumer {
+ public:
+  void on(const train::Event&) override {}
+};
+
 // Only what went wrong.
 class SilentDisplay : public train::Consumer {
  public:
@@ -224,6 +229,7 @@ class BarDisplay : public train::Consumer {
 }  // namespace
 
 std::unique_ptr<train::Consumer> make_display(const DisplayOptions& options, Terminal terminal) {
+  if (options.mute) return std::make_unique<MuteDisplay>();
   if (options.quiet || options.progress == Progress::none) {
     return std::make_unique<SilentDisplay>(terminal, options.stop);
   }

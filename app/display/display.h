@@ -14,6 +14,7 @@ struct DisplayOptions {
   Color color = Color::automatic;
   bool quiet = false;                      // as Progress::none
   bool verbose = false;                    // step lines also say the time since the start
+  bool mute = false;                       // nothing, not even warnings: another process of the run shows it
   const std::atomic<int>* stop = nullptr;  // set by a signal: a line tells it, and the end does not wait for the output
 };
 

@@ -5,6 +5,8 @@
 #include <span>
 #include <string>
 
+#include "core/runtime/agreement.h"
+
 namespace pmaptrain::app {
 
 // Where a command writes. A descriptor is asked whether it is a terminal that shows colours; -1: none.
@@ -12,6 +14,7 @@ struct Streams {
   std::ostream& out;
   std::ostream& err;
   int out_fd = -1, err_fd = -1;
+  Agreement* job = nullptr;  // with the other processes of a launcher; null: there are none
 };
 
 using CommandArguments = std::span<const std::string>;

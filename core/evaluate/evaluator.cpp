@@ -120,7 +120,7 @@ Evaluation Evaluator::finish(Sums sums, std::int64_t member) const {
   return evaluation;
 }
 
-std::vector<Evaluation> Evaluator::run(std::span<const std::int64_t> members, const std::atomic<int>* stop,
+std::vector<Evaluation> Evaluator::run(std::span<const std::int64_t> members, const IsToStop& is_to_stop,
                                        const Progress& progress, const Fill& fill) {
   const Clock::time_point begin = Clock::now();
   loader_.restart(0, batch_.steps_per_epoch);
@@ -131,10 +131,10 @@ std::vector<Evaluation> Evaluator::run(std::span<const std::int64_t> members, co
   const std::int64_t gathered = model::row_size(model_) * batch_.rows() * batch_.steps_per_epoch;
   for (Sums& of_member : sums) of_member.rows.reserve(static_cast<std::size_t>(gathered));
   for (std::int64_t step = 0; step < batch_.steps_per_epoch; ++step) {
-    if (stop != nullptr && *stop != 0) return {};
     if (progress) progress(step, batch_.steps_per_epoch);
     const int slot = loader_.next().slot;
     if (fill) fill(slot);
+    if (is_to_stop && is_to_stop()) return {};
     module_.submit(entry_, slot, 1, members);
     for (std::size_t m = 0; m < members.size(); ++m) add_step(sums[m], members[m]);
   }
@@ -253,7 +253,7 @@ Evaluation CheckpointEvaluation::evaluate_average() const {
     put("outputs", found.outputs);
     put("probabilities", found.probabilities);
   };
-  Evaluation result = Evaluator(*module, 0, plan, model).run(std::vector<std::int64_t>{0}, nullptr, {}, fill).front();
+  Evaluation result = Evaluator(*module, 0, plan, model).run(std::vector<std::int64_t>{0}, {}, {}, fill).front();
   result.classes = trained_.state.encoding.classes;
   result.is_of_mean = true;
   result.checkpoint = checkpoint_name_of_all();

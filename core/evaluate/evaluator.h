@@ -43,13 +43,14 @@ class Evaluator {
   // thread that reads batches ahead. Throws Error (resource), also if the gathered rows do not fit into memory.
   Evaluator(Module& module, std::size_t entry, const EvaluationPlan& plan, const model::Model& model);
 
-  // Evaluates the parameters that the module holds for these members, and returns one evaluation for each. `stop` is
-  // read before each batch: if it is not zero, returns an empty list, because the measures of a part of a split are no
-  // evaluation. `progress` is called before each batch. `fill` is called with the slot of a batch before it runs, to
-  // set inputs that the dataset does not have.
+  // Evaluates the parameters that the module holds for these members, and returns one evaluation for each.
+  // `is_to_stop` is asked before each batch: if it says so, returns an empty list, because the measures of a part of a
+  // split are no evaluation. Of several processes, all must answer alike. `progress` is called before each batch.
+  // `fill` is called with the slot of a batch before it runs, to set inputs that the dataset does not have.
   using Progress = std::function<void(std::int64_t batch, std::int64_t batches)>;
   using Fill = std::function<void(int slot)>;
-  std::vector<Evaluation> run(std::span<const std::int64_t> members, const std::atomic<int>* stop = nullptr,
+  using IsToStop = std::function<bool()>;
+  std::vector<Evaluation> run(std::span<const std::int64_t> members, const IsToStop& is_to_stop = {},
                               const Progress& progress = {}, const Fill& fill = {});
 
  private:

@@ -194,6 +194,7 @@ bool is_being_written(const fs::path& dir) {
 }
 
 void RunFolder::check(const fs::path& dir, const RunFolderOptions& options) {
+  if (!options.writes) return;
   const fs::path path = normal(dir);
   try {
     judge(path, find(path), options);
@@ -204,6 +205,7 @@ void RunFolder::check(const fs::path& dir, const RunFolderOptions& options) {
 
 RunFolder RunFolder::claim(const fs::path& dir, const RunFolderOptions& options) {
   RunFolder folder(normal(dir), options);
+  if (!options.writes) return folder;
   try {
     folder.adopt();
   } catch (const Error& error) {
@@ -222,6 +224,7 @@ void RunFolder::adopt() {
 }
 
 void RunFolder::begin(std::string_view config) {
+  if (!options_.writes) return;
   bool made_folder = false, made_marker = false;
   try {
     if (directory_.fd() >= 0) check_in_place();
@@ -366,21 +369,24 @@ void RunFolder::cut_metrics(std::uint64_t bytes) {
 }
 
 void RunFolder::flush_file(const std::string& name) const {
+  if (!options_.writes) return;
   const Descriptor file(file_system().open_at(directory_.fd(), name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   if (file) flush_to_disk(file.get(), path_ / name);
 }
 
 void RunFolder::check_in_place() const {
+  if (!options_.writes) return;
   const Directory::Whereabouts found = directory_.whereabouts();
   if (!found.in_place) fail_moved(path_, found);
 }
 
 fs::path RunFolder::present_path() const {
+  if (!options_.writes) return path_;
   const Directory::Whereabouts found = directory_.whereabouts();
   return found.now.empty() ? path_ : found.now;
 }
 
-bool RunFolder::is_removed() const { return directory_.whereabouts().removed; }
+bool RunFolder::is_removed() const { return options_.writes && directory_.whereabouts().removed; }
 
 void RunFolder::commit_checkpoint(std::int64_t step, const std::function<void(const Directory&)>& fill) const {
   commit(checkpoint_name(step), fill);
@@ -391,6 +397,7 @@ void RunFolder::commit_best(std::int64_t step, const std::function<void(const Di
 }
 
 void RunFolder::commit(const std::string& name, const std::function<void(const Directory&)>& fill) const {
+  if (!options_.writes) return;
   const std::string temporary = ".tmp-" + name, replaced = ".old-" + name;
   const Directory checkpoints = directory_.open_subdirectory("checkpoints", true);
   checkpoints.remove(temporary);  // of a process that died
@@ -416,12 +423,14 @@ void RunFolder::commit(const std::string& name, const std::function<void(const D
 }
 
 void RunFolder::link_checkpoint(const std::string& name, const std::string& checkpoint) const {
+  if (!options_.writes) return;
   const Directory checkpoints = directory_.open_subdirectory("checkpoints", false);
   checkpoints.link(checkpoint, name);
   checkpoints.flush();
 }
 
 void RunFolder::prune_checkpoints(std::int64_t keep) const {
+  if (!options_.writes) return;
   const Directory checkpoints = directory_.open_subdirectory("checkpoints", false);
   const std::string best = checkpoints.target("best");
   const auto remove = [&](const std::string& name) {  // never leaves half a checkpoint under its name

@@ -33,6 +33,8 @@ struct RunFolderOptions {
   // and --resume ("pmaptrain run configs/cnn.yaml"), and whether --name or --run-dir was given.
   std::string command = "pmaptrain run CONFIG";
   bool explicit_name = false, explicit_dir = false;
+  // Whether this process writes the folder. Of several processes that carry a run, one does.
+  bool writes = true;
   // Files that the run reads: a folder that contains one of them is not replaced.
   std::vector<std::filesystem::path> input_files;
 };
@@ -56,6 +58,9 @@ class RunFolder {
   // Error and restores the folder: resource if it cannot be written or another process writes there by now; usage if it
   // exists by now.
   void begin(std::string_view config);
+
+  // If false, another process writes the folder: functions that would change or check it do nothing.
+  bool writes() const { return options_.writes; }
 
   const std::filesystem::path& path() const { return path_; }
   const Directory& directory() const { return directory_; }

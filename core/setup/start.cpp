@@ -60,8 +60,9 @@ BackendKind kind_of(const spec::MeshSpec& mesh) {
   return BackendKind::cpu;
 }
 
-PlannedSource plan_by(std::unique_ptr<Backend> backend, Source source, std::string because) {
-  std::unique_ptr<Planned> planned = backend->plan(std::move(source));
+PlannedSource plan_by(std::unique_ptr<Backend> backend, Source source, std::string because,
+                      const Processes& processes = {}) {
+  std::unique_ptr<Planned> planned = backend->plan(std::move(source), processes);
   return {std::move(backend), std::move(planned), std::move(because)};
 }
 
@@ -92,16 +93,22 @@ std::unique_ptr<Backend> backend_of(const spec::MeshSpec& mesh, KernelChoice ker
   return make_backend(kind_of(mesh), mesh, kernels);
 }
 
-PlannedSource plan_source(const spec::MeshSpec& mesh, Source source, KernelChoice kernels) {
+PlannedSource plan_source(const spec::MeshSpec& mesh, Source source, KernelChoice kernels, const Processes& processes) {
   source.blocks = mesh.blocks.value_or(1);
-  if (mesh.backend != spec::Backend::automatic) return plan_by(backend_of(mesh, kernels), std::move(source), "");
-  PlannedSource on_gpus = plan_for_gpus(mesh, source);
+  if (mesh.backend != spec::Backend::automatic) {
+    return plan_by(backend_of(mesh, kernels), std::move(source), "", processes);
+  }
+  PlannedSource on_gpus = processes.placement.processes > 1
+                              ? PlannedSource{nullptr, nullptr, "several processes carry the run"}
+                              : plan_for_gpus(mesh, source);
   if (on_gpus.planned) return on_gpus;
-  return plan_by(make_backend(BackendKind::cpu, mesh, kernels), std::move(source), std::move(on_gpus.because));
+  return plan_by(make_backend(BackendKind::cpu, mesh, kernels), std::move(source), std::move(on_gpus.because),
+                 processes);
 }
 
-std::string workers_text(const PlannedSource& of) {
+std::string workers_text(const PlannedSource& of, const Processes& processes) {
   std::string workers = counted(of.planned->workers(), of.backend->uses_gpus() ? "GPU" : "worker");
+  if (processes.placement.processes > 1) workers += " in each of " + std::to_string(processes.placement.processes) + " processes";
   if (of.because.empty()) return workers;
   return workers + " (backend " + std::string(of.backend->name()) + ", taken by auto: " + of.because + ")";
 }
@@ -125,8 +132,11 @@ Source step_source(const Setup& setup) {
   return {{{"train", setup.training, 1, false, true}}, setup.timetable.verify_every > 0, spec::members(setup.spec())};
 }
 
-PlannedSource plan_run(const Setup& setup, bool private_copies, KernelChoice kernels) {
-  return plan_source(setup.spec().mesh, run_source(setup, private_copies), kernels);
+PlannedSource plan_run(const Setup& setup, bool private_copies, KernelChoice kernels, const Processes& processes) {
+  if (processes.placement.processes > 1 && (private_copies || setup.timetable.verify_every > 0)) {
+    fail_usage("the copies of several processes are not compared", "omit --verify-replicas and train.verify_replicas");
+  }
+  return plan_source(setup.spec().mesh, run_source(setup, private_copies), kernels, processes);
 }
 
 std::vector<data::Stream> training_streams(const Setup& setup) {

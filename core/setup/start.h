@@ -25,13 +25,14 @@ struct PlannedSource {
 // Chooses the backend that runs `source`, and plans it there. `auto` is cuda if GPUs are found, the mesh divides over
 // them, and every op has a kernel for GPUs; else cpu. The memory of the GPUs plays no role: a plan that is too large
 // for it is refused.
-PlannedSource plan_source(const spec::MeshSpec& mesh, Source source, KernelChoice kernels = KernelChoice::best);
+PlannedSource plan_source(const spec::MeshSpec& mesh, Source source, KernelChoice kernels = KernelChoice::best,
+                          const Processes& processes = {});
 
 // The entries of a run. The entries of evaluations are in the order of Setup::evaluations.
 inline constexpr std::size_t train_entry = 0, evaluate_entry = 1, evaluate_test_entry = 2;
 
 // "4 workers"; for a backend that auto chose, "1 worker (backend cpu, taken by auto: there is no NVIDIA driver)".
-std::string workers_text(const PlannedSource& of);
+std::string workers_text(const PlannedSource& of, const Processes& processes = {});
 
 // The programs of a run, for all members: "train"; "evaluate" if it evaluates a split, and "evaluate_test" if it
 // evaluates two. `private_copies`: see Source::private_copies; a config that compares replicas (train.verify_replicas)
@@ -40,7 +41,8 @@ Source run_source(const Setup& setup, bool private_copies = false);
 // Only the training program, with one batch, for measurements.
 Source step_source(const Setup& setup);
 // run_source(), planned.
-PlannedSource plan_run(const Setup& setup, bool private_copies = false, KernelChoice kernels = KernelChoice::best);
+PlannedSource plan_run(const Setup& setup, bool private_copies = false, KernelChoice kernels = KernelChoice::best,
+                       const Processes& processes = {});
 
 // The order of the training examples: one for all members, or one for each member if data.seed varies.
 std::vector<data::Stream> training_streams(const Setup& setup);

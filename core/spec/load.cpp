@@ -91,7 +91,7 @@ Loaded load(const Parsed& parsed, const Overrides& overrides, std::span<const As
   const std::string stem = fs::path(parsed.file).stem().string();
   loaded.max_time = max_time_of(overrides, errors);
   Node config = check_config(root, stem.empty() ? "run" : stem, errors);
-  loaded.spec = bind(config, errors);
+  loaded.spec = bind(config, errors, overrides.processes);
   if (!errors.empty()) {
     std::stable_sort(errors.begin(), errors.end(), before);
     // A key may be missing because an option replaced a choice.

@@ -54,7 +54,7 @@ CheckpointWriter::CheckpointWriter(const Setup& setup, const RunFolder& folder, 
       reader_(reader),
       log_(log),
       parts_(snapshot_parts(*setup.training, checkpoint_inputs(setup), spec::members(setup.spec()))) {
-  if (!setup.timetable.saves_during_run) return;
+  if (!setup.timetable.saves_during_run || !folder.writes()) return;
   snapshot_ = allocate(snapshot_bytes(setup));
   const BlockSignals blocked;
   try {
@@ -76,6 +76,7 @@ CheckpointWriter::~CheckpointWriter() {
 }
 
 void CheckpointWriter::save(const RunState& state) {
+  if (!folder_.writes()) return;
   wait();
   take_snapshot();
   {
@@ -86,6 +87,7 @@ void CheckpointWriter::save(const RunState& state) {
 }
 
 void CheckpointWriter::save_now(const RunState& state) {
+  if (!folder_.writes()) return;
   wait();
   commit(state, read_slices_of(reader_));
 }

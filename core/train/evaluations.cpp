@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/run/checkpoint.h"
@@ -11,8 +12,8 @@
 namespace pmaptrain::train {
 
 Evaluations::Evaluations(const Setup& setup, Module& module, Members& members, RunReport& report,
-                         const std::atomic<int>* stop)
-    : setup_(setup), module_(module), members_(members), report_(report), stop_(stop) {
+                         Evaluator::IsToStop is_to_stop)
+    : setup_(setup), module_(module), members_(members), report_(report), is_to_stop_(std::move(is_to_stop)) {
   for (std::size_t i = 0; i < setup.evaluations.size(); ++i) {
     evaluators_.push_back(std::make_unique<Evaluator>(module, evaluate_entry + i, setup.evaluations[i], setup.model));
   }
@@ -33,7 +34,7 @@ std::vector<Evaluation> Evaluations::run(std::int64_t step) {
 // Evaluates the parameters that the module holds for these members. `updates` is the number of updates of each.
 std::vector<Evaluation> Evaluations::run(std::size_t which, const std::vector<std::int64_t>& members,
                                          const std::vector<std::int64_t>& updates, std::int64_t step) {
-  if (members.empty() || is_stopped()) return {};
+  if (members.empty() || is_to_stop_()) return {};
   const auto begin_all = [&](bool as_parameters) {
     for (std::size_t i = 0; i < members.size(); ++i) {
       if (updates[i] == 0) set_initial_averages(module_, setup_, as_parameters, members[i]);
@@ -45,7 +46,7 @@ std::vector<Evaluation> Evaluations::run(std::size_t which, const std::vector<st
                                                                                     std::int64_t total) {
     report_.emit(Working{what, done, total});
   };
-  std::vector<Evaluation> evaluations = evaluators_[which]->run(members, stop_, progress);
+  std::vector<Evaluation> evaluations = evaluators_[which]->run(members, is_to_stop_, progress);
   begin_all(false);
   if (evaluations.empty()) return {};
   std::vector<std::int64_t> steps;
@@ -59,7 +60,7 @@ std::vector<Evaluation> Evaluations::run(std::size_t which, const std::vector<st
 }
 
 std::string Evaluations::run_last(std::int64_t step, const RunFolder& folder) {
-  if (evaluators_.empty() || is_stopped()) return "";
+  if (evaluators_.empty() || is_to_stop_()) return "";
   std::vector<std::int64_t> all, unmeasured;
   for (const MemberRun& member : members_) {
     if (member.is_stopped_by_guard()) continue;

@@ -1,7 +1,6 @@
 // The evaluations of a run: at intervals, and after its last step.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -15,8 +14,8 @@ namespace pmaptrain::train {
 
 class Evaluations {
  public:
-  // All arguments outlive this; `module` is the module that trains. Once `stop` is not zero, evaluations end.
-  Evaluations(const Setup& setup, Module& module, Members& members, RunReport& report, const std::atomic<int>* stop);
+  // All references outlive this; `module` is the module that trains. `is_to_stop`: as for Evaluator::run().
+  Evaluations(const Setup& setup, Module& module, Members& members, RunReport& report, Evaluator::IsToStop is_to_stop);
 
   bool empty() const { return evaluators_.empty(); }
 
@@ -36,13 +35,12 @@ class Evaluations {
   std::vector<std::int64_t> updates_of(const std::vector<std::int64_t>& members) const;
   bool restore_best(const std::vector<std::int64_t>& members, std::vector<std::int64_t>& updates,
                     const RunFolder& folder);
-  bool is_stopped() const { return stop_ != nullptr && *stop_ != 0; }
 
   const Setup& setup_;
   Module& module_;
   Members& members_;
   RunReport& report_;
-  const std::atomic<int>* stop_;
+  const Evaluator::IsToStop is_to_stop_;
   std::vector<std::unique_ptr<Evaluator>> evaluators_;  // in the order of Setup::evaluations
 };
 

@@ -37,6 +37,10 @@ class Pacing {
 
   // Waits for the first batch, before anything is submitted.
   void take_first_batch() { take(); }
+  // Waits for the next batch, if it was not taken yet and the module has no steps in flight.
+  void take_next_batch() {
+    if (!has_batch_) take();
+  }
   // Submits a group of at most `most` steps of these members after `step`, and returns their number. Waits until no
   // step reads the batches that the loader will overwrite.
   std::int64_t submit(std::int64_t step, std::int64_t most, std::span<const std::int64_t> members);

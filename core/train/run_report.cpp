@@ -44,8 +44,9 @@ void RunReport::begin(std::span<Consumer* const> consumers, const RunFolder& fol
   records_.emplace(folder.place("metrics.jsonl"), folder.place("log.txt"), folder.place("summary.json"),
                    std::string(version), warn);
   consumers_.push_back(&*records_);
+  if (!folder.writes()) records_->be_silent();
   const std::int64_t first_step = resumed != nullptr ? resumed->step : 0;
-  if (setup_.spec().train.tensorboard) {
+  if (setup_.spec().train.tensorboard && folder.writes()) {
     records_->begin_tensorboard(folder.directory(), setup_.spec().ensemble ? spec::members(setup_.spec()) : 0,
                                 first_step);
   }

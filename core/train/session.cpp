@@ -28,6 +28,7 @@ class Session::Impl {
       : setup_(setup),
         options_(std::move(options)),
         timetable_(setup.timetable),
+        agreement_(options_.agreement != nullptr ? *options_.agreement : alone_),
         folder_(RunFolder::claim(options_.run_dir, options_.folder)) {
     private_copies_ = options_.verify_replicas || timetable_.verify_every > 0;
     if (private_copies_ && timetable_.verify_every == 0) timetable_.verify_every = timetable_.log_every;
@@ -37,14 +38,16 @@ class Session::Impl {
     }
     check_newest();
     prepare();
+    ask();  // all processes have got this far
   }
 
   Ended run(std::span<Consumer* const> consumers) {
-    if (signalled()) return stopped_before_the_first_step();
+    if (is_signalled()) return stopped_before_the_first_step();
     live_measures_.emplace(setup_.model, setup_.roles, *module_, consumers);
     folder_.begin(setup_.loaded.resolved + spec::print_changes(setup_.loaded.changes));
     report_->begin(consumers, folder_, options_.run_dir.string(), steps_, workers_, options_.notes, resumed());
     try {
+      ask();
       loop();
       finish();
     } catch (const Error& error) {
@@ -65,8 +68,9 @@ class Session::Impl {
 
   // Does everything that can fail for lack of a resource, up to reading the first batch.
   void prepare() {
-    const PlannedSource run = plan_run(setup_, private_copies_, options_.kernels);
-    workers_ = workers_text(run);
+    const Processes& processes = agreement_.processes();
+    const PlannedSource run = plan_run(setup_, private_copies_, options_.kernels, processes);
+    workers_ = workers_text(run, processes);
     check_memory(estimate_memory(setup_, run.planned->needs()), setup_, *run.backend, run.planned->source());
     module_ = std::move(*run.planned).load();
     reader_.emplace(*module_);
@@ -77,7 +81,7 @@ class Session::Impl {
     saving_.emplace(timetable_, *writer_, *members_, *report_);
     set_initial_values(*module_, setup_, options_.resume != nullptr ? &options_.resume->checkpoint : nullptr);
     copy_resident_splits(*module_, setup_, options_.working);
-    evaluations_.emplace(setup_, *module_, *members_, *report_, options_.stop);
+    evaluations_.emplace(setup_, *module_, *members_, *report_, [this] { return is_signalled(); });
     if (resumed() != nullptr) {
       continue_from(*resumed());
       options_.resume->checkpoint.release();
@@ -114,7 +118,7 @@ class Session::Impl {
     Ended ended;
     ended.status = "stopped";
     ended.reason = "signal";
-    ended.exit_status = 128 + signal();
+    ended.exit_status = 128 + static_cast<int>(agreed_.signal);
     return ended;
   }
 
@@ -126,7 +130,10 @@ class Session::Impl {
     saving_->begin();
     stopping_ = is_to_stop();
     if (evaluation_is_due_) evaluate_and_save();
-    while (step_ < steps_ && (step_ == 0 || !(stopping_ || members_->all_finished() || is_to_stop()))) {
+    while (step_ < steps_ && (step_ == 0 || !(stopping_ || members_->all_finished()))) {
+      // A process that cannot read its next batch must tell the others before these begin a step.
+      if (!is_alone()) pacing_->take_next_batch();
+      if (is_to_stop() && step_ > 0) break;
       if (members_->has_finished()) report_->report_left_behind(step_, members_->drop_finished());
       const std::int64_t most = options_.between_steps ? 1 : steps_to_next_event(timetable_, step_, steps_);
       step_ += pacing_->submit(step_, most, members_->submitted());
@@ -166,9 +173,21 @@ class Session::Impl {
   }
 
   bool is_due(std::int64_t step, std::int64_t every) const { return every > 0 && step % every == 0; }
-  int signal() const { return options_.stop != nullptr ? options_.stop->load() : 0; }
-  bool signalled() const { return signal() != 0; }
-  bool is_to_stop() const { return signalled() || (deadline_ && coarse_now() >= *deadline_); }
+  bool is_alone() const { return agreement_.processes().placement.processes == 1; }
+
+  // All processes ask at the same places, and get the same answers. Throws FailedElsewhere.
+  void ask() {
+    const int signal = options_.stop != nullptr ? options_.stop->load() : 0;
+    agreed_ = agreement_.agree({signal, deadline_ && coarse_now() >= *deadline_});
+  }
+  bool is_signalled() {
+    ask();
+    return agreed_.signal != 0;
+  }
+  bool is_to_stop() {
+    ask();
+    return agreed_.signal != 0 || agreed_.time_is_over;
+  }
 
   void tell(const MemberRun& member, const std::string& text, bool stops) { warned_.add(member.number, text, stops); }
   void emit_told() {
@@ -334,18 +353,19 @@ class Session::Impl {
   }
 
   void set_status() {
+    const bool signalled = is_signalled();
     const bool guard = members_->all_stopped_by_guards();
     const bool early = members_->all_finished() && !guard;
-    const bool stopped = guard || signalled() || (!early && step_ < timetable_.steps);
+    const bool stopped = guard || signalled || (!early && step_ < timetable_.steps);
     ended_.status = stopped ? "stopped" : "done";
     // The reason that ended the training stays, even if a signal then interrupts the last evaluation.
     ended_.reason = guard            ? "guard"
                     : early          ? "early_stopping"
-                    : signalled()    ? "signal"
+                    : signalled      ? "signal"
                     : !stopped       ? "duration"
                     : step_ < steps_ ? "max_time"
                                      : "max_steps";
-    if (signalled()) ended_.exit_status = 128 + signal();
+    if (signalled) ended_.exit_status = 128 + static_cast<int>(agreed_.signal);
     if (guard) ended_.exit_status = static_cast<int>(ExitStatus::guard);
     ended_.continues = stopped && (!guard || evaluation_is_due_);
   }
@@ -429,6 +449,9 @@ class Session::Impl {
   const Setup& setup_;
   const SessionOptions options_;
   Timetable timetable_;
+  Agreement alone_;
+  Agreement& agreement_;
+  Agreement::Word agreed_;  // the last answer
   std::int64_t steps_ = 0;  // number of steps to run: from the duration, or fewer because of max_steps
   RunFolder folder_;
   bool private_copies_ = false;

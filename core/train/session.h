@@ -13,6 +13,7 @@
 #include "core/ops/all.h"
 #include "core/run/records/events.h"
 #include "core/run/run_folder.h"
+#include "core/runtime/agreement.h"
 #include "core/runtime/backend.h"
 #include "core/setup/setup.h"
 #include "core/train/resume.h"
@@ -30,6 +31,7 @@ struct SessionOptions {
   std::vector<std::string> notes;         // told when the run begins, after the notes of the config
   bool verify_replicas = false;           // use private copies; compare them at the log interval by default
   KernelChoice kernels = KernelChoice::best;
+  Agreement* agreement = nullptr;  // with the other processes that carry the run; outlives the session. Null: none
   std::function<void(const Working&)> working = {};  // reports long work before run()
   const std::atomic<int>* stop = nullptr;            // non-zero: end after the current steps
   // For tests: called after every step; steps are then submitted one by one. A test can damage values of the module

@@ -329,6 +329,7 @@ std::optional<Ended> parse_summary(const std::string& text) {
 }
 
 void Records::on(const Event& event) {
+  if (is_silent_) return;
   write_metrics(event);
 
   std::string text;
@@ -341,11 +342,13 @@ void Records::on(const Event& event) {
 }
 
 void Records::write_metrics(const Event& event) {
+  if (is_silent_) return;
   if (const std::string lines = metrics_lines(event); !lines.empty()) metrics_.write(lines);
   if (tensorboard_) tensorboard_->on(event);
 }
 
 void Records::write_summary(const Ended& ended) {
+  if (is_silent_) return;
   try {
     write_whole(summary_, summary_json(ended, version_));
   } catch (const Error& error) {
@@ -355,12 +358,14 @@ void Records::write_summary(const Ended& ended) {
 }
 
 void Records::flush() {
+  if (is_silent_) return;
   metrics_.flush();
   log_.flush();
   if (tensorboard_) tensorboard_->flush();
 }
 
 std::vector<std::string> Records::missing() const {
+  if (is_silent_) return {};
   std::vector<std::string> sentences{metrics_.missing(), log_.missing(), summary_problem_};
   std::erase(sentences, "");
   if (tensorboard_) {

@@ -42,6 +42,8 @@ class Records : public Consumer {
   }
   void on(const Event& event) override;
 
+  // From now on nothing is written: another process of the run writes the files.
+  void be_silent() { is_silent_ = true; }
   // Writes an event only to metrics.jsonl and TensorBoard's files.
   void write_metrics(const Event& event);
   // Writes summary.json, as the event Ended does.
@@ -50,7 +52,7 @@ class Records : public Consumer {
   // Tries again to write what waits, and flushes the files to the disk.
   void flush();
   // The length of metrics.jsonl.
-  std::uint64_t metrics_bytes() const { return metrics_.bytes(); }
+  std::uint64_t metrics_bytes() const { return is_silent_ ? 0 : metrics_.bytes(); }
   // Sentences that say what is missing in the files; empty if nothing is.
   std::vector<std::string> missing() const;
 
@@ -62,6 +64,7 @@ class Records : public Consumer {
   Warn warn_;
   EventLines lines_;
   std::string summary_problem_;
+  bool is_silent_ = false;
 };
 
 }  // namespace pmaptrain::train

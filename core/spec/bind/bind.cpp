@@ -129,11 +129,12 @@ class Binder {
 
 }  // namespace
 
-Spec bind(Node& config, std::vector<Diagnostic>& errors) {
+Spec bind(Node& config, std::vector<Diagnostic>& errors, int processes) {
   Spec spec = Binder(config, errors).bind();
   check_division(spec, config, errors);
-  bind_blocks(config, errors, spec);
-  if (spec.ensemble) bind_ensemble(config, bind, errors, spec);
+  bind_blocks(config, processes, errors, spec);
+  const auto alone = [](Node& member, std::vector<Diagnostic>& found) { return spec::bind(member, found); };
+  if (spec.ensemble) bind_ensemble(config, alone, errors, spec);
   return spec;
 }
 

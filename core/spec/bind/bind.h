@@ -17,7 +17,8 @@ namespace pmaptrain::spec {
 // Fills in defaults of `config` that depend on other keys (layer names, data.axes, the length of a schedule), stores
 // every key by its row (rows/row.h) and checks keys against each other. Invalid parts keep their defaults, so the
 // result is valid only if `errors` is empty.
-Spec bind(Node& config, std::vector<Diagnostic>& errors);
+// `processes` is the number of processes that carry the devices.
+Spec bind(Node& config, std::vector<Diagnostic>& errors, int processes = 1);
 
 // Stores the keys below `data` that depend on other keys, and checks `data`.
 void bind_data(Node& config, const Mesh& mesh, const Reporter& reporter, DataSpec& out);
@@ -52,7 +53,8 @@ std::vector<std::string> option_notes(std::span<const Node> axes);
 // Checks that the batch divides over the mesh and the microbatches, and durations in examples into batches.
 void check_division(const Spec& spec, const Node& config, std::vector<Diagnostic>& errors);
 
-// Checks that the blocks divide the devices of a member, and writes the number that `auto` stands for.
-void bind_blocks(Node& config, std::vector<Diagnostic>& errors, Spec& spec);
+// Checks that the blocks divide the devices of a member, and that there is one for each process. Writes the number that
+// `auto` stands for.
+void bind_blocks(Node& config, int processes, std::vector<Diagnostic>& errors, Spec& spec);
 
 }  // namespace pmaptrain::spec

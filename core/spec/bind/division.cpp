@@ -155,30 +155,47 @@ void check_division(const Spec& spec, const Node& config, std::vector<Diagnostic
   }
 }
 
-void bind_blocks(Node& config, std::vector<Diagnostic>& errors, Spec& spec) {
+void bind_blocks(Node& config, int processes, std::vector<Diagnostic>& errors, Spec& spec) {
   Node* const mesh_node = config.is(Kind::map) ? config.find("mesh") : nullptr;
   Node* const blocks = mesh_node != nullptr && mesh_node->is(Kind::map) ? mesh_node->find("blocks") : nullptr;
   const Node* const axes = path_of(config, "mesh", "axes");
   if (blocks == nullptr || !blocks->valid() || axes == nullptr || !axes_are_known(spec, config)) return;
   const Mesh mesh = member_mesh(spec);
-  const std::int64_t devices = mesh.devices(), automatic = automatic_blocks(spec.mesh, devices);
-  if (!spec.mesh.blocks) {
+  const std::int64_t devices = mesh.devices();
+  const std::int64_t automatic = processes > 1 ? processes : automatic_blocks(spec.mesh, devices);
+  const bool is_automatic = !spec.mesh.blocks;
+  if (is_automatic) {
     spec.mesh.blocks = static_cast<int>(automatic);
     blocks->text = to_string(automatic);
     blocks->parsed = automatic;
-  } else if (are_blocks_of_gpus(spec.mesh) && *spec.mesh.blocks != automatic) {
-    Reporter(errors).report(*blocks, "with deterministic on GPUs, this mesh has " + counted(automatic, "block"),
-                            "remove the key, or write " + to_string(automatic));
-  } else if (devices % *spec.mesh.blocks != 0) {
-    constexpr std::int64_t most_listed = 64;
+  }
+  const Reporter reporter(errors);
+  const auto report = [&](std::string message, const std::vector<std::int64_t>& numbers, const std::string& else_help) {
     std::vector<std::string> list;
-    for (const std::int64_t divisor : divisors(devices, most_listed)) list.push_back(to_string(divisor));
-    const std::string last = list.back();
-    list.pop_back();
-    Reporter(errors).report(
-        *blocks,
+    for (const std::int64_t number : numbers) list.push_back(to_string(number));
+    const std::string last = list.empty() ? "" : list.back();
+    if (!list.empty()) list.pop_back();
+    const std::string all = (list.empty() ? "" : join(list, ", ") + " or ") + last;
+    reporter.report(*blocks, std::move(message), last.empty() ? else_help : all + " would do" + else_help,
+                    option_notes(axes->items));
+  };
+  constexpr std::int64_t most_listed = 64;
+  std::vector<std::int64_t> possible = divisors(devices, most_listed);
+  std::erase_if(possible, [&](std::int64_t number) { return number < processes; });
+  if (is_automatic && processes > 1 && devices % processes != 0) {
+    report(to_string(processes) + " processes do not divide " + axes_text(mesh) + ": " + division(devices, processes),
+           possible, possible.empty() ? "start fewer processes" : " as mesh.blocks, or another number of processes");
+  } else if (devices % *spec.mesh.blocks != 0) {
+    report(
         "blocks " + blocks->text + " does not divide " + axes_text(mesh) + ": " + division(devices, *spec.mesh.blocks),
-        (list.empty() ? "" : join(list, ", ") + " or ") + last + " would do", option_notes(axes->items));
+        possible, "");
+  } else if (processes > *spec.mesh.blocks) {
+    report(to_string(processes) + " processes need a block each, and there " +
+               (*spec.mesh.blocks == 1 ? "is one block" : "are " + blocks->text + " blocks"),
+           possible, possible.empty() ? "start fewer processes" : "");
+  } else if (are_blocks_of_gpus(spec.mesh) && *spec.mesh.blocks != automatic && processes == 1) {
+    reporter.report(*blocks, "with deterministic on GPUs, this mesh has " + counted(automatic, "block"),
+                    "remove the key, or write " + to_string(automatic));
   }
 }
 

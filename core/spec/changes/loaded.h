@@ -16,6 +16,7 @@ struct Overrides {
   std::vector<std::string> set;  // "KEY=VALUE", in order
   std::optional<std::int64_t> devices;
   std::optional<std::int64_t> workers;
+  int processes = 1;  // that carry the devices
   std::optional<std::uint64_t> seed;
   std::optional<std::string> name;
   std::optional<std::string> max_time;

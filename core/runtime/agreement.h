@@ -1,0 +1,57 @@
+// What a process decides by itself, such as to stop because of a signal, and what all processes of a run then do.
+//
+// A process that stopped alone would leave the others waiting for its messages. So each process says what it wants at
+// the same places, before it submits work in which processes communicate, and all act on the answer.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/base/error.h"
+#include "core/runtime/transport.h"
+
+namespace pmaptrain {
+
+// Thrown in a process because another one has failed, which reports why.
+class FailedElsewhere : public Error {
+ public:
+  FailedElsewhere(ExitStatus status, int process)
+      : Error(status, Diagnostic{"process", {}, "process " + std::to_string(process) + " has failed", {}, {}}) {}
+};
+
+class Agreement {
+ public:
+  // One process, which agrees with itself at once.
+  Agreement() = default;
+  explicit Agreement(Processes processes) : processes_(processes) {}
+  Agreement(const Agreement&) = delete;
+  Agreement& operator=(const Agreement&) = delete;
+
+  const Processes& processes() const { return processes_; }
+
+  struct Word {
+    std::int64_t signal = 0;  // the number of the signal that came; 0: none
+    bool time_is_over = false;
+  };
+  // Returns the largest signal that came to any process, and whether the time is over for any. Throws FailedElsewhere
+  // if a process has called fail().
+  Word agree(const Word& own);
+
+  // Tells the other processes, in their next call of agree(), that this one fails with `status`. Does nothing after the
+  // first call, and after agree() has thrown. Returns whether this process should report its error: process 0 should,
+  // and another one only if process 0 has no error itself.
+  bool fail(ExitStatus status) noexcept;
+
+ private:
+  struct Answer {
+    std::int64_t signal = 0, time_is_over = 0;
+    std::int64_t failed = -1;  // the smallest number of a process that has failed; -1: none
+    ExitStatus status = ExitStatus::failed;
+  };
+  Answer ask(const Word& own, bool fails, ExitStatus status);
+
+  Processes processes_;
+  bool is_over_ = false;  // a failure was agreed on
+};
+
+}  // namespace pmaptrain

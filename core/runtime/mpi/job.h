@@ -1,0 +1,31 @@
+// The processes that a launcher (mpirun, srun) has started together with this one.
+#pragma once
+
+#include <optional>
+
+#include "core/runtime/transport.h"
+
+namespace pmaptrain {
+
+// The number of processes, as the environment says. 1 if this process was not started by a launcher.
+int launched_processes();
+
+// This process's part in the job of a launcher.
+class Job {
+ public:
+  // Opens libpmaptrain_mpi.so and joins the other processes, if there are any. Throws Error (resource) if the library
+  // is not found or cannot join.
+  Job();
+  // Leaves the job: waits until all processes do.
+  ~Job();
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+
+  const Processes& processes() const { return processes_; }
+
+ private:
+  Processes processes_;
+  void (*leave_)() = nullptr;
+};
+
+}  // namespace pmaptrain
