@@ -1,0 +1,179 @@
+// A run that several processes carry leaves what one process leaves; all stop after the same step.
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+#include "tests/catch.h"
+#include "tests/runtime/placements.h"
+#include "tests/session_run.h"
+
+using namespace pmaptrain;
+using namespace pmaptrain::testing;
+
+namespace {
+
+// What a test sets in the options of a process.
+using Options = std::function<void(int process, train::Setup& setup, train::SessionOptions& options)>;
+
+struct Ends {
+  Trained trained;                    // process 0
+  std::vector<train::Ended> ended;    // by process
+  std::vector<std::string> failures;  // by process; empty for those that have not failed
+};
+
+// Trains with each process in a thread. Process 0 writes the folder.
+Ends train_in_processes(const train::Setup& setup, int processes, const Options& change = {}) {
+  const TemporaryFolder root;
+  test::MemoryTransport transport(processes);
+  Ends ends;
+  ends.ended.resize(static_cast<std::size_t>(processes));
+  ends.failures.resize(static_cast<std::size_t>(processes));
+  test::on_each_process(transport, processes, [&](int process) {
+    Agreement agreement({{process, processes}, &transport.end(process)});
+    train::SessionOptions options;
+    options.agreement = &agreement;
+    options.folder.writes = process == 0;
+    train::Setup own = setup;
+    if (change) change(process, own, options);
+    const auto at = static_cast<std::size_t>(process);
+    try {
+      if (process == 0) {
+        ends.trained = train_setup_in(root / "run", own, options);
+        ends.ended[at] = ends.trained.ended;
+      } else {
+        options.run_dir = root / "run";
+        ends.ended[at] = train::train(own, options, {});
+      }
+    } catch (const Error& error) {
+      agreement.fail(error.status());
+      ends.failures[at] = error.diagnostics().front().message;
+    }
+  });
+  return ends;
+}
+
+bool has_blocks(const train::Setup& setup, int blocks) {
+  return spec::member_mesh(setup.spec()).devices() % blocks == 0;
+}
+
+void check_same(train::Setup setup, int blocks, KernelChoice kernels = KernelChoice::best) {
+  if (!has_blocks(setup, blocks)) return;
+  setup.loaded.spec.mesh.blocks = blocks;
+  train::SessionOptions alone;
+  alone.kernels = kernels;
+  const Trained expected = train_setup(setup, alone);
+  REQUIRE_FALSE(expected.metrics.empty());
+  for (const int processes : {2, 3, 4, 8}) {
+    if (processes > blocks) continue;
+    INFO(processes << " processes, " << blocks << " blocks");
+    const Ends ends =
+        train_in_processes(setup, processes, [&](int process, train::Setup& own, train::SessionOptions& options) {
+          own.loaded.spec.mesh.workers = 1 + process % 2;
+          options.kernels = kernels;
+        });
+    for (const std::string& failure : ends.failures) CHECK(failure.empty());
+    CHECK(ends.trained.same_bits(expected));
+    CHECK(ends.trained.ended.reason == expected.ended.reason);
+    for (const train::Ended& ended : ends.ended) CHECK(ended.exit_status == expected.ended.exit_status);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("every shipped config leaves the same bits on any number of processes", "[train][placements]") {
+  for (const std::string& config : shipped_configs()) {
+    INFO(config);
+    const train::Setup setup = shortened(config, KernelChoice::best);
+    for (const int blocks : {2, 4, 8}) check_same(setup, blocks);
+  }
+}
+
+TEST_CASE("masks, microbatches, bf16, ensembles, gathered metrics and evaluations leave the same bits on processes",
+          "[train][placements]") {
+  const std::vector<std::vector<std::string>> variations = {
+      {"data.microbatches=2"},
+      {"data.batch_size=10", "data.remainder=mask", "data.microbatches=3"},
+      {"data.batch_size=3", "data.remainder=mask"},
+      {"model.layers=[flatten, {dense: 8}, {dropout: 0.4}, gelu, {dense: 3}]", "train.ema={decay: 0.9}"},
+      {"mesh.axes=[{a: 2}, {b: 2}]", "precision=mixed_bfloat16"},
+      {"mesh.axes=[{a: 2}, {b: 4}]", "ensemble={axis: a, vary: {seed: [0, 1]}}"},
+      {"metrics=[accuracy, confusion_matrix]", "train.eval_every=2 steps"},
+      {"train.checkpoint={every: 1 step, best: {metric: loss}}", "train.eval_every=1 step",
+       "train.early_stopping={metric: loss, patience: 1, min_delta: 10}", "train.duration=9 steps"},
+      {"optimizer.clip_by_global_norm=0.1", "optimizer.learning_rate={cosine_decay: {init_value: 0.1}}"},
+  };
+  for (const std::vector<std::string>& set : variations) {
+    INFO(set.front());
+    check_same(setup_of_text(small_images, set), 4);
+  }
+}
+
+TEST_CASE("a signal to one process stops all after the same step, with one checkpoint", "[train][placements]") {
+  train::Setup setup = setup_of_text(small_images, {"train.duration=50 steps", "mesh.blocks=4"});
+  for (const int told : {0, 2}) {
+    INFO("process " << told);
+    std::atomic<int> stop = 0;
+    const Ends ends = train_in_processes(setup, 3, [&](int process, train::Setup&, train::SessionOptions& options) {
+      if (process != told) return;
+      options.stop = &stop;
+      options.between_steps = [&](Module&, std::int64_t step) {
+        if (step == 4) stop = SIGTERM;
+      };
+    });
+    for (const train::Ended& ended : ends.ended) {
+      CHECK(ended.reason == "signal");
+      CHECK(ended.exit_status == 128 + SIGTERM);
+      CHECK(ended.members.front().steps == ends.ended.front().members.front().steps);
+    }
+    train::SessionOptions alone;
+    alone.max_steps = ends.ended.front().members.front().steps;
+    CHECK(train_setup(setup, alone).parameters == ends.trained.parameters);
+  }
+}
+
+TEST_CASE("the time of one process being over stops all", "[train][placements]") {
+  train::Setup setup = setup_of_text(small_images, {"train.duration=100000 steps", "mesh.blocks=2"});
+  const Ends ends = train_in_processes(setup, 2, [&](int process, train::Setup&, train::SessionOptions& options) {
+    if (process == 1) options.max_time = spec::Duration{1, spec::Unit::seconds, {}};
+  });
+  for (const train::Ended& ended : ends.ended) CHECK(ended.reason == "max_time");
+  CHECK(ends.ended[0].members.front().steps == ends.ended[1].members.front().steps);
+}
+
+namespace {
+
+// Another dataset, some of whose examples cannot be read.
+class Unreadable : public data::Dataset {
+ public:
+  explicit Unreadable(std::shared_ptr<const data::Dataset> whole) : whole_(std::move(whole)) {}
+  std::int64_t size() const override { return whole_->size(); }
+  data::Field input() const override { return whole_->input(); }
+  data::Field target() const override { return whole_->target(); }
+  void read(std::int64_t index, std::byte* input, std::byte* target) const override {
+    if (reads++ > 40) fail_data("example " + std::to_string(index) + " cannot be read", "");
+    whole_->read(index, input, target);
+  }
+
+ private:
+  std::shared_ptr<const data::Dataset> whole_;
+  mutable std::atomic<int> reads = 0;
+};
+
+}  // namespace
+
+TEST_CASE("a process that cannot read its data ends the others, and what was trained is saved", "[train][placements]") {
+  train::Setup setup = setup_of_text(small_images, {"train.duration=50 steps", "mesh.blocks=4"});
+  const Ends ends = train_in_processes(setup, 4, [&](int process, train::Setup& own, train::SessionOptions&) {
+    if (process == 2) own.source.train = std::make_shared<Unreadable>(own.source.train);
+  });
+  CHECK(ends.failures[2].find("cannot be read") != std::string::npos);
+  for (const int process : {0, 1, 3}) {
+    CHECK(ends.failures[static_cast<std::size_t>(process)] == "process 2 has failed");
+  }
+}
