@@ -59,6 +59,17 @@ set(CPACK_COMPONENT_PROGRAM_DESCRIPTION
     "A command-line driver for data-parallel training. A YAML file describes the model, the batch, the devices and the\
  named axes of their mesh; pmaptrain checks it, compiles one program for all logical devices, and trains.")
 
+# A package of its own, so that the program needs no MPI.
+if(TARGET pmaptrain_mpi)
+  install(TARGETS pmaptrain_mpi LIBRARY DESTINATION ${private_libraries} COMPONENT mpi)
+  list(APPEND CPACK_COMPONENTS_ALL mpi)
+  set(CPACK_DEBIAN_MPI_PACKAGE_NAME pmaptrain-mpi)
+  set(CPACK_DEBIAN_MPI_PACKAGE_SHLIBDEPS ON)
+  set(CPACK_DEBIAN_MPI_PACKAGE_DEPENDS "pmaptrain (= ${PROJECT_VERSION}), openmpi-bin")
+  set(CPACK_COMPONENT_MPI_DESCRIPTION
+      "The module that pmaptrain opens where mpirun or srun starts several processes of it.")
+endif()
+
 # A package of its own: NVIDIA's libraries, which the module needs, are not in Debian.
 if(PMAPTRAIN_CUDA)
   install(TARGETS pmaptrain_cuda LIBRARY DESTINATION ${private_libraries} COMPONENT cuda)

@@ -34,6 +34,7 @@ struct Command {
   std::string_view name, usage, summary;
   int (*call)(CommandArguments arguments, const Streams& streams);
   std::string_view subcommands = {};  // "run show best": each takes options of its own
+  bool in_processes = false;          // whether all processes of a launcher run it, not only the first
 };
 std::span<const Command> commands();
 

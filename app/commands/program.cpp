@@ -22,7 +22,7 @@ namespace pmaptrain::app {
 namespace {
 
 constexpr auto all_commands = std::to_array<Command>({
-    {"run", "run CONFIG", "train what a config describes", command_run},
+    {"run", "run CONFIG", "train what a config describes", command_run, "", true},
     {"validate", "validate CONFIG", "check a config and show its plan; nothing is run", command_validate},
     {"explain", "explain CONFIG", "print the program that a config becomes", command_explain},
     {"eval", "eval RUN", "evaluate a run's checkpoint", command_eval},
@@ -90,7 +90,9 @@ int dispatch_command(CommandArguments arguments, const Streams& streams) {
     return 0;
   }
   for (const Command& command : all_commands) {
-    if (command.name == first) return command.call(arguments.subspan(1), streams);
+    if (command.name != first) continue;
+    const bool is_first = streams.job == nullptr || streams.job->processes().placement.process == 0;
+    return is_first || command.in_processes ? command.call(arguments.subspan(1), streams) : 0;
   }
   std::vector<std::string> names{"--help", "--version"};
   for (const Command& command : all_commands) names.emplace_back(command.name);

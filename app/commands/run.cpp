@@ -175,13 +175,14 @@ int command_run(CommandArguments arguments, const Streams& streams) {
     fail_usage("--overwrite and --resume were both given", "--resume continues the run, --overwrite replaces it");
   }
   check_changes(options);
-  if (streams.job) options.config.overrides.processes = streams.job->processes().placement.processes;
+  options.config.overrides.processes = processes_of(streams);
   spec::Loaded loaded = spec::load(options.config.config, options.config.overrides);
 
   const std::optional<train::TraceOptions> trace = options.trace.accepted(options.overwrite);
   if (options.dry_run) {
     const train::Setup setup = train::make_setup(std::move(loaded));
-    const report::ValidateReport report = report::make_validate_report(setup, options.verify_replicas);
+    const report::ValidateReport report =
+        report::make_validate_report(setup, options.verify_replicas, processes_of(streams));
     if (!options.json) print_warnings(report.warnings, streams);
     streams.out << (options.json ? report::validate_json(setup, report) : report::validate_text(setup, report));
     return 0;

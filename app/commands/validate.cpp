@@ -18,8 +18,9 @@ int command_validate(CommandArguments arguments, const Streams& streams) {
   a.flag("--print-config", print_config, "print the resolved config instead, with all defaults");
   if (!a.parse(arguments, streams.out)) return 0;
 
+  config.overrides.processes = processes_of(streams);
   const train::Setup setup = train::make_setup(spec::load(config.config, config.overrides));
-  const report::ValidateReport report = report::make_validate_report(setup);
+  const report::ValidateReport report = report::make_validate_report(setup, false, processes_of(streams));
   if (!json) print_warnings(report.warnings, streams);
   if (json) {
     streams.out << report::validate_json(setup, report, print_config);

@@ -17,6 +17,11 @@ struct Streams {
   Agreement* job = nullptr;  // with the other processes of a launcher; null: there are none
 };
 
+// The number of processes that a launcher has started.
+inline int processes_of(const Streams& streams) {
+  return streams.job != nullptr ? streams.job->processes().placement.processes : 1;
+}
+
 using CommandArguments = std::span<const std::string>;
 
 }  // namespace pmaptrain::app

@@ -97,6 +97,14 @@ bool has_bf16_instructions() {
 #endif
 }
 
+std::string instruction_set() {
+#ifdef PMAPTRAIN_REFERENCE_KERNELS
+  return "any";
+#else
+  return std::to_string(static_cast<unsigned>(dnnl_get_effective_cpu_isa()));
+#endif
+}
+
 bool has_bf16(const ReferenceCall& call) {
   const auto is_narrow = [](const auto& array) { return array.dtype() == DType::bf16; };
   return std::any_of(call.operands.begin(), call.operands.end(), is_narrow) ||

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "core/kernel/cpu.h"
 
@@ -11,6 +12,9 @@ namespace pmaptrain {
 // Whether the CPU has instructions for bf16 products (AVX512_BF16 or AMX), and ONEDNN_MAX_CPU_ISA does not hide them.
 // Without them, oneDNN emulates bf16 for some shapes only and is not faster than in f32.
 bool has_bf16_instructions();
+
+// A text that is equal where the kernel library chooses kernels of the same instruction set.
+std::string instruction_set();
 
 // Whether an operand or a result is bf16.
 bool has_bf16(const ReferenceCall& call);

@@ -341,9 +341,24 @@ ValidateReport make_validate_report(const train::Setup& setup, const train::Plan
   return report;
 }
 
-ValidateReport make_validate_report(const train::Setup& setup, bool private_copies) {
-  return make_validate_report(setup, train::plan_run(setup, private_copies));
+ValidateReport make_validate_report(const train::Setup& setup, bool private_copies, int processes) {
+  ValidateReport report =
+      make_validate_report(setup, train::plan_run(setup, private_copies, KernelChoice::best, {{0, processes}}));
+  report.processes = processes;
+  return report;
 }
+
+namespace {
+
+// "2 workers", "2 workers in each of 4 processes, in 8 blocks"
+std::string carriers_text(const ValidateReport& report, const spec::MeshSpec& mesh) {
+  std::string text = plural(report.workers, report.memory.gpus > 0 ? "GPU" : "worker");
+  if (report.processes > 1) text += fmt::format(" in each of {} processes", report.processes);
+  if (const int blocks = mesh.blocks.value_or(1); blocks > 1) text += fmt::format(", in {} blocks", blocks);
+  return text;
+}
+
+}  // namespace
 
 std::string validate_text(const train::Setup& setup, const ValidateReport& report) {
   const spec::Spec& spec = setup.spec();
@@ -351,7 +366,7 @@ std::string validate_text(const train::Setup& setup, const ValidateReport& repor
   for (const spec::Metric& metric : spec.metrics) metrics += ", " + to_string(metric);
   std::string out = fmt::format("{}: valid\n\n", printable(spec.name));
   out += fmt::format("mesh: {}, carried by {} (backend {}{})\n", mesh_text(setup.mesh()),
-                     plural(report.workers, report.memory.gpus > 0 ? "GPU" : "worker"), report.backend,
+                     carriers_text(report, spec.mesh), report.backend,
                      report.backend_because.empty() ? "" : ", taken by auto: " + printable(report.backend_because));
   out += fmt::format("data: {}\n{}\n", setup.source.description, augment_text(spec.data));
   out += ensemble_text(spec);
@@ -392,6 +407,8 @@ std::string validate_json(const train::Setup& setup, const ValidateReport& repor
     json["ensemble"] = {{"axis", ensemble->axis}, {"members", setup.members.size()}, {"vary", vary}};
   }
   json["workers"] = report.workers;
+  json["processes"] = report.processes;
+  json["blocks"] = setup.spec().mesh.blocks.value_or(1);
   json["backend"] = report.backend;
   if (!report.backend_because.empty()) json["backend_because"] = report.backend_because;
   json["precision"] = spec::to_string(setup.spec().precision);

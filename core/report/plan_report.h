@@ -12,7 +12,8 @@ namespace pmaptrain::report {
 
 struct ValidateReport {
   std::string backend, backend_because;  // the reason for the backend of mesh.backend: auto
-  int workers = 1;
+  int workers = 1;                       // of each process
+  int processes = 1;                     // that carry the devices
   train::MemoryEstimate memory;
   train::StepCost cost;
   std::vector<std::string> warnings;
@@ -21,7 +22,7 @@ struct ValidateReport {
 // The report of a planned run. Throws Error (resource) if the memory is not sufficient.
 ValidateReport make_validate_report(const train::Setup& setup, const train::PlannedSource& run);
 // Plans the run first. `private_copies`: as with --verify-replicas.
-ValidateReport make_validate_report(const train::Setup& setup, bool private_copies = false);
+ValidateReport make_validate_report(const train::Setup& setup, bool private_copies = false, int processes = 1);
 
 // Layers, mesh, the data on each device, communication, memory and steps as text.
 std::string validate_text(const train::Setup& setup, const ValidateReport& report);

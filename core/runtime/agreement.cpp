@@ -1,6 +1,9 @@
 #include "core/runtime/agreement.h"
 
 #include <array>
+#include <span>
+
+#include "core/base/philox.h"
 
 namespace pmaptrain {
 
@@ -25,6 +28,27 @@ Agreement::Word Agreement::agree(const Word& own) {
     throw FailedElsewhere(answer.status, static_cast<int>(answer.failed));
   }
   return {answer.signal, answer.time_is_over != 0};
+}
+
+void Agreement::check_alike(std::string_view what, std::string_view text) {
+  const auto [process, processes] = processes_.placement;
+  if (processes == 1) return;
+  // Philox's key derivation serves as a hash, which is equal on all machines.
+  const PhiloxKey own = stream_key(0, text);
+  PhiloxKey first = own;
+  processes_.transport->broadcast(std::as_writable_bytes(std::span(first)));
+  std::array<std::int64_t, 1> differs{first == own ? 0 : processes - process};
+  processes_.transport->largest(differs);
+  if (differs[0] == 0) return;
+  is_over_ = true;  // all processes fail alike
+  throw Error(ExitStatus::usage,
+              Diagnostic{"process",
+                         {},
+                         std::string(what) + " of process " + std::to_string(processes - differs[0]) +
+                             " is not that of process 0",
+                         "all processes of a run need the same program, config, data and instruction set, because each "
+                         "computes the parameters for itself",
+                         {}});
 }
 
 bool Agreement::fail(ExitStatus status) noexcept {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "core/base/error.h"
 #include "core/runtime/transport.h"
@@ -36,6 +37,10 @@ class Agreement {
   // Returns the largest signal that came to any process, and whether the time is over for any. Throws FailedElsewhere
   // if a process has called fail().
   Word agree(const Word& own);
+
+  // Throws Error (usage) in every process unless all give the same text. The message names `what` differs, and the
+  // first process whose text is not that of process 0.
+  void check_alike(std::string_view what, std::string_view text);
 
   // Tells the other processes, in their next call of agree(), that this one fails with `status`. Does nothing after the
   // first call, and after agree() has thrown. Returns whether this process should report its error: process 0 should,

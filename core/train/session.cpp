@@ -4,7 +4,9 @@
 
 #include "core/base/clock.h"
 #include "core/base/machine.h"
+#include "core/base/version.h"
 #include "core/data/sources/open.h"
+#include "core/kernel/in_f32.h"
 #include "core/setup/resident.h"
 #include "core/setup/start.h"
 #include "core/setup/values.h"
@@ -68,6 +70,7 @@ class Session::Impl {
 
   // Does everything that can fail for lack of a resource, up to reading the first batch.
   void prepare() {
+    check_alike();
     const Processes& processes = agreement_.processes();
     const PlannedSource run = plan_run(setup_, private_copies_, options_.kernels, processes);
     workers_ = workers_text(run, processes);
@@ -91,6 +94,19 @@ class Session::Impl {
                     data::LoaderOptions{step_, std::max(step_, steps_), batches_in_use(*module_), tracer_->loader()});
     pacing_.emplace(*module_, *loader_, *tracer_, !setup_.model.drawing_layers().empty());
     if (step_ < steps_) pacing_->take_first_batch();
+  }
+
+  // Each process computes the parameters for itself, so all must compute the same.
+  void check_alike() {
+    agreement_.check_alike("the program",
+                           std::string(version) + " " + std::string(commit) + " " + std::string(compiler));
+    agreement_.check_alike("the config", setup_.loaded.resolved);
+    agreement_.check_alike("the instruction set", instruction_set());
+    const data::Dataset& train = *setup_.source.train;
+    std::vector<std::byte> example(train.input().bytes() + train.target().bytes());
+    train.read(0, example.data(), example.data() + train.input().bytes());
+    agreement_.check_alike("the data", setup_.source.description + " " +
+                                           std::string(reinterpret_cast<const char*>(example.data()), example.size()));
   }
 
   // Another process may have written a checkpoint before this one locked the folder.

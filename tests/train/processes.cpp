@@ -146,6 +146,14 @@ TEST_CASE("the time of one process being over stops all", "[train][placements]")
   CHECK(ends.ended[0].members.front().steps == ends.ended[1].members.front().steps);
 }
 
+TEST_CASE("processes with different configs are refused, and the first that differs is named", "[train][placements]") {
+  const train::Setup setup = setup_of_text(small_images, {"mesh.blocks=4"});
+  const Ends ends = train_in_processes(setup, 4, [&](int process, train::Setup& own, train::SessionOptions&) {
+    if (process >= 2) own.loaded.resolved += "# another\n";
+  });
+  for (const std::string& failure : ends.failures) CHECK(failure == "the config of process 2 is not that of process 0");
+}
+
 namespace {
 
 // Another dataset, some of whose examples cannot be read.
