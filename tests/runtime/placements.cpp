@@ -50,7 +50,7 @@ void join(Values& all, const Values& more) {
 }  // namespace
 
 Values run_placements(std::shared_ptr<const Program> program, const Values& inputs, const Run& how, int processes,
-                      const MemoryTransport::Tamper& tamper) {
+                      const MemoryTransport::Tamper& tamper, std::size_t* sent) {
   MemoryTransport transport(processes);
   transport.tamper = tamper;
   std::vector<Values> of_each(static_cast<std::size_t>(processes));
@@ -64,6 +64,7 @@ Values run_placements(std::shared_ptr<const Program> program, const Values& inpu
     named.run(how.steps);
     of_each[static_cast<std::size_t>(p)] = results_of(*module, program->inputs);
   });
+  if (sent != nullptr) *sent = transport.bytes();
   Values all;
   for (const Values& each : of_each) join(all, each);
   return all;
@@ -131,6 +132,48 @@ TEST_CASE("a step of training has the same bits on any number of processes", "[r
         check_placements(program, inputs, blocks, {workers, private_copies, 3, false, KernelChoice::best, 8});
       }
     }
+  }
+}
+
+// Gradients of each kind in one bucket with gaps: in parts, of pieces, and of whole instances.
+constexpr const char* bucket_of_gradients = R"(mesh a=8
+batch %x:f32[5,700]{a}
+batch %y:f32[5,150]{a}
+%g = matmul[transpose_a=true] %x, %y
+%h = reduce_sum[dims=[0]] %y
+%c = cumsum[dim=0] %x
+%k = reduce_sum[dims=[0]] %c
+%p = pack %h, %k, %g
+%s = psum[axes={a}] %p
+return s = %s
+)";
+
+TEST_CASE("a large sum is reduced in ranges: the same bits, and the bytes of a ring", "[runtime][placements]") {
+  const auto program = test::program_of(R"(mesh a=8
+batch %x:f32[5,700]{a}
+batch %y:f32[5,150]{a}
+%g = matmul[transpose_a=true] %x, %y
+%h = reduce_sum[dims=[0]] %y
+%sg, %sh = psum[axes={a}] %g, %h
+return g = %sg
+return h = %sh
+)");
+  const test::Values inputs = test::uneven_inputs(*program, 8);
+  for (const std::int64_t blocks : {2, 4, 8}) {
+    for (const bool private_copies : {false, true}) {
+      check_placements(program, inputs, blocks, {2, private_copies, 2, false, KernelChoice::best, 8});
+    }
+  }
+  const auto bucket = test::program_of(bucket_of_gradients);
+  for (const std::int64_t blocks : {4, 8}) {
+    check_placements(bucket, inputs, blocks, {2, false, 2, false, KernelChoice::best, 8});
+  }
+  constexpr std::size_t large = 700 * 150 * sizeof(float), small = 150 * sizeof(float);
+  for (const int processes : {2, 4, 8}) {
+    std::size_t sent = 0;
+    test::run_placements(program, inputs, {1, false, 1, false, KernelChoice::best, 8, 8}, processes, {}, &sent);
+    const auto others = static_cast<std::size_t>(processes - 1);
+    CHECK(sent == 2 * others * large + static_cast<std::size_t>(processes) * others * small);
   }
 }
 

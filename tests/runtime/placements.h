@@ -129,7 +129,8 @@ void on_each_process(MemoryTransport& transport, int processes, F&& f) {
 
 // What `processes` placements give after how.steps steps, joined: a value that several placements have must be equal in
 // all of them.
+// `sent` is set to the bytes of all messages.
 Values run_placements(std::shared_ptr<const Program> program, const Values& inputs, const Run& how, int processes,
-                      const MemoryTransport::Tamper& tamper = {});
+                      const MemoryTransport::Tamper& tamper = {}, std::size_t* sent = nullptr);
 
 }  // namespace pmaptrain::test

@@ -276,7 +276,7 @@ void BoundPlan::bind(const ProductInParts& parts, const Instruction& instruction
   rows.offset += count_of(to.extent.first) * row_bytes;
   if (!parts.of_process) return bind_product(parts, instruction, blocks, rows, sums, to, into);
   const AxisSet axes = plan_.program->type(parts.equation->operands.front()).varying;
-  for (const Contribution& sum : sums_of_processes(share_, axes, parts.sum->op.axes())) {
+  for (const Contribution& sum : contributions_to(axes, parts.sum->op.axes(), parts.own_only)) {
     if (sum.owner != share_.process()) continue;
     std::vector<IndexRange> own;
     for (const IndexRange& block : blocks) {

@@ -66,6 +66,10 @@ class BoundPlan {
   void bind(const ReducePartial& partial, const Instruction& instruction, Binding to, std::vector<Command>& into);
   void bind(const ReduceCombine& combine, const Instruction& instruction, Binding to, std::vector<Command>& into);
   void bind(const Communicate& communicate, const Instruction& instruction, Binding to, std::vector<Command>& into);
+  // Add the messages for values of a Communicate, by their kind.
+  void bind_whole(const Communicate::Values& values, Binding to, RunCommunication& command);
+  void bind_scatter(const Communicate::Values& values, Binding to, RunCommunication& command);
+  void bind_gather(const Communicate::Values& values, Binding to, RunCommunication& command);
   void bind(const Exchange& exchange, const Instruction& instruction, Binding to, std::vector<Command>& into);
   void bind(const Loop& loop, const Instruction& instruction, Binding to, std::vector<Command>& into);
   // Emits the part of a product that sums over the rows of `blocks`, each a range of instances. `sums` is where the
@@ -115,6 +119,9 @@ class BoundPlan {
   static Addends as_tree(const std::vector<Addend>& addends);
   // The sums of all processes for the result that belongs to `device`.
   Addends sums_of(const ReduceCombine& combine, std::int64_t device, const Extent& extent) const;
+  // The contributions of processes to a reduction, with their slices. `own_only`: see ReduceCombine; then those of
+  // other processes have slices of `received`.
+  std::vector<Contribution> contributions_to(AxisSet axes, AxisSet along, bool own_only) const;
   // The address of a contribution in buffer `index`; in a chunk of its first element.
   Address contribution(int index, const Contribution& which, const Extent& extent) const;
   void add_reduce(const Equation& equation, const Addends& addends, Address result, std::int64_t elements, DType dtype,

@@ -60,13 +60,32 @@ BoundPlan::Addends BoundPlan::as_tree(const std::vector<Addend>& addends) {
   return all;
 }
 
+std::vector<Contribution> BoundPlan::contributions_to(AxisSet axes, AxisSet along, bool own_only) const {
+  std::vector<Contribution> all = sums_of_processes(share_, axes, along);
+  std::int64_t own = 0, others = 0;
+  for (Contribution& each : all) {
+    if (own_only) each.slice = each.owner == share_.process() ? own++ : others++;
+  }
+  return all;
+}
+
 BoundPlan::Addends BoundPlan::sums_of(const ReduceCombine& combine, std::int64_t device, const Extent& extent) const {
   const std::int64_t result = plan_.program->mesh.position(device, combine.axes - combine.equation->op.axes());
   Addends sums;
-  for (const Contribution& sum : sums_of_processes(share_, combine.axes, combine.equation->op.axes())) {
+  for (const Contribution& sum : contributions_to(combine.axes, combine.equation->op.axes(), combine.received >= 0)) {
     if (sum.result != result) continue;
-    sums.addresses.push_back(contribution(combine.operand, sum, extent));
     sums.tree.push_back({1, sum.leaves});
+    if (combine.received < 0 || sum.owner == share_.process()) {
+      sums.addresses.push_back(contribution(combine.operand, sum, extent));
+      continue;
+    }
+    const Buffer& received = buffer(combine.received);
+    const Buffer& own = buffer(combine.operand);
+    const std::int64_t all = own.bucket_elements > 0 ? own.bucket_elements : own.elements;
+    const std::int64_t first = elements_of_process(all, share_.process(), share_.processes()).first;
+    Address address{base_of(received), received.offset + count_of(sum.slice) * received.stride()};
+    address.offset += count_of(own.bucket_begin + extent.first - first) * size_of(received.dtype);
+    sums.addresses.push_back(address);
   }
   return sums;
 }
@@ -95,7 +114,7 @@ void BoundPlan::bind(const ReduceCombine& combine, const Instruction& instructio
   const Buffer& result = buffer(combine.result);
   const std::int64_t elements = to.extent.kind == Extent::Kind::chunk ? to.extent.count : result.elements;
   if (combine.step == ReduceCombine::Step::own_blocks) {
-    for (const Contribution& sum : sums_of_processes(share_, combine.axes, along)) {
+    for (const Contribution& sum : contributions_to(combine.axes, along, combine.own_only)) {
       if (sum.owner != share_.process()) continue;
       const std::int64_t device = mesh.device_at(sum.result, combine.axes - along);
       std::vector<Addend> addends = addends_of(combine, device, to.extent);
@@ -104,6 +123,13 @@ void BoundPlan::bind(const ReduceCombine& combine, const Instruction& instructio
                  instruction, to, into);
     }
     return;
+  }
+  if (combine.received >= 0) {
+    // A chunk belongs to one process as a whole.
+    const std::int64_t all = result.bucket_elements > 0 ? result.bucket_elements : result.elements;
+    const IndexRange own = elements_of_process(all, share_.process(), share_.processes());
+    const std::int64_t first = result.bucket_begin + to.extent.first;
+    if (first < own.first || first >= own.first + own.count) return;
   }
   const auto addends = [&](std::int64_t device) {
     return combine.step == ReduceCombine::Step::sums ? sums_of(combine, device, to.extent)
@@ -123,6 +149,60 @@ void BoundPlan::bind(const ReduceCombine& combine, const Instruction& instructio
   }
 }
 
+void BoundPlan::bind_whole(const Communicate::Values& values, Binding to, RunCommunication& command) {
+  const bool moves = values.kind == Communicate::Kind::instances;
+  const std::vector<Contribution> all =
+      moves ? instances_of_processes(share_, values.axes) : sums_of_processes(share_, values.axes, values.along);
+  const std::size_t bytes = buffer(values.to).stride();
+  for (const Contribution& each : all) {
+    if (each.slice < 0) continue;
+    const Address own = contribution(values.to, each, to.extent);
+    if (moves && each.owner == share_.process()) {
+      const std::int64_t device = plan_.program->mesh.device_at(each.result, values.axes);
+      command.copies.push_back({to.list.add(slice_of_device(values.from, device)), bytes, 1});
+      to.list.add(own);
+    }
+    const std::size_t pointer = to.list.add(own);
+    if (each.owner != share_.process()) {
+      command.receives.push_back({each.owner, pointer, bytes});
+      continue;
+    }
+    for (const int reader : each.readers) command.sends.push_back({reader, pointer, bytes});
+  }
+}
+
+void BoundPlan::bind_scatter(const Communicate::Values& values, Binding to, RunCommunication& command) {
+  const Buffer &sums = buffer(values.from), &received = buffer(values.to);
+  const std::size_t size = size_of(sums.dtype);
+  for (const Contribution& each : contributions_to(values.axes, values.along, true)) {
+    if (each.owner != share_.process()) {
+      const std::size_t pointer = to.list.add(contribution(values.to, each, to.extent));
+      command.receives.push_back({each.owner, pointer, received.stride()});
+      continue;
+    }
+    for (const int reader : each.readers) {
+      const IndexRange range = elements_of_process(sums.elements, reader, share_.processes());
+      Address part = contribution(values.from, each, to.extent);
+      part.offset += count_of(range.first) * size;
+      command.sends.push_back({reader, to.list.add(part), count_of(range.count) * size});
+    }
+  }
+}
+
+void BoundPlan::bind_gather(const Communicate::Values& values, Binding to, RunCommunication& command) {
+  const Buffer& result = buffer(values.to);
+  const auto message_of = [&](int owner, int other) {
+    const IndexRange range = elements_of_process(result.elements, owner, share_.processes());
+    Address part{base_of(result), result.offset + count_of(range.first) * size_of(result.dtype)};
+    return RunCommunication::Message{other, to.list.add(part), count_of(range.count) * size_of(result.dtype)};
+  };
+  for (int other = 0; other < share_.processes(); ++other) {
+    if (other == share_.process()) continue;
+    command.sends.push_back(message_of(share_.process(), other));
+    command.receives.push_back(message_of(other, other));
+  }
+}
+
 // Messages to one process are sent in the order of the values and of their contributions, in which that process
 // receives them.
 void BoundPlan::bind(const Communicate& communicate, const Instruction& instruction, Binding to,
@@ -130,24 +210,11 @@ void BoundPlan::bind(const Communicate& communicate, const Instruction& instruct
   RunCommunication command;
   command.transport = transport_;
   for (const Communicate::Values& values : communicate.values) {
-    const bool moves = values.from != values.to;
-    const std::vector<Contribution> all =
-        moves ? instances_of_processes(share_, values.axes) : sums_of_processes(share_, values.axes, values.along);
-    const std::size_t bytes = buffer(values.to).stride();
-    for (const Contribution& each : all) {
-      if (each.slice < 0) continue;
-      const Address own = contribution(values.to, each, to.extent);
-      if (moves && each.owner == share_.process()) {
-        const std::int64_t device = plan_.program->mesh.device_at(each.result, values.axes);
-        command.copies.push_back({to.list.add(slice_of_device(values.from, device)), bytes, 1});
-        to.list.add(own);
-      }
-      const std::size_t pointer = to.list.add(own);
-      if (each.owner != share_.process()) {
-        command.receives.push_back({each.owner, pointer, bytes});
-        continue;
-      }
-      for (const int reader : each.readers) command.sends.push_back({reader, pointer, bytes});
+    switch (values.kind) {
+      case Communicate::Kind::instances:
+      case Communicate::Kind::sums: bind_whole(values, to, command); break;
+      case Communicate::Kind::scatter: bind_scatter(values, to, command); break;
+      case Communicate::Kind::gather: bind_gather(values, to, command); break;
     }
   }
   command.outgoing.reserve(command.sends.size());

@@ -138,6 +138,12 @@ std::int64_t chunk_begin(const ChunkList& chunked, std::int64_t chunk) {
   return std::min(chunked.elements, chunk * size);
 }
 
+IndexRange elements_of_process(std::int64_t elements, int process, int processes) {
+  const ChunkList chunked{elements, chunk_count(elements), {}, {}};
+  const std::int64_t first = chunk_begin(chunked, process * chunked.chunks / processes);
+  return {first, chunk_begin(chunked, (process + 1) * chunked.chunks / processes) - first};
+}
+
 bool Plan::is_tiny() const { return work < tiny_work; }
 
 std::int64_t Plan::max_pieces() const {

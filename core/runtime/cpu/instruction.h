@@ -48,7 +48,8 @@ struct ProductInParts {
   std::vector<int> operands;
   int result = -1;
   std::int64_t parts = 0;
-  bool of_process = false;  // the result is `sums` of a ReduceCombine
+  // Whether the result is `sums` of a ReduceCombine, and whether that has the own sums only.
+  bool of_process = false, own_only = false;
 };
 
 struct Copy {
@@ -84,10 +85,15 @@ struct ReduceCombine {
   // If several processes carry the mesh, a reduction has three steps. `own_blocks`: each process computes the sums that
   // it contributes (sums_of_processes); `result` has a slice for each sum, and is called `sums`. Then the processes
   // exchange these (Communicate). `sums`: the sums of all processes, which are in `operand`, are added.
+  // If `received` is not -1, the arrays are so large that the processes reduce them in ranges (elements_of_process).
+  // `sums` then has the own sums only, `received` has the range of this process of all others, and the step `sums`
+  // computes this range of the result.
   enum class Step : std::uint8_t { all, own_blocks, sums } step = Step::all;
   int accumulator = -1;
   int operand = -1;
   int result = -1;
+  int received = -1;
+  bool own_only = false;  // step `own_blocks`: whether the result has the own sums only
 };
 
 // Sends what this process contributes to reductions and other collectives to the processes that need it, and receives
@@ -95,9 +101,16 @@ struct ReduceCombine {
 // all processes exchange their messages in the same order.
 struct Communicate {
   const Equation* equation = nullptr;
+  enum class Kind : std::uint8_t {
+    instances,  // the instances of `from`, which are copied to `to`
+    sums,       // all `sums`, from and to the same value
+    scatter,    // the ranges of `sums` that other processes reduce; the others' sums of the own range are `to`
+    gather,     // the ranges of a result, from and to the same value
+  };
   struct Values {
-    int from = -1, to = -1;  // both are `sums` (see ReduceCombine), or instances are copied from one to the other
-    AxisSet axes, along;     // of the reduction; if instances are sent, `along` is empty
+    Kind kind = Kind::sums;
+    int from = -1, to = -1;
+    AxisSet axes, along;  // of the reduction; if instances are sent, `along` is empty
   };
   std::vector<Values> values;
 };
@@ -180,6 +193,7 @@ void for_each_value(I& instruction, Read&& read, Write&& write) {
           read(i.operand);
         } else if constexpr (std::is_same_v<Kind, ReduceCombine>) {
           if (i.operand >= 0) read(i.operand);
+          if (i.received >= 0) read(i.received);
           write(i.result);
         } else if constexpr (std::is_same_v<Kind, Communicate>) {
           for (auto& values : i.values) read(values.from), write(values.to);

@@ -19,7 +19,7 @@ void Lowering::lower_exchange(const Equation& equation) {
     if (!out_.share().is_whole()) {
       const AxisSet axes = type(equation.operands[i]).varying;
       const int all = add_contributions(operand, slices_of(instances_of_processes(out_.share(), axes)), stage);
-      communicate(equation, {operand, all, axes, {}}, stage++);
+      communicate(equation, {Communicate::Kind::instances, operand, all, axes, {}}, stage++);
       operand = all;
     }
     const ValueInfo how = info_by_instance(type(result), stage);
@@ -112,15 +112,15 @@ void Lowering::lower_reduction(const Equation& equation) {
       combine_stage = std::max(combine_stage, first_readable_stage(from, ValueInfo()));
     }
   }
-  const int last_stage = exchange_sums(equation, arrays, combine_stage);
-  define_results(equation, arrays, last_stage);
+  exchange_sums(equation, arrays, combine_stage);
+  define_results(equation, arrays);
   if (!is_reduce_scatter(equation.op)) sum_rows_in_parts(equation, arrays, combine_stage);
   for (ReducedArray& array : arrays) {
     if (array.of_rows) array.combine.accumulator = add_accumulator(type(array.operand), rows_cut_);
   }
   accumulate_rows_of_pieces(arrays);
   for (const ReducedArray& array : arrays) {
-    if (!array.in_parts || array.sums >= 0) finish_reduction(equation, array, combine_stage, last_stage);
+    if (!array.in_parts || array.sums >= 0) finish_reduction(equation, array, combine_stage);
   }
   add_packs_of_sums(equation, arrays);
 }
@@ -148,54 +148,88 @@ void Lowering::communicate(const Equation& equation, Communicate::Values values,
   out_.add(Communicate{&equation, {values}}, out_.info(values.to), stage, 0);
 }
 
-int Lowering::exchange_sums(const Equation& equation, std::vector<ReducedArray>& arrays, int combine_stage) {
-  const Share share = out_.share();
-  if (share.is_whole()) return combine_stage;
-  const AxisSet along = equation.op.axes();
-  const auto sums_of = [&](const ReducedArray& array) { return sums_of_processes(share, array.combine.axes, along); };
-  const bool any =
-      std::any_of(arrays.begin(), arrays.end(), [&](const ReducedArray& array) { return any_is_sent(sums_of(array)); });
-  if (!any) return combine_stage;
-  std::map<int, int> of_bucket;  // by bucket: its sums
-  for (ReducedArray& array : arrays) {
-    const bool is_range = array.result != array.bucket;
-    const auto [known, is_new] = of_bucket.try_emplace(array.bucket.id, -1);
-    if (is_new) {
-      // A reduce-scatter gives each device a part of the sum.
-      const Value whole = is_reduce_scatter(equation.op) ? array.operand : array.bucket;
-      known->second = add_contributions(whole.id, slices_of(sums_of(array)), combine_stage);
-      communicate(equation, {known->second, known->second, array.combine.axes, along}, combine_stage + 1);
-    }
-    const std::int64_t begin = out_.info(array.result.id).bucket_begin;
-    array.sums = is_range ? out_.add_range(known->second, begin, Shape(type(array.result).shape)) : known->second;
-  }
-  return combine_stage + 2;
+bool Lowering::is_scattered(Value result, const std::vector<Contribution>& sums) const {
+  const bool is_one = std::all_of(sums.begin(), sums.end(), [](const Contribution& sum) { return sum.result == 0; });
+  return is_one && type(result).varying.empty() && stored_axes(type(result)).empty() &&
+         numel(type(result)) > small_elements && bytes(type(result)) >= least_scattered_bytes;
 }
 
-void Lowering::define_results(const Equation& equation, std::span<const ReducedArray> arrays, int combine_stage) {
-  // The block that psum_scatter leaves on a device does not begin at a chunk, so it is not computed in chunks.
-  const auto stored_alone = [&](Value result) {
-    define(result, is_reduce_scatter(equation.op) ? info_by_instance(type(result), combine_stage)
-                                                  : info_by_size(type(result), combine_stage));
+void Lowering::exchange_sums(const Equation& equation, std::vector<ReducedArray>& arrays, int combine_stage) {
+  for (ReducedArray& array : arrays) array.last_stage = combine_stage;
+  const Share share = out_.share();
+  if (share.is_whole()) return;
+  const AxisSet along = equation.op.axes();
+  const auto sums_of = [&](const ReducedArray& array) { return sums_of_processes(share, array.combine.axes, along); };
+  if (std::none_of(arrays.begin(), arrays.end(),
+                   [&](const ReducedArray& array) { return any_is_sent(sums_of(array)); }))
+    return;
+  struct Exchanged {
+    int sums = -1, received = -1;
   };
-  for (const Value result : equation.results) stored_alone(result);
+  using Kind = Communicate::Kind;
+  std::map<int, Exchanged> of_bucket;
+  for (ReducedArray& array : arrays) {
+    const auto [known, is_new] = of_bucket.try_emplace(array.bucket.id);
+    auto& [sums, received] = known->second;
+    if (is_new) {
+      const std::vector<Contribution> all = sums_of(array);
+      const auto own =
+          std::count_if(all.begin(), all.end(), [&](const Contribution& sum) { return sum.owner == share.process(); });
+      // A reduce-scatter gives each device a part of the sum.
+      const bool scattered = !is_reduce_scatter(equation.op) && is_scattered(array.bucket, all);
+      const Value whole = is_reduce_scatter(equation.op) ? array.operand : array.bucket;
+      sums = add_contributions(whole.id, scattered ? own : slices_of(all), combine_stage);
+      if (scattered) {
+        const IndexRange range = elements_of_process(numel(type(whole)), share.process(), share.processes());
+        received = add_contributions(whole.id, std::ssize(all) - own, combine_stage + 1);
+        out_.copied_types.back().shape = {range.count};
+        communicate(equation, {Kind::scatter, sums, received, array.combine.axes, along}, combine_stage + 1);
+        communicate(equation, {Kind::gather, whole.id, whole.id, array.combine.axes, along}, combine_stage + 3);
+      } else {
+        communicate(equation, {Kind::sums, sums, sums, array.combine.axes, along}, combine_stage + 1);
+      }
+    }
+    const bool is_range = array.result != array.bucket;
+    const std::int64_t begin = out_.info(array.result.id).bucket_begin;
+    array.sums = is_range ? out_.add_range(sums, begin, Shape(type(array.result).shape)) : sums;
+    array.received = received;
+    array.last_stage = combine_stage + 2;
+  }
+}
+
+void Lowering::define_results(const Equation& equation, std::span<const ReducedArray> arrays) {
+  const auto stored_alone = [&](Value result, const ReducedArray& array) {
+    // The block that psum_scatter leaves on a device does not begin at a chunk, so it is not computed in chunks.
+    define(result, is_reduce_scatter(equation.op) ? info_by_instance(type(result), array.last_stage)
+                                                  : info_by_size(type(result), array.last_stage));
+    if (array.received < 0 || result != array.bucket) return;
+    info(result).stage = array.last_stage + 1;  // the processes gather their ranges
+    info(result).written_by_tasks = true;
+  };
   for (std::size_t i = 0; i < arrays.size(); ++i) {
     const ReducedArray& array = arrays[i];
-    if (array.result == array.bucket) {
-      stored_alone(array.result);
-      continue;
-    }
+    if (i == 0 || arrays[i - 1].bucket != array.bucket) stored_alone(array.bucket, array);
+  }
+  for (const Value result : equation.results) {
+    if (info(result).root >= 0) continue;
+    // A bucket whose arrays have memory of their own.
+    stored_alone(result, arrays.front());
+  }
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    const ReducedArray& array = arrays[i];
+    if (array.result == array.bucket) continue;
     const ValueInfo& bucket = info(array.bucket);
     ValueInfo& range = out_.info(array.result.id);
     range.storage = bucket.storage;
-    range.stage = combine_stage;
+    range.stage = bucket.stage;
+    range.written_by_tasks = bucket.written_by_tasks;
     const bool is_last = i + 1 == arrays.size() || arrays[i + 1].bucket != array.bucket;
     const std::int64_t end = range.bucket_begin + numel(type(array.result));
     const std::int64_t next = is_last ? numel(type(array.bucket)) : out_.info(arrays[i + 1].result.id).bucket_begin;
     if (next == end) continue;
     const ValueInfo like = bucket;  // adding a value may move the others
     const int gap = out_.add_range(array.bucket.id, end, {next - end});
-    add(Copy{zeros(type(array.bucket).dtype), gap}, like, combine_stage, numel(type(array.bucket)));
+    add(Copy{zeros(type(array.bucket).dtype), gap}, like, array.last_stage, numel(type(array.bucket)));
   }
 }
 
@@ -213,8 +247,7 @@ int Lowering::zeros(DType dtype) {
   return known->second;
 }
 
-void Lowering::finish_reduction(const Equation& equation, const ReducedArray& array, int combine_stage,
-                                int last_stage) {
+void Lowering::finish_reduction(const Equation& equation, const ReducedArray& array, int combine_stage) {
   if (array.of_rows && !accumulated_.contains(array.operand.id)) {
     const ValueInfo from = info(array.operand);
     out_.add(ReducePartial{first_half_of(equation), from.root, array.combine.accumulator}, from, from.stage, 0);
@@ -227,14 +260,16 @@ void Lowering::finish_reduction(const Equation& equation, const ReducedArray& ar
       own.equation = first_half_of(equation);
       own.step = ReduceCombine::Step::own_blocks;
       own.result = array.sums;
+      own.own_only = array.received >= 0;
       const ValueInfo like = out_.info(array.sums);
       add(own, like, combine_stage, numel(out_.type(out_.memory_root(array.sums))));
     }
     last.step = ReduceCombine::Step::sums;
     last.accumulator = -1;
     last.operand = array.sums;
+    last.received = array.received;
   }
-  add(last, how, last_stage, is_reduce_scatter(equation.op) ? 0 : numel(type(array.bucket)));
+  add(last, how, array.last_stage, is_reduce_scatter(equation.op) ? 0 : numel(type(array.bucket)));
 }
 
 bool Lowering::sums_rows_for_reduction(const Instruction& instruction) const {
@@ -312,6 +347,7 @@ void Lowering::lower_parts(const Equation& psum, std::vector<ReducedArray>& arra
   if (array.sums >= 0) {
     parts.result = array.sums;
     parts.of_process = true;
+    parts.own_only = array.received >= 0;
   } else if (options_.private_copies) {
     parts.result = out_.add_like(array.result.id);
     define(Value{parts.result}, how);

@@ -134,7 +134,8 @@ class Lowering {
     ReduceCombine combine;  // the second half of the reduction
     bool of_rows = false;   // the addends are sums over the rows of pieces
     bool in_parts = false;  // a ProductInParts computes the whole sum, or what this process contributes to it
-    int sums = -1;          // see ReduceCombine::Step; -1 if no process sends anything
+    int sums = -1, received = -1;  // see ReduceCombine::Step; -1 if no process sends anything
+    int last_stage = 0;            // the stage of the last ReduceCombine
   };
 
   // Whether each piece first reduces the slices of its own instances into an accumulator. This requires that pieces
@@ -155,15 +156,17 @@ class Lowering {
   std::vector<ReducedArray> reduced_arrays_of(const Equation& equation);
 
   // If processes must exchange sums for this reduction: lets each array be reduced in three steps (ReduceCombine::Step)
-  // in stages from `combine_stage` on. Returns the stage of the last step, else `combine_stage`.
-  int exchange_sums(const Equation& equation, std::vector<ReducedArray>& arrays, int combine_stage);
+  // in stages from `combine_stage` on. Sets the last stage of each array.
+  void exchange_sums(const Equation& equation, std::vector<ReducedArray>& arrays, int combine_stage);
+  // Whether the processes reduce a sum of these contributions in ranges.
+  bool is_scattered(Value result, const std::vector<Contribution>& sums) const;
   // Adds a value for contributions of processes, which tasks write in `stage`. It has the type of value `like`.
   int add_contributions(int like, std::int64_t contributions, int stage);
   // Adds values to the Communicate of a stage.
   void communicate(const Equation& equation, Communicate::Values values, int stage);
 
   // Defines the results of a reduction, and adds copies of zeros into the gaps between the arrays of a bucket.
-  void define_results(const Equation& equation, std::span<const ReducedArray> arrays, int combine_stage);
+  void define_results(const Equation& equation, std::span<const ReducedArray> arrays);
 
   // Where a result is a bucket with several slices: adds the `pack` that copies the sums of its arrays into each slice.
   void add_packs_of_sums(const Equation& equation, std::span<const ReducedArray> arrays);
@@ -172,7 +175,7 @@ class Lowering {
   int zeros(DType dtype);
 
   // Adds the second half of a reduction for one array, and the first half if no RowSums carries it out.
-  void finish_reduction(const Equation& equation, const ReducedArray& array, int combine_stage, int last_stage);
+  void finish_reduction(const Equation& equation, const ReducedArray& array, int combine_stage);
 
   // Whether an instruction sums over rows, and only the reduction that is being lowered reads its results.
   bool sums_rows_for_reduction(const Instruction& instruction) const;

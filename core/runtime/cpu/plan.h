@@ -157,6 +157,9 @@ inline constexpr std::int64_t part_alignment = 16;
 // The smallest size of a chunk, unless the array is smaller, and the largest number of chunks of an array.
 inline constexpr std::int64_t least_chunk_elements = 8192;
 inline constexpr std::int64_t most_chunks = 256;
+// Sums of at least this many bytes are reduced by processes in ranges, of which each process takes one, and then
+// gathered. Smaller ones are sent to all processes, which each add them.
+inline constexpr std::size_t least_scattered_bytes = std::size_t{256} << 10;
 // Operands with fewer elements are not packed: a barrier and the packing would cost more than they save.
 inline constexpr std::int64_t least_packed_elements = std::int64_t{1} << 16;
 // Buffers begin at multiples of this many bytes in their pool.
@@ -190,6 +193,8 @@ std::int64_t part_begin(std::int64_t rows, std::int64_t parts, std::int64_t part
 std::int64_t chunk_begin(const ChunkList& chunked, std::int64_t chunk);
 // The number of chunks of an array with `elements` elements.
 std::int64_t chunk_count(std::int64_t elements);
+// The elements of an array that `process` reduces for all processes: whole chunks.
+IndexRange elements_of_process(std::int64_t elements, int process, int processes);
 
 struct PlanOptions {
   // Whether each logical device has its own copy of every value, even of replicated ones (see Source).
