@@ -26,7 +26,7 @@ int run_in_job(const std::vector<std::string>& arguments, const pmaptrain::app::
   try {
     job.emplace();
   } catch (const pmaptrain::Error& error) {
-    std::cerr << error.what();
+    if (pmaptrain::launched_process() == 0) std::cerr << error.what();
     return static_cast<int>(error.status());
   }
   pmaptrain::Agreement agreement(job->processes());

@@ -176,8 +176,7 @@ int run_program(CommandArguments arguments, const Streams& streams) {
   };
   try {
     const int status = dispatch_command(arguments, streams);
-    if (streams.job != nullptr) streams.job->agree({});
-    return status;
+    return streams.job != nullptr ? streams.job->end(status) : status;
   } catch (const FailedElsewhere& error) {  // that process tells
     return static_cast<int>(error.status());
   } catch (const Error& error) {

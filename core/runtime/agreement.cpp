@@ -7,28 +7,38 @@
 
 namespace pmaptrain {
 
-Agreement::Answer Agreement::ask(const Word& own, bool fails, ExitStatus status) {
+Agreement::Answer Agreement::ask(const Word& own, std::optional<ExitStatus> failure, int ended) {
   const auto [process, processes] = processes_.placement;
-  // The process with the smallest number wins, with its status.
-  const std::int64_t failed = fails ? (std::int64_t{processes} - process) * 256 + static_cast<std::int64_t>(status) : 0;
-  std::array<std::int64_t, 3> words{own.signal, own.time_is_over ? 1 : 0, failed};
+  // Of the processes that fail, the one with the smallest number wins, with its status.
+  constexpr std::int64_t statuses = 256;
+  const std::int64_t failed =
+      failure ? (std::int64_t{processes} - process) * statuses + static_cast<std::int64_t>(*failure) : 0;
+  std::array<std::int64_t, 4> words{own.signal, own.time_is_over ? 1 : 0, failed, ended};
   if (processes > 1) processes_.transport->largest(words);
-  Answer answer{words[0], words[1], -1, status};
+  Answer answer;
+  answer.signal = words[0];
+  answer.time_is_over = words[1];
+  answer.ended = words[3];
   if (words[2] > 0) {
-    answer.failed = processes - words[2] / 256;
-    answer.status = static_cast<ExitStatus>(words[2] % 256);
+    answer.failed = processes - words[2] / statuses;
+    answer.status = static_cast<ExitStatus>(words[2] % statuses);
   }
   return answer;
 }
 
+Agreement::Answer Agreement::ask_for_success(const Word& own, int ended) {
+  const Answer answer = ask(own, std::nullopt, ended);
+  if (answer.failed < 0) return answer;
+  is_over_ = true;
+  throw FailedElsewhere(answer.status, static_cast<int>(answer.failed));
+}
+
 Agreement::Word Agreement::agree(const Word& own) {
-  const Answer answer = ask(own, false, ExitStatus::failed);
-  if (answer.failed >= 0) {
-    is_over_ = true;
-    throw FailedElsewhere(answer.status, static_cast<int>(answer.failed));
-  }
+  const Answer answer = ask_for_success(own);
   return {answer.signal, answer.time_is_over != 0};
 }
+
+int Agreement::end(int status) { return static_cast<int>(ask_for_success({}, status).ended); }
 
 void Agreement::check_alike(std::string_view what, std::string_view text) {
   const auto [process, processes] = processes_.placement;
@@ -56,7 +66,7 @@ bool Agreement::fail(ExitStatus status) noexcept {
   if (is_over_) return is_first;
   is_over_ = true;
   try {
-    return ask({}, true, status).failed != 0 || is_first;
+    return ask({}, status).failed != 0 || is_first;
   } catch (...) {  // the others do not answer any more
     return true;
   }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -38,6 +39,9 @@ class Agreement {
   // if a process has called fail().
   Word agree(const Word& own);
 
+  // To be called when the run is over. Returns the largest exit status of all processes. Throws FailedElsewhere.
+  int end(int status);
+
   // Throws Error (usage) in every process unless all give the same text. The message names `what` differs, and the
   // first process whose text is not that of process 0.
   void check_alike(std::string_view what, std::string_view text);
@@ -52,8 +56,10 @@ class Agreement {
     std::int64_t signal = 0, time_is_over = 0;
     std::int64_t failed = -1;  // the smallest number of a process that has failed; -1: none
     ExitStatus status = ExitStatus::failed;
+    std::int64_t ended = 0;  // the largest status that was given to end()
   };
-  Answer ask(const Word& own, bool fails, ExitStatus status);
+  Answer ask(const Word& own, std::optional<ExitStatus> failure, int ended = 0);
+  Answer ask_for_success(const Word& own, int ended = 0);
 
   Processes processes_;
   bool is_over_ = false;  // a failure was agreed on

@@ -31,6 +31,14 @@ class Transport {
   // Replaces each value by the largest one that any process gives. Every process makes the same sequence of calls.
   virtual void largest(std::span<std::int64_t> values) = 0;
 
+  // What this process does, which it tells the others with its heartbeats. They may expect it to get on while it reads
+  // or computes.
+  enum class Phase : std::uint8_t { preparing, reading, computing, recording };
+  virtual void tell(Phase phase, std::int64_t step) { (void)phase, (void)step; }
+  // Sets the seconds after which a process that is silent, or does not get on, ends the run. 0: never; negative: the
+  // transport chooses.
+  virtual void set_timeout(double seconds) { (void)seconds; }
+
   // Sends the bytes of process 0 to all others. Every process makes the same sequence of calls, with memory of equal
   // size.
   virtual void broadcast(std::span<std::byte> bytes) = 0;

@@ -18,6 +18,12 @@ struct Duration {
 };
 using Interval = std::optional<Duration>;  // none: never
 
+// How long a process may be silent.
+struct Timeout {
+  bool automatic = true;
+  Interval after;  // unless automatic
+};
+
 // An amount of memory.
 struct MemorySize {
   std::size_t bytes = 0;

@@ -21,6 +21,7 @@ bool changes_nothing(std::string_view key) {
   constexpr std::string_view free[] = {"name",
                                        "mesh.workers",
                                        "mesh.gpu_memory",
+                                       "mesh.timeout",
                                        "train.log_every",
                                        "train.checkpoint.every",
                                        "train.checkpoint.keep",

@@ -70,6 +70,7 @@ class Session::Impl {
 
   // Does everything that can fail for lack of a resource, up to reading the first batch.
   void prepare() {
+    set_timeout();
     check_alike();
     const Processes& processes = agreement_.processes();
     const PlannedSource run = plan_run(setup_, private_copies_, options_.kernels, processes);
@@ -94,6 +95,17 @@ class Session::Impl {
                     data::LoaderOptions{step_, std::max(step_, steps_), batches_in_use(*module_), tracer_->loader()});
     pacing_.emplace(*module_, *loader_, *tracer_, !setup_.model.drawing_layers().empty());
     if (step_ < steps_) pacing_->take_first_batch();
+  }
+
+  // Tells the other processes what this one does.
+  void tell(Transport::Phase phase) const {
+    if (!is_alone()) agreement_.processes().transport->tell(phase, step_ + 1);
+  }
+  void set_timeout() const {
+    if (is_alone()) return;
+    const spec::Timeout& timeout = setup_.spec().mesh.timeout;
+    const double given = timeout.after ? spec::seconds_of(*timeout.after) : 0;
+    agreement_.processes().transport->set_timeout(timeout.automatic ? -1 : given);
   }
 
   // Each process computes the parameters for itself, so all must compute the same.
@@ -148,11 +160,14 @@ class Session::Impl {
     if (evaluation_is_due_) evaluate_and_save();
     while (step_ < steps_ && (step_ == 0 || !(stopping_ || members_->all_finished()))) {
       // A process that cannot read its next batch must tell the others before these begin a step.
+      tell(Transport::Phase::reading);
       if (!is_alone()) pacing_->take_next_batch();
+      tell(Transport::Phase::computing);
       if (is_to_stop() && step_ > 0) break;
       if (members_->has_finished()) report_->report_left_behind(step_, members_->drop_finished());
       const std::int64_t most = options_.between_steps ? 1 : steps_to_next_event(timetable_, step_, steps_);
       step_ += pacing_->submit(step_, most, members_->submitted());
+      tell(Transport::Phase::recording);
       report_->report_progress(step_, live_measures_->submitted(members_->active()));
       after_step();
       if (tracer_->is_due(step_) && !writer_->is_writing()) tracer_->write(*report_);

@@ -62,6 +62,11 @@ int launched_processes() {
   return tasks > 0 ? tasks : 1;
 }
 
+int launched_process() {
+  const char* const variable = std::getenv("OMPI_COMM_WORLD_RANK") != nullptr ? "OMPI_COMM_WORLD_RANK" : "PMIX_RANK";
+  return number_in(variable);
+}
+
 Job::Job() {
   if (launched_processes() == 1) return;
   const mpi::ModuleTable& module = open_module();

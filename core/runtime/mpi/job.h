@@ -10,6 +10,9 @@ namespace pmaptrain {
 // The number of processes, as the environment says. 1 if this process was not started by a launcher.
 int launched_processes();
 
+// The number of this process among them.
+int launched_process();
+
 // This process's part in the job of a launcher.
 class Job {
  public:

@@ -3,44 +3,55 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <thread>
 #include <vector>
 
+#include "core/runtime/mpi/heartbeats.h"
 #include "core/runtime/mpi/module_table.h"
 
 namespace pmaptrain::mpi {
 namespace {
 
-constexpr int tag = 1;
+constexpr int message_tag = 1;
 // MPI 3 counts elements by int, so larger messages are sent in parts.
 constexpr std::size_t most_bytes = std::size_t{1} << 30;
 
 class MpiTransport final : public Transport {
  public:
-  explicit MpiTransport(MPI_Comm all) : all_(all) {}
+  MpiTransport(MPI_Comm all, MPI_Comm of_heartbeats, const Placement& placement)
+      : all_(all), heartbeats_(of_heartbeats, placement) {}
 
   void exchange(std::span<const Outgoing> sends, std::span<const Incoming> receives) override {
     requests_.clear();
     for (const Incoming& message : receives) {
       for_each_part(message.bytes, [&](std::size_t begin, int bytes) {
-        MPI_Irecv(message.memory + begin, bytes, MPI_BYTE, message.from, tag, all_, &requests_.emplace_back());
+        MPI_Irecv(message.memory + begin, bytes, MPI_BYTE, message.from, message_tag, all_, &requests_.emplace_back());
       });
     }
     for (const Outgoing& message : sends) {
       for_each_part(message.bytes, [&](std::size_t begin, int bytes) {
-        MPI_Isend(message.memory + begin, bytes, MPI_BYTE, message.to, tag, all_, &requests_.emplace_back());
+        MPI_Isend(message.memory + begin, bytes, MPI_BYTE, message.to, message_tag, all_, &requests_.emplace_back());
       });
     }
-    MPI_Waitall(static_cast<int>(requests_.size()), requests_.data(), MPI_STATUSES_IGNORE);
+    wait(requests_);
   }
 
   void largest(std::span<std::int64_t> values) override {
-    MPI_Allreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), MPI_INT64_T, MPI_MAX, all_);
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Iallreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), MPI_INT64_T, MPI_MAX, all_, &request);
+    wait({&request, 1});
   }
 
   void broadcast(std::span<std::byte> bytes) override {
-    for_each_part(bytes.size(),
-                  [&](std::size_t begin, int part) { MPI_Bcast(bytes.data() + begin, part, MPI_BYTE, 0, all_); });
+    for_each_part(bytes.size(), [&](std::size_t begin, int part) {
+      MPI_Request request = MPI_REQUEST_NULL;
+      MPI_Ibcast(bytes.data() + begin, part, MPI_BYTE, 0, all_, &request);
+      wait({&request, 1});
+    });
   }
+
+  void tell(Phase phase, std::int64_t step) override { heartbeats_.tell(phase, step); }
+  void set_timeout(double seconds) override { heartbeats_.set_timeout(seconds); }
 
  private:
   template <class F>
@@ -50,7 +61,23 @@ class MpiTransport final : public Transport {
     }
   }
 
+  // Waits for messages, and meanwhile looks whether the other processes are there.
+  void wait(std::span<MPI_Request> requests) {
+    heartbeats_.begin_waiting();
+    constexpr int tests_between_checks = 1000;
+    for (int tests = 1;; ++tests) {
+      int done = 0;
+      MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE);
+      if (done != 0) break;
+      if (tests % tests_between_checks != 0) continue;
+      heartbeats_.check();
+      std::this_thread::yield();  // another process may need this core to answer
+    }
+    heartbeats_.end_waiting();
+  }
+
   const MPI_Comm all_;
+  Heartbeats heartbeats_;
   std::vector<MPI_Request> requests_;
 };
 
@@ -58,20 +85,20 @@ Transport* transport = nullptr;
 
 Transport* join(Placement& placement, const char*& why) {
   int level = MPI_THREAD_SINGLE;
-  // One thread at a time communicates, but not always the same.
-  if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level) != MPI_SUCCESS) {
+  if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level) != MPI_SUCCESS) {
     why = "MPI_Init_thread failed";
     return nullptr;
   }
-  if (level < MPI_THREAD_SERIALIZED) {
-    why = "this MPI does not let several threads communicate (MPI_THREAD_SERIALIZED)";
+  if (level < MPI_THREAD_MULTIPLE) {
+    why = "this MPI does not let several threads communicate (MPI_THREAD_MULTIPLE)";
     return nullptr;
   }
-  MPI_Comm all = MPI_COMM_NULL;
+  MPI_Comm all = MPI_COMM_NULL, of_heartbeats = MPI_COMM_NULL;
   MPI_Comm_dup(MPI_COMM_WORLD, &all);
+  MPI_Comm_dup(MPI_COMM_WORLD, &of_heartbeats);
   MPI_Comm_rank(all, &placement.process);
   MPI_Comm_size(all, &placement.processes);
-  transport = new MpiTransport(all);
+  transport = new MpiTransport(all, of_heartbeats, placement);
   return transport;
 }
 

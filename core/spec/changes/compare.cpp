@@ -178,10 +178,11 @@ bool is_at_or_below(std::string_view path, std::string_view key) {
 }
 
 bool may_differ_on_resume(std::string_view path) {
-  constexpr std::array<std::string_view, 14> free_keys = {"name",
+  constexpr std::array<std::string_view, 15> free_keys = {"name",
                                                           "mesh.workers",
                                                           "mesh.backend",
                                                           "mesh.gpu_memory",
+                                                          "mesh.timeout",
                                                           "train.duration",
                                                           "train.log_every",
                                                           "train.eval_every",

@@ -1,6 +1,7 @@
 // The rows of a whole config and of `mesh`.
 #include "core/spec/rows/row.h"
 #include "core/spec/types/axes.h"
+#include "core/spec/types/duration.h"
 #include "core/spec/types/memory.h"
 
 namespace pmaptrain::spec {
@@ -45,6 +46,17 @@ static auto row(Tag<MeshSpec>) {
                          "not on how many workers carry the devices. It must divide the number of devices (of a member "
                          "of an ensemble). auto is 1; with deterministic on GPUs, the largest divisor up to 8.",
               .example = "blocks: 4"}),
+      option(
+          &MeshSpec::timeout,
+          {.path = "timeout",
+           .fallback = "auto",
+           .words = {"auto"},
+           .steps = false,
+           .time = true,
+           .meaning = "Of several processes: the time after which a process that is silent, or that does not get on, "
+                      "ends the run. auto is ten times the longest that a process has taken for a step so far, at "
+                      "least 5 seconds; a minute before that is known.",
+           .example = "timeout: 30 seconds"}),
       option(&MeshSpec::tf32,
              {.path = "tf32",
               .meaning = "Of backend cuda: whether tensor cores may multiply float32 values that are rounded to TF32, "

@@ -54,7 +54,7 @@ class CountCheck {
   Node check(const Node& value) const {
     const bool never = key_.type == Type::interval;
     if (!value.is(Kind::scalar)) return wrong(value);
-    if (never && value.text == "never") return value;
+    if ((never && value.text == "never") || is_one(value.text, key_.words)) return value;
     const std::string& text = value.text;
     std::size_t split = 0;
     while (split < text.size() && std::string_view("0123456789.+-eE_").find(text[split]) != std::string_view::npos) {
@@ -75,7 +75,9 @@ class CountCheck {
     const std::vector<std::string> units = units_of(key_);
     const bool known = is_one(unit, units);
     if (digits.empty()) {
-      const std::string near = never ? nearest(text, {"never"}) : std::string{};
+      std::vector<std::string> known_words = key_.words;
+      if (never) known_words.emplace_back("never");
+      const std::string near = nearest(text, known_words);
       return near.empty() ? wrong(value) : misspelt(value, near);
     }
     const auto count = parse_integer(digits);
@@ -171,6 +173,7 @@ std::string count_schema(const Key& key, Definitions& /*named*/) {
   alternatives.push_back(R"({"type": "string", "pattern": )" +
                          schema::string("^\\+?(?:" + count_pattern() + ") *" + unit + "$") + "}");
   if (key.type == Type::interval) alternatives.emplace_back(R"({"const": "never"})");
+  if (!key.words.empty()) alternatives.push_back(schema::words(key.words));
   return schema::any_of(alternatives);
 }
 
@@ -179,7 +182,9 @@ std::string duration_text(const Key& /*key*/) {
 }
 
 std::string interval_text(const Key& key) {
-  if (!key.steps) return "a duration such as '30 minutes' or '2 hours', or 'never'";
+  std::string words;
+  for (const std::string& word : key.words) words += " or '" + word + "'";
+  if (!key.steps) return "a duration such as '30 minutes' or '2 hours', or 'never'" + words;
   return std::string("an interval such as '100 steps'") + (key.time ? ", '1 epoch' or '10 minutes'" : " or '1 epoch'") +
          ", or 'never'";
 }
@@ -232,6 +237,11 @@ std::vector<std::string> units_of(const Key& key) {
 void Takes<Duration>::store(const Node& value, Duration& out) {
   const Count& count = parsed_as<Count>(value);
   out = {count.count, count.unit.value_or(Unit::steps), place_of(value)};
+}
+
+void Takes<Timeout>::store(const Node& value, Timeout& out) {
+  out.automatic = value.text == "auto";
+  if (!out.automatic) Takes<Interval>::store(value, out.after);
 }
 
 void Takes<Interval>::store(const Node& value, Interval& out) {

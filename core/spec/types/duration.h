@@ -26,6 +26,12 @@ struct Takes<Interval> {
 };
 
 template <>
+struct Takes<Timeout> {
+  static constexpr const Type& type = Type::interval;
+  static void store(const Node& value, Timeout& out);
+};
+
+template <>
 struct Takes<Amount> {
   static const Type type;
   static void store(const Node& value, Amount& out);

@@ -1,0 +1,161 @@
+#include "core/runtime/mpi/heartbeats.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+
+namespace pmaptrain::mpi {
+namespace {
+
+constexpr int beat_tag = 2;
+constexpr auto interval = std::chrono::milliseconds(250);
+// While it waits, the thread that communicates looks this often whether the others are there.
+constexpr double check_every = 0.1;
+constexpr double least_timeout = 5, first_timeout = 60, slowest_factor = 10;
+// Before this much progress, a process may still create kernels.
+constexpr std::int64_t first_progress = 8;
+
+double now() { return MPI_Wtime(); }
+
+bool must_get_on(Transport::Phase phase) {
+  return phase == Transport::Phase::reading || phase == Transport::Phase::computing;
+}
+
+const char* doing(std::int64_t phase) {
+  switch (static_cast<Transport::Phase>(phase)) {
+    case Transport::Phase::reading: return "reading data";
+    case Transport::Phase::computing: return "computing";
+    case Transport::Phase::recording: return "logging, evaluating or saving";
+    case Transport::Phase::preparing: break;
+  }
+  return "preparing the run";
+}
+
+}  // namespace
+
+Heartbeats::Heartbeats(MPI_Comm all, const Placement& placement)
+    : all_(all),
+      process_(placement.process),
+      processes_(placement.processes),
+      hosts_(static_cast<std::size_t>(placement.processes)),
+      peers_(static_cast<std::size_t>(placement.processes)) {
+  Host own;
+  int length = 0;
+  MPI_Get_processor_name(own.name, &length);
+  own.pid = getpid();
+  MPI_Allgather(&own, sizeof own, MPI_BYTE, hosts_.data(), sizeof own, MPI_BYTE, all_);
+  for (Peer& peer : peers_) peer.heard = peer.advanced = now();
+  worked_since_ = now();
+  thread_ = std::thread([this] { run(); });
+}
+
+Heartbeats::~Heartbeats() {
+  stop_ = true;
+  thread_.join();
+}
+
+void Heartbeats::run() {
+  const auto count = static_cast<std::size_t>(processes_);
+  std::vector<Beat> received(count), sent(count);
+  std::vector<MPI_Request> receives(count, MPI_REQUEST_NULL), sends(count, MPI_REQUEST_NULL);
+  const auto receive_from = [&](std::size_t p) {
+    MPI_Irecv(&received[p], sizeof(Beat), MPI_BYTE, static_cast<int>(p), beat_tag, all_, &receives[p]);
+  };
+  for (std::size_t p = 0; p < count; ++p) {
+    if (static_cast<int>(p) != process_) receive_from(p);
+  }
+  while (!stop_) {
+    for (std::size_t p = 0; p < count; ++p) {
+      if (static_cast<int>(p) == process_) continue;
+      int done = 0;
+      for (MPI_Test(&receives[p], &done, MPI_STATUS_IGNORE); done != 0;
+           MPI_Test(&receives[p], &done, MPI_STATUS_IGNORE)) {
+        const std::lock_guard lock(mutex_);
+        Peer& peer = peers_[p];
+        peer.heard = now();
+        if (received[p].progress != peer.beat.progress) peer.advanced = peer.heard;
+        peer.beat = received[p];
+        receive_from(p);
+      }
+      // A process that is stopped receives nothing, so its last message may still be under way.
+      MPI_Test(&sends[p], &done, MPI_STATUS_IGNORE);
+      if (done == 0) continue;
+      sent[p] = {progress_, step_, static_cast<std::int64_t>(phase_.load()), is_waiting_ ? 1 : 0};
+      MPI_Isend(&sent[p], sizeof(Beat), MPI_BYTE, static_cast<int>(p), beat_tag, all_, &sends[p]);
+    }
+    std::this_thread::sleep_for(interval);
+  }
+  // Messages that nobody receives any more are cancelled when MPI is left.
+  for (MPI_Request& request : receives) {
+    if (request == MPI_REQUEST_NULL) continue;
+    MPI_Cancel(&request);
+    MPI_Request_free(&request);
+  }
+  for (MPI_Request& request : sends) {
+    if (request != MPI_REQUEST_NULL) MPI_Request_free(&request);
+  }
+}
+
+double Heartbeats::timeout() const {
+  const double given = timeout_;
+  if (given >= 0) return given;
+  return progress_ < first_progress ? first_timeout : std::max(least_timeout, slowest_factor * slowest_);
+}
+
+void Heartbeats::begin_waiting() {
+  waits_since_ = checked_ = now();
+  if (must_get_on(phase_)) slowest_ = std::max(slowest_, waits_since_ - worked_since_);
+  is_waiting_ = true;
+}
+
+void Heartbeats::end_waiting() {
+  is_waiting_ = false;
+  ++progress_;
+  worked_since_ = now();
+}
+
+std::string Heartbeats::name_of(int process) const {
+  const Host& host = hosts_[static_cast<std::size_t>(process)];
+  return "process " + std::to_string(process) + " (" + host.name + ", pid " + std::to_string(host.pid) + ")";
+}
+
+void Heartbeats::check() {
+  const double present = now();
+  if (present - checked_ < check_every) return;
+  checked_ = present;
+  const double limit = timeout();
+  if (limit == 0 || present - waits_since_ < limit) return;
+  const std::lock_guard lock(mutex_);
+  int culprit = -1, first_other = -1;
+  std::string why;
+  for (int p = 0; p < processes_; ++p) {
+    const Peer& peer = peers_[static_cast<std::size_t>(p)];
+    const auto phase = static_cast<Transport::Phase>(peer.beat.phase);
+    const bool is_to_get_on = peer.beat.is_waiting == 0 && must_get_on(phase);
+    const bool is_silent = p != process_ && present - peer.heard > limit;
+    const bool stalls = p != process_ && is_to_get_on && present - peer.advanced > limit;
+    if (!is_silent && !stalls) {
+      if (first_other < 0) first_other = p;
+      continue;
+    }
+    if (culprit >= 0) continue;
+    culprit = p;
+    char seconds[32];
+    std::snprintf(seconds, sizeof seconds, "%.0f s", present - (is_silent ? peer.heard : peer.advanced));
+    why = name_of(p) + (is_silent ? " has not answered for " : " has not got on for ") + seconds + "; it was " +
+          doing(peer.beat.phase) + " at step " + std::to_string(peer.beat.step);
+  }
+  if (culprit < 0) return;
+  // One process tells; the others give it a second.
+  if (first_other != process_ && present - waits_since_ < limit + 1) return;
+  std::fprintf(stderr,
+               "error: %s, while %s waited for it at step %lld\n"
+               "  help: --resume continues from the last checkpoint; mesh.timeout sets the time\n",
+               why.c_str(), name_of(process_).c_str(), static_cast<long long>(step_.load()));
+  std::fflush(stderr);
+  MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+}  // namespace pmaptrain::mpi

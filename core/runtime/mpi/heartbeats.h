@@ -1,0 +1,70 @@
+// Messages by which each process tells the others that it is there, and what it does.
+#pragma once
+
+#include <mpi.h>
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/runtime/transport.h"
+
+namespace pmaptrain::mpi {
+
+class Heartbeats {
+ public:
+  // Starts the thread that sends and receives heartbeats. `all` is used by this alone.
+  Heartbeats(MPI_Comm all, const Placement& placement);
+  // Ends the thread. Every process must end its heartbeats.
+  ~Heartbeats();
+  Heartbeats(const Heartbeats&) = delete;
+  Heartbeats& operator=(const Heartbeats&) = delete;
+
+  void tell(Transport::Phase phase, std::int64_t step) {
+    phase_ = phase;
+    step_ = step;
+  }
+  void set_timeout(double seconds) { timeout_ = seconds; }
+  // To be called by the thread that communicates: before it waits for other processes, and after.
+  void begin_waiting();
+  void end_waiting();
+  // Ends the job, with a message that names the culprit, if a process was silent or did not get on for too long.
+  void check();
+
+ private:
+  struct Beat {
+    std::int64_t progress = 0, step = 0, phase = 0, is_waiting = 0;
+  };
+  // Another process, as its heartbeats tell.
+  struct Peer {
+    Beat beat;
+    double heard = 0, advanced = 0;  // when the last heartbeat came, and when the last one with progress
+  };
+  struct Host {
+    char name[MPI_MAX_PROCESSOR_NAME] = {};
+    std::int64_t pid = 0;
+  };
+
+  void run();
+  double timeout() const;
+  std::string name_of(int process) const;
+
+  const MPI_Comm all_;
+  const int process_, processes_;
+  std::vector<Host> hosts_;
+  std::atomic<Transport::Phase> phase_ = Transport::Phase::preparing;
+  std::atomic<std::int64_t> step_ = 0, progress_ = 0;
+  std::atomic<bool> is_waiting_ = false, stop_ = false;
+  std::atomic<double> timeout_ = -1;
+  // Of the thread that communicates.
+  double waits_since_ = 0, checked_ = 0, worked_since_ = 0, slowest_ = 0;
+
+  std::mutex mutex_;
+  std::vector<Peer> peers_;  // guarded by the mutex
+  std::thread thread_;
+};
+
+}  // namespace pmaptrain::mpi
