@@ -55,6 +55,17 @@ Ticket Module::submit_each(std::size_t entry, int slot, int count, std::span<con
   return last;
 }
 
+void Module::fill(Handle input, std::int64_t member, const std::function<void(std::span<std::byte>)>& make) {
+  std::vector<std::byte> value(slice_bytes(input));
+  make(value);
+  wait(write(input, {every_device, member}, value));
+}
+
+void Module::clear(Handle input) {
+  const std::vector<std::byte> zeros(slice_bytes(input));
+  wait(write(input, {every_device, every_member}, zeros));
+}
+
 Handle Module::input(std::string_view name) const {
   const auto found = inputs_.find(name);
   if (found == inputs_.end()) fail_running("the module has no input '" + std::string(name) + "'");

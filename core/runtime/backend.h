@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -205,6 +206,12 @@ class Module {
   // Without `offset`, `value` is the whole input; with it, `value` replaces the bytes from `offset` on.
   virtual Ticket write(Handle input, DeviceOfMember to, std::span<const std::byte> value,
                        std::optional<std::size_t> offset = std::nullopt) = 0;
+  // Sets an input of a member, on all devices that this process has, to what `make` writes into memory of its size, and
+  // waits for this. Throws what `make` throws; the input is then undefined. On a CPU the memory is the module's own, so
+  // the value is held once.
+  virtual void fill(Handle input, std::int64_t member, const std::function<void(std::span<std::byte>)>& make);
+  // Sets an input to zero, on all devices that this process has and for all members, and waits for this.
+  virtual void clear(Handle input);
   // Reads bytes from `offset` on of a device's slice: of an input as the last step left it, or of an output as the last
   // step of its entry computed it. An output that is also an input, or the new value of one, becomes undefined when
   // that input is written, updated by another entry, or refilled.

@@ -1,6 +1,10 @@
 // Modules: entries over one set of values, batches in slots, and what a backend says that it needs.
 #include "core/runtime/cpu/module.h"
 
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <functional>
 #include <regex>
@@ -126,6 +130,97 @@ TEST_CASE("a value may be written in parts, on all devices and for all members",
     module->wait(module->read(module->output(0, "e"), {1, member}, std::as_writable_bytes(std::span(found))));
     CHECK(found == std::vector<float>{2, 4, 6});
   }
+}
+
+TEST_CASE("a function writes a member's input for all devices; clear() sets it to zero for all members", "[runtime]") {
+  const auto program =
+      test::program_of("mesh a=2\nstate %s:f32[3]{}\n%t = add %s, %s\nreturn t = %t\nupdate %s = %t\n");
+  const std::unique_ptr<Backend> backend = any_backend();
+  for (const bool private_copies : {false, true}) {
+    const std::unique_ptr<Module> module = backend->load({{{"test", program, 1}}, private_copies, 2});
+    const Handle s = module->input("s");
+    const auto values = [&](std::int64_t device, std::int64_t member) {
+      std::vector<float> found(3);
+      module->wait(module->read(s, {device, member}, std::as_writable_bytes(std::span(found))));
+      return found;
+    };
+    const auto fill = [&](std::int64_t member, std::vector<float> with) {
+      module->fill(s, member, [&](std::span<std::byte> into) {
+        REQUIRE(into.size() == 12);
+        std::memcpy(into.data(), with.data(), 12);
+      });
+    };
+    module->clear(s);
+    CHECK(values(1, 1) == std::vector<float>{0, 0, 0});
+    fill(0, {1, 2, 3});
+    fill(1, {4, 5, 6});
+    module->submit(0, 0);
+    for (const std::int64_t device : {0, 1}) {
+      CHECK(values(device, 0) == std::vector<float>{2, 4, 6});
+      CHECK(values(device, 1) == std::vector<float>{8, 10, 12});
+    }
+    module->clear(s);
+    fill(1, {7, 8, 9});
+    for (const std::int64_t device : {0, 1}) {
+      CHECK(values(device, 0) == std::vector<float>{0, 0, 0});
+      CHECK(values(device, 1) == std::vector<float>{7, 8, 9});
+    }
+    // A value that only a step has changed since it was cleared.
+    module->submit(0, 0);
+    module->clear(s);
+    CHECK(values(0, 1) == std::vector<float>{0, 0, 0});
+    // A failure is the caller's alone: the module goes on.
+    CHECK_THROWS_WITH(module->fill(s, 0, [](std::span<std::byte>) { throw std::runtime_error("no such file"); }),
+                      "no such file");
+    fill(0, {1, 2, 3});
+    module->submit(0, 0);
+    CHECK(values(1, 0) == std::vector<float>{2, 4, 6});
+  }
+}
+
+TEST_CASE("memory that is only written before the first step is cleared too", "[runtime]") {
+  const auto program =
+      test::program_of("mesh a=2\nstate %s:f32[3]{}\n%t = add %s, %s\nreturn t = %t\nupdate %s = %t\n");
+  const std::unique_ptr<Module> module = any_backend()->load({{{"test", program, 1}}});
+  const Handle s = module->input("s");
+  const float part = 3;
+  module->clear(s);
+  module->wait(module->write(s, every_device, bytes_of(part), 4));
+  module->clear(s);
+  std::vector<float> found(3, 1.0F);
+  module->wait(module->read(s, 0, std::as_writable_bytes(std::span(found))));
+  CHECK(found == std::vector<float>{0, 0, 0});
+}
+
+TEST_CASE("memory of many megabytes is mapped: it begins as zeros, is there, and counts like other memory",
+          "[runtime]") {
+  constexpr std::size_t elements = 2'200'000;
+  const CpuBackend backend({.workers = 2});
+  const Source source{{{"test",
+                        test::program_of("mesh a=2\nstate %s:f32[2200000]{}\n%t = add %s, %s\nreturn t = %t\nupdate %s "
+                                         "= %t\n"),
+                        1}}};
+  const std::unique_ptr<Planned> planned = backend.plan(source);
+  const MemoryNeeds needs = planned->needs();
+  const std::unique_ptr<Module> module = std::move(*planned).load();
+  CHECK(module->allocated() == needs.total() - needs.programs);
+  const Handle s = module->input("s");
+  module->clear(s);
+  const std::vector<float> zeros(elements), ones(elements, 1.0F);
+  module->fill(s, 0, [&](std::span<std::byte> into) {
+    const auto address = reinterpret_cast<std::uintptr_t>(into.data());
+    CHECK(address % 64 == 0);
+    const std::size_t page = 4096, before = address % page, size = before + into.size();
+    std::vector<unsigned char> there((size + page - 1) / page);
+    REQUIRE(::mincore(into.data() - before, size, there.data()) == 0);
+    CHECK(std::all_of(there.begin(), there.end(), [](unsigned char bits) { return (bits & 1) != 0; }));
+    CHECK(std::memcmp(into.data(), zeros.data(), into.size()) == 0);
+    std::memcpy(into.data(), ones.data(), into.size());
+  });
+  module->submit(0, 0);
+  std::vector<float> found(elements);
+  module->wait(module->read(s, 0, std::as_writable_bytes(std::span(found))));
+  CHECK(found == std::vector<float>(elements, 2.0F));
 }
 
 TEST_CASE("each slot is a batch of its own, aligned, and a step reads the one that it is given", "[runtime]") {

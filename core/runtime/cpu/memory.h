@@ -3,8 +3,8 @@
 
 #include <array>
 #include <cstddef>
-#include <cstdlib>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "core/runtime/cpu/plan.h"
@@ -56,6 +56,12 @@ struct MemorySizes {
   std::size_t total() const;
 };
 
+// Frees memory of the heap, or the mapping that the memory is in.
+struct FreeAllocation {
+  void operator()(std::byte* memory) const;
+  std::size_t mapped_bytes = 0;  // 0: it is from the heap
+};
+
 class Memory {
  public:
   // Throws Error (resource) if an allocation fails; the message states its size.
@@ -70,15 +76,20 @@ class Memory {
 
   std::size_t bytes() const { return bytes_; }
 
+  // Gets this worker's share of the pages of large memory from the system. A page that is read before it is written
+  // would be got twice, and the second time the other threads are interrupted.
+  void populate(int worker, int workers) const;
+
  private:
-  struct Free {
-    void operator()(std::byte* memory) const { std::free(memory); }
-  };
-  using Allocation = std::unique_ptr<std::byte, Free>;
+  using Allocation = std::unique_ptr<std::byte, FreeAllocation>;
+  // All bytes are zero. Null if there is no memory, but for allocate(), which throws.
+  static Allocation from_heap(std::size_t size);
+  Allocation map(std::size_t size);
   Allocation allocate(std::size_t bytes);
 
   MemorySizes sizes_;
   std::size_t bytes_ = 0;
+  std::vector<std::span<std::byte>> mappings_;
   std::size_t transient_copy(int worker) const {
     return sizes_.worker_per_member ? static_cast<std::size_t>(worker) : 0;
   }

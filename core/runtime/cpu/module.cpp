@@ -6,6 +6,7 @@
 #include <exception>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "core/base/clock.h"
 #include "core/base/error.h"
@@ -53,6 +54,7 @@ struct CpuModule::Impl {
       plans.sizes.scratch = std::max(plans.sizes.scratch, entry.bound.front()->scratch_bytes());
     }
     memory.emplace(plans.sizes);
+    team.run([&](int w) { memory->populate(w, team.count()); });
     for (std::size_t e = 0; e < entries.size(); ++e) {
       EntryState& entry = entries[e];
       for (int w = 0; w < team.count(); ++w) {
@@ -111,6 +113,7 @@ struct CpuModule::Impl {
   void run(std::size_t e, int slot, std::int64_t steps, std::span<const std::int64_t> members, F&& f) {
     EntryState& entry = entries[e];
     entry.last_slot = slot;
+    has_run = true;
     if (worker_per_member) return run_by_member(slot, steps, members, f);
     const bool meet = entry.plan.barrier_after_step && team.count() > 1;
     team.run([&](int w) {
@@ -161,8 +164,11 @@ struct CpuModule::Impl {
   const bool worker_per_member;
   std::atomic<std::size_t> next_member{0};
   Team team;
-  std::int64_t tickets = 0;  // the number of the last ticket
-  std::int64_t failed = 0;   // the first ticket whose work failed
+  // Whether the memory of an input may differ from what was allocated, which is zero.
+  std::set<std::string_view> written;  // the names of inputs that were written
+  bool has_run = false;                // whether an entry has run, which may have updated any input
+  std::int64_t tickets = 0;            // the number of the last ticket
+  std::int64_t failed = 0;             // the first ticket whose work failed
   std::exception_ptr failure;
 };
 
@@ -207,27 +213,62 @@ Ticket CpuModule::submit_traced(std::size_t entry, int slot, std::span<const std
   });
 }
 
+std::string_view CpuModule::name_of(Handle input) const {
+  const ModuleValue& found = value(input);
+  return program(static_cast<std::size_t>(found.entry)).inputs[static_cast<std::size_t>(found.index)].name;
+}
+
+template <class F>
+void CpuModule::for_each_copy(Handle input, DeviceOfMember of, F&& f) {
+  const ModuleValue& found = value(input);
+  const auto e = static_cast<std::size_t>(found.entry);
+  const Buffer& b = impl_->inputs.buffers.find(name_of(input))->second;
+  const int copies = b.pool == Pool::worker && !impl_->worker_per_member ? impl_->team.count() : 1;
+  const std::vector<std::int64_t> devices =
+      of.device == every_device ? impl_->devices_with_instances(e, b) : std::vector{of.device};
+  const auto of_member = [&](std::int64_t member) {
+    for (int w = 0; w < copies; ++w) {
+      for (const std::int64_t d : devices) f(impl_->address(b, e, w, {d, member}) + found.begin);
+    }
+  };
+  if (of.member != every_member) return of_member(of.member);
+  for (std::int64_t member : members_or_all({})) of_member(member);
+}
+
 Ticket CpuModule::write(Handle input, DeviceOfMember to, std::span<const std::byte> bytes,
                         std::optional<std::size_t> offset) {
   return impl_->carry_out([&] {
     check_write(input, to, bytes.size(), offset);
-    const auto e = static_cast<std::size_t>(value(input).entry);
-    const std::string& name = program(e).inputs[static_cast<std::size_t>(value(input).index)].name;
-    const Buffer& b = impl_->inputs.buffers.find(name)->second;
-    const int copies = b.pool == Pool::worker && !impl_->worker_per_member ? impl_->team.count() : 1;
-    const auto write_member = [&](std::int64_t member) {
-      const std::vector<std::int64_t> devices =
-          to.device == every_device ? impl_->devices_with_instances(e, b) : std::vector{to.device};
-      for (int w = 0; w < copies; ++w) {
-        for (const std::int64_t d : devices) {
-          std::byte* const whole = impl_->address(b, e, w, {d, member});
-          std::copy(bytes.begin(), bytes.end(), whole + value(input).begin + offset.value_or(0));
-        }
-      }
-    };
-    if (to.member != every_member) return write_member(to.member);
-    for (std::int64_t member : members_or_all({})) write_member(member);
+    impl_->written.insert(name_of(input));
+    for_each_copy(input, to,
+                  [&](std::byte* copy) { std::copy(bytes.begin(), bytes.end(), copy + offset.value_or(0)); });
   });
+}
+
+void CpuModule::fill(Handle input, std::int64_t member, const std::function<void(std::span<std::byte>)>& make) {
+  const std::size_t size = slice_bytes(input);
+  wait(impl_->carry_out([&] {
+    check_write(input, {every_device, member}, size, std::nullopt);
+    impl_->written.insert(name_of(input));
+  }));
+  // Not carried out as a ticket: if `make` throws, the module can still be used.
+  const std::byte* made = nullptr;
+  for_each_copy(input, {every_device, member}, [&](std::byte* copy) {
+    if (made == nullptr) {
+      make({copy, size});
+      made = copy;
+    } else {
+      std::copy_n(made, size, copy);
+    }
+  });
+}
+
+void CpuModule::clear(Handle input) {
+  wait(impl_->carry_out([&] {
+    if (!impl_->has_run && !impl_->written.contains(name_of(input))) return;
+    for_each_copy(input, {every_device, every_member},
+                  [&](std::byte* copy) { std::fill_n(copy, slice_bytes(input), std::byte{0}); });
+  }));
 }
 
 Ticket CpuModule::read(Handle handle, DeviceOfMember from, std::span<std::byte> into, std::size_t offset) {

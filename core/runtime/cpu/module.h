@@ -25,6 +25,8 @@ class CpuModule final : public Module {
   Ticket submit_traced(std::size_t entry, int slot, std::span<const std::int64_t> members, StepTrace& trace) override;
   Ticket write(Handle input, DeviceOfMember instance, std::span<const std::byte> value,
                std::optional<std::size_t> offset) override;
+  void fill(Handle input, std::int64_t member, const std::function<void(std::span<std::byte>)>& make) override;
+  void clear(Handle input) override;
   Ticket read(Handle value, DeviceOfMember instance, std::span<std::byte> into, std::size_t offset = 0) override;
   bool done(Ticket ticket) override;
   void wait(Ticket ticket) override;
@@ -44,6 +46,13 @@ class CpuModule final : public Module {
 
  private:
   struct Impl;
+
+  // The name of the input that a handle is of, or is a part of.
+  std::string_view name_of(Handle input) const;
+  // Calls f(address) for every copy of an input.
+  template <class F>
+  void for_each_copy(Handle input, DeviceOfMember of, F&& f);
+
   std::unique_ptr<Impl> impl_;
 };
 
