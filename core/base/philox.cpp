@@ -59,4 +59,15 @@ std::array<double, 2> normal_pair(std::uint32_t a, std::uint32_t b) {
 
 float normal_from_bits(std::uint32_t a, std::uint32_t b) { return static_cast<float>(normal_pair(a, b)[0]); }
 
+double truncated_normal(PhiloxKey key, std::uint64_t index) {
+  for (std::uint32_t attempt = 0;; ++attempt) {
+    const auto words = philox4x32(key, {attempt, 0, low(index), high(index)});
+    for (std::size_t pair = 0; pair < 4; pair += 2) {
+      for (double normal : normal_pair(words[pair], words[pair + 1])) {
+        if (std::abs(normal) <= 2.0) return normal;
+      }
+    }
+  }
+}
+
 }  // namespace pmaptrain

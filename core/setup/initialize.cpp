@@ -13,6 +13,7 @@
 #include "core/base/signals.h"
 #include "core/base/text.h"
 #include "core/data/arrays/array.h"
+#include "core/kernel/vector_normal.h"
 #include "core/model/layout.h"
 #include "core/run/files/safetensors.h"
 #include "core/setup/initial_names.h"
@@ -23,24 +24,10 @@ namespace {
 // The standard deviation of a standard normal distribution truncated at two.
 constexpr double cut_deviation = 0.87962566103423978;
 
-// A value of the standard normal distribution truncated at two, for element `index` of a stream. Each element has its
-// own sequence of normal values, and takes the first in range (95 % are), so it does not depend on the other elements.
-double truncated_normal(PhiloxKey key, std::uint64_t index) {
-  for (std::uint32_t attempt = 0;; ++attempt) {
-    const auto words =
-        philox4x32(key, {attempt, 0, static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32)});
-    for (std::size_t pair = 0; pair < 4; pair += 2) {
-      for (double normal : normal_pair(words[pair], words[pair + 1])) {
-        if (std::abs(normal) <= 2.0) return normal;
-      }
-    }
-  }
-}
-
 // Calls f(begin, end) for ranges that cover 0 to `count`, each on its own thread if there are many elements.
 template <class F>
 void for_ranges(std::size_t count, const F& f) {
-  constexpr std::size_t least = 1 << 14;  // takes much longer than starting a thread
+  constexpr std::size_t least = 1 << 15;  // takes much longer than starting a thread
   static const auto cores = static_cast<std::size_t>(allowed_cores());
   const std::size_t ranges = std::clamp<std::size_t>(count / least, 1, cores);
   std::vector<std::future<void>> others;
@@ -55,18 +42,33 @@ void for_ranges(std::size_t count, const F& f) {
 }
 
 template <class Get>
-std::vector<std::byte> fill(std::int64_t elements, DType dtype, Get get) {
-  const auto count = static_cast<std::size_t>(elements);
-  std::vector<std::byte> bytes(count * size_of(dtype));
+void fill(std::span<std::byte> bytes, DType dtype, Get get) {
   dispatch_floating(dtype, [&]<class T>() {
-    for_ranges(count, [&](std::size_t begin, std::size_t end) {
+    for_ranges(bytes.size() / sizeof(T), [&](std::size_t begin, std::size_t end) {
       for (std::size_t i = begin; i < end; ++i) {
         const T value = static_cast<T>(get(i));
         std::memcpy(bytes.data() + i * sizeof(T), &value, sizeof(T));
       }
     });
   });
-  return bytes;
+}
+
+// Elements of a stream of truncated normals, times `scale`.
+void fill_normal(std::span<std::byte> bytes, DType dtype, PhiloxKey key, double scale) {
+#ifndef PMAPTRAIN_REFERENCE_KERNELS
+  if (dtype == DType::f32) {
+    auto* const values = reinterpret_cast<float*>(bytes.data());
+    for_ranges(bytes.size() / sizeof(float), [&](std::size_t begin, std::size_t end) {
+      vector_truncated_normals(key, begin, end - begin, scale, values + begin);
+    });
+    return;
+  }
+#endif
+  fill(bytes, dtype, [&](std::size_t i) { return scale * truncated_normal(key, i); });
+}
+
+std::size_t bytes_of(const model::Parameter& parameter, DType dtype) {
+  return static_cast<std::size_t>(numel(parameter.shape)) * size_of(dtype);
 }
 
 bool is_taken(const spec::InitialFrom& from, std::string_view name) {
@@ -109,13 +111,19 @@ std::optional<std::int64_t> leading_dimension(const model::Model& model, const s
 
 }  // namespace
 
-std::vector<std::byte> draw(const model::Parameter& parameter, std::uint64_t seed, DType dtype) {
+void draw(const model::Parameter& parameter, std::uint64_t seed, DType dtype, std::span<std::byte> into) {
   if (parameter.initializer.kind == model::InitializerKind::zeros) {
-    return fill(numel(parameter.shape), dtype, [](std::size_t) { return 0.0; });
+    std::fill(into.begin(), into.end(), std::byte{0});
+    return;
   }
-  const PhiloxKey key = stream_key(seed, "init/" + parameter.name);
   const double scale = std::sqrt(1.0 / static_cast<double>(parameter.initializer.fan_in)) / cut_deviation;
-  return fill(numel(parameter.shape), dtype, [&](std::size_t i) { return scale * truncated_normal(key, i); });
+  fill_normal(into, dtype, stream_key(seed, "init/" + parameter.name), scale);
+}
+
+std::vector<std::byte> draw(const model::Parameter& parameter, std::uint64_t seed, DType dtype) {
+  std::vector<std::byte> values(bytes_of(parameter, dtype));
+  draw(parameter, seed, dtype, values);
+  return values;
 }
 
 InitialValues::InitialValues(const model::Model& model, const spec::ModelSpec& spec, std::uint64_t seed,
@@ -297,13 +305,14 @@ void InitialValues::check_tensor(const model::Parameter& parameter, const Tensor
 }
 
 // Converts a tensor of the file to the parameter's type. The values must be finite in that type.
-std::vector<std::byte> InitialValues::convert(const model::Parameter& parameter, const TensorView& tensor) const {
+void InitialValues::convert(const model::Parameter& parameter, const TensorView& tensor,
+                            std::span<std::byte> into) const {
   const model::StoredParameter order = stored(parameter);
   std::vector<std::byte> reordered;
   if (order.is_reordered()) reordered = model::from_stored(order, tensor.bytes, size_of(tensor.dtype));
   const std::byte* const elements = order.is_reordered() ? reordered.data() : tensor.bytes.data();
-  return dispatch_floating(tensor.dtype, [&]<class T>() {
-    return fill(numel(parameter.shape), model_.dtype, [&](std::size_t i) {
+  dispatch_floating(tensor.dtype, [&]<class T>() {
+    fill(into, model_.dtype, [&](std::size_t i) {
       T value;
       std::memcpy(&value, elements + i * sizeof(T), sizeof(T));
       const bool fits = model_.dtype != DType::f32 || std::isfinite(static_cast<float>(value));
@@ -317,20 +326,25 @@ std::vector<std::byte> InitialValues::convert(const model::Parameter& parameter,
 }
 
 std::vector<std::byte> InitialValues::of(const model::Parameter& parameter) const {
+  std::vector<std::byte> values(bytes_of(parameter, model_.dtype));
+  write(parameter, values);
+  return values;
+}
+
+void InitialValues::write(const model::Parameter& parameter, std::span<std::byte> into) const {
   // make_model has checked names and shapes.
   if (const auto given = spec_.initial_values.find(parameter.name); given != spec_.initial_values.end()) {
     const auto& tensor = given->second;
-    return fill(numel(tensor.shape), model_.dtype, [&](std::size_t i) { return tensor.values[i]; });
+    return fill(into, model_.dtype, [&](std::size_t i) { return tensor.values[i]; });
   }
   const auto found = in_file_.find(parameter.name);
-  if (found == in_file_.end()) return draw(parameter, seed_, model_.dtype);
-  std::vector<std::byte> values = convert(parameter, found->second);
+  if (found == in_file_.end()) return draw(parameter, seed_, model_.dtype, into);
+  convert(parameter, found->second, into);
   try {
     file_.file.check_intact();
   } catch (const Error& error) {
     data::throw_at(spec_.init_place, error);
   }
-  return values;
 }
 
 bool InitialValues::draws() const {

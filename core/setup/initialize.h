@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,11 +17,12 @@
 
 namespace pmaptrain::train {
 
-// Draws the values of one parameter, row-major in `dtype` (f32 or f64). They depend only on the seed and the
-// parameter's name: adding a layer or changing the mesh changes no other parameter.
+// Draws the values of one parameter, row-major in `dtype` (f32 or f64), into memory of their size. They depend only on
+// the seed and the parameter's name: adding a layer or changing the mesh changes no other parameter.
 //
 // lecun_normal is Flax's: a normal distribution truncated at two standard deviations, with variance 1 / fan_in after
 // the truncation.
+void draw(const model::Parameter& parameter, std::uint64_t seed, DType dtype, std::span<std::byte> into);
 std::vector<std::byte> draw(const model::Parameter& parameter, std::uint64_t seed, DType dtype);
 
 // The initial values of a model's parameters: from model.init.from; else from model.init.values, if it gives the
@@ -34,8 +36,9 @@ class InitialValues {
  public:
   // Opens the file, if there is one, and checks everything but its numbers. Model and spec outlive this.
   InitialValues(const model::Model& model, const spec::ModelSpec& spec, std::uint64_t seed, Membership membership = {});
-  // The values of one parameter, row-major in the model's dtype. They are made at each call, so that a large model is
-  // never held twice.
+  // Writes the values of one parameter, row-major in the model's dtype, into memory of their size. They are made at
+  // each call, so that a large model is never held twice.
+  void write(const model::Parameter& parameter, std::span<std::byte> into) const;
   std::vector<std::byte> of(const model::Parameter& parameter) const;
   // Whether some values are drawn, and so depend on the seed; and whether some are those of the same member in a file
   // of an ensemble.
@@ -55,7 +58,7 @@ class InitialValues {
   model::StoredParameter stored(const model::Parameter& parameter) const;
   std::string shown_name(const std::string& name) const;
   [[noreturn]] void refuse(std::string message, std::string help) const;
-  std::vector<std::byte> convert(const model::Parameter& parameter, const TensorView& tensor) const;
+  void convert(const model::Parameter& parameter, const TensorView& tensor, std::span<std::byte> into) const;
 
   const model::Model& model_;
   const spec::ModelSpec& spec_;

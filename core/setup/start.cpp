@@ -184,6 +184,10 @@ void set_initial_values(Module& module, const Setup& setup, const Checkpoint* ch
     const bool is_bucket =
         !input.parts.empty();  // also a bucket of parameters: the elements between its parts must be zero
     if (input.group != Group::state && !is_bucket) continue;
+    if (!setup.roles.initial.contains(i)) {
+      module.clear(module.input(input.name));
+      continue;
+    }
     module.wait(
         module.write(module.input(input.name), {every_device, every_member}, initial_bytes(program, setup.roles, i)));
   }
@@ -198,7 +202,8 @@ void set_initial_values(Module& module, const Setup& setup, const Checkpoint* ch
     const spec::Spec& spec = setup.member_spec(m);
     const InitialValues values(setup.model, spec.model, spec.seed, setup.membership(m));
     for (std::size_t i = 0; i < setup.model.parameters.size(); ++i) {
-      write_now(module, setup.roles.parameters[i], values.of(setup.model.parameters[i]), m);
+      module.fill(module.input(train_entry, setup.roles.parameters[i]), m,
+                  [&](std::span<std::byte> into) { values.write(setup.model.parameters[i], into); });
     }
   }
   set_learning_rate_scale(module, setup, 1.0, every_member);

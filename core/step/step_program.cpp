@@ -487,11 +487,10 @@ StepProgram step_program(const model::Model& model, const spec::Spec& spec, cons
 std::vector<std::byte> initial_bytes(const Program& program, const StepRoles& roles, std::size_t input) {
   const Type& type = program.type(program.inputs[input].value);
   std::vector<std::byte> bytes(pmaptrain::bytes(type));
-  const auto initial = roles.initial.find(input);
-  if (initial == roles.initial.end()) return bytes;
+  const double initial = roles.initial.at(input);
   const auto fill = [&](std::size_t begin, std::size_t size) {
     dispatch(type.dtype, [&]<class T>() {
-      const T value = static_cast<T>(initial->second);
+      const T value = static_cast<T>(initial);
       for (std::size_t i = 0; i < size; i += sizeof value) std::memcpy(bytes.data() + begin + i, &value, sizeof value);
     });
   };

@@ -86,8 +86,7 @@ struct StepProgram {
 StepProgram step_program(const model::Model& model, const spec::Spec& spec, const Optimizer& optimizer,
                          const model::BatchShape& batch, const OpSet& ops, EpochSums epoch = EpochSums::all_steps);
 
-// The bytes of an input at the start of a run, from StepRoles::initial. For an input of the group params they are
-// zeros.
+// The bytes at the start of a run of an input that StepRoles::initial has. The others begin as zeros.
 std::vector<std::byte> initial_bytes(const Program& program, const StepRoles& roles, std::size_t input);
 
 }  // namespace pmaptrain::train

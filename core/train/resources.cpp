@@ -31,9 +31,11 @@ std::size_t largest_parameter(const model::Model& model) {
 
 MemoryEstimate estimate_memory(const Setup& setup, const MemoryNeeds& needs, std::optional<std::int64_t> members) {
   MemoryEstimate estimate = estimate_evaluation(needs);
-  // Initial values are made one at a time, and values are read from the module in slices.
+  // Initial values are made one at a time: for GPUs, and what a file has in another order. Values are read from the
+  // module in slices.
   const std::size_t largest = largest_parameter(setup.model);
-  const std::size_t passing = sum_of(largest, std::min(largest, SlicedReader::most_bytes));
+  const bool are_held = estimate.gpus > 0 || setup.spec().model.initial_from.has_value();
+  const std::size_t passing = sum_of(are_held ? largest : 0, std::min(largest, SlicedReader::most_bytes));
   const std::int64_t all = spec::members(setup.spec());
   const std::size_t snapshot =
       snapshot_bytes(setup) / static_cast<std::size_t>(all) * static_cast<std::size_t>(members.value_or(all));

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "core/base/philox.h"
+#include "core/kernel/vector_normal.h"
 #include "core/kernel/vector_random.h"
 #include "core/ops/random/random.h"
 
@@ -19,7 +20,7 @@ std::unique_ptr<CpuKernel> RandomBernoulli::cpu(const CpuRequest&) const { retur
 
 namespace {
 
-// out[...] = from_words(first word, second word) for every element of every row. Counters of several short rows are
+// from_words(n, first words, second words, out) for the elements of all rows. Counters of several short rows are
 // collected in blocks that fit the L1 cache, so that vectors are full.
 template <class T, class F>
 void fill_rows(const ReferenceCall& call, std::int64_t elements, F from_words) {
@@ -46,7 +47,7 @@ void fill_rows(const ReferenceCall& call, std::int64_t elements, F from_words) {
     }
     const auto n = static_cast<std::size_t>(count);
     vector_philox({words[0], words[1]}, n, low.data(), high.data(), element.data(), first.data(), second.data());
-    for (std::size_t i = 0; i < n; ++i) out[i] = from_words(first[i], second[i]);
+    from_words(n, first.data(), second.data(), out);
     out += count;
     left -= count;
   }
@@ -62,16 +63,18 @@ std::unique_ptr<CpuKernel> kernel_of(const Op& op, const CpuRequest& request, Re
 std::unique_ptr<CpuKernel> RandomUniform::cpu(const CpuRequest& request) const {
   return kernel_of(*this, request, [](const void* op, const ReferenceCall& call) {
     // Like uniform_from_bits, with a conversion that every instruction set has.
-    fill_rows<float>(call, numel(static_cast<const RandomUniform*>(op)->shape), [](std::uint32_t a, std::uint32_t) {
-      return static_cast<float>(static_cast<std::int32_t>(a >> 8)) * 0x1.0p-24F;
-    });
+    fill_rows<float>(call, numel(static_cast<const RandomUniform*>(op)->shape),
+                     [](std::size_t n, const std::uint32_t* a, const std::uint32_t*, float* out) {
+                       for (std::size_t i = 0; i < n; ++i) {
+                         out[i] = static_cast<float>(static_cast<std::int32_t>(a[i] >> 8)) * 0x1.0p-24F;
+                       }
+                     });
   });
 }
 
 std::unique_ptr<CpuKernel> RandomNormal::cpu(const CpuRequest& request) const {
   return kernel_of(*this, request, [](const void* op, const ReferenceCall& call) {
-    fill_rows<float>(call, numel(static_cast<const RandomNormal*>(op)->shape),
-                     [](std::uint32_t a, std::uint32_t b) { return normal_from_bits(a, b); });
+    fill_rows<float>(call, numel(static_cast<const RandomNormal*>(op)->shape), vector_normals);
   });
 }
 
@@ -81,7 +84,9 @@ std::unique_ptr<CpuKernel> RandomBernoulli::cpu(const CpuRequest& request) const
     // n / 2^24 < p if and only if n < ceil(2^24 p), which is at most 2^24.
     const auto bound = static_cast<std::int32_t>(std::ceil(self.probability * 0x1.0p24));
     fill_rows<bool>(call, numel(self.shape),
-                    [bound](std::uint32_t a, std::uint32_t) { return static_cast<std::int32_t>(a >> 8) < bound; });
+                    [bound](std::size_t n, const std::uint32_t* a, const std::uint32_t*, bool* out) {
+                      for (std::size_t i = 0; i < n; ++i) out[i] = static_cast<std::int32_t>(a[i] >> 8) < bound;
+                    });
   });
 }
 
