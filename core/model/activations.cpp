@@ -9,8 +9,8 @@ namespace pmaptrain::model {
 namespace {
 
 // If values are stored in a narrow type, `function` is computed in the type of the parameters.
-PlannedLayer elementwise(const LayerInput& in, std::function<Value(Builder&, Value)> function) {
-  PlannedLayer layer = in.start();
+Node elementwise(const LayerInput& in, std::function<Value(Builder&, Value)> function) {
+  Node layer = in.start();
   layer.apply = [function = std::move(function), storage = in.precision.storage](const LayerCall& call, Value x) {
     return cast(call.b, function(call.b, cast(call.b, x, storage)), call.b.type(x).dtype);
   };
@@ -25,8 +25,8 @@ onnx::Value elementwise_node(const OnnxCall& call, const onnx::Value& x, std::st
 }  // namespace
 
 // Exact in every type.
-std::optional<PlannedLayer> plan(const spec::Relu&, const LayerInput& in) {
-  PlannedLayer layer = in.start_with_input_dtype();
+std::optional<Node> plan(const spec::Relu&, const LayerInput& in) {
+  Node layer = in.start_with_input_dtype();
   layer.apply = [](const LayerCall& call, Value x) { return call.b.emit(ops::Relu{}, {x}); };
   return layer;
 }
@@ -34,7 +34,7 @@ onnx::Value to_onnx(const spec::Relu&, const OnnxCall& call, const onnx::Value& 
   return elementwise_node(call, x, "Relu");
 }
 
-std::optional<PlannedLayer> plan(const spec::Tanh&, const LayerInput& in) {
+std::optional<Node> plan(const spec::Tanh&, const LayerInput& in) {
   return elementwise(in, [](Builder& b, Value x) { return b.emit(ops::Tanh{}, {x}); });
 }
 onnx::Value to_onnx(const spec::Tanh&, const OnnxCall& call, const onnx::Value& x) {
@@ -42,7 +42,7 @@ onnx::Value to_onnx(const spec::Tanh&, const OnnxCall& call, const onnx::Value& 
 }
 
 // x/2 · (1 + tanh(√(2/π) · (x + 0.044715 x³)))
-std::optional<PlannedLayer> plan(const spec::Gelu&, const LayerInput& in) {
+std::optional<Node> plan(const spec::Gelu&, const LayerInput& in) {
   return elementwise(in, [](Builder& b, Value x) {
     const Value cube = mul(b, mul(b, x, x), x);
     const Value inner = mul(b, add(b, x, mul(b, cube, 0.044715)), std::sqrt(2.0 / std::numbers::pi));
@@ -61,19 +61,19 @@ onnx::Value to_onnx(const spec::Gelu&, const OnnxCall& call, const onnx::Value& 
   return {times(half, graph.node("Add", {tanh, graph.number(1.0)})), x.channels_first};
 }
 
-std::optional<PlannedLayer> plan(const spec::Sigmoid&, const LayerInput& in) { return elementwise(in, sigmoid); }
+std::optional<Node> plan(const spec::Sigmoid&, const LayerInput& in) { return elementwise(in, sigmoid); }
 onnx::Value to_onnx(const spec::Sigmoid&, const OnnxCall& call, const onnx::Value& x) {
   return elementwise_node(call, x, "Sigmoid");
 }
 
-std::optional<PlannedLayer> plan(const spec::Silu&, const LayerInput& in) {
+std::optional<Node> plan(const spec::Silu&, const LayerInput& in) {
   return elementwise(in, [](Builder& b, Value x) { return mul(b, x, sigmoid(b, x)); });
 }
 onnx::Value to_onnx(const spec::Silu&, const OnnxCall& call, const onnx::Value& x) {
   return {call.graph.node("Mul", {x.name, call.graph.node("Sigmoid", {x.name})}), x.channels_first};
 }
 
-std::optional<PlannedLayer> plan(const spec::Softmax&, const LayerInput& in) {
+std::optional<Node> plan(const spec::Softmax&, const LayerInput& in) {
   if (in.shape.empty()) {
     return in.refuse("takes features [N]; its input is " + in.shown(),
                      "add flatten before it, which gives the shape [1]");
@@ -84,7 +84,7 @@ onnx::Value to_onnx(const spec::Softmax&, const OnnxCall& call, const onnx::Valu
   return {call.graph.node("Softmax", {call.graph.channels_last(x)}, {{"axis", std::int64_t{-1}}})};
 }
 
-std::optional<PlannedLayer> plan(const spec::LeakyRelu& leaky, const LayerInput& in) {
+std::optional<Node> plan(const spec::LeakyRelu& leaky, const LayerInput& in) {
   return elementwise(in, [slope = leaky.negative_slope](Builder& b, Value x) {
     const Value above = b.emit(ops::Ge{}, {x, scalar_like(b, x, 0.0)});
     return select(b, above, x, mul(b, x, slope));
@@ -95,7 +95,7 @@ onnx::Value to_onnx(const spec::LeakyRelu& leaky, const OnnxCall& call, const on
 }
 
 // expm1 is applied to min(x, 0), because it and its cotangent could overflow for large x.
-std::optional<PlannedLayer> plan(const spec::Elu& elu, const LayerInput& in) {
+std::optional<Node> plan(const spec::Elu& elu, const LayerInput& in) {
   return elementwise(in, [alpha = elu.alpha](Builder& b, Value x) {
     const Value zero = scalar_like(b, x, 0.0);
     const Value above = b.emit(ops::Gt{}, {x, zero});
@@ -108,7 +108,7 @@ onnx::Value to_onnx(const spec::Elu& elu, const OnnxCall& call, const onnx::Valu
 }
 
 // max(x, 0) + log(1 + exp(-|x|))
-std::optional<PlannedLayer> plan(const spec::Softplus&, const LayerInput& in) { return elementwise(in, softplus); }
+std::optional<Node> plan(const spec::Softplus&, const LayerInput& in) { return elementwise(in, softplus); }
 onnx::Value to_onnx(const spec::Softplus&, const OnnxCall& call, const onnx::Value& x) {
   return elementwise_node(call, x, "Softplus");
 }

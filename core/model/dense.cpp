@@ -4,7 +4,7 @@
 namespace pmaptrain::model {
 
 // y = x · kernel + bias, kernel (in, out).
-std::optional<PlannedLayer> plan(const spec::Dense& dense, const LayerInput& in) {
+std::optional<Node> plan(const spec::Dense& dense, const LayerInput& in) {
   if (in.shape.size() != 1) {
     return in.refuse("takes features [N]; its input is " + in.shown(),
                      in.shape.empty()
@@ -12,7 +12,7 @@ std::optional<PlannedLayer> plan(const spec::Dense& dense, const LayerInput& in)
                          : "add flatten before it, which gives the shape [" + std::to_string(numel(in.shape)) + "]");
   }
   const std::int64_t features_in = in.shape.front();
-  PlannedLayer layer = in.start();
+  Node layer = in.start();
   layer.output = {dense.features};
   layer.image = {};
   layer.parameters.push_back(in.kernel({features_in, dense.features}, features_in, {1, 0}));

@@ -22,8 +22,8 @@ onnx::Value reshaped(const OnnxCall& call, const onnx::Value& x, const Shape& ex
 }  // namespace
 
 // Reshapes each example to a vector, row-major.
-std::optional<PlannedLayer> plan(const spec::Flatten&, const LayerInput& in) {
-  PlannedLayer layer = in.start_with_input_dtype();
+std::optional<Node> plan(const spec::Flatten&, const LayerInput& in) {
+  Node layer = in.start_with_input_dtype();
   layer.output = {numel(in.shape)};
   layer.image = image_of(in, layer.output);
   layer.apply = [features = numel(in.shape)](const LayerCall& call, Value x) {
@@ -34,7 +34,7 @@ std::optional<PlannedLayer> plan(const spec::Flatten&, const LayerInput& in) {
 }
 
 // Reshapes each example, row-major.
-std::optional<PlannedLayer> plan(const spec::Reshape& reshape, const LayerInput& in) {
+std::optional<Node> plan(const spec::Reshape& reshape, const LayerInput& in) {
   Shape shape = reshape.shape;
   const std::int64_t elements = numel(in.shape);
   std::int64_t known = 1;
@@ -58,7 +58,7 @@ std::optional<PlannedLayer> plan(const spec::Reshape& reshape, const LayerInput&
                          " elements of its input " + in.shown(),
                      "use sizes with the product " + std::to_string(elements));
   }
-  PlannedLayer layer = in.start_with_input_dtype();
+  Node layer = in.start_with_input_dtype();
   layer.output = shape;
   layer.image = image_of(in, shape);
   layer.apply = [shape](const LayerCall& call, Value x) {
@@ -70,10 +70,10 @@ std::optional<PlannedLayer> plan(const spec::Reshape& reshape, const LayerInput&
 }
 
 onnx::Value to_onnx(const spec::Flatten&, const OnnxCall& call, const onnx::Value& x) {
-  return reshaped(call, x, call.layer.output);
+  return reshaped(call, x, call.node.output);
 }
 onnx::Value to_onnx(const spec::Reshape&, const OnnxCall& call, const onnx::Value& x) {
-  return reshaped(call, x, call.layer.output);
+  return reshaped(call, x, call.node.output);
 }
 
 }  // namespace pmaptrain::model

@@ -8,7 +8,7 @@ namespace {
 
 // The checks and the geometry shared by both kinds of pooling; `make_op` makes the op from the geometry.
 template <class Pool, class MakeOp>
-std::optional<PlannedLayer> plan_pooling(const Pool& pool, const LayerInput& in, PlannedLayer layer, MakeOp make_op) {
+std::optional<Node> plan_pooling(const Pool& pool, const LayerInput& in, Node layer, MakeOp make_op) {
   if (in.shape.size() != 3) {
     return in.refuse("takes images [height,width,channels]; its input is " + in.shown(),
                      "move flatten and dense layers after the pooling");
@@ -26,25 +26,25 @@ std::optional<PlannedLayer> plan_pooling(const Pool& pool, const LayerInput& in,
 
 }  // namespace
 
-std::optional<PlannedLayer> plan(const spec::MaxPool& pool, const LayerInput& in) {
+std::optional<Node> plan(const spec::MaxPool& pool, const LayerInput& in) {
   return plan_pooling(pool, in, in.start_with_input_dtype(), [&](const Window& window) {
     return ops::MaxPool{pool.window_shape, pool.strides, window.padding};
   });
 }
 
-std::optional<PlannedLayer> plan(const spec::AvgPool& pool, const LayerInput& in) {
+std::optional<Node> plan(const spec::AvgPool& pool, const LayerInput& in) {
   return plan_pooling(pool, in, in.start(), [&](const Window& window) {
     return ops::AvgPool{pool.window_shape, pool.strides, window.padding, pool.count_include_pad};
   });
 }
 
 // The mean over height and width.
-std::optional<PlannedLayer> plan(const spec::GlobalAvgPool&, const LayerInput& in) {
+std::optional<Node> plan(const spec::GlobalAvgPool&, const LayerInput& in) {
   if (in.shape.size() != 3) {
     return in.refuse("takes images [height,width,channels]; its input is " + in.shown(),
                      "move flatten and dense layers after the pooling");
   }
-  PlannedLayer layer = in.start();
+  Node layer = in.start();
   layer.output = {in.shape[2]};
   layer.apply = [pixels = in.shape[0] * in.shape[1], storage = in.precision.storage](const LayerCall& call, Value x) {
     ops::ReduceSum sum_of{{1, 2}};
@@ -56,7 +56,7 @@ std::optional<PlannedLayer> plan(const spec::GlobalAvgPool&, const LayerInput& i
 }
 
 onnx::Value to_onnx(const spec::MaxPool& pool, const OnnxCall& call, const onnx::Value& x) {
-  const Window window = place_window(pool.padding, call.input, pool.window_shape, pool.strides);
+  const Window window = place_window(pool.padding, call.node.input, pool.window_shape, pool.strides);
   return {
       call.graph.node("MaxPool", {call.graph.channels_first(x)},
                       {{"kernel_shape", pool.window_shape}, {"strides", pool.strides}, {"pads", onnx_pads(window)}}),
@@ -64,7 +64,7 @@ onnx::Value to_onnx(const spec::MaxPool& pool, const OnnxCall& call, const onnx:
 }
 
 onnx::Value to_onnx(const spec::AvgPool& pool, const OnnxCall& call, const onnx::Value& x) {
-  const Window window = place_window(pool.padding, call.input, pool.window_shape, pool.strides);
+  const Window window = place_window(pool.padding, call.node.input, pool.window_shape, pool.strides);
   return {call.graph.node("AveragePool", {call.graph.channels_first(x)},
                           {{"kernel_shape", pool.window_shape},
                            {"strides", pool.strides},

@@ -30,7 +30,7 @@ std::string plural(std::int64_t count, std::string_view noun) {
 
 std::string bytes_text(std::size_t bytes) { return human_bytes(static_cast<double>(bytes)); }
 
-std::int64_t parameters_of(const model::PlannedLayer& layer) {
+std::int64_t parameters_of(const model::Node& layer) {
   std::int64_t count = 0;
   for (const model::Parameter& parameter : layer.parameters) count += numel(parameter.shape);
   return count;
@@ -111,7 +111,7 @@ std::set<std::string> frozen_parameters(const model::Model& model, const train::
 }
 
 // "frozen", "frozen: bias", or nothing.
-std::string frozen_text(const model::PlannedLayer& layer, const std::set<std::string>& frozen) {
+std::string frozen_text(const model::Node& layer, const std::set<std::string>& frozen) {
   std::vector<std::string> names;
   for (const model::Parameter& parameter : layer.parameters) {
     if (frozen.contains(parameter.name)) names.push_back(parameter.name.substr(parameter.name.rfind('.') + 1));
@@ -124,7 +124,7 @@ std::string frozen_text(const model::PlannedLayer& layer, const std::set<std::st
 std::string layers_text(const model::Model& model, const std::set<std::string>& frozen, bool mixed) {
   std::vector<std::vector<std::string>> rows{{"layer", "kind", "output", "parameters"}};
   rows.push_back({"inputs", std::string(to_string(model.input.dtype)), tuple(model.input.shape), ""});
-  for (const model::PlannedLayer* layer : model.leaves()) {
+  for (const model::Node* layer : model.nodes()) {
     const std::int64_t count = parameters_of(*layer);
     const std::string dtype = mixed ? std::string(to_string(layer->compute)) + " " : "";
     rows.push_back({layer->name, layer->kind, dtype + tuple(layer->output), count == 0 ? "-" : with_commas(count),
@@ -470,7 +470,7 @@ std::string validate_json(const train::Setup& setup, const ValidateReport& repor
     }
   }
   json["layers"] = Json::array();
-  for (const model::PlannedLayer* layer : setup.model.leaves()) {
+  for (const model::Node* layer : setup.model.nodes()) {
     json["layers"].push_back({{"name", layer->name},
                               {"kind", layer->kind},
                               {"output_shape", layer->output},

@@ -71,9 +71,9 @@ void check_selection(Setup& setup) {
 
 // A warning about mixed precision on a CPU without bf16 instructions; empty if the CPU has them or needs none.
 std::string missing_instructions(const spec::MeshSpec& mesh, const model::Model& model) {
-  const std::vector<const model::PlannedLayer*> layers = model.leaves();
+  const std::vector<const model::Node*> layers = model.nodes();
   const bool mixed = std::any_of(layers.begin(), layers.end(),
-                                 [](const model::PlannedLayer* layer) { return layer->compute == DType::bf16; });
+                                 [](const model::Node* layer) { return layer->compute == DType::bf16; });
   const bool is_automatic = mesh.backend == spec::Backend::automatic;
   const bool on_cpu = mesh.backend == spec::Backend::cpu || (is_automatic && find_gpus().all.empty());
   if (!mixed || !on_cpu || has_bf16_instructions()) return "";

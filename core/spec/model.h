@@ -67,8 +67,15 @@ struct Layer;
 struct Layers {
   std::vector<Layer> layers;
 };
-using LayerKind = std::variant<Dense, Conv, MaxPool, AvgPool, GlobalAvgPool, Reshape, Layers, Flatten, Dropout, Relu,
-                               Tanh, Gelu, Sigmoid, Silu, Softmax, LeakyRelu, Elu, Softplus>;
+struct Residual {
+  std::vector<Layer> layers, shortcut;  // an empty shortcut is the identity
+};
+struct Repeat {
+  std::int64_t times = 1;
+  std::vector<Layer> layers;
+};
+using LayerKind = std::variant<Dense, Conv, MaxPool, AvgPool, GlobalAvgPool, Reshape, Layers, Residual, Repeat, Flatten,
+                               Dropout, Relu, Tanh, Gelu, Sigmoid, Silu, Softmax, LeakyRelu, Elu, Softplus>;
 // The key of the layer: "conv".
 std::string to_string(const LayerKind& kind);
 

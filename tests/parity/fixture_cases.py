@@ -124,6 +124,14 @@ def make_cases() -> dict:
         "nested_layers": images(
             [{"name": "block", "layers": [convolution(3, [3, 3]), "relu", {"layers": [convolution(3, [1, 1])]}]},
              {"layers": ["tanh", {"name": "last", **convolution(2, [3, 3])}]}]),
+        "residual": images([convolution(4, [3, 3]), {"residual": {"layers": [convolution(4, [3, 3]), "relu"]}}, "tanh"]),
+        "residual_shortcut_masked": images(
+            [{"residual": {"layers": [convolution(4, [3, 3], strides=[2, 2]), "relu", convolution(4, [3, 3])],
+                           "shortcut": [convolution(4, [1, 1], strides=[2, 2])]}}, "relu"], ADAM, 0.002, **MASKED),
+        "residual_repeated": classes(
+            [dense_layer(6), {"repeat": {"times": 3, "layers": [{"residual": {"layers": ["tanh", dense_layer(6)]}}]}},
+             {"name": "tail", "residual": {"layers": [{"layers": [dense_layer(3)]}], "shortcut": [dense_layer(3)]}}],
+            MOMENTUM, 0.02),
         "cnn": images([convolution(4, [3, 3]), "relu", pool("max_pool", [2, 2], [2, 2]), convolution(6, [3, 3]),
                        "relu", pool("max_pool", [2, 2], [2, 2])], ADAM, 0.005),
         "cnn_masked": images([convolution(4, [3, 3]), "relu", pool("max_pool", [2, 2], [2, 2])], ADAM, 0.005,

@@ -133,41 +133,62 @@ LAYERS = {
 }
 
 
-def flattened(layers, prefix=""):
-    """(path, kind, options) of each layer; those of a nested list are under its name."""
+def paths_of(layers, prefix=""):
+    """(path, kind, options) of each layer of a list."""
     counts = {}
     for layer in layers:
         kind, options = kind_and_options(layer)
         name = layer.get("name") if isinstance(layer, dict) else None
-        path = prefix + (name or f"{kind}_{counts.get(kind, 0)}")
+        yield prefix + (name or f"{kind}_{counts.get(kind, 0)}"), kind, options
         counts[kind] = counts.get(kind, 0) + 1
+
+
+def flattened(layers, prefix=""):
+    """(path, kind, options) of each layer; those of a nested list are under its name."""
+    for path, kind, options in paths_of(layers, prefix):
         if kind == "layers":
             yield from flattened(options, path + ".")
         else:
             yield path, kind, options
 
 
+def applied(layers, x, function, prefix=""):
+    """x through the layers, each by function(path, kind, options, x)."""
+    for path, kind, options in paths_of(layers, prefix):
+        if kind == "layers":
+            x = applied(options, x, function, path + ".")
+        elif kind == "residual":
+            x = (applied(options["layers"], x, function, path + ".")
+                 + applied(options.get("shortcut", []), x, function, path + ".shortcut."))
+        elif kind == "repeat":
+            for time in range(options["times"]):
+                x = applied(options["layers"], x, function, f"{path}.{time}.")
+        else:
+            x = function(path, kind, options, x)
+    return x
+
+
 def initial_parameters(layers, shape) -> dict:
     """By layer: kernels of variance 1 / inputs and small biases, for examples of this shape."""
     rng = np.random.default_rng(1)
     parameters = {}
-    for path, kind, options in flattened(layers):
+
+    def add(path, kind, options, x):
         if kind in ("dense", "conv"):
-            inputs = shape[-1] // options.get("feature_group_count", 1)
+            inputs = x.shape[-1] // options.get("feature_group_count", 1)
             kernel = (*options.get("kernel_size", ()), inputs, options["features"])
             own = {"kernel": rng.standard_normal(kernel) / np.sqrt(np.prod(kernel[:-1]))}
             if options.get("use_bias", True):
                 own["bias"] = 0.1 * rng.standard_normal(options["features"])
             parameters[path] = {field: value.astype(np.float32) for field, value in own.items()}
-        example = jax.ShapeDtypeStruct((1, *shape), np.float32)
-        shape = jax.eval_shape(lambda x: LAYERS[kind](options, parameters.get(path, {}), x), example).shape[1:]
+        return LAYERS[kind](options, parameters.get(path, {}), x)
+
+    jax.eval_shape(lambda x: applied(layers, x, add), jax.ShapeDtypeStruct((1, *shape), np.float32))
     return parameters
 
 
 def forward(layers, parameters, x):
-    for path, kind, options in flattened(layers):
-        x = LAYERS[kind](options, parameters.get(path, {}), x)
-    return x
+    return applied(layers, x, lambda path, kind, options, y: LAYERS[kind](options, parameters.get(path, {}), y))
 
 
 # ---- losses of each example, metrics, optimizers ----

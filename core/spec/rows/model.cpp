@@ -148,6 +148,49 @@ static auto row(Tag<Layers>) {
        .like = "model.layers"}));
 }
 
+static auto row(Tag<Residual>) {
+  return alternative<Residual>(
+      {.path = "residual",
+       .meaning = "A residual connection: layers(x) + shortcut(x). Parameters are named residual_0.conv_0.kernel and "
+                  "residual_0.shortcut.conv_0.kernel.",
+       .example = "- residual:\n    layers:\n      - conv: {features: 32, kernel_size: [3, 3], strides: [2, 2]}\n"
+                  "      - relu\n    shortcut:\n      - conv: {features: 32, kernel_size: [1, 1], strides: [2, 2]}"},
+      choices(&Residual::layers, {.path = "layers",
+                                  .need = Need::required,
+                                  .meaning = "The layers whose output is added to that of the shortcut.",
+                                  .example = "layers: [{dense: 64}, relu, {dense: 64}]",
+                                  .item = "layer",
+                                  .like = "model.layers"}),
+      choices(&Residual::shortcut,
+              {.path = "shortcut",
+               .fallback = "[]",
+               .meaning = "The layers beside them, such as a projection to the shape of their output. An empty list is "
+                          "the identity.",
+               .example = "shortcut: [{conv: {features: 64, kernel_size: [1, 1], strides: [2, 2]}}]",
+               .item = "layer",
+               .like = "model.layers"}));
+}
+
+static auto row(Tag<Repeat>) {
+  return alternative<Repeat>(
+      {.path = "repeat",
+       .meaning = "The same layers several times, one after another. Each time has parameters of its own, which are "
+                  "named repeat_0.2.dense_0.kernel (the third time). The layers keep the shape.",
+       .example = "- repeat:\n    times: 4\n    layers: [{residual: {layers: [{dense: 64}, relu]}}]"},
+      option(&Repeat::times, {.path = "times",
+                              .need = Need::required,
+                              .low = 1,
+                              .high = 10000,
+                              .meaning = "How often the layers are applied.",
+                              .example = "times: 4"}),
+      choices(&Repeat::layers, {.path = "layers",
+                                .need = Need::required,
+                                .meaning = "The layers that are repeated.",
+                                .example = "layers: [{dense: 64}, relu]",
+                                .item = "layer",
+                                .like = "model.layers"}));
+}
+
 static auto row(Tag<Flatten>) {
   return alternative<Flatten>(
       {.path = "flatten", .meaning = "Reshapes each example to one dimension.", .example = "- flatten"});
