@@ -41,8 +41,14 @@ onnx::Value to_onnx(const spec::Tanh&, const OnnxCall& call, const onnx::Value& 
   return elementwise_node(call, x, "Tanh");
 }
 
-// x/2 · (1 + tanh(√(2/π) · (x + 0.044715 x³)))
-std::optional<Node> plan(const spec::Gelu&, const LayerInput& in) {
+// x/2 · (1 + erf(x/√2)), or x/2 · (1 + tanh(√(2/π) · (x + 0.044715 x³))).
+std::optional<Node> plan(const spec::Gelu& gelu, const LayerInput& in) {
+  if (gelu.approximate == spec::GeluFunction::exact) {
+    return elementwise(in, [](Builder& b, Value x) {
+      const Value half = mul(b, x, 0.5);
+      return mul(b, half, add(b, b.emit(ops::Erf{}, {mul(b, x, std::sqrt(0.5))}), 1.0));
+    });
+  }
   return elementwise(in, [](Builder& b, Value x) {
     const Value cube = mul(b, mul(b, x, x), x);
     const Value inner = mul(b, add(b, x, mul(b, cube, 0.044715)), std::sqrt(2.0 / std::numbers::pi));
@@ -51,14 +57,19 @@ std::optional<Node> plan(const spec::Gelu&, const LayerInput& in) {
   });
 }
 // The operator set has no Gelu.
-onnx::Value to_onnx(const spec::Gelu&, const OnnxCall& call, const onnx::Value& x) {
+onnx::Value to_onnx(const spec::Gelu& gelu, const OnnxCall& call, const onnx::Value& x) {
   onnx::Graph& graph = call.graph;
   const auto times = [&](const std::string& a, const std::string& b) { return graph.node("Mul", {a, b}); };
-  const std::string cube = times(times(x.name, x.name), x.name);
-  const std::string sum = graph.node("Add", {x.name, times(cube, graph.number(0.044715))});
-  const std::string tanh = graph.node("Tanh", {times(sum, graph.number(std::sqrt(2.0 / std::numbers::pi)))});
+  std::string function;
+  if (gelu.approximate == spec::GeluFunction::exact) {
+    function = graph.node("Erf", {times(x.name, graph.number(std::sqrt(0.5)))});
+  } else {
+    const std::string cube = times(times(x.name, x.name), x.name);
+    const std::string sum = graph.node("Add", {x.name, times(cube, graph.number(0.044715))});
+    function = graph.node("Tanh", {times(sum, graph.number(std::sqrt(2.0 / std::numbers::pi)))});
+  }
   const std::string half = times(x.name, graph.number(0.5));
-  return {times(half, graph.node("Add", {tanh, graph.number(1.0)})), x.channels_first};
+  return {times(half, graph.node("Add", {function, graph.number(1.0)})), x.channels_first};
 }
 
 std::optional<Node> plan(const spec::Sigmoid&, const LayerInput& in) { return elementwise(in, sigmoid); }

@@ -1,3 +1,8 @@
+// Layers that only move elements.
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
 #include "core/model/arithmetic.h"
 #include "core/model/layers.h"
 
@@ -67,6 +72,35 @@ std::optional<Node> plan(const spec::Reshape& reshape, const LayerInput& in) {
     return call.b.emit(ops::Reshape{rows}, {x});
   };
   return layer;
+}
+
+// Permutes the dimensions of each example.
+std::optional<Node> plan(const spec::Transpose& transpose, const LayerInput& in) {
+  std::vector<std::int64_t> sorted = transpose.permutation;
+  std::sort(sorted.begin(), sorted.end());
+  std::vector<std::int64_t> all(in.shape.size());
+  std::iota(all.begin(), all.end(), std::int64_t{0});
+  if (sorted != all) {
+    std::reverse(all.begin(), all.end());
+    return in.refuse("has the permutation " + to_string(transpose.permutation) + ", which does not name each of the " +
+                         std::to_string(in.shape.size()) + " dimensions of its input " + in.shown() + " once",
+                     all.empty() ? "leave the layer out" : "they are counted from 0, for example " + to_string(all));
+  }
+  Node layer = in.start_with_input_dtype();
+  std::vector<std::int64_t> permutation{0};
+  for (std::size_t d = 0; d < in.shape.size(); ++d) {
+    const std::int64_t from = transpose.permutation[d];
+    layer.output[d] = in.shape[static_cast<std::size_t>(from)];
+    permutation.push_back(from + 1);
+  }
+  layer.apply = [permutation](const LayerCall& call, Value x) { return call.b.emit(ops::Transpose{permutation}, {x}); };
+  return layer;
+}
+
+onnx::Value to_onnx(const spec::Transpose& transpose, const OnnxCall& call, const onnx::Value& x) {
+  std::vector<std::int64_t> permutation{0};
+  for (const std::int64_t from : transpose.permutation) permutation.push_back(from + 1);
+  return {call.graph.node("Transpose", {call.graph.channels_last(x)}, {{"perm", std::move(permutation)}})};
 }
 
 onnx::Value to_onnx(const spec::Flatten&, const OnnxCall& call, const onnx::Value& x) {

@@ -18,7 +18,7 @@
 
 namespace pmaptrain::model {
 
-enum class InitializerKind { zeros, lecun_normal };
+enum class InitializerKind { zeros, ones, lecun_normal };
 
 struct Initializer {
   InitializerKind kind = InitializerKind::zeros;
@@ -178,6 +178,10 @@ std::optional<Node> plan(const spec::Layers& layers, const LayerInput& in);
 std::optional<Node> plan(const spec::Residual& residual, const LayerInput& in);
 std::optional<Node> plan(const spec::Repeat& repeat, const LayerInput& in);
 std::optional<Node> plan(const spec::Flatten& flatten, const LayerInput& in);
+std::optional<Node> plan(const spec::Transpose& transpose, const LayerInput& in);
+std::optional<Node> plan(const spec::LayerNorm& norm, const LayerInput& in);
+std::optional<Node> plan(const spec::RmsNorm& norm, const LayerInput& in);
+std::optional<Node> plan(const spec::GroupNorm& norm, const LayerInput& in);
 std::optional<Node> plan(const spec::Dropout& dropout, const LayerInput& in);
 std::optional<Node> plan(const spec::Relu& relu, const LayerInput& in);
 std::optional<Node> plan(const spec::Tanh& tanh, const LayerInput& in);
@@ -198,6 +202,10 @@ onnx::Value to_onnx(const spec::GlobalAvgPool& layer, const OnnxCall& call, cons
 onnx::Value to_onnx(const spec::Reshape& layer, const OnnxCall& call, const onnx::Value& x);
 onnx::Value to_onnx(const spec::Residual& layer, const OnnxCall& call, const onnx::Value& x);
 onnx::Value to_onnx(const spec::Flatten& layer, const OnnxCall& call, const onnx::Value& x);
+onnx::Value to_onnx(const spec::Transpose& layer, const OnnxCall& call, const onnx::Value& x);
+onnx::Value to_onnx(const spec::LayerNorm& layer, const OnnxCall& call, const onnx::Value& x);
+onnx::Value to_onnx(const spec::RmsNorm& layer, const OnnxCall& call, const onnx::Value& x);
+onnx::Value to_onnx(const spec::GroupNorm& layer, const OnnxCall& call, const onnx::Value& x);
 onnx::Value to_onnx(const spec::Dropout& layer, const OnnxCall& call, const onnx::Value& x);
 onnx::Value to_onnx(const spec::Relu& layer, const OnnxCall& call, const onnx::Value& x);
 onnx::Value to_onnx(const spec::Tanh& layer, const OnnxCall& call, const onnx::Value& x);

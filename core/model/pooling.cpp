@@ -38,19 +38,23 @@ std::optional<Node> plan(const spec::AvgPool& pool, const LayerInput& in) {
   });
 }
 
-// The mean over height and width.
+// The mean over all dimensions but the last.
 std::optional<Node> plan(const spec::GlobalAvgPool&, const LayerInput& in) {
-  if (in.shape.size() != 3) {
-    return in.refuse("takes images [height,width,channels]; its input is " + in.shown(),
-                     "move flatten and dense layers after the pooling");
+  if (in.shape.size() < 2) {
+    return in.refuse("takes positions with channels, such as [height,width,channels]; its input is " + in.shown(),
+                     "move flatten and dense layers after the pooling, or leave it out");
   }
   Node layer = in.start();
-  layer.output = {in.shape[2]};
-  layer.apply = [pixels = in.shape[0] * in.shape[1], storage = in.precision.storage](const LayerCall& call, Value x) {
-    ops::ReduceSum sum_of{{1, 2}};
+  layer.output = {in.shape.back()};
+  layer.image = {};
+  std::vector<std::int64_t> positions;
+  for (std::int64_t d = 1; d < std::ssize(in.shape); ++d) positions.push_back(d);
+  const auto count = static_cast<double>(numel(Shape(in.shape.begin(), in.shape.end() - 1)));
+  layer.apply = [positions, count, storage = in.precision.storage](const LayerCall& call, Value x) {
+    ops::ReduceSum sum_of{positions};
     if (call.b.type(x).dtype != storage) sum_of.preferred_element_type = storage;
     const Value sum = call.b.emit(sum_of, {x});
-    return cast(call.b, div(call.b, sum, static_cast<double>(pixels)), call.b.type(x).dtype);
+    return cast(call.b, div(call.b, sum, count), call.b.type(x).dtype);
   };
   return layer;
 }
@@ -74,9 +78,10 @@ onnx::Value to_onnx(const spec::AvgPool& pool, const OnnxCall& call, const onnx:
 }
 
 onnx::Value to_onnx(const spec::GlobalAvgPool&, const OnnxCall& call, const onnx::Value& x) {
-  const std::vector<std::int64_t> pixels =
-      x.channels_first ? std::vector<std::int64_t>{2, 3} : std::vector<std::int64_t>{1, 2};
-  return {call.graph.node("ReduceMean", {x.name}, {{"axes", pixels}, {"keepdims", std::int64_t{0}}})};
+  std::vector<std::int64_t> positions;
+  const std::int64_t first = x.channels_first ? 2 : 1;
+  for (std::int64_t d = 0; d + 1 < std::ssize(call.node.input); ++d) positions.push_back(first + d);
+  return {call.graph.node("ReduceMean", {x.name}, {{"axes", positions}, {"keepdims", std::int64_t{0}}})};
 }
 
 }  // namespace pmaptrain::model

@@ -113,6 +113,9 @@ std::vector<std::byte> draw(const model::Parameter& parameter, std::uint64_t see
   if (parameter.initializer.kind == model::InitializerKind::zeros) {
     return fill(numel(parameter.shape), dtype, [](std::size_t) { return 0.0; });
   }
+  if (parameter.initializer.kind == model::InitializerKind::ones) {
+    return fill(numel(parameter.shape), dtype, [](std::size_t) { return 1.0; });
+  }
   const PhiloxKey key = stream_key(seed, "init/" + parameter.name);
   const double scale = std::sqrt(1.0 / static_cast<double>(parameter.initializer.fan_in)) / cut_deviation;
   return fill(numel(parameter.shape), dtype, [&](std::size_t i) { return scale * truncated_normal(key, i); });
@@ -335,7 +338,7 @@ std::vector<std::byte> InitialValues::of(const model::Parameter& parameter) cons
 
 bool InitialValues::draws() const {
   return std::any_of(model_.parameters.begin(), model_.parameters.end(), [&](const model::Parameter& parameter) {
-    return parameter.initializer.kind != model::InitializerKind::zeros &&
+    return parameter.initializer.kind == model::InitializerKind::lecun_normal &&
            !spec_.initial_values.contains(parameter.name) && !in_file_.contains(parameter.name);
   });
 }

@@ -52,7 +52,10 @@ struct Dropout {
 };
 struct Relu {};
 struct Tanh {};
-struct Gelu {};  // the tanh approximation
+enum class GeluFunction { tanh, exact };
+struct Gelu {
+  GeluFunction approximate = GeluFunction::tanh;
+};
 struct Sigmoid {};
 struct Silu {};
 struct Softmax {};  // along the last dimension
@@ -63,6 +66,22 @@ struct Elu {
   double alpha = 1.0;
 };
 struct Softplus {};
+struct LayerNorm {
+  double epsilon = 1e-6;
+  bool use_scale = true, use_bias = true;
+};
+struct RmsNorm {
+  double epsilon = 1e-6;
+  bool use_scale = true, use_bias = false;
+};
+struct GroupNorm {
+  std::int64_t num_groups = 32;
+  double epsilon = 1e-6;
+  bool use_scale = true, use_bias = true;
+};
+struct Transpose {
+  std::vector<std::int64_t> permutation;  // of the dimensions of one example
+};
 struct Layer;
 struct Layers {
   std::vector<Layer> layers;
@@ -75,7 +94,8 @@ struct Repeat {
   std::vector<Layer> layers;
 };
 using LayerKind = std::variant<Dense, Conv, MaxPool, AvgPool, GlobalAvgPool, Reshape, Layers, Residual, Repeat, Flatten,
-                               Dropout, Relu, Tanh, Gelu, Sigmoid, Silu, Softmax, LeakyRelu, Elu, Softplus>;
+                               Transpose, Dropout, LayerNorm, RmsNorm, GroupNorm, Relu, Tanh, Gelu, Sigmoid, Silu,
+                               Softmax, LeakyRelu, Elu, Softplus>;
 // The key of the layer: "conv".
 std::string to_string(const LayerKind& kind);
 

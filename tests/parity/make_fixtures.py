@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Trains small models with JAX and Optax, and writes what tests/parity/parity.cpp compares pmaptrain with.
 
-    python3 -m venv /tmp/parity && /tmp/parity/bin/pip install jax==0.10.2 optax==0.2.8 numpy==2.4.6 safetensors==0.8.0
+    python3 -m venv /tmp/parity && /tmp/parity/bin/pip install jax==0.10.2 flax==0.12.8 optax==0.2.8 numpy==2.4.6 \\
+        safetensors==0.8.0
     /tmp/parity/bin/python tests/parity/make_fixtures.py [CASE...]
 
 makes all of it, or anew the cases that are named; fixture_cases.py says what they are. data/NAME.npz holds examples,
@@ -33,13 +34,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from flax import linen as nn
 from jax import lax
 from jax.sharding import Mesh, PartitionSpec
 from safetensors.numpy import save_file
 
 from fixture_cases import kind_and_options, make_cases, make_schedules
 
-PINS = {"jax": "0.10.2", "jaxlib": "0.10.2", "optax": "0.2.8", "numpy": "2.4.6", "safetensors": "0.8.0"}
+PINS = {"jax": "0.10.2", "jaxlib": "0.10.2", "flax": "0.12.8", "optax": "0.2.8", "numpy": "2.4.6", "safetensors": "0.8.0"}
 STEPS = 20
 SCHEDULE_STEPS = 60
 BESIDE_THE_RULE = ["base_batch_size", "clip", "clip_by_global_norm", "weight_decay_exclude", "groups"]
@@ -113,17 +115,33 @@ def avg_pool(options, p, x):
     return total / lax.reduce_window(jnp.ones_like(x), 0.0, lax.add, *window(options))
 
 
+def norm(module):
+    """A module of Flax with the options of a layer, whose names are the same, and the parameters that it has."""
+    return lambda options, p, x: module(**options).apply({"params": p}, x)
+
+
+def rms_norm(options, p, x):
+    """Flax's has no bias."""
+    options = dict(options)
+    bias = p.get("bias", 0) if options.pop("use_bias", False) else 0
+    return norm(nn.RMSNorm)(options, {field: value for field, value in p.items() if field != "bias"}, x) + bias
+
+
 LAYERS = {
     "dense": dense,
     "conv": conv,
     "max_pool": max_pool,
     "avg_pool": avg_pool,
-    "global_avg_pool": lambda options, p, x: jnp.mean(x, axis=(1, 2)),
+    "global_avg_pool": lambda options, p, x: jnp.mean(x, axis=tuple(range(1, x.ndim - 1))),
     "reshape": lambda options, p, x: x.reshape(x.shape[0], *options["shape"]),
+    "transpose": lambda options, p, x: x.transpose(0, *(1 + d for d in options["permutation"])),
+    "layer_norm": norm(nn.LayerNorm),
+    "rms_norm": rms_norm,
+    "group_norm": norm(nn.GroupNorm),
     "flatten": lambda options, p, x: x.reshape(x.shape[0], -1),
     "relu": lambda options, p, x: jax.nn.relu(x),
     "tanh": lambda options, p, x: jnp.tanh(x),
-    "gelu": lambda options, p, x: jax.nn.gelu(x),
+    "gelu": lambda options, p, x: jax.nn.gelu(x, approximate=options.get("approximate", "tanh") == "tanh"),
     "sigmoid": lambda options, p, x: jax.nn.sigmoid(x),
     "silu": lambda options, p, x: jax.nn.silu(x),
     "softmax": lambda options, p, x: jax.nn.softmax(x),
@@ -180,6 +198,13 @@ def initial_parameters(layers, shape) -> dict:
             own = {"kernel": rng.standard_normal(kernel) / np.sqrt(np.prod(kernel[:-1]))}
             if options.get("use_bias", True):
                 own["bias"] = 0.1 * rng.standard_normal(options["features"])
+            parameters[path] = {field: value.astype(np.float32) for field, value in own.items()}
+        if kind.endswith("_norm"):
+            own = {}
+            if options.get("use_scale", True):
+                own["scale"] = 1 + 0.1 * rng.standard_normal(x.shape[-1])
+            if options.get("use_bias", kind != "rms_norm"):
+                own["bias"] = 0.1 * rng.standard_normal(x.shape[-1])
             parameters[path] = {field: value.astype(np.float32) for field, value in own.items()}
         return LAYERS[kind](options, parameters.get(path, {}), x)
 
