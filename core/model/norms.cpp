@@ -75,8 +75,9 @@ Node plan_norm(const Norm& norm, const LayerInput& in, const Statistics& of) {
     Builder& b = call.b;
     const Type type = b.type(x);
     Value y = cast(b, x, storage);
-    const bool reshaped = std::ssize(of.shape) + 1 != std::ssize(type.shape);
-    if (reshaped) y = b.emit(ops::Reshape{with_rows(type.shape.front(), of.shape)}, {y});
+    const Shape grouped = with_rows(type.shape.front(), of.shape);
+    const bool reshaped = grouped != type.shape;
+    if (reshaped) y = b.emit(ops::Reshape{grouped}, {y});
     y = normalised(b, y, of);
     if (reshaped) y = b.emit(ops::Reshape{type.shape}, {y});
     const std::int64_t last = std::ssize(type.shape) - 1;
@@ -93,7 +94,7 @@ template <class Norm>
 onnx::Value export_norm(const Norm& norm, const OnnxCall& call, const onnx::Value& x, const Statistics& of) {
   onnx::Graph& graph = call.graph;
   onnx::Value y{graph.channels_last(x)};
-  const bool reshaped = of.shape.size() != call.node.input.size();
+  const bool reshaped = of.shape != call.node.input;
   const auto reshape = [&](const onnx::Value& value, const Shape& shape) {
     return onnx::Value{graph.node("Reshape", {value.name, graph.integers(with_rows(0, shape))})};
   };

@@ -206,7 +206,8 @@ TEST_CASE("a matmul that does not fit says which sizes meet", "[ops]") {
         "matmul of a [16,784] (transposed) and b [784,10]: it would contract 16 elements with 784 | a has as many "
         "columns as b has rows");
   CHECK(refusal({}, {16, 28, 28}, {784, 10}) ==
-        "matmul of a [16,28,28] and b [784,10] | both operands have two dimensions; reshape the others into them");
+        "matmul of a [16,28,28] and b [784,10]: it would contract 28 elements with 784 | a has as many columns as b "
+        "has rows");
   CHECK(test::refusal(Matmul{}, {{DType::f32, {1, 1}, {}}, {DType::i32, {1, 1}, {}}}) ==
         "matmul of a [1,1] and b [1,1]: a is f32 and b is i32 | both operands have the same numeric element type; cast "
         "one of them");

@@ -20,9 +20,6 @@ std::string operand_text(std::string_view operand, const Type& type, bool transp
   return fmt::format("{} {}{}", operand, to_string(type.shape), transposed ? " (transposed)" : "");
 }
 
-// The product of all dimensions but the last.
-std::int64_t rows_of(const Shape& shape) { return numel(Shape(shape.begin(), shape.end() - 1)); }
-
 }  // namespace
 
 std::vector<Type> Matmul::infer(const InferContext& context) const {
@@ -51,8 +48,8 @@ std::vector<Type> Matmul::infer(const InferContext& context) const {
                       "all dimensions but the last are contracted, and are equal");
     }
   }
-  const std::int64_t ka = transpose_a ? rows_of(a.shape) : a.shape.back();
-  const std::int64_t kb = transpose_b ? b.shape.back() : rows_of(b.shape);
+  const std::int64_t ka = transpose_a ? matrix_rows(a.shape) : a.shape.back();
+  const std::int64_t kb = transpose_b ? b.shape.back() : matrix_rows(b.shape);
   if (ka != kb) {
     throw TypeError(6, fmt::format("{}: it would contract {} elements with {}", found, ka, kb),
                     "a has as many columns as b has rows");
@@ -68,7 +65,7 @@ std::vector<Type> Matmul::infer(const InferContext& context) const {
 
 MatmulTypes as_matrices(const Matmul& op, std::span<const Type> operands, std::span<const Type> results) {
   MatmulTypes types{{operands.begin(), operands.end()}, {results.begin(), results.end()}};
-  const auto flatten = [](Type& type) { type.shape = {rows_of(type.shape), type.shape.back()}; };
+  const auto flatten = [](Type& type) { type.shape = {matrix_rows(type.shape), type.shape.back()}; };
   flatten(types.operands[0]);
   if (op.transpose_a) flatten(types.operands[1]);
   if (!op.transpose_a) flatten(types.results[0]);
@@ -77,7 +74,7 @@ MatmulTypes as_matrices(const Matmul& op, std::span<const Type> operands, std::s
 
 Cost Matmul::cost(const Mesh&, std::span<const Type> operands, std::span<const Type> results) const {
   Cost cost;
-  const std::int64_t k = transpose_a ? rows_of(operands[0].shape) : operands[0].shape.back();
+  const std::int64_t k = transpose_a ? matrix_rows(operands[0].shape) : operands[0].shape.back();
   cost.flops = 2.0 * static_cast<double>(k) * static_cast<double>(numel(results[0]));
   for (const Type& type : operands) cost.bytes += static_cast<double>(bytes(type));
   cost.bytes += static_cast<double>(bytes(results[0]));

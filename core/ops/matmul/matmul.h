@@ -59,6 +59,13 @@ struct Matmul {
   std::unique_ptr<CpuPreparation> prepare(const CpuRequest& request) const;
 };
 
+// The number of rows where all dimensions but the last are rows. Allocates nothing.
+inline std::int64_t matrix_rows(const Shape& shape) {
+  std::int64_t rows = 1;
+  for (std::size_t d = 0; d + 1 < shape.size(); ++d) rows *= shape[d];
+  return rows;
+}
+
 // The types of a matmul's operands and results as those of matrices: their rows are one dimension.
 struct MatmulTypes {
   std::vector<Type> operands, results;

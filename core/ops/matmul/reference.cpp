@@ -6,9 +6,9 @@ namespace pmaptrain::ops {
 void Matmul::reference(const ReferenceCall& call) const {
   dispatch_arithmetic(call.results[0].dtype(), [&]<class T>() {
     const Shape& shape = call.results[0].shape();
-    const std::int64_t columns = shape.back(), rows = numel(Shape(shape.begin(), shape.end() - 1));
     const Shape& a = call.operands[0].shape();
-    const std::int64_t k = transpose_a ? numel(Shape(a.begin(), a.end() - 1)) : a.back();
+    const std::int64_t columns = shape.back(), rows = matrix_rows(shape);
+    const std::int64_t k = transpose_a ? matrix_rows(a) : a.back();
     multiply(rows, columns, k, call.operands[0].as<T>(), transpose_a, call.operands[1].as<T>(), transpose_b,
              call.results[0].as<T>());
     const T* bias = call.operands.size() == 3 ? call.operands[2].as<T>() : nullptr;
