@@ -9,8 +9,6 @@ namespace {
 
 constexpr std::string_view no_recurrent = "there are no recurrent layers; conv and dense act on whole examples";
 constexpr std::string_view no_sequence = "there are no layers for sequences yet; dense acts on the last dimension";
-constexpr std::string_view no_batch_norm =
-    "there is no normalisation over the batch yet; group_norm and layer_norm normalise each example";
 constexpr std::string_view inferred = "leave it out: shapes follow from the data and the layer before";
 
 constexpr HintRow rows[] = {
@@ -55,7 +53,8 @@ constexpr HintRow rows[] = {
     {"layer", "attention self_attention multi_head_attention multihead_attention transformer transformer_block mha", "",
      no_sequence},
     {"layer", "embedding embed embeddings position_embedding positional_encoding attend", "", no_sequence},
-    {"layer", "batch_norm batch_normalization batchnorm2d batchnorm1d bn sync_batch_norm", "", no_batch_norm},
+    {"layer", "batch_normalization batchnorm2d batchnorm1d bn", "batch_norm", ""},
+    {"layer", "sync_batch_norm", "batch_norm", "Its axes say over which devices its statistics are"},
     {"layer", "layer_normalization", "layer_norm", ""},
     {"layer", "group_normalization", "group_norm", ""},
     {"layer", "rms_normalization", "rms_norm", ""},

@@ -29,6 +29,17 @@ Value prepare_inputs(Builder& b, const Model& model, Value inputs) {
 
 }  // namespace
 
+bool LayerCall::is_frozen() const {
+  if (forward.trained == nullptr) return false;
+  bool any = false;
+  for (std::size_t i = 0; i < node.parameters.size(); ++i) {
+    if (node.parameters[i].is_state) continue;
+    if ((*forward.trained)[node.first_parameter + i]) return false;
+    any = true;
+  }
+  return any;
+}
+
 Value apply(Builder& b, const Node& node, const Forward& forward, Value x) {
   if (node.is_list()) return apply_in_order(b, node.children, forward, x);
   const Builder::Scope scope(b, {node.name, node.place});

@@ -38,18 +38,30 @@ struct Parameter {
   Place place;  // of its layer
   TorchParameter torch = {};
   Shape image = {};  // [height,width,channels] if the first dimension runs over a flattened image
+  // Whether it is a statistic of the model, such as a running mean: a step replaces it without a gradient.
+  bool is_state = false;
 };
 
 struct Node;
+
+// The sum over the examples of a device of what replaces a statistic: the mean over all examples of a step replaces it,
+// in part (Node::momentum).
+struct StatisticSum {
+  std::size_t parameter = 0;  // in Model::parameters
+  Value sum;
+};
 
 // What the forward pass of a model reads.
 struct Forward {
   Value inputs;                       // [B, input...] with the element type of the data
   std::span<const Value> parameters;  // in the order of Model::parameters
   bool training = false;
-  std::span<const Value> dropout_keys = {};  // in training: u32[2] by Model::drawing_layers
-  std::optional<Value> rows = {};            // in training: i64[B]
-  Numbers numbers = {};                      // in training: of the layers
+  std::span<const Value> dropout_keys = {};         // in training: u32[2] by Model::drawing_layers
+  std::optional<Value> rows = {};                   // in training: i64[B]
+  Numbers numbers = {};                             // in training: of the layers
+  std::optional<Value> mask = {};                   // in training: f32[B], above 0 for examples; 0 for padding
+  const std::vector<bool>* trained = nullptr;       // by parameter: whether it is not frozen; null: all are trained
+  std::vector<StatisticSum>* statistics = nullptr;  // in training: where nodes with statistics add their sums
 };
 
 // The arguments of Node::apply besides x. In training, layers that draw random numbers also get `key` (u32[2]) and
@@ -63,6 +75,9 @@ struct LayerCall {
   const Numbers& numbers;  // in training
   std::optional<Value> key = {};
   std::optional<Value> rows = {};
+
+  // Whether the node has parameters of its own to train, and all of them are frozen.
+  bool is_frozen() const;
 };
 
 // Element types. Products accumulate in f32 whatever their operands are.
@@ -95,6 +110,8 @@ struct Node {
   std::vector<Parameter> parameters = {};  // its own, without those of its children
   bool draws = false;                      // draws random numbers in training
   std::vector<Number> numbers = {};        // the numbers that it reads in training
+  double momentum = 0;                     // the share of a statistic that a step keeps
+  AxisSet statistics_axes = {};            // the axes over which its statistics are; with statistics
   std::vector<Node> children = {};
   Shape image = {};  // [height,width,channels] if `output` is an image that was flattened to one dimension
   // x [B, input...] -> [B, output...].
@@ -134,6 +151,7 @@ struct LayerInput {
   Precision precision;
   DType input_dtype;  // the element type of the previous layer's output
   std::vector<Diagnostic>& errors;
+  const spec::Spec& spec;
   Shape image = {};  // Node::image of the previous layer
 
   // A layer with the properties that all kinds have in common. Its `output` is still the shape of the input.
@@ -182,6 +200,7 @@ std::optional<Node> plan(const spec::Transpose& transpose, const LayerInput& in)
 std::optional<Node> plan(const spec::LayerNorm& norm, const LayerInput& in);
 std::optional<Node> plan(const spec::RmsNorm& norm, const LayerInput& in);
 std::optional<Node> plan(const spec::GroupNorm& norm, const LayerInput& in);
+std::optional<Node> plan(const spec::BatchNorm& norm, const LayerInput& in);
 std::optional<Node> plan(const spec::Dropout& dropout, const LayerInput& in);
 std::optional<Node> plan(const spec::Relu& relu, const LayerInput& in);
 std::optional<Node> plan(const spec::Tanh& tanh, const LayerInput& in);
@@ -206,6 +225,7 @@ onnx::Value to_onnx(const spec::Transpose& layer, const OnnxCall& call, const on
 onnx::Value to_onnx(const spec::LayerNorm& layer, const OnnxCall& call, const onnx::Value& x);
 onnx::Value to_onnx(const spec::RmsNorm& layer, const OnnxCall& call, const onnx::Value& x);
 onnx::Value to_onnx(const spec::GroupNorm& layer, const OnnxCall& call, const onnx::Value& x);
+onnx::Value to_onnx(const spec::BatchNorm& layer, const OnnxCall& call, const onnx::Value& x);
 onnx::Value to_onnx(const spec::Dropout& layer, const OnnxCall& call, const onnx::Value& x);
 onnx::Value to_onnx(const spec::Relu& layer, const OnnxCall& call, const onnx::Value& x);
 onnx::Value to_onnx(const spec::Tanh& layer, const OnnxCall& call, const onnx::Value& x);
@@ -219,7 +239,7 @@ onnx::Value to_onnx(const spec::Softplus& layer, const OnnxCall& call, const onn
 
 // Plans the layers of one list in order. Their paths begin with `prefix`. `at` describes the input of the list, and on
 // return its output. Returns false if a layer does not fit, after reporting that to `errors`.
-bool plan_list(const std::vector<spec::Layer>& list, const std::string& prefix, Precision precision, Activation& at,
-               std::vector<Node>& out, std::vector<Diagnostic>& errors);
+bool plan_list(const std::vector<spec::Layer>& list, const std::string& prefix, const spec::Spec& spec,
+               Precision precision, Activation& at, std::vector<Node>& out, std::vector<Diagnostic>& errors);
 
 }  // namespace pmaptrain::model

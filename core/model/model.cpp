@@ -82,7 +82,7 @@ class Maker {
     Activation at{model_.dtype, model_.input.shape, {}};
     const bool mixed = spec_.precision == spec::PrecisionPolicy::mixed_bfloat16;
     const Precision precision{model_.dtype, mixed ? DType::bf16 : model_.dtype};
-    if (!plan_list(spec_.model.layers, "", precision, at, model_.layers, errors_)) return false;
+    if (!plan_list(spec_.model.layers, "", spec_, precision, at, model_.layers, errors_)) return false;
     model_.output = at.shape;
     number_nodes(model_.layers);
     for_each_node(model_.layers, [&](const Node& node) {
@@ -141,8 +141,13 @@ void number_nodes(std::vector<Node>& nodes) {
 
 std::int64_t Model::parameter_count() const {
   std::int64_t count = 0;
-  for (const Parameter& parameter : parameters) count += numel(parameter.shape);
+  for (const Parameter& parameter : parameters) count += parameter.is_state ? 0 : numel(parameter.shape);
   return count;
+}
+
+bool Model::has_statistics() const {
+  return std::any_of(parameters.begin(), parameters.end(),
+                     [](const Parameter& parameter) { return parameter.is_state; });
 }
 
 std::int64_t Model::classes() const {

@@ -63,7 +63,8 @@ struct Model {
   Place metrics_place;
   bool weighted = false;  // examples have weights, so measures and gradients are weighted means
 
-  std::int64_t parameter_count() const;  // elements
+  std::int64_t parameter_count() const;  // elements, without statistics
+  bool has_statistics() const;
   // The nodes that compute something (all but lists), in the order of their results: a residual connection comes after
   // its layers.
   std::vector<const Node*> nodes() const;

@@ -32,7 +32,7 @@ std::optional<Node> plan_as_list(const std::vector<spec::Layer>& list, const std
   node.name = name;
   node.input = from.shape;
   Activation at = from;
-  if (!plan_list(list, name + ".", in.precision, at, node.children, in.errors)) return std::nullopt;
+  if (!plan_list(list, name + ".", in.spec, in.precision, at, node.children, in.errors)) return std::nullopt;
   node.compute = at.dtype;
   node.output = at.shape;
   node.image = at.image;
@@ -63,8 +63,8 @@ std::string projection(const Shape& from, const Shape& to) {
 
 }  // namespace
 
-bool plan_list(const std::vector<spec::Layer>& list, const std::string& prefix, Precision precision, Activation& at,
-               std::vector<Node>& out, std::vector<Diagnostic>& errors) {
+bool plan_list(const std::vector<spec::Layer>& list, const std::string& prefix, const spec::Spec& spec,
+               Precision precision, Activation& at, std::vector<Node>& out, std::vector<Diagnostic>& errors) {
   std::set<std::string> names;
   for (const spec::Layer& layer : list) {
     if (!names.insert(layer.name).second) {
@@ -76,7 +76,7 @@ bool plan_list(const std::vector<spec::Layer>& list, const std::string& prefix, 
     }
     Precision own = precision;
     if (layer.precision == spec::PrecisionPolicy::float32) own.compute = own.storage;
-    const LayerInput in{layer, prefix + layer.name, at.shape, own, at.dtype, errors, at.image};
+    const LayerInput in{layer, prefix + layer.name, at.shape, own, at.dtype, errors, spec, at.image};
     std::optional<Node> planned = std::visit([&](const auto& kind) { return plan_with_rules(kind, in); }, layer.kind);
     if (!planned) return false;
     at = {planned->compute, planned->output, planned->image};

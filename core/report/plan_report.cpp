@@ -32,7 +32,7 @@ std::string bytes_text(std::size_t bytes) { return human_bytes(static_cast<doubl
 
 std::int64_t parameters_of(const model::Node& layer) {
   std::int64_t count = 0;
-  for (const model::Parameter& parameter : layer.parameters) count += numel(parameter.shape);
+  for (const model::Parameter& parameter : layer.parameters) count += parameter.is_state ? 0 : numel(parameter.shape);
   return count;
 }
 
@@ -105,7 +105,9 @@ bool is_mixed(const spec::Spec& spec) { return spec.precision == spec::Precision
 // The names of the parameters that optimizer.groups freeze.
 std::set<std::string> frozen_parameters(const model::Model& model, const train::Optimizer& optimizer) {
   std::set<std::string> names;
-  for (const model::Parameter& parameter : model.parameters) names.insert(parameter.name);
+  for (const model::Parameter& parameter : model.parameters) {
+    if (!parameter.is_state) names.insert(parameter.name);
+  }
   for (const std::size_t trained : optimizer.trained()) names.erase(model.parameters[trained].name);
   return names;
 }
@@ -117,7 +119,9 @@ std::string frozen_text(const model::Node& layer, const std::set<std::string>& f
     if (frozen.contains(parameter.name)) names.push_back(parameter.name.substr(parameter.name.rfind('.') + 1));
   }
   if (names.empty()) return "";
-  return names.size() == layer.parameters.size() ? "frozen" : "frozen: " + join(names, ", ");
+  const auto own = std::count_if(layer.parameters.begin(), layer.parameters.end(),
+                                 [](const model::Parameter& parameter) { return !parameter.is_state; });
+  return std::ssize(names) == own ? "frozen" : "frozen: " + join(names, ", ");
 }
 
 // The element type is shown if it differs between layers. Frozen parameters are shown.

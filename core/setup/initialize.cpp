@@ -255,12 +255,14 @@ void InitialValues::check_tensors() {
   for (const auto& [name, tensor] : in_file_) {
     const auto entry = parameters.find(name);
     if (entry == parameters.end()) {
-      others.push_back(name);
+      // PyTorch's batch norms count their batches, which no norm here does.
+      if (!is_torch() || !name.ends_with(".num_batches_tracked")) others.push_back(name);
       continue;
     }
     check_tensor(*entry->second, tensor);
     parameters.erase(entry);
   }
+  std::erase_if(parameters, [](const auto& entry) { return entry.second->is_state; });  // these begin at 0 and 1
   if (!others.empty() && (is_checkpoint_of_run_ || !parameters.empty())) {
     const TensorView& tensor = in_file_.at(others.front());
     const std::string near = nearest(tensor.name, names);
@@ -345,16 +347,19 @@ bool InitialValues::draws() const {
 
 std::string InitialValues::note() const {
   if (!spec_.initial_from) return {};
-  std::vector<std::string> drawn, ignored;
+  std::vector<std::string> drawn, anew, ignored;
+  std::size_t all = 0;
   for (const model::Parameter& parameter : model_.parameters) {
-    if (!in_file_.contains(parameter.name)) drawn.push_back(parameter.name);
+    if (!parameter.is_state) ++all;
+    if (!in_file_.contains(parameter.name)) (parameter.is_state ? anew : drawn).push_back(parameter.name);
   }
-  const std::size_t all = model_.parameters.size();
   std::string text = fmt::format("model.init.from took {} of the {} parameters from {}{}", all - drawn.size(), all,
                                  file_.path, whose_);
   if (!drawn.empty()) text += "; drawn: " + some_of(drawn);
+  if (!anew.empty()) text += "; running statistics that begin at mean 0 and var 1: " + some_of(anew);
   for (const TensorView& tensor : file_.tensors) {
     if (in_file_.contains(tensor.name)) continue;
+    if (is_torch() && tensor.name.ends_with(".num_batches_tracked")) continue;
     const auto name = in_file_as_.find(tensor.name);
     ignored.push_back(name == in_file_as_.end() ? tensor.name : name->second);
   }

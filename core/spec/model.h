@@ -79,6 +79,14 @@ struct GroupNorm {
   double epsilon = 1e-6;
   bool use_scale = true, use_bias = true;
 };
+struct AxisNames {
+  std::vector<std::string> names;  // of mesh axes
+};
+struct BatchNorm {
+  AxisNames axes;  // over which statistics are, besides the rows of a device
+  double momentum = 0.99, epsilon = 1e-5;
+  bool use_scale = true, use_bias = true;
+};
 struct Transpose {
   std::vector<std::int64_t> permutation;  // of the dimensions of one example
 };
@@ -94,8 +102,8 @@ struct Repeat {
   std::vector<Layer> layers;
 };
 using LayerKind = std::variant<Dense, Conv, MaxPool, AvgPool, GlobalAvgPool, Reshape, Layers, Residual, Repeat, Flatten,
-                               Transpose, Dropout, LayerNorm, RmsNorm, GroupNorm, Relu, Tanh, Gelu, Sigmoid, Silu,
-                               Softmax, LeakyRelu, Elu, Softplus>;
+                               Transpose, Dropout, LayerNorm, RmsNorm, GroupNorm, BatchNorm, Relu, Tanh, Gelu, Sigmoid,
+                               Silu, Softmax, LeakyRelu, Elu, Softplus>;
 // The key of the layer: "conv".
 std::string to_string(const LayerKind& kind);
 

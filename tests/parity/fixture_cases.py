@@ -153,6 +153,18 @@ def make_cases() -> dict:
                                     dense_layer(3)], SGD, 0.1, data="images"),
         "average_of_a_sequence": classes([{"reshape": {"shape": [21, 4]}}, dense_layer(6), "tanh", "global_avg_pool",
                                           dense_layer(3)], SGD, 0.1, data="images"),
+        "batch_norm": images([convolution(4, [3, 3], use_bias=False), "batch_norm", "relu"]),
+        "batch_norm_over_devices": images(
+            [convolution(4, [3, 3], use_bias=False), {"batch_norm": {"axes": ["devices"], "momentum": 0.9, "use_bias": False}}, "tanh",
+             {"residual": {"layers": [convolution(4, [3, 3], use_bias=False), {"batch_norm": {"axes": ["devices"]}}]}}, "relu"], ADAM,
+            0.002),
+        "batch_norm_over_devices_masked": classes(
+            [dense_layer(8), {"batch_norm": {"axes": ["devices"], "epsilon": 1e-3, "use_scale": False}}, "tanh",
+             dense_layer(3)], MOMENTUM, 0.02, **MASKED),
+        "batch_norm_in_parts": images(
+            [convolution(4, [3, 3], use_bias=False), {"batch_norm": {"momentum": 0.9}}, "relu"], parts=4),
+        "batch_norm_in_parts_masked": classes(
+            [dense_layer(8, use_bias=False), {"batch_norm": {"momentum": 0.5}}, "tanh", dense_layer(3)], SGD, 0.05, parts=2, **MASKED),
         "cnn": images([convolution(4, [3, 3]), "relu", pool("max_pool", [2, 2], [2, 2]), convolution(6, [3, 3]),
                        "relu", pool("max_pool", [2, 2], [2, 2])], ADAM, 0.005),
         "cnn_masked": images([convolution(4, [3, 3]), "relu", pool("max_pool", [2, 2], [2, 2])], ADAM, 0.005,

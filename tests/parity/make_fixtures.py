@@ -42,6 +42,7 @@ from safetensors.numpy import save_file
 from fixture_cases import kind_and_options, make_cases, make_schedules
 
 PINS = {"jax": "0.10.2", "jaxlib": "0.10.2", "flax": "0.12.8", "optax": "0.2.8", "numpy": "2.4.6", "safetensors": "0.8.0"}
+RUNNING = ("mean", "var")  # of batch_norm
 STEPS = 20
 SCHEDULE_STEPS = 60
 BESIDE_THE_RULE = ["base_batch_size", "clip", "clip_by_global_norm", "weight_decay_exclude", "groups"]
@@ -127,7 +128,20 @@ def rms_norm(options, p, x):
     return norm(nn.RMSNorm)(options, {field: value for field, value in p.items() if field != "bias"}, x) + bias
 
 
+def batch_norm(options, p, x, statistics=None):
+    """In training; `statistics` gets the mean and the variance of x."""
+    options = {key: value for key, value in options.items() if key != "axes"}
+    statistics = {} if statistics is None else statistics
+    trained = {field: p[field] for field in ("scale", "bias") if field in p}
+    module = nn.BatchNorm(use_running_average=False, **(options | {"momentum": 0.0}))
+    y, moved = module.apply({"params": trained, "batch_stats": {field: p[field] for field in RUNNING}}, x,
+                            mutable=["batch_stats"])
+    statistics.update(moved["batch_stats"])
+    return y
+
+
 LAYERS = {
+    "batch_norm": batch_norm,
     "dense": dense,
     "conv": conv,
     "max_pool": max_pool,
@@ -205,6 +219,8 @@ def initial_parameters(layers, shape) -> dict:
                 own["scale"] = 1 + 0.1 * rng.standard_normal(x.shape[-1])
             if options.get("use_bias", kind != "rms_norm"):
                 own["bias"] = 0.1 * rng.standard_normal(x.shape[-1])
+            if kind == "batch_norm":
+                own |= {"mean": rng.standard_normal(x.shape[-1]), "var": 1 + rng.random(x.shape[-1])}
             parameters[path] = {field: value.astype(np.float32) for field, value in own.items()}
         return LAYERS[kind](options, parameters.get(path, {}), x)
 
@@ -212,8 +228,38 @@ def initial_parameters(layers, shape) -> dict:
     return parameters
 
 
-def forward(layers, parameters, x):
-    return applied(layers, x, lambda path, kind, options, y: LAYERS[kind](options, parameters.get(path, {}), y))
+def forward(layers, parameters, x, statistics=None):
+    """`statistics` gets those of each batch_norm, by path."""
+    def function(path, kind, options, y):
+        if kind != "batch_norm":
+            return LAYERS[kind](options, parameters.get(path, {}), y)
+        return batch_norm(options, parameters[path], y, None if statistics is None else statistics.setdefault(path, {}))
+
+    return applied(layers, x, function)
+
+
+def forward_in_parts(case, parameters, x):
+    """What the model gives, and the statistics of batch_norm over all rows: each of case["parts"] equal ranges of the
+    rows of a batch, such as those of a device, has statistics of its own."""
+    parts = case.get("parts", 1)
+    rows = case["batch_size"] // parts if parts > 1 else len(x)
+    outputs, means = [], {}
+    for begin in range(0, len(x), rows):
+        found, part = {}, x[begin:begin + rows]
+        outputs.append(forward(case["layers"], parameters, part, found))
+        for path, fields in found.items():
+            for field, value in fields.items():
+                own = means.setdefault(path, {})
+                own[field] = own.get(field, 0) + value * (len(part) / len(x))
+    return jnp.concatenate(outputs), means
+
+
+def running(case, parameters, means):
+    """The parameters with running statistics that have moved to these."""
+    momenta = {}
+    applied(case["layers"], 0, lambda path, kind, options, x: momenta.setdefault(path, options.get("momentum", 0.99)) * 0)
+    return {path: fields | {field: momenta[path] * parameters[path][field] + (1 - momenta[path]) * mean
+                            for field, mean in means.get(path, {}).items()} for path, fields in parameters.items()}
 
 
 # ---- losses of each example, metrics, optimizers ----
@@ -413,21 +459,25 @@ def prepared(case, data, dtype):
 
 
 def measures_of(case, parameters, x, t):
-    y = forward(case["layers"], parameters, x)
+    y, means = forward_in_parts(case, parameters, x)
     loss, options = kind_and_options(case["loss"])
     values = {"loss": jnp.mean(LOSSES[loss](options, y, t))}
     for metric in case.get("metrics", []):
         kind, options = kind_and_options(metric)
         values |= METRICS[kind](options, y, t)
-    return values["loss"], values
+    return values["loss"], (values, means)
 
 
 def whole_batch_step(case, optimizer):
     def step(parameters, state, x, t):
-        gradients, values = jax.grad(lambda p: measures_of(case, p, x, t), has_aux=True)(parameters)
+        gradients, (values, means) = jax.grad(lambda p: measures_of(case, p, x, t), has_aux=True)(parameters)
         gradients = without_frozen(case, gradients)
         updates, state = optimizer.update(gradients, state, parameters)
-        return optax.apply_updates(parameters, updates), state, values | {"grad_norm": optax.global_norm(gradients)}
+        moved = running(case, parameters, means)
+        parameters = optax.apply_updates(parameters, updates)
+        parameters = {path: fields | {field: moved[path][field] for field in RUNNING if field in fields}
+                      for path, fields in parameters.items()}
+        return parameters, state, values | {"grad_norm": optax.global_norm(gradients)}
 
     return jax.jit(step)
 
@@ -435,7 +485,7 @@ def whole_batch_step(case, optimizer):
 def mean_over(axes, case, optimizer):
     """One device's part of a step whose batch is split over these axes."""
     def step(parameters, state, x, t):
-        gradients, values = jax.grad(lambda p: measures_of(case, p, x, t), has_aux=True)(parameters)
+        gradients, (values, _) = jax.grad(lambda p: measures_of(case, p, x, t), has_aux=True)(parameters)
         gradients, values = lax.pmean((gradients, values), axes)
         updates, state = optimizer.update(gradients, state, parameters)
         return optax.apply_updates(parameters, updates), state, values | {"grad_norm": optax.global_norm(gradients)}

@@ -1,5 +1,6 @@
 // The rows of `model` and of the layers.
 #include "core/spec/rows/row.h"
+#include "core/spec/types/axes.h"
 #include "core/spec/types/lists.h"
 #include "core/spec/types/padding.h"
 #include "core/spec/types/path.h"
@@ -261,6 +262,28 @@ static auto row(Tag<GroupNorm>) {
                                       .example = "num_groups: 8"}),
       option(&GroupNorm::epsilon, epsilon()), option(&GroupNorm::use_scale, use_scale()),
       option(&GroupNorm::use_bias, use_norm_bias()));
+}
+
+static auto row(Tag<BatchNorm>) {
+  return alternative<BatchNorm>(
+      {.path = "batch_norm",
+       .meaning =
+           "(x - mean) / sqrt(variance + epsilon) * scale + bias. In training, the mean and the variance of each "
+           "channel are those of the rows of a device, in a microbatch; a step moves running statistics to "
+           "them, which evaluations use. Parameters: scale (C) and bias (C); statistics: mean (C) and var (C).",
+       .example = "- batch_norm: {momentum: 0.9}"},
+      option(&BatchNorm::axes, {.path = "axes",
+                                .meaning = "Axes of the mesh over which the statistics are, besides the rows of a "
+                                           "device: those devices have equal statistics.",
+                                .example = "axes: [devices]"}),
+      option(&BatchNorm::momentum,
+             {.path = "momentum",
+              .high = 1,
+              .open_high = true,
+              .meaning = "The share of the running statistics that a step keeps, as in Flax: 0.9 is PyTorch's 0.1.",
+              .example = "momentum: 0.9"}),
+      option(&BatchNorm::epsilon, epsilon()), option(&BatchNorm::use_scale, use_scale()),
+      option(&BatchNorm::use_bias, use_norm_bias()));
 }
 
 static auto row(Tag<Transpose>) {
