@@ -12,6 +12,7 @@
 #include "core/report/json.h"
 #include "core/run/records/lines.h"
 #include "core/setup/start.h"
+#include "core/setup/statistics_advice.h"
 #include "core/step/optimizer.h"
 #include "core/train/resources.h"
 
@@ -147,6 +148,17 @@ std::string precision_text(const spec::Spec& spec) {
   if (!is_mixed(spec)) return "";
   return "precision: mixed_bfloat16: products and activations are bf16 but where a layer says float32; parameters, "
          "gradients, optimizer, loss and metrics are f32\n";
+}
+
+// The values behind the statistics of batch_norm: "64 rows x 196 positions = 12,544 values behind each statistic of
+// ...".
+std::string statistics_text(const train::Setup& setup) {
+  std::string out;
+  for (const train::ValuesBehind& values : train::values_behind_statistics(setup)) {
+    out += fmt::format("statistics of {}: {} x {} = {} each\n", some_values(values.nodes), plural(values.rows, "row"),
+                       plural(values.positions, "position"), plural(values.count(), "value"));
+  }
+  return out;
 }
 
 std::string batch_text(const model::Model& model, const data::BatchPlan& batch, const Layout& layout) {
@@ -380,7 +392,8 @@ std::string validate_text(const train::Setup& setup, const ValidateReport& repor
   out += precision_text(spec);
   out += layers_text(setup.model, frozen_parameters(setup.model, setup.optimizer()), is_mixed(spec)) + "\n";
   const bool shared = train::training_streams(setup).size() == 1;
-  out += batch_text(setup.model, setup.batch, layout_of_rows(spec, setup.batch.rows_per_device, shared)) + "\n";
+  out += batch_text(setup.model, setup.batch, layout_of_rows(spec, setup.batch.rows_per_device, shared));
+  out += statistics_text(setup) + "\n";
   out += steps_text(setup.batch, setup.timetable, setup.evaluations);
   out += checkpoints_text(spec.train.checkpoint, setup.timetable, setup.evaluations);
   out += epoch_text(setup.batch) + "\n";

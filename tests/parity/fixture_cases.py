@@ -164,7 +164,7 @@ def make_cases() -> dict:
         "batch_norm_in_parts": images(
             [convolution(4, [3, 3], use_bias=False), {"batch_norm": {"momentum": 0.9}}, "relu"], parts=4),
         "batch_norm_in_parts_masked": classes(
-            [dense_layer(8, use_bias=False), {"batch_norm": {"momentum": 0.5}}, "tanh", dense_layer(3)], SGD, 0.05, parts=2, **MASKED),
+            [dense_layer(4, use_bias=False), {"batch_norm": {"momentum": 0.5, "epsilon": 0.1}}, "tanh", dense_layer(3)], SGD, 0.05, parts=2, **MASKED),
         "cnn": images([convolution(4, [3, 3]), "relu", pool("max_pool", [2, 2], [2, 2]), convolution(6, [3, 3]),
                        "relu", pool("max_pool", [2, 2], [2, 2])], ADAM, 0.005),
         "cnn_masked": images([convolution(4, [3, 3]), "relu", pool("max_pool", [2, 2], [2, 2])], ADAM, 0.005,
