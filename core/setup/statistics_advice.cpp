@@ -79,8 +79,8 @@ std::vector<std::string> doubtful_statistics(const Setup& setup) {
                       ", the share of the running statistics that a step keeps: PyTorch's 0.1 is 0.9 here");
     } else if (std::pow(node->momentum, static_cast<double>(updates)) > 0.5 && !std::exchange(said_late, true)) {
       found.push_back(name + " has the momentum " + exact(node->momentum) + ", and " + counted(updates, "update") +
-                      " before an evaluation: its running statistics are then mostly the initial ones; a momentum of "
-                      "0.9 moves them faster");
+                      " before an evaluation: its running statistics are then mostly the initial ones; a smaller "
+                      "momentum moves them faster");
     }
   }
   return found;
