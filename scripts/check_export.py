@@ -44,6 +44,11 @@ NETWORKS = {
         {max_pool: {window_shape: [2, 2], strides: [1, 1], padding: [[0, 1], [1, 0]]}}, softmax, flatten,
         {dense: 6}, relu, {reshape: [2, 3]}, {reshape: [-1]}, {dense: 5}""",
     "pooled input": "global_avg_pool, {dense: 5}, softmax",
+    "residual": """{residual: {layers: [{conv: {features: 6, kernel_size: [3, 3], strides: [2, 2]}}, relu,
+                                        {conv: {features: 6, kernel_size: [3, 3]}}],
+                               shortcut: [{conv: {features: 6, kernel_size: [1, 1], strides: [2, 2]}}]}}, relu,
+        {repeat: {times: 2, layers: [{residual: {layers: [{conv: {features: 6, kernel_size: [3, 3]}}, tanh]}}]}},
+        {residual: {layers: [softmax]}}, flatten, {residual: {layers: [{dense: 5}], shortcut: [{dense: 5}]}}""",
     "flat input": "{reshape: [7, 8, 11]}, sigmoid, flatten, {dense: 5}",
 }
 

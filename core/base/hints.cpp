@@ -9,8 +9,6 @@ namespace {
 
 constexpr std::string_view no_recurrent = "there are no recurrent layers; conv and dense act on whole examples";
 constexpr std::string_view no_sequence = "there are no layers for sequences yet; dense acts on the last dimension";
-constexpr std::string_view no_normalisation =
-    "there are no normalisation layers yet; data.normalize normalises the inputs";
 constexpr std::string_view inferred = "leave it out: shapes follow from the data and the layer before";
 
 constexpr HintRow rows[] = {
@@ -55,10 +53,17 @@ constexpr HintRow rows[] = {
     {"layer", "attention self_attention multi_head_attention multihead_attention transformer transformer_block mha", "",
      no_sequence},
     {"layer", "embedding embed embeddings position_embedding positional_encoding attend", "", no_sequence},
-    {"layer", "batch_norm batch_normalization batchnorm2d batchnorm1d bn sync_batch_norm", "", no_normalisation},
-    {"layer", "layer_norm layer_normalization group_norm instance_norm instancenorm2d rms_norm", "", no_normalisation},
-    {"layer", "residual skip shortcut resnet_block add repeat concat concatenate", "",
-     "layers are applied one after another; a nested list is written as layers"},
+    {"layer", "batch_normalization batchnorm2d batchnorm1d bn", "batch_norm", ""},
+    {"layer", "sync_batch_norm", "batch_norm", "Its axes say over which devices its statistics are"},
+    {"layer", "layer_normalization", "layer_norm", ""},
+    {"layer", "group_normalization", "group_norm", ""},
+    {"layer", "rms_normalization", "rms_norm", ""},
+    {"layer", "instance_norm instancenorm2d", "",
+     "instance normalisation is group_norm with a group for each channel: group_norm: {num_groups: C}"},
+    {"layer", "permute", "transpose", ""},
+    {"layer", "skip shortcut resnet_block add", "residual", ""},
+    {"layer", "concat concatenate", "",
+     "layers are applied one after another; residual adds what two lists of layers give"},
     {"layer", "upsample upsampling2d interpolate resize", "",
      "convolutions and pooling with strides only shrink images"},
     {"layer", "log_softmax", "",

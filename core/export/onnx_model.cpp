@@ -95,16 +95,7 @@ std::string inputs_of(Graph& graph, const model::Model& model, const data::Encod
 // What the last layer gives, [N, output...]. Nodes are named after the layers, behind `prefix`.
 std::string apply_layers(Graph& graph, const TrainedModel& member, const std::string& inputs,
                          const std::string& prefix) {
-  onnx::Value x{inputs};
-  Shape shape = member.model.input.shape;
-  std::size_t next = 0;
-  for (const model::PlannedLayer* const layer : member.model.leaves()) {
-    graph.name_after(prefix + layer->name);
-    const std::span parameters = std::span(member.parameters).subspan(next, layer->parameters.size());
-    x = layer->to_onnx({graph, *layer, shape, parameters}, x);
-    next += layer->parameters.size();
-    shape = layer->output;
-  }
+  const onnx::Value x = model::export_in_order(graph, member.model.layers, member.parameters, prefix, {inputs});
   return graph.channels_last(x);
 }
 

@@ -99,7 +99,7 @@ class Checker {
   void check_update(const Input& input) {
     place_ = input.update_place;
     const bool replaced = input.next.has_value();
-    const bool keeps = input.group == Group::params || input.group == Group::state;
+    const bool keeps = is_kept(input.group);
     if (!replaced) return;
     if (!keeps) fail("'" + input.name + "' is a " + std::string(to_string(input.group)) + " input: it has no update");
     if (!visible(*input.next, 0)) fail("the update of '" + input.name + "' is a value that no equation defines");

@@ -249,13 +249,14 @@ class Parser {
   void parse_line() {
     const Token first = lexer_.peek();
     if (first.text == "%") return parse_equation(names_);
-    for (const Group group : {Group::params, Group::state, Group::batch, Group::hyper, Group::data}) {
+    for (const Group group :
+         {Group::params, Group::params_state, Group::state, Group::batch, Group::hyper, Group::data}) {
       if (first.text == to_string(group)) return parse_input(group);
     }
     if (first.text == "update") return parse_update();
     if (first.text == "return") return parse_return();
     lexer_.fail(first, "expected an input, an equation, update or return",
-                "a line begins with params, state, batch, hyper, data, %name, update or return");
+                "a line begins with params, params_state, state, batch, hyper, data, %name, update or return");
   }
 
   void parse_input(Group group) {
@@ -294,9 +295,9 @@ class Parser {
     if (found == inputs_.end()) lexer_.fail(name, "'" + name.text + "' is not an input");
     Input& input = program_.inputs[found->second];
     if (input.next) lexer_.fail(name, "'" + name.text + "' is updated twice");
-    if (input.group != Group::params && input.group != Group::state) {
+    if (!is_kept(input.group)) {
       lexer_.fail(name, "'" + name.text + "' is a " + std::string(to_string(input.group)) + " input: it has no update",
-                  "declare it with params or state");
+                  "declare it with params, params_state or state");
     }
     input.next = next;
     input.update_place = lexer_.place(name);

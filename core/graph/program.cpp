@@ -9,6 +9,7 @@ namespace pmaptrain {
 std::string_view to_string(Group group) {
   switch (group) {
     case Group::params: return "params";
+    case Group::params_state: return "params_state";
     case Group::state: return "state";
     case Group::batch: return "batch";
     case Group::hyper: return "hyper";

@@ -34,8 +34,13 @@ struct Equation {
   std::vector<Region> regions = {};      // none, or one
 };
 
-enum class Group { params, state, batch, hyper, data };
+// `params_state` are statistics of the model that a step replaces without a gradient, such as running means.
+enum class Group { params, params_state, state, batch, hyper, data };
 std::string_view to_string(Group group);
+// Whether it belongs to the model: parameters and their statistics. A file of parameters has both.
+constexpr bool is_of_model(Group group) { return group == Group::params || group == Group::params_state; }
+// Whether an input keeps its value from step to step (rule 4).
+constexpr bool is_kept(Group group) { return is_of_model(group) || group == Group::state; }
 
 // An array in a bucket. core/graph/bucket.h says where it begins.
 struct Part {

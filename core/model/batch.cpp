@@ -43,6 +43,7 @@ ParameterInputs declare_weights(Builder& b, const Model& model, Weights weights,
 // The averages begin at zero, which the correction takes out.
 void debias(Builder& b, const Model& model, Value correction, std::vector<Value>& averages) {
   for (std::size_t i = 0; i < averages.size(); ++i) {
+    if (model.parameters[i].is_state) continue;
     const Builder::Scope scope(b, {"ema", model.parameters[i].place});
     averages[i] = div(b, averages[i], correction);
   }

@@ -15,7 +15,7 @@ Value declare_bucket(Builder& b, const Model& model, Group group, const std::str
 }
 
 ParameterInputs declare_parameters(Builder& b, const Model& model, Group group, const std::string& prefix,
-                                   std::span<const Bucket> buckets) {
+                                   std::span<const Bucket> buckets, bool statistics) {
   ParameterInputs stored;
   std::vector<bool> packed(model.parameters.size(), false);
   for (const Bucket& bucket : buckets) {
@@ -24,8 +24,14 @@ ParameterInputs declare_parameters(Builder& b, const Model& model, Group group, 
   }
   for (std::size_t i = 0; i < packed.size(); ++i) {
     const Parameter& parameter = model.parameters[i];
-    stored.single.push_back(packed[i] ? Value{}
-                                      : b.input(group, prefix + parameter.name, {model.dtype, parameter.shape, {}}));
+    const Type type{model.dtype, parameter.shape, {}};
+    if (packed[i] || (parameter.is_state && !statistics)) {
+      stored.single.emplace_back();
+    } else if (parameter.is_state) {
+      stored.single.push_back(b.input(Group::params_state, parameter.name, type));
+    } else {
+      stored.single.push_back(b.input(group, prefix + parameter.name, type));
+    }
   }
   return stored;
 }

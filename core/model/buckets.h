@@ -22,15 +22,16 @@ struct Bucket {
 // kind of an optimizer's state.
 struct ParameterInputs {
   std::vector<Value> buckets;  // in the order of the buckets
-  std::vector<Value> single;   // by parameter: its own input, or no value if it is in a bucket
+  std::vector<Value> single;   // by parameter: its own input, or no value if it is in a bucket or left out
 };
 
 // Declares the input "<prefix><bucket>" with the parts "<prefix><parameter>".
 Value declare_bucket(Builder& b, const Model& model, Group group, const std::string& prefix, const Bucket& bucket);
 // Declares inputs for all parameters: "<prefix><bucket>", with the parts "<prefix><parameter>", and
-// "<prefix><parameter>" for parameters in no bucket.
+// "<prefix><parameter>" for parameters in no bucket. Statistics have inputs of the group params_state, without the
+// prefix; they are left out if `statistics` is false.
 ParameterInputs declare_parameters(Builder& b, const Model& model, Group group, const std::string& prefix,
-                                   std::span<const Bucket> buckets);
+                                   std::span<const Bucket> buckets, bool statistics = true);
 
 // The arrays in the order of Model::parameters. Appends an equation `unpack` for each bucket, so all inputs of the
 // program must have been declared before.

@@ -5,7 +5,7 @@
 namespace pmaptrain::model {
 
 // Convolution of NHWC images with an HWIO kernel, plus a bias per channel.
-std::optional<PlannedLayer> plan(const spec::Conv& conv, const LayerInput& in) {
+std::optional<Node> plan(const spec::Conv& conv, const LayerInput& in) {
   if (in.shape.size() != 3) {
     return in.refuse("takes images [height,width,channels]; its input is " + in.shown(),
                      "move flatten and dense layers after the convolutions, or use dense here");
@@ -28,7 +28,7 @@ std::optional<PlannedLayer> plan(const spec::Conv& conv, const LayerInput& in) {
                      "channels and features must be multiples of feature_group_count");
   }
   const std::int64_t channels_in = channels / groups;
-  PlannedLayer layer = in.start();
+  Node layer = in.start();
   layer.output = {window.output[0], window.output[1], conv.features};
   layer.parameters.push_back(
       in.kernel({height, width, channels_in, conv.features}, height * width * channels_in, {3, 2, 0, 1}));
@@ -44,7 +44,8 @@ std::optional<PlannedLayer> plan(const spec::Conv& conv, const LayerInput& in) {
 onnx::Value to_onnx(const spec::Conv& conv, const OnnxCall& call, const onnx::Value& x) {
   std::vector<std::string> inputs{call.graph.channels_first(x), call.torch_parameter(0)};
   if (conv.use_bias) inputs.push_back(call.parameter(1));
-  const Window window = place_window(conv.padding, call.input, conv.kernel_size, conv.strides, conv.kernel_dilation);
+  const Window window =
+      place_window(conv.padding, call.node.input, conv.kernel_size, conv.strides, conv.kernel_dilation);
   return {call.graph.node("Conv", std::move(inputs),
                           {{"kernel_shape", conv.kernel_size},
                            {"strides", conv.strides},

@@ -3,17 +3,15 @@
 
 namespace pmaptrain::model {
 
-// y = x · kernel + bias, kernel (in, out).
-std::optional<PlannedLayer> plan(const spec::Dense& dense, const LayerInput& in) {
-  if (in.shape.size() != 1) {
-    return in.refuse("takes features [N]; its input is " + in.shown(),
-                     in.shape.empty()
-                         ? "add flatten before it, which gives the shape [1]"
-                         : "add flatten before it, which gives the shape [" + std::to_string(numel(in.shape)) + "]");
+// y = x · kernel + bias along the last dimension, kernel (in, out).
+std::optional<Node> plan(const spec::Dense& dense, const LayerInput& in) {
+  if (in.shape.empty()) {
+    return in.refuse("takes features [..., N]; its input is " + in.shown(),
+                     "add flatten before it, which gives the shape [1]");
   }
-  const std::int64_t features_in = in.shape.front();
-  PlannedLayer layer = in.start();
-  layer.output = {dense.features};
+  const std::int64_t features_in = in.shape.back();
+  Node layer = in.start();
+  layer.output.back() = dense.features;
   layer.image = {};
   layer.parameters.push_back(in.kernel({features_in, dense.features}, features_in, {1, 0}));
   layer.parameters.back().image = in.image;
@@ -27,10 +25,16 @@ std::optional<PlannedLayer> plan(const spec::Dense& dense, const LayerInput& in)
   return layer;
 }
 
+// Gemm takes matrices only.
 onnx::Value to_onnx(const spec::Dense& dense, const OnnxCall& call, const onnx::Value& x) {
-  std::vector<std::string> inputs{x.name, call.parameter(0)};
-  if (dense.use_bias) inputs.push_back(call.parameter(1));
-  return {call.graph.node("Gemm", std::move(inputs))};
+  const std::string rows = call.graph.channels_last(x), kernel = call.parameter(0);
+  if (call.node.input.size() == 1) {
+    std::vector<std::string> inputs{rows, kernel};
+    if (dense.use_bias) inputs.push_back(call.parameter(1));
+    return {call.graph.node("Gemm", std::move(inputs))};
+  }
+  const std::string product = call.graph.node("MatMul", {rows, kernel});
+  return {dense.use_bias ? call.graph.node("Add", {product, call.parameter(1)}) : product};
 }
 
 }  // namespace pmaptrain::model

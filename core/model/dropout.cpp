@@ -8,8 +8,8 @@ namespace pmaptrain::model {
 // Inverted dropout: in training each element is kept with probability 1 - rate and divided by it, so that evaluation
 // is the identity. The random bits of an example depend only on the key of the layer and on the position of the example
 // in the sample stream, which differs in every epoch. They do not depend on the mesh or on microbatches.
-std::optional<PlannedLayer> plan(const spec::Dropout& dropout, const LayerInput& in) {
-  PlannedLayer layer = in.start();
+std::optional<Node> plan(const spec::Dropout& dropout, const LayerInput& in) {
+  Node layer = in.start();
   layer.draws = dropout.rate > 0.0;
   const std::string rate = "dropout/" + layer.name + "/rate", scale = "dropout/" + layer.name + "/scale";
   if (layer.draws)

@@ -1,3 +1,8 @@
+// Layers that only move elements.
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
 #include "core/model/arithmetic.h"
 #include "core/model/layers.h"
 
@@ -22,8 +27,8 @@ onnx::Value reshaped(const OnnxCall& call, const onnx::Value& x, const Shape& ex
 }  // namespace
 
 // Reshapes each example to a vector, row-major.
-std::optional<PlannedLayer> plan(const spec::Flatten&, const LayerInput& in) {
-  PlannedLayer layer = in.start_with_input_dtype();
+std::optional<Node> plan(const spec::Flatten&, const LayerInput& in) {
+  Node layer = in.start_with_input_dtype();
   layer.output = {numel(in.shape)};
   layer.image = image_of(in, layer.output);
   layer.apply = [features = numel(in.shape)](const LayerCall& call, Value x) {
@@ -34,7 +39,7 @@ std::optional<PlannedLayer> plan(const spec::Flatten&, const LayerInput& in) {
 }
 
 // Reshapes each example, row-major.
-std::optional<PlannedLayer> plan(const spec::Reshape& reshape, const LayerInput& in) {
+std::optional<Node> plan(const spec::Reshape& reshape, const LayerInput& in) {
   Shape shape = reshape.shape;
   const std::int64_t elements = numel(in.shape);
   std::int64_t known = 1;
@@ -58,7 +63,7 @@ std::optional<PlannedLayer> plan(const spec::Reshape& reshape, const LayerInput&
                          " elements of its input " + in.shown(),
                      "use sizes with the product " + std::to_string(elements));
   }
-  PlannedLayer layer = in.start_with_input_dtype();
+  Node layer = in.start_with_input_dtype();
   layer.output = shape;
   layer.image = image_of(in, shape);
   layer.apply = [shape](const LayerCall& call, Value x) {
@@ -69,11 +74,40 @@ std::optional<PlannedLayer> plan(const spec::Reshape& reshape, const LayerInput&
   return layer;
 }
 
+// Permutes the dimensions of each example.
+std::optional<Node> plan(const spec::Transpose& transpose, const LayerInput& in) {
+  std::vector<std::int64_t> sorted = transpose.permutation;
+  std::sort(sorted.begin(), sorted.end());
+  std::vector<std::int64_t> all(in.shape.size());
+  std::iota(all.begin(), all.end(), std::int64_t{0});
+  if (sorted != all) {
+    std::reverse(all.begin(), all.end());
+    return in.refuse("has the permutation " + to_string(transpose.permutation) + ", which does not name each of the " +
+                         std::to_string(in.shape.size()) + " dimensions of its input " + in.shown() + " once",
+                     all.empty() ? "leave the layer out" : "they are counted from 0, for example " + to_string(all));
+  }
+  Node layer = in.start_with_input_dtype();
+  std::vector<std::int64_t> permutation{0};
+  for (std::size_t d = 0; d < in.shape.size(); ++d) {
+    const std::int64_t from = transpose.permutation[d];
+    layer.output[d] = in.shape[static_cast<std::size_t>(from)];
+    permutation.push_back(from + 1);
+  }
+  layer.apply = [permutation](const LayerCall& call, Value x) { return call.b.emit(ops::Transpose{permutation}, {x}); };
+  return layer;
+}
+
+onnx::Value to_onnx(const spec::Transpose& transpose, const OnnxCall& call, const onnx::Value& x) {
+  std::vector<std::int64_t> permutation{0};
+  for (const std::int64_t from : transpose.permutation) permutation.push_back(from + 1);
+  return {call.graph.node("Transpose", {call.graph.channels_last(x)}, {{"perm", std::move(permutation)}})};
+}
+
 onnx::Value to_onnx(const spec::Flatten&, const OnnxCall& call, const onnx::Value& x) {
-  return reshaped(call, x, call.layer.output);
+  return reshaped(call, x, call.node.output);
 }
 onnx::Value to_onnx(const spec::Reshape&, const OnnxCall& call, const onnx::Value& x) {
-  return reshaped(call, x, call.layer.output);
+  return reshaped(call, x, call.node.output);
 }
 
 }  // namespace pmaptrain::model

@@ -29,25 +29,47 @@ Value prepare_inputs(Builder& b, const Model& model, Value inputs) {
 
 }  // namespace
 
+bool LayerCall::is_frozen() const {
+  if (forward.trained == nullptr) return false;
+  bool any = false;
+  for (std::size_t i = 0; i < node.parameters.size(); ++i) {
+    if (node.parameters[i].is_state) continue;
+    if ((*forward.trained)[node.first_parameter + i]) return false;
+    any = true;
+  }
+  return any;
+}
+
+Value apply(Builder& b, const Node& node, const Forward& forward, Value x) {
+  if (node.is_list()) return apply_in_order(b, node.children, forward, x);
+  const Builder::Scope scope(b, {node.name, node.place});
+  LayerCall call{b,
+                 node,
+                 forward,
+                 forward.parameters.subspan(node.first_parameter, node.parameters.size()),
+                 forward.training,
+                 forward.numbers,
+                 {},
+                 {}};
+  if (forward.training && node.draws) {
+    call.key = forward.dropout_keys[node.key];
+    call.rows = forward.rows;
+  }
+  return node.apply(call, node.children.empty() ? cast(b, x, node.compute) : x);
+}
+
+Value apply_in_order(Builder& b, std::span<const Node> nodes, const Forward& forward, Value x) {
+  for (const Node& node : nodes) x = apply(b, node, forward, x);
+  return x;
+}
+
 Value apply(Builder& b, const Model& model, const Forward& forward) {
   assert(forward.parameters.size() == model.parameters.size());
-  Value x = prepare_inputs(b, model, forward.inputs);
-  std::size_t parameter = 0, key = 0;
-  const std::vector<const PlannedLayer*> layers = model.leaves();
-  for (const PlannedLayer* layer : layers) {
-    const Builder::Scope scope(b, {layer->name, layer->place});
-    LayerCall call{
-        b, forward.parameters.subspan(parameter, layer->parameters.size()), forward.training, forward.numbers, {}, {}};
-    if (forward.training && layer->draws) {
-      call.key = forward.dropout_keys[key++];
-      call.rows = forward.rows;
-    }
-    x = layer->apply(call, cast(b, x, layer->compute));
-    // The output is the last layer's: a product there has a result of the model's type.
-    if (layer == layers.back()) x = cast(b, x, model.dtype);
-    parameter += layer->parameters.size();
-  }
-  return x;
+  const Value x = apply_in_order(b, model.layers, forward, prepare_inputs(b, model, forward.inputs));
+  // The output is the last layer's: a product there has a result of the model's type.
+  const Node& last = *model.nodes().back();
+  const Builder::Scope scope(b, {last.name, last.place});
+  return cast(b, x, model.dtype);
 }
 
 }  // namespace pmaptrain::model

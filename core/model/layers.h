@@ -1,4 +1,4 @@
-// Layers: their checked shapes and parameters, and the equations that they append.
+// The layers of a model as a tree of nodes: their checked shapes and parameters, and the equations that they append.
 //
 // Each kind of layer is one overload of plan() and one of to_onnx() in a file of its own (dense.cpp, conv.cpp, ...). A
 // new kind needs an alternative of spec::LayerKind, a row (core/spec/rows/model.cpp) and both overloads. If one of
@@ -18,7 +18,7 @@
 
 namespace pmaptrain::model {
 
-enum class InitializerKind { zeros, lecun_normal };
+enum class InitializerKind { zeros, ones, lecun_normal };
 
 struct Initializer {
   InitializerKind kind = InitializerKind::zeros;
@@ -38,17 +38,46 @@ struct Parameter {
   Place place;  // of its layer
   TorchParameter torch = {};
   Shape image = {};  // [height,width,channels] if the first dimension runs over a flattened image
+  // Whether it is a statistic of the model, such as a running mean: a step replaces it without a gradient.
+  bool is_state = false;
 };
 
-// The arguments of PlannedLayer::apply besides x. In training, layers that draw random numbers also get `key` (u32[2])
-// and `rows` (i64[B], the position of each example in the sample stream).
+struct Node;
+
+// The sum over the examples of a device of what replaces a statistic: the mean over all examples of a step replaces it,
+// in part (Node::momentum).
+struct StatisticSum {
+  std::size_t parameter = 0;  // in Model::parameters
+  Value sum;
+};
+
+// What the forward pass of a model reads.
+struct Forward {
+  Value inputs;                       // [B, input...] with the element type of the data
+  std::span<const Value> parameters;  // in the order of Model::parameters
+  bool training = false;
+  std::span<const Value> dropout_keys = {};         // in training: u32[2] by Model::drawing_layers
+  std::optional<Value> rows = {};                   // in training: i64[B]
+  Numbers numbers = {};                             // in training: of the layers
+  std::optional<Value> mask = {};                   // in training: f32[B], above 0 for examples; 0 for padding
+  const std::vector<bool>* trained = nullptr;       // by parameter: whether it is not frozen; null: all are trained
+  std::vector<StatisticSum>* statistics = nullptr;  // in training: where nodes with statistics add their sums
+};
+
+// The arguments of Node::apply besides x. In training, layers that draw random numbers also get `key` (u32[2]) and
+// `rows` (i64[B], the position of each example in the sample stream).
 struct LayerCall {
   Builder& b;
-  std::span<const Value> parameters;  // in the order of PlannedLayer::parameters
+  const Node& node;
+  const Forward& forward;             // from which a node with children applies them: apply(b, child, forward, x)
+  std::span<const Value> parameters;  // in the order of Node::parameters
   bool training = false;
   const Numbers& numbers;  // in training
   std::optional<Value> key = {};
   std::optional<Value> rows = {};
+
+  // Whether the node has parameters of its own to train, and all of them are frozen.
+  bool is_frozen() const;
 };
 
 // Element types. Products accumulate in f32 whatever their operands are.
@@ -57,43 +86,61 @@ struct Precision {
   DType compute = DType::f32;  // of the operands of products, and of activations and their cotangents
 };
 
-struct PlannedLayer;
-
-// The arguments of PlannedLayer::to_onnx besides x.
+// The arguments of Node::to_onnx besides x.
 struct OnnxCall {
   onnx::Graph& graph;
-  const PlannedLayer& layer;
-  const Shape& input;                                      // of one example
-  std::span<const std::span<const std::byte>> parameters;  // f32, in the order of PlannedLayer::parameters
+  const Node& node;
+  std::span<const std::span<const std::byte>> parameters;  // f32, in the order of Model::parameters
+  const std::string& prefix;                               // before the names of nodes of the graph
 
-  // Adds a parameter to the graph as an initializer, and returns its name: with the dimensions as here, or in PyTorch's
-  // order.
+  // Adds a parameter of the node to the graph as an initializer, and returns its name: with the dimensions as here, or
+  // in PyTorch's order.
   std::string parameter(std::size_t index) const;
   std::string torch_parameter(std::size_t index) const;
 };
 
-struct PlannedLayer {
+// A layer, or a part of the model that consists of other nodes. A node without `apply` is a list: it applies its
+// children in order.
+struct Node {
   std::string name;  // its path: block.conv_0
   std::string kind;  // "conv"
   Place place;
-  DType compute = DType::f32;  // of its input and output
-  Shape output;                // of one example
-  std::vector<Parameter> parameters;
-  bool draws = false;                // draws random numbers in training
-  std::vector<Number> numbers = {};  // the numbers that it reads in training
-  // x [B, input...] -> [B, output...], both of `compute`; empty for a nested list.
-  std::function<Value(const LayerCall& call, Value x)> apply;
-  std::vector<PlannedLayer> layers = {};  // of a nested list, applied in order; `parameters` is then empty
+  DType compute = DType::f32;              // of its output, and of its input if it has no children
+  Shape input, output;                     // of one example
+  std::vector<Parameter> parameters = {};  // its own, without those of its children
+  bool draws = false;                      // draws random numbers in training
+  std::vector<Number> numbers = {};        // the numbers that it reads in training
+  double momentum = 0;                     // the share of a statistic that a step keeps
+  AxisSet statistics_axes = {};            // the axes over which its statistics are; with statistics
+  std::vector<Node> children = {};
   Shape image = {};  // [height,width,channels] if `output` is an image that was flattened to one dimension
-  // Appends the nodes that compute in f32 what `apply` computes in an evaluation; empty for a nested list.
+  // x [B, input...] -> [B, output...].
+  std::function<Value(const LayerCall& call, Value x)> apply = {};
+  // Appends the nodes that compute in f32 what `apply` computes in an evaluation.
   std::function<onnx::Value(const OnnxCall& call, const onnx::Value& x)> to_onnx = {};
+
+  // The places of its first parameter in Model::parameters, and of its key in Model::drawing_layers (number_nodes).
+  std::size_t first_parameter = 0, key = 0;
+
+  bool is_list() const { return !apply; }
 };
+
+// Sets the places of parameters and keys of all nodes: a node's own come before those of its children.
+void number_nodes(std::vector<Node>& nodes);
+
+// Appends the equations of a node, or of nodes in order.
+Value apply(Builder& b, const Node& node, const Forward& forward, Value x);
+Value apply_in_order(Builder& b, std::span<const Node> nodes, const Forward& forward, Value x);
+// Appends their nodes to a graph of ONNX. `call.node` is the node around them, if there is one.
+onnx::Value export_in_order(onnx::Graph& graph, std::span<const Node> nodes,
+                            std::span<const std::span<const std::byte>> parameters, const std::string& prefix,
+                            onnx::Value x);
 
 // The type and the shape of a value between two layers.
 struct Activation {
   DType dtype = DType::f32;
   Shape shape;  // of one example
-  Shape image;  // as PlannedLayer::image
+  Shape image;  // as Node::image
 };
 
 // The arguments of plan(). Shapes are those of one example.
@@ -104,16 +151,19 @@ struct LayerInput {
   Precision precision;
   DType input_dtype;  // the element type of the previous layer's output
   std::vector<Diagnostic>& errors;
-  Shape image = {};  // PlannedLayer::image of the previous layer
+  const spec::Spec& spec;
+  Shape image = {};  // Node::image of the previous layer
 
   // A layer with the properties that all kinds have in common. Its `output` is still the shape of the input.
-  PlannedLayer start() const {
-    return {name, spec::to_string(layer.kind), layer.place, precision.compute, shape, {}, false, {}, {}, {}, image};
+  Node start() const {
+    Node node{name, spec::to_string(layer.kind), layer.place, precision.compute, shape, shape};
+    node.image = image;
+    return node;
   }
   // The same for a layer that only moves or selects elements: with mixed precision, these keep the element type of the
   // previous layer's output.
-  PlannedLayer start_with_input_dtype() const {
-    PlannedLayer planned = start();
+  Node start_with_input_dtype() const {
+    Node planned = start();
     if (precision.compute != precision.storage) planned.compute = input_dtype;
     return planned;
   }
@@ -129,40 +179,53 @@ struct LayerInput {
   // "f32[28,28,1]"
   std::string shown() const { return std::string(to_string(precision.storage)) + to_string(shape); }
   // Reports an error at the place of the layer.
-  std::optional<PlannedLayer> refuse(std::string message, std::string help) const {
+  std::optional<Node> refuse(std::string message, std::string help) const {
     errors.push_back({"config", layer.place, name + " " + std::move(message), std::move(help), {}});
     return std::nullopt;
   }
 };
 
 // Returns nothing if the layer does not fit its input, after reporting that to `errors`.
-std::optional<PlannedLayer> plan(const spec::Dense& dense, const LayerInput& in);
-std::optional<PlannedLayer> plan(const spec::Conv& conv, const LayerInput& in);
-std::optional<PlannedLayer> plan(const spec::MaxPool& pool, const LayerInput& in);
-std::optional<PlannedLayer> plan(const spec::AvgPool& pool, const LayerInput& in);
-std::optional<PlannedLayer> plan(const spec::GlobalAvgPool& pool, const LayerInput& in);
-std::optional<PlannedLayer> plan(const spec::Reshape& reshape, const LayerInput& in);
-std::optional<PlannedLayer> plan(const spec::Layers& layers, const LayerInput& in);
-std::optional<PlannedLayer> plan(const spec::Flatten& flatten, const LayerInput& in);
-std::optional<PlannedLayer> plan(const spec::Dropout& dropout, const LayerInput& in);
-std::optional<PlannedLayer> plan(const spec::Relu& relu, const LayerInput& in);
-std::optional<PlannedLayer> plan(const spec::Tanh& tanh, const LayerInput& in);
-std::optional<PlannedLayer> plan(const spec::Gelu& gelu, const LayerInput& in);
-std::optional<PlannedLayer> plan(const spec::Sigmoid& sigmoid, const LayerInput& in);
-std::optional<PlannedLayer> plan(const spec::Silu& silu, const LayerInput& in);
-std::optional<PlannedLayer> plan(const spec::Softmax& softmax, const LayerInput& in);
-std::optional<PlannedLayer> plan(const spec::LeakyRelu& leaky, const LayerInput& in);
-std::optional<PlannedLayer> plan(const spec::Elu& elu, const LayerInput& in);
-std::optional<PlannedLayer> plan(const spec::Softplus& softplus, const LayerInput& in);
+std::optional<Node> plan(const spec::Dense& dense, const LayerInput& in);
+std::optional<Node> plan(const spec::Conv& conv, const LayerInput& in);
+std::optional<Node> plan(const spec::MaxPool& pool, const LayerInput& in);
+std::optional<Node> plan(const spec::AvgPool& pool, const LayerInput& in);
+std::optional<Node> plan(const spec::GlobalAvgPool& pool, const LayerInput& in);
+std::optional<Node> plan(const spec::Reshape& reshape, const LayerInput& in);
+std::optional<Node> plan(const spec::Layers& layers, const LayerInput& in);
+std::optional<Node> plan(const spec::Residual& residual, const LayerInput& in);
+std::optional<Node> plan(const spec::Repeat& repeat, const LayerInput& in);
+std::optional<Node> plan(const spec::Flatten& flatten, const LayerInput& in);
+std::optional<Node> plan(const spec::Transpose& transpose, const LayerInput& in);
+std::optional<Node> plan(const spec::LayerNorm& norm, const LayerInput& in);
+std::optional<Node> plan(const spec::RmsNorm& norm, const LayerInput& in);
+std::optional<Node> plan(const spec::GroupNorm& norm, const LayerInput& in);
+std::optional<Node> plan(const spec::BatchNorm& norm, const LayerInput& in);
+std::optional<Node> plan(const spec::Dropout& dropout, const LayerInput& in);
+std::optional<Node> plan(const spec::Relu& relu, const LayerInput& in);
+std::optional<Node> plan(const spec::Tanh& tanh, const LayerInput& in);
+std::optional<Node> plan(const spec::Gelu& gelu, const LayerInput& in);
+std::optional<Node> plan(const spec::Sigmoid& sigmoid, const LayerInput& in);
+std::optional<Node> plan(const spec::Silu& silu, const LayerInput& in);
+std::optional<Node> plan(const spec::Softmax& softmax, const LayerInput& in);
+std::optional<Node> plan(const spec::LeakyRelu& leaky, const LayerInput& in);
+std::optional<Node> plan(const spec::Elu& elu, const LayerInput& in);
+std::optional<Node> plan(const spec::Softplus& softplus, const LayerInput& in);
 
-// PlannedLayer::to_onnx, for a layer that plan() accepted.
+// Node::to_onnx, for a layer that plan() accepted.
 onnx::Value to_onnx(const spec::Dense& layer, const OnnxCall& call, const onnx::Value& x);
 onnx::Value to_onnx(const spec::Conv& layer, const OnnxCall& call, const onnx::Value& x);
 onnx::Value to_onnx(const spec::MaxPool& layer, const OnnxCall& call, const onnx::Value& x);
 onnx::Value to_onnx(const spec::AvgPool& layer, const OnnxCall& call, const onnx::Value& x);
 onnx::Value to_onnx(const spec::GlobalAvgPool& layer, const OnnxCall& call, const onnx::Value& x);
 onnx::Value to_onnx(const spec::Reshape& layer, const OnnxCall& call, const onnx::Value& x);
+onnx::Value to_onnx(const spec::Residual& layer, const OnnxCall& call, const onnx::Value& x);
 onnx::Value to_onnx(const spec::Flatten& layer, const OnnxCall& call, const onnx::Value& x);
+onnx::Value to_onnx(const spec::Transpose& layer, const OnnxCall& call, const onnx::Value& x);
+onnx::Value to_onnx(const spec::LayerNorm& layer, const OnnxCall& call, const onnx::Value& x);
+onnx::Value to_onnx(const spec::RmsNorm& layer, const OnnxCall& call, const onnx::Value& x);
+onnx::Value to_onnx(const spec::GroupNorm& layer, const OnnxCall& call, const onnx::Value& x);
+onnx::Value to_onnx(const spec::BatchNorm& layer, const OnnxCall& call, const onnx::Value& x);
 onnx::Value to_onnx(const spec::Dropout& layer, const OnnxCall& call, const onnx::Value& x);
 onnx::Value to_onnx(const spec::Relu& layer, const OnnxCall& call, const onnx::Value& x);
 onnx::Value to_onnx(const spec::Tanh& layer, const OnnxCall& call, const onnx::Value& x);
@@ -176,7 +239,7 @@ onnx::Value to_onnx(const spec::Softplus& layer, const OnnxCall& call, const onn
 
 // Plans the layers of one list in order. Their paths begin with `prefix`. `at` describes the input of the list, and on
 // return its output. Returns false if a layer does not fit, after reporting that to `errors`.
-bool plan_list(const std::vector<spec::Layer>& list, const std::string& prefix, Precision precision, Activation& at,
-               std::vector<PlannedLayer>& out, std::vector<Diagnostic>& errors);
+bool plan_list(const std::vector<spec::Layer>& list, const std::string& prefix, const spec::Spec& spec,
+               Precision precision, Activation& at, std::vector<Node>& out, std::vector<Diagnostic>& errors);
 
 }  // namespace pmaptrain::model

@@ -81,16 +81,4 @@ std::vector<std::byte> from_stored(const StoredParameter& stored, std::span<cons
   return permuted(elements, shape, axes, element_bytes);
 }
 
-std::string OnnxCall::parameter(std::size_t index) const {
-  const Parameter& parameter = layer.parameters[index];
-  return graph.initializer(parameter.name.substr(parameter.name.rfind('.') + 1), parameter.shape, parameters[index]);
-}
-
-std::string OnnxCall::torch_parameter(std::size_t index) const {
-  const Parameter& parameter = layer.parameters[index];
-  const StoredParameter order = stored(parameter, spec::ParameterLayout::flax, true);
-  return graph.initializer(parameter.name.substr(parameter.name.rfind('.') + 1), order.shape,
-                           to_stored(order, parameters[index], sizeof(float)));
-}
-
 }  // namespace pmaptrain::model

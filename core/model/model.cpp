@@ -9,13 +9,19 @@
 namespace pmaptrain::model {
 namespace {
 
-void add_leaves(const std::vector<PlannedLayer>& layers, std::vector<const PlannedLayer*>& out) {
-  for (const PlannedLayer& layer : layers) {
-    if (layer.apply) {
-      out.push_back(&layer);
-    } else {
-      add_leaves(layer.layers, out);
-    }
+void add_nodes(const std::vector<Node>& nodes, std::vector<const Node*>& out) {
+  for (const Node& node : nodes) {
+    add_nodes(node.children, out);
+    if (!node.is_list()) out.push_back(&node);
+  }
+}
+
+// All nodes, each before its children: the order of parameters, keys and numbers.
+template <class Visit>
+void for_each_node(const std::vector<Node>& nodes, const Visit& visit) {
+  for (const Node& node : nodes) {
+    visit(node);
+    for_each_node(node.children, visit);
   }
 }
 
@@ -76,11 +82,12 @@ class Maker {
     Activation at{model_.dtype, model_.input.shape, {}};
     const bool mixed = spec_.precision == spec::PrecisionPolicy::mixed_bfloat16;
     const Precision precision{model_.dtype, mixed ? DType::bf16 : model_.dtype};
-    if (!plan_list(spec_.model.layers, "", precision, at, model_.layers, errors_)) return false;
+    if (!plan_list(spec_.model.layers, "", spec_, precision, at, model_.layers, errors_)) return false;
     model_.output = at.shape;
-    for (const PlannedLayer* layer : model_.leaves()) {
-      model_.parameters.insert(model_.parameters.end(), layer->parameters.begin(), layer->parameters.end());
-    }
+    number_nodes(model_.layers);
+    for_each_node(model_.layers, [&](const Node& node) {
+      model_.parameters.insert(model_.parameters.end(), node.parameters.begin(), node.parameters.end());
+    });
     return true;
   }
 
@@ -113,10 +120,34 @@ class Maker {
 
 }  // namespace
 
+namespace {
+
+void number_nodes(std::vector<Node>& nodes, std::size_t& parameters, std::size_t& keys) {
+  for (Node& node : nodes) {
+    node.first_parameter = parameters;
+    node.key = keys;
+    parameters += node.parameters.size();
+    keys += node.draws ? 1 : 0;
+    number_nodes(node.children, parameters, keys);
+  }
+}
+
+}  // namespace
+
+void number_nodes(std::vector<Node>& nodes) {
+  std::size_t parameters = 0, keys = 0;
+  number_nodes(nodes, parameters, keys);
+}
+
 std::int64_t Model::parameter_count() const {
   std::int64_t count = 0;
-  for (const Parameter& parameter : parameters) count += numel(parameter.shape);
+  for (const Parameter& parameter : parameters) count += parameter.is_state ? 0 : numel(parameter.shape);
   return count;
+}
+
+bool Model::has_statistics() const {
+  return std::any_of(parameters.begin(), parameters.end(),
+                     [](const Parameter& parameter) { return parameter.is_state; });
 }
 
 std::int64_t Model::classes() const {
@@ -124,23 +155,23 @@ std::int64_t Model::classes() const {
   return is_binary() ? 2 : 0;
 }
 
-std::vector<const PlannedLayer*> Model::leaves() const {
-  std::vector<const PlannedLayer*> found;
-  add_leaves(layers, found);
+std::vector<const Node*> Model::nodes() const {
+  std::vector<const Node*> found;
+  add_nodes(layers, found);
   return found;
 }
 
 std::vector<std::string> Model::drawing_layers() const {
   std::vector<std::string> names;
-  for (const PlannedLayer* layer : leaves()) {
-    if (layer->draws) names.push_back(layer->name);
-  }
+  for_each_node(layers, [&](const Node& node) {
+    if (node.draws) names.push_back(node.name);
+  });
   return names;
 }
 
 std::vector<Number> Model::numbers() const {
   std::vector<Number> all;
-  for (const PlannedLayer* layer : leaves()) all.insert(all.end(), layer->numbers.begin(), layer->numbers.end());
+  for_each_node(layers, [&](const Node& node) { all.insert(all.end(), node.numbers.begin(), node.numbers.end()); });
   const std::vector<Number> of_loss = loss_numbers(*this);
   all.insert(all.end(), of_loss.begin(), of_loss.end());
   return all;

@@ -53,8 +53,8 @@ struct Model {
   // With data.normalize_targets: the mean and the standard deviation of each number of a target. The last layer's
   // output and the loss are then in normalised units, (target - mean) / std.
   std::optional<data::Encoding::Statistics> target_statistics;
-  std::vector<PlannedLayer> layers;   // a tree: nested lists are kept
-  std::vector<Parameter> parameters;  // of all layers, in order
+  std::vector<Node> layers;           // applied in order
+  std::vector<Parameter> parameters;  // of all nodes; Node::first_parameter says where
   Shape output;                       // of one example
   spec::Loss loss;
   Place loss_place;
@@ -63,9 +63,11 @@ struct Model {
   Place metrics_place;
   bool weighted = false;  // examples have weights, so measures and gradients are weighted means
 
-  std::int64_t parameter_count() const;  // elements
-  // All layers in order of application, without the nested lists that contain them.
-  std::vector<const PlannedLayer*> leaves() const;
+  std::int64_t parameter_count() const;  // elements, without statistics
+  bool has_statistics() const;
+  // The nodes that compute something (all but lists), in the order of their results: a residual connection comes after
+  // its layers.
+  std::vector<const Node*> nodes() const;
   // Class labels: one for each example, or one for each position of a sequence [L].
   bool has_labels() const { return target.dtype == DType::i32; }
   bool has_sequences() const { return has_labels() && !target.shape.empty(); }
@@ -80,7 +82,7 @@ struct Model {
   }
   // The number of classes if the loss takes labels; else 0.
   std::int64_t classes() const;
-  // The names of the layers that draw random numbers, in order. Each has a hyper input "dropout/<name>".
+  // The names of the nodes that draw random numbers; Node::key is the place. Each has a hyper input "dropout/<name>".
   std::vector<std::string> drawing_layers() const;
   // The numbers (numbers.h) that training reads: those of the layers in order, then those of the loss.
   std::vector<Number> numbers() const;
@@ -100,15 +102,6 @@ void check_targets(const Model& model, const data::Dataset& split, const Place& 
 
 // A warning if class 0 never occurs among the labels; else empty.
 std::string unused_class(const Model& model, const data::Dataset& train);
-
-struct Forward {
-  Value inputs;                       // [B, input...] with the element type of the data
-  std::span<const Value> parameters;  // in the order of Model::parameters
-  bool training = false;
-  std::span<const Value> dropout_keys = {};  // in training: u32[2] by Model::drawing_layers
-  std::optional<Value> rows = {};            // in training: i64[B]
-  Numbers numbers = {};                      // in training: of the layers
-};
 
 // Appends the forward pass: normalisation and layers. Returns [B, output...] with Model::dtype.
 Value apply(Builder& b, const Model& model, const Forward& forward);

@@ -1,19 +1,23 @@
-// Lists of layers, and nested lists.
+// Nodes that consist of other layers: lists, repeated lists, residual connections.
 #include <set>
 #include <type_traits>
 
+#include "core/model/arithmetic.h"
 #include "core/model/layers.h"
 
 namespace pmaptrain::model {
 namespace {
 
+template <class Kind>
+constexpr bool is_list = std::is_same_v<Kind, spec::Layers> || std::is_same_v<Kind, spec::Repeat>;
+
 // A layer with the rule by which it is exported; a list has those of its layers.
 template <class Kind>
-std::optional<PlannedLayer> plan_with_rules(const Kind& kind, const LayerInput& in) {
+std::optional<Node> plan_with_rules(const Kind& kind, const LayerInput& in) {
   static_assert(
       requires { plan(kind, in); }, "this layer has no plan() in core/model/layers.h");
-  std::optional<PlannedLayer> planned = plan(kind, in);
-  if constexpr (!std::is_same_v<Kind, spec::Layers>) {
+  std::optional<Node> planned = plan(kind, in);
+  if constexpr (!is_list<Kind>) {
     if (planned) {
       planned->to_onnx = [kind](const OnnxCall& call, const onnx::Value& x) { return to_onnx(kind, call, x); };
     }
@@ -21,10 +25,46 @@ std::optional<PlannedLayer> plan_with_rules(const Kind& kind, const LayerInput& 
   return planned;
 }
 
+// The layers of `list` as one node that applies them in order. Returns nothing if a layer does not fit.
+std::optional<Node> plan_as_list(const std::vector<spec::Layer>& list, const std::string& name, const LayerInput& in,
+                                 const Activation& from) {
+  Node node = in.start();
+  node.name = name;
+  node.input = from.shape;
+  Activation at = from;
+  if (!plan_list(list, name + ".", in.spec, in.precision, at, node.children, in.errors)) return std::nullopt;
+  node.compute = at.dtype;
+  node.output = at.shape;
+  node.image = at.image;
+  return node;
+}
+
+Activation input_of(const LayerInput& in) { return {in.input_dtype, in.shape, in.image}; }
+
+std::string shown(const LayerInput& in, const Shape& shape) {
+  return std::string(to_string(in.precision.storage)) + to_string(shape);
+}
+
+// What makes the input of a residual connection as its layers' output, in the simplest case.
+std::string projection(const Shape& from, const Shape& to) {
+  const std::string features = std::to_string(to.empty() ? 1 : to.back());
+  if (from.size() == 3 && to.size() == 3 && to[0] > 0 && to[1] > 0) {
+    const std::int64_t down = (from[0] + to[0] - 1) / to[0], across = (from[1] + to[1] - 1) / to[1];
+    const bool strided = (from[0] + down - 1) / down == to[0] && (from[1] + across - 1) / across == to[1];
+    if (strided) {
+      const bool moves = down > 1 || across > 1;
+      return "shortcut: [{conv: {features: " + features + ", kernel_size: [1, 1]" +
+             (moves ? ", strides: [" + std::to_string(down) + ", " + std::to_string(across) + "]" : "") + "}}]";
+    }
+  }
+  if (from.size() == 1 && to.size() == 1) return "shortcut: [{dense: " + features + "}]";
+  return "";
+}
+
 }  // namespace
 
-bool plan_list(const std::vector<spec::Layer>& list, const std::string& prefix, Precision precision, Activation& at,
-               std::vector<PlannedLayer>& out, std::vector<Diagnostic>& errors) {
+bool plan_list(const std::vector<spec::Layer>& list, const std::string& prefix, const spec::Spec& spec,
+               Precision precision, Activation& at, std::vector<Node>& out, std::vector<Diagnostic>& errors) {
   std::set<std::string> names;
   for (const spec::Layer& layer : list) {
     if (!names.insert(layer.name).second) {
@@ -36,9 +76,8 @@ bool plan_list(const std::vector<spec::Layer>& list, const std::string& prefix, 
     }
     Precision own = precision;
     if (layer.precision == spec::PrecisionPolicy::float32) own.compute = own.storage;
-    const LayerInput in{layer, prefix + layer.name, at.shape, own, at.dtype, errors, at.image};
-    std::optional<PlannedLayer> planned =
-        std::visit([&](const auto& kind) { return plan_with_rules(kind, in); }, layer.kind);
+    const LayerInput in{layer, prefix + layer.name, at.shape, own, at.dtype, errors, spec, at.image};
+    std::optional<Node> planned = std::visit([&](const auto& kind) { return plan_with_rules(kind, in); }, layer.kind);
     if (!planned) return false;
     at = {planned->compute, planned->output, planned->image};
     out.push_back(std::move(*planned));
@@ -46,14 +85,82 @@ bool plan_list(const std::vector<spec::Layer>& list, const std::string& prefix, 
   return true;
 }
 
-std::optional<PlannedLayer> plan(const spec::Layers& layers, const LayerInput& in) {
-  PlannedLayer nested = in.start();
-  Activation at{in.input_dtype, in.shape, in.image};
-  if (!plan_list(layers.layers, in.name + ".", in.precision, at, nested.layers, in.errors)) return std::nullopt;
-  nested.compute = at.dtype;
-  nested.output = at.shape;
-  nested.image = at.image;
-  return nested;
+std::optional<Node> plan(const spec::Layers& layers, const LayerInput& in) {
+  return plan_as_list(layers.layers, in.name, in, input_of(in));
+}
+
+// The same layers, one after another, each time with parameters of their own.
+std::optional<Node> plan(const spec::Repeat& repeat, const LayerInput& in) {
+  Node node = in.start();
+  Activation at = input_of(in);
+  for (std::int64_t time = 0; time < repeat.times; ++time) {
+    std::optional<Node> once = plan_as_list(repeat.layers, in.name + "." + std::to_string(time), in, at);
+    if (!once) return std::nullopt;
+    if (once->output != in.shape) {
+      return in.refuse("repeats layers that make " + shown(in, once->output) + " of its input " + in.shown(),
+                       "layers of repeat keep the shape, because each time takes what the time before gives; move the "
+                       "layer that changes it before repeat or after it");
+    }
+    at = {once->compute, once->output, once->image};
+    node.children.push_back(std::move(*once));
+  }
+  node.compute = at.dtype;
+  node.image = at.image;
+  return node;
+}
+
+// layers(x) + shortcut(x). The sum has the type of activations.
+std::optional<Node> plan(const spec::Residual& residual, const LayerInput& in) {
+  for (const spec::Layer& layer : residual.layers) {
+    if (layer.name == "shortcut") {
+      in.errors.push_back({"config",
+                           layer.place,
+                           "a layer of " + in.name + " is named 'shortcut', as the other list of a residual layer is",
+                           "give it another name: parameters below " + in.name + ".shortcut are those of that list",
+                           {}});
+    }
+  }
+  Node node = in.start();
+  std::optional<Node> main = plan_as_list(residual.layers, in.name, in, input_of(in));
+  if (!main) return std::nullopt;
+  std::optional<Node> shortcut = plan_as_list(residual.shortcut, in.name + ".shortcut", in, input_of(in));
+  if (!shortcut) return std::nullopt;
+  if (main->output != shortcut->output) {
+    const bool identity = residual.shortcut.empty();
+    const std::string example = projection(in.shape, main->output);
+    return in.refuse("adds what its layers give, " + shown(in, main->output) + ", to " +
+                         (identity ? "its input, " : "what its shortcut gives, ") + shown(in, shortcut->output),
+                     (identity ? "both have one shape: keep the shape in its layers, or project the input"
+                               : "both have one shape: change the last layer of one of them") +
+                         (identity && !example.empty() ? ", for example by " + example
+                                                       : std::string(identity ? " by shortcut" : "")));
+  }
+  node.output = main->output;
+  node.image = main->image == shortcut->image ? main->image : Shape();
+  node.children.push_back(std::move(*main));
+  node.children.push_back(std::move(*shortcut));
+  node.apply = [](const LayerCall& call, Value x) {
+    Builder& b = call.b;
+    const Value of_layers = apply(b, call.node.children[0], call.forward, x);
+    const Value beside = apply(b, call.node.children[1], call.forward, x);
+    const Value left = cast(b, of_layers, call.node.compute);
+    return add(b, left, cast(b, beside, call.node.compute));
+  };
+  return node;
+}
+
+onnx::Value to_onnx(const spec::Residual&, const OnnxCall& call, const onnx::Value& x) {
+  const auto exported = [&](const Node& list) {
+    return export_in_order(call.graph, list.children, call.parameters, call.prefix, x);
+  };
+  const onnx::Value main = exported(call.node.children[0]), shortcut = exported(call.node.children[1]);
+  call.graph.name_after(call.prefix + call.node.name);
+  const bool channels_first = main.channels_first || shortcut.channels_first;
+  const auto operand = [&](const onnx::Value& value) {
+    return channels_first ? call.graph.channels_first(value) : call.graph.channels_last(value);
+  };
+  const std::string left = operand(main);
+  return {call.graph.node("Add", {left, operand(shortcut)}), channels_first};
 }
 
 }  // namespace pmaptrain::model

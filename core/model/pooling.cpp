@@ -8,7 +8,7 @@ namespace {
 
 // The checks and the geometry shared by both kinds of pooling; `make_op` makes the op from the geometry.
 template <class Pool, class MakeOp>
-std::optional<PlannedLayer> plan_pooling(const Pool& pool, const LayerInput& in, PlannedLayer layer, MakeOp make_op) {
+std::optional<Node> plan_pooling(const Pool& pool, const LayerInput& in, Node layer, MakeOp make_op) {
   if (in.shape.size() != 3) {
     return in.refuse("takes images [height,width,channels]; its input is " + in.shown(),
                      "move flatten and dense layers after the pooling");
@@ -26,37 +26,41 @@ std::optional<PlannedLayer> plan_pooling(const Pool& pool, const LayerInput& in,
 
 }  // namespace
 
-std::optional<PlannedLayer> plan(const spec::MaxPool& pool, const LayerInput& in) {
+std::optional<Node> plan(const spec::MaxPool& pool, const LayerInput& in) {
   return plan_pooling(pool, in, in.start_with_input_dtype(), [&](const Window& window) {
     return ops::MaxPool{pool.window_shape, pool.strides, window.padding};
   });
 }
 
-std::optional<PlannedLayer> plan(const spec::AvgPool& pool, const LayerInput& in) {
+std::optional<Node> plan(const spec::AvgPool& pool, const LayerInput& in) {
   return plan_pooling(pool, in, in.start(), [&](const Window& window) {
     return ops::AvgPool{pool.window_shape, pool.strides, window.padding, pool.count_include_pad};
   });
 }
 
-// The mean over height and width.
-std::optional<PlannedLayer> plan(const spec::GlobalAvgPool&, const LayerInput& in) {
-  if (in.shape.size() != 3) {
-    return in.refuse("takes images [height,width,channels]; its input is " + in.shown(),
-                     "move flatten and dense layers after the pooling");
+// The mean over all dimensions but the last.
+std::optional<Node> plan(const spec::GlobalAvgPool&, const LayerInput& in) {
+  if (in.shape.size() < 2) {
+    return in.refuse("takes positions with channels, such as [height,width,channels]; its input is " + in.shown(),
+                     "move flatten and dense layers after the pooling, or leave it out");
   }
-  PlannedLayer layer = in.start();
-  layer.output = {in.shape[2]};
-  layer.apply = [pixels = in.shape[0] * in.shape[1], storage = in.precision.storage](const LayerCall& call, Value x) {
-    ops::ReduceSum sum_of{{1, 2}};
+  Node layer = in.start();
+  layer.output = {in.shape.back()};
+  layer.image = {};
+  std::vector<std::int64_t> positions;
+  for (std::int64_t d = 1; d < std::ssize(in.shape); ++d) positions.push_back(d);
+  const auto count = static_cast<double>(numel(Shape(in.shape.begin(), in.shape.end() - 1)));
+  layer.apply = [positions, count, storage = in.precision.storage](const LayerCall& call, Value x) {
+    ops::ReduceSum sum_of{positions};
     if (call.b.type(x).dtype != storage) sum_of.preferred_element_type = storage;
     const Value sum = call.b.emit(sum_of, {x});
-    return cast(call.b, div(call.b, sum, static_cast<double>(pixels)), call.b.type(x).dtype);
+    return cast(call.b, div(call.b, sum, count), call.b.type(x).dtype);
   };
   return layer;
 }
 
 onnx::Value to_onnx(const spec::MaxPool& pool, const OnnxCall& call, const onnx::Value& x) {
-  const Window window = place_window(pool.padding, call.input, pool.window_shape, pool.strides);
+  const Window window = place_window(pool.padding, call.node.input, pool.window_shape, pool.strides);
   return {
       call.graph.node("MaxPool", {call.graph.channels_first(x)},
                       {{"kernel_shape", pool.window_shape}, {"strides", pool.strides}, {"pads", onnx_pads(window)}}),
@@ -64,7 +68,7 @@ onnx::Value to_onnx(const spec::MaxPool& pool, const OnnxCall& call, const onnx:
 }
 
 onnx::Value to_onnx(const spec::AvgPool& pool, const OnnxCall& call, const onnx::Value& x) {
-  const Window window = place_window(pool.padding, call.input, pool.window_shape, pool.strides);
+  const Window window = place_window(pool.padding, call.node.input, pool.window_shape, pool.strides);
   return {call.graph.node("AveragePool", {call.graph.channels_first(x)},
                           {{"kernel_shape", pool.window_shape},
                            {"strides", pool.strides},
@@ -74,9 +78,10 @@ onnx::Value to_onnx(const spec::AvgPool& pool, const OnnxCall& call, const onnx:
 }
 
 onnx::Value to_onnx(const spec::GlobalAvgPool&, const OnnxCall& call, const onnx::Value& x) {
-  const std::vector<std::int64_t> pixels =
-      x.channels_first ? std::vector<std::int64_t>{2, 3} : std::vector<std::int64_t>{1, 2};
-  return {call.graph.node("ReduceMean", {x.name}, {{"axes", pixels}, {"keepdims", std::int64_t{0}}})};
+  std::vector<std::int64_t> positions;
+  const std::int64_t first = x.channels_first ? 2 : 1;
+  for (std::int64_t d = 0; d + 1 < std::ssize(call.node.input); ++d) positions.push_back(first + d);
+  return {call.graph.node("ReduceMean", {x.name}, {{"axes", positions}, {"keepdims", std::int64_t{0}}})};
 }
 
 }  // namespace pmaptrain::model

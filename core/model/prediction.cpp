@@ -11,7 +11,7 @@ bool is_softmax(const Model& model) { return outputs_of(model.loss) == spec::Out
 
 // Whether the last layer is the function that makes probabilities of logits.
 bool gives_probabilities(const Model& model) {
-  const std::vector<const PlannedLayer*> layers = model.leaves();
+  const std::vector<const Node*> layers = model.nodes();
   return !layers.empty() && layers.back()->kind == (is_softmax(model) ? "softmax" : "sigmoid");
 }
 

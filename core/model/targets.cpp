@@ -31,9 +31,9 @@ std::string labels_help(const Model& model, std::int64_t first, std::int64_t las
 
 // Where the number of classes comes from.
 std::vector<std::string> notes_of_layer(const Model& model) {
-  const auto layers = model.leaves();
-  const auto last = std::find_if(layers.rbegin(), layers.rend(),
-                                 [](const PlannedLayer* layer) { return !layer->parameters.empty(); });
+  const auto layers = model.nodes();
+  const auto last =
+      std::find_if(layers.rbegin(), layers.rend(), [](const Node* layer) { return !layer->parameters.empty(); });
   if (last == layers.rend() || !(*last)->place.known() || (*last)->place.line == 0) return {};
   const Place& place = (*last)->place;
   return {"the outputs are those of layer '" + (*last)->name + "', " + place.file + ":" + std::to_string(place.line) +

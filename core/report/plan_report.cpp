@@ -12,6 +12,7 @@
 #include "core/report/json.h"
 #include "core/run/records/lines.h"
 #include "core/setup/start.h"
+#include "core/setup/statistics_advice.h"
 #include "core/step/optimizer.h"
 #include "core/train/resources.h"
 
@@ -30,9 +31,9 @@ std::string plural(std::int64_t count, std::string_view noun) {
 
 std::string bytes_text(std::size_t bytes) { return human_bytes(static_cast<double>(bytes)); }
 
-std::int64_t parameters_of(const model::PlannedLayer& layer) {
+std::int64_t parameters_of(const model::Node& layer) {
   std::int64_t count = 0;
-  for (const model::Parameter& parameter : layer.parameters) count += numel(parameter.shape);
+  for (const model::Parameter& parameter : layer.parameters) count += parameter.is_state ? 0 : numel(parameter.shape);
   return count;
 }
 
@@ -105,26 +106,30 @@ bool is_mixed(const spec::Spec& spec) { return spec.precision == spec::Precision
 // The names of the parameters that optimizer.groups freeze.
 std::set<std::string> frozen_parameters(const model::Model& model, const train::Optimizer& optimizer) {
   std::set<std::string> names;
-  for (const model::Parameter& parameter : model.parameters) names.insert(parameter.name);
+  for (const model::Parameter& parameter : model.parameters) {
+    if (!parameter.is_state) names.insert(parameter.name);
+  }
   for (const std::size_t trained : optimizer.trained()) names.erase(model.parameters[trained].name);
   return names;
 }
 
 // "frozen", "frozen: bias", or nothing.
-std::string frozen_text(const model::PlannedLayer& layer, const std::set<std::string>& frozen) {
+std::string frozen_text(const model::Node& layer, const std::set<std::string>& frozen) {
   std::vector<std::string> names;
   for (const model::Parameter& parameter : layer.parameters) {
     if (frozen.contains(parameter.name)) names.push_back(parameter.name.substr(parameter.name.rfind('.') + 1));
   }
   if (names.empty()) return "";
-  return names.size() == layer.parameters.size() ? "frozen" : "frozen: " + join(names, ", ");
+  const auto own = std::count_if(layer.parameters.begin(), layer.parameters.end(),
+                                 [](const model::Parameter& parameter) { return !parameter.is_state; });
+  return std::ssize(names) == own ? "frozen" : "frozen: " + join(names, ", ");
 }
 
 // The element type is shown if it differs between layers. Frozen parameters are shown.
 std::string layers_text(const model::Model& model, const std::set<std::string>& frozen, bool mixed) {
   std::vector<std::vector<std::string>> rows{{"layer", "kind", "output", "parameters"}};
   rows.push_back({"inputs", std::string(to_string(model.input.dtype)), tuple(model.input.shape), ""});
-  for (const model::PlannedLayer* layer : model.leaves()) {
+  for (const model::Node* layer : model.nodes()) {
     const std::int64_t count = parameters_of(*layer);
     const std::string dtype = mixed ? std::string(to_string(layer->compute)) + " " : "";
     rows.push_back({layer->name, layer->kind, dtype + tuple(layer->output), count == 0 ? "-" : with_commas(count),
@@ -143,6 +148,17 @@ std::string precision_text(const spec::Spec& spec) {
   if (!is_mixed(spec)) return "";
   return "precision: mixed_bfloat16: products and activations are bf16 but where a layer says float32; parameters, "
          "gradients, optimizer, loss and metrics are f32\n";
+}
+
+// The values behind the statistics of batch_norm: "64 rows x 196 positions = 12,544 values behind each statistic of
+// ...".
+std::string statistics_text(const train::Setup& setup) {
+  std::string out;
+  for (const train::ValuesBehind& values : train::values_behind_statistics(setup)) {
+    out += fmt::format("statistics of {}: {} x {} = {} each\n", some_values(values.nodes), plural(values.rows, "row"),
+                       plural(values.positions, "position"), plural(values.count(), "value"));
+  }
+  return out;
 }
 
 std::string batch_text(const model::Model& model, const data::BatchPlan& batch, const Layout& layout) {
@@ -376,7 +392,8 @@ std::string validate_text(const train::Setup& setup, const ValidateReport& repor
   out += precision_text(spec);
   out += layers_text(setup.model, frozen_parameters(setup.model, setup.optimizer()), is_mixed(spec)) + "\n";
   const bool shared = train::training_streams(setup).size() == 1;
-  out += batch_text(setup.model, setup.batch, layout_of_rows(spec, setup.batch.rows_per_device, shared)) + "\n";
+  out += batch_text(setup.model, setup.batch, layout_of_rows(spec, setup.batch.rows_per_device, shared));
+  out += statistics_text(setup) + "\n";
   out += steps_text(setup.batch, setup.timetable, setup.evaluations);
   out += checkpoints_text(spec.train.checkpoint, setup.timetable, setup.evaluations);
   out += epoch_text(setup.batch) + "\n";
@@ -470,7 +487,7 @@ std::string validate_json(const train::Setup& setup, const ValidateReport& repor
     }
   }
   json["layers"] = Json::array();
-  for (const model::PlannedLayer* layer : setup.model.leaves()) {
+  for (const model::Node* layer : setup.model.nodes()) {
     json["layers"].push_back({{"name", layer->name},
                               {"kind", layer->kind},
                               {"output_shape", layer->output},

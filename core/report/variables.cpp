@@ -14,7 +14,7 @@ std::string variables_text(const Program& program) {
                     human_bytes(static_cast<double>(bytes(type)))});
   };
   for (const Input& input : program.inputs) {
-    if (input.group != Group::params && input.group != Group::state) continue;
+    if (!is_kept(input.group)) continue;
     const Type& type = program.type(input.value);
     add(std::string(to_string(input.group)), input.name, "", type);
     const std::vector<std::int64_t> offsets = offsets_of(input.parts);

@@ -61,7 +61,7 @@ struct PoolReport {
 
 // The bytes that a module allocates, by purpose. `programs` is also counted here, though the caller allocates it.
 struct MemoryNeeds {
-  std::size_t parameters = 0;   // inputs of the group params
+  std::size_t parameters = 0;   // inputs of the groups params and params_state
   std::size_t state = 0;        // inputs of the groups state and hyper
   std::size_t data = 0;         // inputs of the group data
   std::size_t batches = 0;      // batch inputs, in all slots
@@ -78,7 +78,7 @@ struct MemoryNeeds {
   std::optional<std::size_t> device_memory;  // see Backend::device_memory()
   std::size_t total() const;
   // The field that counts inputs of `group`, which must not be `batch`.
-  std::size_t& of(Group group) { return group == Group::params ? parameters : group == Group::data ? data : state; }
+  std::size_t& of(Group group) { return is_of_model(group) ? parameters : group == Group::data ? data : state; }
 };
 
 // A value of a module: an input, a part of an input that is a bucket, or an output of an entry.

@@ -33,7 +33,7 @@ bool is_bare_number(const Place& place) {
 // Warns if the loss takes logits but the last layer computes none. The last layer then applies the function that the
 // loss applies too, or a function with a limited range.
 void function_before_loss(const model::Model& model, std::vector<std::string>& out) {
-  const model::PlannedLayer& last = *model.leaves().back();
+  const model::Node& last = *model.nodes().back();
   const spec::Loss& loss = model.loss;
   const bool softmax = outputs_of(loss) == spec::Outputs::softmax_logits;
   const bool sigmoid = outputs_of(loss) == spec::Outputs::sigmoid_logits;
@@ -87,8 +87,8 @@ void measured_categories(const data::Encoding& encoding, const Place& place, std
 void images_channels_first(const model::Model& model, std::vector<std::string>& out) {
   std::string text = channels_first_warning(model.input.shape);
   if (text.empty()) return;
-  const std::vector<const model::PlannedLayer*> layers = model.leaves();
-  const bool has_images = std::any_of(layers.begin(), layers.end(), [](const model::PlannedLayer* layer) {
+  const std::vector<const model::Node*> layers = model.nodes();
+  const bool has_images = std::any_of(layers.begin(), layers.end(), [](const model::Node* layer) {
     return layer->kind == "conv" || layer->kind.ends_with("_pool");
   });
   if (has_images) out.push_back(std::move(text));

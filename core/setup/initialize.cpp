@@ -116,6 +116,9 @@ void draw(const model::Parameter& parameter, std::uint64_t seed, DType dtype, st
     std::fill(into.begin(), into.end(), std::byte{0});
     return;
   }
+  if (parameter.initializer.kind == model::InitializerKind::ones) {
+    return fill(into, dtype, [](std::size_t) { return 1.0; });
+  }
   const double scale = std::sqrt(1.0 / static_cast<double>(parameter.initializer.fan_in)) / cut_deviation;
   fill_normal(into, dtype, stream_key(seed, "init/" + parameter.name), scale);
 }
@@ -260,12 +263,14 @@ void InitialValues::check_tensors() {
   for (const auto& [name, tensor] : in_file_) {
     const auto entry = parameters.find(name);
     if (entry == parameters.end()) {
-      others.push_back(name);
+      // PyTorch's batch norms count their batches, which no norm here does.
+      if (!is_torch() || !name.ends_with(".num_batches_tracked")) others.push_back(name);
       continue;
     }
     check_tensor(*entry->second, tensor);
     parameters.erase(entry);
   }
+  std::erase_if(parameters, [](const auto& entry) { return entry.second->is_state; });  // these begin at 0 and 1
   if (!others.empty() && (is_checkpoint_of_run_ || !parameters.empty())) {
     const TensorView& tensor = in_file_.at(others.front());
     const std::string near = nearest(tensor.name, names);
@@ -349,23 +354,26 @@ void InitialValues::write(const model::Parameter& parameter, std::span<std::byte
 
 bool InitialValues::draws() const {
   return std::any_of(model_.parameters.begin(), model_.parameters.end(), [&](const model::Parameter& parameter) {
-    return parameter.initializer.kind != model::InitializerKind::zeros &&
+    return parameter.initializer.kind == model::InitializerKind::lecun_normal &&
            !spec_.initial_values.contains(parameter.name) && !in_file_.contains(parameter.name);
   });
 }
 
 std::string InitialValues::note() const {
   if (!spec_.initial_from) return {};
-  std::vector<std::string> drawn, ignored;
+  std::vector<std::string> drawn, anew, ignored;
+  std::size_t all = 0;
   for (const model::Parameter& parameter : model_.parameters) {
-    if (!in_file_.contains(parameter.name)) drawn.push_back(parameter.name);
+    if (!parameter.is_state) ++all;
+    if (!in_file_.contains(parameter.name)) (parameter.is_state ? anew : drawn).push_back(parameter.name);
   }
-  const std::size_t all = model_.parameters.size();
   std::string text = fmt::format("model.init.from took {} of the {} parameters from {}{}", all - drawn.size(), all,
                                  file_.path, whose_);
   if (!drawn.empty()) text += "; drawn: " + some_of(drawn);
+  if (!anew.empty()) text += "; running statistics that begin at mean 0 and var 1: " + some_of(anew);
   for (const TensorView& tensor : file_.tensors) {
     if (in_file_.contains(tensor.name)) continue;
+    if (is_torch() && tensor.name.ends_with(".num_batches_tracked")) continue;
     const auto name = in_file_as_.find(tensor.name);
     ignored.push_back(name == in_file_as_.end() ? tensor.name : name->second);
   }

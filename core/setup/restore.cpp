@@ -11,11 +11,20 @@
 
 namespace pmaptrain::train {
 
+namespace {
+
+// Files of parameters have the model's statistics beside them.
+bool is_in(Group group, const Variable& variable) {
+  return group == Group::params ? is_of_model(variable.group) : variable.group == group;
+}
+
+}  // namespace
+
 void write_group(Module& module, std::int64_t member, std::size_t entry, Group group,
                  std::span<const TensorView> tensors, const std::string& file, std::optional<std::size_t> left_out) {
   std::map<std::string_view, const Variable*> taken;
   for (const Variable& variable : module.variables(entry)) {
-    if (variable.group == group) taken[variable.name] = &variable;
+    if (is_in(group, variable)) taken[variable.name] = &variable;
   }
   std::map<std::string_view, const TensorView*> given;
   for (const TensorView& tensor : tensors) given[tensor.name] = &tensor;
@@ -26,7 +35,7 @@ void write_group(Module& module, std::int64_t member, std::size_t entry, Group g
   }
   for (std::size_t i = 0; i < module.variables(entry).size(); ++i) {
     const Variable& input = module.variables(entry)[i];
-    if (input.group != group || i == left_out) continue;
+    if (!is_in(group, input) || i == left_out) continue;
     const std::string name(input.name);
     const auto found = given.find(name);
     if (found == given.end()) {

@@ -20,6 +20,7 @@
 #include "core/setup/advice.h"
 #include "core/setup/initialize.h"
 #include "core/setup/resident.h"
+#include "core/setup/statistics_advice.h"
 
 namespace pmaptrain::train {
 namespace {
@@ -71,9 +72,9 @@ void check_selection(Setup& setup) {
 
 // A warning about mixed precision on a CPU without bf16 instructions; empty if the CPU has them or needs none.
 std::string missing_instructions(const spec::MeshSpec& mesh, const model::Model& model) {
-  const std::vector<const model::PlannedLayer*> layers = model.leaves();
-  const bool mixed = std::any_of(layers.begin(), layers.end(),
-                                 [](const model::PlannedLayer* layer) { return layer->compute == DType::bf16; });
+  const std::vector<const model::Node*> layers = model.nodes();
+  const bool mixed =
+      std::any_of(layers.begin(), layers.end(), [](const model::Node* layer) { return layer->compute == DType::bf16; });
   const bool is_automatic = mesh.backend == spec::Backend::automatic;
   const bool on_cpu = mesh.backend == spec::Backend::cpu || (is_automatic && find_gpus().all.empty());
   if (!mixed || !on_cpu || has_bf16_instructions()) return "";
@@ -231,6 +232,7 @@ Setup make_setup(spec::Loaded loaded, std::optional<ScheduleOrigin> schedule, co
   const ScheduleOrigin origin = resumed ? std::move(*schedule) : ScheduleOrigin(setup.timetable.steps);
   setup.timetable.schedule_steps = origin.steps;
   setup.members = make_members(setup, origin.began);
+  check_statistics(setup);
   make_programs(setup);
   check_selection(setup);
   if (std::string warning = missing_instructions(spec.mesh, setup.model); !warning.empty()) {
@@ -239,6 +241,7 @@ Setup make_setup(spec::Loaded loaded, std::optional<ScheduleOrigin> schedule, co
   for (std::string& warning : unused_gpu_keys(spec.mesh)) setup.warnings.push_back(std::move(warning));
   if (!resumed) {
     for (std::string& mistake : likely_mistakes(setup)) setup.warnings.push_back(std::move(mistake));
+    for (std::string& doubt : doubtful_statistics(setup)) setup.warnings.push_back(std::move(doubt));
     if (setup.spec().ensemble) {
       for (std::string& warning : equal_members(setup.spec(), by_course(setup))) {
         setup.warnings.push_back(std::move(warning));

@@ -12,7 +12,7 @@ std::size_t slice_size(const Module& module, std::size_t most) {
   for (std::size_t entry = 0; entry < module.source().entries.size(); ++entry) {
     const Program& program = module.program(entry);
     for (const Input& input : program.inputs) {
-      if (input.group == Group::params || input.group == Group::state) {
+      if (is_kept(input.group)) {
         largest = std::max(largest, bytes(program.type(input.value)));
       }
     }

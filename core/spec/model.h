@@ -52,7 +52,10 @@ struct Dropout {
 };
 struct Relu {};
 struct Tanh {};
-struct Gelu {};  // the tanh approximation
+enum class GeluFunction { tanh, exact };
+struct Gelu {
+  GeluFunction approximate = GeluFunction::tanh;
+};
 struct Sigmoid {};
 struct Silu {};
 struct Softmax {};  // along the last dimension
@@ -63,12 +66,44 @@ struct Elu {
   double alpha = 1.0;
 };
 struct Softplus {};
+struct LayerNorm {
+  double epsilon = 1e-6;
+  bool use_scale = true, use_bias = true;
+};
+struct RmsNorm {
+  double epsilon = 1e-6;
+  bool use_scale = true, use_bias = false;
+};
+struct GroupNorm {
+  std::int64_t num_groups = 32;
+  double epsilon = 1e-6;
+  bool use_scale = true, use_bias = true;
+};
+struct AxisNames {
+  std::vector<std::string> names;  // of mesh axes
+};
+struct BatchNorm {
+  AxisNames axes;  // over which statistics are, besides the rows of a device
+  double momentum = 0.99, epsilon = 1e-5;
+  bool use_scale = true, use_bias = true;
+};
+struct Transpose {
+  std::vector<std::int64_t> permutation;  // of the dimensions of one example
+};
 struct Layer;
 struct Layers {
   std::vector<Layer> layers;
 };
-using LayerKind = std::variant<Dense, Conv, MaxPool, AvgPool, GlobalAvgPool, Reshape, Layers, Flatten, Dropout, Relu,
-                               Tanh, Gelu, Sigmoid, Silu, Softmax, LeakyRelu, Elu, Softplus>;
+struct Residual {
+  std::vector<Layer> layers, shortcut;  // an empty shortcut is the identity
+};
+struct Repeat {
+  std::int64_t times = 1;
+  std::vector<Layer> layers;
+};
+using LayerKind = std::variant<Dense, Conv, MaxPool, AvgPool, GlobalAvgPool, Reshape, Layers, Residual, Repeat, Flatten,
+                               Transpose, Dropout, LayerNorm, RmsNorm, GroupNorm, BatchNorm, Relu, Tanh, Gelu, Sigmoid,
+                               Silu, Softmax, LeakyRelu, Elu, Softplus>;
 // The key of the layer: "conv".
 std::string to_string(const LayerKind& kind);
 

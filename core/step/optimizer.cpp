@@ -63,7 +63,9 @@ void check_exclude(const spec::OptimizerSpec& optimizer, const std::vector<std::
 
 std::vector<ParameterOptions> make_parameter_options(const spec::OptimizerSpec& optimizer, const model::Model& model) {
   std::vector<std::string> names;
-  for (const model::Parameter& parameter : model.parameters) names.push_back(parameter.name);
+  for (const model::Parameter& parameter : model.parameters) {
+    if (!parameter.is_state) names.push_back(parameter.name);
+  }
   for (const spec::ParameterGroup& group : optimizer.groups) {
     for (const spec::Pattern& pattern : group.parameters) {
       const bool found =
@@ -77,8 +79,11 @@ std::vector<ParameterOptions> make_parameter_options(const spec::OptimizerSpec& 
   check_exclude(optimizer, names);
   std::vector<ParameterOptions> options;
   std::vector<bool> applies(optimizer.groups.size(), false);
-  for (const std::string& name : names) {
+  for (const model::Parameter& parameter : model.parameters) {
+    const std::string& name = parameter.name;
     ParameterOptions& own = options.emplace_back();
+    own.trained = !parameter.is_state;
+    if (parameter.is_state) continue;
     own.weight_decay = {"weight_decay", weight_decay_of(optimizer.rule).value_or(0.0), model.dtype};
     const auto group =
         std::find_if(optimizer.groups.begin(), optimizer.groups.end(),
@@ -102,7 +107,7 @@ std::vector<ParameterOptions> make_parameter_options(const spec::OptimizerSpec& 
            "the first group that matches a parameter applies to it: move this group up, or remove it");
   }
   const bool any = std::any_of(options.begin(), options.end(), [](const ParameterOptions& own) { return own.trained; });
-  if (!any && !options.empty()) {
+  if (!any && !names.empty()) {
     refuse(optimizer.groups.front().parameters.front().place, "groups freeze every parameter of the model",
            "leave at least one parameter to train");
   }

@@ -17,7 +17,7 @@ void declare_state(Builder& b, const model::Model& model, const spec::Spec& spec
       if (kind.initial != 0.0) inputs.initial.emplace_back(slots.back(), kind.initial);
     }
   }
-  if (spec.train.ema) inputs.ema = model::declare_parameters(b, model, Group::state, "ema/", buckets);
+  if (spec.train.ema) inputs.ema = model::declare_parameters(b, model, Group::state, "ema/", buckets, false);
   inputs.step = b.input(Group::state, "step", {DType::i64, {}, {}});
   inputs.guard = halts(spec) ? b.input(Group::state, "finite", {DType::boolean, {}, {}})
                              : b.input(Group::state, "skipped", {DType::i64, {}, {}});
@@ -92,7 +92,14 @@ StepRoles input_roles(const Program& program, const StepInputs& inputs, const sp
   const FirstVariables first(program);
   StepRoles roles;
   roles.parameters = first.of(inputs.parameters, buckets);
-  if (spec.train.ema) roles.ema = first.of(inputs.ema, buckets);
+  if (spec.train.ema) {
+    roles.ema = first.of(inputs.ema, buckets);
+    for (std::size_t i = 0; i < roles.ema.size(); ++i) {
+      const bool is_statistic = inputs.parameters.single[i].id >= 0 &&
+                                program.inputs[index_of(inputs.parameters.single[i])].group == Group::params_state;
+      if (is_statistic) roles.ema[i] = roles.parameters[i];
+    }
+  }
   roles.step = first.of(inputs.step);
   (halts(spec) ? roles.finite : roles.skipped) = first.of(inputs.guard);
   roles.epoch_sums = first.of(std::span(inputs.epoch).first(inputs.epoch.size() - 1));

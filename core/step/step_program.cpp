@@ -2,6 +2,7 @@
 
 #include <cassert>
 #include <cstring>
+#include <map>
 
 #include "core/graph/check.h"
 #include "core/graph/differentiate.h"
@@ -10,6 +11,7 @@
 #include "core/ops/bucket/bucket.h"
 #include "core/ops/support/rules.h"
 #include "core/step/clipping.h"
+#include "core/step/statistics.h"
 #include "core/step/step_inputs.h"
 
 namespace pmaptrain::train {
@@ -23,20 +25,23 @@ using model::select;
 // The sums over examples, on one device or over all devices.
 struct Sums {
   std::vector<Value> gradients;  // of the unnormalised sum of losses, by trained parameter
-  std::vector<Value> measures;   // in the order of measure_parts
+  std::vector<Value>
+      statistics;  // what replaces the model's statistics, times the examples; in a bucket if there are any
+  std::vector<Value> measures;  // in the order of measure_parts
   Value count;
 
   // All values in the order in which loops and collectives carry them.
   std::vector<Value> flat() const {
     std::vector<Value> values = gradients;
+    values.insert(values.end(), statistics.begin(), statistics.end());
     values.insert(values.end(), measures.begin(), measures.end());
     values.push_back(count);
     return values;
   }
   // Other values in the order of flat(), as sums of the same structure.
   Sums unflattened(std::span<const Value> values) const {
-    const auto split = values.begin() + static_cast<std::ptrdiff_t>(gradients.size());
-    return {{values.begin(), split}, {split, values.end() - 1}, values.back()};
+    const auto first = values.begin() + std::ssize(gradients), second = first + std::ssize(statistics);
+    return {{values.begin(), first}, {first, second}, {second, values.end() - 1}, values.back()};
   }
 };
 
@@ -51,17 +56,20 @@ class StepBuilder {
         epoch_sums_(epoch),
         axes_(spec.data.axes),
         trained_(optimizer.trained()),
+        is_trained_(model.parameters.size(), false),
+        statistics_(replaced_statistics(model, optimizer)),
         buckets_(buckets_of(model, optimizer)),
         b_(program_, ops) {
     assert(batch.rows_per_device % batch.microbatches == 0);
     program_.mesh = spec.mesh.mesh;
+    for (const std::size_t i : trained_) is_trained_[i] = true;
   }
 
   Program model_stage() {
     program_.name = "model";
     declare_model(batch_.rows_per_device / batch_.microbatches);
-    const model::LocalSums sums = forward(parameters_, batch_values_, in_.dropout_keys, model_values_);
-    output_measures(sums.measures, sums.count);
+    const ForwardSums found = forward(parameters_, batch_values_, in_.dropout_keys, model_values_);
+    output_measures(found.sums.measures, found.sums.count);
     return finish("building the model");
   }
 
@@ -102,6 +110,7 @@ class StepBuilder {
     const Clipping clipping = emit_clipping(b_, optimizer_.spec, numbers_, sums, divisor, norms);
     const Value next_step = incremented(in_.step);
     const Value learning_rate = learning_rate_now();
+    const std::vector<Value> statistics = next_statistics(global);
     const Verdict verdict = judge(global, means.front(), sums, norms, clipping, divisor, next_step, learning_rate);
     const Update update = verdict.update ? *verdict.update : [&] {
       // A step that the guard refuses divides by 1. So the gradients depend on the verdict, and no part of the update
@@ -113,6 +122,10 @@ class StepBuilder {
       return updated(in_.parameters.buckets, gradients, in_.slots, next_step, learning_rate);
     }();
     commit(update, next_step, verdict.good);
+    for (std::size_t i = 0; i < statistics_.size(); ++i) {
+      const Value old = parameters_[statistics_[i]];
+      replace(old, select(b_, verdict.good, statistics[i], old));
+    }
     update_averages(update, verdict.good);
     accumulate_epoch_sums(global, verdict.good);
 
@@ -148,22 +161,32 @@ class StepBuilder {
 
   // ---- one device
 
+  struct ForwardSums {
+    model::LocalSums sums;
+    std::vector<Value> statistics;  // in the order of statistics_
+  };
   // `batch` has inputs, targets, mask and rows; `values` has the model's numbers.
-  model::LocalSums forward(std::span<const Value> parameters, std::span<const Value> batch, std::span<const Value> keys,
-                           std::span<const Value> values) {
+  ForwardSums forward(std::span<const Value> parameters, std::span<const Value> batch, std::span<const Value> keys,
+                      std::span<const Value> values) {
     const model::Numbers numbers(model_.numbers(), values);
-    const Value output = model::apply(b_, model_, {batch[0], parameters, true, keys, batch[3], numbers});
-    return model::local_sums(b_, model_, output, batch[1], batch[2], numbers);
+    std::vector<model::StatisticSum> statistics;
+    const Value output = model::apply(
+        b_, model_, {batch[0], parameters, true, keys, batch[3], numbers, batch[2], &is_trained_, &statistics});
+    std::map<std::size_t, Value> by_parameter;
+    for (const model::StatisticSum& found : statistics) by_parameter[found.parameter] = found.sum;
+    ForwardSums found{model::local_sums(b_, model_, output, batch[1], batch[2], numbers), {}};
+    for (const std::size_t i : statistics_) found.statistics.push_back(by_parameter.at(i));
+    return found;
   }
 
   // Sums and gradients of one microbatch. The parameters already vary over the data axes, so their cotangents vary too,
   // and the loop needs no reduction.
   Sums microbatch_sums(std::span<const Value> parameters, std::span<const Value> batch, std::span<const Value> keys,
                        std::span<const Value> values) {
-    const model::LocalSums sums = forward(parameters, batch, keys, values);
+    const auto [sums, statistics] = forward(parameters, batch, keys, values);
     const Value loss = sums.measures.front();
     const Value seed = b_.vary(b_.constant(model_.dtype, 1.0), b_.type(loss).varying);
-    return {differentiate(b_, loss, seed, trained_of(parameters)), sums.measures, sums.count};
+    return {differentiate(b_, loss, seed, trained_of(parameters)), varied(statistics), sums.measures, sums.count};
   }
 
   // The sums over all microbatches.
@@ -180,6 +203,7 @@ class StepBuilder {
     for (const std::size_t i : trained_) {
       zeros.gradients.push_back(zero(model_.parameters[i].shape, model_.dtype));
     }
+    for (const std::size_t i : statistics_) zeros.statistics.push_back(zero(model_.parameters[i].shape, model_.dtype));
     for (const model::MeasurePart& part : model::measure_parts(model_)) {
       zeros.measures.push_back(zero(part.shape, part.is_f64 ? DType::f64 : model_.dtype));
     }
@@ -211,7 +235,21 @@ class StepBuilder {
       buckets.push_back(b_.emit(ops::Pack{}, gradients));
     }
     sums.gradients = std::move(buckets);
+    if (!statistics_.empty()) sums.statistics = {b_.emit(ops::Pack{}, sums.statistics)};
     return sums;
+  }
+
+  // Sums over rows vary over the data axes, also where a collective has made what they are sums of.
+  std::vector<Value> varied(std::vector<Value> values) {
+    for (Value& value : values) value = b_.vary(value, axes_);
+    return values;
+  }
+
+  std::vector<Value> next_statistics(const Sums& global) {
+    const Builder::Scope scope(b_, {"statistics", {}});
+    std::vector<Value> old;
+    for (const std::size_t i : statistics_) old.push_back(parameters_[i]);
+    return moved_statistics(b_, model_, statistics_, old, global.statistics, global.count);
   }
 
   std::vector<Value> trained_of(std::span<const Value> parameters) const {
@@ -276,6 +314,7 @@ class StepBuilder {
     const auto demand = [&](Value also) { good = select(b_, also, good, no); };
     demand(b_.emit(ops::IsFinite{}, {loss}));
     demand(b_.emit(ops::IsFinite{}, {norms.max_abs}));
+    for (const Value bucket : global.statistics) demand(is_finite_bucket(b_, bucket));
     if (optimizer_.may_overflow) {
       const bool twice = computes_update_twice();
       const Update trial = trial_update(sums, divisor, clipping, next_step, learning_rate, twice);
@@ -441,8 +480,10 @@ class StepBuilder {
   const model::BatchShape batch_;
   const EpochSums epoch_sums_;
   const AxisSet axes_;
-  const std::vector<std::size_t> trained_;    // indices of parameters
-  const std::vector<model::Bucket> buckets_;  // of the trained parameters
+  const std::vector<std::size_t> trained_;     // indices of parameters
+  std::vector<bool> is_trained_;               // by parameter
+  const std::vector<std::size_t> statistics_;  // indices of parameters: statistics that a step replaces
+  const std::vector<model::Bucket> buckets_;   // of the trained parameters
   Program program_;
   Builder b_;
 

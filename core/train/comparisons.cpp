@@ -18,7 +18,7 @@ const model::Parameter* find_parameter(const model::Model& model, const std::str
 // The true parameters that the source knows for this model. The source made its targets by one dense layer on its
 // features, so it knows none for models that compute anything else.
 std::vector<data::Truth> known_truths(const model::Model& model, const data::Source& source) {
-  const std::vector<const model::PlannedLayer*> layers = model.leaves();
+  const std::vector<const model::Node*> layers = model.nodes();
   if (layers.size() != 1 || layers.front()->kind != "dense" || model.normalize) return {};
   std::vector<data::Truth> truths;
   for (const data::Truth& truth : source.truths) {

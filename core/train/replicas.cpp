@@ -39,7 +39,7 @@ std::optional<Divergence> find_divergence(SlicedReader& reader, std::int64_t mem
   const Program& program = reader.module().program(0);
   const std::int64_t devices = program.mesh.devices();
   for (const Variable& variable : reader.module().variables(0)) {
-    if (variable.group != Group::params && variable.group != Group::state) continue;
+    if (!is_kept(variable.group)) continue;
     const Handle value = reader.module().input(variable.name);
     std::vector<XXH64_hash_t> hashes;
     for (std::int64_t d = 0; d < devices; ++d) hashes.push_back(hash_of(reader, value, {d, member}));

@@ -62,6 +62,7 @@ ReadSlices averages(const Setup& setup, const RunState& state, const ReadSlices&
     const std::vector<std::size_t>& parameters = setup.roles.parameters;
     const auto at = std::find(parameters.begin(), parameters.end(), parameter) - parameters.begin();
     const std::size_t input = updates > 0 ? setup.roles.ema[static_cast<std::size_t>(at)] : parameter;
+    if (input == parameter) return slices(parameter, member, use);  // a running statistic is copied
     const double by = ema_correction(*setup.member_spec(member).train.ema, updates);
     slices(input, member, [&](std::span<const std::byte> slice) {
       dispatch_floating_arithmetic(setup.model.dtype, [&]<class T>() { use_divided(slice, static_cast<T>(by), use); });
@@ -88,7 +89,7 @@ std::vector<std::size_t> checkpoint_inputs(const Setup& setup) {
   const std::vector<Variable> variables = variables_of(*setup.training);
   for (std::size_t i = 0; i < variables.size(); ++i) {
     const Group group = variables[i].group;
-    if ((group == Group::params || group == Group::state) && i != setup.roles.guard()) inputs.push_back(i);
+    if (is_kept(group) && i != setup.roles.guard()) inputs.push_back(i);
   }
   return inputs;
 }
@@ -114,7 +115,7 @@ void write_files(const Directory& into, const Setup& setup, RunState state, cons
   std::map<std::string_view, std::size_t> parameters, optimizer;
   for (const std::size_t input : checkpoint_inputs(setup)) {
     const Variable& found = variables[input];
-    (found.group == Group::params ? parameters : optimizer).emplace(found.name, input);
+    (is_of_model(found.group) ? parameters : optimizer).emplace(found.name, input);
   }
   write_file(into, "params.safetensors", variables, parameters, slices, state, metadata_of(state));
   write_file(into, "optimizer.safetensors", variables, optimizer, slices, state);

@@ -150,3 +150,40 @@ TEST_CASE("the members of an ensemble read one input, and their probabilities ha
         "logits = Identity output/Sub\n"
         "probabilities = Identity output/Mean\n");
 }
+
+TEST_CASE("the sum of a residual layer has the order of dimensions of its convolutions", "[export]") {
+  spec::Conv conv;
+  conv.features = 3;
+  conv.kernel_size = {3, 3};
+  conv.use_bias = false;
+  const spec::Residual block{{layer("conv_0", conv), layer("relu_0", spec::Relu{})}, {}};
+  const spec::Repeat twice{2, {layer("block", block)}};
+  const spec::Spec spec = network({layer("repeat_0", twice), layer("flatten_0", spec::Flatten{}),
+                                   layer("tail", spec::Residual{{layer("dense_0", spec::Dense{4, false})},
+                                                                {layer("dense_0", spec::Dense{4, false})}})});
+  const Zeros zeros(model::make_model(spec, {DType::f32, {2, 2, 3}}, labels));
+  onnx::Graph graph;
+  train::append_models(graph, std::span(&zeros.trained, 1), {}, false);
+  const std::string attributes = "Conv[kernel_shape=[3,3] strides=[1,1] pads=[1,1,1,1] dilations=[1,1] group=1] ";
+  CHECK(shown(graph) ==
+        "repeat_0.0.block.conv_0/Transpose = Transpose[perm=[0,3,1,2]] inputs\n"
+        "repeat_0.0.block.conv_0/Conv = " +
+            attributes +
+            "repeat_0.0.block.conv_0/Transpose, repeat_0.0.block.conv_0/kernel\n"
+            "repeat_0.0.block.relu_0/Relu = Relu repeat_0.0.block.conv_0/Conv\n"
+            "repeat_0.0.block/Transpose = Transpose[perm=[0,3,1,2]] inputs\n"
+            "repeat_0.0.block/Add = Add repeat_0.0.block.relu_0/Relu, repeat_0.0.block/Transpose\n"
+            "repeat_0.1.block.conv_0/Conv = " +
+            attributes +
+            "repeat_0.0.block/Add, repeat_0.1.block.conv_0/kernel\n"
+            "repeat_0.1.block.relu_0/Relu = Relu repeat_0.1.block.conv_0/Conv\n"
+            "repeat_0.1.block/Add = Add repeat_0.1.block.relu_0/Relu, repeat_0.0.block/Add\n"
+            "flatten_0/Transpose = Transpose[perm=[0,2,3,1]] repeat_0.1.block/Add\n"
+            "flatten_0/Reshape = Reshape flatten_0/Transpose, flatten_0/integers\n"
+            "tail.dense_0/Gemm = Gemm flatten_0/Reshape, tail.dense_0/kernel\n"
+            "tail.shortcut.dense_0/Gemm = Gemm flatten_0/Reshape, tail.shortcut.dense_0/kernel\n"
+            "tail/Add = Add tail.dense_0/Gemm, tail.shortcut.dense_0/Gemm\n"
+            "output/Softmax = Softmax[axis=-1] tail/Add\n"
+            "logits = Identity tail/Add\n"
+            "probabilities = Identity output/Softmax\n");
+}

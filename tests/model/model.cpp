@@ -96,7 +96,8 @@ TEST_CASE("SAME pads for ceil(input / stride) outputs, the odd element after", "
 TEST_CASE("a layer that does not fit its input is refused with the expected input and a fix", "[model]") {
   const spec::Dense head{10};
   CHECK(refusal(network({layer("dense_0", head)}), photo, labels) ==
-        "dense_0 takes features [N]; its input is f32[28,28,1] | add flatten before it, which gives the shape [784]");
+        "softmax_cross_entropy takes one logit for each class, [C]; the output of the model is f32[28,28,10] | end the "
+        "layers with flatten and dense: C");
   CHECK(
       refusal(network({layer("flatten_0", spec::Flatten{}), layer("conv_0", spec::Conv{4, {3, 3}, {1, 1}, {}, true})}),
               photo, labels) ==

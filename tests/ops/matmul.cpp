@@ -37,6 +37,49 @@ TEST_CASE("matmul of two small matrices is what one computes by hand", "[ops]") 
   }
 }
 
+TEST_CASE("matmul takes several dimensions of rows, and computes what it does with the rows in one", "[ops]") {
+  const std::vector<float> x = {1, 2, 3, 4, 5, 6, 7, 8}, kernel = {1, 2, 3, 4, 5, 6};
+  const Matmul op, grad{true, false};
+  CHECK(test::run_reference<float>(op, {{{2, 2, 2}, {2, 3}}}, {x, kernel}) ==
+        test::run_reference<float>(op, {{{4, 2}, {2, 3}}}, {x, kernel}));
+  CHECK(test::run_reference<float>(Matmul{false, true}, {{{2, 2, 2}, {3, 2}}}, {x, kernel}) ==
+        test::run_reference<float>(Matmul{false, true}, {{{4, 2}, {3, 2}}}, {x, kernel}));
+  CHECK(test::run_reference<float>(grad, {{{1, 2, 2, 2}, {1, 2, 2, 1}}}, {x, {1, 2, 3, 4}}) ==
+        test::run_reference<float>(grad, {{{4, 2}, {4, 1}}}, {x, {1, 2, 3, 4}}));
+  for (const auto& shapes : std::vector<std::vector<Shape>>{{{5, 7, 40}, {40, 33}}, {{3, 5, 3}, {3, 1}}}) {
+    CHECK(test::distance(op, {shapes, 3, {true, false}}, shapes[0].back()) < 4);
+    const Shape left = shapes[0], right{left[0], left[1], shapes[1].back()};
+    CHECK(test::distance(grad, {{left, right}, 2, {true, true}}, left[0] * left[1]) < 4);
+  }
+}
+
+TEST_CASE("the rows of a matmul with several dimensions of rows are those of its first operand", "[ops]") {
+  const auto refused = [](const Matmul& op, Shape a, Shape b) -> std::string {
+    const std::vector<Type> operands = {{DType::f32, std::move(a), {}}, {DType::f32, std::move(b), {}}};
+    const Mesh mesh({{"a", 1}});
+    try {
+      Op(op).infer({.mesh = mesh, .operands = operands});
+    } catch (const TypeError& error) {
+      return std::string(error.what()) + " | " + error.help;
+    }
+    return "accepted";
+  };
+  CHECK(refused({}, {2, 3, 4}, {4, 5}) == "accepted");
+  CHECK(refused({true}, {2, 3, 4}, {2, 3, 5}) == "accepted");
+  CHECK(refused({}, {2, 3}, {3, 4, 5}) ==
+        "matmul of a [2,3] and b [3,4,5] | several dimensions of rows are those of a, or with transpose_a those of a "
+        "and b alike");
+  CHECK(
+      refused({true, true}, {2, 3, 4}, {5, 6}) ==
+      "matmul of a [2,3,4] (transposed) and b [5,6] (transposed) | several dimensions of rows are those of a, or with "
+      "transpose_a those of a and b alike");
+  CHECK(refused({true}, {2, 3, 4}, {3, 2, 5}) ==
+        "matmul of a [2,3,4] (transposed) and b [3,2,5]: they have different rows | all dimensions but the last are "
+        "contracted, and are equal");
+  CHECK(refused({}, {4}, {4, 5}) ==
+        "matmul of a [4] and b [4,5] | both operands have two dimensions; reshape the others into them");
+}
+
 TEST_CASE("matmul with an empty dimension gives zeros, or nothing", "[ops]") {
   for (const bool ta : flags) {
     for (const bool tb : flags) {
@@ -163,7 +206,8 @@ TEST_CASE("a matmul that does not fit says which sizes meet", "[ops]") {
         "matmul of a [16,784] (transposed) and b [784,10]: it would contract 16 elements with 784 | a has as many "
         "columns as b has rows");
   CHECK(refusal({}, {16, 28, 28}, {784, 10}) ==
-        "matmul of a [16,28,28] and b [784,10] | both operands have two dimensions; reshape the others into them");
+        "matmul of a [16,28,28] and b [784,10]: it would contract 28 elements with 784 | a has as many columns as b "
+        "has rows");
   CHECK(test::refusal(Matmul{}, {{DType::f32, {1, 1}, {}}, {DType::i32, {1, 1}, {}}}) ==
         "matmul of a [1,1] and b [1,1]: a is f32 and b is i32 | both operands have the same numeric element type; cast "
         "one of them");

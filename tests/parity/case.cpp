@@ -71,7 +71,7 @@ Run train_case(const std::string& name, const Layout& layout, Names set) {
     for (std::int64_t device = 0; device < program.mesh.devices(); ++device) {
       auto& parameters = run.first_step.emplace_back();
       for (const Variable& variable : module.variables(0)) {
-        if (variable.group != Group::params) continue;
+        if (!is_of_model(variable.group)) continue;
         parameters[std::string(variable.name)] = train::to_doubles(module, module.input(variable.name), device);
       }
     }

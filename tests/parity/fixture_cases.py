@@ -124,6 +124,47 @@ def make_cases() -> dict:
         "nested_layers": images(
             [{"name": "block", "layers": [convolution(3, [3, 3]), "relu", {"layers": [convolution(3, [1, 1])]}]},
              {"layers": ["tanh", {"name": "last", **convolution(2, [3, 3])}]}]),
+        "residual": images([convolution(4, [3, 3]), {"residual": {"layers": [convolution(4, [3, 3]), "relu"]}}, "tanh"]),
+        "residual_shortcut_masked": images(
+            [{"residual": {"layers": [convolution(4, [3, 3], strides=[2, 2]), "relu", convolution(4, [3, 3])],
+                           "shortcut": [convolution(4, [1, 1], strides=[2, 2])]}}, "relu"], ADAM, 0.002, **MASKED),
+        "residual_repeated": classes(
+            [dense_layer(6), {"repeat": {"times": 3, "layers": [{"residual": {"layers": ["tanh", dense_layer(6)]}}]}},
+             {"name": "tail", "residual": {"layers": [{"layers": [dense_layer(3)]}], "shortcut": [dense_layer(3)]}}],
+            MOMENTUM, 0.02),
+        "layer_norm": classes([dense_layer(8), "layer_norm", "relu", dense_layer(8),
+                               {"layer_norm": {"epsilon": 1e-3, "use_bias": False}}, "tanh", dense_layer(3)], SGD, 0.1),
+        "layer_norm_without_scale_masked": images(
+            [convolution(5, [3, 3]), {"layer_norm": {"use_scale": False}}, "gelu"], ADAM, 0.002, **MASKED),
+        "rms_norm": classes([dense_layer(8), "rms_norm", "relu", dense_layer(8),
+                             {"rms_norm": {"epsilon": 1e-3, "use_scale": False, "use_bias": True}}, "tanh",
+                             dense_layer(3)], SGD, 0.1),
+        "group_norm": images([convolution(6, [3, 3]), {"group_norm": {"num_groups": 3}}, "relu",
+                              convolution(4, [3, 3]),
+                              {"group_norm": {"num_groups": 2, "epsilon": 1e-3, "use_scale": False}}, "tanh"]),
+        "group_norm_of_32": classes([dense_layer(256), "group_norm", "tanh", dense_layer(4),
+                                     {"group_norm": {"num_groups": 1, "use_bias": False}}, dense_layer(3)], MOMENTUM,
+                                    0.02),
+        "dense_of_positions": images(
+            [{"reshape": {"shape": [14, 6]}}, dense_layer(5), {"transpose": {"permutation": [1, 0]}},
+             {"residual": {"layers": ["layer_norm", dense_layer(14), {"gelu": {"approximate": "none"}}]}}], ADAM, 0.002,
+            **MASKED),
+        "dense_of_pixels": classes([dense_layer(6), "gelu", dense_layer(4, use_bias=False), "global_avg_pool",
+                                    dense_layer(3)], SGD, 0.1, data="images"),
+        "average_of_a_sequence": classes([{"reshape": {"shape": [21, 4]}}, dense_layer(6), "tanh", "global_avg_pool",
+                                          dense_layer(3)], SGD, 0.1, data="images"),
+        "batch_norm": images([convolution(4, [3, 3], use_bias=False), "batch_norm", "relu"]),
+        "batch_norm_over_devices": images(
+            [convolution(4, [3, 3], use_bias=False), {"batch_norm": {"axes": ["devices"], "momentum": 0.9, "use_bias": False}}, "tanh",
+             {"residual": {"layers": [convolution(4, [3, 3], use_bias=False), {"batch_norm": {"axes": ["devices"]}}]}}, "relu"], ADAM,
+            0.002),
+        "batch_norm_over_devices_masked": classes(
+            [dense_layer(8), {"batch_norm": {"axes": ["devices"], "epsilon": 1e-3, "use_scale": False}}, "tanh",
+             dense_layer(3)], MOMENTUM, 0.02, **MASKED),
+        "batch_norm_in_parts": images(
+            [convolution(4, [3, 3], use_bias=False), {"batch_norm": {"momentum": 0.9}}, "relu"], parts=4),
+        "batch_norm_in_parts_masked": classes(
+            [dense_layer(4, use_bias=False), {"batch_norm": {"momentum": 0.5, "epsilon": 0.1}}, "tanh", dense_layer(3)], SGD, 0.05, parts=2, **MASKED),
         "cnn": images([convolution(4, [3, 3]), "relu", pool("max_pool", [2, 2], [2, 2]), convolution(6, [3, 3]),
                        "relu", pool("max_pool", [2, 2], [2, 2])], ADAM, 0.005),
         "cnn_masked": images([convolution(4, [3, 3]), "relu", pool("max_pool", [2, 2], [2, 2])], ADAM, 0.005,

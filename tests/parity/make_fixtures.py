@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Trains small models with JAX and Optax, and writes what tests/parity/parity.cpp compares pmaptrain with.
 
-    python3 -m venv /tmp/parity && /tmp/parity/bin/pip install jax==0.10.2 optax==0.2.8 numpy==2.4.6 safetensors==0.8.0
+    python3 -m venv /tmp/parity && /tmp/parity/bin/pip install jax==0.10.2 flax==0.12.8 optax==0.2.8 numpy==2.4.6 \\
+        safetensors==0.8.0
     /tmp/parity/bin/python tests/parity/make_fixtures.py [CASE...]
 
 makes all of it, or anew the cases that are named; fixture_cases.py says what they are. data/NAME.npz holds examples,
@@ -33,13 +34,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from flax import linen as nn
 from jax import lax
 from jax.sharding import Mesh, PartitionSpec
 from safetensors.numpy import save_file
 
 from fixture_cases import kind_and_options, make_cases, make_schedules
 
-PINS = {"jax": "0.10.2", "jaxlib": "0.10.2", "optax": "0.2.8", "numpy": "2.4.6", "safetensors": "0.8.0"}
+PINS = {"jax": "0.10.2", "jaxlib": "0.10.2", "flax": "0.12.8", "optax": "0.2.8", "numpy": "2.4.6", "safetensors": "0.8.0"}
+RUNNING = ("mean", "var")  # of batch_norm
 STEPS = 20
 SCHEDULE_STEPS = 60
 BESIDE_THE_RULE = ["base_batch_size", "clip", "clip_by_global_norm", "weight_decay_exclude", "groups"]
@@ -113,17 +116,46 @@ def avg_pool(options, p, x):
     return total / lax.reduce_window(jnp.ones_like(x), 0.0, lax.add, *window(options))
 
 
+def norm(module):
+    """A module of Flax with the options of a layer, whose names are the same, and the parameters that it has."""
+    return lambda options, p, x: module(**options).apply({"params": p}, x)
+
+
+def rms_norm(options, p, x):
+    """Flax's has no bias."""
+    options = dict(options)
+    bias = p.get("bias", 0) if options.pop("use_bias", False) else 0
+    return norm(nn.RMSNorm)(options, {field: value for field, value in p.items() if field != "bias"}, x) + bias
+
+
+def batch_norm(options, p, x, statistics=None):
+    """In training; `statistics` gets the mean and the variance of x."""
+    options = {key: value for key, value in options.items() if key != "axes"}
+    statistics = {} if statistics is None else statistics
+    trained = {field: p[field] for field in ("scale", "bias") if field in p}
+    module = nn.BatchNorm(use_running_average=False, **(options | {"momentum": 0.0}))
+    y, moved = module.apply({"params": trained, "batch_stats": {field: p[field] for field in RUNNING}}, x,
+                            mutable=["batch_stats"])
+    statistics.update(moved["batch_stats"])
+    return y
+
+
 LAYERS = {
+    "batch_norm": batch_norm,
     "dense": dense,
     "conv": conv,
     "max_pool": max_pool,
     "avg_pool": avg_pool,
-    "global_avg_pool": lambda options, p, x: jnp.mean(x, axis=(1, 2)),
+    "global_avg_pool": lambda options, p, x: jnp.mean(x, axis=tuple(range(1, x.ndim - 1))),
     "reshape": lambda options, p, x: x.reshape(x.shape[0], *options["shape"]),
+    "transpose": lambda options, p, x: x.transpose(0, *(1 + d for d in options["permutation"])),
+    "layer_norm": norm(nn.LayerNorm),
+    "rms_norm": rms_norm,
+    "group_norm": norm(nn.GroupNorm),
     "flatten": lambda options, p, x: x.reshape(x.shape[0], -1),
     "relu": lambda options, p, x: jax.nn.relu(x),
     "tanh": lambda options, p, x: jnp.tanh(x),
-    "gelu": lambda options, p, x: jax.nn.gelu(x),
+    "gelu": lambda options, p, x: jax.nn.gelu(x, approximate=options.get("approximate", "tanh") == "tanh"),
     "sigmoid": lambda options, p, x: jax.nn.sigmoid(x),
     "silu": lambda options, p, x: jax.nn.silu(x),
     "softmax": lambda options, p, x: jax.nn.softmax(x),
@@ -133,41 +165,101 @@ LAYERS = {
 }
 
 
-def flattened(layers, prefix=""):
-    """(path, kind, options) of each layer; those of a nested list are under its name."""
+def paths_of(layers, prefix=""):
+    """(path, kind, options) of each layer of a list."""
     counts = {}
     for layer in layers:
         kind, options = kind_and_options(layer)
         name = layer.get("name") if isinstance(layer, dict) else None
-        path = prefix + (name or f"{kind}_{counts.get(kind, 0)}")
+        yield prefix + (name or f"{kind}_{counts.get(kind, 0)}"), kind, options
         counts[kind] = counts.get(kind, 0) + 1
+
+
+def flattened(layers, prefix=""):
+    """(path, kind, options) of each layer; those of a nested list are under its name."""
+    for path, kind, options in paths_of(layers, prefix):
         if kind == "layers":
             yield from flattened(options, path + ".")
         else:
             yield path, kind, options
 
 
+def applied(layers, x, function, prefix=""):
+    """x through the layers, each by function(path, kind, options, x)."""
+    for path, kind, options in paths_of(layers, prefix):
+        if kind == "layers":
+            x = applied(options, x, function, path + ".")
+        elif kind == "residual":
+            x = (applied(options["layers"], x, function, path + ".")
+                 + applied(options.get("shortcut", []), x, function, path + ".shortcut."))
+        elif kind == "repeat":
+            for time in range(options["times"]):
+                x = applied(options["layers"], x, function, f"{path}.{time}.")
+        else:
+            x = function(path, kind, options, x)
+    return x
+
+
 def initial_parameters(layers, shape) -> dict:
     """By layer: kernels of variance 1 / inputs and small biases, for examples of this shape."""
     rng = np.random.default_rng(1)
     parameters = {}
-    for path, kind, options in flattened(layers):
+
+    def add(path, kind, options, x):
         if kind in ("dense", "conv"):
-            inputs = shape[-1] // options.get("feature_group_count", 1)
+            inputs = x.shape[-1] // options.get("feature_group_count", 1)
             kernel = (*options.get("kernel_size", ()), inputs, options["features"])
             own = {"kernel": rng.standard_normal(kernel) / np.sqrt(np.prod(kernel[:-1]))}
             if options.get("use_bias", True):
                 own["bias"] = 0.1 * rng.standard_normal(options["features"])
             parameters[path] = {field: value.astype(np.float32) for field, value in own.items()}
-        example = jax.ShapeDtypeStruct((1, *shape), np.float32)
-        shape = jax.eval_shape(lambda x: LAYERS[kind](options, parameters.get(path, {}), x), example).shape[1:]
+        if kind.endswith("_norm"):
+            own = {}
+            if options.get("use_scale", True):
+                own["scale"] = 1 + 0.1 * rng.standard_normal(x.shape[-1])
+            if options.get("use_bias", kind != "rms_norm"):
+                own["bias"] = 0.1 * rng.standard_normal(x.shape[-1])
+            if kind == "batch_norm":
+                own |= {"mean": rng.standard_normal(x.shape[-1]), "var": 1 + rng.random(x.shape[-1])}
+            parameters[path] = {field: value.astype(np.float32) for field, value in own.items()}
+        return LAYERS[kind](options, parameters.get(path, {}), x)
+
+    jax.eval_shape(lambda x: applied(layers, x, add), jax.ShapeDtypeStruct((1, *shape), np.float32))
     return parameters
 
 
-def forward(layers, parameters, x):
-    for path, kind, options in flattened(layers):
-        x = LAYERS[kind](options, parameters.get(path, {}), x)
-    return x
+def forward(layers, parameters, x, statistics=None):
+    """`statistics` gets those of each batch_norm, by path."""
+    def function(path, kind, options, y):
+        if kind != "batch_norm":
+            return LAYERS[kind](options, parameters.get(path, {}), y)
+        return batch_norm(options, parameters[path], y, None if statistics is None else statistics.setdefault(path, {}))
+
+    return applied(layers, x, function)
+
+
+def forward_in_parts(case, parameters, x):
+    """What the model gives, and the statistics of batch_norm over all rows: each of case["parts"] equal ranges of the
+    rows of a batch, such as those of a device, has statistics of its own."""
+    parts = case.get("parts", 1)
+    rows = case["batch_size"] // parts if parts > 1 else len(x)
+    outputs, means = [], {}
+    for begin in range(0, len(x), rows):
+        found, part = {}, x[begin:begin + rows]
+        outputs.append(forward(case["layers"], parameters, part, found))
+        for path, fields in found.items():
+            for field, value in fields.items():
+                own = means.setdefault(path, {})
+                own[field] = own.get(field, 0) + value * (len(part) / len(x))
+    return jnp.concatenate(outputs), means
+
+
+def running(case, parameters, means):
+    """The parameters with running statistics that have moved to these."""
+    momenta = {}
+    applied(case["layers"], 0, lambda path, kind, options, x: momenta.setdefault(path, options.get("momentum", 0.99)) * 0)
+    return {path: fields | {field: momenta[path] * parameters[path][field] + (1 - momenta[path]) * mean
+                            for field, mean in means.get(path, {}).items()} for path, fields in parameters.items()}
 
 
 # ---- losses of each example, metrics, optimizers ----
@@ -367,21 +459,25 @@ def prepared(case, data, dtype):
 
 
 def measures_of(case, parameters, x, t):
-    y = forward(case["layers"], parameters, x)
+    y, means = forward_in_parts(case, parameters, x)
     loss, options = kind_and_options(case["loss"])
     values = {"loss": jnp.mean(LOSSES[loss](options, y, t))}
     for metric in case.get("metrics", []):
         kind, options = kind_and_options(metric)
         values |= METRICS[kind](options, y, t)
-    return values["loss"], values
+    return values["loss"], (values, means)
 
 
 def whole_batch_step(case, optimizer):
     def step(parameters, state, x, t):
-        gradients, values = jax.grad(lambda p: measures_of(case, p, x, t), has_aux=True)(parameters)
+        gradients, (values, means) = jax.grad(lambda p: measures_of(case, p, x, t), has_aux=True)(parameters)
         gradients = without_frozen(case, gradients)
         updates, state = optimizer.update(gradients, state, parameters)
-        return optax.apply_updates(parameters, updates), state, values | {"grad_norm": optax.global_norm(gradients)}
+        moved = running(case, parameters, means)
+        parameters = optax.apply_updates(parameters, updates)
+        parameters = {path: fields | {field: moved[path][field] for field in RUNNING if field in fields}
+                      for path, fields in parameters.items()}
+        return parameters, state, values | {"grad_norm": optax.global_norm(gradients)}
 
     return jax.jit(step)
 
@@ -389,7 +485,7 @@ def whole_batch_step(case, optimizer):
 def mean_over(axes, case, optimizer):
     """One device's part of a step whose batch is split over these axes."""
     def step(parameters, state, x, t):
-        gradients, values = jax.grad(lambda p: measures_of(case, p, x, t), has_aux=True)(parameters)
+        gradients, (values, _) = jax.grad(lambda p: measures_of(case, p, x, t), has_aux=True)(parameters)
         gradients, values = lax.pmean((gradients, values), axes)
         updates, state = optimizer.update(gradients, state, parameters)
         return optax.apply_updates(parameters, updates), state, values | {"grad_norm": optax.global_norm(gradients)}

@@ -41,7 +41,7 @@ from flax import linen as nn  # noqa: E402
 from jax import lax  # noqa: E402
 from safetensors.numpy import save_file  # noqa: E402
 
-PINS = fixtures.PINS | {"flax": "0.12.8"}
+PINS = fixtures.PINS
 FOLDER = fixtures.HERE / "mixed"
 WELL_CONDITIONED = 5e-3
 

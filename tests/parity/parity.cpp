@@ -38,6 +38,18 @@ Layout layout_at(std::size_t index, bool padded) {
   return {devices, axes, divides ? static_cast<int>(microbatches) : 1};
 }
 
+// Cases whose batch_norm computes statistics of parts of a batch: the layouts that make these parts. Other cases of
+// batch_norm have the statistics of the whole batch, on the devices of one axis that batch_norm names, or on one.
+std::vector<Layout> layouts_of_norms(const std::string& name) {
+  const Layout one{1, "{devices: 1}", 1};
+  if (name.starts_with("batch_norm_in_parts_masked")) return {{2, "{devices: 2}", 1}, {1, "{devices: 1}", 2}};
+  if (name.starts_with("batch_norm_in_parts")) {
+    return {{4, "{devices: 4}", 1}, {2, "{devices: 2}", 2}, {4, "[{rows: 2}, {columns: 2}]", 1}};
+  }
+  if (name.starts_with("batch_norm_over_devices")) return {one, {3, "{devices: 3}", 1}, {4, "{devices: 4}", 1}};
+  return name.starts_with("batch_norm") ? std::vector<Layout>{one} : std::vector<Layout>();
+}
+
 struct PlannedRun {
   std::string name;
   std::string optimizer;  // with what changes its update: "sgd nesterov"
@@ -55,7 +67,10 @@ std::vector<PlannedRun> planned_cases() {
     const std::string momentum = sgd == nullptr || sgd->momentum == 0 ? "" : sgd->nesterov ? " nesterov" : " momentum";
     PlannedRun planned{
         name, to_string(spec.optimizer.rule) + momentum, spec.data.remainder == spec::Remainder::mask, {}};
-    for (int i = 0; i < 3; ++i) planned.layouts.push_back(layout_at(next[planned.optimizer]++, planned.padded));
+    planned.layouts = layouts_of_norms(name);
+    for (int i = 0; i < 3 && !name.starts_with("batch_norm"); ++i) {
+      planned.layouts.push_back(layout_at(next[planned.optimizer]++, planned.padded));
+    }
     cases.push_back(std::move(planned));
   }
   return cases;

@@ -117,6 +117,52 @@ train: {duration: 1 step}
   CHECK(std::get<Conv>(nested(spec_of({"model.layers.0.layers.0.conv.features=9"}), 0)[0].kind).features == 9);
 }
 
+TEST_CASE("the layers of residual and repeat have names of their own, and paths through their options", "[spec]") {
+  const auto spec_of = [](const std::vector<std::string>& set) {
+    Overrides overrides;
+    overrides.set = set;
+    return load_text(R"(data: {source: fashion_mnist, batch_size: 128}
+model:
+  layers:
+    - residual: {layers: [{conv: {features: 1, kernel_size: [3, 3]}}, relu, relu]}
+    - repeat: {times: 2, layers: [{residual: {layers: [tanh], shortcut: [{name: side, dense: 28}]}}]}
+    - residual: {layers: [relu]}
+    - flatten
+    - dense: 10
+loss: softmax_cross_entropy
+optimizer: {sgd: {}, learning_rate: 0.1}
+train: {duration: 1 step}
+)",
+                     "config.yaml", "/base", overrides);
+  };
+  const Loaded loaded = spec_of({});
+  const auto& layers = loaded.spec.model.layers;
+  CHECK(layers[2].name == "residual_1");
+  const auto& first = std::get<Residual>(layers[0].kind);
+  CHECK(first.layers[2].name == "relu_1");
+  CHECK(first.layers[1].place.line == 4);
+  CHECK(first.shortcut.empty());
+  const auto& repeat = std::get<Repeat>(layers[1].kind);
+  CHECK(repeat.times == 2);
+  const auto& inner = std::get<Residual>(repeat.layers.front().kind);
+  CHECK(repeat.layers.front().name == "residual_0");
+  CHECK(inner.layers.front().name == "tanh_0");
+  CHECK(inner.shortcut.front().name == "side");
+  CHECK(
+      std::get<Dense>(
+          std::get<Residual>(
+              std::get<Repeat>(
+                  spec_of({"model.layers.1.repeat.layers.0.residual.shortcut.side.dense=7"}).spec.model.layers[1].kind)
+                  .layers.front()
+                  .kind)
+              .shortcut.front()
+              .kind)
+          .features == 7);
+  // The resolved config is a config of the same layers.
+  const Loaded again = load_text(loaded.resolved, "resolved.yaml", "/base", {});
+  CHECK(again.resolved == loaded.resolved);
+}
+
 TEST_CASE("options of losses and metrics are stored, and metrics are resolved as written", "[spec]") {
   const auto loaded = [](const std::string& loss, const std::string& metrics) {
     return with(

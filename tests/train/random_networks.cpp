@@ -18,8 +18,10 @@ std::vector<std::string> activations() {
   for (const spec::Key* layer : spec::alternatives(*spec::find_key("model.layers"))) {
     const std::string name(layer->name());
     const bool other = name == "dense" || name == "conv" || name.ends_with("_pool") || name == "reshape" ||
-                       name == "layers" || name == "flatten" || name == "dropout";
-    if (!other) names.push_back(spec::children(*layer).empty() ? name : "{" + name + ": {}}");
+                       name == "layers" || name == "residual" || name == "repeat" || name == "transpose" ||
+                       name == "flatten" || name == "dropout";
+    const std::string options = name == "group_norm" ? "{num_groups: 1}" : "{}";
+    if (!other) names.push_back(spec::children(*layer).empty() ? name : "{" + name + ": " + options + "}");
   }
   return names;
 }

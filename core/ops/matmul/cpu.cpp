@@ -87,7 +87,9 @@ constexpr std::int64_t rows_worth_transposing = 48;
 
 }  // namespace
 
-std::unique_ptr<CpuPreparation> Matmul::prepare(const CpuRequest& request) const {
+std::unique_ptr<CpuPreparation> Matmul::prepare(const CpuRequest& given) const {
+  const MatmulTypes matrices = as_matrices(*this, given.operands, given.results);
+  const CpuRequest request = request_for(matrices, given);
   if (transpose_b && request.results[0].shape[0] >= rows_worth_transposing) return nullptr;
   if (!is_worthwhile(request.operands[0], request.results[0], transpose_a) || request.stacked[1] ||
       make_narrow_kernel(*this, request)) {
@@ -98,7 +100,9 @@ std::unique_ptr<CpuPreparation> Matmul::prepare(const CpuRequest& request) const
   return onednn::make_preparation(name, product.b_plain.get(), onednn::chosen_layout(product.desc, DNNL_ARG_WEIGHTS));
 }
 
-std::unique_ptr<CpuKernel> Matmul::cpu(const CpuRequest& request) const {
+std::unique_ptr<CpuKernel> Matmul::cpu(const CpuRequest& given) const {
+  const MatmulTypes matrices = as_matrices(*this, given.operands, given.results);
+  const CpuRequest request = request_for(matrices, given);
   if (auto narrow = make_narrow_kernel(*this, request)) return narrow;
   if (!is_worthwhile(request.operands[0], request.results[0], transpose_a)) return nullptr;
   const Product product(*this, request);

@@ -59,7 +59,9 @@ GpuKernel GpuProduct::launch(const GpuRequest& request) const {
   return kernel;
 }
 
-GpuKernel Matmul::gpu(const GpuRequest& request) const {
+GpuKernel Matmul::gpu(const GpuRequest& given) const {
+  const MatmulTypes matrices = as_matrices(*this, given.operands, given.results);
+  const GpuRequest request = request_for(matrices, given);
   const Type& a = request.operands[0];
   const Shape& y = request.results[0].shape;
   const GpuProduct product{1, y[0], y[1], a.shape[transpose_a ? 0 : 1], transpose_a, transpose_b, relu};

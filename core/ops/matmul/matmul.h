@@ -18,7 +18,9 @@ namespace pmaptrain::ops {
 inline constexpr std::int64_t least_products = 16 * 32 * 16;
 
 // [m,k] x [k,n] -> [m,n], for every numeric element type; integers wrap. With transpose_a the first operand is stored
-// as [k,m], with transpose_b the second as [n,k]. A contraction over nothing (k = 0) gives zeros. A third operand, the
+// as [k,m], with transpose_b the second as [n,k]. Where a dimension of rows is written, there may be several: [b,t,k] x
+// [k,n] is [b,t,n], and with transpose_a [b,t,m] x [b,t,n] is [m,n]. So examples of several rows keep their dimension,
+// and the kernels see matrices (as_matrices). A contraction over nothing (k = 0) gives zeros. A third operand, the
 // bias [n], is added to each row; with `relu`, the op relu is then applied. A NaN is kept, but a sum that overflowed to
 // -inf may become NaN rather than 0. Products of bf16 are accumulated in f32; a bias of bf16 or f32 is added before the
 // result is rounded. With a preferred_element_type of f32, the result is not rounded.
@@ -56,5 +58,27 @@ struct Matmul {
   }
   std::unique_ptr<CpuPreparation> prepare(const CpuRequest& request) const;
 };
+
+// The number of rows where all dimensions but the last are rows. Allocates nothing.
+inline std::int64_t matrix_rows(const Shape& shape) {
+  std::int64_t rows = 1;
+  for (std::size_t d = 0; d + 1 < shape.size(); ++d) rows *= shape[d];
+  return rows;
+}
+
+// The types of a matmul's operands and results as those of matrices: their rows are one dimension.
+struct MatmulTypes {
+  std::vector<Type> operands, results;
+};
+MatmulTypes as_matrices(const Matmul& op, std::span<const Type> operands, std::span<const Type> results);
+
+// A request (of a CPU or of a GPU) for `matrices`. They have to outlive it.
+template <class Request>
+Request request_for(const MatmulTypes& matrices, const Request& request) {
+  Request of_matrices = request;
+  of_matrices.operands = matrices.operands;
+  of_matrices.results = matrices.results;
+  return of_matrices;
+}
 
 }  // namespace pmaptrain::ops

@@ -323,10 +323,10 @@ void BoundPlan::bind_product(const ProductInParts& parts, const Instruction& ins
   to.list.add({Base::arena, 0});
   gather.bytes = gather.to_stride = count_of(part.count) * size_of(from.dtype);
   gather.from_stride = columns * size_of(from.dtype);
-  gather.count = count_of(operands[0].shape[0]);
+  gather.count = count_of(numel(operands[0].shape)) / columns;
   into.push_back({&instruction, gather});
 
-  operands[0].shape[1] = part.count;
+  operands[0].shape.back() = part.count;
   const CpuRequest request{operands, {&result, 1}, 1, {true, true}};
   const RunKernel product{find_or_make_kernel(parts.equation->op, request), to.list.addresses.size(), operands.size()};
   to.list.add({Base::arena, 0});

@@ -33,6 +33,14 @@ std::int64_t rows_of(const Program& program, const Type& type) {
   return type.shape.empty() ? 0 : type.shape.front() * program.mesh.group_size(type.varying);
 }
 
+// The rows of a product with a matrix, on all devices: an example of shape [t,n] has t of them.
+std::int64_t product_rows_of(const Program& program, const Type& result, const Type& operand) {
+  std::int64_t rows = rows_of(program, result);
+  const bool matrix = operand.shape.size() == 2;
+  for (std::size_t d = 1; matrix && d + 1 < result.shape.size(); ++d) rows *= result.shape[d];
+  return rows;
+}
+
 // The largest number of rows of a batch input, in one iteration of the loop over microbatches.
 std::int64_t most_rows(const Program& program) {
   std::int64_t most = 0, iterations = 1;
@@ -58,17 +66,18 @@ std::int64_t pieces_for(const Program& program, double work) {
   if (work < tiny_work) return 1;
   auto pieces = static_cast<std::int64_t>(std::clamp(work / piece_work, 2.0, first_pieces));
   pieces = std::max(pieces, static_cast<std::int64_t>(std::min(work / more_work, static_cast<double>(most_pieces))));
-  if (const std::int64_t rows = most_rows(program); rows > 0) {
-    pieces = std::min(pieces, std::max<std::int64_t>(1, rows / piece_rows));
-  }
+  std::int64_t rows = most_rows(program);
   for_each_equation(program.equations, [&](const Equation& equation) {
     const std::optional<std::size_t> matrix = packable_operand(program, equation);
     const Type& result = program.type(equation.results.front());
     if (!matrix || result.varying.empty()) return;
-    const bool large = numel(program.type(equation.operands[*matrix])) >= large_matrix;
-    pieces = std::min(pieces, std::max(few_pieces, rows_of(program, result) / (large ? large_rows : product_rows)));
+    const Type& operand = program.type(equation.operands[*matrix]);
+    const std::int64_t rows_of_product = product_rows_of(program, result, operand);
+    const std::int64_t least = numel(operand) >= large_matrix ? large_rows : product_rows;
+    pieces = std::min(pieces, std::max(few_pieces, rows_of_product / least));
+    if (result.shape.size() > 2 && operand.shape.size() == 2) rows = std::max(rows, rows_of_product);
   });
-  return pieces;
+  return rows > 0 ? std::min(pieces, std::max<std::int64_t>(1, rows / piece_rows)) : pieces;
 }
 
 std::int64_t Cut::largest() const {

@@ -293,7 +293,7 @@ std::optional<std::size_t> Lowering::operand_to_pack(const Equation& equation) {
 
 bool Lowering::is_parameter(int root) const {
   const Input* const input = input_of(root);
-  return input != nullptr && input->group == Group::params && facts(input->value).axes.empty();
+  return input != nullptr && is_of_model(input->group) && facts(input->value).axes.empty();
 }
 
 void Lowering::plan_preparations() {

@@ -79,7 +79,7 @@ std::size_t bytes_to_gather(const Plan& plan, const ProductInParts& parts, std::
   std::int64_t most = 0;
   for (const IndexRange& block : blocks_of(plan, parts)) most = std::max(most, block.count);
   Type columns = plan.program->type(parts.equation->operands.front());
-  columns.shape[1] = rows;
+  columns.shape.back() = rows;
   return round_up(product_of(bytes(columns), static_cast<std::size_t>(most)), alignment);
 }
 

@@ -1,5 +1,6 @@
 #include "core/spec/bind/bind.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -38,11 +39,21 @@ class LayerNames {
         item.keys.insert(item.keys.begin(), scalar_at(item, "name"));
         item.items.insert(item.items.begin(), scalar_at(item, name));
       }
-      if (Node* nested = item.find("layers"); nested != nullptr && nested->valid()) fill_in(*nested);
+      for (Node& value : item.items) fill_in_lists(value);
     }
   }
 
  private:
+  // Lists of layers inside of a layer: its value, or values of its options.
+  void fill_in_lists(Node& value) const {
+    if (value.is(Kind::sequence) && std::any_of(value.items.begin(), value.items.end(), is_layer)) {
+      fill_in(value);
+    } else if (value.is(Kind::map)) {
+      for (Node& option : value.items) fill_in_lists(option);
+    }
+  }
+  static bool is_layer(const Node& item) { return Choice<LayerKind>::chosen(item).name != nullptr; }
+
   const Reporter& reporter_;
 };
 

@@ -188,11 +188,12 @@ class SchemaWriter {
 
   // Lists that may contain themselves have a name.
   Json choices(const Key& key) {
-    if (!key.like.empty()) {
-      const bool list = find_key(key.like)->type == Type::choices;
-      return list ? reference(key.like) : list_of(reference(key.like), 1);
-    }
     const bool may_be_empty = key.fallback == "[]";
+    if (!key.like.empty()) {
+      if (find_key(key.like)->type != Type::choices) return list_of(reference(key.like), 1);
+      if (!may_be_empty) return reference(key.like);
+      return any_of({reference(key.like), Json{{"type", "array"}, {"maxItems", 0}}});
+    }
     Json list = list_of(choice(key), may_be_empty ? 0 : 1);
     if (may_be_empty) list["uniqueItems"] = true;
     const auto all = keys();

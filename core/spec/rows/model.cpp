@@ -1,5 +1,6 @@
 // The rows of `model` and of the layers.
 #include "core/spec/rows/row.h"
+#include "core/spec/types/axes.h"
 #include "core/spec/types/lists.h"
 #include "core/spec/types/padding.h"
 #include "core/spec/types/path.h"
@@ -11,7 +12,8 @@ namespace pmaptrain::spec {
 static auto row(Tag<Dense>) {
   return alternative<Dense>(
       {.path = "dense",
-       .meaning = "A fully connected layer: x @ kernel + bias. Parameters: kernel (in, out) and bias (out).",
+       .meaning = "A fully connected layer: x @ kernel + bias, along the last dimension. Parameters: kernel (in, out) "
+                  "and bias (out).",
        .example = "- dense: 10"},
       option(&Dense::features, {.path = "features",
                                 .need = Need::required,
@@ -117,7 +119,7 @@ static auto row(Tag<AvgPool>) {
 
 static auto row(Tag<GlobalAvgPool>) {
   return alternative<GlobalAvgPool>({.path = "global_avg_pool",
-                                     .meaning = "The mean of each channel over height and width.",
+                                     .meaning = "The mean of each channel, the last dimension, over all others.",
                                      .example = "- global_avg_pool"});
 }
 
@@ -148,6 +150,49 @@ static auto row(Tag<Layers>) {
        .like = "model.layers"}));
 }
 
+static auto row(Tag<Residual>) {
+  return alternative<Residual>(
+      {.path = "residual",
+       .meaning = "A residual connection: layers(x) + shortcut(x). Parameters are named residual_0.conv_0.kernel and "
+                  "residual_0.shortcut.conv_0.kernel.",
+       .example = "- residual:\n    layers:\n      - conv: {features: 32, kernel_size: [3, 3], strides: [2, 2]}\n"
+                  "      - relu\n    shortcut:\n      - conv: {features: 32, kernel_size: [1, 1], strides: [2, 2]}"},
+      choices(&Residual::layers, {.path = "layers",
+                                  .need = Need::required,
+                                  .meaning = "The layers whose output is added to that of the shortcut.",
+                                  .example = "layers: [{dense: 64}, relu, {dense: 64}]",
+                                  .item = "layer",
+                                  .like = "model.layers"}),
+      choices(&Residual::shortcut,
+              {.path = "shortcut",
+               .fallback = "[]",
+               .meaning = "The layers beside them, such as a projection to the shape of their output. An empty list is "
+                          "the identity.",
+               .example = "shortcut: [{conv: {features: 64, kernel_size: [1, 1], strides: [2, 2]}}]",
+               .item = "layer",
+               .like = "model.layers"}));
+}
+
+static auto row(Tag<Repeat>) {
+  return alternative<Repeat>(
+      {.path = "repeat",
+       .meaning = "The same layers several times, one after another. Each time has parameters of its own, which are "
+                  "named repeat_0.2.dense_0.kernel (the third time). The layers keep the shape.",
+       .example = "- repeat:\n    times: 4\n    layers: [{residual: {layers: [{dense: 64}, relu]}}]"},
+      option(&Repeat::times, {.path = "times",
+                              .need = Need::required,
+                              .low = 1,
+                              .high = 10000,
+                              .meaning = "How often the layers are applied.",
+                              .example = "times: 4"}),
+      choices(&Repeat::layers, {.path = "layers",
+                                .need = Need::required,
+                                .meaning = "The layers that are repeated.",
+                                .example = "layers: [{dense: 64}, relu]",
+                                .item = "layer",
+                                .like = "model.layers"}));
+}
+
 static auto row(Tag<Flatten>) {
   return alternative<Flatten>(
       {.path = "flatten", .meaning = "Reshapes each example to one dimension.", .example = "- flatten"});
@@ -169,16 +214,110 @@ static auto row(Tag<Dropout>) {
                                                       .example = "rate: 0.5"}));
 }
 
+// Of every normalisation.
+static Key epsilon() {
+  return {.path = "epsilon",
+          .high = 1,
+          .open_low = true,
+          .meaning = "What is added to the variance, so that nothing is divided by 0.",
+          .example = "epsilon: 1.0e-5"};
+}
+static Key use_scale() {
+  return {
+      .path = "use_scale", .meaning = "Whether to multiply each channel by a scale.", .example = "use_scale: false"};
+}
+static Key use_norm_bias() {
+  return {.path = "use_bias", .meaning = "Whether to add a bias to each channel.", .example = "use_bias: false"};
+}
+
+static auto row(Tag<LayerNorm>) {
+  return alternative<LayerNorm>(
+      {.path = "layer_norm",
+       .meaning = "(x - mean) / sqrt(variance + epsilon) * scale + bias, with the mean and the variance over the last "
+                  "dimension. Parameters: scale (C) and bias (C).",
+       .example = "- layer_norm"},
+      option(&LayerNorm::epsilon, epsilon()), option(&LayerNorm::use_scale, use_scale()),
+      option(&LayerNorm::use_bias, use_norm_bias()));
+}
+
+static auto row(Tag<RmsNorm>) {
+  return alternative<RmsNorm>(
+      {.path = "rms_norm",
+       .meaning = "x / sqrt(mean of x * x + epsilon) * scale, with the mean over the last dimension. Parameters: scale "
+                  "(C) and, with use_bias, bias (C).",
+       .example = "- rms_norm"},
+      option(&RmsNorm::epsilon, epsilon()), option(&RmsNorm::use_scale, use_scale()),
+      option(&RmsNorm::use_bias, use_norm_bias()));
+}
+
+static auto row(Tag<GroupNorm>) {
+  return alternative<GroupNorm>(
+      {.path = "group_norm",
+       .meaning = "(x - mean) / sqrt(variance + epsilon) * scale + bias, with the mean and the variance of each group "
+                  "of channels over all positions of an example. Parameters: scale (C) and bias (C).",
+       .example = "- group_norm: {num_groups: 8}"},
+      option(&GroupNorm::num_groups, {.path = "num_groups",
+                                      .low = 1,
+                                      .meaning = "The number of groups, which divides the channels.",
+                                      .example = "num_groups: 8"}),
+      option(&GroupNorm::epsilon, epsilon()), option(&GroupNorm::use_scale, use_scale()),
+      option(&GroupNorm::use_bias, use_norm_bias()));
+}
+
+static auto row(Tag<BatchNorm>) {
+  return alternative<BatchNorm>(
+      {.path = "batch_norm",
+       .meaning =
+           "(x - mean) / sqrt(variance + epsilon) * scale + bias. In training, the mean and the variance of each "
+           "channel are those of the rows of a device, in a microbatch; a step moves running statistics to "
+           "them, which evaluations use. Parameters: scale (C) and bias (C); statistics: mean (C) and var (C).",
+       .example = "- batch_norm: {momentum: 0.9}"},
+      option(&BatchNorm::axes, {.path = "axes",
+                                .meaning = "Axes of the mesh over which the statistics are, besides the rows of a "
+                                           "device: those devices have equal statistics.",
+                                .example = "axes: [devices]"}),
+      option(&BatchNorm::momentum,
+             {.path = "momentum",
+              .high = 1,
+              .open_high = true,
+              .meaning = "The share of the running statistics that a step keeps, as in Flax: 0.9 is PyTorch's 0.1.",
+              .example = "momentum: 0.9"}),
+      option(&BatchNorm::epsilon, epsilon()), option(&BatchNorm::use_scale, use_scale()),
+      option(&BatchNorm::use_bias, use_norm_bias()));
+}
+
+static auto row(Tag<Transpose>) {
+  return alternative<Transpose>(
+      {.path = "transpose", .meaning = "Permutes the dimensions of each example.", .example = "- transpose: [1, 0]"},
+      option(
+          &Transpose::permutation,
+          {.path = "permutation",
+           .need = Need::required,
+           .high = 7,
+           .shorthand = true,
+           .meaning = "The dimensions of an example, counted from 0 without the batch dimension, in their new order.",
+           .example = "permutation: [2, 0, 1]"}));
+}
+
 static auto row(Tag<Relu>) { return alternative<Relu>({.path = "relu", .meaning = "max(x, 0).", .example = "- relu"}); }
 
 static auto row(Tag<Tanh>) {
   return alternative<Tanh>({.path = "tanh", .meaning = "The hyperbolic tangent.", .example = "- tanh"});
 }
 
+static constexpr std::array<Word<GeluFunction>, 2> words_of(Tag<GeluFunction>) {
+  return {{{"tanh", GeluFunction::tanh}, {"none", GeluFunction::exact}}};
+}
+
 static auto row(Tag<Gelu>) {
-  return alternative<Gelu>({.path = "gelu",
-                            .meaning = "The Gaussian error linear unit (GELU), in its tanh approximation.",
-                            .example = "- gelu"});
+  return alternative<Gelu>(
+      {.path = "gelu",
+       .meaning = "The Gaussian error linear unit (GELU), x / 2 * (1 + erf(x / sqrt(2))).",
+       .example = "- gelu"},
+      option(&Gelu::approximate, {.path = "approximate",
+                                  .meaning = "tanh: the approximation by tanh, the default of Flax. none: by erf, the "
+                                             "default of PyTorch.",
+                                  .example = "approximate: none"}));
 }
 
 static auto row(Tag<Sigmoid>) {

@@ -110,7 +110,9 @@ Node check_axes(const Key& key, const Node& value, const Reporter& reporter) {
 }
 
 std::string axis_names_text(const Key& /*key*/) { return "a list of names of axes"; }
-std::string axis_names_schema(const Key& /*key*/, Definitions& /*named*/) { return schema::list_of(schema::text(), 1); }
+std::string axis_names_schema(const Key& key, Definitions& /*named*/) {
+  return schema::list_of(schema::text(), key.fallback == "[]" ? 0 : 1);
+}
 
 Node check_axis_names(const Key& key, const Node& value, const Reporter& reporter) {
   return check_list(key, value, 0, reporter,
@@ -129,5 +131,12 @@ void Takes<Mesh>::store(const Node& value, Mesh& out) {
   }
   out = Mesh(std::move(axes));
 }
+
+void Takes<AxisNames>::store(const Node& value, AxisNames& out) {
+  out.names.clear();
+  for (const Node& name : value.items) out.names.push_back(name.text);
+}
+
+std::string Takes<AxisNames>::written(const AxisNames& axes) { return "[" + join(axes.names, ", ") + "]"; }
 
 }  // namespace pmaptrain::spec

@@ -1,0 +1,166 @@
+// Batch normalisation (Ioffe and Szegedy, 2015), with the formulas of Flax.
+//
+// In training, the mean and the biased variance of a channel are those of one microbatch: over all positions of the
+// rows of a device, and over the devices along `axes`. Padding is left out by selection. The running statistics move
+// once a step: the builder of the step adds up the sums that this layer gives (Forward::statistics).
+#include <string>
+
+#include "core/model/arithmetic.h"
+#include "core/model/layers.h"
+
+namespace pmaptrain::model {
+namespace {
+
+using Dims = std::vector<std::int64_t>;
+
+// The mean and the variance of each channel, [C].
+struct Moments {
+  Value mean, variance;
+};
+
+// The axes of `names`. Reports an error and returns nothing for a name that is not an axis of the batch.
+std::optional<AxisSet> axes_of(const spec::AxisNames& names, const LayerInput& in) {
+  const Mesh& mesh = in.spec.mesh.mesh;
+  AxisSet axes;
+  for (const std::string& name : names.names) {
+    const std::optional<int> axis = mesh.find(name);
+    std::string used;
+    for (int i = 0; i < static_cast<int>(mesh.axes().size()); ++i) {
+      if (in.spec.data.axes.contains(i)) used += (used.empty() ? "" : ", ") + mesh.name(i);
+    }
+    if (!axis || !in.spec.data.axes.contains(*axis)) {
+      in.refuse("has statistics over the axis '" + name + "', over which the batch is not sharded",
+                used.empty() ? "leave axes out: the batch is on one device" : "the axes of the batch are " + used);
+      return std::nullopt;
+    }
+    axes = axes | AxisSet::of(*axis);
+  }
+  return axes;
+}
+
+Value over_channels(Builder& b, Value vector, const Shape& shape) {
+  return broadcast_along(b, vector, shape, std::ssize(shape) - 1);
+}
+
+// The statistics of a microbatch, and what the running statistics move to.
+class BatchStatistics {
+ public:
+  BatchStatistics(const LayerCall& call, Value x, AxisSet axes)
+      : b_(call.b), x_(x), shape_(b_.type(x).shape), dtype_(b_.type(x).dtype), axes_(axes) {
+    for (std::int64_t d = 0; d + 1 < std::ssize(shape_); ++d) positions_.push_back(d);
+    const Value mask = *call.forward.mask;
+    const Value rows = b_.emit(ops::Gt{}, {mask, scalar_like(b_, mask, 0.0)});
+    inside_ = shape_.size() == 1 ? rows : broadcast_along(b_, rows, shape_, 0);
+    examples_ = sum_from(b_, cast(b_, rows, dtype_), 0);
+    double each = 1;
+    for (std::size_t d = 1; d + 1 < shape_.size(); ++d) each *= static_cast<double>(shape_[d]);
+    count_ = over_devices(mul(b_, examples_, each));
+  }
+
+  // Rows without an example have the running statistics, so that nothing is divided by 0.
+  Moments moments(const Moments& running) {
+    const Value some = b_.emit(ops::Gt{}, {count_, scalar_like(b_, count_, 0.0)});
+    const Value divisor = b_.emit(ops::Max{}, {count_, scalar_like(b_, count_, 1.0)});
+    const Value sum = over_devices(sum_of(x_));
+    const Value mean = select(b_, some, div(b_, sum, divisor), running.mean);
+    // The derivative of the variance by the mean is 0.
+    const Value fixed = b_.emit(ops::StopGradient{}, {mean});
+    const Value centred = sub(b_, x_, over_channels(b_, fixed, shape_));
+    const Value squares = over_devices(sum_of(mul(b_, centred, centred)));
+    return {mean, select(b_, some, div(b_, squares, divisor), running.variance)};
+  }
+
+  // The sum of a statistic over the examples of the device, of which each has the device's.
+  Value weighted(Value statistic) { return mul(b_, statistic, examples_); }
+
+ private:
+  Value sum_of(Value x) {
+    const Value kept = select(b_, inside_, x, scalar_like(b_, x, 0.0));
+    return b_.emit(ops::ReduceSum{positions_}, {kept});
+  }
+  Value over_devices(Value sum) { return axes_.empty() ? sum : b_.emit(ops::Psum{axes_}, {sum}); }
+
+  Builder& b_;
+  Value x_;
+  Shape shape_;
+  DType dtype_;
+  AxisSet axes_;
+  Dims positions_;  // all dimensions but the channels
+  Value inside_, examples_, count_;
+};
+
+Value normalised(Builder& b, Value x, const Moments& moments, double epsilon, std::optional<Value> scale) {
+  const Shape shape = b.type(x).shape;
+  Value factor = b.emit(ops::Rsqrt{}, {add(b, moments.variance, epsilon)});
+  if (scale) factor = mul(b, factor, *scale);
+  const Value centred = sub(b, x, over_channels(b, moments.mean, shape));
+  return mul(b, centred, over_channels(b, factor, shape));
+}
+
+}  // namespace
+
+std::optional<Node> plan(const spec::BatchNorm& norm, const LayerInput& in) {
+  if (in.shape.empty()) {
+    return in.refuse("takes features [..., C]; its input is " + in.shown(),
+                     "add flatten before it, which gives the shape [1]");
+  }
+  const std::optional<AxisSet> axes = axes_of(norm.axes, in);
+  if (!axes) return std::nullopt;
+  Node layer = in.start();
+  layer.momentum = norm.momentum;
+  layer.statistics_axes = *axes;
+  const auto add_parameter = [&](const char* name, InitializerKind initial, const char* torch, bool is_state) {
+    Parameter& made = layer.parameters.emplace_back(in.parameter(name, {in.shape.back()}, {initial}));
+    made.torch.field = torch;
+    made.is_state = is_state;
+  };
+  if (norm.use_scale) add_parameter("scale", InitializerKind::ones, "weight", false);
+  if (norm.use_bias) add_parameter("bias", InitializerKind::zeros, "bias", false);
+  add_parameter("mean", InitializerKind::zeros, "running_mean", true);
+  add_parameter("var", InitializerKind::ones, "running_var", true);
+  layer.apply = [norm, axes = *axes, storage = in.precision.storage](const LayerCall& call, Value x) {
+    Builder& b = call.b;
+    const Value wide = cast(b, x, storage);
+    const std::size_t first = call.parameters.size() - 2;
+    Moments moments{call.parameters[first], call.parameters[first + 1]};
+    if (call.training && !call.is_frozen()) {
+      BatchStatistics batch(call, wide, axes);
+      moments = batch.moments(moments);
+      if (call.forward.statistics != nullptr) {
+        const std::size_t at = call.node.first_parameter + first;
+        call.forward.statistics->push_back({at, batch.weighted(moments.mean)});
+        call.forward.statistics->push_back({at + 1, batch.weighted(moments.variance)});
+      }
+    }
+    std::optional<Value> scale;
+    if (norm.use_scale) scale = call.parameters[0];
+    Value y = normalised(b, wide, moments, norm.epsilon, scale);
+    if (norm.use_bias) y = add(b, y, over_channels(b, call.parameters[norm.use_scale ? 1 : 0], b.type(y).shape));
+    return cast(b, y, b.type(x).dtype);
+  };
+  return layer;
+}
+
+// BatchNormalization has the channels second; without positions they are second anyway.
+onnx::Value to_onnx(const spec::BatchNorm& norm, const OnnxCall& call, const onnx::Value& x) {
+  onnx::Graph& graph = call.graph;
+  const std::int64_t channels = call.node.input.back();
+  const auto repeated = [&](double value) {
+    return graph.numbers(std::vector<double>(static_cast<std::size_t>(channels), value), {channels});
+  };
+  const std::size_t first = call.node.parameters.size() - 2;
+  const std::string scale = norm.use_scale ? call.parameter(0) : repeated(1.0);
+  const std::string bias = norm.use_bias ? call.parameter(norm.use_scale ? 1 : 0) : repeated(0.0);
+  const std::string mean = call.parameter(first), variance = call.parameter(first + 1);
+  if (x.channels_first || call.node.input.size() == 1) {
+    return {graph.node("BatchNormalization", {x.name, scale, bias, mean, variance},
+                       {{"epsilon", static_cast<float>(norm.epsilon)}}),
+            x.channels_first};
+  }
+  const std::string deviation = graph.node("Sqrt", {graph.node("Add", {variance, graph.number(norm.epsilon)})});
+  const std::string centred = graph.node("Sub", {x.name, mean});
+  const std::string scaled = graph.node("Mul", {graph.node("Div", {centred, deviation}), scale});
+  return {graph.node("Add", {scaled, bias})};
+}
+
+}  // namespace pmaptrain::model

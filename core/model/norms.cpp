@@ -1,0 +1,167 @@
+// Normalisation of each example by itself: layer_norm, rms_norm and group_norm, with the formulas of Flax.
+//
+// Statistics are computed in the type of parameters, in two passes: the mean, then the mean of squared differences from
+// it. So a mean much larger than the standard deviation costs no digits.
+#include <algorithm>
+#include <string>
+
+#include "core/model/arithmetic.h"
+#include "core/model/layers.h"
+
+namespace pmaptrain::model {
+namespace {
+
+using Dims = std::vector<std::int64_t>;
+
+// The elements over which the statistics of an example are: x is reshaped to `shape` (without the batch dimension), and
+// reduced over `dims` (with it).
+struct Statistics {
+  Shape shape;
+  Dims dims;
+  double epsilon = 0;
+  bool centred = true;  // whether the mean is subtracted
+
+  double count() const {
+    double elements = 1;
+    for (const std::int64_t dim : dims) elements *= static_cast<double>(shape[static_cast<std::size_t>(dim) - 1]);
+    return elements;
+  }
+};
+
+// The mean over `dims`, repeated along these in the shape of x.
+Value repeated_mean(Builder& b, Value x, const Statistics& of) {
+  const Shape shape = b.type(x).shape;
+  Dims kept;
+  for (std::int64_t d = 0; d < std::ssize(shape); ++d) {
+    if (std::find(of.dims.begin(), of.dims.end(), d) == of.dims.end()) kept.push_back(d);
+  }
+  const Value mean = div(b, b.emit(ops::ReduceSum{of.dims}, {x}), of.count());
+  return b.emit(ops::Broadcast{shape, std::move(kept)}, {mean});
+}
+
+// (x - mean) / √(variance + ε), or x / √(mean of x² + ε).
+Value normalised(Builder& b, Value x, const Statistics& of) {
+  if (of.centred) x = sub(b, x, repeated_mean(b, x, of));
+  const Value variance = repeated_mean(b, mul(b, x, x), of);
+  return mul(b, x, b.emit(ops::Rsqrt{}, {add(b, variance, of.epsilon)}));
+}
+
+onnx::Value normalised(onnx::Graph& graph, const std::string& x, const Statistics& of) {
+  const onnx::Attributes mean{{"axes", of.dims}, {"keepdims", std::int64_t{1}}};
+  std::string centred = x;
+  if (of.centred) centred = graph.node("Sub", {x, graph.node("ReduceMean", {x}, mean)});
+  const std::string variance = graph.node("ReduceMean", {graph.node("Mul", {centred, centred})}, mean);
+  const std::string deviation = graph.node("Sqrt", {graph.node("Add", {variance, graph.number(of.epsilon)})});
+  return {graph.node("Div", {centred, deviation})};
+}
+
+Shape with_rows(std::int64_t rows, const Shape& example) {
+  Shape shape{rows};
+  shape.insert(shape.end(), example.begin(), example.end());
+  return shape;
+}
+
+// The layer with parameters for the last dimension, if they are used: y · scale + bias.
+template <class Norm>
+Node plan_norm(const Norm& norm, const LayerInput& in, const Statistics& of) {
+  Node layer = in.start();
+  const Shape channels{in.shape.back()};
+  if (norm.use_scale) {
+    layer.parameters.push_back(in.parameter("scale", channels, {InitializerKind::ones}));
+    layer.parameters.back().torch.field = "weight";
+  }
+  if (norm.use_bias) layer.parameters.push_back(in.parameter("bias", channels, {}));
+  layer.apply = [of, scaled = norm.use_scale, storage = in.precision.storage](const LayerCall& call, Value x) {
+    Builder& b = call.b;
+    const Type type = b.type(x);
+    Value y = cast(b, x, storage);
+    const Shape grouped = with_rows(type.shape.front(), of.shape);
+    const bool reshaped = grouped != type.shape;
+    if (reshaped) y = b.emit(ops::Reshape{grouped}, {y});
+    y = normalised(b, y, of);
+    if (reshaped) y = b.emit(ops::Reshape{type.shape}, {y});
+    const std::int64_t last = std::ssize(type.shape) - 1;
+    for (std::size_t i = 0; i < call.parameters.size(); ++i) {
+      const Value each = broadcast_along(b, call.parameters[i], type.shape, last);
+      y = scaled && i == 0 ? mul(b, y, each) : add(b, y, each);
+    }
+    return cast(b, y, type.dtype);
+  };
+  return layer;
+}
+
+template <class Norm>
+onnx::Value export_norm(const Norm& norm, const OnnxCall& call, const onnx::Value& x, const Statistics& of) {
+  onnx::Graph& graph = call.graph;
+  onnx::Value y{graph.channels_last(x)};
+  const bool reshaped = of.shape != call.node.input;
+  const auto reshape = [&](const onnx::Value& value, const Shape& shape) {
+    return onnx::Value{graph.node("Reshape", {value.name, graph.integers(with_rows(0, shape))})};
+  };
+  if (reshaped) y = reshape(y, of.shape);
+  y = normalised(graph, y.name, of);
+  if (reshaped) y = reshape(y, call.node.input);
+  if (norm.use_scale) y = {graph.node("Mul", {y.name, call.parameter(0)})};
+  if (norm.use_bias) y = {graph.node("Add", {y.name, call.parameter(norm.use_scale ? 1 : 0)})};
+  return y;
+}
+
+std::optional<Node> refuse_scalar(const LayerInput& in) {
+  return in.refuse("takes features [..., C]; its input is " + in.shown(),
+                   "add flatten before it, which gives the shape [1]");
+}
+
+Statistics over_last(const Shape& shape, double epsilon, bool centred) {
+  return {shape, {std::ssize(shape)}, epsilon, centred};
+}
+
+// [..., C] as [positions, groups, C / groups], with the statistics of each group.
+Statistics over_groups(const Shape& shape, std::int64_t groups, double epsilon) {
+  const std::int64_t channels = shape.back();
+  const std::int64_t positions = numel(Shape(shape.begin(), shape.end() - 1));
+  return {{positions, groups, channels / groups}, {1, 3}, epsilon};
+}
+
+// "1, 2, 3, 4, 6"
+std::string divisors_of(std::int64_t number) {
+  std::string text;
+  for (std::int64_t i = 1; i <= number; ++i) {
+    if (number % i == 0) text += (text.empty() ? "" : ", ") + std::to_string(i);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::optional<Node> plan(const spec::LayerNorm& norm, const LayerInput& in) {
+  if (in.shape.empty()) return refuse_scalar(in);
+  return plan_norm(norm, in, over_last(in.shape, norm.epsilon, true));
+}
+
+std::optional<Node> plan(const spec::RmsNorm& norm, const LayerInput& in) {
+  if (in.shape.empty()) return refuse_scalar(in);
+  return plan_norm(norm, in, over_last(in.shape, norm.epsilon, false));
+}
+
+std::optional<Node> plan(const spec::GroupNorm& norm, const LayerInput& in) {
+  if (in.shape.empty()) return refuse_scalar(in);
+  const std::int64_t channels = in.shape.back();
+  if (channels % norm.num_groups != 0) {
+    return in.refuse("has num_groups " + std::to_string(norm.num_groups) + ", which does not divide the " +
+                         std::to_string(channels) + " channels of its input " + in.shown(),
+                     "num_groups may be one of " + divisors_of(channels));
+  }
+  return plan_norm(norm, in, over_groups(in.shape, norm.num_groups, norm.epsilon));
+}
+
+onnx::Value to_onnx(const spec::LayerNorm& norm, const OnnxCall& call, const onnx::Value& x) {
+  return export_norm(norm, call, x, over_last(call.node.input, norm.epsilon, true));
+}
+onnx::Value to_onnx(const spec::RmsNorm& norm, const OnnxCall& call, const onnx::Value& x) {
+  return export_norm(norm, call, x, over_last(call.node.input, norm.epsilon, false));
+}
+onnx::Value to_onnx(const spec::GroupNorm& norm, const OnnxCall& call, const onnx::Value& x) {
+  return export_norm(norm, call, x, over_groups(call.node.input, norm.num_groups, norm.epsilon));
+}
+
+}  // namespace pmaptrain::model
