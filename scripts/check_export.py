@@ -49,6 +49,12 @@ NETWORKS = {
                                shortcut: [{conv: {features: 6, kernel_size: [1, 1], strides: [2, 2]}}]}}, relu,
         {repeat: {times: 2, layers: [{residual: {layers: [{conv: {features: 6, kernel_size: [3, 3]}}, tanh]}}]}},
         {residual: {layers: [softmax]}}, flatten, {residual: {layers: [{dense: 5}], shortcut: [{dense: 5}]}}""",
+    "norms": """{conv: {features: 8, kernel_size: [3, 3]}}, {batch_norm: {momentum: 0.5}}, relu,
+        {conv: {features: 6, kernel_size: [3, 3], strides: [2, 2]}}, {group_norm: {num_groups: 3, use_bias: false}},
+        {gelu: {approximate: none}}, {batch_norm: {momentum: 0.5, use_scale: false, use_bias: false}},
+        {reshape: [42, 6]}, {layer_norm: {epsilon: 1.0e-3}}, {transpose: [1, 0]}, {dense: 9}, {batch_norm: {momentum: 0.5}},
+        {rms_norm: {use_bias: true}}, flatten, {dense: 8}, {batch_norm: {momentum: 0.5}}, {dense: 5}""",
+    "positions": "{reshape: [77, 8]}, {dense: {features: 6, use_bias: false}}, tanh, global_avg_pool, {dense: 5}",
     "flat input": "{reshape: [7, 8, 11]}, sigmoid, flatten, {dense: 5}",
 }
 

@@ -49,7 +49,10 @@ WELL_CONDITIONED = 5e-3
 def make_cases() -> dict:
     two_by_two = pool("max_pool", [2, 2], [2, 2])
     in_float32 = {**dense_layer(16), "precision": "float32"}
+    norm = {"group_norm": {"num_groups": 4}}
     return {
+        "norms": images([convolution(8, [3, 3]), norm, "relu", two_by_two, convolution(8, [3, 3]), "layer_norm", "relu",
+                         two_by_two, "flatten", dense_layer(16), "rms_norm", "relu"], ADAM, 0.0005),
         "mlp_in_part": classes([dense_layer(32), "relu", in_float32, "relu", dense_layer(3)], ADAM, 0.01),
         "mlp": classes([dense_layer(32), "relu", dense_layer(16), "relu", dense_layer(3)], ADAM, 0.01),
         "cnn": images([convolution(8, [3, 3]), "relu", two_by_two, convolution(8, [3, 3]), "relu", two_by_two], ADAM,
@@ -61,6 +64,9 @@ def named_layers(layers):
     """(path, kind, options, whether the layer is in float32) of each."""
     for layer, (name, kind, options) in zip(layers, fixtures.flattened(layers), strict=True):
         yield name, kind, options, not isinstance(layer, str) and layer.get("precision") == "float32"
+
+
+NORMS = {"layer_norm": nn.LayerNorm, "rms_norm": nn.RMSNorm, "group_norm": nn.GroupNorm}
 
 
 class Network(nn.Module):
@@ -77,6 +83,8 @@ class Network(nn.Module):
                 x = nn.Conv(options["features"], options["kernel_size"], **common)(x)
             elif kind == "max_pool":
                 x = nn.max_pool(x, tuple(options["window_shape"]), tuple(options["strides"]))
+            elif kind in NORMS:
+                x = NORMS[kind](**options, **common)(x)
             elif kind == "relu":
                 x = nn.relu(x)
             elif kind == "flatten":
@@ -99,6 +107,8 @@ def float32_sums(layers, parameters, x):
             kernel, bias = parameters[name]["kernel"], parameters[name]["bias"]
             own = {"kernel": kernel if in_float32 else rounded(kernel), "bias": bias}
             x = fixtures.LAYERS[kind](options, own, x.astype(jnp.float32))
+        elif kind in NORMS:
+            x = fixtures.LAYERS[kind](options, parameters[name], x.astype(jnp.float32))
         else:
             x = fixtures.LAYERS[kind](options, {}, x)
     return x

@@ -113,6 +113,8 @@ std::map<std::string, std::vector<double>> gradients(const std::string& name, st
 namespace {
 
 const std::vector<std::string> names = {"mlp", "mlp_in_part", "cnn"};
+// Of norms only losses are compared: gradients of what is before a norm are sums that cancel.
+const std::vector<std::string> names_with_norms = {"mlp", "mlp_in_part", "cnn", "norms"};
 
 // Of the loss of any step: relative where the loss is above 1.
 double apart_in_loss(const std::vector<double>& ours, const std::vector<double>& expected) {
@@ -131,7 +133,7 @@ constexpr double own_tolerance = 1e-3;
 }  // namespace
 
 TEST_CASE("the loss of mixed precision is Flax's over 20 steps, on 1 and 4 devices and with microbatches", "[parity]") {
-  for (const std::string& name : names) {
+  for (const std::string& name : names_with_norms) {
     const std::vector<double> flax = expected_of(name, "loss"), own = expected_of(name, "float32_sums_loss");
     REQUIRE(flax.size() == 20);
     for (const char* const devices : {"1", "4"}) {
