@@ -51,8 +51,8 @@ struct ReferenceCall {
 
 // Computes a collective for one device of a group. operands[i][m] is operand i of device m of the group, `member` is
 // the index of the computed device in the group, and `results` are its results. A reduction first adds the operands of
-// each block in order, then the sums of the blocks in a tree (core/mesh/blocks.h). `tree` has the sums that are added in
-// the tree, at most 2^20 of them, from left to right; if it is empty, all operands belong to one block. Other
+// each block in order, then the sums of the blocks in a tree (core/mesh/blocks.h). `tree` has the sums that are added
+// in the tree, at most 2^20 of them, from left to right; if it is empty, all operands belong to one block. Other
 // collectives ignore it. The result of a reduction may have the memory of the first operand.
 struct CollectiveCall {
   std::span<const std::span<const ConstArray>> operands;

@@ -108,7 +108,8 @@ PlannedSource plan_source(const spec::MeshSpec& mesh, Source source, KernelChoic
 
 std::string workers_text(const PlannedSource& of, const Processes& processes) {
   std::string workers = counted(of.planned->workers(), of.backend->uses_gpus() ? "GPU" : "worker");
-  if (processes.placement.processes > 1) workers += " in each of " + std::to_string(processes.placement.processes) + " processes";
+  if (processes.placement.processes > 1)
+    workers += " in each of " + std::to_string(processes.placement.processes) + " processes";
   if (of.because.empty()) return workers;
   return workers + " (backend " + std::string(of.backend->name()) + ", taken by auto: " + of.because + ")";
 }

@@ -127,10 +127,11 @@ TEST_CASE("a process whose disk is full says so, and an old run stays as it was 
 TEST_CASE("a thread that cannot be started is named before anything is touched", "[app][process]") {
   const TemporaryFolder folder;
   const auto without = [&](int thread, int status) {
-    const Finished result = run_failing(
-        "PMAPTRAIN_FAULT=thread:" + std::to_string(thread) + ":" + std::to_string(EAGAIN),
-        "run configs/cnn.yaml --workers 3 --set data.source.synthetic_images.test=256 --max-steps 1 --run-dir " +
-            (folder / "run"));
+    const Finished result =
+        run_failing("PMAPTRAIN_FAULT=thread:" + std::to_string(thread) + ":" + std::to_string(EAGAIN),
+                    "run configs/cnn.yaml --workers 3 --set data.source.synthetic_images.test=256 --set "
+                    "'model.layers=[flatten, {dense: 32}, {dense: 10}]' --max-steps 1 --run-dir " +
+                        (folder / "run"));
     CHECK(result.status == status);
     CHECK(fs::exists(folder / "run") == (status == 0));
     return result.err;
