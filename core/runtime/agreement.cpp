@@ -13,12 +13,13 @@ Agreement::Answer Agreement::ask(const Word& own, std::optional<ExitStatus> fail
   constexpr std::int64_t statuses = 256;
   const std::int64_t failed =
       failure ? (std::int64_t{processes} - process) * statuses + static_cast<std::int64_t>(*failure) : 0;
-  std::array<std::int64_t, 4> words{own.signal, own.time_is_over ? 1 : 0, failed, ended};
+  std::array<std::int64_t, 5> words{own.signal, own.time_is_over ? 1 : 0, failed, ended, own.save_is_due ? 1 : 0};
   if (processes > 1) processes_.transport->largest(words);
   Answer answer;
   answer.signal = words[0];
   answer.time_is_over = words[1];
   answer.ended = words[3];
+  answer.save_is_due = words[4];
   if (words[2] > 0) {
     answer.failed = processes - words[2] / statuses;
     answer.status = static_cast<ExitStatus>(words[2] % statuses);
@@ -35,7 +36,7 @@ Agreement::Answer Agreement::ask_for_success(const Word& own, int ended) {
 
 Agreement::Word Agreement::agree(const Word& own) {
   const Answer answer = ask_for_success(own);
-  return {answer.signal, answer.time_is_over != 0};
+  return {answer.signal, answer.time_is_over != 0, answer.save_is_due != 0};
 }
 
 int Agreement::end(int status) { return static_cast<int>(ask_for_success({}, status).ended); }

@@ -34,8 +34,9 @@ class Agreement {
   struct Word {
     std::int64_t signal = 0;  // the number of the signal that came; 0: none
     bool time_is_over = false;
+    bool save_is_due = false;  // by the clock
   };
-  // Returns the largest signal that came to any process, and whether the time is over for any. Throws FailedElsewhere
+  // Returns the largest signal that came to any process, and what is true for any. Throws FailedElsewhere
   // if a process has called fail().
   Word agree(const Word& own);
 
@@ -53,7 +54,7 @@ class Agreement {
 
  private:
   struct Answer {
-    std::int64_t signal = 0, time_is_over = 0;
+    std::int64_t signal = 0, time_is_over = 0, save_is_due = 0;
     std::int64_t failed = -1;  // the smallest number of a process that has failed; -1: none
     ExitStatus status = ExitStatus::failed;
     std::int64_t ended = 0;  // the largest status that was given to end()

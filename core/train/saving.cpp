@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <string>
 
+#include "core/base/error.h"
 #include "core/run/records/lines.h"
 
 namespace pmaptrain::train {
 
-bool Saving::is_due(std::int64_t step) const {
-  if (times_.save_every > 0 && step % times_.save_every == 0) return true;
+bool Saving::is_due_by_clock() const {
   return times_.save_seconds > 0 && seconds_between(saved_at_, coarse_now()) >= times_.save_seconds;
 }
 
@@ -34,6 +34,9 @@ void Saving::finish_write() {
 void Saving::report_failed_write() {
   const auto failure = writer_.take_failure();
   if (!failure) return;
+  if (!is_alone_)
+    throw Error(ExitStatus::failed,
+                Diagnostic{"resource", {}, "a checkpoint could not be written: " + failure->why, {}, {}});
   saved_step_ = -1;
   for (MemberRun& member : members_) member.decisions.revert_best(failure->step);
   report_.emit(Warned{"a checkpoint could not be written: " + failure->why + "; training goes on"});

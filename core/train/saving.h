@@ -15,17 +15,19 @@ namespace pmaptrain::train {
 
 class Saving {
  public:
-  // All arguments outlive this.
-  Saving(const Timetable& times, CheckpointWriter& writer, Members& members, RunReport& report)
-      : times_(times), writer_(writer), members_(members), report_(report) {}
+  // All references outlive this. `is_alone`: whether one process carries the run. Otherwise a failed write ends it,
+  // because only the process that writes knows of the failure, and the others would decide by another best evaluation.
+  Saving(const Timetable& times, CheckpointWriter& writer, Members& members, RunReport& report, bool is_alone)
+      : times_(times), writer_(writer), members_(members), report_(report), is_alone_(is_alone) {}
 
   // Called before the first step. train.checkpoint.every, if it is a time, counts from here.
   void begin() { saved_at_ = Clock::now(); }
   // For a resumed run: the step of its checkpoint.
   void continue_from(std::int64_t step) { saved_step_ = step; }
 
-  // Whether the config asks for a checkpoint after this step.
-  bool is_due(std::int64_t step) const;
+  // Whether the config asks for a checkpoint after this step; and whether it asks for one now, by the clock.
+  bool is_due_at(std::int64_t step) const { return times_.save_every > 0 && step % times_.save_every == 0; }
+  bool is_due_by_clock() const;
 
   // Saves after `step`. Training goes on while the checkpoint is written. `state` is called when the previous write is
   // complete, because the members' states depend on whether it failed.
@@ -46,6 +48,7 @@ class Saving {
   CheckpointWriter& writer_;
   Members& members_;
   RunReport& report_;
+  const bool is_alone_;
   std::int64_t saved_step_ = -1;  // of the newest checkpoint
   Clock::time_point saved_at_;
   bool has_told_wait_ = false, has_saved_last_ = false;

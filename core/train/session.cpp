@@ -82,7 +82,7 @@ class Session::Impl {
     report_.emplace(setup_, *module_);
     tracer_.emplace(options_.trace, setup_.spec(), *module_, resumed() != nullptr ? resumed()->step : 0, steps_);
     writer_.emplace(setup_, folder_, *reader_, tracer_->checkpoints());
-    saving_.emplace(timetable_, *writer_, *members_, *report_);
+    saving_.emplace(timetable_, *writer_, *members_, *report_, is_alone());
     set_initial_values(*module_, setup_, options_.resume != nullptr ? &options_.resume->checkpoint : nullptr);
     copy_resident_splits(*module_, setup_, options_.working);
     evaluations_.emplace(setup_, *module_, *members_, *report_, [this] { return is_signalled(); });
@@ -181,7 +181,7 @@ class Session::Impl {
     const bool last = step_ == steps_ || stopping_;
     const bool logs = step_ == 1 || is_due(step_, timetable_.log_every);
     evaluation_is_due_ = !evaluations_->empty() && is_due(step_, timetable_.eval_every);
-    const bool saves = saving_->is_due(step_);
+    const bool saves = saving_->is_due_at(step_) || agreed_.save_is_due;
     const bool epoch_ends = is_due(step_, timetable_.steps_per_epoch) &&
                             (ends_each_epoch(timetable_) || logs || evaluation_is_due_ || saves || last);
     if (logs) {
@@ -209,7 +209,8 @@ class Session::Impl {
   // All processes ask at the same places, and get the same answers. Throws FailedElsewhere.
   void ask() {
     const int signal = options_.stop != nullptr ? options_.stop->load() : 0;
-    agreed_ = agreement_.agree({signal, deadline_ && coarse_now() >= *deadline_});
+    const bool save = saving_ && saving_->is_due_by_clock();
+    agreed_ = agreement_.agree({signal, deadline_ && coarse_now() >= *deadline_, save});
   }
   bool is_signalled() {
     ask();
