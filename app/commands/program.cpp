@@ -159,9 +159,10 @@ int run_program(CommandArguments arguments, const Streams& streams) {
     const int number = static_cast<int>(status);
     if (streams.job != nullptr) {
       const int process = streams.job->processes().placement.process;
-      if (!streams.job->fail(status)) return number;
-      if (process != 0) std::cerr << "process " << process << ": " << render(diagnostics, false);
-      if (process != 0) return number;
+      if (process != 0) {
+        if (streams.job->fail(status)) std::cerr << "process " << process << ": " << render(diagnostics, false);
+        return number;
+      }
     }
     bool delivered = true;
     if (wants_json(arguments)) {
@@ -172,6 +173,7 @@ int run_program(CommandArguments arguments, const Streams& streams) {
       delivered = deliver(streams.err, render(diagnostics, display::use_color(color_of(arguments), streams.err_fd)));
     }
     if (!delivered) std::_Exit(number);
+    if (streams.job != nullptr) streams.job->fail(status);
     return number;
   };
   try {

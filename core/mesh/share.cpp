@@ -67,6 +67,7 @@ std::vector<Contribution> sums_of_processes(const Share& share, AxisSet varying,
   const Mesh& mesh = share.mesh();
   const AxisSet kept = varying - along;
   std::vector<IndexRange> results;  // by process: the instances of the result that it has
+  results.reserve(static_cast<std::size_t>(share.processes()));
   for (int process = 0; process < share.processes(); ++process) results.push_back(share.instances(kept, process));
   std::vector<Contribution> all;
   for (std::int64_t result = 0; result < mesh.group_size(kept); ++result) {

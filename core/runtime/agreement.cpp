@@ -1,64 +1,78 @@
 #include "core/runtime/agreement.h"
 
+#include <algorithm>
 #include <array>
-#include <span>
 
 #include "core/base/philox.h"
 
 namespace pmaptrain {
+namespace {
 
-Agreement::Answer Agreement::ask(const Word& own, std::optional<ExitStatus> failure, int ended) {
-  const auto [process, processes] = processes_.placement;
-  // Of the processes that fail, the one with the smallest number wins, with its status.
+// Of the processes for which something is true, the one with the smallest number is told.
+std::int64_t first_word(const Placement& placement, bool is_true) {
+  return is_true ? std::int64_t{placement.processes} - placement.process : 0;
+}
+
+// A number that is equal on all machines for equal texts. It is positive, so it can be negated.
+std::int64_t hash_of(std::string_view text) {
+  const PhiloxKey key = stream_key(0, text);
+  return static_cast<std::int64_t>((std::uint64_t{key[0]} << 32 | key[1]) >> 1);
+}
+
+}  // namespace
+
+// Every call exchanges the same number of words, so that a process that fails can answer any call of the others.
+Agreement::Answer Agreement::exchange(const Question& own) const {
   constexpr std::int64_t statuses = 256;
-  const std::int64_t failed =
-      failure ? (std::int64_t{processes} - process) * statuses + static_cast<std::int64_t>(*failure) : 0;
-  std::array<std::int64_t, 5> words{own.signal, own.time_is_over ? 1 : 0, failed, ended, own.save_is_due ? 1 : 0};
+  const auto& [process, processes] = processes_.placement;
+  const std::int64_t failure = own.failure ? static_cast<std::int64_t>(*own.failure) : 0;
+  std::array<std::int64_t, 9> words{own.word.signal,
+                                    own.word.time_is_over ? 1 : 0,
+                                    own.word.save_is_due ? 1 : 0,
+                                    first_word(processes_.placement, own.failure.has_value()) * statuses + failure,
+                                    own.ended,
+                                    own.hash,
+                                    -own.hash,
+                                    process == 0 ? own.hash : 0,
+                                    first_word(processes_.placement, own.is_true)};
   if (processes > 1) processes_.transport->largest(words);
   Answer answer;
-  answer.signal = words[0];
-  answer.time_is_over = words[1];
-  answer.ended = words[3];
-  answer.save_is_due = words[4];
-  if (words[2] > 0) {
-    answer.failed = processes - words[2] / statuses;
-    answer.status = static_cast<ExitStatus>(words[2] % statuses);
+  answer.word = {words[0], words[1] != 0, words[2] != 0};
+  if (words[3] >= statuses) {
+    answer.failed = static_cast<int>(processes - words[3] / statuses);
+    answer.status = static_cast<ExitStatus>(words[3] % statuses);
   }
+  answer.ended = static_cast<int>(words[4]);
+  answer.is_alike = words[5] == -words[6];
+  answer.hash_of_first = words[7];
+  if (words[8] > 0) answer.first_true = static_cast<int>(processes - words[8]);
   return answer;
 }
 
-Agreement::Answer Agreement::ask_for_success(const Word& own, int ended) {
-  const Answer answer = ask(own, std::nullopt, ended);
+Agreement::Answer Agreement::ask(const Question& own) {
+  const Answer answer = exchange(own);
   if (answer.failed < 0) return answer;
   is_over_ = true;
-  throw FailedElsewhere(answer.status, static_cast<int>(answer.failed));
+  throw FailedElsewhere(answer.status, answer.failed);
 }
 
-Agreement::Word Agreement::agree(const Word& own) {
-  const Answer answer = ask_for_success(own);
-  return {answer.signal, answer.time_is_over != 0, answer.save_is_due != 0};
-}
+Agreement::Word Agreement::agree(const Word& own) { return ask({.word = own}).word; }
 
-int Agreement::end(int status) { return static_cast<int>(ask_for_success({}, status).ended); }
+bool Agreement::any(bool own) { return ask({.is_true = own}).first_true >= 0; }
 
-void Agreement::check_alike(std::string_view what, std::string_view text) {
-  const auto [process, processes] = processes_.placement;
-  if (processes == 1) return;
-  // Philox's key derivation serves as a hash, which is equal on all machines.
-  const PhiloxKey own = stream_key(0, text);
-  PhiloxKey first = own;
-  processes_.transport->broadcast(std::as_writable_bytes(std::span(first)));
-  std::array<std::int64_t, 1> differs{first == own ? 0 : processes - process};
-  processes_.transport->largest(differs);
-  if (differs[0] == 0) return;
+int Agreement::end(int status) { return ask({.ended = status}).ended; }
+
+void Agreement::check_alike(std::string_view what, std::string_view text, std::string_view help) {
+  const std::int64_t own = hash_of(text);
+  const Answer answer = ask({.hash = own});
+  if (answer.is_alike) return;
+  const int process = ask({.is_true = own != answer.hash_of_first}).first_true;
   is_over_ = true;  // all processes fail alike
   throw Error(ExitStatus::usage,
               Diagnostic{"process",
                          {},
-                         std::string(what) + " of process " + std::to_string(processes - differs[0]) +
-                             " is not that of process 0",
-                         "all processes of a run need the same program, config, data and instruction set, because each "
-                         "computes the parameters for itself",
+                         std::string(what) + " of process " + std::to_string(process) + " is not that of process 0",
+                         std::string(help),
                          {}});
 }
 
@@ -67,7 +81,7 @@ bool Agreement::fail(ExitStatus status) noexcept {
   if (is_over_) return is_first;
   is_over_ = true;
   try {
-    return ask({}, status).failed != 0 || is_first;
+    return exchange({.failure = status}).failed != 0 || is_first;
   } catch (...) {  // the others do not answer any more
     return true;
   }

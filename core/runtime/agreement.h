@@ -40,12 +40,15 @@ class Agreement {
   // if a process has called fail().
   Word agree(const Word& own);
 
+  // Whether it is true for any process.
+  bool any(bool own);
+
   // To be called when the run is over. Returns the largest exit status of all processes. Throws FailedElsewhere.
   int end(int status);
 
-  // Throws Error (usage) in every process unless all give the same text. The message names `what` differs, and the
-  // first process whose text is not that of process 0.
-  void check_alike(std::string_view what, std::string_view text);
+  // Throws Error (usage) in every process unless all give the same text. The message names what differs, and the first
+  // process whose text is not that of process 0.
+  void check_alike(std::string_view what, std::string_view text, std::string_view help);
 
   // Tells the other processes, in their next call of agree(), that this one fails with `status`. Does nothing after the
   // first call, and after agree() has thrown. Returns whether this process should report its error: process 0 should,
@@ -53,14 +56,26 @@ class Agreement {
   bool fail(ExitStatus status) noexcept;
 
  private:
-  struct Answer {
-    std::int64_t signal = 0, time_is_over = 0, save_is_due = 0;
-    std::int64_t failed = -1;  // the smallest number of a process that has failed; -1: none
-    ExitStatus status = ExitStatus::failed;
-    std::int64_t ended = 0;  // the largest status that was given to end()
+  // What a process gives, and what all get.
+  struct Question {
+    Word word = {};
+    std::optional<ExitStatus> failure = {};
+    int ended = 0;
+    std::int64_t hash = 0;
+    bool is_true = false;
   };
-  Answer ask(const Word& own, std::optional<ExitStatus> failure, int ended = 0);
-  Answer ask_for_success(const Word& own, int ended = 0);
+  struct Answer {
+    Word word;
+    int failed = -1;  // the smallest number of a process that has failed; -1: none
+    ExitStatus status = ExitStatus::failed;
+    int ended = 0;
+    bool is_alike = true;  // whether all hashes are equal
+    std::int64_t hash_of_first = 0;
+    int first_true = -1;  // the smallest number of a process for which it is true; -1: none
+  };
+  Answer exchange(const Question& own) const;
+  // Throws FailedElsewhere if a process has failed.
+  Answer ask(const Question& own);
 
   Processes processes_;
   bool is_over_ = false;  // a failure was agreed on

@@ -11,9 +11,14 @@
 
 namespace pmaptrain::train {
 
-Evaluations::Evaluations(const Setup& setup, Module& module, Members& members, RunReport& report,
+Evaluations::Evaluations(const Setup& setup, Module& module, Members& members, RunReport& report, Agreement& agreement,
                          Evaluator::IsToStop is_to_stop)
-    : setup_(setup), module_(module), members_(members), report_(report), is_to_stop_(std::move(is_to_stop)) {
+    : setup_(setup),
+      module_(module),
+      members_(members),
+      report_(report),
+      agreement_(agreement),
+      is_to_stop_(std::move(is_to_stop)) {
   for (std::size_t i = 0; i < setup.evaluations.size(); ++i) {
     evaluators_.push_back(std::make_unique<Evaluator>(module, evaluate_entry + i, setup.evaluations[i], setup.model));
   }
@@ -91,10 +96,15 @@ std::string Evaluations::run_last(std::int64_t step, const RunFolder& folder) {
 bool Evaluations::restore_best(const std::vector<std::int64_t>& members, std::vector<std::int64_t>& updates,
                                const RunFolder& folder) {
   std::optional<Checkpoint> best;
+  std::string why = "another process cannot read the best checkpoint";
   try {
     best = load_checkpoint(folder.present_path() / "checkpoints/best");
   } catch (const Error& error) {
-    report_.emit(Warned{"test is evaluated with the last parameters: " + error.diagnostics().front().message});
+    why = error.diagnostics().front().message;
+  }
+  // All processes of a run evaluate the same parameters.
+  if (agreement_.any(!best)) {
+    report_.emit(Warned{"test is evaluated with the last parameters: " + why});
     return false;
   }
   for (std::size_t i = 0; i < members.size(); ++i) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/evaluate/evaluator.h"
+#include "core/runtime/agreement.h"
 #include "core/train/members.h"
 #include "core/train/run_report.h"
 
@@ -15,7 +16,8 @@ namespace pmaptrain::train {
 class Evaluations {
  public:
   // All references outlive this; `module` is the module that trains. `is_to_stop`: as for Evaluator::run().
-  Evaluations(const Setup& setup, Module& module, Members& members, RunReport& report, Evaluator::IsToStop is_to_stop);
+  Evaluations(const Setup& setup, Module& module, Members& members, RunReport& report, Agreement& agreement,
+              Evaluator::IsToStop is_to_stop);
 
   bool empty() const { return evaluators_.empty(); }
 
@@ -40,6 +42,7 @@ class Evaluations {
   Module& module_;
   Members& members_;
   RunReport& report_;
+  Agreement& agreement_;
   const Evaluator::IsToStop is_to_stop_;
   std::vector<std::unique_ptr<Evaluator>> evaluators_;  // in the order of Setup::evaluations
 };

@@ -85,7 +85,7 @@ class Session::Impl {
     saving_.emplace(timetable_, *writer_, *members_, *report_, is_alone());
     set_initial_values(*module_, setup_, options_.resume != nullptr ? &options_.resume->checkpoint : nullptr);
     copy_resident_splits(*module_, setup_, options_.working);
-    evaluations_.emplace(setup_, *module_, *members_, *report_, [this] { return is_signalled(); });
+    evaluations_.emplace(setup_, *module_, *members_, *report_, agreement_, [this] { return is_signalled(); });
     if (resumed() != nullptr) {
       continue_from(*resumed());
       options_.resume->checkpoint.release();
@@ -110,15 +110,26 @@ class Session::Impl {
 
   // Each process computes the parameters for itself, so all must compute the same.
   void check_alike() {
+    constexpr std::string_view help =
+        "all processes of a run need the same program, config, data and instruction set, because each computes the "
+        "parameters for itself";
     agreement_.check_alike("the program",
-                           std::string(version) + " " + std::string(commit) + " " + std::string(compiler));
-    agreement_.check_alike("the config", setup_.loaded.resolved);
-    agreement_.check_alike("the instruction set", instruction_set());
+                           std::string(version) + " " + std::string(commit) + " " + std::string(compiler), help);
+    agreement_.check_alike("the config", setup_.loaded.resolved, help);
+    const std::int64_t max_steps = options_.max_steps.value_or(0);
+    agreement_.check_alike("the command line", std::to_string(max_steps) + (options_.trace ? " traced" : ""), help);
+    agreement_.check_alike("the instruction set", instruction_set(), help);
+    agreement_.check_alike("the checkpoint to continue from",
+                           resumed() != nullptr ? std::to_string(resumed()->step) : "none",
+                           "every process reads the checkpoint: the run folder must be visible to all of them");
     const data::Dataset& train = *setup_.source.train;
+    std::string examples = setup_.source.description;
     std::vector<std::byte> example(train.input().bytes() + train.target().bytes());
-    train.read(0, example.data(), example.data() + train.input().bytes());
-    agreement_.check_alike("the data", setup_.source.description + " " +
-                                           std::string(reinterpret_cast<const char*>(example.data()), example.size()));
+    for (const std::int64_t index : {std::int64_t{0}, train.size() / 2, train.size() - 1}) {
+      train.read(index, example.data(), example.data() + train.input().bytes());
+      examples.append(reinterpret_cast<const char*>(example.data()), example.size());
+    }
+    agreement_.check_alike("the data", examples, help);
   }
 
   // Another process may have written a checkpoint before this one locked the folder.

@@ -94,7 +94,7 @@ std::size_t bytes_in(const std::vector<T>& vector) {
 
 std::size_t bytes_of(const std::set<std::vector<TreeNode>>& trees) {
   std::size_t bytes = 0;
-  for (const std::vector<TreeNode>& tree : trees) bytes += sizeof tree + bytes_in(tree);
+  for (const std::vector<TreeNode>& tree : trees) bytes += sizeof(std::vector<TreeNode>) + bytes_in(tree);
   return bytes;
 }
 

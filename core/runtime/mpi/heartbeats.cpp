@@ -13,9 +13,11 @@ constexpr int beat_tag = 2;
 constexpr auto interval = std::chrono::milliseconds(250);
 // While it waits, the thread that communicates looks this often whether the others are there.
 constexpr double check_every = 0.1;
+// The thread of heartbeats runs at least this often, unless the process is stopped.
+constexpr double most_pause = 2;
 constexpr double least_timeout = 5, first_timeout = 60, slowest_factor = 10;
-// Before this much progress, a process may still create kernels.
-constexpr std::int64_t first_progress = 8;
+// Before so many steps, a process may still create kernels.
+constexpr std::int64_t first_submissions = 4;
 
 double now() { return MPI_Wtime(); }
 
@@ -40,14 +42,16 @@ Heartbeats::Heartbeats(MPI_Comm all, const Placement& placement)
       process_(placement.process),
       processes_(placement.processes),
       hosts_(static_cast<std::size_t>(placement.processes)),
-      peers_(static_cast<std::size_t>(placement.processes)) {
+      peers_(static_cast<std::size_t>(placement.processes)),
+      received_(static_cast<std::size_t>(placement.processes)),
+      sent_(static_cast<std::size_t>(placement.processes)) {
   Host own;
   int length = 0;
   MPI_Get_processor_name(own.name, &length);
   own.pid = getpid();
   MPI_Allgather(&own, sizeof own, MPI_BYTE, hosts_.data(), sizeof own, MPI_BYTE, all_);
   for (Peer& peer : peers_) peer.heard = peer.advanced = now();
-  worked_since_ = now();
+  worked_since_ = ticked_ = now();
   thread_ = std::thread([this] { run(); });
 }
 
@@ -58,15 +62,21 @@ Heartbeats::~Heartbeats() {
 
 void Heartbeats::run() {
   const auto count = static_cast<std::size_t>(processes_);
-  std::vector<Beat> received(count), sent(count);
   std::vector<MPI_Request> receives(count, MPI_REQUEST_NULL), sends(count, MPI_REQUEST_NULL);
   const auto receive_from = [&](std::size_t p) {
-    MPI_Irecv(&received[p], sizeof(Beat), MPI_BYTE, static_cast<int>(p), beat_tag, all_, &receives[p]);
+    MPI_Irecv(&received_[p], sizeof(Beat), MPI_BYTE, static_cast<int>(p), beat_tag, all_, &receives[p]);
   };
   for (std::size_t p = 0; p < count; ++p) {
     if (static_cast<int>(p) != process_) receive_from(p);
   }
   while (!stop_) {
+    const double present = now();
+    if (present - ticked_ > most_pause) {  // this process was stopped, and perhaps all were
+      const std::lock_guard lock(mutex_);
+      for (Peer& peer : peers_) peer.heard = peer.advanced = present;
+      continued_ = present;
+    }
+    ticked_ = present;
     for (std::size_t p = 0; p < count; ++p) {
       if (static_cast<int>(p) == process_) continue;
       int done = 0;
@@ -75,15 +85,15 @@ void Heartbeats::run() {
         const std::lock_guard lock(mutex_);
         Peer& peer = peers_[p];
         peer.heard = now();
-        if (received[p].progress != peer.beat.progress) peer.advanced = peer.heard;
-        peer.beat = received[p];
+        if (received_[p].progress != peer.beat.progress) peer.advanced = peer.heard;
+        peer.beat = received_[p];
         receive_from(p);
       }
       // A process that is stopped receives nothing, so its last message may still be under way.
       MPI_Test(&sends[p], &done, MPI_STATUS_IGNORE);
       if (done == 0) continue;
-      sent[p] = {progress_, step_, static_cast<std::int64_t>(phase_.load()), is_waiting_ ? 1 : 0};
-      MPI_Isend(&sent[p], sizeof(Beat), MPI_BYTE, static_cast<int>(p), beat_tag, all_, &sends[p]);
+      sent_[p] = {progress_, step_, static_cast<std::int64_t>(phase_.load()), is_waiting_ ? 1 : 0};
+      MPI_Isend(&sent_[p], sizeof(Beat), MPI_BYTE, static_cast<int>(p), beat_tag, all_, &sends[p]);
     }
     std::this_thread::sleep_for(interval);
   }
@@ -101,7 +111,7 @@ void Heartbeats::run() {
 double Heartbeats::timeout() const {
   const double given = timeout_;
   if (given >= 0) return given;
-  return progress_ < first_progress ? first_timeout : std::max(least_timeout, slowest_factor * slowest_);
+  return submissions_ < first_submissions ? first_timeout : std::max(least_timeout, slowest_factor * slowest_);
 }
 
 void Heartbeats::begin_waiting() {
@@ -126,9 +136,11 @@ void Heartbeats::check() {
   if (present - checked_ < check_every) return;
   checked_ = present;
   const double limit = timeout();
-  if (limit == 0 || present - waits_since_ < limit) return;
+  const double since = std::max(waits_since_, continued_.load());
+  if (limit == 0 || present - since < limit || present - ticked_ > most_pause) return;
   const std::lock_guard lock(mutex_);
   int culprit = -1, first_other = -1;
+  bool all_wait = true;
   std::string why;
   for (int p = 0; p < processes_; ++p) {
     const Peer& peer = peers_[static_cast<std::size_t>(p)];
@@ -136,6 +148,7 @@ void Heartbeats::check() {
     const bool is_to_get_on = peer.beat.is_waiting == 0 && must_get_on(phase);
     const bool is_silent = p != process_ && present - peer.heard > limit;
     const bool stalls = p != process_ && is_to_get_on && present - peer.advanced > limit;
+    if (p != process_ && (peer.beat.is_waiting == 0 || present - peer.advanced < limit)) all_wait = false;
     if (!is_silent && !stalls) {
       if (first_other < 0) first_other = p;
       continue;
@@ -144,12 +157,20 @@ void Heartbeats::check() {
     culprit = p;
     char seconds[32];
     std::snprintf(seconds, sizeof seconds, "%.0f s", present - (is_silent ? peer.heard : peer.advanced));
-    why = name_of(p) + (is_silent ? " has not answered for " : " has not got on for ") + seconds + "; it was " +
-          doing(peer.beat.phase) + " at step " + std::to_string(peer.beat.step);
+    why = name_of(p) + (is_silent ? " has not answered for " : " has not got on for ") + seconds +
+          "; when last heard it was " + doing(peer.beat.phase) + " at step " + std::to_string(peer.beat.step);
   }
-  if (culprit < 0) return;
+  if (culprit < 0) {
+    if (!all_wait || (process_ != 0 && present - since < limit + 1)) return;
+    std::fprintf(stderr,
+                 "error: all processes wait for each other, this one at step %lld\n"
+                 "  help: this is a mistake in pmaptrain; --resume continues from the last checkpoint\n",
+                 static_cast<long long>(step_.load()));
+    std::fflush(stderr);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+  }
   // One process tells; the others give it a second.
-  if (first_other != process_ && present - waits_since_ < limit + 1) return;
+  if (first_other != process_ && present - since < limit + 1) return;
   std::fprintf(stderr,
                "error: %s, while %s waited for it at step %lld\n"
                "  help: --resume continues from the last checkpoint; mesh.timeout sets the time\n",

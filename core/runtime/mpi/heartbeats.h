@@ -24,6 +24,7 @@ class Heartbeats {
   Heartbeats& operator=(const Heartbeats&) = delete;
 
   void tell(Transport::Phase phase, std::int64_t step) {
+    if (phase == Transport::Phase::computing) ++submissions_;
     phase_ = phase;
     step_ = step;
   }
@@ -56,14 +57,17 @@ class Heartbeats {
   const int process_, processes_;
   std::vector<Host> hosts_;
   std::atomic<Transport::Phase> phase_ = Transport::Phase::preparing;
-  std::atomic<std::int64_t> step_ = 0, progress_ = 0;
+  std::atomic<std::int64_t> step_ = 0, progress_ = 0, submissions_ = 0;
   std::atomic<bool> is_waiting_ = false, stop_ = false;
   std::atomic<double> timeout_ = -1;
+  // When the thread of heartbeats last ran, and when it last went on after a pause, for example of the whole job.
+  std::atomic<double> ticked_ = 0, continued_ = 0;
   // Of the thread that communicates.
   double waits_since_ = 0, checked_ = 0, worked_since_ = 0, slowest_ = 0;
 
   std::mutex mutex_;
   std::vector<Peer> peers_;  // guarded by the mutex
+  std::vector<Beat> received_, sent_;
   std::thread thread_;
 };
 
