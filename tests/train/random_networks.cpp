@@ -35,8 +35,8 @@ class NetworkWriter {
     const std::vector<std::string> all = activations();
     const auto count = static_cast<std::uint32_t>(all.size());
     const std::string& activation = all[seed_ % count];
-    // The gradient of a bias in front of a batch norm is zero but for rounding, which differs between backends.
-    const bool is_batch_norm = activation.find("batch_norm") != std::string::npos;
+    // The gradient of a bias in front of a norm may be zero but for rounding, which differs between backends.
+    const bool is_norm = activation.find("norm") != std::string::npos;
     const std::uint32_t pooling = seed_ / count % 4, rows = 1 + (seed_ + seed_ / count) % 3;
     const std::uint32_t devices = 1 + (seed_ / 3 + seed_ / 9 + 1) % 4, batch = rows * devices;
     const std::string window = pair(1 + below(2), 1 + below(2)), strides = pair(1 + below(2), 1 + below(2));
@@ -45,7 +45,7 @@ class NetworkWriter {
     const std::string convolution =
         "conv: {features: " + number(1 + below(5)) + ", kernel_size: " + pair(1 + below(3), 1 + below(3)) +
         ", strides: " + pair(1 + below(2), 1 + below(2)) +
-        ", padding: SAME, use_bias: " + (below(2) == 0 && !is_batch_norm ? "true" : "false") + "}";
+        ", padding: SAME, use_bias: " + (below(2) == 0 && !is_norm ? "true" : "false") + "}";
     const std::string size =
         "height: " + number(4 + below(3)) + ", width: " + number(4 + below(3)) + ", channels: " + number(1 + below(3));
     return "mesh: {axes: {devices: " + number(devices) + "}, workers: 2}\n" + "data: {source: {synthetic_images: {" +

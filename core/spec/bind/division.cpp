@@ -172,6 +172,7 @@ void bind_blocks(Node& config, int processes, std::vector<Diagnostic>& errors, S
   const Reporter reporter(errors);
   const auto report = [&](std::string message, const std::vector<std::int64_t>& numbers, const std::string& else_help) {
     std::vector<std::string> list;
+    list.reserve(numbers.size());
     for (const std::int64_t number : numbers) list.push_back(to_string(number));
     const std::string last = list.empty() ? "" : list.back();
     if (!list.empty()) list.pop_back();
