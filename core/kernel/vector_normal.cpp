@@ -119,7 +119,8 @@ HWY_INLINE Real cosine_of(Word b) {
 
 HWY_INLINE Real sine_of(Word b) { return cosine_of(hn::Sub(b, hn::Set(Words(), 0x40000000u))); }
 
-// Normal values times a scale, as floats: of which this is sure, and which are surely in range, or out of it.
+// Normal values times a scale, as floats. The masks tell for which of them the float is certain, and which are
+// certainly within the range or beyond it.
 struct Judged {
   hn::Vec<hn::Rebind<float, Reals>> value;
   hn::Mask<Reals> sure, within, beyond;  // at most 2 in absolute value before they are scaled, or more
@@ -129,7 +130,7 @@ HWY_INLINE Judged judge(Real radius, Real cosine, double scale) {
   const Reals d;
   const hn::Rebind<float, Reals> narrow;
   const Real two = hn::Set(d, 2.0), factor = hn::Set(d, scale);
-  // The second term is for a radius of 0, of which the sign of the result is in doubt.
+  // The second term is for a radius of 0: the sign of the result is then in doubt.
   const Real error = hn::MulAdd(radius, hn::Set(d, normal_doubt), hn::Set(d, 0x1p-60));
   const Real normal = hn::Mul(radius, cosine);
   const auto least = hn::DemoteTo(narrow, hn::Mul(hn::Sub(normal, error), factor));

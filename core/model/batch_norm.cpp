@@ -70,7 +70,7 @@ class BatchStatistics {
     return {mean, select(b_, some, div(b_, squares, divisor), running.variance)};
   }
 
-  // The sum of a statistic over the examples of the device, of which each has the device's.
+  // The sum of a statistic over the examples of the device. All of them have the same statistic.
   Value weighted(Value statistic) { return mul(b_, statistic, examples_); }
 
  private:

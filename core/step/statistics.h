@@ -10,7 +10,7 @@
 
 namespace pmaptrain::train {
 
-// The statistics that a step replaces, as ascending indices in Model::parameters: all but those of nodes whose
+// The indices in Model::parameters of the statistics that a step replaces, ascending: all but those of nodes whose
 // parameters are all frozen. A node without parameters of its own is not frozen.
 std::vector<std::size_t> replaced_statistics(const model::Model& model, const Optimizer& optimizer);
 

@@ -4,9 +4,8 @@
 
 #include "core/base/clock.h"
 #include "core/base/machine.h"
-#include "core/base/version.h"
 #include "core/data/sources/open.h"
-#include "core/kernel/in_f32.h"
+#include "core/setup/processes.h"
 #include "core/setup/resident.h"
 #include "core/setup/start.h"
 #include "core/setup/values.h"
@@ -70,9 +69,12 @@ class Session::Impl {
 
   // Does everything that can fail for lack of a resource, up to reading the first batch.
   void prepare() {
-    set_timeout();
-    check_alike();
     const Processes& processes = agreement_.processes();
+    if (!is_alone()) {
+      prepare_processes(agreement_, setup_,
+                        std::to_string(options_.max_steps.value_or(0)) + (options_.trace ? " traced" : ""),
+                        resumed() != nullptr ? std::to_string(resumed()->step) : "none");
+    }
     const PlannedSource run = plan_run(setup_, private_copies_, options_.kernels, processes);
     workers_ = workers_text(run, processes);
     check_memory(estimate_memory(setup_, run.planned->needs()), setup_, *run.backend, run.planned->source());
@@ -100,36 +102,6 @@ class Session::Impl {
   // Tells the other processes what this one does.
   void tell(Transport::Phase phase) const {
     if (!is_alone()) agreement_.processes().transport->tell(phase, step_ + 1);
-  }
-  void set_timeout() const {
-    if (is_alone()) return;
-    const spec::Timeout& timeout = setup_.spec().mesh.timeout;
-    const double given = timeout.after ? spec::seconds_of(*timeout.after) : 0;
-    agreement_.processes().transport->set_timeout(timeout.automatic ? -1 : given);
-  }
-
-  // Each process computes the parameters for itself, so all must compute the same.
-  void check_alike() {
-    constexpr std::string_view help =
-        "all processes of a run need the same program, config, data and instruction set, because each computes the "
-        "parameters for itself";
-    agreement_.check_alike("the program",
-                           std::string(version) + " " + std::string(commit) + " " + std::string(compiler), help);
-    agreement_.check_alike("the config", setup_.loaded.resolved, help);
-    const std::int64_t max_steps = options_.max_steps.value_or(0);
-    agreement_.check_alike("the command line", std::to_string(max_steps) + (options_.trace ? " traced" : ""), help);
-    agreement_.check_alike("the instruction set", instruction_set(), help);
-    agreement_.check_alike("the checkpoint to continue from",
-                           resumed() != nullptr ? std::to_string(resumed()->step) : "none",
-                           "every process reads the checkpoint: the run folder must be visible to all of them");
-    const data::Dataset& train = *setup_.source.train;
-    std::string examples = setup_.source.description;
-    std::vector<std::byte> example(train.input().bytes() + train.target().bytes());
-    for (const std::int64_t index : {std::int64_t{0}, train.size() / 2, train.size() - 1}) {
-      train.read(index, example.data(), example.data() + train.input().bytes());
-      examples.append(reinterpret_cast<const char*>(example.data()), example.size());
-    }
-    agreement_.check_alike("the data", examples, help);
   }
 
   // Another process may have written a checkpoint before this one locked the folder.

@@ -92,7 +92,7 @@ TEST_CASE("a draw does not depend on where the range of elements begins", "[ops]
   CHECK(*std::max_element(all.begin(), all.end(), [](float x, float y) { return std::abs(x) < std::abs(y); }) <= 2);
 }
 
-// What normal_pair() computes for words of which each is taken for the radius and for the angle.
+// The parts of normal_pair() for each word: its radius, and the cosine and sine of its angle.
 struct Parts {
   std::vector<double> radius, cosine, sine;
   explicit Parts(std::size_t n) : radius(n), cosine(n), sine(n) {}

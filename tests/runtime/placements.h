@@ -38,7 +38,6 @@ class MemoryTransport {
     stopped_ = true;
     arrived_.notify_all();
   }
-  std::size_t messages() const { return messages_; }
   std::size_t bytes() const { return bytes_; }
 
  private:
@@ -50,7 +49,6 @@ class MemoryTransport {
       for (const Outgoing& message : sends) {
         std::vector<std::byte> copy(message.memory, message.memory + message.bytes);
         if (all_.tamper) all_.tamper(process_, message.to, copy);
-        all_.messages_ += 1;
         all_.bytes_ += message.bytes;
         all_.queues_[static_cast<std::size_t>(process_ * processes_ + message.to)].push_back(std::move(copy));
       }
@@ -103,7 +101,7 @@ class MemoryTransport {
   std::vector<std::deque<std::vector<std::byte>>> queues_;  // by sender and receiver
   std::vector<std::unique_ptr<End>> ends_;
   bool stopped_ = false;
-  std::size_t messages_ = 0, bytes_ = 0;
+  std::size_t bytes_ = 0;
 };
 
 // Calls f(process) on a thread for each process. Throws the first exception.

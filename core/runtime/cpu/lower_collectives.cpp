@@ -210,11 +210,6 @@ void Lowering::define_results(const Equation& equation, std::span<const ReducedA
     const ReducedArray& array = arrays[i];
     if (i == 0 || arrays[i - 1].bucket != array.bucket) stored_alone(array.bucket, array);
   }
-  for (const Value result : equation.results) {
-    if (info(result).root >= 0) continue;
-    // A bucket whose arrays have memory of their own.
-    stored_alone(result, arrays.front());
-  }
   for (std::size_t i = 0; i < arrays.size(); ++i) {
     const ReducedArray& array = arrays[i];
     if (array.result == array.bucket) continue;

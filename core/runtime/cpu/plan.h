@@ -157,8 +157,8 @@ inline constexpr std::int64_t part_alignment = 16;
 // The smallest size of a chunk, unless the array is smaller, and the largest number of chunks of an array.
 inline constexpr std::int64_t least_chunk_elements = 8192;
 inline constexpr std::int64_t most_chunks = 256;
-// Sums of at least this many bytes are reduced by processes in ranges, of which each process takes one, and then
-// gathered. Smaller ones are sent to all processes, which each add them.
+// Processes reduce sums of at least this many bytes in ranges, one for each process, and then gather the ranges.
+// Smaller ones are sent to all processes, which each add them.
 inline constexpr std::size_t least_scattered_bytes = std::size_t{256} << 10;
 // Operands with fewer elements are not packed: a barrier and the packing would cost more than they save.
 inline constexpr std::int64_t least_packed_elements = std::int64_t{1} << 16;
