@@ -9,6 +9,7 @@
 #include "app/commands/commands.h"
 #include "app/options/arguments.h"
 #include "app/options/config_options.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
 #include "core/report/json.h"
@@ -31,7 +32,7 @@ std::optional<double> number_in(const std::string& text) {
 // A number or a truth value as such; null for nothing.
 report::Json json_of(const std::string& value) {
   if (value.empty()) return nullptr;
-  report::Json json = report::Json::parse(value, nullptr, false);
+  report::Json json = try_parse_json(value);
   return json.is_number() || json.is_boolean() ? json : report::Json(value);
 }
 

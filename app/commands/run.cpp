@@ -14,6 +14,7 @@
 #include "app/options/display_option.h"
 #include "app/options/trace_option.h"
 #include "app/signals.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
 #include "core/base/version.h"
@@ -119,7 +120,7 @@ std::vector<Diagnostic> errors_of(const train::Ended& ended, const std::vector<s
 std::string summary(const train::Ended& ended, const std::vector<Diagnostic>& errors) {
   std::string text = train::summary_json(ended, std::string(version));
   if (errors.empty()) return text;
-  report::Json document = report::Json::parse(text);
+  report::Json document = parse_json(text);
   document["errors"] = report::errors_json(errors);
   return report::to_text(document);
 }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/model/layout.h"
 #include "core/onnx/file.h"
@@ -15,7 +16,7 @@
 namespace pmaptrain::train {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 void check_request(const spec::Loaded& loaded, const ExportRequest& request) {
   if (request.format != ExportFormat::safetensors || !loaded.spec.ensemble || request.member) return;
@@ -67,7 +68,7 @@ void Exporter::make_graph(const spec::Loaded& loaded) {
   graph_->metadata("run", loaded.spec.name);
   graph_->metadata("checkpoint", found_.checkpoint);
   graph_->metadata("loss", spec::to_string(loaded.spec.loss));
-  if (!state.encoding.classes.empty()) graph_->metadata("classes", Json(state.encoding.classes).dump());
+  if (!state.encoding.classes.empty()) graph_->metadata("classes", json_text(Json(state.encoding.classes)));
   if (const std::uint64_t bytes = onnx::file_bytes(*graph_); bytes > onnx::most_bytes) {
     fail_usage(fmt::format("the model would be {} in ONNX, which holds at most 2 GiB",
                            human_bytes(static_cast<double>(bytes))),
@@ -88,14 +89,14 @@ void Exporter::write_parameters(ByteSink& sink) const {
   }
   std::map<std::string, std::string> metadata{{"format", torch ? "pt" : "flax"}, {"checkpoint", found_.checkpoint}};
   if (const auto& normalize = trained.model.normalize) {
-    metadata["normalize_mean"] = Json(normalize->mean).dump();
-    metadata["normalize_std"] = Json(normalize->std).dump();
+    metadata["normalize_mean"] = json_text(Json(normalize->mean));
+    metadata["normalize_std"] = json_text(Json(normalize->std));
   }
   if (const auto& targets = trained.model.target_statistics) {
-    metadata["target_mean"] = Json(targets->mean).dump();
-    metadata["target_std"] = Json(targets->std).dump();
+    metadata["target_mean"] = json_text(Json(targets->mean));
+    metadata["target_std"] = json_text(Json(targets->std));
   }
-  if (!encoding.classes.empty()) metadata["classes"] = Json(encoding.classes).dump();
+  if (!encoding.classes.empty()) metadata["classes"] = json_text(Json(encoding.classes));
   const auto write_elements = [&](const TensorView& tensor) {
     const auto& [stored, elements] = sources.at(tensor.name);
     if (stored.is_reordered()) {

@@ -6,6 +6,13 @@
 
 namespace pmaptrain {
 
+Program::Program() = default;
+Program::Program(const Program&) = default;
+Program::Program(Program&&) noexcept = default;
+Program& Program::operator=(const Program&) = default;
+Program& Program::operator=(Program&&) noexcept = default;
+Program::~Program() = default;
+
 std::string_view to_string(Group group) {
   switch (group) {
     case Group::params: return "params";

@@ -74,6 +74,14 @@ struct Program {
   const Type& type(Value value) const { return types[static_cast<std::size_t>(value.id)]; }
   const Input* find_input(std::string_view input_name) const;
   const Output* find_output(std::string_view output_name) const;
+
+  // Defined in its source: their code is long, and each source that copies or destroys one would compile it again.
+  Program();
+  Program(const Program&);
+  Program(Program&&) noexcept;
+  Program& operator=(const Program&);
+  Program& operator=(Program&&) noexcept;
+  ~Program();
 };
 
 std::vector<Type> types_of(const Program& program, std::span<const Value> values);

@@ -120,6 +120,13 @@ class Maker {
 
 }  // namespace
 
+Model::Model() = default;
+Model::Model(const Model&) = default;
+Model::Model(Model&&) noexcept = default;
+Model& Model::operator=(const Model&) = default;
+Model& Model::operator=(Model&&) noexcept = default;
+Model::~Model() = default;
+
 namespace {
 
 void number_nodes(std::vector<Node>& nodes, std::size_t& parameters, std::size_t& keys) {

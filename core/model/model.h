@@ -86,6 +86,14 @@ struct Model {
   std::vector<std::string> drawing_layers() const;
   // The numbers (numbers.h) that training reads: those of the layers in order, then those of the loss.
   std::vector<Number> numbers() const;
+
+  // Defined in its source: their code is long, and each source that copies or destroys one would compile it again.
+  Model();
+  Model(const Model&);
+  Model(Model&&) noexcept;
+  Model& operator=(const Model&);
+  Model& operator=(Model&&) noexcept;
+  ~Model();
 };
 
 // Checks the layers, normalisation, loss, metrics and initial values of the spec against the fields of the data. Throws

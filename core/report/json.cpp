@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "core/base/json.h"
 #include "core/base/text.h"
 
 namespace pmaptrain::report {
@@ -71,8 +72,6 @@ Json errors_json(const std::vector<Diagnostic>& diagnostics) {
   return errors;
 }
 
-std::string to_text(const Json& document) {
-  return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
+std::string to_text(const Json& document) { return json_text(document, 2) + "\n"; }
 
 }  // namespace pmaptrain::report

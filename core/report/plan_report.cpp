@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 
+#include "core/base/json.h"
 #include "core/base/saturate.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
@@ -419,7 +420,7 @@ std::string validate_json(const train::Setup& setup, const ValidateReport& repor
   if (const auto& ensemble = setup.spec().ensemble) {
     Json vary = Json::object();
     for (const spec::Varied& varied : ensemble->vary) {
-      for (const std::string& value : varied.values) vary[varied.path].push_back(Json::parse(value));
+      for (const std::string& value : varied.values) vary[varied.path].push_back(parse_json(value));
     }
     json["ensemble"] = {{"axis", ensemble->axis}, {"members", setup.members.size()}, {"vary", vary}};
   }

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/base/version.h"
 #include "core/run/files/file_writer.h"
 
@@ -275,9 +276,7 @@ struct Load {
 };
 
 // A path may contain bytes that are not UTF-8.
-std::string text_of(const OrderedJson& json) {
-  return json.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
-}
+std::string text_of(const OrderedJson& json) { return json_text(json, 2) + "\n"; }
 
 constexpr std::size_t most_state_bytes = std::size_t{1} << 30;  // enough for a table with very many columns
 constexpr int most_depth = 8;
@@ -342,6 +341,13 @@ void check_sane(const RunState& state) {
 
 }  // namespace
 
+RunState::RunState() = default;
+RunState::RunState(const RunState&) = default;
+RunState::RunState(RunState&&) noexcept = default;
+RunState& RunState::operator=(const RunState&) = default;
+RunState& RunState::operator=(RunState&&) noexcept = default;
+RunState::~RunState() = default;
+
 std::string to_json(const RunState& state) {
   OrderedJson json;
   const auto visit = [&](const char* name, const auto& field, Presence = Presence::always) {
@@ -365,7 +371,7 @@ RunState parse_run_state(const std::string& text, const std::string& file) {
   try {
     if (text.size() > most_state_bytes || !has_its_checksum(text)) throw std::invalid_argument("another checksum");
     if (!is_shallow(text)) throw std::invalid_argument("nested too deep");
-    const OrderedJson json = OrderedJson::parse(text);
+    const OrderedJson json = parse_json(text);
     RunState state;
     state.is_ensemble = json.contains("members");
     if (state.is_ensemble) state.members.resize(json.at("best").size());

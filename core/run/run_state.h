@@ -102,6 +102,14 @@ struct RunState {
   std::int64_t batch_size = 0, train_examples = 0;
   std::string config_hash;
   std::map<std::string, std::string> checksums;  // of the checkpoint's files, by name: "xxh3:<hexadecimal digits>"
+
+  // Defined in its source: their code is long, and each source that copies or destroys one would compile it again.
+  RunState();
+  RunState(const RunState&);
+  RunState(RunState&&) noexcept;
+  RunState& operator=(const RunState&);
+  RunState& operator=(RunState&&) noexcept;
+  ~RunState();
 };
 
 // The document state.json, with its end of line and its own checksum.

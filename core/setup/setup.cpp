@@ -85,6 +85,13 @@ std::string missing_instructions(const spec::MeshSpec& mesh, const model::Model&
 
 }  // namespace
 
+Setup::Setup() = default;
+Setup::Setup(const Setup&) = default;
+Setup::Setup(Setup&&) noexcept = default;
+Setup& Setup::operator=(const Setup&) = default;
+Setup& Setup::operator=(Setup&&) noexcept = default;
+Setup::~Setup() = default;
+
 model::Model model_of(const spec::Spec& spec, const data::Source& source, const data::Dataset& split) {
   return model::make_model(spec, split.input(), split.target(), DType::f32, source.encoding);
 }

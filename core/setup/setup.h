@@ -93,6 +93,14 @@ struct Setup {
   MemberNumber member_number(std::int64_t member) const {
     return spec().ensemble ? MemberNumber(member) : std::nullopt;
   }
+
+  // Defined in its source: their code is long, and each source that copies or destroys one would compile it again.
+  Setup();
+  Setup(const Setup&);
+  Setup(Setup&&) noexcept;
+  Setup& operator=(const Setup&);
+  Setup& operator=(Setup&&) noexcept;
+  ~Setup();
 };
 
 // Opens the data and checks that everything fits together. `left_out` are rows and files that a run has skipped because

@@ -2,6 +2,13 @@
 
 namespace pmaptrain::spec {
 
+Spec::Spec() = default;
+Spec::Spec(const Spec&) = default;
+Spec::Spec(Spec&&) noexcept = default;
+Spec& Spec::operator=(const Spec&) = default;
+Spec& Spec::operator=(Spec&&) noexcept = default;
+Spec::~Spec() = default;
+
 Npz::Split Npz::complete(const Split& split) const {
   if (file) return {*file, split.inputs, split.targets};
   return {split.file, inputs.value_or(""), targets.value_or("")};

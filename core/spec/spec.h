@@ -116,6 +116,14 @@ struct Spec {
   OptimizerSpec optimizer;
   TrainSpec train;
   std::optional<Ensemble> ensemble;
+
+  // Defined in its source: their code is long, and each source that copies or destroys one would compile it again.
+  Spec();
+  Spec(const Spec&);
+  Spec(Spec&&) noexcept;
+  Spec& operator=(const Spec&);
+  Spec& operator=(Spec&&) noexcept;
+  ~Spec();
 };
 
 // The number of members: 1 without an ensemble.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
 #include "core/report/benchmark.h"
@@ -73,7 +74,7 @@ std::string dry_run_text(const spec::Sweep& sweep, const SweepPlan& plan, int co
       const Row& row = plan.rows[i];
       document["trials"].push_back({{"number", row.number},
                                     {"replicate", row.replicate},
-                                    {"parameters", report::Json::parse(row.parameters, nullptr, false)},
+                                    {"parameters", try_parse_json(row.parameters)},
                                     {"program", plan.program_of[i]}});
     }
     document["programs"] = report::Json::array();

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "core/base/json.h"
 #include "core/report/json.h"
 
 namespace pmaptrain::sweep {
@@ -38,7 +39,7 @@ void LiveMetrics::update() {
 }
 
 void LiveMetrics::take(std::string_view text) {
-  const Json line = Json::parse(text, nullptr, false);
+  const Json line = try_parse_json(text);
   const std::optional<double> step = line.is_object() ? number_in(line, "step") : std::nullopt;
   if (!step) return;
   step_ = static_cast<std::int64_t>(*step);

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/run/records/records.h"
 
 namespace pmaptrain::sweep {
@@ -17,7 +18,7 @@ namespace {
 
 // The first error of a failed run: of its JSON document, or the last line that it wrote.
 std::string error_of(const Exit& exit) {
-  const auto document = nlohmann::json::parse(exit.out, nullptr, false);
+  const auto document = try_parse_json(exit.out);
   if (document.is_object() && document.contains("errors") && document["errors"].is_array() &&
       !document["errors"].empty()) {
     const auto& error = document["errors"].front();

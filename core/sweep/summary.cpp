@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
 #include "core/base/version.h"
@@ -32,7 +33,7 @@ Summary write_summary(const std::filesystem::path& sweep, bool stopped, double s
   document["mode"] = spec::to_string(results.mode);
   document["best"] = nullptr;
   const bool has_best = !results.trials.empty() && results.trials.front().score.value;
-  if (has_best) document["best"] = report::Json::parse(best_text(results, sweep, true));
+  if (has_best) document["best"] = parse_json(best_text(results, sweep, true));
   document["seconds"] = seconds;
   document["version"] = version;
   summary.json = report::to_text(document);

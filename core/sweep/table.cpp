@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
 #include "core/report/json.h"
@@ -30,7 +31,7 @@ Status status_of(const std::vector<Row>& runs) {
   return Status::done;
 }
 
-std::string text_of(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
+std::string text_of(const Json& value) { return value.is_string() ? value.get<std::string>() : json_text(value); }
 
 // A value as a person reads it; exact() is for programs.
 std::string shown(const std::optional<double>& value) { return value ? fmt::format("{:.6g}", *value) : "-"; }
@@ -69,7 +70,7 @@ Json trial_json(const TrialResult& trial) {
   Json document;
   document["number"] = trial.score.number;
   document["status"] = to_string(trial.status);
-  document["parameters"] = Json::parse(trial.runs.front().parameters, nullptr, false);
+  document["parameters"] = try_parse_json(trial.runs.front().parameters);
   document["value"] = number(trial.score.value);
   document["spread"] = number(trial.score.spread);
   document["steps"] = steps_of(trial);
@@ -121,7 +122,7 @@ Results read_results(const std::filesystem::path& sweep) {
     for (const Row& row : trial.runs) values.push_back(row.value);
     trial.score = score_of(number, values);
     trial.status = status_of(trial.runs);
-    const Json parameters = Json::parse(trial.runs.front().parameters, nullptr, false);
+    const Json parameters = try_parse_json(trial.runs.front().parameters);
     if (!parameters.is_object()) fail_data(fmt::format("the sweep's store in '{}' is damaged", sweep.string()));
     if (results.parameters.empty()) {
       for (const auto& [name, value] : parameters.items()) results.parameters.push_back(name);
@@ -144,7 +145,7 @@ Results read_results(const std::filesystem::path& sweep) {
 }
 
 std::string parameters_text(const std::string& parameters) {
-  const Json document = Json::parse(parameters, nullptr, false);
+  const Json document = try_parse_json(parameters);
   std::vector<std::string> parts;
   if (document.is_object()) {
     for (const auto& [name, value] : document.items())
@@ -155,7 +156,7 @@ std::string parameters_text(const std::string& parameters) {
 
 std::vector<std::string> parameter_values(const std::string& parameters, const std::vector<std::string>& names,
                                           int digits) {
-  const Json document = Json::parse(parameters, nullptr, false);
+  const Json document = try_parse_json(parameters);
   std::vector<std::string> values;
   for (const std::string& name : names) {
     const bool has = document.is_object() && document.contains(name);

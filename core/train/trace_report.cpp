@@ -4,8 +4,9 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <utility>
+
+#include "core/base/json.h"
 
 namespace pmaptrain::train {
 namespace {
@@ -83,10 +84,6 @@ Time end_of(const TracedStep& step, const std::vector<WorkSpan>& spans) {
 
 // ---- the file
 
-std::string json_text(const std::string& text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
 enum Process : int { workers = 1, devices = 2, host = 3 };
 enum HostRow : int { loop_row = 0, loader_row = 1, checkpoints_row = 2, host_rows = 3 };
 // Perfetto requires numbers of rows that are not 0, not the number of a process, and not used by any other process.
@@ -96,10 +93,10 @@ class Writer {
  public:
   explicit Writer(const TracedRun& traced) : traced_(traced) {
     out_ = fmt::format("{},\"run\":{},\"steps\":\"{}..{}\"}},\n\"displayTimeUnit\":\"ms\",\n\"traceEvents\":[",
-                       trace_head, json_text(traced.name), traced.steps.front().step, traced.steps.back().step);
+                       trace_head, json_string(traced.name), traced.steps.front().step, traced.steps.back().step);
     for (const InstructionReport& row : traced.instructions) {
-      names_.push_back(json_text(name_of(row)));
-      ops_.push_back(json_text(row.name));
+      names_.push_back(json_string(name_of(row)));
+      ops_.push_back(json_string(row.name));
     }
     zero_ = traced.steps.front().trace.begin;
     for (const auto* const spans : {&traced.loop, &traced.loader, &traced.checkpoints}) {
@@ -198,13 +195,13 @@ class Writer {
       if (span.kind == WorkKind::wait) {
         add_span(workers, worker_row(worker), "\"wait for other workers\"", "\"wait\"", span.begin, span.end, args);
       } else if (span.kind == WorkKind::task) {
-        if (span.of.count > 0) args += fmt::format(R"(,"devices":{})", json_text(devices_text(span.of)));
+        if (span.of.count > 0) args += fmt::format(R"(,"devices":{})", json_string(devices_text(span.of)));
         add_span(workers, worker_row(worker), "\"task\"", "\"task\"", span.begin, span.end, args);
       } else {
         const auto row = static_cast<std::size_t>(span.row);
         const InstructionReport& report = traced_.instructions[row];
-        args += fmt::format(R"(,"op":{},"result":{},"by":{})", ops_[row], json_text(report.result),
-                            json_text(report.implementation));
+        args += fmt::format(R"(,"op":{},"result":{},"by":{})", ops_[row], json_string(report.result),
+                            json_string(report.implementation));
         const bool beside = span.kind == WorkKind::collective;
         add_span(workers, beside ? collectives_row(worker) : worker_row(worker), names_[row], ops_[row], span.begin,
                  span.end, args);
@@ -236,14 +233,14 @@ class Writer {
         const std::string last = name_of(rows[static_cast<std::size_t>(span.last_row)]);
         name = first == last ? first : fmt::format("{} to {}", first, last);
       }
-      add_span(devices, row, json_text(name), "\"device\"", span.begin, span.end,
+      add_span(devices, row, json_string(name), "\"device\"", span.begin, span.end,
                fmt::format(R"("step":{},"pieces":{})", step, span.pieces));
     }
   }
 
   void add_host(HostRow row, const std::vector<Span>& spans) {
     for (const Span& span : spans) {
-      add_span(host, host_row(row), json_text(span.name), "\"host\"", span.begin, span.end,
+      add_span(host, host_row(row), json_string(span.name), "\"host\"", span.begin, span.end,
                fmt::format(R"("step":{})", span.step));
     }
   }

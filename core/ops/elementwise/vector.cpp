@@ -23,7 +23,24 @@ struct ConvertTo {
 
 namespace portable {
 #include "core/ops/elementwise/vector_loops.inc"
+
+// The loops over other types. Bytes and unsigned numbers are rare: they have none, and their reference runs once for
+// each device.
+template <class F>
+VectorFunction find_rare(DType operand, unsigned scalars) {
+  switch (operand) {
+    case DType::f64: return loop_of<F, double>(scalars);
+    case DType::i64: return loop_of<F, std::int64_t>(scalars);
+    default: return nullptr;
+  }
 }
+
+VectorFunction convert_rare(DType from, DType to) {
+  return dispatch(from, [&]<class From>() {
+    return dispatch(to, []<class To>() -> VectorFunction { return &Unary<ConvertTo<To>, From, To>::run; });
+  });
+}
+}  // namespace portable
 
 // Contraction is off for the whole program, so results do not depend on the vector width.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
@@ -162,7 +179,9 @@ VectorFunction find_of(DType operand, unsigned scalars) {
     if (operand == DType::f32) return find_call<T::vectors>(scalars);
     if (operand == DType::bf16) return find_call_on_bf16<T::vectors>(scalars);
   }
-  return ask_the_widest([&](auto loops) { return loops.template find<typename T::Of>(operand, scalars); });
+  const VectorFunction found =
+      ask_the_widest([&](auto loops) { return loops.template find<typename T::Of>(operand, scalars); });
+  return found != nullptr ? found : portable::find_rare<typename T::Of>(operand, scalars);
 }
 
 template <class... Ops>
@@ -181,7 +200,8 @@ VectorFunction find_among(OpList<Ops...>, const Op& op, DType operand, unsigned 
 
 VectorFunction find_vector_function(const Op& op, DType operand, unsigned scalars) {
   if (const auto* cast = op.as<Cast>()) {
-    return ask_the_widest([&](auto loops) { return loops.convert(operand, cast->dtype); });
+    const VectorFunction found = ask_the_widest([&](auto loops) { return loops.convert(operand, cast->dtype); });
+    return found != nullptr ? found : portable::convert_rare(operand, cast->dtype);
   }
   if (op.as<Select>() != nullptr) {
     return ask_the_widest([&](auto loops) { return loops.select(operand, scalars); });

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/report/html/sections.h"
 #include "core/report/html/text.h"
@@ -92,7 +93,7 @@ std::string memory_bars(const Json& plan) {
 }
 
 std::string plan_html(const std::string& document) {
-  const Json plan = Json::parse(document);
+  const Json plan = parse_json(document);
   std::string html = facts_table(plan) + layers_table(plan) + memory_bars(plan);
   for (const Json& warning : plan["warnings"]) html += note("warning: " + warning.get<std::string>());
   for (const Json& one : plan["notes"]) html += note(one.get<std::string>());

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/base/json.h"
 #include "core/base/utf8.h"
 #include "core/report/json.h"
 
@@ -37,7 +38,7 @@ std::string escaped(std::string_view text) {
 }
 
 std::string script_json(const Json& document) {
-  const std::string text = document.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string text = json_text(document);
   std::string out;
   out.reserve(text.size());
   for (const char letter : text) {  // only strings of a JSON text contain '<'

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/data/file.h"
 #include "core/report/json.h"
@@ -27,7 +28,7 @@ class MetricsReader {
 
   void add(std::string_view text) {
     ++line_;
-    Json json = Json::parse(text, nullptr, false);
+    Json json = try_parse_json(text);
     if (json.is_discarded() || !json.is_object()) fail_line(file_, line_, "it is no JSON object");
     try {
       const auto event = json.at("event").get<std::string>();

@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/data/file.h"
 #include "core/report/json.h"
@@ -41,7 +42,7 @@ Standing read_standing(const fs::path& folder) {
               "pmaptrain run " + shell_quoted(folder.string()) + " --resume writes it anew");
   }
   standing.status = standing.ended->status;
-  const Json json = Json::parse(text);
+  const Json json = parse_json(text);
   if (json.contains("version") && json["version"].is_string()) standing.version = json["version"].get<std::string>();
   return standing;
 }

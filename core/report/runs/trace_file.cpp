@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/data/file.h"
 #include "core/report/json.h"
 #include "core/train/trace_report.h"
@@ -33,7 +34,7 @@ class TraceReader {
     if (line_ == 1) return add_head(line);
     if (!line.starts_with("{\"ph\":\"X\"")) return;
     if (line.ends_with(',')) line.remove_suffix(1);
-    const Json event = Json::parse(line, nullptr, false);
+    const Json event = try_parse_json(line);
     try {
       const auto category = event.at("cat").get<std::string>();
       const double seconds = event.at("dur").get<double>() * 1e-6;
@@ -62,7 +63,7 @@ class TraceReader {
   // {"otherData":{"program":"pmaptrain","run":"cnn","steps":"2..6"},
   void add_head(std::string_view line) {
     if (line.ends_with(',')) line.remove_suffix(1);
-    const Json head = Json::parse(std::string(line) + "}", nullptr, false);
+    const Json head = try_parse_json(std::string(line) + "}");
     if (head.is_discarded()) fail_trace(file_, 1);
     try {
       table_.run = head.at("otherData").at("run").get<std::string>();

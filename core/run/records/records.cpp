@@ -10,6 +10,7 @@
 #include <variant>
 
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/run/records/final_report.h"
 #include "core/run/records/matrix_json.h"
@@ -51,7 +52,7 @@ class Object {
   }
   std::string text(int indent) {
     if (!finite_) json_["finite"] = false;
-    return json_.dump(indent, ' ', false, OrderedJson::error_handler_t::replace);
+    return json_text(json_, indent);
   }
 
  private:
@@ -155,7 +156,7 @@ Object best_of(const MemberEnded& member) {
 
 // A JSON number if the text is a number.
 OrderedJson value_of(const std::string& text) {
-  OrderedJson number = OrderedJson::parse(text, nullptr, false);
+  OrderedJson number = try_parse_json(text);
   return number.is_number() ? number : OrderedJson(text);
 }
 
@@ -284,7 +285,7 @@ void load_final(const OrderedJson& splits, MemberEnded& member) {
 
 std::optional<Ended> parse_summary(const std::string& text) {
   try {
-    const OrderedJson json = OrderedJson::parse(text);
+    const OrderedJson json = parse_json(text);
     Ended ended;
     ended.name = json.value("name", "");
     ended.run_dir = json.value("run_dir", "");
@@ -312,7 +313,7 @@ std::optional<Ended> parse_summary(const std::string& text) {
       member.steps_skipped = end.at("steps_skipped").get<std::int64_t>();
       if (end.contains("varied")) {
         for (const auto& [path, value] : end.at("varied").items()) {
-          member.varied.emplace_back(path, value.is_string() ? value.get<std::string>() : value.dump());
+          member.varied.emplace_back(path, value.is_string() ? value.get<std::string>() : json_text(value));
         }
       }
       if (ended.is_ensemble && !end.at("finished").is_null()) member.reason = end.at("finished").get<std::string>();

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/spec/keys.h"
 #include "core/spec/types/schema_text.h"
@@ -132,8 +133,8 @@ class SchemaWriter {
     if (key.type == Type::choices) return choices(key);
     if (key.type == Type::maps) return list_of(map(key), 0);
     Definitions named;
-    Json value = Json::parse(key.type->schema(key, named));
-    for (const auto& [name, definition] : named) definitions_[name] = Json::parse(definition);
+    Json value = parse_json(key.type->schema(key, named));
+    for (const auto& [name, definition] : named) definitions_[name] = parse_json(definition);
     return value;
   }
 
@@ -147,7 +148,7 @@ class SchemaWriter {
     if (!required.empty()) map["required"] = required;
     map["additionalProperties"] = false;
     for (const Rule& rule : rules) {
-      if (rule.path == key.path) map["allOf"] = Json::array({Json::parse(rule.rule)});
+      if (rule.path == key.path) map["allOf"] = Json::array({parse_json(rule.rule)});
     }
     return map;
   }
@@ -170,7 +171,7 @@ class SchemaWriter {
     Json full = map(key);
     full["oneOf"] = std::move(one);
     bare.push_back(std::move(full));
-    if (key.or_number) bare.push_back(Json::parse(schema::number(key)));
+    if (key.or_number) bare.push_back(parse_json(schema::number(key)));
     return bare.size() == 1 ? bare.front() : any_of(std::move(bare));
   }
 
@@ -207,6 +208,6 @@ class SchemaWriter {
 
 }  // namespace
 
-std::string json_schema() { return SchemaWriter().root().dump(2) + "\n"; }
+std::string json_schema() { return json_text(SchemaWriter().root(), 2) + "\n"; }
 
 }  // namespace pmaptrain::spec

@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/spec/bind/variables.h"
 #include "core/spec/keys.h"
@@ -232,7 +233,7 @@ std::string Sweep::json(const TrialValues& values) const {
   for (std::size_t i = 0; i < values.size(); ++i) {
     map[impl_->file.keys[i].text] = json_of(impl_->value(i, values[i]));
   }
-  return map.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text(map);
 }
 
 void Sweep::fail(std::string_view key, std::string message, std::string help) const {
