@@ -35,6 +35,37 @@ std::vector<Finished> call_in_processes(int processes, const std::vector<std::st
 
 }  // namespace
 
+TEST_CASE("validate says how the devices divide over processes, and which numbers would", "[app][placements]") {
+  const std::string config = linear;
+  const std::string alone = call({"validate", config, "--devices", "8"}).out;
+  CHECK(contains(alone,
+                 "\nprocesses: 1; 1, 2, 4 or 8 would each have as many devices, with a block each "
+                 "(mesh.blocks)\n"));
+  const std::string blocks = call({"validate", config, "--devices", "8", "--set", "mesh.blocks=4"}).out;
+  CHECK(contains(blocks, "\nprocesses: 1; 1, 2 or 4 would divide the 4 blocks alike\n"));
+  const std::string uneven =
+      call_in_processes(3, {"validate", config, "--devices", "8", "--set", "mesh.blocks=4"}).front().out;
+  CHECK(contains(uneven,
+                 "\nprocesses: 3 (2, 2 and 4 devices, so some have more work); 1, 2 or 4 would divide the 4 "
+                 "blocks alike\n  process 0 sends "));
+  const std::vector<Finished> two = call_in_processes(2, {"validate", config, "--devices", "8", "--json"});
+  const json document = json::parse(two.front().out);
+  CHECK(document["processes"] == 2);
+  CHECK(document["blocks"] == 2);
+  CHECK(document["devices_of_processes"] == json::parse(R"([{"first": 0, "count": 4}, {"first": 4, "count": 4}])"));
+  CHECK(document["processes_that_divide"] == json{1, 2});
+  CHECK(document["sent_bytes_of_process"].get<std::int64_t>() > 0);
+  CHECK(two.back().out.empty());
+}
+
+TEST_CASE("devices lists the processes of a launcher", "[app][placements]") {
+  CHECK(contains(call({"devices"}).out, "  processes             1: no launcher has started others\n"));
+  const std::string text = call_in_processes(2, {"devices"}).front().out;
+  CHECK(contains(text, "\n  process 0             "));
+  CHECK(contains(text, "\n  process 1             "));
+  CHECK(contains(text, " hardware threads\n"));
+}
+
 TEST_CASE("eval under a launcher prints once what one process prints", "[app][placements]") {
   const TemporaryFolder folder;
   const std::string run = folder / "run";
