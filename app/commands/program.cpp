@@ -37,6 +37,8 @@ constexpr auto all_commands = std::to_array<Command>({
     {"exec", "exec PROGRAM.pmt", "run a program that is written by hand", command_exec},
     {"bench", "bench CONFIG", "time a config's steps beside what the machine can do", command_bench},
     {"devices", "devices", "list the hardware there is", command_devices, "", true},
+    {"preflight", "preflight [CONFIG]", "check the processes of a launcher, and the links between them",
+     command_preflight, "", true},
     {"init", "init [NAME] [FILE]", "write a commented example config; without NAME list them", command_init},
     {"schema", "schema", "print the JSON Schema of a config, for editors", command_schema},
     {"completion", "completion bash|zsh|fish", "print a script for a shell that completes command lines",

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/philox.h"
 #include "core/base/version.h"
 #include "core/kernel/in_f32.h"
 
@@ -40,6 +41,12 @@ void check_processes(Agreement& agreement, const spec::MeshSpec& mesh, const Ali
   agreement.check_alike("the checkpoint", alike.checkpoint,
                         "every process reads the checkpoint: the run folder must be visible to all of them");
   agreement.check_alike("the data", text_of_data(alike.data, alike.dataset), help);
+}
+
+std::string data_identity(const Setup& setup) {
+  const std::string text = text_of_data(setup.source.description, *setup.source.train);
+  const PhiloxKey key = stream_key(0, text);
+  return std::to_string(std::uint64_t{key[0]} << 32 | key[1]);
 }
 
 void prepare_processes(Agreement& agreement, const Setup& setup, std::string_view options,

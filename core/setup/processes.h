@@ -1,6 +1,7 @@
 // What several processes do before they compute together.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "core/data/dataset.h"
@@ -21,6 +22,9 @@ struct Alike {
 // Sets the time after which a silent process ends the job (mesh.timeout), and throws Error (usage) unless all processes
 // have the same. Every process calls this.
 void check_processes(Agreement& agreement, const spec::MeshSpec& mesh, const Alike& alike);
+
+// A text that is equal for equal data, as far as the description and a few examples tell.
+std::string data_identity(const Setup& setup);
 
 // check_processes() for a run. Sets the time after which a silent process ends the run (mesh.timeout), and throws Error
 // (usage) unless all processes have the same program, config, options, instruction set, checkpoint and data: each

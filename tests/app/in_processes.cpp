@@ -66,6 +66,18 @@ TEST_CASE("devices lists the processes of a launcher", "[app][placements]") {
   CHECK(contains(text, " hardware threads\n"));
 }
 
+TEST_CASE("preflight examines the processes, and a config's data in each", "[app][placements]") {
+  const Finished alone = call({"preflight", "--json"});
+  CHECK(alone.status == 0);
+  CHECK(json::parse(alone.out)["links"].empty());
+  const std::vector<Finished> two = call_in_processes(2, {"preflight", linear, "--devices", "8"});
+  for (const Finished& each : two) CHECK(each.status == 0);
+  CHECK(contains(two.front().out, "2 processes on 1 host: pmaptrain "));
+  CHECK(contains(two.front().out, "\nthe data is readable and the same in every process\n"));
+  const Finished missing = call({"preflight", "none.yaml"});
+  CHECK(missing.status == 2);
+}
+
 TEST_CASE("eval under a launcher prints once what one process prints", "[app][placements]") {
   const TemporaryFolder folder;
   const std::string run = folder / "run";
