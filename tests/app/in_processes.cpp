@@ -35,6 +35,16 @@ std::vector<Finished> call_in_processes(int processes, const std::vector<std::st
 
 }  // namespace
 
+TEST_CASE("sweep run under a launcher is refused once, with the way to run it", "[app][placements]") {
+  const std::vector<Finished> all = call_in_processes(3, {"sweep", "run", "sweep.yaml"});
+  CHECK(all[0].err ==
+        "error: sweep run works in one process, and a launcher has started 3\n  help: start it without mpirun or srun: "
+        "each trial is a process of its own, as many at once as max_concurrent in the sweep file says\n");
+  for (const Finished& each : all) CHECK(each.status == 2);
+  CHECK(all[1].err.empty());
+  CHECK(all[2].err.empty());
+}
+
 TEST_CASE("validate says how the devices divide over processes, and which numbers would", "[app][placements]") {
   const std::string config = linear;
   const std::string alone = call({"validate", config, "--devices", "8"}).out;
