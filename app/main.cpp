@@ -2,9 +2,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <iostream>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "app/commands/commands.h"
@@ -17,6 +19,15 @@ namespace {
 bool is_closed_pipe(int fd) {
   pollfd poll_fd{fd, POLLOUT, 0};
   return poll(&poll_fd, 1, 0) == 1 && (poll_fd.revents & POLLERR) != 0;
+}
+
+// One of several tasks of srun that do not know each other tells so: they may have been meant to be one run.
+void tell_of_separate_tasks() {
+  const int tasks = pmaptrain::tasks_without_pmix();
+  const char* const number = std::getenv("SLURM_PROCID");
+  if (tasks == 1 || number == nullptr || std::string_view(number) != "0") return;
+  std::cerr << "warning: srun has started " << tasks
+            << " tasks, and each works alone, because they cannot join without PMIx; srun --mpi=pmix joins them\n";
 }
 
 // Runs the program as one of the processes of a launcher. Process 0 has the terminal; the others write nothing, except
@@ -44,6 +55,7 @@ int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   pmaptrain::app::Streams streams{std::cout, std::cerr, STDOUT_FILENO, STDERR_FILENO};
   if (pmaptrain::launched_processes() > 1) return run_in_job(arguments, streams);
+  tell_of_separate_tasks();
   const int status = pmaptrain::app::run_program(arguments, streams);
   // What was asked for did not get out: a full disk, say. A reader that went away (a closed pipe) is no failure.
   if (!std::cout.flush() && !is_closed_pipe(STDOUT_FILENO)) {

@@ -1,6 +1,9 @@
 // devices: the hardware there is.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <array>
 
 #include "app/commands/commands.h"
 #include "app/hardware.h"
@@ -51,7 +54,23 @@ report::Json json_of(const Gpus& gpus) {
   return json;
 }
 
-std::string text(const Hardware& hardware, const Gpus& gpus) {
+// What a process of a launcher may use: "node7, 4 hardware threads".
+std::string own_share(const Hardware& hardware) {
+  std::array<char, 256> host{};
+  if (gethostname(host.data(), host.size() - 1) != 0) host.front() = '\0';
+  return fmt::format("{}, {} hardware threads", host.data(), hardware.allowed_threads);
+}
+
+// One row for each process of a launcher.
+void add_processes(std::vector<std::vector<std::string>>& rows, const std::vector<std::string>& processes) {
+  if (processes.size() < 2) {
+    rows.push_back({"processes", "1: no launcher has started others"});
+    return;
+  }
+  for (std::size_t p = 0; p < processes.size(); ++p) rows.push_back({fmt::format("process {}", p), processes[p]});
+}
+
+std::string text(const Hardware& hardware, const Gpus& gpus, const std::vector<std::string>& processes) {
   std::string allowed = fmt::format("{} hardware threads", hardware.allowed_threads);
   if (hardware.quota > 0) allowed += fmt::format(", {:.3g} cores of CPU quota (cgroup)", hardware.quota);
   std::vector<std::vector<std::string>> rows{
@@ -66,6 +85,7 @@ std::string text(const Hardware& hardware, const Gpus& gpus) {
         {fmt::format("L{} cache", cache.level), fmt::format("{} x {}{}", cache.count, bytes(cache.bytes),
                                                             cache.kind == "unified" ? "" : " (" + cache.kind + ")")});
   }
+  add_processes(rows, processes);
   add_gpus(rows, gpus);
   for (const BackendKind kind : backend_kinds) {
     const std::string_view what = kind == BackendKind::cpu ? kernel_library
@@ -78,10 +98,12 @@ std::string text(const Hardware& hardware, const Gpus& gpus) {
          "\n--devices sets the number of logical devices of the mesh; one core can run many of them.\n--workers sets "
          "the number of threads, or of GPUs, that run them; auto uses all that this process may use.\nThe batch is "
          "split over "
-         "the devices of the mesh of the config, not over this list.\n";
+         "the devices of the mesh of the config, not over this list.\nmpirun or srun starts several processes, each of "
+         "which carries whole blocks of the mesh (mesh.blocks);\npmaptrain validate CONFIG shows how many would divide "
+         "them alike.\n";
 }
 
-std::string json_text(const Hardware& hardware, const Gpus& gpus) {
+std::string json_text(const Hardware& hardware, const Gpus& gpus, const std::vector<std::string>& processes) {
   report::Json json;
   json["processor"] = {{"model", hardware.model},
                        {"packages", hardware.packages},
@@ -96,6 +118,7 @@ std::string json_text(const Hardware& hardware, const Gpus& gpus) {
     json["caches"].push_back(
         {{"level", cache.level}, {"kind", cache.kind}, {"bytes", cache.bytes}, {"count", cache.count}});
   }
+  json["processes"] = processes;
   json["gpus"] = json_of(gpus);
   json["gpus_missing_because"] = gpus.all.empty() ? report::Json(gpus.none_because) : report::Json(nullptr);
   json["backends"] = report::Json::array();
@@ -116,7 +139,10 @@ int command_devices(CommandArguments arguments, const Streams& streams) {
   if (!a.parse(arguments, streams.out)) return 0;
   const Hardware hardware = find_hardware();
   const Gpus gpus = find_gpus();
-  streams.out << (json ? json_text(hardware, gpus) : text(hardware, gpus));
+  if (streams.job != nullptr) streams.job->agree({});  // a process that has failed says so
+  const std::vector<std::string> processes =
+      texts_of_all(streams.job != nullptr ? streams.job->processes() : Processes(), own_share(hardware));
+  streams.out << (json ? json_text(hardware, gpus, processes) : text(hardware, gpus, processes));
   return 0;
 }
 

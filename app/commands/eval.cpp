@@ -87,12 +87,15 @@ struct Evaluations {
 // An error in the data also tells how the command line names other data.
 Evaluations evaluate(const spec::Loaded& loaded, const std::string& run, const std::string& checkpoint,
                      const std::optional<std::string>& split, spec::Weights weights, train::MemberNumber member,
-                     bool is_own_data) {
+                     bool is_own_data, Agreement* job) {
   try {
-    const train::CheckpointEvaluation evaluation(loaded, run, checkpoint, split, weights, member, is_own_data);
+    const train::CheckpointEvaluation evaluation(loaded, run, checkpoint, split, weights, member, is_own_data,
+                                                 train::SharedBatches(job));
     Evaluations found{evaluation.evaluate_members(), std::nullopt, evaluation.notes(), evaluation.left_out()};
     if (loaded.spec.ensemble && !member) found.together = evaluation.evaluate_average();
     return found;
+  } catch (const FailedElsewhere&) {
+    throw;
   } catch (const Error& error) {
     std::vector<Diagnostic> diagnostics = error.diagnostics();
     const bool is_of_data =
@@ -128,6 +131,7 @@ int command_eval(CommandArguments arguments, const Streams& streams) {
   if (!a.parse(arguments, streams.out)) return 0;
   check_run_folder("eval", config.config);
 
+  config.overrides.processes = processes_of(streams);
   const spec::Loaded loaded = spec::load(config.config, config.overrides);
   if (!json) print_notes(loaded.notes, streams);
   const std::string chosen = checkpoint ? *checkpoint : train::default_checkpoint(loaded.spec, config.config, member);
@@ -137,7 +141,7 @@ int command_eval(CommandArguments arguments, const Streams& streams) {
            setting.starts_with("data.limit");
   });
   const auto [results, together, notes, left_out] =
-      evaluate(loaded, config.config, chosen, split, weights, member, is_own_data);
+      evaluate(loaded, config.config, chosen, split, weights, member, is_own_data, streams.job);
   if (!json) print_notes(notes, streams);
   const auto varies_loss = [](const spec::Varied& key) { return key.path.starts_with("loss."); };
   if (together && !json &&

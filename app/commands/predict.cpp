@@ -94,7 +94,9 @@ int command_predict(CommandArguments arguments, const Streams& streams) {
   request.input.path = required(input, "--input FILE", "the inputs, such as --input images.npy");
   const std::string to = required(output, "--output FILE", "what to write, such as --output predictions.csv");
   const bool to_stream = to == "-";
-  if (!to_stream) check_output(to, request.input.path, overwrite);
+  const train::SharedBatches shared(streams.job);
+  const bool writes = shared.is_first();
+  if (!to_stream && writes) check_output(to, request.input.path, overwrite);
   if (!request.input.ids.empty() && !to_stream && fs::path(to).extension() != ".csv") {
     fail_option("--id", request.input.ids.front(), "arrays have no columns for texts", "write a .csv file");
   }
@@ -105,12 +107,15 @@ int command_predict(CommandArguments arguments, const Streams& streams) {
   }
   request.input.place = place_of(request.input.path);
 
+  config.overrides.processes = processes_of(streams);
   const spec::Loaded loaded = spec::load(config.config, config.overrides);
   request.checkpoint = checkpoint ? *checkpoint : train::default_checkpoint(loaded.spec, config.config, request.member);
   print_notes(loaded.notes, streams);
   train::Predictor predictor = [&] {
     try {
-      return train::Predictor(loaded, config.config, request);
+      return train::Predictor(loaded, config.config, request, shared);
+    } catch (const FailedElsewhere&) {
+      throw;
     } catch (const Error& error) {
       throw_with_option(error);
     }
@@ -135,13 +140,19 @@ int command_predict(CommandArguments arguments, const Streams& streams) {
   {
     // A signal removes the unfinished file.
     const StopSignals signals;
-    const std::unique_ptr<train::PredictionWriter> file = to_stream
-                                                              ? train::open_prediction_stream(streams.out, predictions)
-                                                              : train::open_prediction_file(to, predictions);
-    predictor.run([&](std::int64_t, std::span<const std::byte> rows) { file->write(rows); }, StopSignals::flag());
-    signal = *StopSignals::flag();
-    if (signal == 0) file->finish();
+    std::unique_ptr<train::PredictionWriter> file;
+    train::Predictor::Take take;
+    if (writes) {
+      file = to_stream ? train::open_prediction_stream(streams.out, predictions)
+                       : train::open_prediction_file(to, predictions);
+      take = [&](std::int64_t, std::span<const std::byte> rows) { file->write(rows); };
+    }
+    signal = predictor.run(take, StopSignals::flag());
+    if (signal == 0 && streams.job == nullptr) signal = *StopSignals::flag();
+    if (signal == 0 && file) file->finish();
   }
+  // A launcher kills all processes once one dies by a signal.
+  if (signal != 0 && streams.job != nullptr) return 128 + signal;
   if (signal != 0) raise_by_default(signal);
   if (to_stream) return 0;
   streams.out << fmt::format("{}: {} of {} ({} of {})\n", printable(to), train::name_of(predictions.kind),

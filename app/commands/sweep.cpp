@@ -56,6 +56,11 @@ int run_trials(CommandArguments arguments, const Streams& streams) {
   if (options.overwrite && options.resume) {
     fail_usage("--overwrite and --resume were both given", "--resume goes on with the sweep, --overwrite replaces it");
   }
+  if (const int processes = processes_of(streams); processes > 1) {
+    fail_usage("sweep run works in one process, and a launcher has started " + std::to_string(processes),
+               "start it without mpirun or srun: each trial is a process of its own, as many at once as max_concurrent "
+               "in the sweep file says");
+  }
   const spec::Sweep sweep = spec::Sweep::load(options.sweep, options.set);
   const int cores = std::max(1, static_cast<int>(std::floor(allowed_cores())));
   if (options.dry_run) {

@@ -16,6 +16,7 @@
 #include "core/run/checkpoint.h"
 #include "core/run/run_folder.h"
 #include "core/setup/memory.h"
+#include "core/setup/processes.h"
 #include "core/setup/restore.h"
 #include "core/setup/start.h"
 #include "core/setup/values.h"
@@ -156,12 +157,14 @@ std::vector<std::int64_t> remove_members_without_best(std::vector<std::int64_t>&
 
 CheckpointEvaluation::CheckpointEvaluation(const spec::Loaded& loaded, const std::filesystem::path& run_dir,
                                            const std::string& checkpoint, const std::optional<std::string>& split,
-                                           spec::Weights weights, MemberNumber member, bool is_own_data)
+                                           spec::Weights weights, MemberNumber member, bool is_own_data,
+                                           SharedBatches shared)
     : loaded_(loaded),
       checkpoint_(checkpoint),
       members_(chosen_members(loaded.spec, member)),
       trained_(load_weights(run_dir, checkpoint, weights)),
-      split_(chosen_split(spec::member_spec(loaded.spec, members_.front()).data, split)) {
+      split_(chosen_split(spec::member_spec(loaded.spec, members_.front()).data, split)),
+      shared_(shared) {
   const RunState& state = trained_.state;
   check_same_members(loaded.spec, state);
   if (checkpoint == "best" && state.is_ensemble) {
@@ -178,6 +181,31 @@ CheckpointEvaluation::CheckpointEvaluation(const spec::Loaded& loaded, const std
                           " are left to train on, so validation has other examples than in the run");
   }
   model::check_targets(model_for(members_.front()), *data_.of(split_), spec.data.source_place);
+  if (!shared_.is_alone()) check_processes();
+}
+
+void CheckpointEvaluation::check_processes() const {
+  std::string options = "eval " + split() + " of";
+  for (const std::int64_t member : members_) options += " " + std::to_string(member);
+  train::check_processes(*shared_.agreement(), spec::member_spec(loaded_.spec, members_.front()).mesh,
+                         {loaded_.resolved, options, trained_.parameters.path + " of " + checkpoint_name_of_all(),
+                          data_.description, dataset()});
+}
+
+std::vector<Evaluation> CheckpointEvaluation::run(Evaluator& evaluator, std::span<const std::int64_t> members,
+                                                  const Evaluator::Fill& fill) const {
+  std::int64_t batch = 0;
+  return evaluator.run(
+      members,
+      [&] {
+        shared_.has_read(batch);
+        return false;
+      },
+      [&](std::int64_t step, std::int64_t) {
+        batch = step;
+        shared_.reads(batch);
+      },
+      fill);
 }
 
 model::Model CheckpointEvaluation::model_for(std::int64_t member) const {
@@ -195,7 +223,8 @@ std::vector<Evaluation> CheckpointEvaluation::evaluate_members() const {
   Source source{
       {{"evaluate", plan.program, data::batches_in_memory(data::Sampler::in_order(plan.batch.dataset), plan.batch)}}};
   source.members = std::ssize(members_);
-  const std::unique_ptr<Planned> planned = plan_source(spec.mesh, std::move(source)).planned;
+  const std::unique_ptr<Planned> planned =
+      plan_source(spec.mesh, std::move(source), KernelChoice::best, shared_.processes()).planned;
   check_memory(estimate_evaluation(planned->needs()), plan.batch,
                members_.size() > 1 ? "--member N evaluates one member alone" : "");
   const std::unique_ptr<Module> module = std::move(*planned).load();
@@ -206,7 +235,8 @@ std::vector<Evaluation> CheckpointEvaluation::evaluate_members() const {
                 trained_.parameters.path);
     set_loss_numbers(*module, model_for(member), there.back());
   }
-  std::vector<Evaluation> results = Evaluator(*module, 0, plan, model).run(there);
+  Evaluator evaluator(*module, 0, plan, model);
+  std::vector<Evaluation> results = run(evaluator, there);
   const bool best = checkpoint_ == "best" && state.is_ensemble;
   for (std::size_t m = 0; m < members_.size(); ++m) {
     results[m].member = members_[m];
@@ -236,8 +266,10 @@ Evaluation CheckpointEvaluation::evaluate_average() const {
                             std::make_shared<const Program>(optimize(std::move(program)))};
   Source source{
       {{"evaluate", plan.program, data::batches_in_memory(data::Sampler::in_order(plan.batch.dataset), plan.batch)}}};
-  MemberOutputs outputs(spec, model, model::PredictionKind::logits, dataset, plan.batch, members_, trained_.parameters);
-  const std::unique_ptr<Planned> planned = plan_source(spec.mesh, std::move(source)).planned;
+  MemberOutputs outputs(spec, model, model::PredictionKind::logits, dataset, plan.batch, members_, trained_.parameters,
+                        shared_);
+  const std::unique_ptr<Planned> planned =
+      plan_source(spec.mesh, std::move(source), KernelChoice::best, shared_.processes()).planned;
   check_memory(estimate_evaluation(planned->needs()), plan.batch, "--member N evaluates one member alone");
   const std::unique_ptr<Module> module = std::move(*planned).load();
   set_loss_numbers(*module, model, 0);
@@ -247,13 +279,17 @@ Evaluation CheckpointEvaluation::evaluate_average() const {
     const EnsembleMean found =
         ensemble_mean(outputs, model::output_kind(model), model.output.empty() ? 1 : model.output.back());
     const auto put = [&](const char* input, const std::vector<float>& numbers) {
-      const std::span<std::byte> memory = module->batch(0, slot, input);
-      if (!memory.empty()) std::memcpy(memory.data(), numbers.data(), memory.size());
+      const std::span<std::byte> memory = module->batch(0, slot, input);  // of this process's devices
+      const auto all = std::as_bytes(std::span(numbers));
+      const std::size_t begin =
+          all.size() / static_cast<std::size_t>(batch.devices) * static_cast<std::size_t>(module->own_device());
+      if (!memory.empty()) std::memcpy(memory.data(), all.subspan(begin).data(), memory.size());
     };
     put("outputs", found.outputs);
     put("probabilities", found.probabilities);
   };
-  Evaluation result = Evaluator(*module, 0, plan, model).run(std::vector<std::int64_t>{0}, {}, {}, fill).front();
+  Evaluator evaluator(*module, 0, plan, model);
+  Evaluation result = run(evaluator, std::vector<std::int64_t>{0}, fill).front();
   result.classes = trained_.state.encoding.classes;
   result.is_of_mean = true;
   result.checkpoint = checkpoint_name_of_all();
@@ -273,7 +309,7 @@ void CheckpointEvaluation::predict(const std::function<void(const Predicted&)>& 
   const data::BatchPlan batch = batch_plan_of(*dataset, spec);
   const model::PredictionKind kind =
       model::is_classifier(model) ? model::PredictionKind::logits : model::PredictionKind::values;
-  MemberOutputs outputs(spec, model, kind, dataset, batch, members_, trained_.parameters);
+  MemberOutputs outputs(spec, model, kind, dataset, batch, members_, trained_.parameters, shared_);
   outputs.restart();
   const auto row = static_cast<std::size_t>(numel(model.output));
   std::vector<float> alone;

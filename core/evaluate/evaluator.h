@@ -13,6 +13,7 @@
 
 #include "core/data/batches/loader.h"
 #include "core/data/sources/open.h"
+#include "core/evaluate/shared_batches.h"
 #include "core/model/row_metrics.h"
 #include "core/run/checkpoint.h"
 #include "core/run/records/events.h"
@@ -83,12 +84,13 @@ std::vector<std::int64_t> remove_members_without_best(std::vector<std::int64_t>&
 // else on validation. Evaluates every member, or `member` alone. For "best", members without a best checkpoint are left
 // out; selecting one as `member` is an error. `loaded` is the run's config, and `weights` as in load_weights(). Opens
 // only the data of the split. If that is the run's own data (`is_own_data`), leaves out the same rows and files as the
-// run. Throws Error.
+// run. Several processes evaluate together (`shared`): each makes this and calls the same functions, reads the rows of
+// its devices, and gets the measures of all. Throws Error.
 class CheckpointEvaluation {
  public:
   CheckpointEvaluation(const spec::Loaded& loaded, const std::filesystem::path& run_dir, const std::string& checkpoint,
                        const std::optional<std::string>& split, spec::Weights weights, MemberNumber member,
-                       bool is_own_data = true);
+                       bool is_own_data = true, SharedBatches shared = {});
 
   // Notes about the data: rows that were left out, categories that the training split does not have.
   const std::vector<std::string>& notes() const { return data_.notes; }
@@ -113,13 +115,17 @@ class CheckpointEvaluation {
     std::int64_t first = 0, examples = 0;  // in the split
     std::span<const float> outputs, probabilities;
   };
-  // Calls `take` batch by batch, in the order of the split.
+  // Calls `take` batch by batch, in the order of the split. Of several processes, all get all.
   void predict(const std::function<void(const Predicted&)>& take) const;
 
  private:
   data::BatchPlan batch_plan_of(const data::Dataset& dataset, const spec::Spec& spec) const;
   // Made for each member, because members may have different numbers in the loss.
   model::Model model_for(std::int64_t member) const;
+  // Throws Error (usage) unless the other processes evaluate the same.
+  void check_processes() const;
+  std::vector<Evaluation> run(Evaluator& evaluator, std::span<const std::int64_t> members,
+                              const Evaluator::Fill& fill = {}) const;
 
   spec::Loaded loaded_;
   std::string checkpoint_;
@@ -127,6 +133,7 @@ class CheckpointEvaluation {
   CheckpointWeights trained_;
   data::Split split_;
   data::Source data_;
+  SharedBatches shared_;
 };
 
 // Makes a CheckpointEvaluation and returns its evaluations.

@@ -33,13 +33,15 @@ std::vector<double> means_of(const MemberOutputs& outputs) {
 
 MemberOutputs::MemberOutputs(const spec::Spec& spec, const model::Model& model, model::PredictionKind kind,
                              std::shared_ptr<const data::Dataset> inputs, const data::BatchPlan& batch,
-                             std::span<const std::int64_t> members, const CheckpointFile& parameters)
-    : inputs_(std::move(inputs)), batch_(batch), members_(std::ssize(members)) {
+                             std::span<const std::int64_t> members, const CheckpointFile& parameters,
+                             SharedBatches shared)
+    : inputs_(std::move(inputs)), batch_(batch), members_(std::ssize(members)), shared_(shared) {
   const auto program = std::make_shared<const Program>(optimize(
       model::prediction_program(model, spec.mesh.mesh, spec.data.axes, batch_.rows_per_device, all_ops(), kind)));
   Source source{{{"predict", program, data::batches_in_memory(data::Sampler::in_order(batch_.dataset), batch_)}}};
   source.members = members_;
-  const std::unique_ptr<Planned> planned = plan_source(spec.mesh, std::move(source)).planned;
+  const std::unique_ptr<Planned> planned =
+      plan_source(spec.mesh, std::move(source), KernelChoice::best, shared_.processes()).planned;
   check_memory(estimate_evaluation(planned->needs()), batch_, members_ > 1 ? "--member N takes one member alone" : "");
   module_ = std::move(*planned).load();
   for (std::int64_t m = 0; m < members_; ++m) {
@@ -52,6 +54,7 @@ MemberOutputs::MemberOutputs(const spec::Spec& spec, const model::Model& model, 
 }
 
 void MemberOutputs::restart() {
+  batch_number_ = 0;
   if (inputs_->size() == 0) return;
   if (loader_) return loader_->restart(0, batches());
   std::vector<data::BatchBuffers> slots = batch_slots(*module_, 0, *inputs_, batch_);
@@ -62,11 +65,14 @@ void MemberOutputs::restart() {
 
 std::int64_t MemberOutputs::next() {
   const Handle output = module_->output(0, "predictions");
+  shared_.reads(batch_number_);
   const data::Batch batch = loader_->next();
+  shared_.has_read(batch_number_);
   module_->submit(0, batch.slot);
   for (std::int64_t m = 0; m < members_; ++m) {
     module_->read_every_device(output, m, rows_[static_cast<std::size_t>(m)]);
   }
+  shared_.has_computed(batch_number_++);
   return batch.examples;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/data/batches/loader.h"
+#include "core/evaluate/shared_batches.h"
 #include "core/model/prediction.h"
 #include "core/run/checkpoint.h"
 #include "core/runtime/backend.h"
@@ -18,16 +19,18 @@ namespace pmaptrain::train {
 class MemberOutputs {
  public:
   // Loads the outputs of kind `kind` of the checkpoint's `members` for `inputs`, in batches of `batch`. `spec` and
-  // `model` may be those of any of these members. Throws Error.
+  // `model` may be those of any of these members. Of several processes, each reads and computes the rows of its
+  // devices, and gets the outputs of all. Throws Error.
   MemberOutputs(const spec::Spec& spec, const model::Model& model, model::PredictionKind kind,
                 std::shared_ptr<const data::Dataset> inputs, const data::BatchPlan& batch,
-                std::span<const std::int64_t> members, const CheckpointFile& parameters);
+                std::span<const std::int64_t> members, const CheckpointFile& parameters, SharedBatches shared = {});
 
   std::int64_t batches() const { return batch_.steps_per_epoch; }
   std::int64_t members() const { return members_; }
   // Starts again with the first batch.
   void restart();
-  // Waits for the outputs of the next batch. Returns the number of its rows that are examples; these come first.
+  // Waits for the outputs of the next batch. Returns the number of its rows that are examples; these come first. Every
+  // process calls it.
   std::int64_t next();
   // All rows of a member in the batch of the last next(). `member` is an index among the selected members.
   std::span<const std::byte> rows(std::int64_t member) const { return rows_[static_cast<std::size_t>(member)]; }
@@ -36,6 +39,8 @@ class MemberOutputs {
   std::shared_ptr<const data::Dataset> inputs_;
   data::BatchPlan batch_;
   std::int64_t members_ = 1;
+  SharedBatches shared_;
+  std::int64_t batch_number_ = 0;  // of the next batch
   std::unique_ptr<Module> module_;
   std::vector<std::byte> targets_;            // where the loader writes targets, which nothing reads
   std::vector<std::vector<std::byte>> rows_;  // by member

@@ -5,6 +5,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/evaluate/trained_members.h"
+#include "core/setup/processes.h"
 
 namespace pmaptrain::train {
 namespace {
@@ -56,8 +57,9 @@ std::string_view name_of(PredictionKind kind) {
   return "values";
 }
 
-Predictor::Predictor(const spec::Loaded& loaded, const std::filesystem::path& run_dir,
-                     const PredictionRequest& request) {
+Predictor::Predictor(const spec::Loaded& loaded, const std::filesystem::path& run_dir, const PredictionRequest& request,
+                     SharedBatches shared)
+    : shared_(shared) {
   const TrainedMembers found = load_members(loaded, run_dir, request.checkpoint, request.weights, request.member);
   const RunState& state = found.trained.state;
   const CheckpointFile& parameters = found.trained.parameters;
@@ -80,6 +82,13 @@ Predictor::Predictor(const spec::Loaded& loaded, const std::filesystem::path& ru
   predictions_.has_deviations = found.is_whole_ensemble && predictions_.kind == PredictionKind::values;
   predictions_.classes = state.encoding.classes;
 
+  if (!shared_.is_alone()) {
+    std::string options = "predict " + std::string(name_of(predictions_.kind)) + " of";
+    for (const std::int64_t member : found.members) options += " " + std::to_string(member);
+    check_processes(*shared_.agreement(), spec.mesh,
+                    {loaded.resolved, options, parameters.path + " of " + found.checkpoint,
+                     std::to_string(predictions_.inputs->input().bytes()), *predictions_.inputs});
+  }
   const std::int64_t rows = data::rows_at_once(spec.data, spec.mesh.mesh, std::max<std::int64_t>(1, state.batch_size));
   // A plan needs an example. If no row can be read, the plan does not run.
   const std::int64_t examples = std::max<std::int64_t>(1, predictions_.inputs->size());
@@ -89,8 +98,8 @@ Predictor::Predictor(const spec::Loaded& loaded, const std::filesystem::path& ru
   output_kind_ = model::output_kind(model);
   classes_ = model.output.empty() ? 1 : model.output.back();
   outputs_per_example_ = numel(model.output);
-  outputs_ =
-      std::make_unique<MemberOutputs>(spec, model, computed, predictions_.inputs, batch, found.members, parameters);
+  outputs_ = std::make_unique<MemberOutputs>(spec, model, computed, predictions_.inputs, batch, found.members,
+                                             parameters, shared_);
   parameters.file.check_intact();
 }
 
@@ -122,15 +131,17 @@ std::span<const std::byte> Predictor::combined() {
   return combined_;
 }
 
-void Predictor::run(const Take& take, const std::atomic<int>* stop) {
-  if (predictions_.inputs->size() == 0) return;
+int Predictor::run(const Take& take, const std::atomic<int>* stop) {
+  if (predictions_.inputs->size() == 0) return 0;
   outputs_->restart();
   for (std::int64_t step = 0; step < outputs_->batches(); ++step) {
-    if (stop != nullptr && *stop != 0) return;
+    const int signal = shared_.has_read(step, stop != nullptr ? stop->load() : 0);
+    if (signal != 0) return signal;
     const auto examples = static_cast<std::size_t>(outputs_->next());
-    take(step * batch_size_, combined().first(examples * predictions_.row_bytes()));
+    if (take) take(step * batch_size_, combined().first(examples * predictions_.row_bytes()));
   }
   predictions_.inputs->check_unchanged();
+  return 0;
 }
 
 }  // namespace pmaptrain::train

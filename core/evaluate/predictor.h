@@ -58,22 +58,26 @@ class Predictor {
  public:
   // Opens the checkpoint and the inputs, but not the run's data. `loaded` is the run's config. The prediction of an
   // ensemble is the mean of its members' probabilities, or the mean of their values with the standard deviation. For
-  // "best", each member has its own best parameters, and members without best parameters are left out. Throws Error.
-  Predictor(const spec::Loaded& loaded, const std::filesystem::path& run_dir, const PredictionRequest& request);
+  // "best", each member has its own best parameters, and members without best parameters are left out. Several
+  // processes predict together (`shared`): each computes the rows of its devices. Throws Error.
+  Predictor(const spec::Loaded& loaded, const std::filesystem::path& run_dir, const PredictionRequest& request,
+            SharedBatches shared = {});
 
   const Predictions& predictions() const { return predictions_; }
   const std::vector<std::string>& notes() const { return notes_; }
 
   // Calls `take` with the predictions of successive examples, as whole rows, in the order of the inputs. Batches are as
   // large as in training, so memory does not grow with the inputs. Stops if `stop`, which is read before each batch, is
-  // not zero. Throws Error, and what `take` throws.
+  // not zero in any process, and returns that signal; else 0. Every process calls it, and each that gives a `take` gets
+  // all predictions. Throws Error, and what `take` throws.
   using Take = std::function<void(std::int64_t first, std::span<const std::byte> rows)>;
-  void run(const Take& take, const std::atomic<int>* stop = nullptr);
+  int run(const Take& take, const std::atomic<int>* stop = nullptr);
 
  private:
   std::span<const std::byte> combined();
 
   Predictions predictions_;
+  SharedBatches shared_;
   std::vector<std::string> notes_;
   std::int64_t batch_size_ = 0, outputs_per_example_ = 0, classes_ = 0;
   model::OutputKind output_kind_ = model::OutputKind::identity;

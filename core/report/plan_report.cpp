@@ -11,6 +11,7 @@
 #include "core/base/text.h"
 #include "core/base/utf8.h"
 #include "core/report/json.h"
+#include "core/report/process_division.h"
 #include "core/run/records/lines.h"
 #include "core/setup/start.h"
 #include "core/setup/statistics_advice.h"
@@ -359,23 +360,12 @@ ValidateReport make_validate_report(const train::Setup& setup, const train::Plan
 }
 
 ValidateReport make_validate_report(const train::Setup& setup, bool private_copies, int processes) {
-  ValidateReport report =
-      make_validate_report(setup, train::plan_run(setup, private_copies, KernelChoice::best, {{0, processes}}));
+  const train::PlannedSource run = train::plan_run(setup, private_copies, KernelChoice::best, {{0, processes}});
+  ValidateReport report = make_validate_report(setup, run);
   report.processes = processes;
+  if (processes > 1) report.sent_bytes = run.planned->report(train::train_entry).sent_bytes;
   return report;
 }
-
-namespace {
-
-// "2 workers", "2 workers in each of 4 processes, in 8 blocks"
-std::string carriers_text(const ValidateReport& report, const spec::MeshSpec& mesh) {
-  std::string text = plural(report.workers, report.memory.gpus > 0 ? "GPU" : "worker");
-  if (report.processes > 1) text += fmt::format(" in each of {} processes", report.processes);
-  if (const int blocks = mesh.blocks.value_or(1); blocks > 1) text += fmt::format(", in {} blocks", blocks);
-  return text;
-}
-
-}  // namespace
 
 std::string validate_text(const train::Setup& setup, const ValidateReport& report) {
   const spec::Spec& spec = setup.spec();
@@ -383,8 +373,9 @@ std::string validate_text(const train::Setup& setup, const ValidateReport& repor
   for (const spec::Metric& metric : spec.metrics) metrics += ", " + to_string(metric);
   std::string out = fmt::format("{}: valid\n\n", printable(spec.name));
   out += fmt::format("mesh: {}, carried by {} (backend {}{})\n", mesh_text(setup.mesh()),
-                     carriers_text(report, spec.mesh), report.backend,
+                     carriers_text(report.workers, report.memory.gpus > 0, report.processes, spec.mesh), report.backend,
                      report.backend_because.empty() ? "" : ", taken by auto: " + printable(report.backend_because));
+  if (report.memory.gpus == 0) out += processes_text(spec, report.processes, report.sent_bytes);
   out += fmt::format("data: {}\n{}\n", setup.source.description, augment_text(spec.data));
   out += ensemble_text(spec);
   out += fmt::format("model: {}{}; {} at {}\n", to_string(spec.loss), metrics, train::rule_name(spec.optimizer),
@@ -427,6 +418,14 @@ std::string validate_json(const train::Setup& setup, const ValidateReport& repor
   json["workers"] = report.workers;
   json["processes"] = report.processes;
   json["blocks"] = setup.spec().mesh.blocks.value_or(1);
+  if (report.memory.gpus == 0) {
+    const ProcessDivision division = divide_over_processes(setup.spec(), report.processes);
+    json["devices_of_processes"] = Json::array();
+    for (const IndexRange& devices : division.devices)
+      json["devices_of_processes"].push_back({{"first", devices.first}, {"count", devices.count}});
+    json["processes_that_divide"] = division.that_divide;
+  }
+  if (report.sent_bytes) json["sent_bytes_of_process"] = *report.sent_bytes;
   json["backend"] = report.backend;
   if (!report.backend_because.empty()) json["backend_because"] = report.backend_because;
   json["precision"] = spec::to_string(setup.spec().precision);

@@ -1,6 +1,8 @@
 // The output of `validate`, derived from the program and the plan that `run` uses.
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,9 +13,10 @@
 namespace pmaptrain::report {
 
 struct ValidateReport {
-  std::string backend, backend_because;  // the reason for the backend of mesh.backend: auto
-  int workers = 1;                       // of each process
-  int processes = 1;                     // that carry the devices
+  std::string backend, backend_because;   // the reason for the backend of mesh.backend: auto
+  int workers = 1;                        // of each process
+  int processes = 1;                      // that carry the devices
+  std::optional<std::size_t> sent_bytes;  // by process 0 to the others in a step; none if there are no others
   train::MemoryEstimate memory;
   train::StepCost cost;
   std::vector<std::string> warnings;

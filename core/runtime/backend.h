@@ -130,6 +130,7 @@ struct StageReport {
 struct PlanReport {
   std::vector<InstructionReport> instructions;
   std::vector<StageReport> stages;
+  std::size_t sent_bytes = 0;  // in messages of this process to others, in a step
 };
 
 // Measured seconds of one step.

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "core/mesh/share.h"
 
@@ -49,5 +51,8 @@ struct Processes {
   Placement placement;
   Transport* transport = nullptr;  // outlives the modules that use it; null if there is one process
 };
+
+// The text that each process gives, by process. Every process calls it.
+std::vector<std::string> texts_of_all(const Processes& processes, const std::string& own);
 
 }  // namespace pmaptrain

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/philox.h"
 #include "core/base/version.h"
 #include "core/kernel/in_f32.h"
 
@@ -11,12 +12,12 @@ namespace pmaptrain::train {
 namespace {
 
 // A text that is equal for equal data, as far as the description and a few examples tell.
-std::string text_of_data(const Setup& setup) {
-  const data::Dataset& train = *setup.source.train;
-  std::string text = setup.source.description;
-  std::vector<std::byte> example(train.input().bytes() + train.target().bytes());
-  for (const std::int64_t index : {std::int64_t{0}, train.size() / 2, train.size() - 1}) {
-    train.read(index, example.data(), example.data() + train.input().bytes());
+std::string text_of_data(std::string_view description, const data::Dataset& dataset) {
+  std::string text = std::string(description) + " " + std::to_string(dataset.size());
+  if (dataset.size() == 0) return text;
+  std::vector<std::byte> example(dataset.input().bytes() + dataset.target().bytes());
+  for (const std::int64_t index : {std::int64_t{0}, dataset.size() / 2, dataset.size() - 1}) {
+    dataset.read(index, example.data(), example.data() + dataset.input().bytes());
     text.append(reinterpret_cast<const char*>(example.data()), example.size());
   }
   return text;
@@ -24,23 +25,34 @@ std::string text_of_data(const Setup& setup) {
 
 }  // namespace
 
-void prepare_processes(Agreement& agreement, const Setup& setup, std::string_view options,
-                       std::string_view checkpoint) {
-  const spec::Timeout& timeout = setup.spec().mesh.timeout;
+void check_processes(Agreement& agreement, const spec::MeshSpec& mesh, const Alike& alike) {
+  const spec::Timeout& timeout = mesh.timeout;
   const double given = timeout.after ? spec::seconds_of(*timeout.after) : 0;
   agreement.processes().transport->set_timeout(timeout.automatic ? -1 : given);
 
   constexpr std::string_view help =
-      "all processes of a run need the same program, config, data and instruction set, because each computes the "
+      "all processes need the same program, config, data and instruction set, because each computes the "
       "parameters for itself";
   agreement.check_alike("the program", std::string(version) + " " + std::string(commit) + " " + std::string(compiler),
                         help);
-  agreement.check_alike("the config", setup.loaded.resolved, help);
-  agreement.check_alike("the command line", options, help);
+  agreement.check_alike("the config", alike.config, help);
+  agreement.check_alike("the command line", alike.options, help);
   agreement.check_alike("the instruction set", instruction_set(), help);
-  agreement.check_alike("the checkpoint to continue from", checkpoint,
+  agreement.check_alike("the checkpoint", alike.checkpoint,
                         "every process reads the checkpoint: the run folder must be visible to all of them");
-  agreement.check_alike("the data", text_of_data(setup), help);
+  agreement.check_alike("the data", text_of_data(alike.data, alike.dataset), help);
+}
+
+std::string data_identity(const Setup& setup) {
+  const std::string text = text_of_data(setup.source.description, *setup.source.train);
+  const PhiloxKey key = stream_key(0, text);
+  return std::to_string(std::uint64_t{key[0]} << 32 | key[1]);
+}
+
+void prepare_processes(Agreement& agreement, const Setup& setup, std::string_view options,
+                       std::string_view checkpoint) {
+  check_processes(agreement, setup.spec().mesh,
+                  {setup.loaded.resolved, options, checkpoint, setup.source.description, *setup.source.train});
 }
 
 }  // namespace pmaptrain::train

@@ -1,17 +1,36 @@
-// What several processes of a run do before its first step.
+// What several processes do before they compute together.
 #pragma once
 
+#include <string>
 #include <string_view>
 
+#include "core/data/dataset.h"
 #include "core/runtime/agreement.h"
 #include "core/setup/setup.h"
 
 namespace pmaptrain::train {
 
-// Sets the time after which a silent process ends the run (mesh.timeout), and throws Error (usage) unless all processes
-// have the same program, config, options, instruction set, checkpoint and data: each process computes the parameters
-// for itself, so all must compute the same. `options` and `checkpoint` are texts that are equal for equal options of
-// the command line and for the same checkpoint to continue from. Every process calls this.
+// What processes that compute together must have in common, beside the program and the instruction set.
+struct Alike {
+  std::string_view config;      // resolved
+  std::string_view options;     // a text that is equal for equal options of the command line
+  std::string_view checkpoint;  // a text that is equal for the same checkpoint
+  std::string_view data;        // a description of the data
+  const data::Dataset& dataset;
+};
+
+// Sets the time after which a silent process ends the job (mesh.timeout), and throws Error (usage) unless all processes
+// have the same. Every process calls this.
+void check_processes(Agreement& agreement, const spec::MeshSpec& mesh, const Alike& alike);
+
+// A text that is equal for equal data, as far as the description and a few examples tell.
+std::string data_identity(const Setup& setup);
+
+// check_processes() for a run. Sets the time after which a silent process ends the run (mesh.timeout), and throws Error
+// (usage) unless all processes have the same program, config, options, instruction set, checkpoint and data: each
+// process computes the parameters for itself, so all must compute the same. `options` and `checkpoint` are texts that
+// are equal for equal options of the command line and for the same checkpoint to continue from. Every process calls
+// this.
 void prepare_processes(Agreement& agreement, const Setup& setup, std::string_view options, std::string_view checkpoint);
 
 }  // namespace pmaptrain::train

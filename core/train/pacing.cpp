@@ -1,7 +1,10 @@
 #include "core/train/pacing.h"
 
 #include <algorithm>
+#include <exception>
+#include <string>
 
+#include "core/base/error.h"
 #include "core/setup/start.h"
 
 namespace pmaptrain::train {
@@ -80,19 +83,25 @@ std::int64_t Pacing::submit(std::int64_t step, std::int64_t most, std::span<cons
   return count;
 }
 
-void Pacing::repeat(std::int64_t step, std::span<const std::int64_t> members, std::int64_t newest, std::int64_t last) {
+void Pacing::repeat(std::int64_t step, std::span<const std::int64_t> members, std::int64_t newest, std::int64_t last,
+                    const std::function<bool(bool own)>& any) {
   if (batch_stays_) {
     module_.wait(module_.submit(train_entry, slot_, 1, members));
     return;
   }
   loader_.restart(step - 1, step);
+  std::exception_ptr failure;
+  int slot = 0;
   try {
-    module_.wait(module_.submit(train_entry, loader_.next().slot, 1, members));
+    slot = loader_.next().slot;
   } catch (...) {
-    loader_.restart(newest, last);
-    throw;
+    failure = std::current_exception();
   }
+  const bool fails = any(failure != nullptr);
+  if (!fails) module_.wait(module_.submit(train_entry, slot, 1, members));
   loader_.restart(newest, last);
+  if (failure) std::rethrow_exception(failure);
+  if (fails) fail_data("another process cannot read the batch of step " + std::to_string(step), "");
 }
 
 std::int64_t Pacing::wait_and_count_failed() const {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <span>
 #include <vector>
@@ -46,8 +47,10 @@ class Pacing {
   std::int64_t submit(std::int64_t step, std::int64_t most, std::span<const std::int64_t> members);
   // Runs `step` again for these members, to restore its outputs, and waits. `step` must be a step after which the guard
   // kept all values (train.on_nonfinite: halt), so that it computes the same again. Afterwards the loader continues
-  // after step `newest` and ends at step `last`.
-  void repeat(std::int64_t step, std::span<const std::int64_t> members, std::int64_t newest, std::int64_t last);
+  // after step `newest` and ends at step `last`. `any` tells whether something is true in any process: if one of them
+  // cannot read the batch, none submits the step, and all throw Error.
+  void repeat(std::int64_t step, std::span<const std::int64_t> members, std::int64_t newest, std::int64_t last,
+              const std::function<bool(bool own)>& any);
   // Waits for all submitted steps. Returns how many of them failed, or did not run because an earlier step failed;
   // these are the newest ones, and at most as many as tickets are kept. If there are any, the module's values are
   // undefined; otherwise they are those after the last step.

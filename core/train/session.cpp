@@ -248,8 +248,13 @@ class Session::Impl {
       // The steps after the bad one have overwritten its measures in the module, so the bad step runs again.
       const std::int64_t bad = *member.guards.good_steps() + 1;
       try {
-        if (bad < step_) pacing_->repeat(bad, {&number, 1}, step_, std::max(step_, steps_));
+        if (bad < step_) {
+          pacing_->repeat(bad, {&number, 1}, step_, std::max(step_, steps_),
+                          [this](bool own) { return agreement_.any(own); });
+        }
         report_->note_undone_step(bad, number);
+      } catch (const FailedElsewhere&) {
+        throw;
       } catch (const Error&) {  // the data can no longer be read; the guard's finding matters more
       }
     }

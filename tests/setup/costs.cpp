@@ -1,14 +1,18 @@
 // What `validate` says that a step costs, against counts at run time.
 #include <map>
 #include <memory>
+#include <mutex>
+#include <vector>
 
 #include "core/ops/all.h"
 #include "core/ops/collective/collective.h"
 #include "core/ops/conv/conv.h"
 #include "core/ops/matmul/matmul.h"
+#include "core/report/plan_report.h"
 #include "core/train/resources.h"
 #include "tests/catch.h"
 #include "tests/runtime/allocations.h"
+#include "tests/runtime/placements.h"
 #include "tests/session_run.h"
 #include "tests/train/steps.h"
 
@@ -177,6 +181,42 @@ TEST_CASE("what a device sends is what the plan takes from it", "[setup]") {
     const train::StepCost cost = train::cost_of(*setup.training);
     REQUIRE(cost.wire_bytes.size() == 1);
     CHECK(cost.wire_bytes[0].second == given_by_a_device(cpu::make_plan(setup.training)));
+  }
+}
+
+// The bytes that each process sends in a step, counted by the transport, and those that its plan says.
+void check_sent(const train::Setup& setup, int processes) {
+  INFO(processes << " processes");
+  test::MemoryTransport transport(processes);
+  std::vector<std::size_t> counted(static_cast<std::size_t>(processes)), said = counted;
+  std::mutex mutex;
+  transport.tamper = [&](int from, int, std::vector<std::byte>& message) {  // called one at a time
+    counted[static_cast<std::size_t>(from)] += message.size();
+  };
+  test::on_each_process(transport, processes, [&](int process) {
+    train::PlannedSource step = train::plan_source(setup.spec().mesh, train::step_source(setup), KernelChoice::best,
+                                                   {{process, processes}, &transport.end(process)});
+    const std::size_t bytes = step.planned->report(train::train_entry).sent_bytes;
+    const std::unique_ptr<Module> module = std::move(*step.planned).load();
+    train::set_initial_values(*module, setup);
+    train::fill_first_batch(*module, setup);
+    run(*module, 3);
+    const std::lock_guard lock(mutex);
+    said[static_cast<std::size_t>(process)] = 3 * bytes;
+  });
+  CHECK(counted == said);
+  const report::ValidateReport report = report::make_validate_report(setup, false, processes);
+  REQUIRE(report.sent_bytes);
+  CHECK(3 * *report.sent_bytes == counted.front());
+  CHECK(counted.front() > 0);
+}
+
+TEST_CASE("validate says the bytes that a process sends in a step, which a transport counts", "[setup][placements]") {
+  for (const int processes : {2, 3, 4, 8}) {
+    check_sent(setup_of_config("linear_regression.yaml", {"mesh.blocks=8"}), processes);
+    check_sent(setup_of_config("linear_regression.yaml", {"mesh.blocks=8", "data.microbatches=4"}), processes);
+    check_sent(small_cnn({"mesh.blocks=8"}), processes);
+    check_sent(small_cnn({"mesh.blocks=8", "data.microbatches=2", "mesh.axes=[{a: 2}, {b: 4}]"}), processes);
   }
 }
 

@@ -33,7 +33,7 @@ class CpuPlanned final : public Planned {
   PlanReport make_report(std::size_t entry) const override {
     const KernelFactory kernels{options_.kernels, options_.make_kernel};
     const BoundPlan bound(plans_.entries[entry], kernels);
-    return {report_of(bound.plan(), bound).rows, parallelism_of(bound.plan(), bound)};
+    return {report_of(bound.plan(), bound).rows, parallelism_of(bound.plan(), bound), bytes_sent(bound)};
   }
 
   const CpuBackendOptions options_;

@@ -202,4 +202,24 @@ class Reporter {
 
 InstructionRows report_of(const Plan& plan, const BoundPlan& bound) { return Reporter(plan, bound).run(); }
 
+std::size_t bytes_sent(const BoundPlan& bound) {
+  const auto sent_by = [](const CommandList& list) {
+    std::size_t bytes = 0;
+    for (const Command& command : list.commands) {
+      const auto* const communication = std::get_if<RunCommunication>(&command.action);
+      if (communication == nullptr) continue;
+      for (const RunCommunication::Message& message : communication->sends) bytes += message.bytes;
+    }
+    return bytes;
+  };
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < bound.stages().size(); ++i) {
+    const BoundStage& stage = bound.stages()[i];
+    std::size_t of_stage = sent_by(stage.every_worker);
+    for (const Task& task : stage.tasks) of_stage += sent_by(*task.list);
+    bytes += of_stage * static_cast<std::size_t>(bound.plan().runs_per_step(i));
+  }
+  return bytes;
+}
+
 }  // namespace pmaptrain::cpu

@@ -16,4 +16,7 @@ struct InstructionRows {
 };
 InstructionRows report_of(const Plan& plan, const BoundPlan& bound);
 
+// The bytes of the messages to other processes in a step.
+std::size_t bytes_sent(const BoundPlan& bound);
+
 }  // namespace pmaptrain::cpu

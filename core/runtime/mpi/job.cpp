@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -65,6 +66,11 @@ int launched_processes() {
 int launched_process() {
   const char* const variable = std::getenv("OMPI_COMM_WORLD_RANK") != nullptr ? "OMPI_COMM_WORLD_RANK" : "PMIX_RANK";
   return number_in(variable);
+}
+
+int tasks_without_pmix() {
+  if (std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr || std::getenv("PMIX_RANK") != nullptr) return 1;
+  return std::max(1, number_in("SLURM_STEP_NUM_TASKS"));
 }
 
 Job::Job() {

@@ -13,6 +13,9 @@ int launched_processes();
 // The number of this process among them.
 int launched_process();
 
+// The tasks that srun has started together with this one, but without PMIx, so that they cannot join. 1 otherwise.
+int tasks_without_pmix();
+
 // This process's part in the job of a launcher.
 class Job {
  public:

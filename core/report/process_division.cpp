@@ -1,0 +1,76 @@
+#include "core/report/process_division.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "core/base/text.h"
+
+namespace pmaptrain::report {
+namespace {
+
+// "0 and 1", "0, 1 and 2"
+template <class Numbers>
+std::string listed_numbers(const Numbers& numbers, std::string_view last) {
+  std::vector<std::string> texts;
+  for (const auto& number : numbers) texts.push_back(std::to_string(number));
+  if (texts.size() < 2) return join(texts, "");
+  const std::string end = std::move(texts.back());
+  texts.pop_back();
+  return join(texts, ", ") + " " + std::string(last) + " " + end;
+}
+
+// "16 devices each", or how many each has.
+std::string shares_text(const std::vector<IndexRange>& devices) {
+  std::vector<std::int64_t> counts;
+  for (const IndexRange& range : devices) counts.push_back(range.count);
+  if (std::all_of(counts.begin(), counts.end(), [&](std::int64_t count) { return count == counts.front(); })) {
+    return counted(counts.front(), "device") + " each";
+  }
+  return listed_numbers(counts, "and") + " devices, so some have more work";
+}
+
+}  // namespace
+
+ProcessDivision divide_over_processes(const spec::Spec& spec, int processes) {
+  const Mesh mesh = spec::member_mesh(spec);
+  const std::int64_t blocks = spec.mesh.blocks.value_or(1);
+  ProcessDivision division;
+  for (int p = 0; p < processes; ++p) {
+    division.devices.push_back(Share(mesh, blocks, {p, processes}).devices());
+  }
+  const std::int64_t whole = blocks == 1 ? mesh.devices() : blocks;
+  for (std::int64_t number = 1; number <= whole; ++number) {
+    if (whole % number == 0) division.that_divide.push_back(number);
+  }
+  return division;
+}
+
+std::string carriers_text(int workers, bool are_gpus, int processes, const spec::MeshSpec& mesh) {
+  std::string text = counted(workers, are_gpus ? "GPU" : "worker");
+  if (processes > 1) text += fmt::format(" in each of {} processes", processes);
+  if (const int blocks = mesh.blocks.value_or(1); blocks > 1) text += fmt::format(", in {} blocks", blocks);
+  return text;
+}
+
+std::string processes_text(const spec::Spec& spec, int processes, std::optional<std::size_t> sent_bytes) {
+  const ProcessDivision division = divide_over_processes(spec, processes);
+  std::string out = "processes: " + std::to_string(processes);
+  if (processes > 1) out += " (" + shares_text(division.devices) + ")";
+  const std::int64_t blocks = spec.mesh.blocks.value_or(1);
+  if (blocks == 1) {
+    out += fmt::format("; {} would each have as many devices, with a block each (mesh.blocks)",
+                       listed_numbers(division.that_divide, "or"));
+  } else {
+    out += fmt::format("; {} would divide the {} blocks alike", listed_numbers(division.that_divide, "or"), blocks);
+  }
+  out += "\n";
+  if (sent_bytes) {
+    out += fmt::format("  process 0 sends {} to the others in a step\n", human_bytes(static_cast<double>(*sent_bytes)));
+  }
+  return out;
+}
+
+}  // namespace pmaptrain::report
