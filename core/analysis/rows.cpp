@@ -177,14 +177,34 @@ class Trial {
     return any;
   }
 
+  // The ids of the values in a chain of which an equation needs all elements, directly or through others: a mean of
+  // each channel that is broadcast to the positions of a batch. Its dimension 0 is then not that of the rows, even
+  // where it has the same size.
+  std::set<std::int32_t> read_whole_in(const Region& chain) {
+    std::set<std::int32_t> whole;
+    for (auto inner = chain.equations.rbegin(); inner != chain.equations.rend(); ++inner) {
+      const bool all = std::any_of(inner->results.begin(), inner->results.end(),
+                                   [&](Value result) { return whole.contains(result.id); });
+      const RowRule rule =
+          inner->op.rows(operand_types_.of(program_, inner->operands), result_types_.of(program_, inner->results));
+      for (std::size_t i = 0; i < inner->operands.size(); ++i) {
+        if (all || (rule.kind == RowRule::Kind::keeps && rule.reads_all_of(i))) whole.insert(inner->operands[i].id);
+      }
+    }
+    return whole;
+  }
+
   void visit_chain(const Equation& equation, Inside inside) {
     const Region& region = equation.regions.front();
     bool any = inside != Inside::program;
+    const std::set<std::int32_t> whole = read_whole_in(region);
     for (std::size_t i = 0; i < region.params.size(); ++i) {
       const Value operand = equation.operands[i], param = region.params[i];
-      const bool cut = kind(operand) == RowKind::rows ||
-                       (is_cut_shape(operand) && gives_rows(operand, inside) && kind(operand) == RowKind::whole);
-      any = any || kind(operand) == RowKind::rows || kind(operand) == RowKind::partial || comes_from_batch(operand);
+      const bool complete = kind(operand) == RowKind::whole && !whole.contains(param.id);
+      const bool cut =
+          kind(operand) == RowKind::rows || (complete && is_cut_shape(operand) && gives_rows(operand, inside));
+      any = any || kind(operand) == RowKind::rows || kind(operand) == RowKind::partial ||
+            (cut && comes_from_batch(operand));
       kind(param) = cut ? RowKind::rows : kind(operand) == RowKind::partial ? RowKind::partial : RowKind::uniform;
       splat(param) = splat(operand);
       if (equal(operand)) set_equal(param);

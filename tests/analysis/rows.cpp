@@ -83,6 +83,28 @@ return z = %z
   CHECK(found.of(4) == RowKind::whole);
 }
 
+TEST_CASE("a statistic with as many channels as the batch has rows is no value on rows", "[analysis]") {
+  // 4 channels and 4 rows. A chain reads all of the mean for each row.
+  const Found found = rows_of(R"(mesh a=2
+batch %x:f32[4,3,4]{a}
+%n = neg %x
+%s = reduce_sum[dims=[0,1]] %n
+%v = exp %s
+%y = fused %v, %n (%c:f32[4]{a}, %r:f32[4,3,4]{a}) {
+  %b = broadcast[shape=[4,3,4], dims=[2]] %c
+  %d = sub %r, %b
+  yield %d
+}
+return y = %y
+)");
+  const auto chain = found.program->equations.size() - 1;
+  CHECK(found.of(1) == RowKind::partial);
+  CHECK(found.of(chain) == RowKind::rows);
+  const Region& region = found.program->equations[chain].regions.front();
+  CHECK(found.rows.of(region.params[0]) == RowKind::uniform);
+  CHECK(found.rows.of(region.params[1]) == RowKind::rows);
+}
+
 TEST_CASE("a loop over microbatches runs on the rows of one, and its sums begin with zeros", "[analysis]") {
   const auto loop = [](const std::string& first) {
     return rows_of("mesh a=2\nbatch %x:f32[8,4]{a}\n%zero = constant[dtype=f32, shape=[4], value=" + first +

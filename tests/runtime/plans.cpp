@@ -99,6 +99,34 @@ TEST_CASE("a chain of any length needs the arena of its widest place, and a carr
   CHECK(plan.transient.arena == 4096);
 }
 
+// Values that cross barriers: a sum over devices in each of `count` stages needs all of the value before.
+std::string chain_of_sums(int count) {
+  std::string text = "mesh a=2\nbatch %x:f32[64,1000]{a}\n%v0 = neg %x\n";
+  for (int i = 1; i <= count; ++i) {
+    const std::string n = std::to_string(i), before = std::to_string(i - 1);
+    text += "%s" + n + " = reduce_sum[dims=[0,1]] %v" + before + "\n%m" + n + " = psum[axes={a}] %s" + n + "\n%b" + n +
+            " = broadcast[shape=[64,1000], dims=[]] %m" + n + "\n%v" + n + " = sub %v" + before + ", %b" + n + "\n";
+  }
+  return text + "%r = reduce_sum[dims=[0,1]] %v" + std::to_string(count) + "\n%t = psum[axes={a}] %r\nreturn t = %t\n";
+}
+
+TEST_CASE("values that no stage needs together share memory", "[runtime]") {
+  const auto bytes_of_devices = [](const std::string& text) {
+    return cpu::make_plan(test::program_of(text), {false, 4}).transient.devices;
+  };
+  const std::size_t value = 2 * 64 * 1000 * sizeof(float);
+  CHECK(bytes_of_devices(chain_of_sums(3)) < 3 * value);
+  CHECK(bytes_of_devices(chain_of_sums(12)) == bytes_of_devices(chain_of_sums(3)));
+  for (const int workers : {1, 3}) {
+    CAPTURE(workers);
+    const auto program = test::program_of(chain_of_sums(12));
+    const auto inputs = test::random_inputs(*program, 2);
+    const bool same = test::run(program, inputs, {workers, false, 4, true, KernelChoice::reference}) ==
+                      test::run(program, inputs, {1, false, 4, false, KernelChoice::reference});
+    CHECK(same);
+  }
+}
+
 TEST_CASE("sixty-four devices hold eight accumulators, not sixty-four", "[runtime]") {
   const auto program = test::program_of(
       "mesh a=64\nbatch %x:f32[100000]{a}\n%y = reverse[dims=[0]] %x\n%s = psum[axes={a}] %y\n"

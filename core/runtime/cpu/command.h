@@ -23,7 +23,7 @@ namespace pmaptrain::cpu {
 
 // Selects the memory that a command list runs on, where a module has several copies.
 struct MemorySelection {
-  int parity = 0;           // of the step number: selects one of two sets of accumulators
+  int parity = 0;           // of the step number: selects one of the sets of accumulators
   int slot = 0;             // selects a batch of the entry
   std::int64_t member = 0;  // selects the values of a member of an ensemble
   friend bool operator==(const MemorySelection&, const MemorySelection&) = default;

@@ -107,6 +107,7 @@ class Finder {
   void extend(int root) {
     Lifetime& lifetime = of(root);
     lifetime.last_position = std::max(lifetime.last_position, position_);
+    lifetime.last_stage = std::max(lifetime.last_stage, stage_);
   }
 
   const Lowered& lowered_;
@@ -121,6 +122,23 @@ class Finder {
 };
 
 }  // namespace
+
+std::pair<int, int> stages_of(const Lowered& lowered, const Lifetime& value) {
+  int first = value.first_write.stage, last = value.last_stage;
+  for (const Access& read : value.reads) first = std::min(first, read.stage);
+  // Outer loops come first, so the range may grow beyond an inner loop, and then beyond the outer one.
+  for (auto loop = lowered.loops.rbegin(); loop != lowered.loops.rend(); ++loop) {
+    const auto begin = static_cast<int>(loop->first), end = static_cast<int>(loop->end);
+    const bool overlaps = first < end && last >= begin, within = first >= begin && last < end;
+    const bool next_iteration = std::any_of(value.reads.begin(), value.reads.end(), [&](const Access& read) {
+      return read.position < value.first_write.position;
+    });
+    if (!overlaps || (within && !next_iteration)) continue;
+    first = std::min(first, begin);
+    last = std::max(last, end - 1);
+  }
+  return {first, last};
+}
 
 Lifetimes find_lifetimes(const Lowered& lowered) { return Finder(lowered).run(); }
 

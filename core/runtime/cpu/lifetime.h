@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "core/runtime/cpu/lower.h"
@@ -27,9 +28,9 @@ struct Lifetime {
   const Instruction* writer = nullptr;  // the instruction of the first write; null for inputs and constants
   const Loop* loop = nullptr;           // the innermost loop whose body writes the value, or that carries it
   std::vector<Access> reads;
-  // The position of the last access. A value that is written before a loop and read in its body lives to the loop's
-  // end.
-  int last_position = 0;
+  // The position of the last access, and its stage. A value that is written before a loop and read in its body lives to
+  // the loop's end.
+  int last_position = 0, last_stage = 0;
 };
 
 struct Lifetimes {
@@ -47,6 +48,10 @@ struct Lifetimes {
 // Numbers positions from 1 in the order of for_each_instruction. Each instruction has one position. In a loop, so has
 // each of carry_copies, each instruction of the body, and the end of the loop.
 Lifetimes find_lifetimes(const Lowered& lowered);
+
+// The first and the last stage in which the memory of a value is needed. A value that a loop over stages reads or
+// writes, and that is also needed outside of the loop or in its next iteration, is needed in all stages of the loop.
+std::pair<int, int> stages_of(const Lowered& lowered, const Lifetime& value);
 
 // Calls f(instruction, reader, cut) for the instructions of a stage, list by list; bodies of loops are not visited.
 // `cut` is -1 except for instructions of a PieceList.

@@ -50,7 +50,7 @@ std::size_t MemorySizes::total() const {
   for (std::size_t bytes : batch_bytes) total = sum_of(total, allocated_size(bytes));
   const std::size_t transient_copy =
       sum_of(allocated_size(transient.shared), allocated_size(transient.devices),
-             allocated_size(product_of(2, transient.accumulators)), allocated_size(packed));
+             allocated_size(product_of(accumulator_sets, transient.accumulators)), allocated_size(packed));
   const std::size_t of_worker =
       sum_of(allocated_size(transient.worker), allocated_size(transient.arena), allocated_size(scratch));
   return sum_of(total, product_of(transient_copies(), transient_copy),
@@ -70,7 +70,7 @@ Memory::Memory(const MemorySizes& sizes) : sizes_(sizes) {
   for (std::size_t i = 0; i < sizes.transient_copies(); ++i) {
     shared_.push_back(allocate(sizes.transient.shared));
     devices_.push_back(allocate(sizes.transient.devices));
-    accumulators_.push_back(allocate(product_of(2, sizes.transient.accumulators)));
+    accumulators_.push_back(allocate(product_of(sizes.accumulator_sets, sizes.transient.accumulators)));
     packed_.push_back(allocate(sizes.packed));
   }
   for (int w = 0; w < sizes.workers; ++w) {

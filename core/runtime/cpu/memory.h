@@ -23,8 +23,9 @@ enum class Base : std::uint8_t {
   device,
   batch,  // the batch in one slot
   arena,  // the worker's temporary memory for its current piece
-  // One of two sets of accumulators, which successive steps use in turn. So a worker may write the accumulators of the
-  // next step while others still read those of this step, without a barrier between them.
+  // Where several workers share steps that end without a barrier: one of two sets of accumulators, which successive
+  // steps use in turn. So a worker may write the accumulators of the next step while others still read those of this
+  // step.
   accumulators,
   packed,
 };
@@ -48,6 +49,8 @@ struct MemorySizes {
   // needs its own transient memory, but there is only one copy of persistent values that are otherwise stored for each
   // worker.
   bool worker_per_member = false;
+  // The number of sets of accumulators in each copy: see Base::accumulators.
+  std::size_t accumulator_sets = 1;
 
   // The number of copies of the pool persistent.worker.
   std::size_t persistent_copies() const { return worker_per_member ? 1 : static_cast<std::size_t>(workers); }

@@ -120,8 +120,8 @@ struct CpuModule::Impl {
       std::int64_t number = entry.runs;
       for (std::int64_t i = 0; i < steps; ++i) {
         for (std::int64_t member : members) {
-          // A single worker needs only one set of accumulators.
-          const int parity = team.count() > 1 ? static_cast<int>(number & 1) : 0;
+          // A single worker, and workers that meet after the step, need only one set of accumulators.
+          const int parity = team.count() > 1 && !meet ? static_cast<int>(number & 1) : 0;
           f(static_cast<std::size_t>(w), StepId{static_cast<std::uint32_t>(++number), parity, slot, member});
           if (meet) team.barrier().arrive_and_wait();
         }

@@ -13,6 +13,7 @@
 #include "core/runtime/cpu/request.h"
 #include "core/runtime/cpu/temporaries.h"
 #include "core/runtime/plan_count.h"
+#include "core/storage/intervals.h"
 
 namespace pmaptrain::cpu {
 namespace {
@@ -44,16 +45,19 @@ class Planner {
     place_updates();
     find_carries_in_place();
     for (const StageLoop& loop : lowered_.loops) carry_in_place(loop);
-    std::vector<int> temporaries;
+    std::vector<int> temporaries, by_stage;
     for (const Lifetime& value : lifetimes_.values) {
       if (buffer_of(value.root) >= 0 || carried_.contains(value.root)) continue;
-      if (!reused(value)) {
+      if (is_needed_in_some_stages(value)) {
+        by_stage.push_back(value.root);
+      } else if (!reused(value)) {
         give_own_buffer(value.root);
       } else if (value.writer != nullptr) {
         temporaries.push_back(value.root);
       }
     }
     place(temporaries);
+    place_by_stages(by_stage);
     for (const auto& [from, carry] : carried_) set_buffer(from, buffer_of(carry));
     finish();
     return std::move(plan_);
@@ -188,6 +192,11 @@ class Planner {
                        [](const Access& read) { return read.reader == Reader::chunk; });
   }
 
+  // Whether place_by_stages() allocates the value's memory, which values of other stages may then use.
+  bool is_needed_in_some_stages(const Lifetime& value) const {
+    return pool_of(value.root) == Pool::device && value.writer != nullptr && !outlives_.contains(value.root);
+  }
+
   Buffer make_buffer(int root) const {
     Buffer buffer;
     buffer.dtype = type(root).dtype;
@@ -289,6 +298,25 @@ class Planner {
     }
     plan_.transient.shared = placed.shared_bytes;
     plan_.transient.arena = std::max(placed.arena_bytes, bytes_of_parts());
+  }
+
+  // Places values that cross barriers. Two of them may share memory if no stage needs both.
+  void place_by_stages(const std::vector<int>& roots) {
+    std::vector<Buffer> buffers;
+    std::vector<Interval> intervals;
+    for (const int root : roots) {
+      const auto [first, last] = stages_of(lowered_, lifetimes_.of(root));
+      buffers.push_back(make_buffer(root));
+      const auto slices = static_cast<std::size_t>(slices_of(buffers.back(), share()));
+      intervals.push_back({static_cast<std::size_t>(first), static_cast<std::size_t>(last),
+                           product_of(buffers.back().slice_bytes(), slices)});
+    }
+    const Offsets offsets = pmaptrain::place(intervals, alignment);
+    for (std::size_t i = 0; i < roots.size(); ++i) {
+      buffers[i].offset = sum_of(plan_.transient.devices, offsets.of[i]);
+      add_buffer(roots[i], buffers[i]);
+    }
+    plan_.transient.devices = sum_of(plan_.transient.devices, offsets.end);
   }
 
   // The bytes of the arena that the tasks of all ProductInParts need: columns of the first operand, and the sums of

@@ -208,7 +208,7 @@ struct PlanOptions {
 };
 
 // The bytes that one copy of each pool takes. A module has a copy of `worker` and `arena` for each worker, of `batch`
-// for each slot, and of `accumulators` for each of two sets (Base::accumulators). Sums saturate at `most_bytes`.
+// for each slot, and of `accumulators` for each set (Base::accumulators). Sums saturate at `most_bytes`.
 // MemorySizes (memory.h) has the totals of a module.
 struct PoolSizes {
   std::size_t constants = 0, worker = 0, shared = 0, devices = 0, batch = 0, arena = 0, accumulators = 0;

@@ -67,6 +67,9 @@ Plans make_plans(const Source& source, const CpuBackendOptions& options, Process
   // Workers that run members by themselves would exchange messages with other processes in no common order.
   plans.sizes.worker_per_member =
       processes.placement.processes == 1 && steps_are_of_one_worker(plans.entries, plans.sizes);
+  const bool meet =
+      std::all_of(plans.entries.begin(), plans.entries.end(), [](const Plan& plan) { return plan.barrier_after_step; });
+  plans.sizes.accumulator_sets = meet || plans.sizes.workers == 1 || plans.sizes.worker_per_member ? 1 : 2;
   return plans;
 }
 
