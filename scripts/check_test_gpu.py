@@ -20,7 +20,7 @@ CLONE = pathlib.Path(__file__).resolve().parent.parent
 
 # Takes the place of every program. Of the test program it also writes the report: two cases, of which one fails where
 # FAILS is part of the command.
-RECORDER = r"""#!/usr/bin/env python3
+RECORDER = f"#!{sys.executable} -SE" + r"""
 import json, os, sys
 words = [os.path.basename(sys.argv[0]), *sys.argv[1:]]
 if words[:2] == ["pmaptrain", "--version"]:
