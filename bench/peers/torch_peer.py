@@ -4,12 +4,15 @@
 
 VARIANT joins words with '-': eager, compile or graph (a CUDA graph of the whole eager step), then perhaps channels_last,
 autocast (to bfloat16) or bf16 (all of it, parameters and Adam too), and cuda, which runs it on the first GPU, in float32
-without TF32; else on the CPU. Or ddp, DistributedDataParallel over gloo with one process for each device. Otherwise
-DEVICES sets the size of linear regression's batch, which is one process's.
+without TF32; else on the CPU. Otherwise DEVICES sets the size of linear regression's batch, which is one process's.
+
+Or ddp, DistributedDataParallel over gloo with one process for each device, of linear_regression_EXAMPLES (100 without) or
+cnn_BATCH, which are the examples of one process.
 """
 
 import functools
 import os
+import re
 import sys
 import tempfile
 
@@ -108,11 +111,12 @@ def stepper(model, loss, optimizer, x, y, words=()):
     return steps
 
 
-def distributed(rank, size, seconds, store, results):
+def distributed(rank, size, seconds, store, results, work):
     torch.set_num_threads(1)
     torch.distributed.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=size)
     torch.manual_seed(rank)
-    model, *others = linear_regression(100)
+    name, _, examples = work.rpartition("_") if work[-1].isdigit() else (work, "", "")
+    model, *others = cnn(int(examples), False) if name == "cnn" else linear_regression(int(examples or 100))
     model = nn.parallel.DistributedDataParallel(model)
 
     def agree(number):
@@ -124,14 +128,15 @@ def distributed(rank, size, seconds, store, results):
     torch.distributed.destroy_process_group()
 
 
-def run_distributed(devices, seconds):
+def run_distributed(work, devices, seconds):
     from measure import peak_rss_bytes, seconds_since_process_start
 
     context = torch.multiprocessing.get_context("spawn")
     results = context.SimpleQueue()
     before = seconds_since_process_start()
     with tempfile.TemporaryDirectory() as folder:
-        torch.multiprocessing.spawn(distributed, (devices, seconds, os.path.join(folder, "store"), results), devices)
+        torch.multiprocessing.spawn(distributed, (devices, seconds, os.path.join(folder, "store"), results, work),
+                                    devices)
     by_rank = dict(results.get() for _ in range(devices))
     result = by_rank[0]
     # The processes started after this one had loaded the library.
@@ -144,9 +149,9 @@ def main():
     work, words, devices, seconds = sys.argv[1], sys.argv[2].split("-"), int(sys.argv[3]), float(sys.argv[4])
     torch.manual_seed(0)
     if "ddp" in words:
-        if work != "linear_regression":
-            sys.exit("torch_peer.py: ddp runs linear_regression only")
-        result = run_distributed(devices, seconds)
+        if not re.fullmatch(r"linear_regression(_\d+)?|cnn_\d+", work):
+            sys.exit("torch_peer.py: ddp runs linear_regression, linear_regression_EXAMPLES or cnn_BATCH")
+        result = run_distributed(work, devices, seconds)
     else:
         torch.set_num_threads(len(os.sched_getaffinity(0)))
         if work == "linear_regression":
