@@ -110,9 +110,14 @@ struct RowRule {
   Kind kind = Kind::whole;
   std::uint32_t whole_operands =
       0;  // of kind keeps: bit i is set where every row of the results reads all of operand i
-  // For kind `sums`: whether the columns i to j of the first operand, a matrix, determine the rows i to j of the only
-  // result, so that these rows can be computed separately.
-  bool columns_make_rows = false;
+  // For kind `sums` with one result: which ranges of the result can be computed separately. The columns of an array are
+  // along its last dimension.
+  enum class Parts : std::uint8_t {
+    none,
+    rows,     // the columns i to j of the first operand, a matrix, determine the rows i to j of the result
+    columns,  // the columns i to j of the second operand determine the columns i to j of the result
+  };
+  Parts parts = Parts::none;
 
   bool reads_all_of(std::size_t operand) const { return operand < 32 && (whole_operands >> operand & 1U) != 0; }
 };

@@ -104,6 +104,8 @@ TEST_CASE("a run's peak is what is planned for it and a base, within a tenth, on
   check(conv, {"configs/cnn.yaml"});
   check(conv, {"configs/cnn.yaml", "--workers", "8"});
   check(conv, {"configs/cnn.yaml", "--set", "data.batch_size=512"});
+  check(conv, {"configs/resnet18.yaml", "--set", "data.batch_size=32", "--set",
+               "data.source.synthetic_images={height: 16, width: 16, channels: 3, classes: 10, train: 256, test: 32}"});
   if (std::filesystem::exists(spec::FashionMnist{}.dir)) {
     check(conv, {"configs/fashion_mnist.yaml"}, 70'000.0 * (28 * 28 + 1));  // its files, inflated
   } else {

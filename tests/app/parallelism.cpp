@@ -26,6 +26,8 @@ TEST_CASE("the work of a step is cut for sixty-four workers, whatever the number
     CHECK(speed_up({"configs/cnn.yaml", "--set", "data.batch_size=256", "--devices", devices}, 64) >= 40);
     CHECK(speed_up({"configs/cnn.yaml", "--set", "data.batch_size=256", "--devices", devices}, 16) >= 14);
     CHECK(speed_up({"bench/configs/mlp.yaml", "--devices", devices}, 16) >= 10);
+    // 256 channels in a batch of 256 examples
+    CHECK(speed_up({"configs/resnet18.yaml", "--set", "data.batch_size=256", "--devices", devices}, 64) >= 40);
   }
 }
 

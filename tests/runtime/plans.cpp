@@ -236,6 +236,53 @@ TEST_CASE("a large weight gradient is one product over all devices' rows, in par
   CHECK(cpu::make_plan(flat, {false, 8}).accumulators.size() == 1);
 }
 
+TEST_CASE("the kernels of convolutions are packed once a step, for the pieces of both passes", "[runtime]") {
+  const std::string text = R"(mesh a=2
+params %w:f32[3,3,64,128]{}
+batch %x:f32[5,4,4,64]{a}
+batch %y:f32[5,4,4,128]{a}
+%v = pvary[axes={a}] %w
+%n = neg %x
+%c = conv[strides=[1,1], padding=[1:1,1:1]] %n, %v
+%d = sub %c, %y
+%g = conv_input_grad[strides=[1,1], padding=[1:1,1:1], input_shape=[5,4,4,64]] %v, %d
+%r = reduce_sum[dims=[0]] %g
+%s = psum[axes={a}] %r
+return s = %s
+)";
+  const cpu::Plan plan = cpu::make_plan(test::program_of(text), {false, 4});
+  INFO(to_text(plan));
+  CHECK(plan.stages.front().tasks.size() == 2);
+  for (const cpu::Instruction& task : plan.stages.front().tasks) CHECK(task.as<cpu::PackOperand>() != nullptr);
+  test::check_runtime(text);
+  test::same_for_all_workers(test::program_of(text), test::uneven_inputs(*test::program_of(text), 7), 3);
+}
+
+// The gradient of a kernel of 3x3, 8 -> `channels`, from images of 4x4 that each device has `rows` of.
+std::string kernel_gradient(std::int64_t channels, std::int64_t rows, const std::string& dtype = "f32") {
+  const std::string o = std::to_string(channels), n = std::to_string(rows);
+  return "mesh a=2 b=3\nparams %w:" + dtype + "[3,3,8," + o + "]{}\nbatch %x:" + dtype + "[" + n +
+         ",4,4,8]{a, b}\nbatch %y:" + dtype + "[" + n + ",4,4," + o +
+         "]{a, b}\n%d = neg %y\n%g = conv_kernel_grad[strides=[1,1], padding=[1:1,1:1], kernel_shape=[3,3,8," + o +
+         "]] %x, %d\n%s = psum[axes={a, b}] %g\n%w2 = sub %w, %s\nupdate %w = %w2\n";
+}
+
+TEST_CASE("the large gradient of a kernel is computed in parts of output channels, without accumulators", "[runtime]") {
+  const auto in_parts = [](const std::string& text) {
+    return to_text(cpu::make_plan(test::program_of(text), {false, 8})).find("over all rows in") != std::string::npos;
+  };
+  CHECK(in_parts(kernel_gradient(130, 2)));
+  CHECK_FALSE(in_parts(kernel_gradient(112, 2)));  // too narrow
+  CHECK_FALSE(in_parts(kernel_gradient(130, 9)));  // the rows of all devices take more memory than eight accumulators
+  for (const char* const dtype : {"f32", "f64"}) test::check_runtime(kernel_gradient(130, 2, dtype));
+}
+
+TEST_CASE("the gradient of a kernel in parts has the same bits whoever computes it, block by block", "[runtime]") {
+  const auto program = test::program_of(kernel_gradient(144, 2));
+  const auto inputs = test::uneven_inputs(*program, 5);
+  for (const std::int64_t blocks : {1, 2, 6}) test::same_for_all_workers(program, inputs, 8, blocks);
+}
+
 TEST_CASE("pieces are ranges of rows that know no device, but keep to the group of their sums", "[runtime]") {
   // The program that core/runtime/cpu/README.md draws.
   const std::string text = R"(mesh replicas=2 shards=2

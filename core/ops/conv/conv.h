@@ -56,6 +56,9 @@ struct Conv {
   void reference(const ReferenceCall& call) const;
   GpuKernel gpu(const GpuRequest& request) const;
   std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
+  // The kernel: the library reads it in blocks of channels.
+  std::optional<std::size_t> prepared_operand() const { return 1; }
+  std::unique_ptr<CpuPreparation> prepare(const CpuRequest& request) const;
 };
 
 // kernel, dy -> dx of `input_shape`: the transpose of conv in x. The shape is an attribute because with a stride
@@ -90,10 +93,14 @@ struct ConvInputGrad {
   void reference(const ReferenceCall& call) const;
   GpuKernel gpu(const GpuRequest& request) const;
   std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
+  // The kernel: the library reads it in blocks of channels.
+  std::optional<std::size_t> prepared_operand() const { return 0; }
+  std::unique_ptr<CpuPreparation> prepare(const CpuRequest& request) const;
 };
 
 // x, dy -> dkernel of `kernel_shape`: the transpose of conv in its kernel. Sums over the examples. With `bias` there is
-// a second result [O], the sum of dy over examples, height and width: the gradient of conv's bias.
+// a second result [O], the sum of dy over examples, height and width: the gradient of conv's bias. Kernels take the
+// shape from the types of a call, because a backend may compute some output channels at a time.
 struct ConvKernelGrad {
   static constexpr std::string_view name = "conv_kernel_grad";
   static constexpr bool local = true;
@@ -111,7 +118,10 @@ struct ConvKernelGrad {
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
   Cotangents derivative(VjpContext& context) const;
-  RowRule row_rule(std::span<const Type>, std::span<const Type>) const { return {RowRule::Kind::sums}; }
+  // The output channels of a kernel are independent of each other.
+  RowRule row_rule(std::span<const Type>, std::span<const Type>) const {
+    return {RowRule::Kind::sums, 0, bias || groups > 1 ? RowRule::Parts::none : RowRule::Parts::columns};
+  }
   void attributes(AttributeVisitor& visitor) {
     visitor.field("strides", strides);
     visitor.field("padding", padding);

@@ -17,6 +17,8 @@ namespace pmaptrain::ops {
 std::unique_ptr<CpuKernel> Conv::cpu(const CpuRequest&) const { return nullptr; }
 std::unique_ptr<CpuKernel> ConvInputGrad::cpu(const CpuRequest&) const { return nullptr; }
 std::unique_ptr<CpuKernel> ConvKernelGrad::cpu(const CpuRequest&) const { return nullptr; }
+std::unique_ptr<CpuPreparation> Conv::prepare(const CpuRequest&) const { return nullptr; }
+std::unique_ptr<CpuPreparation> ConvInputGrad::prepare(const CpuRequest&) const { return nullptr; }
 
 #else
 
@@ -148,72 +150,134 @@ class WithBiasSum final : public CpuKernel {
   bool stacked_, of_bf16_, to_bf16_;
 };
 
+ConvGeometry geometry_of(const Conv& op, const CpuRequest& request) {
+  return conv_geometry(op.name, request.operands[0].shape, request.operands[1].shape, op.strides, op.padding,
+                       op.dilation, op.groups);
+}
+ConvGeometry geometry_of(const ConvInputGrad& op, const CpuRequest& request) {
+  return conv_geometry(op.name, request.results[0].shape, request.operands[0].shape, op.strides, op.padding,
+                       op.dilation, op.groups);
+}
+
+// The geometry of a call that serves all devices at once, if `merged`.
+ConvGeometry merged_geometry(ConvGeometry g, bool merged, const CpuRequest& request) {
+  if (merged) g.n *= request.devices;
+  return g;
+}
+
+// The library's primitive for a request.
+struct Forward {
+  Forward(const Conv& op, const CpuRequest& request, const ConvGeometry& of_device)
+      : with_bias(request.operands.size() == 3),
+        merged(request.devices > 1 && request.stacked[0] && !request.stacked[1] && !(with_bias && request.stacked[2])),
+        g(merged_geometry(of_device, merged, request)),
+        library(op.name, g,
+                {request.operands[0].dtype, request.operands[0].dtype, request.operands[with_bias ? 2 : 0].dtype,
+                 request.results[0].dtype}),
+        desc(library.forward(op.name, with_bias, op.relu)),
+        relu_apart(op.relu && (!desc || onednn::has_slow_post_ops(desc))) {
+    if (relu_apart) desc = library.forward(op.name, with_bias);
+  }
+
+  bool with_bias, merged;
+  ConvGeometry g;
+  Library library;
+  onednn::PrimitiveDesc desc;  // null if the library has no kernel
+  bool relu_apart;
+};
+
+struct InputGrad {
+  InputGrad(const ConvInputGrad& op, const CpuRequest& request, const ConvGeometry& of_device)
+      : merged(request.devices > 1 && request.stacked[1] && !request.stacked[0]),
+        g(merged_geometry(of_device, merged, request)),
+        library(op.name, g,
+                {request.results[0].dtype, request.operands[0].dtype, request.operands[0].dtype,
+                 request.operands[0].dtype}) {
+    const DType dtype = request.operands[0].dtype;
+    const onednn::PrimitiveDesc forward = Library(op.name, g, {dtype, dtype, dtype, dtype}).forward(op.name);
+    if (!forward) return;
+    dnnl_primitive_desc_t created = nullptr;
+    const dnnl_status_t status = dnnl_convolution_backward_data_primitive_desc_create(
+        &created, onednn::engine(), dnnl_convolution_direct, library.x.get(), library.any_kernel.get(), library.y.get(),
+        library.strides, library.dilations, library.low, library.high, forward.get(), library.attributes.get());
+    desc = onednn::own_primitive_desc(op.name, status, created);
+    in_tiles = is_better_in_tiles(desc, g);
+  }
+
+  bool merged;
+  ConvGeometry g;
+  Library library;
+  onednn::PrimitiveDesc desc;  // null if the library has no kernel
+  bool in_tiles = false;
+};
+
 }  // namespace
 
+std::unique_ptr<CpuPreparation> Conv::prepare(const CpuRequest& request) const {
+  const ConvGeometry g = geometry_of(*this, request);
+  if (takes_depthwise(g, false) || !worthwhile(request, g) || request.stacked[1]) return nullptr;
+  const Forward call(*this, request, g);
+  if (!call.desc) return nullptr;
+  return onednn::make_preparation(name, call.library.kernel.get(), onednn::chosen_layout(call.desc, DNNL_ARG_WEIGHTS));
+}
+
 std::unique_ptr<CpuKernel> Conv::cpu(const CpuRequest& request) const {
-  ConvGeometry g =
-      conv_geometry(name, request.operands[0].shape, request.operands[1].shape, strides, padding, dilation, groups);
+  const ConvGeometry g = geometry_of(*this, request);
   if (takes_depthwise(g, false)) return is_f32(request) ? make_depthwise(request, g, relu) : nullptr;
   if (!worthwhile(request, g)) return nullptr;
-  const bool with_bias = request.operands.size() == 3;
-  const bool merged =
-      request.devices > 1 && request.stacked[0] && !request.stacked[1] && !(with_bias && request.stacked[2]);
-  if (merged) g.n *= request.devices;
-  const DType dtype = request.operands[0].dtype, result = request.results[0].dtype;
-  const Library library(name, g, {dtype, dtype, with_bias ? request.operands[2].dtype : dtype, result});
-  onednn::PrimitiveDesc desc = library.forward(name, with_bias, relu);
-  const bool relu_apart = relu && (!desc || onednn::has_slow_post_ops(desc));
-  if (relu_apart) desc = library.forward(name, with_bias);
-  if (!desc) return nullptr;
+  const Forward call(*this, request, g);
+  if (!call.desc) return nullptr;
 
-  auto sequence = std::make_unique<onednn::Sequence>(name, request, merged);
-  const auto weights = onednn::chosen_layout(desc, DNNL_ARG_WEIGHTS);
-  const auto at = sequence->reorder(onednn::operand(1), library.kernel.get(), weights, !request.stacked[1]);
+  auto sequence = std::make_unique<onednn::Sequence>(name, request, call.merged);
+  const Library& library = call.library;
+  const auto weights = onednn::chosen_layout(call.desc, DNNL_ARG_WEIGHTS);
+  const auto at = request.packed == 1
+                      ? onednn::operand(1)
+                      : sequence->reorder(onednn::operand(1), library.kernel.get(), weights, !request.stacked[1]);
   std::vector<onednn::Argument> arguments = {{DNNL_ARG_SRC, library.x.get(), onednn::operand(0)},
                                              {DNNL_ARG_WEIGHTS, weights, at},
                                              {DNNL_ARG_DST, library.y.get(), onednn::result(0)}};
-  if (with_bias) arguments.push_back({DNNL_ARG_BIAS, library.bias.get(), onednn::operand(2)});
-  if (relu && !relu_apart) arguments.push_back(onednn::relu_slope());
-  if (relu_apart) sequence->apply_relu_afterwards(result, numel(g.y_shape()));
-  sequence->add(desc, arguments);
-  sequence->use_name_of(desc);
+  if (call.with_bias) arguments.push_back({DNNL_ARG_BIAS, library.bias.get(), onednn::operand(2)});
+  if (relu && !call.relu_apart) arguments.push_back(onednn::relu_slope());
+  if (call.relu_apart) sequence->apply_relu_afterwards(request.results[0].dtype, numel(call.g.y_shape()));
+  sequence->add(call.desc, arguments);
+  sequence->use_name_of(call.desc);
   return sequence;
 }
 
+std::unique_ptr<CpuPreparation> ConvInputGrad::prepare(const CpuRequest& request) const {
+  const ConvGeometry g = geometry_of(*this, request);
+  if (takes_depthwise(g, true) || !worthwhile(request, g) || request.stacked[0]) return nullptr;
+  const InputGrad call(*this, request, g);
+  if (!call.desc || call.in_tiles) return nullptr;
+  return onednn::make_preparation(name, call.library.kernel.get(), onednn::chosen_layout(call.desc, DNNL_ARG_WEIGHTS));
+}
+
 std::unique_ptr<CpuKernel> ConvInputGrad::cpu(const CpuRequest& request) const {
-  ConvGeometry g =
-      conv_geometry(name, request.results[0].shape, request.operands[0].shape, strides, padding, dilation, groups);
+  const ConvGeometry g = geometry_of(*this, request);
   if (takes_depthwise(g, true)) return is_f32(request) ? make_depthwise_input_grad(request, g) : nullptr;
   if (!worthwhile(request, g)) return nullptr;
-  const ConvGeometry of_device = g;
-  const bool merged = request.devices > 1 && request.stacked[1] && !request.stacked[0];
-  if (merged) g.n *= request.devices;
-  const DType dtype = request.operands[0].dtype;
-  const Library library(name, g, {request.results[0].dtype, dtype, dtype, dtype});
-  const onednn::PrimitiveDesc forward = Library(name, g, {dtype, dtype, dtype, dtype}).forward(name);
-  if (!forward) return nullptr;
-  dnnl_primitive_desc_t created = nullptr;
-  const dnnl_status_t status = dnnl_convolution_backward_data_primitive_desc_create(
-      &created, onednn::engine(), dnnl_convolution_direct, library.x.get(), library.any_kernel.get(), library.y.get(),
-      library.strides, library.dilations, library.low, library.high, forward.get(), library.attributes.get());
-  const onednn::PrimitiveDesc desc = onednn::own_primitive_desc(name, status, created);
-  if (is_better_in_tiles(desc, g)) return is_f32(request) ? make_tiled_input_grad(request, of_device) : nullptr;
-  if (!desc) return nullptr;
+  const InputGrad call(*this, request, g);
+  if (call.in_tiles) return is_f32(request) ? make_tiled_input_grad(request, g) : nullptr;
+  if (!call.desc) return nullptr;
 
-  auto sequence = std::make_unique<onednn::Sequence>(name, request, merged);
-  const auto weights = onednn::chosen_layout(desc, DNNL_ARG_WEIGHTS);
-  const auto at = sequence->reorder(onednn::operand(0), library.kernel.get(), weights, !request.stacked[0]);
-  sequence->add(desc, {{DNNL_ARG_DIFF_DST, library.y.get(), onednn::operand(1)},
-                       {DNNL_ARG_WEIGHTS, weights, at},
-                       {DNNL_ARG_DIFF_SRC, library.x.get(), onednn::result(0)}});
-  sequence->use_name_of(desc);
+  auto sequence = std::make_unique<onednn::Sequence>(name, request, call.merged);
+  const Library& library = call.library;
+  const auto weights = onednn::chosen_layout(call.desc, DNNL_ARG_WEIGHTS);
+  const auto at = request.packed == 0
+                      ? onednn::operand(0)
+                      : sequence->reorder(onednn::operand(0), library.kernel.get(), weights, !request.stacked[0]);
+  sequence->add(call.desc, {{DNNL_ARG_DIFF_DST, library.y.get(), onednn::operand(1)},
+                            {DNNL_ARG_WEIGHTS, weights, at},
+                            {DNNL_ARG_DIFF_SRC, library.x.get(), onednn::result(0)}});
+  sequence->use_name_of(call.desc);
   return sequence;
 }
 
 // The result is a sum for each device, so there is one call for each device.
 std::unique_ptr<CpuKernel> ConvKernelGrad::cpu(const CpuRequest& request) const {
   const ConvGeometry g =
-      conv_geometry(name, request.operands[0].shape, kernel_shape, strides, padding, dilation, groups);
+      conv_geometry(name, request.operands[0].shape, request.results[0].shape, strides, padding, dilation, groups);
   if (takes_depthwise(g, true)) {
     if (!is_f32(request)) return nullptr;
     auto kernel = make_depthwise_kernel_grad(request, g);

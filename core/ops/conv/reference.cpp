@@ -71,7 +71,7 @@ void ConvInputGrad::reference(const ReferenceCall& call) const {
 
 void ConvKernelGrad::reference(const ReferenceCall& call) const {
   const ConvGeometry g =
-      conv_geometry(name, call.operands[0].shape(), kernel_shape, strides, padding, dilation, groups);
+      conv_geometry(name, call.operands[0].shape(), call.results[0].shape(), strides, padding, dilation, groups);
   dispatch_floating_arithmetic(call.results[0].dtype(), [&]<class T>() {
     const T* x = call.operands[0].as<T>();
     const T* dy = call.operands[1].as<T>();

@@ -40,7 +40,7 @@ struct Matmul {
   Cotangents derivative(VjpContext& context) const;
   RowRule row_rule(std::span<const Type> operands, std::span<const Type>) const {
     if (!transpose_a) return {RowRule::Kind::keeps, 0b110};  // the second matrix and the bias
-    if (!transpose_b && !relu && operands.size() == 2) return {RowRule::Kind::sums, 0, true};
+    if (!transpose_b && !relu && operands.size() == 2) return {RowRule::Kind::sums, 0, RowRule::Parts::rows};
     return {};
   }
   void attributes(AttributeVisitor& visitor) {

@@ -71,8 +71,7 @@ MemoryNeeds CpuPlanned::compute_needs() const {
     }
   }
   for (std::size_t bytes : sizes.batch_bytes) needs.batches = sum_of(needs.batches, bytes);
-  needs.gradients =
-      product_of(sizes.transient_copies(), product_of(sizes.accumulator_sets, sizes.transient.accumulators));
+  needs.gradients = product_of(sizes.transient_copies(), sizes.accumulators);
   needs.kernels =
       sum_of(product_of(sizes.transient_copies(), sizes.packed), product_of(workers, sum_of(sizes.scratch, commands)));
   const std::size_t total = sum_of(sizes.total(), product_of(workers, commands));
@@ -100,8 +99,8 @@ MemoryNeeds CpuPlanned::compute_needs() const {
   pool("by device", sizes.transient.devices, transient, "temporaries that cross a barrier: a slice for every instance");
   pool("by worker", sizes.transient.worker, workers, "small replicated temporaries");
   pool("arena", sizes.transient.arena, workers, "temporaries of a piece");
-  pool("accumulators", sizes.transient.accumulators, sizes.accumulator_sets * transient,
-       sizes.accumulator_sets == 1 ? "sums over pieces" : "sums over pieces; successive steps use two sets");
+  pool("accumulators", sizes.accumulators, transient,
+       sizes.second_accumulators == 0 ? "sums over pieces" : "sums over pieces; short steps use two sets in turn");
   for (std::size_t e = 0; e < sizes.slot_bytes.size(); ++e) {
     pool("batches, " + source().entries[e].name, sizes.slot_bytes[e],
          static_cast<std::size_t>(source().entries[e].batches), "batch inputs, filled ahead");

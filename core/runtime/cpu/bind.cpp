@@ -269,12 +269,27 @@ void BoundPlan::bind(const RowSums& sums, const Instruction& instruction, Bindin
 
 void BoundPlan::bind(const ProductInParts& parts, const Instruction& instruction, Binding to,
                      std::vector<Command>& into) {
-  const std::size_t row_bytes = bytes_of_row(plan_.program->type(parts.equation->results.front()));
-  const std::size_t sums = bytes_to_gather(plan_, parts, to.extent.count);
+  const Type& whole = plan_.program->type(parts.equation->results.front());
+  const Type part = type_of_part(plan_, parts, to.extent.count);
+  const std::size_t size = size_of(whole.dtype);
   const std::vector<IndexRange> blocks = blocks_of(plan_, parts);
-  Address rows = address(parts.result, to.extent);
-  rows.offset += count_of(to.extent.first) * row_bytes;
-  if (!parts.of_process) return bind_product(parts, instruction, blocks, rows, sums, to, into);
+  Address begin = address(parts.result, to.extent);
+  begin.offset += count_of(to.extent.first) * (parts.of_columns ? size : bytes_of_row(whole));
+  // Rows are written where they belong. Columns are first written to the arena, because they do not lie together.
+  const auto sum_blocks = [&](std::span<const IndexRange> of, Address result) {
+    const std::size_t free = bytes_to_gather(plan_, parts, to.extent.count);
+    if (!parts.of_columns) return bind_product(parts, instruction, of, result, free, to, into);
+    const Address aside{Base::arena, free};
+    bind_product(parts, instruction, of, aside, free + round_up(bytes(part), alignment), to, into);
+    StridedCopy scatter;
+    scatter.first_pointer = to.list.add(aside);
+    to.list.add(result);
+    scatter.bytes = scatter.from_stride = count_of(part.shape.back()) * size;
+    scatter.to_stride = count_of(whole.shape.back()) * size;
+    scatter.count = bytes(part) / scatter.bytes;
+    into.push_back({&instruction, scatter});
+  };
+  if (!parts.of_process) return sum_blocks(blocks, begin);
   const AxisSet axes = plan_.program->type(parts.equation->operands.front()).varying;
   for (const Contribution& sum : contributions_to(axes, parts.sum->op.axes(), parts.own_only)) {
     if (sum.owner != share_.process()) continue;
@@ -282,22 +297,21 @@ void BoundPlan::bind(const ProductInParts& parts, const Instruction& instruction
     for (const IndexRange& block : blocks) {
       if (sum.has_block(share_.blocks().of_instance(block.first, axes))) own.push_back(block);
     }
-    Address result = rows;
+    Address result = begin;
     result.offset += count_of(sum.slice) * buffer(parts.result).stride();
-    bind_product(parts, instruction, own, result, sums, to, into);
+    sum_blocks(own, result);
   }
 }
 
-// A part of the result's rows needs the same columns of the first operand. They are first copied to the arena, where
-// they form a matrix that any kernel can read. This costs little beside the product, which uses each element many
-// times.
+// A part of the result's rows needs the same columns of the first operand, a part of its columns those of the second.
+// They are first copied to the arena, where they form an array that any kernel can read. This costs little beside the
+// product, which uses each element many times.
 void BoundPlan::bind_product(const ProductInParts& parts, const Instruction& instruction,
                              std::span<const IndexRange> blocks, Address rows, std::size_t sums, Binding to,
                              std::vector<Command>& into) {
   const Extent& part = to.extent;
-  Type result = plan_.program->type(parts.equation->results.front());
-  const std::size_t columns = count_of(result.shape[0]);
-  result.shape[0] = part.count;
+  const Type result = type_of_part(plan_, parts, part.count);
+  const std::size_t cut = parts.of_columns ? 1 : 0, whole = 1 - cut;  // indices of operands
   if (blocks.size() > 1) {
     const auto left = static_cast<std::size_t>(left_leaves(static_cast<std::int64_t>(blocks.size())));
     const Address right{Base::arena, sums};
@@ -310,7 +324,7 @@ void BoundPlan::bind_product(const ProductInParts& parts, const Instruction& ins
     return;
   }
   const IndexRange& instances = blocks.front();
-  const Buffer& from = buffer(parts.operands[0]);
+  const Buffer& from = buffer(parts.operands[cut]);
   std::vector<Type> operands = types_of(*plan_.program, parts.equation->operands);
   for (Type& operand : operands) operand.shape.front() *= instances.count;
   const auto first_slice = [&](int operand) {
@@ -318,19 +332,21 @@ void BoundPlan::bind_product(const ProductInParts& parts, const Instruction& ins
     return Address{base_of(b), b.offset + count_of(instances.first - first_instance(b.axes)) * b.slice_bytes()};
   };
   StridedCopy gather;
-  gather.first_pointer = to.list.add(first_slice(parts.operands[0]));
+  const std::size_t columns = count_of(operands[cut].shape.back());
+  gather.first_pointer = to.list.add(first_slice(parts.operands[cut]));
   to.list.addresses.back().offset += count_of(part.first) * size_of(from.dtype);
   to.list.add({Base::arena, 0});
   gather.bytes = gather.to_stride = count_of(part.count) * size_of(from.dtype);
   gather.from_stride = columns * size_of(from.dtype);
-  gather.count = count_of(numel(operands[0].shape)) / columns;
+  gather.count = count_of(numel(operands[cut].shape)) / columns;
   into.push_back({&instruction, gather});
 
-  operands[0].shape.back() = part.count;
+  operands[cut].shape.back() = part.count;
   const CpuRequest request{operands, {&result, 1}, 1, {true, true}};
   const RunKernel product{find_or_make_kernel(parts.equation->op, request), to.list.addresses.size(), operands.size()};
-  to.list.add({Base::arena, 0});
-  to.list.add(first_slice(parts.operands[1]));
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    to.list.add(i == whole ? first_slice(parts.operands[whole]) : Address{Base::arena, 0});
+  }
   to.list.add(rows);
   into.push_back({&instruction, product});
 }

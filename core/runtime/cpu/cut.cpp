@@ -33,11 +33,11 @@ std::int64_t rows_of(const Program& program, const Type& type) {
   return type.shape.empty() ? 0 : type.shape.front() * program.mesh.group_size(type.varying);
 }
 
-// The rows of a product with a matrix, on all devices: an example of shape [t,n] has t of them.
-std::int64_t product_rows_of(const Program& program, const Type& result, const Type& operand) {
+// The rows of a product with a matrix, or with the kernel of a convolution, on all devices: an example of shape [t,n]
+// has t of them, an image one for each position.
+std::int64_t product_rows_of(const Program& program, const Type& result) {
   std::int64_t rows = rows_of(program, result);
-  const bool matrix = operand.shape.size() == 2;
-  for (std::size_t d = 1; matrix && d + 1 < result.shape.size(); ++d) rows *= result.shape[d];
+  for (std::size_t d = 1; d + 1 < result.shape.size(); ++d) rows *= result.shape[d];
   return rows;
 }
 
@@ -72,7 +72,7 @@ std::int64_t pieces_for(const Program& program, double work) {
     const Type& result = program.type(equation.results.front());
     if (!matrix || result.varying.empty()) return;
     const Type& operand = program.type(equation.operands[*matrix]);
-    const std::int64_t rows_of_product = product_rows_of(program, result, operand);
+    const std::int64_t rows_of_product = product_rows_of(program, result);
     const std::int64_t least = numel(operand) >= large_matrix ? large_rows : product_rows;
     pieces = std::min(pieces, std::max(few_pieces, rows_of_product / least));
     if (result.shape.size() > 2 && operand.shape.size() == 2) rows = std::max(rows, rows_of_product);
@@ -113,7 +113,25 @@ std::vector<IndexRange> cut_instances(std::span<const IndexRange> runs, std::int
   return pieces;
 }
 
-std::int64_t part_count(std::int64_t rows) { return std::clamp<std::int64_t>(rows / part_alignment, 1, most_parts); }
+RowRule::Parts parts_of(const Program& program, const Equation& equation) {
+  if (equation.results.size() != 1) return RowRule::Parts::none;
+  const RowRule rule = equation.op.rows(types_of(program, equation.operands), types_of(program, equation.results));
+  return rule.kind == RowRule::Kind::sums ? rule.parts : RowRule::Parts::none;
+}
+
+std::int64_t size_in_parts(const Program& program, const Equation& equation) {
+  const Shape& shape = program.type(equation.results.front()).shape;
+  switch (parts_of(program, equation)) {
+    case RowRule::Parts::rows: return shape.front();
+    case RowRule::Parts::columns: return shape.back();
+    case RowRule::Parts::none: break;
+  }
+  return 0;
+}
+
+std::int64_t part_count(std::int64_t rows, std::int64_t least) {
+  return std::clamp<std::int64_t>(rows / least, 1, most_parts);
+}
 
 std::int64_t part_begin(std::int64_t rows, std::int64_t parts, std::int64_t part) {
   return part == parts ? rows : rows * part / parts / part_alignment * part_alignment;

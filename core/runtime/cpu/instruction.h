@@ -40,14 +40,15 @@ struct RowSums {
   std::vector<int> accumulators;
 };
 
-// Computes a matrix product that sums over the rows of all devices, such as a weight gradient, in `parts` tasks. Each
-// task computes a range of rows of the result (see part_begin), block by block.
+// Computes a product that sums over the rows of all devices, such as a weight gradient, in `parts` tasks. Each task
+// computes a range of rows or columns of the result (RowRule::Parts, part_begin), block by block.
 struct ProductInParts {
   const Equation* equation = nullptr;
   const Equation* sum = nullptr;  // the psum that adds the products of the blocks
   std::vector<int> operands;
   int result = -1;
   std::int64_t parts = 0;
+  bool of_columns = false;  // whether a part is a range of columns, which a task computes in its arena and then copies
   // Whether the result is `sums` of a ReduceCombine, and whether that has the own sums only.
   bool of_process = false, own_only = false;
 };

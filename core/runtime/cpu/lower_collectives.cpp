@@ -319,8 +319,8 @@ void Lowering::sum_rows_in_parts(const Equation& psum, std::vector<ReducedArray>
 bool Lowering::is_better_in_parts(const Equation& equation) const {
   const std::vector<Type> operands = types_of(program_, equation.operands);
   const Type& sum = type(equation.results.front());
-  if (!equation.op.rows(operands, std::span(&sum, 1)).columns_make_rows) return false;
-  if (numel(sum) <= small_elements || sum.shape.front() < least_parts * part_alignment) return false;
+  const std::int64_t size = size_in_parts(program_, equation);
+  if (numel(sum) <= small_elements || size < least_parts * part_alignment) return false;
   double rows = 0;
   for (const Type& operand : operands) rows += static_cast<double>(bytes(operand));
   const auto pieces = static_cast<double>(out_.cuts[static_cast<std::size_t>(rows_cut_)].pieces.size());
@@ -333,8 +333,14 @@ void Lowering::lower_parts(const Equation& psum, std::vector<ReducedArray>& arra
   ReducedArray& array = arrays[array_of_.at(summed.id)];
   array.in_parts = true;
   array.of_rows = false;
-  ProductInParts parts{kernel.equation, &psum, std::move(kernel.operands), array.result.id,
-                       part_count(type(summed).shape.front())};
+  const std::int64_t size = size_in_parts(program_, *kernel.equation);
+  const bool of_columns = parts_of(program_, *kernel.equation) == RowRule::Parts::columns;
+  ProductInParts parts{kernel.equation,
+                       &psum,
+                       std::move(kernel.operands),
+                       array.result.id,
+                       part_count(size, of_columns ? part_columns : part_alignment),
+                       of_columns};
   ValueInfo how;
   how.storage = Storage::chunked;
   how.written_by_tasks = true;

@@ -48,9 +48,8 @@ std::size_t MemorySizes::total() const {
       sum_of(allocated_size(persistent.constants), of_members(persistent.shared), of_members(persistent.devices),
              product_of(persistent_copies(), of_members(persistent.worker)));
   for (std::size_t bytes : batch_bytes) total = sum_of(total, allocated_size(bytes));
-  const std::size_t transient_copy =
-      sum_of(allocated_size(transient.shared), allocated_size(transient.devices),
-             allocated_size(product_of(accumulator_sets, transient.accumulators)), allocated_size(packed));
+  const std::size_t transient_copy = sum_of(allocated_size(transient.shared), allocated_size(transient.devices),
+                                            allocated_size(accumulators), allocated_size(packed));
   const std::size_t of_worker =
       sum_of(allocated_size(transient.worker), allocated_size(transient.arena), allocated_size(scratch));
   return sum_of(total, product_of(transient_copies(), transient_copy),
@@ -70,7 +69,7 @@ Memory::Memory(const MemorySizes& sizes) : sizes_(sizes) {
   for (std::size_t i = 0; i < sizes.transient_copies(); ++i) {
     shared_.push_back(allocate(sizes.transient.shared));
     devices_.push_back(allocate(sizes.transient.devices));
-    accumulators_.push_back(allocate(product_of(sizes.accumulator_sets, sizes.transient.accumulators)));
+    accumulators_.push_back(allocate(sizes.accumulators));
     packed_.push_back(allocate(sizes.packed));
   }
   for (int w = 0; w < sizes.workers; ++w) {
@@ -147,7 +146,7 @@ std::byte* Memory::batch(std::size_t entry, int slot, std::int64_t member) const
 }
 
 std::byte* Memory::accumulators(int worker, int parity) const {
-  return accumulators_[transient_copy(worker)].get() + static_cast<std::size_t>(parity) * sizes_.transient.accumulators;
+  return accumulators_[transient_copy(worker)].get() + static_cast<std::size_t>(parity) * sizes_.second_accumulators;
 }
 
 }  // namespace pmaptrain::cpu

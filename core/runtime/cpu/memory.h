@@ -49,8 +49,8 @@ struct MemorySizes {
   // needs its own transient memory, but there is only one copy of persistent values that are otherwise stored for each
   // worker.
   bool worker_per_member = false;
-  // The number of sets of accumulators in each copy: see Base::accumulators.
-  std::size_t accumulator_sets = 1;
+  // Both sets of accumulators of one copy (see Base::accumulators), and where the second one begins.
+  std::size_t accumulators = 0, second_accumulators = 0;
 
   // The number of copies of the pool persistent.worker.
   std::size_t persistent_copies() const { return worker_per_member ? 1 : static_cast<std::size_t>(workers); }

@@ -319,23 +319,21 @@ class Planner {
     plan_.transient.devices = sum_of(plan_.transient.devices, offsets.end);
   }
 
-  // The bytes of the arena that the tasks of all ProductInParts need: columns of the first operand, and the sums of
-  // inner nodes of the tree of blocks. The arena is free then, because the worker runs no piece at the same time.
+  // The bytes of the arena that the tasks of all ProductInParts need: columns of an operand, the sums of inner nodes of
+  // the tree of blocks, and columns of the result. The arena is free then, because the worker runs no piece at the same
+  // time.
   std::size_t bytes_of_parts() const {
     std::size_t most = 0;
     for (const Stage& stage : lowered_.stages) {
       for (const Instruction& instruction : stage.tasks) {
         const ProductInParts* const parts = instruction.as<ProductInParts>();
         if (parts == nullptr) continue;
-        const Type& result = plan_.program->type(parts->equation->results.front());
         const auto depth =
             static_cast<std::size_t>(tree_depth(static_cast<std::int64_t>(blocks_of(plan_, *parts).size())));
-        for (std::int64_t part = 0; part < parts->parts; ++part) {
-          Type rows = result;
-          rows.shape[0] =
-              part_begin(result.shape[0], parts->parts, part + 1) - part_begin(result.shape[0], parts->parts, part);
-          most = std::max(most, sum_of(bytes_to_gather(plan_, *parts, rows.shape[0]),
-                                       product_of(depth, round_up(bytes(rows), alignment))));
+        for (const Extent& part : extents_of(plan_, instruction)) {
+          const std::size_t own = round_up(bytes(type_of_part(plan_, *parts, part.count)), alignment);
+          most = std::max(most, sum_of(bytes_to_gather(plan_, *parts, part.count),
+                                       product_of(depth + (parts->of_columns ? 1 : 0), own)));
         }
       }
     }

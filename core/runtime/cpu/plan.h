@@ -154,6 +154,8 @@ inline constexpr std::int64_t most_parts = 16;
 inline constexpr std::int64_t least_parts = 8;
 // Parts begin at multiples of this many rows, because the inner loops of matrix products process rows in groups.
 inline constexpr std::int64_t part_alignment = 16;
+// A part of columns, the output channels of a kernel, has at least so many: each part transposes the images anew.
+inline constexpr std::int64_t part_columns = 64;
 // The smallest size of a chunk, unless the array is smaller, and the largest number of chunks of an array.
 inline constexpr std::int64_t least_chunk_elements = 8192;
 inline constexpr std::int64_t most_chunks = 256;
@@ -184,8 +186,12 @@ std::int64_t pieces_for(const Program& program, double work);
 std::vector<IndexRange> cut_rows(std::span<const IndexRange> runs, std::int64_t rows, std::int64_t target);
 // Cuts instances into about `target` pieces of neighbouring instances. No piece has instances of two of the `runs`.
 std::vector<IndexRange> cut_instances(std::span<const IndexRange> runs, std::int64_t target);
-// The number of parts of a ProductInParts whose result has `rows` rows.
-std::int64_t part_count(std::int64_t rows);
+// Which ranges of the result of an equation, a sum over rows, can be computed separately; and how many rows or columns
+// there are, 0 if `none`.
+RowRule::Parts parts_of(const Program& program, const Equation& equation);
+std::int64_t size_in_parts(const Program& program, const Equation& equation);
+// The number of parts of a ProductInParts whose result has `rows` rows, or as many columns.
+std::int64_t part_count(std::int64_t rows, std::int64_t least = part_alignment);
 // The first row of part `part` if the `rows` rows of a result are cut into `parts` parts.
 std::int64_t part_begin(std::int64_t rows, std::int64_t parts, std::int64_t part);
 // The first element of chunk `chunk`, a multiple of 64. Chunks have equal lengths; only the last

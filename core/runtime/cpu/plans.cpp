@@ -67,9 +67,13 @@ Plans make_plans(const Source& source, const CpuBackendOptions& options, Process
   // Workers that run members by themselves would exchange messages with other processes in no common order.
   plans.sizes.worker_per_member =
       processes.placement.processes == 1 && steps_are_of_one_worker(plans.entries, plans.sizes);
-  const bool meet =
-      std::all_of(plans.entries.begin(), plans.entries.end(), [](const Plan& plan) { return plan.barrier_after_step; });
-  plans.sizes.accumulator_sets = meet || plans.sizes.workers == 1 || plans.sizes.worker_per_member ? 1 : 2;
+  const bool alone = plans.sizes.workers == 1 || plans.sizes.worker_per_member;
+  for (const Plan& plan : plans.entries) {
+    const bool two = !alone && !plan.barrier_after_step;
+    const std::size_t bytes = plan.transient.accumulators;
+    plans.sizes.accumulators = std::max(plans.sizes.accumulators, product_of(two ? 2 : 1, bytes));
+    if (two) plans.sizes.second_accumulators = std::max(plans.sizes.second_accumulators, bytes);
+  }
   return plans;
 }
 

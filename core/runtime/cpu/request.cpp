@@ -78,9 +78,15 @@ std::vector<IndexRange> blocks_of(const Plan& plan, const ProductInParts& parts)
 std::size_t bytes_to_gather(const Plan& plan, const ProductInParts& parts, std::int64_t rows) {
   std::int64_t most = 0;
   for (const IndexRange& block : blocks_of(plan, parts)) most = std::max(most, block.count);
-  Type columns = plan.program->type(parts.equation->operands.front());
+  Type columns = plan.program->type(parts.equation->operands[parts.of_columns ? 1 : 0]);
   columns.shape.back() = rows;
   return round_up(product_of(bytes(columns), static_cast<std::size_t>(most)), alignment);
+}
+
+Type type_of_part(const Plan& plan, const ProductInParts& parts, std::int64_t rows) {
+  Type part = plan.program->type(parts.equation->results.front());
+  (parts.of_columns ? part.shape.back() : part.shape.front()) = rows;
+  return part;
 }
 
 std::vector<Extent> extents_of(const Plan& plan, const ChunkList& chunked) {
@@ -104,7 +110,7 @@ std::vector<Extent> extents_of(const Plan& plan, const Instruction& task) {
   std::vector<Extent> extents;
   const ProductInParts* const parts = task.as<ProductInParts>();
   const std::int64_t count = parts != nullptr ? parts->parts : 1;
-  const std::int64_t rows = parts != nullptr ? plan.program->type(parts->equation->results.front()).shape[0] : 1;
+  const std::int64_t rows = parts != nullptr ? size_in_parts(*plan.program, *parts->equation) : 1;
   for (std::int64_t part = 0; part < count; ++part) {
     Extent& extent = extents.emplace_back();
     extent.kind = Extent::Kind::part;

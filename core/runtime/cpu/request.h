@@ -24,7 +24,7 @@ struct Extent {
   enum class Kind : std::uint8_t {
     whole,  // all of it
     chunk,  // the elements first ... first + count of one instance of an array
-    part,   // the rows first ... first + count of the result of a ProductInParts
+    part,   // the rows, or columns, first ... first + count of the result of a ProductInParts
     piece,  // of a cut by rows: the rows first ... first + count; else the instances first ... first + count
   } kind = Kind::whole;
   std::int64_t first = 0, count = 1;
@@ -61,9 +61,11 @@ Extent extent_of(const Cut& cut, const IndexRange& piece);
 
 // The instances along the axes of a ProductInParts' operands, block by block.
 std::vector<IndexRange> blocks_of(const Plan& plan, const ProductInParts& parts);
-// The bytes of the arena that a task of a ProductInParts needs for columns of its first operand, if it computes `rows`
-// rows of the result.
+// The bytes of the arena that a task of a ProductInParts needs for columns of an operand, if it computes `rows` rows or
+// columns of the result.
 std::size_t bytes_to_gather(const Plan& plan, const ProductInParts& parts, std::int64_t rows);
+// The type of that many rows or columns of the result.
+Type type_of_part(const Plan& plan, const ProductInParts& parts, std::int64_t rows);
 
 // One extent for each task of a list of a stage, or of an instruction in Stage::tasks. Empty pieces have no task.
 std::vector<Extent> extents_of(const Plan& plan, const ChunkList& chunked);
