@@ -65,8 +65,8 @@ train::Setup setup_of_text(const std::string& text, std::vector<std::string> set
 // The --set option of each backend in turn, as Catch2's GENERATE makes them.
 std::string any_backend();
 
-// The names of the configs that are shipped; not those whose data is not installed, and not the residual networks, which
-// are too large to be trained again and again: their layers are tested one by one.
+// The names of the configs that are shipped; not those whose data is not installed, and not the residual networks,
+// which are too large to be trained again and again: their layers are tested one by one.
 std::vector<std::string> shipped_configs();
 // Three steps of one. What is large is made small: images, and for reference kernels the features.
 train::Setup shortened(const std::string& config, KernelChoice kernels);
