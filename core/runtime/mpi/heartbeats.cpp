@@ -148,7 +148,10 @@ void Heartbeats::check() {
     const bool is_to_get_on = peer.beat.is_waiting == 0 && must_get_on(phase);
     const bool is_silent = p != process_ && present - peer.heard > limit;
     const bool stalls = p != process_ && is_to_get_on && present - peer.advanced > limit;
-    if (p != process_ && (peer.beat.is_waiting == 0 || present - peer.advanced < limit)) all_wait = false;
+    // What a process said before it fell silent is no longer known to be so.
+    const bool waits = peer.beat.is_waiting != 0 && present - peer.advanced >= limit &&
+                       present - peer.heard < std::min(most_pause, limit / 2);
+    if (p != process_ && !waits) all_wait = false;
     if (!is_silent && !stalls) {
       if (first_other < 0) first_other = p;
       continue;
