@@ -177,9 +177,9 @@ class Trial {
     return any;
   }
 
-  // The ids of the values in a chain of which an equation needs all elements, directly or through others: a mean of
-  // each channel that is broadcast to the positions of a batch. Its dimension 0 is then not that of the rows, even
-  // where it has the same size.
+  // The ids of the values in a chain that an equation reads whole, itself or through the equations after it. An example
+  // is the mean of each channel, which is broadcast to the positions of a batch. Dimension 0 of such a value does not
+  // count rows, even where it has the same size.
   std::set<std::int32_t> read_whole_in(const Region& chain) {
     std::set<std::int32_t> whole;
     for (auto inner = chain.equations.rbegin(); inner != chain.equations.rend(); ++inner) {

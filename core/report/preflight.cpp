@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "core/base/clock.h"
+#include "core/base/json.h"
 #include "core/base/machine.h"
 #include "core/base/version.h"
 #include "core/graph/text.h"
@@ -55,7 +56,7 @@ Json json_of_facts(const ProcessFacts& facts) {
 }
 
 ProcessFacts facts_from(const std::string& text) {
-  const Json json = Json::parse(text);
+  const Json json = parse_json(text);
   ProcessFacts facts;
   facts.host = json["host"];
   facts.pid = json["pid"];
@@ -202,8 +203,7 @@ Preflight examine(Agreement& agreement, const ProcessFacts& own, const Preflight
   const int count = processes.placement.processes;
   agreement.agree({});
   Preflight found;
-  for (const std::string& text :
-       texts_of_all(processes, json_of_facts(own).dump(-1, ' ', false, Json::error_handler_t::replace))) {
+  for (const std::string& text : texts_of_all(processes, json_text(json_of_facts(own)))) {
     found.processes.push_back(facts_from(text));
   }
   if (count > 1) {
@@ -215,9 +215,9 @@ Preflight examine(Agreement& agreement, const ProcessFacts& own, const Preflight
         if (processes.placement.process == a) measured.push_back({link.latency, link.bandwidth, link.clock_offset});
       }
     }
-    const std::vector<std::string> of_all = texts_of_all(processes, measured.dump());
+    const std::vector<std::string> of_all = texts_of_all(processes, json_text(measured));
     for (int a = 0; a < count; ++a) {
-      const Json of_one = Json::parse(of_all[static_cast<std::size_t>(a)]);
+      const Json of_one = parse_json(of_all[static_cast<std::size_t>(a)]);
       for (int b = a + 1; b < count; ++b) {
         const Json& link = of_one[static_cast<std::size_t>(b - a - 1)];
         found.links.push_back({a, b, link[0], link[1]});

@@ -71,7 +71,7 @@ class Finder {
     }
   }
 
-  // How often a value is larger than the median of all, if it is too large; else 0.
+  // How many times the median of all a value is, if it is too large; else 0.
   static double times_median(double value, double of_all) { return value > slow_factor * of_all ? value / of_all : 0; }
 
   void find_small_memory() {
@@ -125,12 +125,13 @@ class Finder {
       costs.push_back(1 / link.bandwidth);
     }
     if (links.size() < 3) return;
+    const double typical_latency = median_of(latencies), typical_cost = median_of(costs);
     for (std::size_t i = 0; i < links.size(); ++i) {
       const std::string between = "the link between " + name_of(static_cast<std::size_t>(links[i]->a)) + " and " +
                                   name_of(static_cast<std::size_t>(links[i]->b)) + " is slow: ";
-      if (const double times = times_median(latencies[i], median_of(latencies)); times > 0)
+      if (const double times = times_median(latencies[i], typical_latency); times > 0)
         add(false, between + fmt::format("its latency is {:.1f} times the median", times));
-      if (const double times = times_median(costs[i], median_of(costs)); times > 0)
+      if (const double times = times_median(costs[i], typical_cost); times > 0)
         add(false, between + fmt::format("a large message takes {:.1f} times the median", times));
     }
   }
@@ -178,10 +179,9 @@ std::string preflight_text(const Preflight& preflight) {
   std::set<std::string> hosts;
   for (const ProcessFacts& facts : preflight.processes) hosts.insert(facts.host);
   const ProcessFacts& first = preflight.processes.front();
-  std::string out =
-      fmt::format("{} on {}: pmaptrain {}, instruction set {}\n",
-                  fmt::format("{} process{}", preflight.processes.size(), preflight.processes.size() == 1 ? "" : "es"),
-                  counted(std::ssize(hosts), "host"), printable(first.program), printable(first.instruction_set));
+  std::string out = fmt::format("{} process{} on {}: pmaptrain {}, instruction set {}\n", preflight.processes.size(),
+                                preflight.processes.size() == 1 ? "" : "es", counted(std::ssize(hosts), "host"),
+                                printable(first.program), printable(first.instruction_set));
   out += processes_table(preflight.processes);
   if (preflight.links.empty()) {
     out += "\nno links: mpirun -n 4 pmaptrain preflight measures those between processes\n";

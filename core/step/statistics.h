@@ -10,8 +10,8 @@
 
 namespace pmaptrain::train {
 
-// The indices in Model::parameters of the statistics that a step replaces, ascending: all but those of nodes whose
-// parameters are all frozen. A node without parameters of its own is not frozen.
+// A step replaces the statistics of every node, unless all parameters of the node are frozen. A node without parameters
+// is not frozen. Returns the indices of these statistics in Model::parameters, ascending.
 std::vector<std::size_t> replaced_statistics(const model::Model& model, const Optimizer& optimizer);
 
 // The values that replace them: momentum · old + (1 - momentum) · sum / count. `statistics` and `old` are in the order

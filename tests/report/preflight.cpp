@@ -25,8 +25,8 @@ ProcessFacts facts_of(int process) {
   return facts;
 }
 
-// What processes measure of which `slow` takes milliseconds for every message, and the others a fraction of one, so
-// that what else runs on this machine hardly counts.
+// What each of `processes` finds. Process `slow` takes milliseconds for every message, and the others less than one.
+// The difference is so large that other work on this machine hardly counts.
 std::vector<Preflight> measured(int processes, int slow) {
   test::MemoryTransport transport(processes);
   transport.tamper = [&](int from, int, std::vector<std::byte>&) {
