@@ -14,12 +14,12 @@
 #include "core/base/clock.h"
 #include "core/base/json.h"
 #include "core/base/machine.h"
-#include "core/base/version.h"
 #include "core/graph/text.h"
 #include "core/kernel/in_f32.h"
 #include "core/ops/all.h"
 #include "core/report/json.h"
 #include "core/runtime/backends.h"
+#include "core/setup/processes.h"
 
 namespace pmaptrain::report {
 namespace {
@@ -190,7 +190,7 @@ ProcessFacts facts_of_this_process() {
   std::array<char, 256> host{};
   if (gethostname(host.data(), host.size() - 1) == 0) facts.host = host.data();
   facts.pid = getpid();
-  facts.program = std::string(version) + " " + std::string(commit) + " " + std::string(compiler);
+  facts.program = train::program_identity();
   facts.instruction_set = instruction_set();
   facts.cores = allowed_cores();
   facts.free_memory = available_memory();

@@ -33,14 +33,17 @@ void check_processes(Agreement& agreement, const spec::MeshSpec& mesh, const Ali
   constexpr std::string_view help =
       "all processes need the same program, config, data and instruction set, because each computes the "
       "parameters for itself";
-  agreement.check_alike("the program", std::string(version) + " " + std::string(commit) + " " + std::string(compiler),
-                        help);
+  agreement.check_alike("the program", program_identity(), help);
   agreement.check_alike("the config", alike.config, help);
   agreement.check_alike("the command line", alike.options, help);
   agreement.check_alike("the instruction set", instruction_set(), help);
   agreement.check_alike("the checkpoint", alike.checkpoint,
                         "every process reads the checkpoint: the run folder must be visible to all of them");
   agreement.check_alike("the data", text_of_data(alike.data, alike.dataset), help);
+}
+
+std::string program_identity() {
+  return std::string(version) + " " + std::string(commit) + " " + std::string(compiler);
 }
 
 std::string data_identity(const Setup& setup) {

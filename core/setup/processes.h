@@ -23,14 +23,14 @@ struct Alike {
 // have the same. Every process calls this.
 void check_processes(Agreement& agreement, const spec::MeshSpec& mesh, const Alike& alike);
 
+// The version, the commit and the compiler of this program.
+std::string program_identity();
+
 // A text that is equal for equal data, as far as the description and a few examples tell.
 std::string data_identity(const Setup& setup);
 
-// check_processes() for a run. Sets the time after which a silent process ends the run (mesh.timeout), and throws Error
-// (usage) unless all processes have the same program, config, options, instruction set, checkpoint and data: each
-// process computes the parameters for itself, so all must compute the same. `options` and `checkpoint` are texts that
-// are equal for equal options of the command line and for the same checkpoint to continue from. Every process calls
-// this.
+// check_processes() for a run: each process computes the parameters for itself, so all must compute the same. `options`
+// and `checkpoint` are as in Alike; the checkpoint is the one to continue from.
 void prepare_processes(Agreement& agreement, const Setup& setup, std::string_view options, std::string_view checkpoint);
 
 }  // namespace pmaptrain::train
