@@ -134,9 +134,6 @@ Source step_source(const Setup& setup) {
 }
 
 PlannedSource plan_run(const Setup& setup, bool private_copies, KernelChoice kernels, const Processes& processes) {
-  if (processes.placement.processes > 1 && (private_copies || setup.timetable.verify_every > 0)) {
-    fail_usage("the copies of several processes are not compared", "omit --verify-replicas and train.verify_replicas");
-  }
   return plan_source(setup.spec().mesh, run_source(setup, private_copies), kernels, processes);
 }
 

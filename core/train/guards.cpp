@@ -71,10 +71,10 @@ bool Guards::check_all_skipped(std::int64_t steps) {
   return true;
 }
 
-bool Guards::check_replicas(std::int64_t step) {
+bool Guards::check_replicas(std::int64_t step, Transport* transport) {
   if (compared_at_ == step || must_stop()) return false;
   compared_at_ = step;
-  const auto divergence = find_divergence(reader_, member_);
+  const auto divergence = find_divergence(reader_, transport, member_);
   if (!divergence) return false;
   reason_ = "step " + std::to_string(step) + ": " + describe(*divergence, *setup_.training) +
             "; the checkpoint holds what device 0 has, which may be damaged too";

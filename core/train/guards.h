@@ -39,8 +39,9 @@ class Guards {
   // explain it, if `replays`.
   bool check_finite(bool replays = true);
   bool check_all_skipped(std::int64_t steps);
-  // Compares the private copies of the logical devices (replicas.h), at most once after each step.
-  bool check_replicas(std::int64_t step);
+  // Compares the private copies of the logical devices (replicas.h), at most once after each step. `transport` is that
+  // between the processes; null if there is one.
+  bool check_replicas(std::int64_t step, Transport* transport);
 
  private:
   double state(std::size_t input) const;

@@ -3,19 +3,22 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <iterator>
+#include <limits>
 #include <map>
 #include <memory>
+#include <span>
 
 namespace pmaptrain::train {
 namespace {
 
 // The most common hash of the devices; at a tie, that of the first device.
-XXH64_hash_t commonest(const std::vector<XXH64_hash_t>& hashes, const std::vector<std::int64_t>& devices) {
-  std::map<XXH64_hash_t, std::int64_t> counts;
+std::int64_t commonest(std::span<const std::int64_t> hashes, const std::vector<std::int64_t>& devices) {
+  std::map<std::int64_t, std::int64_t> counts;
   for (std::int64_t d : devices) ++counts[hashes[static_cast<std::size_t>(d)]];
-  XXH64_hash_t common = hashes[static_cast<std::size_t>(devices.front())];
+  std::int64_t common = hashes[static_cast<std::size_t>(devices.front())];
   for (std::int64_t d : devices) {
-    const XXH64_hash_t hash = hashes[static_cast<std::size_t>(d)];
+    const std::int64_t hash = hashes[static_cast<std::size_t>(d)];
     if (counts[hash] > counts[common]) common = hash;
   }
   return common;
@@ -25,30 +28,48 @@ struct FreeHash {
   void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
 };
 
-XXH64_hash_t hash_of(SlicedReader& reader, Handle value, DeviceOfMember instance) {
+std::int64_t hash_of(SlicedReader& reader, Handle value, DeviceOfMember instance) {
   const std::unique_ptr<XXH3_state_t, FreeHash> state(XXH3_createState());
   XXH3_64bits_reset(state.get());
   reader.read(value, instance,
               [&](std::span<const std::byte> slice) { XXH3_64bits_update(state.get(), slice.data(), slice.size()); });
-  return XXH3_64bits_digest(state.get());
+  return static_cast<std::int64_t>(XXH3_64bits_digest(state.get()));
+}
+
+// The hashes of the copies of every variable, for each variable by device. Each process hashes its own devices'.
+std::vector<std::int64_t> hashes_of(SlicedReader& reader, Transport* transport, std::span<const Variable> variables,
+                                    std::int64_t member) {
+  const IndexRange own = reader.module().share(0).devices();
+  const std::int64_t devices = reader.module().program(0).mesh.devices();
+  std::vector<std::int64_t> hashes;
+  for (const Variable& variable : variables) {
+    const Handle value = reader.module().input(variable.name);
+    for (std::int64_t d = 0; d < devices; ++d) {
+      const bool is_here = own.first <= d && d < own.first + own.count;
+      hashes.push_back(is_here ? hash_of(reader, value, {d, member}) : std::numeric_limits<std::int64_t>::min());
+    }
+  }
+  if (transport != nullptr) transport->largest(hashes);
+  return hashes;
 }
 
 }  // namespace
 
-std::optional<Divergence> find_divergence(SlicedReader& reader, std::int64_t member) {
-  const Program& program = reader.module().program(0);
-  const std::int64_t devices = program.mesh.devices();
-  for (const Variable& variable : reader.module().variables(0)) {
-    if (!is_kept(variable.group)) continue;
-    const Handle value = reader.module().input(variable.name);
-    std::vector<XXH64_hash_t> hashes;
-    for (std::int64_t d = 0; d < devices; ++d) hashes.push_back(hash_of(reader, value, {d, member}));
+std::optional<Divergence> find_divergence(SlicedReader& reader, Transport* transport, std::int64_t member) {
+  const Mesh& mesh = reader.module().program(0).mesh;
+  std::vector<Variable> variables;
+  std::ranges::copy_if(reader.module().variables(0), std::back_inserter(variables),
+                       [](const Variable& variable) { return is_kept(variable.group); });
+  const std::vector<std::int64_t> all = hashes_of(reader, transport, variables, member);
+  const auto devices = static_cast<std::size_t>(mesh.devices());
+  for (std::size_t v = 0; v < variables.size(); ++v) {
+    const std::span<const std::int64_t> hashes = std::span(all).subspan(v * devices, devices);
     // Only devices at the same positions along the axes over which the value varies must have equal values.
-    const AxisSet varying = variable.type.varying;
-    Divergence divergence{std::string(variable.name), {}};
-    for (const std::int64_t first : program.mesh.group(0, varying)) {
-      const std::vector<std::int64_t> peers = program.mesh.group(first, program.mesh.all() - varying);
-      const XXH64_hash_t common = commonest(hashes, peers);
+    const AxisSet varying = variables[v].type.varying;
+    Divergence divergence{std::string(variables[v].name), {}};
+    for (const std::int64_t first : mesh.group(0, varying)) {
+      const std::vector<std::int64_t> peers = mesh.group(first, mesh.all() - varying);
+      const std::int64_t common = commonest(hashes, peers);
       for (std::int64_t peer : peers) {
         if (hashes[static_cast<std::size_t>(peer)] != common) divergence.devices.push_back(peer);
       }

@@ -16,8 +16,10 @@ struct Divergence {
 };
 
 // Compares hashes of every parameter and state input of the module's first entry over all devices of a member. The
-// devices have private copies. Returns the first divergence in the program's order, if any.
-std::optional<Divergence> find_divergence(SlicedReader& reader, std::int64_t member = 0);
+// devices have private copies. Returns the first divergence in the program's order, if any. Of several processes, each
+// calls this, with the transport between them, and gets the same result.
+std::optional<Divergence> find_divergence(SlicedReader& reader, Transport* transport = nullptr,
+                                          std::int64_t member = 0);
 
 // "parameter 'conv_0.kernel' differs on device 3"
 std::string describe(const Divergence& divergence, const Program& program);

@@ -262,7 +262,7 @@ class Session::Impl {
   void check_replicas() {
     for (const std::int64_t number : members_->active()) {
       MemberRun& member = (*members_)[number];
-      if (!member.is_finished() && member.guards.check_replicas(step_))
+      if (!member.is_finished() && member.guards.check_replicas(step_, agreement_.processes().transport))
         finish(member, replicas, member.guards.reason());
     }
     emit_told();
