@@ -1,13 +1,11 @@
 // devices: the hardware there is.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
-
-#include <array>
 
 #include "app/commands/commands.h"
 #include "app/hardware.h"
 #include "app/options/arguments.h"
+#include "core/base/machine.h"
 #include "core/base/text.h"
 #include "core/base/version.h"
 #include "core/report/json.h"
@@ -56,9 +54,7 @@ report::Json json_of(const Gpus& gpus) {
 
 // What a process of a launcher may use: "node7, 4 hardware threads".
 std::string own_share(const Hardware& hardware) {
-  std::array<char, 256> host{};
-  if (gethostname(host.data(), host.size() - 1) != 0) host.front() = '\0';
-  return fmt::format("{}, {} hardware threads", host.data(), hardware.allowed_threads);
+  return fmt::format("{}, {} hardware threads", host_name(), hardware.allowed_threads);
 }
 
 // One row for each process of a launcher.

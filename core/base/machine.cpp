@@ -1,8 +1,10 @@
 #include "core/base/machine.h"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <iterator>
 #include <limits>
@@ -155,6 +157,11 @@ double held_memory(const std::string& current, const std::string& memory_stat, i
     if (key == prefix + "inactive_file" || key == prefix + "active_file") held -= value;
   }
   return std::max(0.0, held);
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
 
 int affinity_cores() {

@@ -8,6 +8,9 @@
 
 namespace pmaptrain {
 
+// The name of this host; empty if the system gives none.
+std::string host_name();
+
 // The number of cores in the affinity mask, which includes cpusets.
 int affinity_cores();
 

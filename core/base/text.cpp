@@ -57,6 +57,19 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
   return text;
 }
 
+std::string listed(const std::vector<std::string>& parts, std::string_view word) {
+  if (parts.size() < 2) return join(parts, "");
+  const std::vector<std::string> before(parts.begin(), parts.end() - 1);
+  return join(before, ", ") + " " + std::string(word) + " " + parts.back();
+}
+
+std::string listed(std::span<const std::int64_t> numbers, std::string_view word) {
+  std::vector<std::string> parts;
+  parts.reserve(numbers.size());
+  for (const std::int64_t number : numbers) parts.push_back(std::to_string(number));
+  return listed(parts, word);
+}
+
 std::string letters_of(std::string_view word) {
   std::string letters;
   for (const char c : word) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,6 +10,9 @@
 namespace pmaptrain {
 
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
+// "a", "a or b", "a, b or c": with the word before the last part.
+std::string listed(const std::vector<std::string>& parts, std::string_view word);
+std::string listed(std::span<const std::int64_t> numbers, std::string_view word);
 
 // The letters and digits of an ASCII word, in lower case: "LeakyReLU()" and "leaky_relu" have the same.
 std::string letters_of(std::string_view word);

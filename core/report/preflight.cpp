@@ -187,8 +187,7 @@ double median_of(std::vector<double> values) {
 
 ProcessFacts facts_of_this_process() {
   ProcessFacts facts;
-  std::array<char, 256> host{};
-  if (gethostname(host.data(), host.size() - 1) == 0) facts.host = host.data();
+  facts.host = host_name();
   facts.pid = getpid();
   facts.program = train::program_identity();
   facts.instruction_set = instruction_set();

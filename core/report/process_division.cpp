@@ -11,17 +11,6 @@
 namespace pmaptrain::report {
 namespace {
 
-// "0 and 1", "0, 1 and 2"
-template <class Numbers>
-std::string listed_numbers(const Numbers& numbers, std::string_view last) {
-  std::vector<std::string> texts;
-  for (const auto& number : numbers) texts.push_back(std::to_string(number));
-  if (texts.size() < 2) return join(texts, "");
-  const std::string end = std::move(texts.back());
-  texts.pop_back();
-  return join(texts, ", ") + " " + std::string(last) + " " + end;
-}
-
 // "16 devices each", or how many each has.
 std::string shares_text(const std::vector<IndexRange>& devices) {
   std::vector<std::int64_t> counts;
@@ -29,7 +18,7 @@ std::string shares_text(const std::vector<IndexRange>& devices) {
   if (std::all_of(counts.begin(), counts.end(), [&](std::int64_t count) { return count == counts.front(); })) {
     return counted(counts.front(), "device") + " each";
   }
-  return listed_numbers(counts, "and") + " devices, so some have more work";
+  return listed(counts, "and") + " devices, so some have more work";
 }
 
 }  // namespace
@@ -62,9 +51,9 @@ std::string processes_text(const spec::Spec& spec, int processes, std::optional<
   const std::int64_t blocks = spec.mesh.blocks.value_or(1);
   if (blocks == 1) {
     out += fmt::format("; {} would each have as many devices, with a block each (mesh.blocks)",
-                       listed_numbers(division.that_divide, "or"));
+                       listed(division.that_divide, "or"));
   } else {
-    out += fmt::format("; {} would divide the {} blocks alike", listed_numbers(division.that_divide, "or"), blocks);
+    out += fmt::format("; {} would divide the {} blocks alike", listed(division.that_divide, "or"), blocks);
   }
   out += "\n";
   if (sent_bytes) {

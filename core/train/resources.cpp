@@ -91,9 +91,7 @@ class SmallerRuns {
       ways.push_back("data.microbatches: " + std::to_string(count));
     }
     if (ways.empty()) return "a smaller model would fit; smaller batches and more microbatches are not enough";
-    const std::string last = ways.back();
-    ways.pop_back();
-    return (ways.empty() ? "" : join(ways, ", ") + " or ") + last + " would fit";
+    return listed(ways, "or") + " would fit";
   }
 
  private:

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/base/error.h"
+#include "core/base/text.h"
 
 namespace pmaptrain::gpu {
 namespace {
@@ -50,15 +51,6 @@ std::int64_t index_of(const Mesh& mesh, const std::vector<std::int64_t>& coordin
   return index;
 }
 
-std::string list_of(const std::vector<int>& numbers) {
-  std::string list;
-  for (std::size_t i = 0; i < numbers.size(); ++i) {
-    if (i > 0) list += i + 1 == numbers.size() ? " or " : ", ";
-    list += std::to_string(numbers[i]);
-  }
-  return list;
-}
-
 }  // namespace
 
 std::int64_t Division::device_of(int gpu, std::int64_t local_device) const {
@@ -93,13 +85,14 @@ std::int64_t Division::local_of(std::int64_t device) const {
 
 Division divide(const Mesh& mesh, int gpus, Parts parts) {
   if (std::optional<Division> division = try_divide(mesh, gpus, parts)) return *std::move(division);
+  const std::vector<int> counts = possible_gpu_counts(mesh, most_listed, parts);
   const std::string why = parts == Parts::whole_blocks ? " with mesh.deterministic" : "";
   throw Error(ExitStatus::usage,
               Diagnostic{"mesh",
                          {},
                          "the " + std::to_string(mesh.devices()) + " logical devices of the mesh do not divide over " +
                              std::to_string(gpus) + " GPUs" + why,
-                         list_of(possible_gpu_counts(mesh, most_listed, parts)) + " would do",
+                         listed(std::vector<std::int64_t>(counts.begin(), counts.end()), "or") + " would do",
                          {}});
 }
 

@@ -171,13 +171,8 @@ void bind_blocks(Node& config, int processes, std::vector<Diagnostic>& errors, S
   }
   const Reporter reporter(errors);
   const auto report = [&](std::string message, const std::vector<std::int64_t>& numbers, const std::string& else_help) {
-    std::vector<std::string> list;
-    list.reserve(numbers.size());
-    for (const std::int64_t number : numbers) list.push_back(to_string(number));
-    const std::string last = list.empty() ? "" : list.back();
-    if (!list.empty()) list.pop_back();
-    const std::string all = (list.empty() ? "" : join(list, ", ") + " or ") + last;
-    reporter.report(*blocks, std::move(message), last.empty() ? else_help : all + " would do" + else_help,
+    const std::string all = listed(numbers, "or");
+    reporter.report(*blocks, std::move(message), all.empty() ? else_help : all + " would do" + else_help,
                     option_notes(axes->items));
   };
   constexpr std::int64_t most_listed = 64;
