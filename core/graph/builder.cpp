@@ -47,13 +47,18 @@ std::vector<Value> Builder::emit_region(const Op& op, std::span<const Value> ope
   for (const Type& type : param_types) region.params.push_back(new_value(type));
   // The body's equations go into the region: pvary included, so that it never reaches outside.
   std::vector<Equation>* const outer = std::exchange(current_, &region.equations);
+  std::vector<Rematerialised> of_outer = std::exchange(rematerialised_, {});
+  const auto leave = [&] {
+    current_ = outer;
+    rematerialised_ = std::move(of_outer);
+  };
   try {
     region.results = body(region.params);
   } catch (...) {
-    current_ = outer;
+    leave();
     throw;
   }
-  current_ = outer;
+  leave();
   std::vector<Region> regions;
   regions.push_back(std::move(region));
   return append(op, {operands.begin(), operands.end()}, std::move(regions));

@@ -67,6 +67,32 @@ class Builder {
   };
   const Origin& origin() const { return *origin_; }
 
+  // Equations whose results differentiate() computes again instead of reading them. The derivative of a model that
+  // keeps few of its activations needs less memory.
+  struct Rematerialised {
+    std::size_t begin = 0, end = 0;  // among equations()
+    std::vector<Value> inputs;       // from which they are computed again, with everything else that they read
+  };
+  // Marks the equations appended during its life. Within another such scope it does nothing: the outer one holds.
+  class Rematerialise {
+   public:
+    Rematerialise(Builder& b, std::vector<Value> inputs) : b_(b), is_inner_(std::exchange(b.rematerialises_, true)) {
+      if (!is_inner_) b.rematerialised_.push_back({b.equations().size(), b.equations().size(), std::move(inputs)});
+    }
+    ~Rematerialise() {
+      b_.rematerialises_ = is_inner_;
+      if (!is_inner_) b_.rematerialised_.back().end = b_.equations().size();
+    }
+    Rematerialise(const Rematerialise&) = delete;
+    Rematerialise& operator=(const Rematerialise&) = delete;
+
+   private:
+    Builder& b_;
+    const bool is_inner_;
+  };
+  // Of the region that is being built, in order.
+  const std::vector<Rematerialised>& rematerialised() const { return rematerialised_; }
+
  private:
   Value new_value(Type type);
   // The operands, varied where rule 1 requires it.
@@ -77,6 +103,8 @@ class Builder {
   Program& program_;
   const OpSet& ops_;
   std::vector<Equation>* current_;
+  std::vector<Rematerialised> rematerialised_;
+  bool rematerialises_ = false;
   TypeList operand_types_;  // of the equation at hand
   std::shared_ptr<const Origin> origin_ = std::make_shared<const Origin>();
 };

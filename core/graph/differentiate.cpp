@@ -55,21 +55,77 @@ class Cotangents_ {
                          {}});
 }
 
+// Computes values again where the walk needs them (Builder::Rematerialise). Only equations that compute each row of
+// their results from the same row of what is computed again are repeated: sums over rows and what other devices give
+// are kept, because they are small and their bits depend on all rows.
+class Rematerialiser {
+ public:
+  explicit Rematerialiser(Builder& b) : b_(b), open_(b.rematerialised()) {}
+
+  // To be called for the equations in reverse. Before the first of a scope's that cotangents reach, appends the scope's
+  // equations again; they wait for `cotangent`, because they would else run beside the forward pass.
+  void reach(std::size_t equation, Value cotangent) {
+    while (!open_.empty() && equation < open_.back().begin) open_.pop_back();
+    if (open_.empty() || equation >= open_.back().end) return;
+    const Builder::Rematerialised scope = std::move(open_.back());
+    open_.pop_back();
+    hold(scope.inputs, cotangent);
+    for (std::size_t i = scope.begin; i < scope.end; ++i) repeat(Equation(b_.equations()[i]));
+  }
+
+  // The values that stand for `values` in the derivative of an equation.
+  std::vector<Value> of(std::span<const Value> values) const {
+    std::vector<Value> found(values.begin(), values.end());
+    for (Value& value : found) {
+      if (const auto again = again_.find(value.id); again != again_.end()) value = again->second;
+    }
+    return found;
+  }
+
+ private:
+  void hold(std::span<const Value> inputs, Value cotangent) {
+    const AxisSet varying = b_.type(cotangent).varying;
+    for (const Value input : inputs) {
+      if (b_.type(input).varying != varying) continue;
+      const Value now = of({&input, 1}).front();
+      again_[input.id] = b_.emit(b_.ops().optimization_barrier(), {now, cotangent});
+    }
+  }
+
+  void repeat(const Equation& equation) {
+    const std::vector<Value> operands = of(equation.operands);
+    const bool is_local = equation.op.local() && equation.regions.empty();
+    if (operands == equation.operands || !is_local) return;
+    const RowRule rule =
+        equation.op.rows(types_of(b_.program(), equation.operands), types_of(b_.program(), equation.results));
+    if (rule.kind != RowRule::Kind::keeps) return;
+    const Builder::Scope origin(
+        b_, {equation.origin->scope.empty() ? "" : equation.origin->scope + ".again", equation.origin->place});
+    const std::vector<Value> results = b_.emit_all(equation.op, operands);
+    for (std::size_t k = 0; k < results.size(); ++k) again_[equation.results[k].id] = results[k];
+  }
+
+  Builder& b_;
+  std::vector<Builder::Rematerialised> open_;  // scopes that no cotangent has reached, in order
+  std::unordered_map<std::int32_t, Value> again_;
+};
+
 }  // namespace
 
 std::vector<Value> differentiate(Builder& b, Value of, Value seed, std::span<const Value> wrt) {
   const std::vector<bool> active = dependants(b.program(), b.equations(), wrt);
   const auto is_active = [&](Value value) { return active[static_cast<std::size_t>(value.id)]; };
   Cotangents_ cotangents(b);
+  Rematerialiser again(b);
   if (is_active(of)) cotangents.add(of, seed);
 
   for (std::size_t i = b.equations().size(); i-- > 0;) {
     const Equation equation = b.equations()[i];  // a copy: the rules append to the list that is walked
     std::vector<std::optional<Value>> of_results;
-    bool reached = false;
+    std::optional<Value> reached;
     for (Value result : equation.results) {
       of_results.push_back(cotangents.of(result));
-      reached |= of_results.back().has_value();
+      if (!reached) reached = of_results.back();
     }
     if (!reached) continue;
     const auto needed = std::make_unique<bool[]>(equation.operands.size());
@@ -80,9 +136,11 @@ std::vector<Value> differentiate(Builder& b, Value of, Value seed, std::span<con
     }
     if (!any) continue;
     if (equation.op.rules().derivative == nullptr) refuse(equation);
+    again.reach(i, *reached);
+    const std::vector<Value> operands = again.of(equation.operands), results = again.of(equation.results);
     const Builder::Scope scope(
         b, {equation.origin->scope.empty() ? "" : equation.origin->scope + ".grad", equation.origin->place});
-    VjpContext context{b, equation.operands, equation.results, of_results, {needed.get(), equation.operands.size()}};
+    VjpContext context{b, operands, results, of_results, {needed.get(), operands.size()}};
     const Cotangents of_operands = equation.op.derivative(context);
     assert(of_operands.size() == equation.operands.size());
     for (std::size_t k = 0; k < of_operands.size(); ++k) {

@@ -453,6 +453,7 @@ struct OpSet {
   Op (*psum)(AxisSet axes);
   Op (*add)();
   Op (*constant)(DType dtype, Shape shape, double value);
+  Op (*optimization_barrier)();
 
   const OpRules* find(std::string_view name) const;
 };

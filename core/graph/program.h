@@ -32,6 +32,10 @@ struct Equation {
   std::vector<Value> results;
   std::shared_ptr<const Origin> origin;  // never null; shared, since most equations come from the place of another
   std::vector<Region> regions = {};      // none, or one
+
+  // Whether it can be repeated or left out wherever its operand is: its result is the operand's bytes, and it orders
+  // nothing. An optimization_barrier with a second operand waits for that.
+  bool is_view() const { return op.rules().view && operands.size() == 1; }
 };
 
 // `params_state` are statistics of the model that a step replaces without a gradient, such as running means.

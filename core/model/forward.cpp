@@ -1,5 +1,8 @@
 // The forward pass: scaling of u8 inputs to [0, 1], normalisation, layers.
 #include <cassert>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "core/model/arithmetic.h"
 #include "core/model/model.h"
@@ -41,6 +44,12 @@ bool LayerCall::is_frozen() const {
 }
 
 Value apply(Builder& b, const Node& node, const Forward& forward, Value x) {
+  std::optional<Builder::Rematerialise> rematerialise;
+  if (node.remat && forward.training) {
+    std::vector<Value> inputs{x};
+    if (forward.rows) inputs.push_back(*forward.rows);  // from which random numbers are drawn
+    rematerialise.emplace(b, std::move(inputs));
+  }
   if (node.is_list()) return apply_in_order(b, node.children, forward, x);
   const Builder::Scope scope(b, {node.name, node.place});
   LayerCall call{b,

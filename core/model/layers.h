@@ -113,7 +113,8 @@ struct Node {
   double momentum = 0;                     // the share of a statistic that a step keeps
   AxisSet statistics_axes = {};            // the axes over which its statistics are; with statistics
   std::vector<Node> children = {};
-  Shape image = {};  // [height,width,channels] if `output` is an image that was flattened to one dimension
+  bool remat = false;  // the backward pass computes what is inside again from the input
+  Shape image = {};    // [height,width,channels] if `output` is an image that was flattened to one dimension
   // x [B, input...] -> [B, output...].
   std::function<Value(const LayerCall& call, Value x)> apply = {};
   // Appends the nodes that compute in f32 what `apply` computes in an evaluation.

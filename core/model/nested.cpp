@@ -79,6 +79,7 @@ bool plan_list(const std::vector<spec::Layer>& list, const std::string& prefix, 
     const LayerInput in{layer, prefix + layer.name, at.shape, own, at.dtype, errors, spec, at.image};
     std::optional<Node> planned = std::visit([&](const auto& kind) { return plan_with_rules(kind, in); }, layer.kind);
     if (!planned) return false;
+    planned->remat = layer.remat.value_or(false);
     at = {planned->compute, planned->output, planned->image};
     out.push_back(std::move(*planned));
   }
@@ -101,6 +102,7 @@ std::optional<Node> plan(const spec::Repeat& repeat, const LayerInput& in) {
                        "layers of repeat keep the shape, because each time takes what the time before gives; move the "
                        "layer that changes it before repeat or after it");
     }
+    once->remat = repeat.remat;
     at = {once->compute, once->output, once->image};
     node.children.push_back(std::move(*once));
   }

@@ -118,6 +118,7 @@ const OpSet& all_ops() {
       .constant = [](DType dtype, Shape shape, double value) -> Op {
         return ops::Constant{dtype, std::move(shape), value};
       },
+      .optimization_barrier = []() -> Op { return ops::OptimizationBarrier{}; },
   };
   return set;
 }

@@ -285,7 +285,7 @@ class Joiner {
 }  // namespace
 
 bool is_free_in_chain(const Program& program, const Equation& equation) {
-  if (ops::splat_of(equation.op) || equation.op.rules().view) return true;
+  if (ops::splat_of(equation.op) || equation.is_view()) return true;
   const auto* broadcast = equation.op.as<ops::Broadcast>();
   if (broadcast == nullptr || !ops::spread_of(*broadcast)) return false;
   return numel(program.type(equation.operands.front())) != numel(program.type(equation.results.front()));

@@ -315,7 +315,7 @@ class Fuser {
     if (!is_free_in_chain(program_, equation)) return group_of_[i] == g;
     const std::int64_t elements = numel(result_type(i));
     if (elements != 1 && elements != groups_[g].elements) return false;
-    if (!equation.op.rules().view) return true;
+    if (!equation.is_view()) return true;
     const std::size_t* const at = definition(equation.operands.front());
     return at != nullptr && goes_inside(*at, g);
   }

@@ -67,12 +67,10 @@ class RowFuser {
   static constexpr std::size_t none = no_chain;
 
   // Whether the equation costs nothing in a group, so that every group that reads its result gets a copy.
-  bool is_free(std::size_t i) const {
-    return ops::splat_of(equations_[i].op).has_value() || equations_[i].op.rules().view;
-  }
+  bool is_free(std::size_t i) const { return ops::splat_of(equations_[i].op).has_value() || equations_[i].is_view(); }
   // The value before any views.
   Value source(Value value) const {
-    for (const std::size_t* at = definitions_.find(value); at != nullptr && equations_[*at].op.rules().view;
+    for (const std::size_t* at = definitions_.find(value); at != nullptr && equations_[*at].is_view();
          at = definitions_.find(value)) {
       value = equations_[*at].operands[0];
     }
@@ -210,7 +208,7 @@ class RowFuser {
     const std::size_t* const at = definitions_.find(value);
     if (at == nullptr) return false;
     if (group_of_[*at] == g || ops::splat_of(equations_[*at].op)) return true;
-    return equations_[*at].op.rules().view && goes_inside(equations_[*at].operands[0], g);
+    return equations_[*at].is_view() && goes_inside(equations_[*at].operands[0], g);
   }
 
   // Whether a value has to be stored: it is yielded, or read by an equation in no group, or by a group without a copy.

@@ -44,7 +44,7 @@ class LoopHoister {
 
  private:
   static bool is_free_inside(const Equation& equation) {
-    return equation.operands.empty() || equation.op.rules().view || equation.op.as<ops::Broadcast>() != nullptr;
+    return equation.operands.empty() || equation.is_view() || equation.op.as<ops::Broadcast>() != nullptr;
   }
 
   bool is_invariant(Value value) const { return outside_.contains(value.id) || free_.contains(value.id); }

@@ -42,7 +42,7 @@ class Sinker {
 
   // A broadcast along dimensions of size 1 counts as a view.
   bool is_view(const Equation& equation) const {
-    if (equation.op.as<ops::Broadcast>() == nullptr) return equation.op.rules().view;
+    if (equation.op.as<ops::Broadcast>() == nullptr) return equation.is_view();
     return numel(program_.type(equation.operands.front())) == numel(program_.type(equation.results.front()));
   }
 

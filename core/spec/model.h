@@ -100,6 +100,7 @@ struct Residual {
 struct Repeat {
   std::int64_t times = 1;
   std::vector<Layer> layers;
+  bool remat = false;  // of each time
 };
 using LayerKind = std::variant<Dense, Conv, MaxPool, AvgPool, GlobalAvgPool, Reshape, Layers, Residual, Repeat, Flatten,
                                Transpose, Dropout, LayerNorm, RmsNorm, GroupNorm, BatchNorm, Relu, Tanh, Gelu, Sigmoid,
@@ -117,6 +118,7 @@ struct Layer {
   LayerKind kind;
   Place place;
   std::optional<PrecisionPolicy> precision = {};  // default: that of the list around it
+  std::optional<bool> remat = {};                 // whether the backward pass computes its activations again
 };
 
 // A tensor of `model.init.values`: a rectangular nested list, flattened row-major.

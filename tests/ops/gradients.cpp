@@ -378,6 +378,10 @@ TEST_CASE("a derivative passes an optimization barrier unchanged", "[ops]") {
     return b.emit(Mul{}, {x[0], b.emit(OptimizationBarrier{}, x)});
   };
   CHECK(gradient_at(square, {2}, {3, 4}) == std::vector<double>{6, 8});
+  const auto waits = [](Builder& b, std::span<const Value> x) {
+    return b.emit(Mul{}, {x[0], b.emit(OptimizationBarrier{}, {x[0], b.emit(Mul{}, {x[0], x[0]})})});
+  };
+  CHECK(gradient_at(waits, {2}, {3, 4}) == std::vector<double>{6, 8});
 }
 
 TEST_CASE("no derivative passes stop_gradient", "[ops]") {

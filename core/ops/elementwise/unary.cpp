@@ -6,6 +6,7 @@
 #include "core/ops/elementwise/binary.h"
 #include "core/ops/elementwise/compare.h"
 #include "core/ops/support/epilogue.h"
+#include "core/ops/support/rules.h"
 
 namespace pmaptrain::ops {
 namespace {
@@ -102,6 +103,21 @@ Cotangents Relu::derivative(VjpContext& context) const { return only(relu_cotang
 
 Cotangents StopGradient::derivative(VjpContext&) const { return Cotangents(1); }
 
-Cotangents OptimizationBarrier::derivative(VjpContext& context) const { return only(*context.cotangents[0]); }
+std::vector<Type> OptimizationBarrier::infer(const InferContext& context) const {
+  if (context.operands.size() != 2) return Identity::infer(context);
+  return one_result(context.operands[0].dtype, context.operands[0].shape);
+}
+
+RowRule OptimizationBarrier::row_rule(std::span<const Type> operands, std::span<const Type> results) const {
+  if (operands.size() != 2) return Identity::row_rule(operands, results);
+  const Shape &x = operands[0].shape, &waited_for = operands[1].shape;
+  return keeps_rows_if(!x.empty() && !waited_for.empty() && x[0] == waited_for[0]);
+}
+
+Cotangents OptimizationBarrier::derivative(VjpContext& context) const {
+  Cotangents cotangents(context.operands.size());
+  cotangents[0] = *context.cotangents[0];
+  return cotangents;
+}
 
 }  // namespace pmaptrain::ops

@@ -154,10 +154,13 @@ struct StopGradient : Identity<StopGradient> {
   Cotangents derivative(VjpContext& context) const;
 };
 
-// The operand. No pass treats the result as equal to the operand, so common subexpressions are not merged across it, as
-// in JAX. This is useful where computing a value again is cheaper than keeping it.
+// The first operand. No pass treats the result as equal to it, so common subexpressions are not merged across it, as in
+// JAX. This is useful where computing a value again is cheaper than keeping it. What reads the result runs after the
+// second operand, if there is one, has been computed; its value does not matter.
 struct OptimizationBarrier : Identity<OptimizationBarrier> {
   static constexpr std::string_view name = "optimization_barrier";
+  std::vector<Type> infer(const InferContext& context) const;
+  RowRule row_rule(std::span<const Type> operands, std::span<const Type> results) const;
   Cotangents derivative(VjpContext& context) const;
 };
 

@@ -21,6 +21,10 @@ void expect_in_chain(const Equation& equation, std::int64_t n, std::span<const V
   const auto one_of_n = [&](Value value) { return numel(type(value)) == n || numel(type(value)) == 1; };
   const OpRules& rules = equation.op.rules();
   const auto* broadcast = equation.op.as<Broadcast>();
+  if (rules.view && !equation.is_view()) {
+    throw TypeError(8, fmt::format("fused: {} of two operands waits for the second", rules.name),
+                    "inside a fused region it has one operand");
+  }
   if (rules.region || !(rules.elementwise || rules.view || broadcast != nullptr || splat_of(equation.op))) {
     const bool dense = equation.op.as<Constant>() != nullptr;
     throw TypeError(8, fmt::format("fused: {} is not elementwise", dense ? "a constant with values" : rules.name),

@@ -54,6 +54,7 @@ bool fits_rows(const Equation& equation, std::span<const Type> operands, const T
     return from == 1 || from == size || (size == all && spread->size == rows && spread->inner == length);
   }
   if (equation.op.rules().region || !(op.rules().elementwise || op.rules().view)) return false;
+  if (op.rules().view && !equation.is_view()) return false;
   return std::all_of(operands.begin(), operands.end(),
                      [&](const Type& operand) { return numel(operand) == size || numel(operand) == 1; });
 }

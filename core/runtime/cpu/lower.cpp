@@ -93,6 +93,7 @@ int Lowering::first_readable_stage(const ValueInfo& read, const ValueInfo& reade
 
 int Lowering::first_stage(const Equation& equation, std::span<const int> operands, const ValueInfo& reader) const {
   int stage = first_main_stage_;
+  for (const Value operand : equation.operands) stage = std::max(stage, earliest_stage(operand));
   for (std::size_t i = 0; i < operands.size(); ++i) {
     const ValueInfo& read = out_.info(operands[i]);
     stage = std::max(stage, first_readable_stage(read, reader));
@@ -102,6 +103,11 @@ int Lowering::first_stage(const Equation& equation, std::span<const int> operand
     if (needs_all) stage = std::max(stage, read.stage + 1);
   }
   return stage;
+}
+
+int Lowering::earliest_stage(Value value) const {
+  const auto found = earliest_stages_.find(value.id);
+  return found == earliest_stages_.end() ? 0 : found->second;
 }
 
 const Input* Lowering::input_of(int root) const {
@@ -212,6 +218,11 @@ bool Lowering::try_make_alias(const Equation& equation) {
   for (const Value result : equation.results) {
     if (equation.op.rules().view) {
       info(result) = operand;
+      int earliest = earliest_stage(equation.operands.front());
+      for (const Value awaited : std::span(equation.operands).subspan(1)) {
+        earliest = std::max({earliest, earliest_stage(awaited), out_.info(info(awaited).root).stage});
+      }
+      if (earliest > 0) earliest_stages_[result.id] = earliest;
       continue;
     }
     ValueInfo range = operand;

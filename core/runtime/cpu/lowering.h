@@ -49,6 +49,8 @@ class Lowering {
   // The first stage in which an instruction whose results are `reader` may read a value. If other workers may have
   // written what it reads, that is a stage after the one that writes the value, so that a barrier lies between them.
   int first_readable_stage(const ValueInfo& read, const ValueInfo& reader) const;
+  // The stage before which nothing that reads the value runs: that of what its optimization_barrier waits for.
+  int earliest_stage(Value value) const;
   // The first stage in which `equation`, whose results are `reader`, may run. `operands` are the roots of its operands.
   int first_stage(const Equation& equation, std::span<const int> operands, const ValueInfo& reader) const;
   // The input with this root; null if the root is not an input.
@@ -222,8 +224,9 @@ class Lowering {
   const Program& program_;
   const PlanOptions options_;
   Lowered out_;
-  std::vector<const Input*> inputs_;  // by value
-  int rows_cut_ = -1;                 // the index of the cut by rows; -1 if there is none
+  std::vector<const Input*> inputs_;              // by value
+  int rows_cut_ = -1;                             // the index of the cut by rows; -1 if there is none
+  std::unordered_map<int, int> earliest_stages_;  // by value, where it is not 0
   std::map<int, int> complete_sums_;  // by the root of the addends: the root that complete_sum() has returned
   std::map<DType, int> zeros_;        // see zeros()
   std::map<std::int32_t, PackedSum> packed_sums_;  // by value: buckets that only a psum reads

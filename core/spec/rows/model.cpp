@@ -190,7 +190,11 @@ static auto row(Tag<Repeat>) {
                                 .meaning = "The layers that are repeated.",
                                 .example = "layers: [{dense: 64}, relu]",
                                 .item = "layer",
-                                .like = "model.layers"}));
+                                .like = "model.layers"}),
+      option(&Repeat::remat, {.path = "remat",
+                              .meaning = "Whether the backward pass computes the activations of each time again from "
+                                         "its input: less memory, more time.",
+                              .example = "remat: true"}));
 }
 
 static auto row(Tag<Flatten>) {
@@ -376,6 +380,12 @@ static auto row(Tag<Layer>) {
               .meaning = "Keeps this layer, or list of layers, in float32 under precision: mixed_bfloat16.",
               .example = "{dense: 10, precision: float32}",
               .fallback_text = "the precision of the config"}),
+      option(&Layer::remat,
+             {.path = "remat",
+              .meaning = "Whether the backward pass computes the activations of this layer, or list of layers, again "
+                         "from its input: less memory, more time.",
+              .example = "{residual: {layers: [{dense: 64}, relu]}, remat: true}",
+              .fallback_text = "false"}),
       alternatives(&Layer::kind));
 }
 
