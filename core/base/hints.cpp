@@ -89,9 +89,11 @@ constexpr HintRow rows[] = {
     {"augmentation", "normalize", "", "it is a key beside augment: data.normalize"},
     {"augmentation", "resize", "", "images are resized by the source: image_folder: {size: [32, 32]}"},
     {"augmentation",
-     "mixup cutmix rand_augment auto_augment trivial_augment_wide augmix random_vertical_flip vertical_flip "
+     "rand_augment auto_augment trivial_augment_wide augmix random_vertical_flip vertical_flip "
      "random_affine random_perspective random_grayscale gaussian_blur random_translation",
-     "", "there are random_crop, random_resized_crop, random_flip, random_rotation, color_jitter and cutout"},
+     "",
+     "there are random_crop, random_resized_crop, random_flip, random_rotation, color_jitter, cutout, mixup and "
+     "cutmix"},
     {"optimizer", "momentum nesterov", "sgd", "Momentum is its option: sgd: {momentum: 0.9}"},
     {"optimizer", "rms", "rmsprop", ""},
     {"optimizer", "adam_w", "adamw", ""},

@@ -384,7 +384,7 @@ std::string validate_text(const train::Setup& setup, const ValidateReport& repor
   out += precision_text(spec);
   out += layers_text(setup.model, frozen_parameters(setup.model, setup.optimizer()), is_mixed(spec)) + "\n";
   const bool shared = train::training_streams(setup).size() == 1;
-  out += batch_text(setup.model, setup.batch, layout_of_rows(spec, setup.batch.rows_per_device, shared));
+  out += batch_text(setup.training_model(), setup.batch, layout_of_rows(spec, setup.batch.rows_per_device, shared));
   out += statistics_text(setup) + "\n";
   out += steps_text(setup.batch, setup.timetable, setup.evaluations);
   out += checkpoints_text(spec.train.checkpoint, setup.timetable, setup.evaluations);
@@ -440,8 +440,8 @@ std::string validate_json(const train::Setup& setup, const ValidateReport& repor
   const Layout rows = layout_of_rows(setup.spec(), batch.rows_per_device, shared);
   json["inputs"] = {{"dtype", to_string(setup.model.input.dtype)},
                     {"shape", layout_of(rows, setup.model.input, true).shape}};
-  json["targets"] = {{"dtype", to_string(setup.model.target.dtype)},
-                     {"shape", layout_of(rows, setup.model.target, false).shape}};
+  json["targets"] = {{"dtype", to_string(setup.training_model().target.dtype)},
+                     {"shape", layout_of(rows, setup.training_model().target, false).shape}};
   json["steps"] = setup.timetable.steps;
   json["steps_per_epoch"] = batch.steps_per_epoch;
   json["examples_skipped_per_epoch"] = batch.skipped_per_epoch;

@@ -10,6 +10,7 @@
 
 #include "core/analysis/cost.h"
 #include "core/base/text.h"
+#include "core/data/images/mix.h"
 #include "core/data/sources/open.h"
 #include "core/graph/passes.h"
 #include "core/kernel/in_f32.h"
@@ -173,8 +174,8 @@ EpochSums epoch_of(const data::BatchPlan& batch) {
 void make_programs(Setup& setup) {
   const spec::Spec& spec = setup.member_spec();
   StepProgram step =
-      step_program(setup.model, spec, setup.optimizer(), {setup.batch.rows_per_device, setup.batch.microbatches},
-                   all_ops(), epoch_of(setup.batch));
+      step_program(setup.training_model(), spec, setup.optimizer(),
+                   {setup.batch.rows_per_device, setup.batch.microbatches}, all_ops(), epoch_of(setup.batch));
   setup.training = std::make_shared<const Program>(optimize(std::move(step.program)));
   setup.roles = std::move(step.roles);
   setup.evaluations.clear();
@@ -211,6 +212,35 @@ Program optimize(Program program) {
   return program;
 }
 
+namespace {
+
+std::shared_ptr<const MixedTraining> mixed_training(const Setup& setup) {
+  const spec::Augmentation* const mixing = data::mixing_augmentation(setup.spec().data.augment);
+  if (mixing == nullptr) return nullptr;
+  const model::Model& model = setup.model;
+  if (model.has_distributions()) return std::make_shared<MixedTraining>(MixedTraining{setup.source.train, model});
+  if (!model.has_labels() || model.has_sequences() || model.is_binary()) {
+    throw Error(ExitStatus::usage,
+                Diagnostic{"config",
+                           mixing->place,
+                           spec::to_string(mixing->kind) + " mixes the classes of softmax_cross_entropy; the loss is " +
+                               spec::to_string(model.loss) + ", with targets " +
+                               std::string(to_string(model.target.dtype)) + to_string(model.target.shape),
+                           "remove it, or train with one class for each image and softmax_cross_entropy",
+                           {}});
+  }
+  spec::Spec spec = setup.member_spec();
+  spec.loss = model.loss;
+  if (auto* entropy = std::get_if<spec::SoftmaxCrossEntropy>(&spec.loss)) {
+    entropy->class_weights.balanced = false;  // the weights that balance the labels stand beside it
+  }
+  std::shared_ptr<const data::Dataset> examples = data::one_hot_labels(setup.source.train, model.classes());
+  model::Model of_mixed = model_of(spec, setup.source, *examples);
+  return std::make_shared<MixedTraining>(MixedTraining{std::move(examples), std::move(of_mixed)});
+}
+
+}  // namespace
+
 Setup make_setup(spec::Loaded loaded, std::optional<ScheduleOrigin> schedule, const data::Skipped& left_out) {
   Setup setup;
   setup.loaded = std::move(loaded);
@@ -226,6 +256,7 @@ Setup make_setup(spec::Loaded loaded, std::optional<ScheduleOrigin> schedule, co
       model::check_targets(setup.model, *dataset, spec.data.source_place);
     }
   }
+  setup.mixed = mixed_training(setup);
   if (std::string note = check_initial_file(setup.model, spec.model, setup.membership(0).ensemble_size);
       !note.empty()) {
     setup.source.notes.push_back(std::move(note));
@@ -269,7 +300,7 @@ Setup with_batches(Setup setup, std::int64_t batch_size, std::int64_t microbatch
 }
 
 Program program_at(const Setup& setup, Stage stage) {
-  return train_program(setup.model, setup.member_spec(), setup.optimizer(),
+  return train_program(setup.training_model(), setup.member_spec(), setup.optimizer(),
                        {setup.batch.rows_per_device, setup.batch.microbatches}, all_ops(), stage,
                        epoch_of(setup.batch));
 }

@@ -55,6 +55,12 @@ struct ScheduleOrigin {
   std::vector<std::int64_t> began;  // updates of each member before it; empty: it begins with the run
 };
 
+// With mixed examples (core/data/images/mix.h) the training program reads class probabilities, evaluations labels.
+struct MixedTraining {
+  std::shared_ptr<const data::Dataset> examples;
+  model::Model model;
+};
+
 // Model, batch and programs are those of one member, and all members of an ensemble share them. They are made for the
 // member's mesh, as if it were trained alone.
 struct Setup {
@@ -72,12 +78,18 @@ struct Setup {
   std::vector<EvaluationPlan> evaluations;
   std::vector<ResidentSplit> resident_splits;
   std::shared_ptr<const data::Dataset> row_numbers;  // of the training split, if it stays on the devices
+  std::shared_ptr<const MixedTraining> mixed;        // with mixup or cutmix
 
   // The data set from which a loader fills the batches of training: the training split, or its row numbers if the split
   // stays on the devices.
   const std::shared_ptr<const data::Dataset>& loader_dataset() const {
-    return row_numbers ? row_numbers : source.train;
+    return row_numbers ? row_numbers : training_examples();
   }
+  // The training split, and the model of the training program.
+  const std::shared_ptr<const data::Dataset>& training_examples() const {
+    return mixed ? mixed->examples : source.train;
+  }
+  const model::Model& training_model() const { return mixed ? mixed->model : model; }
   const spec::Spec& spec() const { return loaded.spec; }
   // The config of a run of this member alone; without an ensemble the config itself.
   const spec::Spec& member_spec(std::int64_t member = 0) const { return spec::member_spec(loaded.spec, member); }

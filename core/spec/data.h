@@ -143,11 +143,19 @@ struct ColorJitter {
 struct Cutout {
   std::int64_t size = 8;  // of the side of the square, in pixels
 };
+// Of these two a list has at most one, as its last element. `alpha` is that of the distribution Beta(alpha, alpha).
+struct Mixup {
+  double alpha = 0.2;
+};
+struct Cutmix {
+  double alpha = 1.0;
+};
 
 }  // namespace augment
 
-using AugmentationKind = std::variant<augment::RandomCrop, augment::RandomResizedCrop, augment::RandomFlip,
-                                      augment::RandomRotation, augment::ColorJitter, augment::Cutout>;
+using AugmentationKind =
+    std::variant<augment::RandomCrop, augment::RandomResizedCrop, augment::RandomFlip, augment::RandomRotation,
+                 augment::ColorJitter, augment::Cutout, augment::Mixup, augment::Cutmix>;
 std::string to_string(const AugmentationKind& kind);
 struct Augmentation {
   AugmentationKind kind;

@@ -195,7 +195,7 @@ class Replay {
         member_(member),
         limits_(limits),
         batch_(
-            *setup.source.train, setup.batch,
+            *setup.training_examples(), setup.batch,
             data::training_stream(setup.member_spec(member).data, setup.member_spec(member).seed, *setup.source.train),
             step - 1) {}
 
@@ -239,7 +239,7 @@ class Replay {
     std::vector<Axis> axes = spec.mesh.mesh.axes();
     for (Axis& axis : axes) axis.size = 1;
     spec.mesh.mesh = Mesh(std::move(axes));
-    return train_program(setup_.model, spec, setup_.optimizer(), {rows, 1}, all_ops(), Stage::grad);
+    return train_program(setup_.training_model(), spec, setup_.optimizer(), {rows, 1}, all_ops(), Stage::grad);
   }
 
   // The values of the module that the program reads, from device 0 of the member.

@@ -148,9 +148,9 @@ TEST_CASE("what there is not is refused as not supported, with the nearest thing
         "losses of logits apply softmax and sigmoid themselves");
   const std::string batch = "  batch_size: 128";
   const auto augmentation = [&](const std::string& one) { return told(batch, batch + "\n  augment: [" + one + "]"); };
-  CHECK(augmentation("mixup") ==
-        "5: augmentation 'mixup' is not supported: there are random_crop, random_resized_crop, random_flip, "
-        "random_rotation, color_jitter and cutout");
+  CHECK(augmentation("augmix") ==
+        "5: augmentation 'augmix' is not supported: there are random_crop, random_resized_crop, random_flip, "
+        "random_rotation, color_jitter, cutout, mixup and cutmix");
   CHECK(augmentation("random_resized_crop: {size: 32}") ==
         "5: 'size' is not supported in random_resized_crop: the result has the size of the images; the source sets it: "
         "image_folder: {size: [32, 32]}");

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/setup/values.h"
 #include "tests/catch.h"
 #include "tests/runtime/placements.h"
 #include "tests/session_run.h"
@@ -98,6 +99,7 @@ TEST_CASE("masks, microbatches, bf16, ensembles, gathered metrics and evaluation
           "[train][placements]") {
   const std::vector<std::vector<std::string>> variations = {
       {"data.microbatches=2"},
+      {"data.augment=[random_flip, mixup: {alpha: 0.4}]"},
       {"data.batch_size=10", "data.remainder=mask", "data.microbatches=3"},
       {"data.batch_size=3", "data.remainder=mask"},
       {"model.layers=[flatten, {dense: 8}, {dropout: 0.4}, gelu, {dense: 3}]", "train.ema={decay: 0.9}"},
@@ -134,6 +136,38 @@ TEST_CASE("a signal to one process stops all after the same step, with one check
     train::SessionOptions alone;
     alone.max_steps = ends.ended.front().members.front().steps;
     CHECK(train_setup(setup, alone).parameters == ends.trained.parameters);
+  }
+}
+
+TEST_CASE("copies are compared over all processes, and damage in one process stops all", "[train][placements]") {
+  const train::Setup setup = setup_of_text(small_images, {"mesh.axes=[{a: 2}, {b: 2}]", "train.duration=5 steps",
+                                                          "mesh.blocks=4", "train.log_every=1 step"});
+  const Trained expected = train_setup(setup);
+  for (const int processes : {2, 3, 4}) {
+    for (const std::int64_t damaged : {-1, 0, 3}) {
+      INFO(processes << " processes, damage on device " << damaged);
+      const Ends ends = train_in_processes(setup, processes, [&](int, train::Setup&, train::SessionOptions& options) {
+        options.verify_replicas = true;
+        options.between_steps = [=](Module& module, std::int64_t step) {
+          const Handle bias = module.input("dense_0.bias");
+          if (step != 2 || damaged < 0 || !module.has(bias, damaged)) return;
+          std::vector<std::byte> bytes = train::bytes_of(module, bias, damaged);
+          bytes[2] ^= std::byte{1};
+          module.wait(module.write(bias, damaged, bytes));
+        };
+      });
+      for (const std::string& failure : ends.failures) CHECK(failure.empty());
+      for (const train::Ended& ended : ends.ended) {
+        CHECK(ended.exit_status == (damaged < 0 ? 0 : 5));
+        CHECK(ended.members.front().steps == (damaged < 0 ? 5 : 2));
+      }
+      if (damaged < 0) {
+        CHECK(ends.trained.same_bits(expected));
+        continue;
+      }
+      const std::string words = ends.trained.of<train::Warned>().back().text;
+      CHECK(words.starts_with("step 2: parameter 'dense_0.bias' differs on device " + std::to_string(damaged) + ";"));
+    }
   }
 }
 

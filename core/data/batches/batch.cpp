@@ -6,6 +6,7 @@
 #include <cassert>
 #include <cstring>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -185,6 +186,45 @@ IndexRange rows_of(const BatchPlan& plan, const BatchBuffers& buffers) {
   return buffers.own.count > 0 ? buffers.own : IndexRange{0, plan.rows()};
 }
 
+// The rows of a batch in memory.
+struct Rows {
+  const BatchBuffers& buffers;
+  std::byte* input(std::int64_t r) const { return buffers.inputs + static_cast<std::size_t>(r) * buffers.input_bytes; }
+  std::byte* target(std::int64_t r) const {
+    return buffers.targets + static_cast<std::size_t>(r) * buffers.target_bytes;
+  }
+};
+
+// Mixes each of `count` examples, the first of which is example `first` of a batch of `examples`, with its partner:
+// example i with example examples - 1 - i. `read(example, input, target)` reads partners that are not in memory.
+template <class Read>
+void mix_examples(const Mixer& mixer, std::int64_t step, IndexRange own, std::int64_t examples,
+                  const BatchBuffers& buffers, Read&& read) {
+  const Mix mix = mixer.draw(step);
+  const Rows rows{buffers};
+  std::vector<std::byte> input(buffers.input_bytes), target(buffers.target_bytes);
+  const auto floats = [&](std::byte* bytes) {
+    return std::span(reinterpret_cast<float*>(bytes), buffers.target_bytes / sizeof(float));
+  };
+  const auto mix_with = [&](std::int64_t r, std::byte* partner_input, std::byte* partner_target) {
+    mixer.mix_image(mix, rows.input(r), partner_input);
+    Mixer::mix_target(mix, floats(rows.target(r)), floats(partner_target));
+  };
+  for (std::int64_t r = 0; r < own.count; ++r) {
+    const std::int64_t partner = examples - 1 - (own.first + r), at = partner - own.first;
+    const bool is_here = 0 <= at && at < own.count;
+    if (!is_here) {
+      read(partner, input.data(), target.data());
+      mix_with(r, input.data(), target.data());
+    } else if (r < at) {  // both of a pair, from a copy of the first
+      std::memcpy(input.data(), rows.input(r), input.size());
+      std::memcpy(target.data(), rows.target(r), target.size());
+      mix_with(r, rows.input(at), rows.target(at));
+      mix_with(at, input.data(), target.data());
+    }
+  }
+}
+
 }  // namespace
 
 void fill_rows(const BatchPlan& plan, std::int64_t step, const BatchBuffers& buffers) {
@@ -218,6 +258,12 @@ void fill(const Dataset& dataset, const Stream& stream, const BatchPlan& plan, s
     for_each_item(read_rows, read);
   } else {
     for (std::int64_t r = 0; r < read_rows; ++r) read(r);
+  }
+  if (stream.mixer().mixes()) {
+    mix_examples(stream.mixer(), step, {std::min(own.first, examples - 1), read_rows}, examples, buffers,
+                 [&](std::int64_t example, std::byte* to_input, std::byte* to_target) {
+                   stream.read(dataset, epoch, k * plan.global + example, to_input, to_target);
+                 });
   }
   dataset.check_intact();
   std::byte* to_input = buffers.inputs + static_cast<std::size_t>(read_rows) * input;

@@ -8,6 +8,7 @@
 #include "core/base/philox.h"
 #include "core/data/dataset.h"
 #include "core/data/images/augment.h"
+#include "core/data/images/mix.h"
 #include "core/data/sampler.h"
 
 namespace pmaptrain::data {
@@ -15,9 +16,12 @@ namespace pmaptrain::data {
 class Stream {
  public:
   // Implicit: an order without changes.
-  Stream(Sampler order, Augmenter augmenter = {}) : order_(order), augmenter_(std::move(augmenter)) {}
+  Stream(Sampler order, Augmenter augmenter = {}, Mixer mixer = {})
+      : order_(order), augmenter_(std::move(augmenter)), mixer_(std::move(mixer)) {}
 
   const Sampler& order() const { return order_; }
+  // How the examples of a batch are mixed with each other.
+  const Mixer& mixer() const { return mixer_; }
   // Draws an offset for each epoch at which windows begin, from 0 to `offsets` - 1 (Dataset::offsets).
   void draw_offsets(std::int64_t offsets, std::uint64_t seed) {
     offsets_ = offsets;
@@ -25,7 +29,7 @@ class Stream {
   }
 
   // Whether epochs differ.
-  bool is_random() const { return order_.shuffles() || augmenter_.changes() || offsets_ > 1; }
+  bool is_random() const { return order_.shuffles() || augmenter_.changes() || mixer_.mixes() || offsets_ > 1; }
 
   std::int64_t offset(std::int64_t epoch) const {
     const auto at = static_cast<std::uint64_t>(epoch);
@@ -49,6 +53,7 @@ class Stream {
  private:
   Sampler order_;
   Augmenter augmenter_;
+  Mixer mixer_;
   std::int64_t offsets_ = 1;
   PhiloxKey offset_key_ = {};
 };

@@ -15,6 +15,7 @@
 #include "core/base/error.h"
 #include "core/data/images/augment_draws.h"
 #include "core/data/images/color.h"
+#include "core/data/images/mix.h"
 #include "core/data/images/resize.h"
 #include "core/data/images/rotate.h"
 
@@ -105,6 +106,10 @@ struct Change {
     }
   }
 
+  // Batches are mixed (mix.h), not images by themselves.
+  void operator()(const spec::augment::Mixup&) const {}
+  void operator()(const spec::augment::Cutmix&) const {}
+
   // The centre is a pixel of the image, as in https://arxiv.org/abs/1708.04552.
   void operator()(const spec::augment::Cutout& cutout) const {
     const Words words = draws.words();
@@ -147,6 +152,8 @@ struct Misfit {
     return {fmt::format("{} is for images of 3 channels, and these have 1", colour),
             fmt::format("remove {}; brightness and contrast are for images of 1 channel, too", colour)};
   }
+  std::pair<std::string, std::string> operator()(const spec::augment::Mixup&) const { return {}; }
+  std::pair<std::string, std::string> operator()(const spec::augment::Cutmix&) const { return {}; }
   std::pair<std::string, std::string> operator()(const spec::augment::Cutout& cutout) const {
     if (cutout.size <= side()) return {};
     return {fmt::format("size {} is more than a side of the images, which are {}x{}", cutout.size, shape[0], shape[1]),
@@ -171,6 +178,17 @@ void check_augment(const std::vector<spec::Augmentation>& augment, const Field& 
     }
     if (const auto [why, help] = std::visit(Misfit{input.shape}, one.kind); !why.empty()) {
       errors.push_back({"config", one.place, fmt::format("{}: {}", name, why), help, {}});
+    }
+    if (&one == mixing_augmentation(augment) && &one != &augment.back()) {
+      errors.push_back({"config",
+                        one.place,
+                        fmt::format("{} is not the last of the list: it mixes images that all other changes have been "
+                                    "made to",
+                                    name),
+                        mixing_augmentation(std::span(&one + 1, &augment.back() + 1)) != nullptr
+                            ? "one of mixup and cutmix is used, not both"
+                            : fmt::format("move {} to the end", name),
+                        {}});
     }
   }
   if (!errors.empty()) throw Error(ExitStatus::usage, std::move(errors));

@@ -435,7 +435,8 @@ Sampler training_sampler(const spec::DataSpec& spec, std::uint64_t seed, std::in
 
 Stream training_stream(const spec::DataSpec& spec, std::uint64_t seed, const Dataset& train) {
   const std::uint64_t own = seed_of(spec, seed);
-  Stream stream(training_sampler(spec, seed, train.size()), Augmenter(spec.augment, train.input(), own));
+  Stream stream(training_sampler(spec, seed, train.size()), Augmenter(spec.augment, train.input(), own),
+                Mixer(spec.augment, train.input(), own));
   if (spec.shuffle && train.offsets() > 1) stream.draw_offsets(train.offsets(), own);
   return stream;
 }

@@ -103,6 +103,41 @@ static auto row(Tag<Cutout>) {
                              .example = "size: 8"}));
 }
 
+// Of mixup and cutmix.
+static Key alpha(std::string_view example) {
+  return {.path = "alpha",
+          .high = 1000,
+          .open_low = true,
+          .shorthand = true,
+          .meaning =
+              "Of the distribution Beta(alpha, alpha), from which the share is drawn: near 0 most batches are "
+              "hardly mixed, 1 is uniform.",
+          .example = example};
+}
+
+static auto row(Tag<Mixup>) {
+  return alternative<Mixup>(
+      {.path = "mixup",
+       .meaning =
+           "Replaces each image by a weighted sum of it and another image of the batch (row i of B rows and row "
+           "B - 1 - i), and the labels by the same sum: the loss is then that of class probabilities. A share is "
+           "drawn for each batch. The last of the list; with softmax_cross_entropy.",
+       .example = "augment: [random_flip, mixup: {alpha: 0.2}]"},
+      option(&Mixup::alpha, alpha("alpha: 0.2")));
+}
+
+static auto row(Tag<Cutmix>) {
+  return alternative<Cutmix>(
+      {.path = "cutmix",
+       .meaning =
+           "Replaces a rectangle of each image by that of another image of the batch (row i of B rows and row "
+           "B - 1 - i), and the labels by their sum, weighted by the areas. A rectangle is drawn for each batch; "
+           "its share of the area is that of the distribution, unless a part of it lies outside. The last of the "
+           "list; with softmax_cross_entropy.",
+       .example = "augment: [random_flip, cutmix: {alpha: 1.0}]"},
+      option(&Cutmix::alpha, alpha("alpha: 1.0")));
+}
+
 }  // namespace augment
 
 static auto row(Tag<Augmentation>) { return keys_of<Augmentation>(alternatives(&Augmentation::kind)); }
