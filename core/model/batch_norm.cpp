@@ -13,9 +13,10 @@ namespace {
 
 using Dims = std::vector<std::int64_t>;
 
-// The mean and the variance of each channel, [C].
+// The mean and the variance of each channel, [C], and x - mean without a derivative by the mean.
 struct Moments {
   Value mean, variance;
+  std::optional<Value> centred = {};
 };
 
 // The axes of `names`. Reports an error and returns nothing for a name that is not an axis of the batch.
@@ -67,7 +68,7 @@ class BatchStatistics {
     const Value fixed = b_.emit(ops::StopGradient{}, {mean});
     const Value centred = sub(b_, x_, over_channels(b_, fixed, shape_));
     const Value squares = over_devices(sum_of(mul(b_, centred, centred)));
-    return {mean, select(b_, some, div(b_, squares, divisor), running.variance)};
+    return {mean, select(b_, some, div(b_, squares, divisor), running.variance), centred};
   }
 
   // The sum of a statistic over the examples of the device. All of them have the same statistic.
@@ -89,12 +90,21 @@ class BatchStatistics {
   Value inside_, examples_, count_;
 };
 
-Value normalised(Builder& b, Value x, const Moments& moments, double epsilon, std::optional<Value> scale) {
+// (x - mean) * scale / sqrt(variance + epsilon) + bias, without the scale or the bias that a norm does not have. The
+// derivative by the mean goes through a term of each channel that is 0, so that the backward pass needs one array of
+// differences and one sum of the cotangent.
+Value normalised(Builder& b, Value x, const Moments& moments, double epsilon, std::optional<Value> scale,
+                 std::optional<Value> bias) {
   const Shape shape = b.type(x).shape;
   Value factor = b.emit(ops::Rsqrt{}, {add(b, moments.variance, epsilon)});
   if (scale) factor = mul(b, factor, *scale);
-  const Value centred = sub(b, x, over_channels(b, moments.mean, shape));
-  return mul(b, centred, over_channels(b, factor, shape));
+  if (moments.centred) {
+    const Value zero = mul(b, sub(b, b.emit(ops::StopGradient{}, {moments.mean}), moments.mean), factor);
+    bias = bias ? add(b, *bias, zero) : zero;
+  }
+  const Value centred = moments.centred ? *moments.centred : sub(b, x, over_channels(b, moments.mean, shape));
+  const Value y = mul(b, centred, over_channels(b, factor, shape));
+  return bias ? add(b, y, over_channels(b, *bias, shape)) : y;
 }
 
 }  // namespace
@@ -132,11 +142,10 @@ std::optional<Node> plan(const spec::BatchNorm& norm, const LayerInput& in) {
         call.forward.statistics->push_back({at + 1, batch.weighted(moments.variance)});
       }
     }
-    std::optional<Value> scale;
+    std::optional<Value> scale, bias;
     if (norm.use_scale) scale = call.parameters[0];
-    Value y = normalised(b, wide, moments, norm.epsilon, scale);
-    if (norm.use_bias) y = add(b, y, over_channels(b, call.parameters[norm.use_scale ? 1 : 0], b.type(y).shape));
-    return cast(b, y, b.type(x).dtype);
+    if (norm.use_bias) bias = call.parameters[norm.use_scale ? 1 : 0];
+    return cast(b, normalised(b, wide, moments, norm.epsilon, scale, bias), b.type(x).dtype);
   };
   return layer;
 }
