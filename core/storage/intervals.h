@@ -19,8 +19,8 @@ struct Offsets {
   std::size_t end = 0;          // the size of the memory; saturates at `most_bytes`, and the offsets then mean nothing
 };
 
-// First fit, in the order of `first` and then of the intervals. Every offset is a multiple of `alignment`, a power of
-// two.
+// The better of two orders: that of `first`, and the larger arrays first, which is tried for at most a few hundred
+// arrays. Each array gets the first range that fits. Every offset is a multiple of `alignment`, a power of two.
 Offsets place(std::span<const Interval> intervals, std::size_t alignment);
 
 }  // namespace pmaptrain

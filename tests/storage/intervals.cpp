@@ -21,6 +21,13 @@ TEST_CASE("an array that ends where another begins does not share its memory", "
   CHECK(place(intervals, 64).of == Sizes{0, 64, 0});
 }
 
+TEST_CASE("larger arrays are placed first where that needs less memory", "[storage]") {
+  const std::vector<Interval> intervals{{0, 1, 64}, {1, 3, 64}, {2, 3, 128}};
+  const Offsets offsets = place(intervals, 64);
+  CHECK(offsets.end == 192);
+  CHECK(offsets.of == Sizes{0, 128, 0});
+}
+
 TEST_CASE("arrays without bytes have places of their own, and sizes that overflow saturate", "[storage]") {
   const std::vector<Interval> empty{{0, 0, 0}, {0, 0, 0}};
   CHECK(place(empty, 64).of == Sizes{0, 64});
