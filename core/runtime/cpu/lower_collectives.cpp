@@ -345,6 +345,7 @@ void Lowering::lower_parts(const Equation& psum, std::vector<ReducedArray>& arra
   how.storage = Storage::chunked;
   how.written_by_tasks = true;
   how.stage = combine_stage;
+  int stage = combine_stage;
   if (array.sums >= 0) {
     parts.result = array.sums;
     parts.of_process = true;
@@ -358,8 +359,16 @@ void Lowering::lower_parts(const Equation& psum, std::vector<ReducedArray>& arra
   } else {
     info(array.bucket).written_by_tasks = true;
     out_.info(array.result.id).written_by_tasks = true;
+    // As early as the operands can be read, because they are large, and their memory is free afterwards.
+    if (out_.loops.empty()) {
+      stage = first_main_stage_;
+      for (const int operand : parts.operands) {
+        stage = std::max(stage, first_readable_stage(out_.info(operand), how));
+      }
+      stage = std::min(stage, combine_stage);
+    }
   }
-  out_.add(std::move(parts), how, combine_stage, 0);
+  out_.add(std::move(parts), how, stage, 0);
 }
 
 }  // namespace pmaptrain::cpu
