@@ -2,7 +2,7 @@
 
 
 def kind_and_options(layer):
-    return (layer, {}) if isinstance(layer, str) else next(item for item in layer.items() if item[0] != "name")
+    return (layer, {}) if isinstance(layer, str) else next(item for item in layer.items() if item[0] not in ("name", "remat"))
 
 
 SGD, ADAM, ADAMW = {"sgd": {}}, {"adam": {}}, {"adamw": {}}
@@ -124,7 +124,8 @@ def make_cases() -> dict:
         "nested_layers": images(
             [{"name": "block", "layers": [convolution(3, [3, 3]), "relu", {"layers": [convolution(3, [1, 1])]}]},
              {"layers": ["tanh", {"name": "last", **convolution(2, [3, 3])}]}]),
-        "residual": images([convolution(4, [3, 3]), {"residual": {"layers": [convolution(4, [3, 3]), "relu"]}}, "tanh"]),
+        "residual": images([convolution(4, [3, 3]), {"residual": {"layers": [convolution(4, [3, 3]), "relu"]}, "remat": True},
+                            "tanh"]),
         "residual_shortcut_masked": images(
             [{"residual": {"layers": [convolution(4, [3, 3], strides=[2, 2]), "relu", convolution(4, [3, 3])],
                            "shortcut": [convolution(4, [1, 1], strides=[2, 2])]}}, "relu"], ADAM, 0.002, **MASKED),

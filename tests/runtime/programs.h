@@ -60,8 +60,8 @@ bool close(DType dtype, const PerDevice& found, const PerDevice& expected);
 // and without private copies, in one run and step by step.
 void check_runtime(const std::string& text, const std::vector<Axis>& mesh = {});
 
-// One device, fewer devices than pieces, as many, and pieces of three devices; of these last no sanitizer sees more than
-// of the others, which take it half as long.
+// One device, fewer devices than pieces, as many, and pieces of three devices; of these last no sanitizer sees more
+// than of the others, which take it half as long.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline const std::vector<std::int64_t> device_counts{1, 3, 8};
 #else

@@ -110,8 +110,8 @@ std::vector<Type> OptimizationBarrier::infer(const InferContext& context) const 
 
 RowRule OptimizationBarrier::row_rule(std::span<const Type> operands, std::span<const Type> results) const {
   if (operands.size() != 2) return Identity::row_rule(operands, results);
-  const Shape &x = operands[0].shape, &waited_for = operands[1].shape;
-  return keeps_rows_if(!x.empty() && !waited_for.empty() && x[0] == waited_for[0]);
+  const Shape &x = operands[0].shape, &awaited = operands[1].shape;
+  return keeps_rows_if(!x.empty() && !awaited.empty() && x[0] == awaited[0]);
 }
 
 Cotangents OptimizationBarrier::derivative(VjpContext& context) const {

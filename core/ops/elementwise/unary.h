@@ -159,6 +159,7 @@ struct StopGradient : Identity<StopGradient> {
 // second operand, if there is one, has been computed; its value does not matter.
 struct OptimizationBarrier : Identity<OptimizationBarrier> {
   static constexpr std::string_view name = "optimization_barrier";
+  static constexpr bool elementwise = false;  // the operands may have different shapes
   std::vector<Type> infer(const InferContext& context) const;
   RowRule row_rule(std::span<const Type> operands, std::span<const Type> results) const;
   Cotangents derivative(VjpContext& context) const;
