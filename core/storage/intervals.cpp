@@ -37,14 +37,17 @@ Offsets place_larger_first(std::span<const Interval> intervals, std::size_t alig
                    [&](std::size_t a, std::size_t b) { return intervals[a].bytes > intervals[b].bytes; });
   Offsets offsets;
   offsets.of.resize(intervals.size());
+  const auto size_of = [&](std::size_t i) {
+    return round_up(std::max<std::size_t>(intervals[i].bytes, 1), alignment);  // each has a place of its own
+  };
   std::vector<std::size_t> placed;  // in the order of their offsets
   for (const std::size_t i : order) {
-    const std::size_t bytes = round_up(intervals[i].bytes, alignment);
+    const std::size_t bytes = size_of(i);
     std::size_t at = 0;
     for (const std::size_t other : placed) {
       if (intervals[other].last < intervals[i].first || intervals[i].last < intervals[other].first) continue;
       if (offsets.of[other] >= at + bytes) break;
-      at = std::max(at, offsets.of[other] + round_up(intervals[other].bytes, alignment));
+      at = std::max(at, offsets.of[other] + size_of(other));
     }
     offsets.of[i] = at;
     offsets.end = std::max(offsets.end, at + bytes);

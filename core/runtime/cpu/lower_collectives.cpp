@@ -359,8 +359,9 @@ void Lowering::lower_parts(const Equation& psum, std::vector<ReducedArray>& arra
   } else {
     info(array.bucket).written_by_tasks = true;
     out_.info(array.result.id).written_by_tasks = true;
-    // As early as the operands can be read, because they are large, and their memory is free afterwards.
-    if (out_.loops.empty()) {
+    // A program that computes activations again needs memory more than it needs tasks for many workers at a time: the
+    // product runs as early as its operands can be read, because their memory is free afterwards.
+    if (!earliest_stages_.empty() && out_.loops.empty()) {
       stage = first_main_stage_;
       for (const int operand : parts.operands) {
         stage = std::max(stage, first_readable_stage(out_.info(operand), how));
