@@ -3,8 +3,10 @@
 #include <atomic>
 #include <csignal>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -208,6 +210,56 @@ class Unreadable : public data::Dataset {
 };
 
 }  // namespace
+
+namespace {
+
+// Another dataset, which cannot be read after it was closed.
+class Closing : public data::Dataset {
+ public:
+  Closing(std::shared_ptr<const data::Dataset> whole, const std::atomic<bool>& closed)
+      : whole_(std::move(whole)), closed_(closed) {}
+  std::int64_t size() const override { return whole_->size(); }
+  data::Field input() const override { return whole_->input(); }
+  data::Field target() const override { return whole_->target(); }
+  void read(std::int64_t index, std::byte* input, std::byte* target) const override {
+    if (closed_) fail_data("example " + std::to_string(index) + " cannot be read", "");
+    whole_->read(index, input, target);
+  }
+
+ private:
+  std::shared_ptr<const data::Dataset> whole_;
+  const std::atomic<bool>& closed_;
+};
+
+}  // namespace
+
+TEST_CASE("a step that was not finite ends all processes, also if one cannot read its batch again",
+          "[train][placements]") {
+  const train::Setup setup =
+      setup_of_text(small_images, {"train.duration=5 steps", "train.log_every=never", "mesh.blocks=4"});
+  for (const int unreadable : {-1, 0, 2}) {
+    INFO("process " << unreadable << " reads nothing again");
+    std::atomic<bool> closed = false;
+    const Ends ends = train_in_processes(setup, 3, [&](int process, train::Setup& own, train::SessionOptions& options) {
+      if (process == unreadable) own.source.train = std::make_shared<Closing>(own.source.train, closed);
+      options.between_steps = [&closed, is_closing = process == unreadable](Module& module, std::int64_t step) {
+        if (step == 2) {
+          const Handle bias = module.input("dense_0.bias");
+          const std::vector<float> wrong(3, std::numeric_limits<float>::quiet_NaN());
+          module.wait(module.write(bias, {every_device, every_member}, std::as_bytes(std::span(wrong))));
+        }
+        if (is_closing && step == 5) closed = true;  // all batches have been read
+      };
+    });
+    for (const std::string& failure : ends.failures) CHECK(failure.empty());
+    for (const train::Ended& ended : ends.ended) {
+      CHECK(ended.exit_status == 5);
+      CHECK(ended.members.front().steps == 2);
+    }
+    CHECK(ends.trained.of<train::Warned>().back().text.starts_with(
+        "step 3: the loss, the gradient or the update is not"));
+  }
+}
 
 TEST_CASE("a process that cannot read its data ends the others, and what was trained is saved", "[train][placements]") {
   train::Setup setup = setup_of_text(small_images, {"train.duration=50 steps", "mesh.blocks=4"});
