@@ -70,6 +70,17 @@ optimizer: {adam: {}, learning_rate: 0.02}
 train: {duration: 3 epochs}
 """
 
+# Layers of sequences of 9 tokens, of which each has 5 outputs in the end.
+SEQUENCES = {
+    "attention": """{name: tokens, embedding: {num_embeddings: 31, features: 8}}, {position_embedding: {length: 12}},
+        {residual: {layers: [layer_norm, {attention: {heads: 2}}]}}, {residual: {layers: [layer_norm, {swiglu: 12}]}},
+        layer_norm, {attend: {embedding: tokens}}, global_avg_pool, {dense: 5}""",
+    "attention with options": """{embedding: {num_embeddings: 256, features: 12}},
+        {attention: {heads: 4, kv_heads: 2, head_dim: 6, causal: true, dropout: 0.2, rotary: {base: 50.0}, qk_norm: true,
+                     use_bias: false}}, tanh, {attention: {heads: 3, kv_heads: 1, causal: true}}, global_avg_pool,
+        {dense: 5}""",
+}
+
 TABLE = """
 mesh: {axes: {devices: 1}}
 data:
@@ -194,6 +205,16 @@ def check_arrays(check, random):
                   feed, MEAN_OF_CLASSES)
 
 
+def check_sequences(check, random):
+    x = random.integers(0, 31, (40, 9)).astype(numpy.uint8)
+    numpy.savez(check.folder / "data.npz", x=x, y=random.integers(0, 5, 40))
+    numpy.save(check.folder / "tokens.npy", x)
+    for name, layers in SEQUENCES.items():
+        config = ARRAYS.replace("TARGETS", "y").replace("LAYERS", layers).replace("LOSS", "softmax_cross_entropy")
+        run = check.train(name, config.replace("DATA", "remainder: drop"))
+        check.compare(run, check.folder / "tokens.npy", {"inputs": x}, CLASSES)
+
+
 def check_tables(check):
     lines = ["age,city,logits,bought,price"]
     for age, city, number, bought, price in SHOPS:
@@ -253,6 +274,7 @@ def main():
         random = numpy.random.default_rng(0)
         check_images(check, random)
         check_arrays(check, random)
+        check_sequences(check, random)
         check_tables(check)
         every = all_layers()
         if missing := every - check.layers or not every:

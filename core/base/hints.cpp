@@ -7,8 +7,8 @@
 namespace pmaptrain {
 namespace {
 
-constexpr std::string_view no_recurrent = "there are no recurrent layers; conv and dense act on whole examples";
-constexpr std::string_view no_sequence = "there are no layers for sequences yet; dense acts on the last dimension";
+constexpr std::string_view no_recurrent =
+    "there are no recurrent layers; attention is over the positions of a sequence";
 constexpr std::string_view inferred = "leave it out: shapes follow from the data and the layer before";
 
 constexpr HintRow rows[] = {
@@ -50,9 +50,29 @@ constexpr HintRow rows[] = {
     {"layer", "depthwise_conv depthwise_conv2d separable_conv separable_conv2d", "",
      "a depthwise convolution is conv with feature_group_count equal to its input channels"},
     {"layer", "lstm gru rnn simple_rnn bidirectional", "", no_recurrent},
-    {"layer", "attention self_attention multi_head_attention multihead_attention transformer transformer_block mha", "",
-     no_sequence},
-    {"layer", "embedding embed embeddings position_embedding positional_encoding attend", "", no_sequence},
+    {"layer",
+     "self_attention multi_head_attention multihead_attention multi_head_dot_product_attention mha causal_attention",
+     "attention", "For example attention: {heads: 4, causal: true}"},
+    {"layer", "transformer transformer_block transformer_encoder_layer transformer_decoder_layer encoder_block", "",
+     "a block is residual with [layer_norm, {attention: {heads: 4}}], and residual with dense layers or swiglu"},
+    {"layer", "embed embeddings token_embedding", "embedding",
+     "For example embedding: {num_embeddings: 256, features: 128}"},
+    {"layer", "positional_encoding positional_embedding pos_embedding wpe", "position_embedding",
+     "For example position_embedding: {length: 128}"},
+    {"layer", "tied_output lm_head unembed unembedding", "attend",
+     "It takes the table of an embedding layer: attend: {embedding: tokens}"},
+    {"layer", "swi_glu gated_mlp feed_forward ffn", "swiglu", "For example swiglu: 512"},
+    {"attention", "num_heads n_heads n_head nhead", "heads", ""},
+    {"attention", "num_kv_heads n_kv_heads num_key_value_heads", "kv_heads", ""},
+    {"attention", "dropout_rate attention_dropout attn_dropout", "dropout", ""},
+    {"attention", "normalize_qk", "qk_norm", ""},
+    {"attention", "is_causal mask", "causal", ""},
+    {"attention", "qkv_features", "",
+     "the features of a head are head_dim; by default they are those of the input / heads"},
+    {"attention", "rope rotary_embedding", "rotary", "For example rotary: {base: 10000.0}"},
+    {"embedding", "vocab vocab_size num_tokens input_dim", "num_embeddings", ""},
+    {"embedding", "embedding_dim dim output_dim", "features", ""},
+    {"swiglu", "hidden_size hidden_features intermediate_size features", "hidden", ""},
     {"layer", "batch_normalization batchnorm2d batchnorm1d bn", "batch_norm", ""},
     {"layer", "sync_batch_norm", "batch_norm", "Its axes say over which devices its statistics are"},
     {"layer", "layer_normalization", "layer_norm", ""},

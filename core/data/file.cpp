@@ -25,6 +25,7 @@
 namespace pmaptrain::data {
 namespace {
 
+constexpr std::string_view debian_licences = "/usr/share/common-licenses/";
 constexpr std::string_view relative_to_config = "a relative path in a config is relative to the folder of the config";
 constexpr std::string_view relative_to_current = "a relative path in an option is relative to the current directory";
 
@@ -47,8 +48,11 @@ void fail_to_open(const std::string& path, int error) {
     fail_resource(fmt::format("cannot open '{}': {}", path, std::strerror(error)),
                   "raise the limit on open files (ulimit -n), or end other processes");
   }
-  fail_data(fmt::format("cannot open '{}': {}", path, std::strerror(error)),
-            error == ENOENT ? std::string(relative_to_config) : std::string());
+  std::string help;
+  if (error == ENOENT) {
+    help = path.starts_with(debian_licences) ? "it is of Debian's package base-files" : std::string(relative_to_config);
+  }
+  fail_data(fmt::format("cannot open '{}': {}", path, std::strerror(error)), std::move(help));
 }
 
 void give_place(std::vector<Diagnostic>& diagnostics, const Place& place) {

@@ -180,7 +180,9 @@ CheckpointEvaluation::CheckpointEvaluation(const spec::Loaded& loaded, const std
                           ", and now " + with_commas(data_.train->size()) +
                           " are left to train on, so validation has other examples than in the run");
   }
-  model::check_targets(model_for(members_.front()), *data_.of(split_), spec.data.source_place);
+  const model::Model model = model_for(members_.front());
+  model::check_tokens(model, *data_.of(split_), spec.data.source_place);
+  model::check_targets(model, *data_.of(split_), spec.data.source_place);
   if (!shared_.is_alone()) check_processes();
 }
 

@@ -73,6 +73,7 @@ Predictor::Predictor(const spec::Loaded& loaded, const std::filesystem::path& ru
   data::PredictionInput input = data::open_prediction_input(request.input, spec.data, state.input, state.encoding);
   notes_ = std::move(input.notes);
   predictions_.inputs = std::move(input.dataset);
+  model::check_tokens(model, *predictions_.inputs, {});
   predictions_.ids = std::move(input.ids);
   predictions_.skipped = std::move(input.skipped);
   predictions_.lists_unreadable_rows = spec::skips_errors(spec.data.source);

@@ -71,7 +71,7 @@ std::string table(Graph& graph, const std::vector<data::Encoding::Column>& colum
   return parts.size() == 1 ? parts.front() : graph.node("Concat", parts, {{"axis", std::int64_t{1}}});
 }
 
-// [N, input...] of f32, before the first layer: model::apply does the same.
+// [N, input...] of f32, or of i32 for tokens, before the first layer: model::apply does the same.
 std::string inputs_of(Graph& graph, const model::Model& model, const data::Encoding& encoding, bool ignores_unknown) {
   std::string x;
   if (!encoding.columns.empty()) {
@@ -79,6 +79,7 @@ std::string inputs_of(Graph& graph, const model::Model& model, const data::Encod
   } else {
     x = graph.input("inputs", element_type(model.input.dtype), model.input.shape);
     graph.name_after("input");
+    if (model.takes_tokens()) return model.input.dtype == DType::i32 ? x : cast(graph, x, ElementType::i32);
     if (model.input.dtype != DType::f32) x = cast(graph, x, ElementType::f32);
     if (model.input.dtype == DType::u8) x = graph.node("Div", {x, graph.number(255)});
   }

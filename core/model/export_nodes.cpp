@@ -18,16 +18,18 @@ onnx::Value export_in_order(onnx::Graph& graph, std::span<const Node> nodes,
   return x;
 }
 
-std::string OnnxCall::parameter(std::size_t index) const {
+std::string OnnxCall::parameter(std::size_t index) const { return parameter(index, node.parameters[index].shape); }
+
+std::string OnnxCall::parameter(std::size_t index, Shape shape) const {
   const Parameter& parameter = node.parameters[index];
-  return graph.initializer(parameter.name.substr(parameter.name.rfind('.') + 1), parameter.shape,
+  return graph.initializer(parameter.name.substr(node.name.size() + 1), std::move(shape),
                            parameters[node.first_parameter + index]);
 }
 
 std::string OnnxCall::torch_parameter(std::size_t index) const {
   const Parameter& parameter = node.parameters[index];
   const StoredParameter order = stored(parameter, spec::ParameterLayout::flax, true);
-  return graph.initializer(parameter.name.substr(parameter.name.rfind('.') + 1), order.shape,
+  return graph.initializer(parameter.name.substr(node.name.size() + 1), order.shape,
                            to_stored(order, parameters[node.first_parameter + index], sizeof(float)));
 }
 

@@ -20,6 +20,7 @@ Value per_channel(Builder& b, Value x, const std::vector<double>& values) {
 
 Value prepare_inputs(Builder& b, const Model& model, Value inputs) {
   const Builder::Scope scope(b, {"input", model.normalize_place});
+  if (model.takes_tokens()) return cast(b, inputs, DType::i32);
   const bool bytes = b.type(inputs).dtype == DType::u8;
   Value x = cast(b, inputs, model.dtype);
   if (bytes) x = div(b, x, 255.0);
@@ -64,7 +65,7 @@ Value apply(Builder& b, const Node& node, const Forward& forward, Value x) {
     call.key = forward.dropout_keys[node.key];
     call.rows = forward.rows;
   }
-  return node.apply(call, node.children.empty() ? cast(b, x, node.compute) : x);
+  return node.apply(call, node.children.empty() && !node.takes_tokens ? cast(b, x, node.compute) : x);
 }
 
 Value apply_in_order(Builder& b, std::span<const Node> nodes, const Forward& forward, Value x) {

@@ -18,17 +18,19 @@
 
 namespace pmaptrain::model {
 
-enum class InitializerKind { zeros, ones, lecun_normal };
+enum class InitializerKind { zeros, ones, lecun_normal, normal };
 
 struct Initializer {
   InitializerKind kind = InitializerKind::zeros;
   std::int64_t fan_in = 1;  // for lecun_normal: the number of inputs of one output
+  double stddev = 1;        // for normal
 };
 
 // How PyTorch stores a parameter (layout.h).
 struct TorchParameter {
-  std::string field = {};               // "weight" for a kernel; empty: the name that it has here
-  std::vector<std::int64_t> axes = {};  // dimension i there is dimension axes[i] here; empty: the same order
+  std::string field = {};                   // "weight" for a kernel; empty: the name that it has here
+  std::vector<std::int64_t> axes = {};      // dimension i there is dimension axes[i] here; empty: the same order
+  std::optional<std::int64_t> merged = {};  // dimensions `merged` and merged + 1 here are one there
 };
 
 struct Parameter {
@@ -97,6 +99,8 @@ struct OnnxCall {
   // in PyTorch's order.
   std::string parameter(std::size_t index) const;
   std::string torch_parameter(std::size_t index) const;
+  // The same with the dimensions merged to this shape.
+  std::string parameter(std::size_t index, Shape shape) const;
 };
 
 // A layer, or a part of the model that consists of other nodes. A node without `apply` is a list: it applies its
@@ -109,6 +113,8 @@ struct Node {
   Shape input, output;                     // of one example
   std::vector<Parameter> parameters = {};  // its own, without those of its children
   bool draws = false;                      // draws random numbers in training
+  bool takes_tokens = false;               // its input is i32: not cast to `compute`
+  std::string shared_name = {};            // of a parameter of another layer that it reads too; empty: none
   std::vector<Number> numbers = {};        // the numbers that it reads in training
   double momentum = 0;                     // the share of a statistic that a step keeps
   AxisSet statistics_axes = {};            // the axes over which its statistics are; with statistics
@@ -120,14 +126,17 @@ struct Node {
   // Appends the nodes that compute in f32 what `apply` computes in an evaluation.
   std::function<onnx::Value(const OnnxCall& call, const onnx::Value& x)> to_onnx = {};
 
-  // The places of its first parameter in Model::parameters, and of its key in Model::drawing_layers (number_nodes).
-  std::size_t first_parameter = 0, key = 0;
+  // The places of its first parameter and of the shared one in Model::parameters, and of its key in
+  // Model::drawing_layers (number_nodes).
+  std::size_t first_parameter = 0, shared = 0, key = 0;
 
   bool is_list() const { return !apply; }
 };
 
 // Sets the places of parameters and keys of all nodes: a node's own come before those of its children.
 void number_nodes(std::vector<Node>& nodes);
+// The first node that has no others inside.
+const Node* first_layer(std::span<const Node> nodes);
 
 // Appends the equations of a node, or of nodes in order.
 Value apply(Builder& b, const Node& node, const Forward& forward, Value x);
@@ -172,8 +181,9 @@ struct LayerInput {
     return {name + "." + field, std::move(of), initializer, layer.place};
   }
   // A kernel, whose dimensions PyTorch has in the order `axes`.
-  Parameter kernel(Shape of, std::int64_t fan_in, std::vector<std::int64_t> axes) const {
-    Parameter made = parameter("kernel", std::move(of), {InitializerKind::lecun_normal, fan_in});
+  Parameter kernel(Shape of, std::int64_t fan_in, std::vector<std::int64_t> axes,
+                   const std::string& field = "kernel") const {
+    Parameter made = parameter(field, std::move(of), {InitializerKind::lecun_normal, fan_in});
     made.torch = {"weight", std::move(axes)};
     return made;
   }
@@ -202,6 +212,11 @@ std::optional<Node> plan(const spec::LayerNorm& norm, const LayerInput& in);
 std::optional<Node> plan(const spec::RmsNorm& norm, const LayerInput& in);
 std::optional<Node> plan(const spec::GroupNorm& norm, const LayerInput& in);
 std::optional<Node> plan(const spec::BatchNorm& norm, const LayerInput& in);
+std::optional<Node> plan(const spec::Embedding& embedding, const LayerInput& in);
+std::optional<Node> plan(const spec::Attend& attend, const LayerInput& in);
+std::optional<Node> plan(const spec::PositionEmbedding& embedding, const LayerInput& in);
+std::optional<Node> plan(const spec::Attention& attention, const LayerInput& in);
+std::optional<Node> plan(const spec::Swiglu& swiglu, const LayerInput& in);
 std::optional<Node> plan(const spec::Dropout& dropout, const LayerInput& in);
 std::optional<Node> plan(const spec::Relu& relu, const LayerInput& in);
 std::optional<Node> plan(const spec::Tanh& tanh, const LayerInput& in);
@@ -227,6 +242,11 @@ onnx::Value to_onnx(const spec::LayerNorm& layer, const OnnxCall& call, const on
 onnx::Value to_onnx(const spec::RmsNorm& layer, const OnnxCall& call, const onnx::Value& x);
 onnx::Value to_onnx(const spec::GroupNorm& layer, const OnnxCall& call, const onnx::Value& x);
 onnx::Value to_onnx(const spec::BatchNorm& layer, const OnnxCall& call, const onnx::Value& x);
+onnx::Value to_onnx(const spec::Embedding& layer, const OnnxCall& call, const onnx::Value& x);
+onnx::Value to_onnx(const spec::Attend& layer, const OnnxCall& call, const onnx::Value& x);
+onnx::Value to_onnx(const spec::PositionEmbedding& layer, const OnnxCall& call, const onnx::Value& x);
+onnx::Value to_onnx(const spec::Attention& layer, const OnnxCall& call, const onnx::Value& x);
+onnx::Value to_onnx(const spec::Swiglu& layer, const OnnxCall& call, const onnx::Value& x);
 onnx::Value to_onnx(const spec::Dropout& layer, const OnnxCall& call, const onnx::Value& x);
 onnx::Value to_onnx(const spec::Relu& layer, const OnnxCall& call, const onnx::Value& x);
 onnx::Value to_onnx(const spec::Tanh& layer, const OnnxCall& call, const onnx::Value& x);

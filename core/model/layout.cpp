@@ -48,7 +48,12 @@ StoredParameter stored(const Parameter& parameter, spec::ParameterLayout layout,
   }
   if (transposed.value_or(torch) && !parameter.torch.axes.empty()) found.axes = parameter.torch.axes;
   for (const std::int64_t axis : found.axes) {
-    found.shape.push_back(parameter.shape[static_cast<std::size_t>(axis)]);
+    const std::int64_t size = parameter.shape[static_cast<std::size_t>(axis)];
+    if (torch && parameter.torch.merged && axis == *parameter.torch.merged + 1) {
+      found.shape.back() *= size;  // its two dimensions are neighbours there too
+    } else {
+      found.shape.push_back(size);
+    }
   }
   if (!torch || parameter.image.empty()) return found;
   // The first dimension becomes three: those of the image.

@@ -1,6 +1,7 @@
 #include "core/model/model.h"
 
 #include <algorithm>
+#include <map>
 
 #include "core/base/text.h"
 #include "core/model/checks.h"
@@ -23,6 +24,19 @@ void for_each_node(const std::vector<Node>& nodes, const Visit& visit) {
     visit(node);
     for_each_node(node.children, visit);
   }
+}
+
+// The first layer that has no others inside.
+const spec::Layer* first_leaf(const std::vector<spec::Layer>& layers) {
+  for (const spec::Layer& layer : layers) {
+    const std::vector<spec::Layer>* inside = nullptr;
+    if (const auto* list = std::get_if<spec::Layers>(&layer.kind)) inside = &list->layers;
+    if (const auto* repeat = std::get_if<spec::Repeat>(&layer.kind)) inside = &repeat->layers;
+    if (const auto* residual = std::get_if<spec::Residual>(&layer.kind)) inside = &residual->layers;
+    if (inside == nullptr) return &layer;
+    if (const spec::Layer* found = first_leaf(*inside)) return found;
+  }
+  return nullptr;
 }
 
 class Maker {
@@ -80,6 +94,14 @@ class Maker {
 
   bool plan_layers() {
     Activation at{model_.dtype, model_.input.shape, {}};
+    if (const spec::Layer* first = first_leaf(spec_.model.layers)) {
+      if (std::holds_alternative<spec::Embedding>(first->kind)) {
+        if (!is_floating(model_.input.dtype)) at.dtype = DType::i32;
+        refuse_normalised_tokens();
+      } else if (!check_takes_tokens(*first)) {
+        return false;
+      }
+    }
     const bool mixed = spec_.precision == spec::PrecisionPolicy::mixed_bfloat16;
     const Precision precision{model_.dtype, mixed ? DType::bf16 : model_.dtype};
     if (!plan_list(spec_.model.layers, "", spec_, precision, at, model_.layers, errors_)) return false;
@@ -89,6 +111,23 @@ class Maker {
       model_.parameters.insert(model_.parameters.end(), node.parameters.begin(), node.parameters.end());
     });
     return true;
+  }
+
+  void refuse_normalised_tokens() {
+    if (!model_.normalize) return;
+    refuse(model_.normalize_place, "normalize makes numbers of the inputs, but embedding takes integers", "remove it");
+  }
+
+  // Tokens are names, not quantities: a layer other than embedding takes them only where normalize makes them numbers.
+  bool check_takes_tokens(const spec::Layer& first) {
+    const auto* const text = std::get_if<spec::TextFiles>(&spec_.data.source);
+    if (text == nullptr || model_.normalize) return true;
+    const std::string most = text->tokens == spec::Tokens::bytes ? "256" : "65536";
+    refuse(
+        first.place,
+        first.name + " takes numbers; the inputs are tokens, " + shown(model_.input.dtype, model_.input.shape),
+        "begin with embedding: {num_embeddings: " + most + ", features: 128}; with data.normalize tokens are numbers");
+    return false;
   }
 
   void check_initial_values() {
@@ -139,11 +178,36 @@ void number_nodes(std::vector<Node>& nodes, std::size_t& parameters, std::size_t
   }
 }
 
+void set_shared(std::vector<Node>& nodes, const std::map<std::string, std::size_t>& places) {
+  for (Node& node : nodes) {
+    if (!node.shared_name.empty()) node.shared = places.at(node.shared_name);
+    set_shared(node.children, places);
+  }
+}
+
 }  // namespace
 
 void number_nodes(std::vector<Node>& nodes) {
   std::size_t parameters = 0, keys = 0;
   number_nodes(nodes, parameters, keys);
+  std::map<std::string, std::size_t> places;
+  for_each_node(nodes, [&](const Node& node) {
+    for (std::size_t i = 0; i < node.parameters.size(); ++i) places[node.parameters[i].name] = node.first_parameter + i;
+  });
+  set_shared(nodes, places);
+}
+
+const Node* first_layer(std::span<const Node> nodes) {
+  for (const Node& node : nodes) {
+    if (node.children.empty() && !node.is_list()) return &node;
+    if (const Node* found = first_layer(node.children)) return found;
+  }
+  return nullptr;
+}
+
+bool Model::takes_tokens() const {
+  const Node* first = first_layer(layers);
+  return first != nullptr && first->takes_tokens;
 }
 
 std::int64_t Model::parameter_count() const {

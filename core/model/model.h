@@ -68,6 +68,8 @@ struct Model {
   // The nodes that compute something (all but lists), in the order of their results: a residual connection comes after
   // its layers.
   std::vector<const Node*> nodes() const;
+  // Whether the inputs are indices into the table of an embedding layer, not numbers.
+  bool takes_tokens() const;
   // Class labels: one for each example, or one for each position of a sequence [L].
   bool has_labels() const { return target.dtype == DType::i32; }
   bool has_sequences() const { return has_labels() && !target.shape.empty(); }
@@ -107,6 +109,9 @@ Model make_model(const spec::Spec& spec, const data::Field& input, const data::F
 // `split`: labels out of range, invalid class probabilities, or numbers outside of [0, 1] for sigmoid_cross_entropy.
 // Reads the targets up to the first invalid one.
 void check_targets(const Model& model, const data::Dataset& split, const Place& source);
+
+// Throws Error (data), placed at the source, if the model takes tokens and an input of `split` is outside of its table.
+void check_tokens(const Model& model, const data::Dataset& split, const Place& source);
 
 // A warning if class 0 never occurs among the labels; else empty.
 std::string unused_class(const Model& model, const data::Dataset& train);

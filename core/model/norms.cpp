@@ -7,6 +7,7 @@
 
 #include "core/model/arithmetic.h"
 #include "core/model/layers.h"
+#include "core/model/rows.h"
 
 namespace pmaptrain::model {
 namespace {
@@ -122,16 +123,15 @@ Statistics over_groups(const Shape& shape, std::int64_t groups, double epsilon) 
   return {{positions, groups, channels / groups}, {1, 3}, epsilon};
 }
 
-// "1, 2, 3, 4, 6"
-std::string divisors_of(std::int64_t number) {
-  std::string text;
-  for (std::int64_t i = 1; i <= number; ++i) {
-    if (number % i == 0) text += (text.empty() ? "" : ", ") + std::to_string(i);
-  }
-  return text;
-}
-
 }  // namespace
+
+Value layer_normalised(Builder& b, Value x, double epsilon) {
+  const Shape shape = b.type(x).shape;
+  return normalised(b, x, over_last(Shape(shape.begin() + 1, shape.end()), epsilon, true));
+}
+onnx::Value layer_normalised(onnx::Graph& graph, const std::string& x, std::int64_t rank, double epsilon) {
+  return normalised(graph, x, {{}, {rank - 1}, epsilon, true});
+}
 
 std::optional<Node> plan(const spec::LayerNorm& norm, const LayerInput& in) {
   if (in.shape.empty()) return refuse_scalar(in);

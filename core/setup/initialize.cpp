@@ -67,6 +67,13 @@ void fill_normal(std::span<std::byte> bytes, DType dtype, PhiloxKey key, double 
   fill(bytes, dtype, [&](std::size_t i) { return scale * truncated_normal(key, i); });
 }
 
+// Element `index` of a stream of standard normals.
+double normal(PhiloxKey key, std::uint64_t index) {
+  const auto words =
+      philox4x32(key, {0, 0, static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32)});
+  return normal_pair(words[0], words[1])[0];
+}
+
 std::size_t bytes_of(const model::Parameter& parameter, DType dtype) {
   return static_cast<std::size_t>(numel(parameter.shape)) * size_of(dtype);
 }
@@ -118,6 +125,10 @@ void draw(const model::Parameter& parameter, std::uint64_t seed, DType dtype, st
   }
   if (parameter.initializer.kind == model::InitializerKind::ones) {
     return fill(into, dtype, [](std::size_t) { return 1.0; });
+  }
+  if (parameter.initializer.kind == model::InitializerKind::normal) {
+    const PhiloxKey key = stream_key(seed, "init/" + parameter.name);
+    return fill(into, dtype, [&](std::size_t i) { return parameter.initializer.stddev * normal(key, i); });
   }
   const double scale = std::sqrt(1.0 / static_cast<double>(parameter.initializer.fan_in)) / cut_deviation;
   fill_normal(into, dtype, stream_key(seed, "init/" + parameter.name), scale);
@@ -354,7 +365,8 @@ void InitialValues::write(const model::Parameter& parameter, std::span<std::byte
 
 bool InitialValues::draws() const {
   return std::any_of(model_.parameters.begin(), model_.parameters.end(), [&](const model::Parameter& parameter) {
-    return parameter.initializer.kind == model::InitializerKind::lecun_normal &&
+    return parameter.initializer.kind != model::InitializerKind::zeros &&
+           parameter.initializer.kind != model::InitializerKind::ones &&
            !spec_.initial_values.contains(parameter.name) && !in_file_.contains(parameter.name);
   });
 }

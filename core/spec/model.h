@@ -90,6 +90,30 @@ struct BatchNorm {
 struct Transpose {
   std::vector<std::int64_t> permutation;  // of the dimensions of one example
 };
+struct Embedding {
+  std::int64_t num_embeddings = 1, features = 1;
+};
+struct Attend {
+  std::string embedding;  // the path of the layer whose table it takes
+};
+struct PositionEmbedding {
+  std::int64_t length = 1;
+};
+struct Rotary {
+  double base = 10000.0;
+};
+struct Attention {
+  std::int64_t heads = 1;
+  std::optional<std::int64_t> kv_heads = {}, head_dim = {};  // default: heads, and features / heads
+  bool causal = false;
+  double dropout = 0.0;
+  bool use_bias = true;
+  std::optional<Rotary> rotary = {};
+  bool qk_norm = false;
+};
+struct Swiglu {
+  std::int64_t hidden = 1;
+};
 struct Layer;
 struct Layers {
   std::vector<Layer> layers;
@@ -102,9 +126,10 @@ struct Repeat {
   std::vector<Layer> layers;
   bool remat = false;  // of each time
 };
-using LayerKind = std::variant<Dense, Conv, MaxPool, AvgPool, GlobalAvgPool, Reshape, Layers, Residual, Repeat, Flatten,
-                               Transpose, Dropout, LayerNorm, RmsNorm, GroupNorm, BatchNorm, Relu, Tanh, Gelu, Sigmoid,
-                               Silu, Softmax, LeakyRelu, Elu, Softplus>;
+using LayerKind =
+    std::variant<Dense, Conv, MaxPool, AvgPool, GlobalAvgPool, Reshape, Layers, Residual, Repeat, Flatten, Transpose,
+                 Dropout, LayerNorm, RmsNorm, GroupNorm, BatchNorm, Embedding, Attend, PositionEmbedding, Attention,
+                 Swiglu, Relu, Tanh, Gelu, Sigmoid, Silu, Softmax, LeakyRelu, Elu, Softplus>;
 // The key of the layer: "conv".
 std::string to_string(const LayerKind& kind);
 

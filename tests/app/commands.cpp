@@ -188,7 +188,7 @@ TEST_CASE("init lists the shipped configs, writes one, and replaces nothing", "[
   const TemporaryFolder folder;
   const std::string list = call({"init"}).out;
   for (const char* name :
-       {"cnn", "fashion_mnist", "gradient_averaging", "linear_regression", "resnet18", "resnet_fashion"}) {
+       {"cnn", "fashion_mnist", "gpt", "gradient_averaging", "linear_regression", "resnet18", "resnet_fashion"}) {
     CHECK(contains(list, "\n  " + std::string(name) + " "));
   }
   const std::string file = folder / "mine.yaml", schema = folder / "pmaptrain.schema.json";

@@ -183,3 +183,65 @@ train: {duration: 10 epochs}
   CHECK(refusal("data.validation={share: 0.1, seed: 4}") ==
         "seed has no effect: the validation share of a text is its end | remove it");
 }
+
+const std::string small_gpt = R"(
+mesh: {axes: {devices: 2}}
+data:
+  source: {text: {train: TEXT, length: 6}}
+  batch_size: 8
+  validation: 0.1
+model:
+  layers:
+    - {name: tokens, embedding: {num_embeddings: 128, features: 16}}
+    - position_embedding: {length: 6}
+    - repeat:
+        times: 2
+        layers:
+          - residual: {layers: [layer_norm, {attention: {heads: 2, causal: true, dropout: 0.1}}]}
+          - residual: {layers: [layer_norm, {swiglu: 32}]}
+    - layer_norm
+    - attend: {embedding: tokens}
+loss: softmax_cross_entropy
+metrics: [accuracy, perplexity]
+optimizer: {adam: {}, learning_rate: 0.01}
+train: {duration: 12 epochs}
+)";
+
+std::string small_gpt_of(const std::string& file) {
+  std::string config = small_gpt;
+  return config.replace(config.find("TEXT"), 4, file);
+}
+
+TEST_CASE("a small GPT learns a text whose next letter depends on two letters, with the same bits on any workers",
+          "[data]") {
+  const TemporaryFolder folder;
+  std::string text;
+  for (int i = 0; i < 700; ++i) text += "abacabad"[i % 8];
+  const std::string config = small_gpt_of(folder.write("a", text));
+  const Trained trained = train_setup(setup_of_text(config));
+  const train::Evaluated last = trained.of<train::Evaluated>().back();
+  CHECK(last.measures[0].second < 0.7);
+  CHECK(last.measures[1].second > 0.75);  // what follows the first a of a window is not known
+  CHECK(trained.same_bits(train_setup(setup_of_text(config, {"mesh.workers=1"}))));
+  const Trained mixed = train_setup(setup_of_text(config, {"precision=mixed_bfloat16"}));
+  CHECK(mixed.of<train::Evaluated>().back().measures[1].second > 0.75);
+}
+
+TEST_CASE("a token that the table of embedding does not have is an error of the data", "[data]") {
+  const TemporaryFolder folder;
+  const auto refused = [&](const std::string& file, const std::string& set) {
+    return test::refusal([&] { setup_of_text(small_gpt_of(file), {set}); }, ExitStatus::data);
+  };
+  const std::string bytes = folder.write("a", "abcdefgh\xf1" + std::string(80, 'a'));
+  CHECK(refused(bytes, "name=x") == "position 2 of example 1 in '" + bytes +
+                                        "' has the token 241, but 'tokens' has num_embeddings 128: tokens 0 to 127 | "
+                                        "write num_embeddings: 242");
+  const std::string late = folder.write("b", std::string(89, 'a') + "\xf1");
+  CHECK(refused(late, "name=x") == "the tokens in '" + late +
+                                       "' go up to 241, but 'tokens' has num_embeddings 128: tokens 0 to 127 | write "
+                                       "num_embeddings: 242");
+  const std::string wide = folder.write("c", std::string("\1\0\2\1", 4) + std::string(200, '\0'));
+  CHECK(refused(wide, "data.source.text.tokens=uint16") ==
+        "position 1 of example 0 in '" + wide +
+            "' has the token 258, but 'tokens' has num_embeddings 128: tokens 0 to 127 | write num_embeddings: 259");
+}

@@ -176,7 +176,7 @@ def make_cases() -> dict:
         "cnn_shard_map": images([convolution(4, [3, 3]), "relu", pool("max_pool", [2, 2], [2, 2])], ADAM, 0.005,
                                 also="shard_map"),
     }
-    return cases | masked_cases() | convolution_cases() | default_cases() | rule_cases() | optimizer_cases()
+    return cases | masked_cases() | convolution_cases() | default_cases() | rule_cases() | optimizer_cases() | sequence_cases()
 
 
 def masked_cases() -> dict:
@@ -297,6 +297,36 @@ def optimizer_cases() -> dict:
         "onecycle_groups": classes(mlp("tanh", "tanh"), SGD, cycle, groups=[head]),
         "join": classes(mlp("tanh"), NESTEROV, joined, **MASKED),
         "piecewise_constant": classes(mlp("tanh"), SGD, pieces, clip_by_global_norm=0.4),
+    }
+
+
+def sequence_cases() -> dict:
+    """Tokens: 24 of them, sequences of 6."""
+    table = {"name": "tokens", "embedding": {"num_embeddings": 24, "features": 8}}
+
+    def block(*layers):
+        return {"residual": {"layers": ["layer_norm", *layers]}}
+
+    def sequences(*layers, optimizer=ADAM, rate=0.005, end=("global_avg_pool", dense_layer(3)), **more):
+        return classes([table, *layers, *end], optimizer, rate, data="tokens", **more)
+
+    positions = {"position_embedding": {"length": 6}}
+    return {
+        "attention": sequences(positions, block({"attention": {"heads": 2}}), block(dense_layer(16), "gelu", dense_layer(8))),
+        "attention_causal_tied_masked": sequences(
+            {"position_embedding": {"length": 9}}, block({"attention": {"heads": 4, "causal": True}}), "layer_norm",
+            end=({"attend": {"embedding": "tokens"}}, "global_avg_pool"), **MASKED),
+        "attention_grouped": sequences(
+            {"attention": {"heads": 4, "kv_heads": 2, "head_dim": 3, "use_bias": False, "causal": True}}, "tanh",
+            optimizer=SGD, rate=0.1),
+        "attention_rotary": sequences(block({"attention": {"heads": 2, "kv_heads": 1, "rotary": {"base": 100.0}}}),
+                                      "tanh", optimizer=MOMENTUM, rate=0.02),
+        "attention_qk_norm": sequences(block({"attention": {"heads": 2, "qk_norm": True}}), block({"swiglu": {"hidden": 12}}),
+                                       "rms_norm"),
+        "attention_every_option_masked": sequences(
+            block({"attention": {"heads": 4, "kv_heads": 2, "head_dim": 6, "causal": True, "use_bias": False,
+                                 "rotary": {"base": 50.0}, "qk_norm": True}}), block({"swiglu": {"hidden": 5}}),
+            "layer_norm", optimizer=ADAMW, **MASKED),
     }
 
 

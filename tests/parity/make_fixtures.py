@@ -73,7 +73,9 @@ def make_data() -> dict:
     chances = {"x": regression["x"], "y": (1 / (1 + np.exp(-regression["y"]))).astype(np.float32)}
     answers = {"x": classes["x"], "y": (classes["y"] > 0).astype(np.int64)}
     kinds = {"x": classes["x"], "y": np.argmax(classes["x"] @ normal(6, 7) + normal(n, 7), axis=1).astype(np.int32)}
+    tokens = {"x": rng.integers(0, 24, (n, 6)).astype(np.uint8), "y": rng.integers(0, 3, n).astype(np.int64)}
     return {"regression": regression, "classes": classes, "images": images, "chances": chances, "answers": answers,
+            "tokens": tokens,
             "pixels": {"x": pixels, "y": (pixels.mean(axis=(1, 2)) > 128).astype(np.uint8)}, "kinds": kinds}
 
 
@@ -140,7 +142,85 @@ def batch_norm(options, p, x, statistics=None):
     return y
 
 
+def heads_of(options, features):
+    """The numbers of heads of queries and of keys, and the size of a head."""
+    heads = options["heads"]
+    return heads, options.get("kv_heads", heads), options.get("head_dim", features // heads)
+
+
+def rotated(x, base):
+    """Pairs of features i and i + D / 2, as in GPT-NeoX; x is (B, T, H, D)."""
+    half = x.shape[-1] // 2
+    angles = jnp.arange(x.shape[1])[:, None] * jnp.asarray(base ** (-np.arange(half) / half), x.dtype)
+    cosine, sine = jnp.cos(angles)[:, None, :], jnp.sin(angles)[:, None, :]
+    first, second = x[..., :half], x[..., half:]
+    return jnp.concatenate([first * cosine - second * sine, second * cosine + first * sine], -1)
+
+
+def attention(options, p, x):
+    """Flax's module; where it has no such option, functions of JAX."""
+    heads, kv_heads, size = heads_of(options, x.shape[-1])
+    causal, rotary = options.get("causal", False), options.get("rotary")
+    if kv_heads == heads and rotary is None:
+        tree = {}
+        for field, value in p.items():
+            part, name = field.split(".")
+            tree.setdefault(part, {})[name] = value
+        module = nn.MultiHeadAttention(num_heads=heads, qkv_features=heads * size, out_features=x.shape[-1],
+                                       use_bias=options.get("use_bias", True), deterministic=True,
+                                       normalize_qk=options.get("qk_norm", False))
+        return module.apply({"params": tree}, x, mask=nn.make_causal_mask(x[..., 0]) if causal else None)
+    parts = []
+    for part in ("query", "key", "value"):
+        y = jnp.einsum("btc,chd->bthd", x, p[f"{part}.kernel"]) + p.get(f"{part}.bias", 0)
+        if options.get("qk_norm", False) and part != "value":
+            y = nn.LayerNorm(use_bias=False).apply({"params": {"scale": p[f"{part}_ln.scale"]}}, y)
+        parts.append(y if rotary is None or part == "value" else rotated(y, rotary.get("base", 10000.0)))
+    y = jax.nn.dot_product_attention(*parts, is_causal=causal)
+    return jnp.einsum("bthd,hdc->btc", y, p["out.kernel"]) + p.get("out.bias", 0)
+
+
+def swiglu(options, p, x):
+    return (jax.nn.silu(x @ p["gate.kernel"]) * (x @ p["up.kernel"])) @ p["down.kernel"]
+
+
+def sequence_parameters(kind, options, x, rng):
+    """Of embedding, position_embedding, attention and swiglu; of others none."""
+    features, own = x.shape[-1], {}
+
+    def kernel(name, *shape, inputs):
+        own[f"{name}.kernel"] = rng.standard_normal(shape) / np.sqrt(inputs)
+
+    if kind == "embedding":
+        size = (options["num_embeddings"], options["features"])
+        own["embedding"] = rng.standard_normal(size) / np.sqrt(size[1])
+    if kind == "position_embedding":
+        own["embedding"] = 0.3 * rng.standard_normal((options["length"], features))
+    if kind == "attention":
+        heads, kv_heads, size = heads_of(options, features)
+        for part, count in (("query", heads), ("key", kv_heads), ("value", kv_heads)):
+            kernel(part, features, count, size, inputs=features)
+            own[f"{part}.bias"] = 0.1 * rng.standard_normal((count, size))
+        kernel("out", heads, size, features, inputs=heads * size)
+        own["out.bias"] = 0.1 * rng.standard_normal(features)
+        if not options.get("use_bias", True):
+            own = {field: value for field, value in own.items() if not field.endswith(".bias")}
+        if options.get("qk_norm", False):
+            own |= {f"{part}_ln.scale": 1 + 0.1 * rng.standard_normal(size) for part in ("query", "key")}
+    if kind == "swiglu":
+        hidden = options["hidden"]
+        kernel("gate", features, hidden, inputs=features)
+        kernel("up", features, hidden, inputs=features)
+        kernel("down", hidden, features, inputs=hidden)
+    return own
+
+
 LAYERS = {
+    "embedding": lambda options, p, x: p["embedding"][x],
+    "attend": lambda options, p, x: x @ p["embedding"].T,
+    "position_embedding": lambda options, p, x: x + p["embedding"][:x.shape[1]],
+    "attention": attention,
+    "swiglu": swiglu,
     "batch_norm": batch_norm,
     "dense": dense,
     "conv": conv,
@@ -200,6 +280,15 @@ def applied(layers, x, function, prefix=""):
     return x
 
 
+def takes_tokens(layers) -> bool:
+    return kind_and_options(layers[0])[0] == "embedding"
+
+
+def own_parameters(kind, options, path, parameters):
+    """Those of a layer; attend takes the table of another."""
+    return parameters.get(options["embedding"] if kind == "attend" else path, {})
+
+
 def initial_parameters(layers, shape) -> dict:
     """By layer: kernels of variance 1 / inputs and small biases, for examples of this shape."""
     rng = np.random.default_rng(1)
@@ -222,9 +311,12 @@ def initial_parameters(layers, shape) -> dict:
             if kind == "batch_norm":
                 own |= {"mean": rng.standard_normal(x.shape[-1]), "var": 1 + rng.random(x.shape[-1])}
             parameters[path] = {field: value.astype(np.float32) for field, value in own.items()}
-        return LAYERS[kind](options, parameters.get(path, {}), x)
+        if own := sequence_parameters(kind, options, x, rng):
+            parameters[path] = {field: value.astype(np.float32) for field, value in own.items()}
+        return LAYERS[kind](options, own_parameters(kind, options, path, parameters), x)
 
-    jax.eval_shape(lambda x: applied(layers, x, add), jax.ShapeDtypeStruct((1, *shape), np.float32))
+    dtype = np.int32 if takes_tokens(layers) else np.float32
+    jax.eval_shape(lambda x: applied(layers, x, add), jax.ShapeDtypeStruct((1, *shape), dtype))
     return parameters
 
 
@@ -232,7 +324,7 @@ def forward(layers, parameters, x, statistics=None):
     """`statistics` gets those of each batch_norm, by path."""
     def function(path, kind, options, y):
         if kind != "batch_norm":
-            return LAYERS[kind](options, parameters.get(path, {}), y)
+            return LAYERS[kind](options, own_parameters(kind, options, path, parameters), y)
         return batch_norm(options, parameters[path], y, None if statistics is None else statistics.setdefault(path, {}))
 
     return applied(layers, x, function)
@@ -449,6 +541,8 @@ def batches(case, data):
 def prepared(case, data, dtype):
     """Inputs as numbers, targets as labels or numbers, as the model gets them."""
     x, y = data["x"], data["y"]
+    if takes_tokens(case["layers"]):
+        return {"x": x.astype(np.int32), "y": y.astype(np.int32)}
     scale = 255 if x.dtype == np.uint8 else 1
     x = x.astype(dtype) / dtype(scale)
     if "normalize" in case:
@@ -568,8 +662,15 @@ def config_of(name, case) -> str:
 
 
 def save_parameters(path, parameters):
-    save_file({f"{layer}.{field}": np.asarray(value) for layer, fields in parameters.items()
-               for field, value in fields.items()}, path)
+    """By path, whatever the depth of the tree."""
+    def leaves(tree, prefix):
+        for field, value in tree.items():
+            if isinstance(value, dict):
+                yield from leaves(value, f"{prefix}{field}.")
+            else:
+                yield prefix + field, np.asarray(value)
+
+    save_file(dict(leaves(parameters, "")), path)
 
 
 def shown(history) -> str:

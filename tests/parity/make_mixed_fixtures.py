@@ -50,7 +50,11 @@ def make_cases() -> dict:
     two_by_two = pool("max_pool", [2, 2], [2, 2])
     in_float32 = {**dense_layer(16), "precision": "float32"}
     norm = {"group_norm": {"num_groups": 4}}
+    table = {"embedding": {"num_embeddings": 24, "features": 16}}
+    sequence = [table, {"position_embedding": {"length": 6}}, "layer_norm", {"attention": {"heads": 2, "causal": True}},
+                "rms_norm", {"swiglu": {"hidden": 24}}, "global_avg_pool", dense_layer(3)]
     return {
+        "sequence": classes(sequence, ADAM, 0.002, data="tokens"),
         "norms": images([convolution(8, [3, 3]), norm, "relu", two_by_two, convolution(8, [3, 3]), "layer_norm", "relu",
                          two_by_two, "flatten", dense_layer(16), "rms_norm", "relu"], ADAM, 0.0005),
         "mlp_in_part": classes([dense_layer(32), "relu", in_float32, "relu", dense_layer(3)], ADAM, 0.01),
@@ -69,6 +73,29 @@ def named_layers(layers):
 NORMS = {"layer_norm": nn.LayerNorm, "rms_norm": nn.RMSNorm, "group_norm": nn.GroupNorm}
 
 
+class PositionEmbedding(nn.Module):
+    length: int
+    dtype: jnp.dtype
+
+    @nn.compact
+    def __call__(self, x):
+        rows = self.param("embedding", nn.initializers.normal(0.02), (self.length, x.shape[-1]))
+        return (x.astype(jnp.float32) + rows[:x.shape[1]]).astype(self.dtype)
+
+
+class Swiglu(nn.Module):
+    hidden: int
+    dtype: jnp.dtype
+
+    @nn.compact
+    def __call__(self, x):
+        def dense(features, name):
+            return nn.Dense(features, use_bias=False, dtype=self.dtype, name=name)
+
+        inner = nn.silu(dense(self.hidden, "gate")(x)) * dense(self.hidden, "up")(x)
+        return dense(x.shape[-1], "down")(inner)
+
+
 class Network(nn.Module):
     layers: list
     dtype: jnp.dtype
@@ -85,6 +112,18 @@ class Network(nn.Module):
                 x = nn.max_pool(x, tuple(options["window_shape"]), tuple(options["strides"]))
             elif kind in NORMS:
                 x = NORMS[kind](**options, **common)(x)
+            elif kind == "embedding":
+                x = nn.Embed(**options, **common)(x)
+            elif kind == "position_embedding":
+                x = PositionEmbedding(options["length"], common["dtype"], name=name)(x)
+            elif kind == "attention":
+                module = nn.MultiHeadAttention(num_heads=options["heads"], deterministic=True,
+                                               force_fp32_for_softmax=True, **common)
+                x = module(x, mask=nn.make_causal_mask(x[..., 0]))
+            elif kind == "swiglu":
+                x = Swiglu(options["hidden"], common["dtype"], name=name)(x)
+            elif kind == "global_avg_pool":
+                x = jnp.mean(x.astype(jnp.float32), axis=1).astype(common["dtype"])
             elif kind == "relu":
                 x = nn.relu(x)
             elif kind == "flatten":
@@ -99,16 +138,46 @@ def rounded(kernel):
     return kernel + lax.stop_gradient(kernel.astype(jnp.bfloat16).astype(jnp.float32) - kernel)
 
 
+def narrow(x):
+    """Rounded to bfloat16, as its cotangent is."""
+    return x.astype(jnp.bfloat16).astype(jnp.float32)
+
+
+def attention_sums(options, p, x):
+    def heads(part):
+        return narrow(jnp.einsum("btc,chd->bthd", x, rounded(p[part]["kernel"])) + p[part]["bias"])
+
+    q, k, v = heads("query"), heads("key"), heads("value")
+    scores = jnp.einsum("bthd,bshd->bhts", q, k) / np.sqrt(q.shape[-1])
+    scores = jnp.where(jnp.tril(jnp.ones(scores.shape[-2:], bool)), scores, jnp.finfo(jnp.float32).min)
+    y = narrow(jnp.einsum("bhts,bshd->bthd", narrow(jax.nn.softmax(scores)), v))
+    return jnp.einsum("bthd,hdc->btc", y, rounded(p["out"]["kernel"])) + p["out"]["bias"]
+
+
+def swiglu_sums(p, x):
+    gate, up = narrow(x @ rounded(p["gate"]["kernel"])), narrow(x @ rounded(p["up"]["kernel"]))
+    return narrow(jax.nn.silu(gate) * up) @ rounded(p["down"]["kernel"])
+
+
 def float32_sums(layers, parameters, x):
     """Products are those of bfloat16 numbers, exact in float32."""
     for name, kind, options, in_float32 in named_layers(layers):
+        if kind == "embedding":
+            x = parameters[name]["embedding"][x]
+            continue
         x = x.astype(jnp.float32 if in_float32 else jnp.bfloat16)
         if kind in ("dense", "conv"):
             kernel, bias = parameters[name]["kernel"], parameters[name]["bias"]
             own = {"kernel": kernel if in_float32 else rounded(kernel), "bias": bias}
             x = fixtures.LAYERS[kind](options, own, x.astype(jnp.float32))
-        elif kind in NORMS:
+        elif kind in NORMS or kind == "position_embedding":
             x = fixtures.LAYERS[kind](options, parameters[name], x.astype(jnp.float32))
+        elif kind == "attention":
+            x = attention_sums(options, parameters[name], x.astype(jnp.float32))
+        elif kind == "swiglu":
+            x = swiglu_sums(parameters[name], x.astype(jnp.float32))
+        elif kind == "global_avg_pool":
+            x = jnp.mean(x.astype(jnp.float32), axis=1)
         else:
             x = fixtures.LAYERS[kind](options, {}, x)
     return x

@@ -114,7 +114,7 @@ namespace {
 
 const std::vector<std::string> names = {"mlp", "mlp_in_part", "cnn"};
 // Of norms only losses are compared: gradients of what is before a norm are sums that cancel.
-const std::vector<std::string> names_with_norms = {"mlp", "mlp_in_part", "cnn", "norms"};
+const std::vector<std::string> names_with_norms = {"mlp", "mlp_in_part", "cnn", "norms", "sequence"};
 
 // Of the loss of any step: relative where the loss is above 1.
 double apart_in_loss(const std::vector<double>& ours, const std::vector<double>& expected) {

@@ -144,9 +144,10 @@ std::vector<Chosen> covering_runs() {
 }
 
 // What is random is ours alone; mixed_precision.cpp has cases of its own; no step has the metrics of evaluations.
-const std::set<std::string> not_compared = {
-    "model.layers.dropout", "model.layers.dropout.rate", "model.layers.precision",  "model.layers.repeat.remat",
-    "metrics.roc_auc",      "metrics.roc_auc.average",   "metrics.confusion_matrix"};
+const std::set<std::string> not_compared = {"model.layers.dropout",           "model.layers.dropout.rate",
+                                            "model.layers.attention.dropout", "model.layers.precision",
+                                            "model.layers.repeat.remat",      "metrics.roc_auc",
+                                            "metrics.roc_auc.average",        "metrics.confusion_matrix"};
 
 void check(const std::string& name, const Layout& layout) {
   INFO(name << " on " << layout.axes << " with " << layout.microbatches << " microbatches");

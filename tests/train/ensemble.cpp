@@ -151,6 +151,12 @@ std::vector<std::string> config_with(const spec::Key& key, std::string& path) {
     path = "model.layers.2.dropout.rate";
     return {};
   }
+  if (path == "model.layers.attention.dropout") {
+    path = "model.layers.2.attention.dropout";
+    return {
+        "model.layers=[{reshape: [6, 6]}, {dense: 4}, {attention: {heads: 2, dropout: 0.5}}, global_avg_pool, {dense: "
+        "3}]"};
+  }
   if (path == "loss.softmax_cross_entropy.label_smoothing") return {};
   if (path == "loss.huber.delta") {
     return {

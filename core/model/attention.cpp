@@ -1,0 +1,332 @@
+// Self-attention with the numbers of Flax's MultiHeadAttention. B are the examples, T the positions of the queries, S
+// those of keys and values, H the heads, K those of keys and values, D the features of a head.
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "core/model/arithmetic.h"
+#include "core/model/dropout.h"
+#include "core/model/layers.h"
+#include "core/model/rows.h"
+
+namespace pmaptrain::model {
+namespace {
+
+constexpr double norm_epsilon = 1e-6;  // of qk_norm
+
+struct Heads {
+  std::int64_t features = 0;                     // C
+  std::int64_t queries = 0, keys = 0, size = 0;  // H, K, D
+
+  std::int64_t group() const { return queries / keys; }  // of queries that share keys and values
+};
+
+Heads heads_of(const spec::Attention& attention, const Shape& input) {
+  const std::int64_t features = input.back();
+  return {features, attention.heads, attention.kv_heads.value_or(attention.heads),
+          attention.head_dim.value_or(features / attention.heads)};
+}
+
+// The places of parameters in Node::parameters; a bias follows its kernel.
+struct Places {
+  std::size_t query, key, value, out, query_ln, key_ln;
+
+  explicit Places(bool use_bias) {
+    const std::size_t each = use_bias ? 2 : 1;
+    query = 0, key = each, value = 2 * each, out = 3 * each, query_ln = 4 * each, key_ln = query_ln + 1;
+  }
+};
+
+// What turns features i and i + D / 2 of position t: angle t / base^(2 i / D).
+std::vector<double> frequencies(const spec::Rotary& rotary, std::int64_t size) {
+  std::vector<double> each;
+  for (std::int64_t i = 0; i < size / 2; ++i) {
+    each.push_back(std::pow(rotary.base, -2.0 * static_cast<double>(i) / static_cast<double>(size)));
+  }
+  return each;
+}
+
+// ---- equations ------------------------------------------------------------------------------------------------------
+
+// The cosine and the sine of each angle, [T, D / 2], repeated in the shape [B, T, H, D / 2].
+struct Turn {
+  Value cosine, sine;
+};
+
+Turn turn(Builder& b, const spec::Rotary& rotary, const Type& type) {
+  const std::int64_t positions = type.shape[1], half = type.shape[3] / 2;
+  const Value position = b.emit(ops::Iota{type.dtype, {positions, half}, 0}, {});
+  const Value frequency = vector_constant(b, type.dtype, frequencies(rotary, type.shape[3]));
+  const Value angle = mul(b, position, b.emit(ops::Broadcast{{positions, half}, {1}}, {frequency}));
+  const ops::Broadcast repeat{{type.shape[0], positions, type.shape[2], half}, {1, 3}};
+  const Value cosine = b.emit(repeat, {b.emit(ops::Cos{}, {angle})});
+  return {cosine, b.emit(repeat, {b.emit(ops::Sin{}, {angle})})};
+}
+
+// x [B, T, H, D] in the type of parameters.
+Value rotated(Builder& b, const spec::Rotary& rotary, Value x) {
+  const Type type = b.type(x);
+  const Shape& shape = type.shape;
+  const std::int64_t half = shape[3] / 2;
+  const Turn by = turn(b, rotary, type);
+  const Value first = b.emit(ops::Slice{{0, 0, 0, 0}, {shape[0], shape[1], shape[2], half}}, {x});
+  const Value second = b.emit(ops::Slice{{0, 0, 0, half}, shape}, {x});
+  const Value first_along = mul(b, first, by.cosine), first_across = mul(b, second, by.sine);
+  const Value second_along = mul(b, second, by.cosine), second_across = mul(b, first, by.sine);
+  const Value turned = sub(b, first_along, first_across);
+  return b.emit(ops::Concatenate{3}, {turned, add(b, second_along, second_across)});
+}
+
+// Whether position t of a query sees position s: bool[T, S].
+Value sees(Builder& b, std::int64_t queries, std::int64_t keys) {
+  const Value query = b.emit(ops::Iota{DType::i32, {queries, keys}, 0}, {});
+  const Value key = b.emit(ops::Iota{DType::i32, {queries, keys}, 1}, {});
+  return b.emit(ops::Ge{}, {query, key});
+}
+
+Value permuted(Builder& b, Value x, std::vector<std::int64_t> permutation) {
+  return b.emit(ops::Transpose{std::move(permutation)}, {x});
+}
+
+// softmax(Q Kᵀ / √D) V of each head: q [B, T, H, D], k and v [B, S, K, D] -> [B, T, H, D]. Query head h reads the keys
+// and values of head h / (H / K), so the queries of a group are the rows of one product. Scores and weights are
+// computed in the type of parameters; `weights` is applied to the weights [B, K, H / K, T, S].
+template <class Weights>
+Value scaled_dot_product_attention(Builder& b, Value q, Value k, Value v, bool causal, DType storage,
+                                   const Weights& weights) {
+  const Type type = b.type(q);
+  const std::int64_t examples = type.shape[0], positions = type.shape[1], heads = type.shape[2], size = type.shape[3];
+  const std::int64_t keys = b.type(k).shape[1], shared = b.type(k).shape[2], group = heads / shared;
+  const Shape together{examples, shared, group * positions, size};
+  if (group == 1) {
+    q = permuted(b, q, {0, 2, 1, 3});
+  } else {
+    q = b.emit(ops::Reshape{{examples, positions, shared, group, size}}, {q});
+    q = b.emit(ops::Reshape{together}, {permuted(b, q, {0, 2, 3, 1, 4})});
+  }
+  k = permuted(b, k, {0, 2, 1, 3});
+  v = permuted(b, v, {0, 2, 1, 3});
+  ops::BatchMatmul product{false, true};
+  if (type.dtype == DType::bf16) product.preferred_element_type = DType::f32;
+  Value scores = cast(b, b.emit(product, {q, k}), storage);
+  scores = mul(b, scores, 1.0 / std::sqrt(static_cast<double>(size)));
+  const Shape by_group{examples, shared, group, positions, keys};
+  scores = b.emit(ops::Reshape{by_group}, {scores});
+  if (causal) {
+    const Value seen = b.emit(ops::Broadcast{by_group, {3, 4}}, {sees(b, positions, keys)});
+    scores = select(b, seen, scores, scalar_like(b, scores, std::numeric_limits<float>::lowest()));
+  }
+  Value shares = cast(b, weights(softmax(b, scores)), type.dtype);
+  shares = b.emit(ops::Reshape{{examples, shared, group * positions, keys}}, {shares});
+  Value out = b.emit(ops::BatchMatmul{}, {shares, v});
+  if (group == 1) return permuted(b, out, {0, 2, 1, 3});
+  out = b.emit(ops::Reshape{{examples, shared, group, positions, size}}, {out});
+  return b.emit(ops::Reshape{type.shape}, {permuted(b, out, {0, 3, 1, 2, 4})});
+}
+
+Value attend(const spec::Attention& attention, const LayerCall& call, Value x, DType storage) {
+  Builder& b = call.b;
+  const Type type = b.type(x);
+  const Heads heads = heads_of(attention, call.node.input);
+  const Places places(attention.use_bias);
+  const auto bias = [&](std::size_t kernel) {
+    return attention.use_bias ? std::optional(call.parameters[kernel + 1]) : std::nullopt;
+  };
+  const auto heads_of_rows = [&](std::size_t kernel, std::int64_t count) {
+    const std::int64_t columns = count * heads.size;
+    const Value rows = product_of_rows(b, x, call.parameters[kernel], {heads.features, columns}, bias(kernel));
+    return b.emit(ops::Reshape{{type.shape[0], type.shape[1], count, heads.size}}, {rows});
+  };
+  const auto prepared = [&](Value rows, std::size_t scale) {
+    if (!attention.qk_norm && !attention.rotary) return rows;
+    rows = cast(b, rows, storage);
+    if (attention.qk_norm) {
+      rows = layer_normalised(b, rows, norm_epsilon);
+      rows = mul(b, rows, broadcast_along(b, call.parameters[scale], b.type(rows).shape, 3));
+    }
+    if (attention.rotary) rows = rotated(b, *attention.rotary, rows);
+    return cast(b, rows, type.dtype);
+  };
+  const Value q = prepared(heads_of_rows(places.query, heads.queries), places.query_ln);
+  const Value k = prepared(heads_of_rows(places.key, heads.keys), places.key_ln);
+  const Value v = heads_of_rows(places.value, heads.keys);
+  Value out = scaled_dot_product_attention(b, q, k, v, attention.causal, storage,
+                                           [&](Value weights) { return drop(call, weights); });
+  const std::int64_t columns = heads.queries * heads.size;
+  out = b.emit(ops::Reshape{{type.shape[0], type.shape[1], columns}}, {out});
+  return product_of_rows(b, out, call.parameters[places.out], {columns, heads.features}, bias(places.out));
+}
+
+// ---- parameters -----------------------------------------------------------------------------------------------------
+
+// PyTorch's are those of linear layers, which have the heads in one dimension.
+void add_parameters(const spec::Attention& attention, const LayerInput& in, const Heads& heads, Node& layer) {
+  const std::int64_t features = heads.features, size = heads.size;
+  const auto add = [&](const std::string& field, Shape kernel, std::int64_t fan_in, std::vector<std::int64_t> axes,
+                       std::int64_t merged, Shape bias) {
+    layer.parameters.push_back(in.kernel(std::move(kernel), fan_in, std::move(axes), field + ".kernel"));
+    layer.parameters.back().torch.merged = merged;
+    if (!attention.use_bias) return;
+    const bool of_heads = bias.size() == 2;
+    layer.parameters.push_back(in.parameter(field + ".bias", std::move(bias), {}));
+    if (of_heads) layer.parameters.back().torch.merged = 0;
+  };
+  add("query", {features, heads.queries, size}, features, {1, 2, 0}, 1, {heads.queries, size});
+  add("key", {features, heads.keys, size}, features, {1, 2, 0}, 1, {heads.keys, size});
+  add("value", {features, heads.keys, size}, features, {1, 2, 0}, 1, {heads.keys, size});
+  add("out", {heads.queries, size, features}, heads.queries * size, {2, 0, 1}, 0, {features});
+  if (!attention.qk_norm) return;
+  for (const char* const field : {"query_ln.scale", "key_ln.scale"}) {
+    layer.parameters.push_back(in.parameter(field, {size}, {InitializerKind::ones}));
+    layer.parameters.back().torch.field = "weight";
+  }
+}
+
+}  // namespace
+
+std::optional<Node> plan(const spec::Attention& attention, const LayerInput& in) {
+  if (in.shape.size() != 2) {
+    return in.refuse(
+        "takes sequences [T, C]; its input is " + in.shown(),
+        in.shape.size() < 2 ? "put it after embedding, or after reshape: [T, C]" : "add reshape: [T, C] before it");
+  }
+  const std::int64_t features = in.shape.back(), heads = attention.heads;
+  if (!attention.head_dim && features % heads != 0) {
+    return in.refuse("has " + std::to_string(heads) + " heads, which do not divide the " + std::to_string(features) +
+                         " features of its input " + in.shown(),
+                     "heads may be one of " + divisors_of(features) + "; with head_dim it may be any number");
+  }
+  const Heads of = heads_of(attention, in.shape);
+  if (of.queries % of.keys != 0) {
+    return in.refuse("has kv_heads " + std::to_string(of.keys) + ", which does not divide its " +
+                         std::to_string(heads) + (heads == 1 ? " head" : " heads"),
+                     "kv_heads may be one of " + divisors_of(heads));
+  }
+  if (attention.rotary && of.size % 2 != 0) {
+    return in.refuse("has rotary, which turns pairs of features, and heads of " + std::to_string(of.size) + " features",
+                     "write another head_dim or another number of heads, so that a head has an even number of "
+                     "features");
+  }
+  Node layer = in.start();
+  layer.image = {};
+  add_parameters(attention, in, of, layer);
+  add_dropout(layer, attention.dropout, in.precision.storage);
+  layer.apply = [attention, storage = in.precision.storage](const LayerCall& call, Value x) {
+    return attend(attention, call, x, storage);
+  };
+  return layer;
+}
+
+// ---- ONNX -----------------------------------------------------------------------------------------------------------
+
+namespace {
+
+class Exporter {
+ public:
+  Exporter(const spec::Attention& attention, const OnnxCall& call)
+      : attention_(attention),
+        call_(call),
+        graph_(call.graph),
+        heads_(heads_of(attention, call.node.input)),
+        places_(attention.use_bias),
+        positions_(call.node.input.front()) {}
+
+  std::string run(const std::string& x) {
+    const std::string q = prepared(heads(x, places_.query, heads_.queries), places_.query_ln);
+    const std::string k = prepared(heads(x, places_.key, heads_.keys), places_.key_ln);
+    const std::string v = heads(x, places_.value, heads_.keys);
+    const std::int64_t columns = heads_.queries * heads_.size;
+    const std::string rows = reshaped(attended(q, k, v), {0, positions_, columns});
+    return product(rows, places_.out, {columns, heads_.features}, {heads_.features});
+  }
+
+ private:
+  std::string reshaped(const std::string& x, const std::vector<std::int64_t>& shape) {
+    return graph_.node("Reshape", {x, graph_.integers(shape)});
+  }
+  std::string permuted(const std::string& x, std::vector<std::int64_t> permutation) {
+    return graph_.node("Transpose", {x}, {{"perm", std::move(permutation)}});
+  }
+  std::string times(const std::string& a, const std::string& b) { return graph_.node("Mul", {a, b}); }
+
+  std::string product(const std::string& x, std::size_t kernel, Shape matrix, Shape bias) {
+    const std::string rows = graph_.node("MatMul", {x, call_.parameter(kernel, std::move(matrix))});
+    return attention_.use_bias ? graph_.node("Add", {rows, call_.parameter(kernel + 1, std::move(bias))}) : rows;
+  }
+
+  // [N, T, count, D]
+  std::string heads(const std::string& x, std::size_t kernel, std::int64_t count) {
+    const std::int64_t columns = count * heads_.size;
+    return reshaped(product(x, kernel, {heads_.features, columns}, {columns}), {0, positions_, count, heads_.size});
+  }
+
+  std::string prepared(std::string x, std::size_t scale) {
+    if (attention_.qk_norm) {
+      x = times(layer_normalised(graph_, x, 4, norm_epsilon).name, call_.parameter(scale));
+    }
+    return attention_.rotary ? rotated(x) : x;
+  }
+
+  std::string rotated(const std::string& x) {
+    const std::int64_t half = heads_.size / 2;
+    const std::vector<double> by = frequencies(*attention_.rotary, heads_.size);
+    std::vector<double> cosines, sines;
+    for (std::int64_t t = 0; t < positions_; ++t) {
+      for (const double frequency : by) {
+        cosines.push_back(std::cos(static_cast<double>(t) * frequency));
+        sines.push_back(std::sin(static_cast<double>(t) * frequency));
+      }
+    }
+    const auto part = [&](std::int64_t from, std::int64_t to) {
+      return graph_.node("Slice", {x, graph_.integers({from}), graph_.integers({to}), graph_.integers({3})});
+    };
+    const std::string first = part(0, half), second = part(half, 2 * half);
+    const std::string cosine = graph_.numbers(cosines, {positions_, 1, half});
+    const std::string sine = graph_.numbers(sines, {positions_, 1, half});
+    const std::string turned = graph_.node("Sub", {times(first, cosine), times(second, sine)});
+    const std::string other = graph_.node("Add", {times(second, cosine), times(first, sine)});
+    return graph_.node("Concat", {turned, other}, {{"axis", std::int64_t{3}}});
+  }
+
+  // [N, T, K, H / K, D]
+  std::string attended(const std::string& q, const std::string& k, const std::string& v) {
+    const std::int64_t group = heads_.group(), keys = heads_.keys, rows = group * positions_;
+    const std::string by_group = reshaped(q, {0, positions_, keys, group, heads_.size});
+    const std::string queries = reshaped(permuted(by_group, {0, 2, 3, 1, 4}), {0, keys, rows, heads_.size});
+    std::string scores = graph_.node("MatMul", {queries, permuted(k, {0, 2, 3, 1})});
+    scores = times(scores, graph_.number(1.0 / std::sqrt(static_cast<double>(heads_.size))));
+    scores = reshaped(scores, {0, keys, group, positions_, positions_});
+    if (attention_.causal) scores = graph_.node("Add", {scores, mask()});
+    const std::string weights = graph_.node("Softmax", {scores}, {{"axis", std::int64_t{-1}}});
+    const std::string out =
+        graph_.node("MatMul", {reshaped(weights, {0, keys, rows, positions_}), permuted(v, {0, 2, 1, 3})});
+    return permuted(reshaped(out, {0, keys, group, positions_, heads_.size}), {0, 3, 1, 2, 4});
+  }
+
+  // [T, T]: 0 where a position is seen; else what makes its weight 0.
+  std::string mask() {
+    std::vector<double> numbers;
+    for (std::int64_t t = 0; t < positions_; ++t) {
+      for (std::int64_t s = 0; s < positions_; ++s) {
+        numbers.push_back(s <= t ? 0.0 : static_cast<double>(std::numeric_limits<float>::lowest()));
+      }
+    }
+    return graph_.numbers(numbers, {positions_, positions_});
+  }
+
+  const spec::Attention& attention_;
+  const OnnxCall& call_;
+  onnx::Graph& graph_;
+  Heads heads_;
+  Places places_;
+  std::int64_t positions_;
+};
+
+}  // namespace
+
+onnx::Value to_onnx(const spec::Attention& attention, const OnnxCall& call, const onnx::Value& x) {
+  return {Exporter(attention, call).run(call.graph.channels_last(x))};
+}
+
+}  // namespace pmaptrain::model

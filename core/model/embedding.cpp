@@ -1,0 +1,149 @@
+// Layers of tokens: their table, the positions of a sequence, and logits by the transposed table.
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "core/base/text.h"
+#include "core/model/arithmetic.h"
+#include "core/model/layers.h"
+
+namespace pmaptrain::model {
+namespace {
+
+struct Table {
+  std::string path;  // of the embedding layer
+  spec::Embedding of;
+};
+
+// The embedding layers of a config, with their paths.
+void find_tables(const std::vector<spec::Layer>& layers, const std::string& prefix, std::vector<Table>& out) {
+  for (const spec::Layer& layer : layers) {
+    const std::string path = prefix + layer.name;
+    if (const auto* table = std::get_if<spec::Embedding>(&layer.kind)) out.push_back({path, *table});
+    if (const auto* list = std::get_if<spec::Layers>(&layer.kind)) find_tables(list->layers, path + ".", out);
+    if (const auto* residual = std::get_if<spec::Residual>(&layer.kind)) {
+      find_tables(residual->layers, path + ".", out);
+      find_tables(residual->shortcut, path + ".shortcut.", out);
+    }
+    if (const auto* repeat = std::get_if<spec::Repeat>(&layer.kind)) {
+      for (std::int64_t time = 0; time < repeat->times; ++time) {
+        find_tables(repeat->layers, path + "." + std::to_string(time) + ".", out);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+// The rows of the table at the tokens. They are read in the type of parameters and then cast, so that the gradient of
+// the table is a sum in that type.
+std::optional<Node> plan(const spec::Embedding& embedding, const LayerInput& in) {
+  if (in.input_dtype != DType::i32) {
+    return in.refuse(
+        "takes tokens, which are integers; its input is " + in.shown(),
+        "make it the first layer, of data that are tokens: data.source.text, or an array of bytes (uint8)");
+  }
+  Node layer = in.start();
+  layer.takes_tokens = true;
+  layer.image = {};
+  layer.output.push_back(embedding.features);
+  Initializer initial{InitializerKind::normal};
+  initial.stddev = std::sqrt(1.0 / static_cast<double>(embedding.features));
+  layer.parameters.push_back(in.parameter("embedding", {embedding.num_embeddings, embedding.features}, initial));
+  layer.parameters.back().torch.field = "weight";
+  layer.apply = [compute = layer.compute](const LayerCall& call, Value x) {
+    return cast(call.b, call.b.emit(ops::Gather{}, {call.parameters[0], x}), compute);
+  };
+  return layer;
+}
+
+onnx::Value to_onnx(const spec::Embedding&, const OnnxCall& call, const onnx::Value& x) {
+  return {call.graph.node("Gather", {call.parameter(0), x.name})};
+}
+
+// x times the transposed table of an embedding layer: a logit for each token. The table is the same parameter, so its
+// gradient is the sum of both uses.
+std::optional<Node> plan(const spec::Attend& attend, const LayerInput& in) {
+  std::vector<Table> tables;
+  find_tables(in.spec.model.layers, "", tables);
+  const Table* found = nullptr;
+  std::vector<std::string> paths;
+  for (const Table& table : tables) {
+    paths.push_back(table.path);
+    if (table.path == attend.embedding) found = &table;
+  }
+  if (found == nullptr) {
+    const std::string near = nearest(attend.embedding, paths);
+    return in.refuse("takes the table of '" + attend.embedding + "', which is no embedding layer of this model",
+                     paths.empty()  ? "begin with {name: tokens, embedding: {num_embeddings: 256, features: 128}}, and "
+                                      "write attend: {embedding: tokens}"
+                     : near.empty() ? "its embedding layers are " + join(paths, ", ")
+                                    : "did you mean '" + near + "'?");
+  }
+  if (in.shape.empty() || in.shape.back() != found->of.features) {
+    return in.refuse("takes features [..., " + std::to_string(found->of.features) + "], as '" + found->path +
+                         "' gives; its input is " + in.shown(),
+                     "add dense: " + std::to_string(found->of.features) + " before it");
+  }
+  Node layer = in.start();
+  layer.image = {};
+  layer.output.back() = found->of.num_embeddings;
+  layer.shared_name = found->path + ".embedding";
+  layer.apply = [](const LayerCall& call, Value x) {
+    const Value table = cast(call.b, call.forward.parameters[call.node.shared], call.b.type(x).dtype);
+    return call.b.emit(ops::Matmul{false, true}, {x, table});
+  };
+  return layer;
+}
+
+onnx::Value to_onnx(const spec::Attend& attend, const OnnxCall& call, const onnx::Value& x) {
+  const std::int64_t tokens = call.node.output.back(), features = call.node.input.back();
+  const std::string table =
+      call.graph.initializer(attend.embedding, {tokens, features}, call.parameters[call.node.shared]);
+  const std::string transposed = call.graph.node("Transpose", {table}, {{"perm", std::vector<std::int64_t>{1, 0}}});
+  return {call.graph.node("MatMul", {call.graph.channels_last(x), transposed})};
+}
+
+// x plus a row of the table for each position. The sum is computed in the type of parameters.
+std::optional<Node> plan(const spec::PositionEmbedding& embedding, const LayerInput& in) {
+  if (in.shape.size() != 2) {
+    return in.refuse("takes sequences [T, C]; its input is " + in.shown(),
+                     in.shape.size() == 1 ? "put it after embedding" : "add reshape: [T, C] before it");
+  }
+  if (in.shape.front() > embedding.length) {
+    return in.refuse("has length " + std::to_string(embedding.length) + ", but its input " + in.shown() + " has " +
+                         std::to_string(in.shape.front()) + " positions",
+                     "write length: " + std::to_string(in.shape.front()) + ", or use shorter sequences");
+  }
+  Node layer = in.start();
+  layer.image = {};
+  Initializer initial{InitializerKind::normal};
+  initial.stddev = 0.02;
+  layer.parameters.push_back(in.parameter("embedding", {embedding.length, in.shape.back()}, initial));
+  layer.parameters.back().torch.field = "weight";
+  layer.apply = [storage = in.precision.storage](const LayerCall& call, Value x) {
+    Builder& b = call.b;
+    const Type type = b.type(x);
+    const std::int64_t positions = type.shape[1], features = type.shape[2];
+    Value rows = call.parameters[0];
+    if (b.type(rows).shape.front() > positions) {
+      rows = b.emit(ops::Slice{{0, 0}, {positions, features}}, {rows});
+    }
+    rows = b.emit(ops::Broadcast{type.shape, {1, 2}}, {rows});
+    return cast(b, add(b, cast(b, x, storage), rows), type.dtype);
+  };
+  return layer;
+}
+
+onnx::Value to_onnx(const spec::PositionEmbedding&, const OnnxCall& call, const onnx::Value& x) {
+  const Shape& shape = call.node.input;
+  const Parameter& table = call.node.parameters.front();
+  std::span<const std::byte> rows = call.parameters[call.node.first_parameter];
+  // The rows of the positions that there are.
+  rows =
+      rows.first(rows.size() / static_cast<std::size_t>(table.shape.front()) * static_cast<std::size_t>(shape.front()));
+  const std::string used = call.graph.initializer("embedding", shape, rows);
+  return {call.graph.node("Add", {call.graph.channels_last(x), used})};
+}
+
+}  // namespace pmaptrain::model
