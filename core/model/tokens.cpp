@@ -12,8 +12,8 @@ struct Found {
   std::int64_t example = 0, position = 0, token = 0;
 };
 
-// The first token outside of [0, rows) in the examples as they are without an offset.
-std::optional<Found> first_outside(const data::Dataset& split, std::int64_t rows) {
+// The first token of at least `rows` in the examples as they are without an offset.
+std::optional<Found> first_beyond(const data::Dataset& split, std::int64_t rows) {
   const data::Field field = split.input();
   const bool bytes = field.dtype == DType::u8;
   std::vector<std::byte> input(field.bytes()), target(split.target().bytes());
@@ -26,7 +26,7 @@ std::optional<Found> first_outside(const data::Dataset& split, std::int64_t rows
         std::memcpy(&value, input.data() + static_cast<std::size_t>(position) * sizeof(value), sizeof(value));
         token = value;
       }
-      if (token < 0 || token >= rows) return Found{example, position, token};
+      if (token >= rows) return Found{example, position, token};
     }
   }
   return std::nullopt;
@@ -38,15 +38,20 @@ void check_tokens(const Model& model, const data::Dataset& split, const Place& s
   if (!model.takes_tokens()) return;
   const Node& table = *first_layer(model.layers);
   const std::int64_t rows = table.parameters.front().shape.front();
-  if (split.input().dtype == DType::u8 && rows >= 256) return;
+  const data::Field input = split.input();
+  const bool bytes = input.dtype == DType::u8;
+  if (bytes && rows >= 256) return;
   // Of windows into a sequence the labels are its tokens.
-  const bool windows = split.offsets() > 1;
-  const auto range = windows ? split.label_range() : std::nullopt;
-  if (range && range->first >= 0 && range->second < rows) return;
-  const std::optional<Found> found = first_outside(split, rows);
-  if (!found && !range) return;
-  const std::string origin = split.input().origin.empty() ? "" : " in " + split.input().origin;
-  const std::int64_t largest = range ? range->second : split.input().dtype == DType::u8 ? 255 : found->token;
+  std::int64_t largest = bytes ? 255 : -1;
+  if (split.offsets() > 1) {
+    const auto range = split.label_range();
+    if (range) largest = range->second;
+    if (range && largest < rows) return;
+  }
+  const std::optional<Found> found = first_beyond(split, rows);
+  if (!found && split.offsets() == 1) return;
+  if (found) largest = std::max(largest, found->token);
+  const std::string origin = input.origin.empty() ? "" : " in " + input.origin;
   const std::string what = found ? "position " + std::to_string(found->position) + " of example " +
                                        std::to_string(split.index_in_source(found->example)) + origin +
                                        " has the token " + std::to_string(found->token)
@@ -56,15 +61,10 @@ void check_tokens(const Model& model, const data::Dataset& split, const Place& s
     notes.push_back("the table is that of layer '" + table.name + "', " + table.place.file + ":" +
                     std::to_string(table.place.line) + ":" + std::to_string(table.place.column));
   }
-  throw Error(
-      ExitStatus::data,
-      Diagnostic{"data", source,
-                 what + ", but '" + table.name + "' has num_embeddings " + std::to_string(rows) + ": tokens 0 to " +
-                     std::to_string(rows - 1),
-                 found && found->token < 0 ? "tokens start at 0"
-                                           : "write num_embeddings: " + std::to_string(std::max(largest, rows) + 1) +
-                                                 (range || split.input().dtype == DType::u8 ? "" : " or more"),
-                 std::move(notes)});
+  throw Error(ExitStatus::data, Diagnostic{"data", source,
+                                           what + ", but '" + table.name + "' has num_embeddings " +
+                                               std::to_string(rows) + ": tokens 0 to " + std::to_string(rows - 1),
+                                           "write num_embeddings: " + std::to_string(largest + 1), std::move(notes)});
 }
 
 }  // namespace pmaptrain::model

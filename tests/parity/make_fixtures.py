@@ -216,7 +216,7 @@ def sequence_parameters(kind, options, x, rng):
 
 
 LAYERS = {
-    "embedding": lambda options, p, x: p["embedding"][x],
+    "embedding": lambda options, p, x: jnp.asarray(p["embedding"])[x],
     "attend": lambda options, p, x: x @ p["embedding"].T,
     "position_embedding": lambda options, p, x: x + p["embedding"][:x.shape[1]],
     "attention": attention,
