@@ -61,7 +61,7 @@ constexpr HintRow rows[] = {
      "For example position_embedding: {length: 128}"},
     {"layer", "tied_output lm_head unembed unembedding", "attend",
      "It takes the table of an embedding layer: attend: {embedding: tokens}"},
-    {"layer", "swi_glu gated_mlp feed_forward ffn", "swiglu", "For example swiglu: 512"},
+    {"layer", "gated_mlp feed_forward ffn", "swiglu", "For example swiglu: 512"},
     {"attention", "num_heads n_heads n_head nhead", "heads", ""},
     {"attention", "num_kv_heads n_kv_heads num_key_value_heads", "kv_heads", ""},
     {"attention", "dropout_rate attention_dropout attn_dropout", "dropout", ""},

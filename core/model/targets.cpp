@@ -92,7 +92,7 @@ void check_distributions(const data::Dataset& split, const Place& source) {
 
 std::string unused_class(const Model& model, const data::Dataset& train) {
   const auto labels = train.label_range();
-  if (!labels || model.classes() == 0 || labels->first <= 0) return "";
+  if (!labels || model.classes() == 0 || labels->first <= 0 || model.takes_tokens()) return "";
   if (labels->first == 1) {
     return "the labels" + of_file(train) + " begin at 1, so class 0 never occurs" +
            (model.is_binary() ? "" : "; if they are counted from 1, subtract 1 and leave out one output");
