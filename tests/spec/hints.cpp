@@ -138,7 +138,7 @@ TEST_CASE("names of other frameworks are told their own name here", "[spec]") {
 
 TEST_CASE("what there is not is refused as not supported, with the nearest thing that there is", "[spec]") {
   CHECK(told("- flatten", "- lstm: 10") ==
-        "8: layer 'lstm' is not supported: there are no recurrent layers; conv and dense act on whole examples");
+        "8: layer 'lstm' is not supported: there are no recurrent layers; attention is over the positions of a sequence");
   CHECK(told("adam: {}", "lamb: {}") == "13: optimizer 'lamb' is not supported: the nearest are adam and adamw");
   CHECK(told("adam: {}", "adam: {weight_decay: 0.1}") ==
         "13: 'weight_decay' is not supported in adam: adamw has weight_decay, decoupled from the gradient; adam has "
@@ -225,7 +225,7 @@ TEST_CASE("help finds a key by what other frameworks call it, and says what ther
   CHECK(refused("mse") == "did you mean 'mean_squared_error'?");
   CHECK(refused("Conv2d") == "did you mean 'conv'?");
   CHECK(refused("maxpool") == "did you mean 'max_pool'?");
-  CHECK(refused("lstm") == "there are no recurrent layers; conv and dense act on whole examples");
+  CHECK(refused("lstm") == "there are no recurrent layers; attention is over the positions of a sequence");
   CHECK(refused("gpu").starts_with("no key is named 'gpu': did you mean 'cuda'? pmaptrain help backend\nthese have "));
   CHECK(refused("qqqq") == "pmaptrain help lists all keys");
 }
