@@ -92,7 +92,7 @@ Layout layout_of_rows(const spec::Spec& spec, std::int64_t rows_per_device, bool
 Layout layout_of(Layout rows, const data::Field& field, bool images) {
   rows.shape.insert(rows.shape.end(), field.shape.begin(), field.shape.end());
   if (images && field.shape.size() == 3) rows.names += ", height, width, channels";
-  if (field.shape.size() == 1) rows.names += ", features";
+  if (field.shape.size() == 1) rows.names += field.dtype == DType::i32 ? ", positions" : ", features";
   return rows;
 }
 
