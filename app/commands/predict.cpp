@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "app/commands/commands.h"
+#include "app/commands/prompt.h"
 #include "app/options/arguments.h"
 #include "app/options/config_options.h"
 #include "app/options/output_file.h"
@@ -60,6 +61,7 @@ Place place_of(const std::string& input) {
 
 int command_predict(CommandArguments arguments, const Streams& streams) {
   ConfigOptions config;
+  PromptOptions prompt;
   train::PredictionRequest request;
   std::optional<std::string> input, output, checkpoint;
   bool overwrite = false;
@@ -84,13 +86,24 @@ int command_predict(CommandArguments arguments, const Streams& streams) {
   a.integer("--member", "N", 0, request.member,
             "of an ensemble, the member that predicts; default: all of them together; members count from 0");
   a.flag("--overwrite", overwrite, "replace the output if it exists");
+  prompt.add_to(a);
   config.add_options_to(a);
   a.footer(
       "A CSV file begins with a header. The columns of a CSV input are found by name; its target may be missing, and\n"
       "other columns are ignored. In .npy and .npz files classes are numbers. The members of an ensemble predict\n"
-      "together: the mean of their probabilities, or of their values, and the standard deviation of these.\n");
+      "together: the mean of their probabilities, or of their values, and the standard deviation of these.\n"
+      "--prompt prints the text and its continuation as it comes. A file of 16-bit tokens is continued by numbers.\n"
+      "With --temperature, the same --seed draws the same tokens.\n");
   if (!a.parse(arguments, streams.out)) return 0;
   check_run_folder("predict", config.config);
+  prompt.check_alone();
+  if (prompt.prompt) {
+    if (input || output) {
+      fail_usage(std::string(input ? "--input" : "--output") + " and --prompt were both given",
+                 "--prompt continues a text on standard output; --input and --output predict for a file");
+    }
+    return continue_text(prompt, std::move(config), checkpoint, request, streams);
+  }
   request.input.path = required(input, "--input FILE", "the inputs, such as --input images.npy");
   const std::string to = required(output, "--output FILE", "what to write, such as --output predictions.csv");
   const bool to_stream = to == "-";

@@ -454,3 +454,43 @@ TEST_CASE("predict removes what one that was killed left beside its output, and 
   replacement.take_place();
   CHECK(fs::exists(run.folder / "new.npy"));
 }
+
+TEST_CASE("predict --prompt prints the text and its continuation, and refuses options that do not fit", "[app]") {
+  Run run;
+  std::string text;
+  for (int i = 0; i < 100; ++i) text += "abcd";
+  run.folder.write("t.txt", text);
+  run.train("  source: {text: {train: t.txt, length: 8}}\n",
+            "{name: tokens, embedding: {num_embeddings: 128, features: 8}}, {attention: {heads: 1, causal: true}}, "
+            "{attend: {embedding: tokens}}");
+  const auto said = [&](std::vector<std::string> options) {
+    options.insert(options.begin(), {"predict", run.dir});
+    return call(options);
+  };
+  const Finished plain = said({"--prompt", "ab", "--tokens", "5"});
+  INFO(plain.err);
+  CHECK(plain.status == 0);
+  CHECK(plain.out.starts_with("ab"));
+  CHECK(plain.out.size() == 8);
+  run.folder.write("p.txt", "ab");
+  CHECK(said({"--prompt", "@" + run.folder / "p.txt", "--tokens", "5"}).out == plain.out);
+  CHECK(said({"--prompt", "ab", "--tokens", "5", "--workers", "1"}).out == plain.out);
+  const std::vector<std::string> drawn{"--prompt", "ab", "--temperature", "2", "--seed", "4"};
+  CHECK(said(drawn).out == said(drawn).out);
+  const auto refusal = [&](std::vector<std::string> options) {
+    const Finished done = said(std::move(options));
+    CHECK(done.status == 2);
+    CHECK(done.out.empty());
+    return done.err;
+  };
+  const auto tells = [&](std::vector<std::string> options, const std::string& words) {
+    return refusal(std::move(options)).find(words) != std::string::npos;
+  };
+  CHECK(tells({"--tokens", "5"}, "--tokens belongs to --prompt"));
+  CHECK(tells({"--prompt", "ab", "--input", "x.npy"}, "--input and --prompt were both given"));
+  CHECK(tells({"--prompt", "ab", "--temperature", "-1"}, "'-1' is not a number of at least 0"));
+  CHECK(tells({"--prompt", "ab", "--temperature", "1", "--top-p", "0"}, "is not a number greater than 0"));
+  CHECK(tells({"--prompt", "ab", "--top-k", "3"}, "without --temperature the most probable one is taken"));
+  run.folder.write("empty.txt", "");
+  CHECK(said({"--prompt", "@" + run.folder / "empty.txt"}).status == 3);
+}

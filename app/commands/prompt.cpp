@@ -1,0 +1,147 @@
+#include "app/commands/prompt.h"
+
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <variant>
+#include <vector>
+
+#include "app/signals.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/data/file.h"
+#include "core/evaluate/generator.h"
+#include "core/spec/load.h"
+
+namespace pmaptrain::app {
+namespace {
+
+constexpr std::int64_t default_tokens = 200;
+
+// The value of an option that takes a number from `low` to `high`; `open` without `low` itself.
+double number_of(const std::string& option, const std::optional<std::string>& text, double otherwise, double low,
+                 double high, bool open, const std::string& help) {
+  if (!text) return otherwise;
+  double number = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), number);
+  const bool is_number = error == std::errc() && end == text->data() + text->size() && std::isfinite(number);
+  if (!is_number || number < low || number > high || (open && number == low)) {
+    fail_option(option, *text, option + " '" + *text + "' is not a number " + help, {});
+  }
+  return number;
+}
+
+train::Sampling sampling_of(const PromptOptions& options, std::uint64_t seed) {
+  train::Sampling sampling;
+  sampling.temperature = number_of("--temperature", options.temperature, 0, 0, 1e6, false,
+                                   "of at least 0; 0 takes the most probable token each time");
+  sampling.top_p = number_of("--top-p", options.top_p, 1, 0, 1, true, "greater than 0 and of at most 1");
+  sampling.top_k = options.top_k;
+  sampling.seed = seed;
+  if (sampling.temperature == 0 && (options.top_k || options.top_p)) {
+    fail_usage(std::string(options.top_k ? "--top-k" : "--top-p") +
+                   " chooses between tokens, and without --temperature the most probable one is taken",
+               "--temperature 1 draws tokens by their probabilities");
+  }
+  return sampling;
+}
+
+struct Prompt {
+  std::string bytes;
+  bool are_pairs = false;  // of tokens: uint16, little-endian
+};
+
+Prompt read_prompt(const std::string& text, spec::Tokens tokens) {
+  Prompt prompt{text, tokens == spec::Tokens::uint16};
+  if (text.starts_with('@')) {
+    const data::Bytes file = data::map_file(text.substr(1));
+    prompt.bytes.assign(reinterpret_cast<const char*>(file.data()), file.size());
+    file.check_intact();
+    if (prompt.are_pairs && prompt.bytes.size() % 2 != 0) {
+      fail_data("'" + text.substr(1) + "' has an odd number of bytes; it holds tokens of 16 bits",
+                "write it as the files of data.source.text are written");
+    }
+  } else if (prompt.are_pairs) {
+    fail_option("--prompt", text, "this model takes tokens of 16 bits, which a text does not say",
+                "--prompt @FILE reads a file of such tokens, in little-endian order");
+  }
+  return prompt;
+}
+
+std::vector<std::int32_t> tokens_of(const Prompt& prompt) {
+  std::vector<std::int32_t> tokens;
+  const std::size_t each = prompt.are_pairs ? 2 : 1;
+  for (std::size_t at = 0; at + each <= prompt.bytes.size(); at += each) {
+    std::int32_t token = static_cast<unsigned char>(prompt.bytes[at]);
+    if (prompt.are_pairs) token += 256 * static_cast<unsigned char>(prompt.bytes[at + 1]);
+    tokens.push_back(token);
+  }
+  return tokens;
+}
+
+}  // namespace
+
+void PromptOptions::add_to(Arguments& arguments) {
+  arguments.text("--prompt", "TEXT|@FILE", prompt,
+                 "continue this text, or that of a file, in place of --input and --output; for models of sequences");
+  arguments.integer("--tokens", "N", 1, tokens, "with --prompt, how many tokens to add; default: 200");
+  arguments.text(
+      "--temperature", "T", temperature,
+      "with --prompt, what logits are divided by before a token is drawn; default: 0, the most probable one");
+  arguments.integer("--top-k", "N", 1, top_k, "with --temperature, draw from the N most probable tokens");
+  arguments.text("--top-p", "P", top_p,
+                 "with --temperature, draw from the most probable tokens that have the share P together");
+}
+
+void PromptOptions::check_alone() const {
+  const std::pair<const char*, bool> given[] = {{"--tokens", tokens.has_value()},
+                                                {"--temperature", temperature.has_value()},
+                                                {"--top-k", top_k.has_value()},
+                                                {"--top-p", top_p.has_value()}};
+  for (const auto& [option, is_given] : given) {
+    if (is_given && !prompt) fail_usage(std::string(option) + " belongs to --prompt", "give a text: --prompt TEXT");
+  }
+}
+
+int continue_text(const PromptOptions& options, ConfigOptions config, const std::optional<std::string>& checkpoint,
+                  const train::PredictionRequest& request, const Streams& streams) {
+  if (streams.job != nullptr) {
+    fail_usage("--prompt continues a text in one process, and a launcher has started several",
+               "start it without the launcher");
+  }
+  const train::Sampling sampling = sampling_of(options, config.overrides.seed.value_or(0));
+  config.overrides.seed.reset();  // it is that of the draws, not of the run
+  const spec::Loaded loaded = spec::load(config.config, config.overrides);
+  print_notes(loaded.notes, streams);
+  const std::string chosen =
+      checkpoint ? *checkpoint : train::default_checkpoint(loaded.spec, config.config, request.member);
+  train::Generator generator(loaded, config.config, chosen, request.weights, request.member);
+  if (!checkpoint && generator.checkpoint() != "best") {
+    print_notes(notes_of_default(config.config, chosen, {generator.checkpoint()}), streams);
+  }
+  const auto* const source = std::get_if<spec::TextFiles>(&loaded.spec.data.source);
+  const Prompt prompt = read_prompt(*options.prompt, source != nullptr ? source->tokens : spec::Tokens::uint16);
+  const std::vector<std::int32_t> tokens = tokens_of(prompt);
+  bool is_first = true;
+  const auto write = [&](std::int32_t token) {
+    if (prompt.are_pairs) {
+      streams.out << (is_first ? "" : " ") << token;
+    } else {
+      streams.out.put(static_cast<char>(token));
+    }
+    is_first = false;
+    streams.out.flush();
+  };
+  int signal = 0;
+  {
+    const StopSignals signals;
+    if (!prompt.are_pairs) streams.out << prompt.bytes << std::flush;
+    signal = generator.run(tokens, options.tokens.value_or(default_tokens), sampling, write, StopSignals::flag());
+    streams.out << "\n" << std::flush;
+    if (signal == 0) signal = *StopSignals::flag();
+  }
+  if (signal != 0) raise_by_default(signal);
+  return 0;
+}
+
+}  // namespace pmaptrain::app

@@ -1,0 +1,131 @@
+#include "core/evaluate/generator.h"
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+#include <variant>
+
+#include "core/base/error.h"
+#include "core/evaluate/trained_members.h"
+#include "core/model/prediction.h"
+#include "core/ops/all.h"
+#include "core/setup/restore.h"
+#include "core/setup/setup.h"
+#include "core/setup/start.h"
+
+namespace pmaptrain::train {
+namespace {
+
+// The first layer that lets a position see those after it; null if there is none. Of the layers that a model of
+// sequences may have, only some read other positions.
+const spec::Layer* first_that_looks_ahead(const std::vector<spec::Layer>& layers) {
+  for (const spec::Layer& layer : layers) {
+    const spec::Layer* const found = std::visit(
+        [&]<class Kind>(const Kind& kind) -> const spec::Layer* {
+          if constexpr (std::is_same_v<Kind, spec::Attention>) {
+            return kind.causal ? nullptr : &layer;
+          } else if constexpr (std::is_same_v<Kind, spec::Residual>) {
+            const spec::Layer* const inner = first_that_looks_ahead(kind.layers);
+            return inner != nullptr ? inner : first_that_looks_ahead(kind.shortcut);
+          } else if constexpr (requires { kind.layers; }) {
+            return first_that_looks_ahead(kind.layers);
+          } else {
+            constexpr bool mixes = std::is_same_v<Kind, spec::Conv> || std::is_same_v<Kind, spec::MaxPool> ||
+                                   std::is_same_v<Kind, spec::AvgPool> || std::is_same_v<Kind, spec::GlobalAvgPool> ||
+                                   std::is_same_v<Kind, spec::Reshape> || std::is_same_v<Kind, spec::Flatten> ||
+                                   std::is_same_v<Kind, spec::Transpose> || std::is_same_v<Kind, spec::GroupNorm>;
+            return mixes ? &layer : nullptr;
+          }
+        },
+        layer.kind);
+    if (found != nullptr) return found;
+  }
+  return nullptr;
+}
+
+void check_continues_texts(const spec::Spec& spec, const model::Model& model) {
+  const bool predicts_each = model.has_sequences() && model.classes() > 0 && model.output.size() == 2;
+  if (!model.takes_tokens() || !predicts_each || model.output.front() != model.input.shape.front()) {
+    fail_usage("--prompt continues texts, and this model takes " + std::string(to_string(model.input.dtype)) +
+                   to_string(model.input.shape) + " and gives " + to_string(model.output),
+               "it needs a model that takes tokens [T] and gives logits [T, V] for the token after each, as "
+               "`pmaptrain init gpt` has it; --input predicts for a file");
+  }
+  if (const spec::Layer* const layer = first_that_looks_ahead(spec.model.layers)) {
+    throw Error(ExitStatus::usage, Diagnostic{"config",
+                                              layer->place,
+                                              "--prompt continues texts, and in this model " + layer->name +
+                                                  " shows a position the tokens after it",
+                                              "attention: {causal: true} sees no token ahead; train such a model",
+                                              {}});
+  }
+}
+
+}  // namespace
+
+std::int64_t forgotten(std::int64_t size, std::int64_t positions) {
+  if (size <= positions) return 0;
+  const std::int64_t step = positions - positions / 2;
+  return (size - positions + step - 1) / step * step;
+}
+
+Generator::Generator(const spec::Loaded& loaded, const std::filesystem::path& run_dir, const std::string& checkpoint,
+                     spec::Weights weights, MemberNumber member) {
+  if (loaded.spec.ensemble && !member) {
+    fail_usage(
+        "--prompt continues a text with one model, and the run has " + std::to_string(spec::members(loaded.spec)),
+        "choose one of them: --member 0");
+  }
+  const TrainedMembers found = load_members(loaded, run_dir, checkpoint, weights, member);
+  const RunState& state = found.trained.state;
+  checkpoint_ = found.checkpoint;
+  const spec::Spec& spec = spec::member_spec(loaded.spec, found.members.front());
+  const model::Model model = model::make_model(spec, state.input, state.target, DType::f32, state.encoding);
+  check_continues_texts(spec, model);
+  positions_ = model.input.shape.front();
+  vocabulary_ = model.output.back();
+
+  spec::MeshSpec mesh = spec.mesh;  // of one device
+  mesh.mesh = Mesh();
+  mesh.blocks.reset();
+  const auto program = std::make_shared<const Program>(
+      optimize(model::prediction_program(model, mesh.mesh, AxisSet(), 1, all_ops(), model::PredictionKind::logits)));
+  module_ = std::move(*plan_source(mesh, Source{{{"predict", program}}}, KernelChoice::best).planned).load();
+  write_group(*module_, 0, 0, Group::params, found.trained.parameters.of_member(found.members.front()),
+              found.trained.parameters.path);
+  found.trained.parameters.file.check_intact();
+  logits_.resize(static_cast<std::size_t>(vocabulary_));
+}
+
+std::span<const float> Generator::logits_after(std::span<const std::int32_t> tokens) {
+  const std::span<const std::int32_t> seen =
+      tokens.subspan(static_cast<std::size_t>(forgotten(std::ssize(tokens), positions_)));
+  const std::span<std::byte> inputs = module_->batch(0, 0, "inputs");
+  std::fill(inputs.begin(), inputs.end(), std::byte{0});  // what follows is not seen
+  std::memcpy(inputs.data(), seen.data(), seen.size_bytes());
+  module_->submit(0, 0);
+  const std::size_t bytes = logits_.size() * sizeof(float);
+  module_->wait(module_->read(module_->output(0, "predictions"), 0, std::as_writable_bytes(std::span(logits_)),
+                              (seen.size() - 1) * bytes));
+  return logits_;
+}
+
+int Generator::run(std::vector<std::int32_t> prompt, std::int64_t count, const Sampling& sampling,
+                   const std::function<void(std::int32_t token)>& take, const std::atomic<int>* stop) {
+  if (prompt.empty()) fail_usage("--prompt is empty", "it has at least one token, from which the text goes on");
+  for (std::size_t i = 0; i < prompt.size(); ++i) {
+    if (prompt[i] >= 0 && prompt[i] < vocabulary_) continue;
+    fail_usage("token " + std::to_string(i) + " of --prompt is " + std::to_string(prompt[i]) +
+                   "; the model knows the " + "tokens 0 to " + std::to_string(vocabulary_ - 1),
+               "the model continues texts of the tokens that it was trained on");
+  }
+  for (std::int64_t number = 0; number < count; ++number) {
+    if (const int signal = stop != nullptr ? stop->load() : 0; signal != 0) return signal;
+    const std::int32_t token = next_token(logits_after(prompt), sampling, number);
+    prompt.push_back(token);
+    take(token);
+  }
+  return 0;
+}
+
+}  // namespace pmaptrain::train

@@ -1,0 +1,51 @@
+// Continues a text with the model of a run.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/evaluate/sampling.h"
+#include "core/run/checkpoint.h"
+#include "core/runtime/backend.h"
+#include "core/spec/load.h"
+
+namespace pmaptrain::train {
+
+// `size` tokens and one more do not fit the positions of a model once size > positions: the last half of the positions
+// is then kept, as often as it takes. Returns how many of the first tokens the model no longer sees.
+std::int64_t forgotten(std::int64_t size, std::int64_t positions);
+
+class Generator {
+ public:
+  // Opens the checkpoint. Throws Error: usage for a model that does not predict the next token of a sequence from those
+  // before it, and for an ensemble without a member.
+  Generator(const spec::Loaded& loaded, const std::filesystem::path& run_dir, const std::string& checkpoint,
+            spec::Weights weights, MemberNumber member);
+
+  const std::string& checkpoint() const { return checkpoint_; }
+  std::int64_t positions() const { return positions_; }
+  // The number of tokens that there are.
+  std::int64_t vocabulary() const { return vocabulary_; }
+
+  // Appends `count` tokens to the prompt, each of which is given to `take` as soon as it is known. Ends early if `stop`
+  // is not zero, and returns that signal; else 0. Throws Error (usage) for an empty prompt, or a token that the model
+  // does not know; and what `take` throws.
+  int run(std::vector<std::int32_t> prompt, std::int64_t count, const Sampling& sampling,
+          const std::function<void(std::int32_t token)>& take, const std::atomic<int>* stop = nullptr);
+
+  // The logits for the token that follows `tokens`, of which there is at least one. Valid until the next call.
+  std::span<const float> logits_after(std::span<const std::int32_t> tokens);
+
+ private:
+  std::string checkpoint_;
+  std::int64_t positions_ = 0, vocabulary_ = 0;
+  std::unique_ptr<Module> module_;
+  std::vector<float> logits_;
+};
+
+}  // namespace pmaptrain::train

@@ -1,0 +1,168 @@
+// Continuing texts: the choice of a token, and the context that the model sees.
+#include "core/evaluate/generator.h"
+
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/spec/load.h"
+#include "tests/catch.h"
+#include "tests/session_run.h"
+#include "tests/words.h"
+
+using namespace pmaptrain;
+using namespace pmaptrain::testing;
+using test::contains;
+
+namespace {
+
+const std::vector<float> logits{1.0F, 3.0F, 0.0F, 3.0F, 2.0F};
+
+// How often each token is drawn, as a share.
+std::map<std::int32_t, double> shares_of(const train::Sampling& sampling) {
+  constexpr int draws = 20000;
+  std::map<std::int32_t, double> shares;
+  for (int i = 0; i < draws; ++i) shares[train::next_token(logits, sampling, i)] += 1.0 / draws;
+  return shares;
+}
+
+// A text of the letters a, b, c, d, over and over, and a small model that reads eight of them.
+struct Letters {
+  TemporaryFolder folder;
+
+  explicit Letters(const std::string& attention = "{heads: 2, causal: true}", const std::string& more = "") {
+    std::ofstream text(folder / "letters.txt");
+    for (int i = 0; i < 600; ++i) text << "abcd"[i % 4];
+    text.close();
+    std::ofstream(folder / "config.yaml") << "mesh: {axes: {devices: 2}}\n"
+                                             "data: {source: {text: {train: letters.txt, length: 8}}, batch_size: 8}\n"
+                                             "model:\n"
+                                             "  layers:\n"
+                                             "    - {name: tokens, embedding: {num_embeddings: 128, features: 16}}\n"
+                                             "    - position_embedding: {length: 8}\n"
+                                             "    - residual: {layers: [layer_norm, attention: "
+                                          << attention
+                                          << "]}\n"
+                                             "    - attend: {embedding: tokens}\n"
+                                             "loss: softmax_cross_entropy\n"
+                                             "optimizer: {adam: {}, learning_rate: 0.006}\n"
+                                             "train: {duration: 300 steps, log_every: never, eval_every: never}\n"
+                                          << more;
+    train_setup_in(folder / "run", train::make_setup(spec::load(folder / "config.yaml", {})));
+  }
+
+  train::Generator generator(train::MemberNumber member = std::nullopt) const {
+    return train::Generator(spec::load(folder / "run", {}), folder / "run", "last", spec::Weights::ema, member);
+  }
+};
+
+std::string continued(train::Generator& generator, const std::string& prompt, std::int64_t count,
+                      const train::Sampling& sampling = {}) {
+  std::string text;
+  const std::vector<std::int32_t> tokens(prompt.begin(), prompt.end());
+  generator.run(tokens, count, sampling, [&](std::int32_t token) { text += static_cast<char>(token); });
+  return text;
+}
+
+std::string refused(const auto& act) {
+  try {
+    act();
+  } catch (const Error& error) {
+    return error.diagnostics().front().message + " | " + error.diagnostics().front().help;
+  }
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("without a temperature the most probable token is taken, of equal ones the lower", "[evaluate]") {
+  CHECK(train::next_token(logits, {}, 0) == 1);
+  CHECK(train::next_token(logits, {}, 7) == 1);
+}
+
+TEST_CASE("tokens are drawn by the softmax of the logits divided by the temperature", "[evaluate]") {
+  for (const double temperature : {0.5, 1.0, 2.0}) {
+    double all = 0;
+    for (const float logit : logits) all += std::exp(static_cast<double>(logit) / temperature);
+    std::map<std::int32_t, double> shares = shares_of({temperature});
+    for (std::int32_t token = 0; token < 5; ++token) {
+      INFO("token " << token << " at " << temperature);
+      const double expected =
+          std::exp(static_cast<double>(logits[static_cast<std::size_t>(token)]) / temperature) / all;
+      CHECK(shares[token] == Approx(expected).margin(0.012));
+    }
+  }
+}
+
+TEST_CASE("top-k and top-p draw from the most probable tokens alone", "[evaluate]") {
+  CHECK(shares_of({1.0, 1}).size() == 1);
+  CHECK(shares_of({1.0, 3}).size() == 3);
+  CHECK(shares_of({1.0, 3}).contains(4));
+  CHECK(shares_of({1.0, 99}).size() == 5);
+  CHECK(shares_of({1.0, std::nullopt, 0.01}).size() == 1);
+  CHECK(shares_of({1.0, std::nullopt, 0.5}).size() == 2);  // two of 40 % each
+}
+
+TEST_CASE("draws depend on the seed and on the place in what is generated", "[evaluate]") {
+  const auto drawn = [](std::uint64_t seed) {
+    std::vector<std::int32_t> tokens;
+    for (int i = 0; i < 50; ++i) tokens.push_back(train::next_token(logits, {1.0, std::nullopt, 1.0, seed}, i));
+    return tokens;
+  };
+  CHECK(drawn(1) == drawn(1));
+  CHECK(drawn(1) != drawn(2));
+}
+
+TEST_CASE("a logit that is not finite ends the text", "[evaluate]") {
+  const std::vector<float> wrong{1.0F, std::numeric_limits<float>::quiet_NaN()};
+  CHECK(contains(refused([&] { train::next_token(wrong, {}, 0); }), "is not finite"));
+}
+
+TEST_CASE("past the positions of a model, the last half of them is kept", "[evaluate]") {
+  CHECK(train::forgotten(1, 8) == 0);
+  CHECK(train::forgotten(8, 8) == 0);
+  CHECK(train::forgotten(9, 8) == 4);
+  CHECK(train::forgotten(12, 8) == 4);
+  CHECK(train::forgotten(13, 8) == 8);
+  CHECK(train::forgotten(4, 3) == 2);
+  CHECK(train::forgotten(2, 1) == 1);
+}
+
+TEST_CASE("a model that has learnt a text continues it, far past its positions", "[evaluate]") {
+  const Letters letters;
+  train::Generator generator = letters.generator();
+  CHECK(generator.positions() == 8);
+  CHECK(generator.vocabulary() == 128);
+  CHECK(continued(generator, "ab", 22) == "cdabcdabcdabcdabcdabcd");
+  CHECK(continued(generator, "cdabcdabcdabcdabcdab", 5) == "cdabc");
+  // A token that is not seen changes nothing.
+  const std::vector<std::int32_t> one{'a', 'b', 'c'};
+  const std::span<const float> found = generator.logits_after(one);
+  const std::vector<float> first(found.begin(), found.end());
+  generator.logits_after(std::vector<std::int32_t>{'d', 'd', 'd', 'd', 'd', 'd', 'd'});
+  const std::span<const float> again = generator.logits_after(one);
+  CHECK(std::vector<float>(again.begin(), again.end()) == first);
+  const train::Sampling sampling{1.0, std::nullopt, 1.0, 3};
+  CHECK(continued(generator, "ab", 40, sampling) == continued(generator, "ab", 40, sampling));
+}
+
+TEST_CASE("a text is continued by one causal model, from tokens that it knows", "[evaluate]") {
+  const Letters letters;
+  train::Generator generator = letters.generator();
+  CHECK(refused([&] { continued(generator, "", 1); }) ==
+        "--prompt is empty | it has at least one token, from which the text goes on");
+  CHECK(contains(refused([&] { continued(generator, "ab\xc3", 1); }), "token 2 of --prompt is"));
+  const Letters sees_all("{heads: 2}");
+  CHECK(refused([&] { sees_all.generator(); }) ==
+        "--prompt continues texts, and in this model attention_0 shows a position the tokens after it | attention: "
+        "{causal: true} sees no token ahead; train such a model");
+  const Letters two("{heads: 2, causal: true}", "ensemble: {axis: devices, vary: {seed: [0, 1]}}\n");
+  CHECK(refused([&] { two.generator(); }) ==
+        "--prompt continues a text with one model, and the run has 2 | choose one of them: --member 0");
+  train::Generator second = two.generator(1);
+  CHECK(continued(second, "ab", 6) == "cdabcd");
+}
