@@ -14,6 +14,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 #include <hwy/contrib/math/math-inl.h>
+#include "core/kernel/vector_exp-inl.h"
 // clang-format on
 
 HWY_BEFORE_NAMESPACE();
@@ -23,15 +24,7 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // Each Safe... struct calls a function of Highway, and handles the arguments for which that is not defined: values
-// beyond its range, and NaN.
-struct SafeExp {
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V x) const {
-    const V y = hn::Exp(d, hn::Max(hn::Min(x, hn::Set(d, 104.0F)), hn::Set(d, -104.0F)));
-    return hn::IfThenElse(hn::IsNaN(x), x, y);
-  }
-};
-
+// beyond its range, and NaN. SafeExp is in vector_exp-inl.h.
 struct SafeLog {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V x) const {
