@@ -1,5 +1,7 @@
 #include "core/ops/conv/conv.h"
 
+#include "core/kernel/in_f32.h"
+#include "core/ops/all.h"
 #include "core/ops/conv/geometry.h"
 #include "tests/catch.h"
 #include "tests/gradients.h"
