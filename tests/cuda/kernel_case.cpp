@@ -174,16 +174,20 @@ void check_launches(const Op& op, const std::vector<Type>& operands, const std::
           std::rotate(next.begin(), next.begin() + std::ssize(next) / numel(operands[i]), next.end());
         }
       }
-      c.complete(7);
-      const std::vector<Bytes> expected = run_reference(c);
-      check_on_gpu(c, expected, tolerance);
-      if (tests_use_cuda()) continue;
-      const GpuKernel kernel = make_gpu_kernel(op, c.request());
-      for (const ThreadOrder order : {ThreadOrder::forward, ThreadOrder::reverse, ThreadOrder::shuffled}) {
-        const std::string differs = difference(c.results, run_launches(c, kernel, order), expected, tolerance);
-        expect_none(differs, c, fmt::format("on the host, order of threads {}", static_cast<int>(order)));
-      }
+      check_launches(std::move(c), tolerance);
     }
+  }
+}
+
+void check_launches(KernelCase c, double tolerance) {
+  c.complete(7);
+  const std::vector<Bytes> expected = run_reference(c);
+  check_on_gpu(c, expected, tolerance);
+  if (tests_use_cuda()) return;
+  const GpuKernel kernel = make_gpu_kernel(c.op, c.request());
+  for (const ThreadOrder order : {ThreadOrder::forward, ThreadOrder::reverse, ThreadOrder::shuffled}) {
+    const std::string differs = difference(c.results, run_launches(c, kernel, order), expected, tolerance);
+    expect_none(differs, c, fmt::format("on the host, order of threads {}", static_cast<int>(order)));
   }
 }
 

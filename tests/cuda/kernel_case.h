@@ -64,6 +64,8 @@ void expect_none(const std::string& differs, const KernelCase& c, const std::str
 // host in every order of threads: on one logical device and on three, with every choice of stacked operands.
 void check_launches(const Op& op, const std::vector<Type>& operands, const std::vector<Bytes>& values = {},
                     double tolerance = 0);
+// The same for the devices and stacked operands of one case.
+void check_launches(KernelCase c, double tolerance = 0);
 
 // Whether gpu() leaves the equation to a library.
 bool is_by_library(const KernelCase& c);
