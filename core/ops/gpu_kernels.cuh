@@ -4,6 +4,7 @@
 #pragma once
 
 #include "core/ops/argmax/gpu.cuh"
+#include "core/ops/attention/gpu.cuh"
 #include "core/ops/avg_pool/gpu.cuh"
 #include "core/ops/cumsum/gpu.cuh"
 #include "core/ops/gather/gpu.cuh"

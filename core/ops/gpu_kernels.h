@@ -52,4 +52,8 @@ inline constexpr unsigned norm_threads = 64;  // of the kernel norms
   PMAPTRAIN_FLOATING(X, max_pool)         \
   PMAPTRAIN_FLOATING(X, max_pool_grad)    \
   PMAPTRAIN_FLOATING(X, avg_pool)         \
-  PMAPTRAIN_FLOATING(X, avg_pool_grad)
+  PMAPTRAIN_FLOATING(X, avg_pool_grad)    \
+  PMAPTRAIN_FLOATING(X, attention)        \
+  PMAPTRAIN_FLOATING(X, attention_delta)  \
+  PMAPTRAIN_FLOATING(X, attention_grad_q) \
+  PMAPTRAIN_FLOATING(X, attention_grad_kv)

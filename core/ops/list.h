@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/ops/argmax/argmax.h"
+#include "core/ops/attention/attention.h"
 #include "core/ops/avg_pool/avg_pool.h"
 #include "core/ops/broadcast/broadcast.h"
 #include "core/ops/bucket/bucket.h"
@@ -53,6 +54,7 @@ using AllOps = OpList<                                                 //
     RandomUniform, RandomNormal, RandomBernoulli, RandomPermutation,   //
     Matmul, BatchMatmul, Conv, ConvInputGrad, ConvKernelGrad,          //
     MaxPool, MaxPoolGrad, AvgPool, AvgPoolGrad,                        //
+    Attention, AttentionGrad,                                          //
     Pvary, Psum, Pmax, Pmin, AllGather, AllGatherInvariant, AllToAll,  //
     PsumScatter, Ppermute, AxisIndex, Loop, Fused, FusedRows>;
 

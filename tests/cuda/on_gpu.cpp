@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "core/ops/all.h"
+#include "core/ops/attention/attention.h"
 #include "core/ops/random/random.h"
 #include "tests/catch.h"
 #include "tests/cuda/gpus.h"
@@ -111,8 +112,9 @@ std::string beyond_rounding(const Bytes& found, const Bytes& expected, double pa
 
 bool is_of_own_kernels(const KernelCase& c) {
   const GpuKernel kernel = make_gpu_kernel(c.op, c.request());
-  // Normal values are computed with the device's logarithm and cosine.
-  return c.op.as<ops::RandomNormal>() == nullptr &&
+  // Normal values are computed with the device's logarithm and cosine, attention with its exponential.
+  return c.op.as<ops::RandomNormal>() == nullptr && c.op.as<ops::Attention>() == nullptr &&
+         c.op.as<ops::AttentionGrad>() == nullptr &&
          std::all_of(kernel.commands.begin(), kernel.commands.end(),
                      [](const GpuCommand& command) { return std::holds_alternative<GpuLaunch>(command); });
 }

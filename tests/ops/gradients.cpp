@@ -135,6 +135,8 @@ std::vector<GradientCase> contraction_cases() {
       of(AvgPool{{2, 2}, {1, 2}, {{0, 1}, {1, 0}}, false}, {.types = {wide({1, 3, 3, 2}, shards)}}),
       of(AvgPoolGrad{{2, 2}, {2, 2}, {{0, 0}, {0, 0}}, true, {1, 4, 3, 1}}, {.types = {wide({1, 2, 1, 1}, shards)}}),
       of(MaxPool{{2, 2}, {1, 2}, {{0, 1}, {1, 0}}}, {.types = {wide({1, 3, 3, 2}, shards)}}),
+      of(Attention{}, {.types = {wide({1, 2, 2, 3}, shards), wide({1, 3, 1, 3}), wide({1, 3, 1, 3}, replicas)}}),
+      of(Attention{true}, {.types = {wide({2, 3, 2, 2}, shards), wide({2, 3, 2, 2}), wide({2, 3, 2, 2})}}),
   };
 }
 
@@ -166,6 +168,14 @@ std::vector<GradientCase> composed_cases() {
          const Value chosen = b.emit(ReduceSum{{1}}, {b.emit(Mul{}, {shifted, target})});
          const Value loss = b.emit(ReduceSum{{0}}, {b.emit(Sub{}, {total, chosen})});
          return b.emit(Psum{shards}, {loss});
+       }},
+      {"both results of attention, or one of them",
+       {.types = {wide({1, 3, 2, 2}, shards), wide({1, 3, 1, 2}), wide({1, 3, 1, 2})}},
+       [](Builder& b, std::span<const Value> x) {
+         const std::vector<Value> both = b.emit_all(Attention{true}, x);
+         const Value lse = b.emit_all(Attention{}, x)[1];
+         const Value heads = b.emit(Add{}, {b.emit(ReduceSum{{3}}, {b.emit(Exp{}, {both[0]})}), both[1]});
+         return b.emit(Mul{}, {heads, lse});
        }},
       {"a value used twice",
        {.types = {wide({3}, shards)}},

@@ -1,0 +1,88 @@
+#include "core/ops/support/gpu.h"
+
+#include <cmath>
+
+#include "core/base/saturate.h"
+#include "core/ops/attention/attention.h"
+
+namespace pmaptrain::ops {
+namespace {
+
+// The queries, or keys, that a block of threads has (near_rows in gpu.cuh).
+constexpr std::int64_t rows_of_block = 16;
+
+std::int64_t blocks_of(std::int64_t rows) { return (rows + rows_of_block - 1) / rows_of_block; }
+
+// The examples that an operand has.
+GpuArgument examples_of(const GpuRequest& request, std::size_t operand) {
+  return number(request.operands[operand].shape[0] * (request.stacked[operand] ? request.devices : 1));
+}
+
+// The number of rows of an operand [B,T,H] or [B,T,H,D].
+GpuArgument rows_of(const GpuRequest& request, std::size_t operand) {
+  const Shape& shape = request.operands[operand].shape;
+  return number(shape[0] * shape[1] * shape[2] * (request.stacked[operand] ? request.devices : 1));
+}
+
+void add_sizes(std::vector<GpuArgument>& arguments, const AttentionSizes& sizes, DType dtype, std::int64_t devices,
+               bool causal) {
+  for (const std::int64_t value : {sizes.examples * devices, sizes.queries, sizes.keys, sizes.heads, sizes.kv_heads,
+                                   sizes.width, std::int64_t{causal}}) {
+    arguments.push_back(number(value));
+  }
+  // As the reference computes it.
+  arguments.push_back(GpuArgument::of(dtype == DType::f64
+                                          ? 1 / std::sqrt(static_cast<double>(sizes.width))
+                                          : static_cast<double>(1 / std::sqrt(static_cast<float>(sizes.width)))));
+}
+
+}  // namespace
+
+GpuKernel Attention::gpu(const GpuRequest& request) const {
+  if (has_no_results(request)) return {};
+  const AttentionSizes sizes(request.operands[0].shape, request.operands[1].shape);
+  const DType dtype = request.operands[0].dtype;
+  const std::int64_t count = request.devices * sizes.examples * sizes.heads * blocks_of(sizes.queries);
+  std::vector<GpuArgument> arguments{GpuArgument::result(0),  GpuArgument::result(1),  GpuArgument::operand(0),
+                                     GpuArgument::operand(1), GpuArgument::operand(2), number(count)};
+  for (std::size_t operand = 0; operand < 3; ++operand) arguments.push_back(examples_of(request, operand));
+  add_sizes(arguments, sizes, dtype, request.devices, causal);
+  return {{launch_blocks(kernel_name("attention", dtype), count, gpu_threads, std::move(arguments))}};
+}
+
+// Three launches: delta into scratch memory, dq by blocks of queries, dk and dv by blocks of keys.
+GpuKernel AttentionGrad::gpu(const GpuRequest& request) const {
+  if (has_no_results(request)) return {};
+  const AttentionSizes sizes(request.operands[0].shape, request.operands[1].shape);
+  const DType dtype = request.operands[0].dtype;
+  const std::int64_t examples = request.devices * sizes.examples;
+  const std::int64_t rows = examples * sizes.queries * sizes.heads;
+  GpuKernel kernel;
+  kernel.scratch_bytes =
+      product_of(static_cast<std::size_t>(rows), size_of(dtype == DType::f64 ? DType::f64 : DType::f32));
+  const bool has_dlse = request.operands.size() == 7;
+  if (rows > 0) {
+    kernel.commands.push_back(
+        launch_elements(kernel_name("attention_delta", dtype), rows,
+                        {GpuArgument::scratch(), GpuArgument::operand(3), GpuArgument::operand(5),
+                         GpuArgument::operand(has_dlse ? 6 : 4), number(rows), rows_of(request, 3), rows_of(request, 5),
+                         has_dlse ? rows_of(request, 6) : number(0), number(sizes.width)}));
+  }
+  static constexpr std::size_t read[] = {0, 1, 2, 4, 5};  // all but out, which delta replaces
+  const auto add = [&](std::string_view kernel_base, std::initializer_list<std::size_t> results, std::int64_t count) {
+    if (count == 0) return;
+    std::vector<GpuArgument> arguments;
+    for (const std::size_t result : results) arguments.push_back(GpuArgument::result(result));
+    for (const std::size_t operand : read) arguments.push_back(GpuArgument::operand(operand));
+    arguments.push_back(GpuArgument::scratch());
+    arguments.push_back(number(count));
+    for (const std::size_t operand : read) arguments.push_back(examples_of(request, operand));
+    add_sizes(arguments, sizes, dtype, request.devices, causal);
+    kernel.commands.push_back(launch_blocks(kernel_name(kernel_base, dtype), count, gpu_threads, std::move(arguments)));
+  };
+  add("attention_grad_q", {0}, examples * sizes.heads * blocks_of(sizes.queries));
+  add("attention_grad_kv", {1, 2}, examples * sizes.kv_heads * blocks_of(sizes.keys));
+  return kernel;
+}
+
+}  // namespace pmaptrain::ops

@@ -1,0 +1,393 @@
+// Compiled once for each instruction set; the best one for the CPU is chosen when the program runs.
+#ifndef PMAPTRAIN_REFERENCE_KERNELS
+
+#include "core/ops/attention/simd.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "core/ops/attention/simd.cpp"
+// foreach_target.h comes first: it includes this file again for each other instruction set.
+// clang-format off
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+#include "core/kernel/vector_exp-inl.h"
+// clang-format on
+
+HWY_BEFORE_NAMESPACE();
+namespace pmaptrain::ops {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+constexpr std::size_t block = attention_block;
+// The columns of a block are computed in groups of 16, the lanes of the widest vectors, and its rows in groups of 8.
+constexpr std::size_t columns_together = 16, rows_together = 8;
+using Floats = hn::CappedTag<float, columns_together>;
+using Vector = hn::Vec<Floats>;
+constexpr std::size_t lanes = hn::MaxLanes(Floats());
+constexpr float infinity = std::numeric_limits<float>::infinity();
+
+constexpr std::size_t up_to(std::size_t n, std::size_t multiple) { return (n + multiple - 1) / multiple * multiple; }
+
+// A matrix that need not be stored by rows: distances from a row, and from a column, to the next.
+struct Left {
+  const float* at;
+  std::size_t row, column;
+};
+
+// c = a b, or c + a b, for `rows` rows and `vectors` vectors of columns, whose sums are kept in registers: in loops
+// that GCC does not unroll, they would pass through memory.
+template <std::size_t rows, std::size_t vectors, bool add>
+HWY_INLINE void multiply_tile(std::size_t depth, Left a, const float* b, std::size_t b_row, float* c,
+                              std::size_t c_row) {
+  const Floats d;
+  Vector sum[rows][vectors];
+#pragma GCC unroll 8
+  for (std::size_t r = 0; r < rows; ++r) {
+#pragma GCC unroll 8
+    for (std::size_t v = 0; v < vectors; ++v) sum[r][v] = add ? hn::LoadU(d, c + r * c_row + v * lanes) : hn::Zero(d);
+  }
+  for (std::size_t p = 0; p < depth; ++p) {
+    Vector x[vectors];
+#pragma GCC unroll 8
+    for (std::size_t v = 0; v < vectors; ++v) x[v] = hn::LoadU(d, b + p * b_row + v * lanes);
+#pragma GCC unroll 8
+    for (std::size_t r = 0; r < rows; ++r) {
+      const Vector factor = hn::Set(d, a.at[r * a.row + p * a.column]);
+#pragma GCC unroll 8
+      for (std::size_t v = 0; v < vectors; ++v) sum[r][v] = hn::MulAdd(factor, x[v], sum[r][v]);
+    }
+  }
+#pragma GCC unroll 8
+  for (std::size_t r = 0; r < rows; ++r) {
+#pragma GCC unroll 8
+    for (std::size_t v = 0; v < vectors; ++v) hn::StoreU(sum[r][v], d, c + r * c_row + v * lanes);
+  }
+}
+
+// It is a separate function so that its loops have all registers.
+template <std::size_t vectors>
+HWY_NOINLINE void multiply_columns(std::size_t m, std::size_t depth, Left a, const float* b, std::size_t b_row,
+                                   float* c, std::size_t c_row, bool add) {
+  constexpr std::size_t rows = lanes == 16 ? 8 : 4;  // AVX-512 has twice as many registers
+  for (std::size_t i = 0; i < m; i += rows) {
+    const Left from{a.at + i * a.row, a.row, a.column};
+    if (add) {
+      multiply_tile<rows, vectors, true>(depth, from, b, b_row, c + i * c_row, c_row);
+    } else {
+      multiply_tile<rows, vectors, false>(depth, from, b, b_row, c + i * c_row, c_row);
+    }
+  }
+}
+
+// c [m,n] = a [m,depth] b [depth,n], or c + a b: m is a multiple of rows_together and n one of columns_together. Each
+// element is summed in the order of `depth`.
+void multiply_block(std::size_t m, std::size_t n, std::size_t depth, Left a, const float* b, std::size_t b_row,
+                    float* c, std::size_t c_row, bool add) {
+  std::size_t j = 0;
+  for (; j + 2 * lanes <= n; j += 2 * lanes) multiply_columns<2>(m, depth, a, b + j, b_row, c + j, c_row, add);
+  for (; j < n; j += lanes) multiply_columns<1>(m, depth, a, b + j, b_row, c + j, c_row, add);
+}
+
+// A block of queries and a block of keys. Where the causal mask crosses it, a group of rows stops at the last key that
+// one of its queries sees.
+struct Pair {
+  std::size_t rows, keys;
+  bool crossed;
+
+  // The keys that a query sees, and those that a query of the group that begins at `row` sees.
+  std::size_t seen_by(std::size_t query) const { return crossed ? std::min(keys, query + 1) : keys; }
+  std::size_t seen_from(std::size_t row) const { return seen_by(row + rows_together - 1); }
+
+  // Calls f(first row, number of rows, keys) for all rows, in as few parts as there can be.
+  template <class F>
+  HWY_INLINE void for_each_part(const F& f) const {
+    const std::size_t all = up_to(rows, rows_together), step = crossed ? rows_together : all;
+    for (std::size_t row = 0; row < all; row += step) f(row, step, seen_from(row));
+  }
+
+  // scores [block,block] = q k, up to a multiple of columns_together. b has keys as columns.
+  HWY_INLINE void multiply(const AttentionHead& head, const float* a, const float* b, float* scores) const {
+    for_each_part([&](std::size_t row, std::size_t count, std::size_t seen) HWY_ATTR {
+      multiply_block(count, up_to(seen, columns_together), head.width, {a + row * head.row, head.row, 1}, b, block,
+                     scores + row * block, block, false);
+    });
+  }
+
+  // y [rows,row] = x [block,block] b [keys,row], or y + x b.
+  HWY_INLINE void weigh(const AttentionHead& head, const float* x, const float* b, float* y, bool add) const {
+    for_each_part([&](std::size_t row, std::size_t count, std::size_t seen) HWY_ATTR {
+      multiply_block(count, head.row, seen, {x + row * block, block, 1}, b, head.row, y + row * head.row, head.row,
+                     add);
+    });
+  }
+
+  // y [keys,row] += the transpose of x [block,block] times b [rows,row].
+  HWY_INLINE void weigh_transposed(const AttentionHead& head, const float* x, const float* b, float* y) const {
+    const std::size_t all = up_to(keys, rows_together), step = crossed ? rows_together : all;
+    for (std::size_t key = 0; key < all; key += step) {
+      const std::size_t first = crossed ? key : 0;
+      if (first >= rows) break;
+      multiply_block(step, head.row, rows - first, {x + first * block + key, 1, block}, b + first * head.row, head.row,
+                     y + key * head.row, head.row, true);
+    }
+  }
+};
+
+Pair pair_of(const AttentionHead& head, std::size_t query, std::size_t key) {
+  return {std::min(block, head.queries - query), std::min(block, head.keys - key), head.causal && query == key};
+}
+
+// The lanes from `at` on that are below n.
+HWY_INLINE auto below(std::size_t n, std::size_t at) { return hn::FirstN(Floats(), n > at ? n - at : 0); }
+
+// exp(score * scale - shift). The product is rounded, as the largest score is: of large scores, an exact product would
+// differ from the rounded largest one by more than 1.
+HWY_INLINE Vector weight_of(Vector score, Vector scale, Vector shift) {
+  return pmaptrain::HWY_NAMESPACE::SafeExp{}(Floats(), hn::Sub(hn::Mul(score, scale), shift));
+}
+
+// A sum in 16 parts, of which the second half is added to the first until one is left.
+struct PartialSums {
+  static constexpr std::size_t vectors = columns_together / lanes;
+  Vector parts[vectors];
+
+  HWY_INLINE PartialSums() {
+    for (Vector& part : parts) part = hn::Zero(Floats());
+  }
+};
+
+float total_of(float* parts) {
+  for (std::size_t half = columns_together / 2; half > 0; half /= 2) {
+    for (std::size_t i = 0; i < half; ++i) parts[i] += parts[i + half];
+  }
+  return parts[0];
+}
+
+// What is known of a block of queries after some blocks of keys.
+struct Running {
+  HWY_ALIGN float most[block];                    // the largest score
+  HWY_ALIGN float factor[block];                  // by which to multiply what was summed before the last block of keys
+  HWY_ALIGN float sums[block][columns_together];  // of exp(score - most), in parts
+
+  Running() {
+    std::fill_n(most, block, -infinity);
+    std::fill_n(sums[0], block * columns_together, 0.0F);
+  }
+};
+
+// The largest of the first n elements. It may miss a NaN.
+HWY_INLINE float largest_of(std::size_t n, const float* scores) {
+  const Floats d;
+  Vector most = hn::Set(d, -infinity);
+  for (std::size_t j = 0; j < up_to(n, columns_together); j += lanes) {
+    Vector score = hn::LoadU(d, scores + j);
+    if (j + lanes > n) score = hn::IfThenElse(below(n, j), score, most);
+    most = hn::Max(most, score);
+  }
+  return hn::GetLane(hn::MaxOfLanes(d, most));
+}
+
+// Replaces the first n scores of query i by weights, and those behind them by zeros, up to a multiple of
+// columns_together.
+HWY_INLINE void weigh_scores(std::size_t n, float scale, std::size_t i, float* scores, Running& running) {
+  const Floats d;
+  const Vector by = hn::Set(d, scale), most = hn::Set(d, running.most[i]);
+  PartialSums sums;
+  for (std::size_t j = 0; j < up_to(n, columns_together); j += columns_together) {
+    for (std::size_t v = 0; v < PartialSums::vectors; ++v) {
+      const std::size_t at = j + v * lanes;
+      Vector weight = weight_of(hn::LoadU(d, scores + at), by, most);
+      if (at + lanes > n) weight = hn::IfThenElseZero(below(n, at), weight);
+      sums.parts[v] = hn::Add(sums.parts[v], weight);
+      hn::StoreU(weight, d, scores + at);
+    }
+  }
+  const Vector factor = hn::Set(d, running.factor[i]);
+  for (std::size_t v = 0; v < PartialSums::vectors; ++v) {
+    float* const at = running.sums[i] + v * lanes;
+    hn::Store(hn::MulAdd(hn::Load(d, at), factor, sums.parts[v]), d, at);
+  }
+}
+
+// Replaces all scores by weights, which are NaN where all scores of a query have overflowed to -inf. What is beyond the
+// keys that a query sees, but not beyond those that its group of rows sees, becomes 0.
+void weigh_block(const Pair& pair, float scale, float* scores, Running& running) {
+  const Floats d;
+  HWY_ALIGN float largest[block];
+  std::fill_n(largest, block, -infinity);
+  for (std::size_t i = 0; i < pair.rows; ++i) largest[i] = largest_of(pair.seen_by(i), scores + i * block);
+  for (std::size_t i = 0; i < block; i += lanes) {
+    const Vector before = hn::Load(d, running.most + i);
+    const Vector most = hn::Max(before, hn::Mul(hn::Load(d, largest + i), hn::Set(d, scale)));
+    const Vector factor = pmaptrain::HWY_NAMESPACE::SafeExp{}(d, hn::Sub(before, most));
+    hn::Store(most, d, running.most + i);
+    hn::Store(hn::IfThenElse(hn::Eq(before, most), hn::Set(d, 1.0F), factor), d, running.factor + i);
+  }
+  for (std::size_t i = 0; i < pair.rows; ++i) {
+    const std::size_t seen = pair.seen_by(i), end = pair.seen_from(i / rows_together * rows_together);
+    weigh_scores(seen, scale, i, scores + i * block, running);
+    for (std::size_t j = up_to(seen, columns_together); j < end; ++j) scores[i * block + j] = 0;
+  }
+}
+
+// x *= factor
+void scale_row(std::size_t row, float factor, float* x) {
+  const Floats d;
+  for (std::size_t i = 0; i < row; i += lanes) hn::StoreU(hn::Mul(hn::LoadU(d, x + i), hn::Set(d, factor)), d, x + i);
+}
+
+void divide_row(std::size_t row, float divisor, float* x) {
+  const Floats d;
+  for (std::size_t i = 0; i < row; i += lanes) hn::StoreU(hn::Div(hn::LoadU(d, x + i), hn::Set(d, divisor)), d, x + i);
+}
+
+void of_head(const AttentionHead& head, const float* q, const float* k_columns, const float* v, float* out, float* lse,
+             float* scores) {
+  for (std::size_t query = 0; query < head.queries; query += block) {
+    Running running;
+    float* const sums = out + query * head.row;
+    const std::size_t rows = std::min(block, head.queries - query);
+    const std::size_t end = head.causal ? std::min(head.keys, query + block) : head.keys;
+    for (std::size_t key = 0; key < end; key += block) {
+      const Pair pair = pair_of(head, query, key);
+      pair.multiply(head, q + query * head.row, k_columns + key * head.row, scores);
+      weigh_block(pair, head.scale, scores, running);
+      for (std::size_t i = 0; i < rows && key > 0; ++i) {
+        if (running.factor[i] != 1) scale_row(head.row, running.factor[i], sums + i * head.row);
+      }
+      pair.weigh(head, scores, v + key * head.row, sums, key > 0);
+    }
+    for (std::size_t i = 0; i < rows; ++i) {
+      const float sum = total_of(running.sums[i]);
+      divide_row(head.row, sum, sums + i * head.row);
+      lse[query + i] = running.most[i] + std::log(sum);
+    }
+  }
+}
+
+void delta_of_head(const AttentionHead& head, const float* dout, const float* out, float* delta) {
+  const Floats d;
+  for (std::size_t query = 0; query < head.queries; ++query, dout += head.row, out += head.row) {
+    PartialSums sums;
+    for (std::size_t i = 0; i < head.row; i += columns_together) {
+      for (std::size_t v = 0; v < PartialSums::vectors; ++v) {
+        const std::size_t at = i + v * lanes;
+        sums.parts[v] = hn::MulAdd(hn::LoadU(d, dout + at), hn::LoadU(d, out + at), sums.parts[v]);
+      }
+    }
+    HWY_ALIGN float parts[columns_together];
+    for (std::size_t v = 0; v < PartialSums::vectors; ++v) hn::Store(sums.parts[v], d, parts + v * lanes);
+    delta[query] = total_of(parts);
+  }
+}
+
+// Replaces the first n scores of a query by probabilities p, and the products dout·v by p (dout·v - delta), which is
+// the gradient of the scores. What is behind them becomes 0, up to a multiple of columns_together.
+HWY_INLINE void differentiate_scores(std::size_t n, float scale, float lse, float delta, float* scores,
+                                     float* products) {
+  const Floats d;
+  for (std::size_t j = 0; j < up_to(n, columns_together); j += lanes) {
+    Vector p = weight_of(hn::LoadU(d, scores + j), hn::Set(d, scale), hn::Set(d, lse));
+    Vector gradient = hn::Mul(p, hn::Sub(hn::LoadU(d, products + j), hn::Set(d, delta)));
+    if (j + lanes > n) {
+      const auto seen = below(n, j);
+      p = hn::IfThenElseZero(seen, p);
+      gradient = hn::IfThenElseZero(seen, gradient);
+    }
+    hn::StoreU(p, d, scores + j);
+    hn::StoreU(gradient, d, products + j);
+  }
+}
+
+void gradients_of_head(const AttentionHead& head, const AttentionGradients& x) {
+  float *const scores = x.scores, *const products = x.scores + block * block;
+  for (std::size_t key = 0; key < head.keys; key += block) {
+    for (std::size_t query = head.causal ? key : 0; query < head.queries; query += block) {
+      const Pair pair = pair_of(head, query, key);
+      const std::size_t at_query = query * head.row, at_key = key * head.row;
+      pair.multiply(head, x.q + at_query, x.k_columns + at_key, scores);
+      pair.multiply(head, x.dout + at_query, x.v_columns + at_key, products);
+      for (std::size_t i = 0; i < pair.rows; ++i) {
+        const std::size_t seen = pair.seen_by(i), at = i * block;
+        differentiate_scores(seen, head.scale, x.lse[query + i], x.delta[query + i], scores + at, products + at);
+        const std::size_t first = up_to(seen, columns_together),
+                          last = pair.seen_from(i / rows_together * rows_together);
+        for (std::size_t j = first; j < last; ++j) scores[at + j] = products[at + j] = 0;
+      }
+      pair.weigh_transposed(head, scores, x.dout + at_query, x.dv + at_key);
+      pair.weigh_transposed(head, products, x.q + at_query, x.dk + at_key);
+      pair.weigh(head, products, x.k + at_key, x.dq + at_query, true);
+    }
+  }
+}
+
+#if HWY_TARGET == HWY_SCALAR
+
+void transpose(std::size_t keys, std::size_t row, const float* rows, float* columns) {
+  for (std::size_t j = 0; j < keys; ++j) {
+    for (std::size_t i = 0; i < row; ++i) columns[i * block + j] = rows[j * row + i];
+  }
+}
+
+#else
+
+// Transposes squares of four rows and four columns.
+void transpose(std::size_t keys, std::size_t row, const float* rows, float* columns) {
+  const hn::CappedTag<float, 4> d;
+  const hn::RepartitionToWide<decltype(d)> pairs;
+  for (std::size_t j = 0; j < keys; j += 4) {
+    for (std::size_t i = 0; i < row; i += 4) {
+      const float* const from = rows + j * row + i;
+      const auto a = hn::LoadU(d, from), b = hn::LoadU(d, from + row);
+      const auto c = hn::LoadU(d, from + 2 * row), e = hn::LoadU(d, from + 3 * row);
+      const auto low_ab = hn::BitCast(pairs, hn::InterleaveLower(d, a, b));
+      const auto low_ce = hn::BitCast(pairs, hn::InterleaveLower(d, c, e));
+      const auto high_ab = hn::BitCast(pairs, hn::InterleaveUpper(d, a, b));
+      const auto high_ce = hn::BitCast(pairs, hn::InterleaveUpper(d, c, e));
+      float* const to = columns + i * block + j;
+      hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, low_ab, low_ce)), d, to);
+      hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, low_ab, low_ce)), d, to + block);
+      hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, high_ab, high_ce)), d, to + 2 * block);
+      hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, high_ab, high_ce)), d, to + 3 * block);
+    }
+  }
+}
+
+#endif
+
+}  // namespace HWY_NAMESPACE
+}  // namespace pmaptrain::ops
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace pmaptrain::ops {
+
+HWY_EXPORT(transpose);
+HWY_EXPORT(of_head);
+HWY_EXPORT(delta_of_head);
+HWY_EXPORT(gradients_of_head);
+
+void attention_transpose(std::size_t keys, std::size_t row, const float* rows, float* columns) {
+  HWY_DYNAMIC_DISPATCH(transpose)(keys, row, rows, columns);
+}
+
+void attention_of_head(const AttentionHead& head, const float* q, const float* k_columns, const float* v, float* out,
+                       float* lse, float* scores) {
+  HWY_DYNAMIC_DISPATCH(of_head)(head, q, k_columns, v, out, lse, scores);
+}
+
+void attention_delta(const AttentionHead& head, const float* dout, const float* out, float* delta) {
+  HWY_DYNAMIC_DISPATCH(delta_of_head)(head, dout, out, delta);
+}
+
+void attention_gradients_of_head(const AttentionHead& head, const AttentionGradients& arrays) {
+  HWY_DYNAMIC_DISPATCH(gradients_of_head)(head, arrays);
+}
+
+}  // namespace pmaptrain::ops
+#endif  // HWY_ONCE
+
+#endif  // PMAPTRAIN_REFERENCE_KERNELS

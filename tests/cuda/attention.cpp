@@ -1,0 +1,48 @@
+// Attention and its gradient.
+#include "core/ops/all.h"
+#include "core/ops/list.h"
+#include "tests/catch.h"
+#include "tests/cuda/gpus.h"
+#include "tests/cuda/kernel_case.h"
+
+using namespace pmaptrain;
+using namespace pmaptrain::test;
+
+namespace {
+
+struct HeadSizes {
+  Shape q, k;
+  bool causal;
+};
+// Tiles that end in different places, groups of heads, and more elements than a block of threads sums at a time.
+const HeadSizes head_sizes[] = {{{2, 5, 2, 3}, {2, 5, 1, 3}, true},    {{1, 33, 1, 33}, {1, 33, 1, 33}, true},
+                                {{1, 17, 2, 8}, {1, 40, 2, 8}, false}, {{1, 18, 1, 70}, {1, 18, 1, 70}, true},
+                                {{1, 1, 4, 16}, {1, 1, 2, 16}, true},  {{0, 3, 1, 4}, {0, 3, 1, 4}, false}};
+constexpr DType of_attention[] = {DType::bf16, DType::f32, DType::f64};
+
+}  // namespace
+
+TEST_CASE("the GPU's attention adds in the reference's order", "[cuda][gpu][kernels]") {
+  if (!has_gpus()) return;
+  for (const HeadSizes& s : head_sizes) {
+    for (const DType dtype : of_attention) {
+      const Type q{dtype, s.q, {}}, k{dtype, s.k, {}};
+      check_launches({.op = ops::Attention{s.causal}, .operands = {q, k, k}});
+    }
+  }
+  const Type q{DType::f32, {2, 3, 2, 3}, {}}, k{DType::f32, {2, 3, 1, 3}, {}};
+  check_launches(ops::Attention{true}, {q, k, k});
+}
+
+TEST_CASE("the GPU's gradients of attention are added in the reference's order", "[cuda][gpu][kernels]") {
+  if (!has_gpus()) return;
+  for (const HeadSizes& s : head_sizes) {
+    for (const DType dtype : of_attention) {
+      const Type q{dtype, s.q, {}}, k{dtype, s.k, {}};
+      const Type lse{dtype == DType::f64 ? DType::f64 : DType::f32, {s.q[0], s.q[1], s.q[2]}, {}};
+      check_launches({.op = ops::AttentionGrad{s.causal}, .operands = {q, k, k, q, lse, q}});
+    }
+  }
+  const Type q{DType::f32, {2, 2, 1, 2}, {}}, lse{DType::f32, {2, 2, 1}, {}};
+  check_launches(ops::AttentionGrad{true}, {q, q, q, q, lse, q, lse});
+}
