@@ -151,8 +151,11 @@ Value attend(const spec::Attention& attention, const LayerCall& call, Value x, D
   const Value q = prepared(heads_of_rows(places.query, heads.queries), places.query_ln);
   const Value k = prepared(heads_of_rows(places.key, heads.keys), places.key_ln);
   const Value v = heads_of_rows(places.value, heads.keys);
-  Value out = scaled_dot_product_attention(b, q, k, v, attention.causal, storage,
-                                           [&](Value weights) { return drop(call, weights); });
+  // Only weights that dropout changes have to be in memory.
+  const bool drops = call.training && call.node.draws;
+  Value out = drops ? scaled_dot_product_attention(b, q, k, v, attention.causal, storage,
+                                                   [&](Value weights) { return drop(call, weights); })
+                    : b.emit_all(ops::Attention{attention.causal}, std::vector{q, k, v}).front();
   const std::int64_t columns = heads.queries * heads.size;
   out = b.emit(ops::Reshape{{type.shape[0], type.shape[1], columns}}, {out});
   return product_of_rows(b, out, call.parameters[places.out], {columns, heads.features}, bias(places.out));

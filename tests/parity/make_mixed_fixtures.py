@@ -143,22 +143,14 @@ def narrow(x):
     return x.astype(jnp.bfloat16).astype(jnp.float32)
 
 
-@jax.custom_vjp
-def with_narrow_cotangent(x):
-    return x
-
-
-with_narrow_cotangent.defvjp(lambda x: (x, None), lambda _, g: (narrow(g),))
-
-
 def attention_sums(options, p, x):
     def heads(part):
         return narrow(jnp.einsum("btc,chd->bthd", x, rounded(p[part]["kernel"])) + p[part]["bias"])
 
     q, k, v = heads("query"), heads("key"), heads("value")
-    scores = with_narrow_cotangent(jnp.einsum("bthd,bshd->bhts", q, k)) / np.sqrt(q.shape[-1])
+    scores = jnp.einsum("bthd,bshd->bhts", q, k) / np.sqrt(q.shape[-1])  # neither they nor the weights are rounded
     scores = jnp.where(jnp.tril(jnp.ones(scores.shape[-2:], bool)), scores, jnp.finfo(jnp.float32).min)
-    y = narrow(jnp.einsum("bhts,bshd->bthd", narrow(jax.nn.softmax(scores)), v))
+    y = narrow(jnp.einsum("bhts,bshd->bthd", jax.nn.softmax(scores), v))
     return jnp.einsum("bthd,hdc->btc", y, rounded(p["out"]["kernel"])) + p["out"]["bias"]
 
 

@@ -19,8 +19,9 @@ std::vector<std::string> activations() {
     const std::string name(layer->name());
     const bool other = name == "dense" || name == "conv" || name.ends_with("_pool") || name == "reshape" ||
                        name == "layers" || name == "residual" || name == "repeat" || name == "transpose" ||
-                       name == "flatten" || name == "dropout";
-    const std::string options = name == "group_norm" ? "{num_groups: 1}" : "{}";
+                       name == "flatten" || name == "dropout" || name.ends_with("embedding") || name == "attention" ||
+                       name == "attend";
+    const std::string options = name == "group_norm" ? "{num_groups: 1}" : name == "swiglu" ? "{hidden: 2}" : "{}";
     if (!other) names.push_back(spec::children(*layer).empty() ? name : "{" + name + ": " + options + "}");
   }
   return names;
