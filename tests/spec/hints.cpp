@@ -137,8 +137,9 @@ TEST_CASE("names of other frameworks are told their own name here", "[spec]") {
 }
 
 TEST_CASE("what there is not is refused as not supported, with the nearest thing that there is", "[spec]") {
-  CHECK(told("- flatten", "- lstm: 10") ==
-        "8: layer 'lstm' is not supported: there are no recurrent layers; attention is over the positions of a sequence");
+  CHECK(
+      told("- flatten", "- lstm: 10") ==
+      "8: layer 'lstm' is not supported: there are no recurrent layers; attention is over the positions of a sequence");
   CHECK(told("adam: {}", "lamb: {}") == "13: optimizer 'lamb' is not supported: the nearest are adam and adamw");
   CHECK(told("adam: {}", "adam: {weight_decay: 0.1}") ==
         "13: 'weight_decay' is not supported in adam: adamw has weight_decay, decoupled from the gradient; adam has "
