@@ -62,7 +62,8 @@ class CpuPreparation {
   virtual ~CpuPreparation() = default;
   virtual std::size_t bytes() const = 0;  // bytes of the result
   virtual std::size_t scratch_bytes() const { return 0; }
-  // A text that identifies the layout of the result: equal texts mean equal layouts.
+  // A text that identifies the result: equal texts mean equal bytes for the same operand. A matrix and its transpose
+  // may have one layout, so the text has that of the operand, too.
   virtual std::string layout() const = 0;
   virtual void run(const std::byte* from, std::byte* to, std::byte* scratch) = 0;
 };

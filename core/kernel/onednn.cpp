@@ -158,7 +158,7 @@ class Reordering final : public CpuPreparation {
       pad_bytes_ = aligned(dnnl_memory_desc_get_size(pad));
       arguments_.push_back({DNNL_ARG_SCRATCHPAD, pad_.get()});
     }
-    layout_ = describe(to);
+    layout_ = describe(from) + " as " + describe(to);
   }
 
   std::size_t bytes() const override { return bytes_; }
@@ -191,7 +191,9 @@ class Reordering final : public CpuPreparation {
     ask(dnnl_query_strides, static_cast<void*>(&strides));
     ask(dnnl_query_inner_blks, static_cast<void*>(&sizes));
     ask(dnnl_query_inner_idxs, static_cast<void*>(&indices));
-    std::string text;
+    dnnl_data_type_t type = dnnl_data_type_undef;
+    ask(dnnl_query_data_type, &type);
+    std::string text = fmt::format("{}:", static_cast<int>(type));
     for (int d = 0; d < dims; ++d) text += fmt::format("{}/{} ", (*padded)[d], (*strides)[d]);
     for (int i = 0; i < blocks; ++i) text += fmt::format("{}{}", (*sizes)[i], static_cast<char>('a' + (*indices)[i]));
     return text;

@@ -445,5 +445,27 @@ return gx = %gx
   }
 }
 
+// Forward and backward, as a dense layer of as many outputs as inputs has them.
+TEST_CASE("a square matrix and its transpose are packed each for itself", "[runtime]") {
+  const auto program = test::program_of(R"(mesh a=1
+batch %x:f32[32,256]{a}
+params %w:f32[256,256]{}
+%v = pvary[axes={a}] %w
+%y = matmul %x, %v
+%z = matmul[transpose_b=true] %y, %v
+%u = matmul %z, %v
+return y = %y
+return z = %z
+return u = %u
+)");
+  const test::Values inputs = test::random_inputs(*program, 3);
+  const test::Values expected = test::run(program, inputs, {1, false, 1, false, KernelChoice::reference});
+  for (const auto& [name, values] : test::run(program, inputs, {1, false, 1, false, KernelChoice::best})) {
+    INFO(name);
+    const bool same = test::close(DType::f32, values, expected.at(name));
+    CHECK(same);
+  }
+}
+
 }  // namespace
 }  // namespace pmaptrain
