@@ -71,10 +71,11 @@ bool Guards::check_all_skipped(std::int64_t steps) {
   return true;
 }
 
-bool Guards::check_replicas(std::int64_t step, Transport* transport) {
-  if (compared_at_ == step || must_stop()) return false;
+bool Guards::check_replicas(std::int64_t step, Agreement& agreement) {
+  const bool is_alone = agreement.processes().transport == nullptr;
+  if ((compared_at_ == step && is_alone) || must_stop()) return false;
   compared_at_ = step;
-  const auto divergence = find_divergence(reader_, transport, member_);
+  const auto divergence = find_divergence(reader_, &agreement, member_);
   if (!divergence) return false;
   reason_ = "step " + std::to_string(step) + ": " + describe(*divergence, *setup_.training) +
             "; the checkpoint holds what device 0 has, which may be damaged too";

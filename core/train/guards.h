@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "core/runtime/agreement.h"
 #include "core/setup/setup.h"
 #include "core/setup/values.h"
 
@@ -39,9 +40,8 @@ class Guards {
   // explain it, if `replays`.
   bool check_finite(bool replays = true);
   bool check_all_skipped(std::int64_t steps);
-  // Compares the private copies of the logical devices (replicas.h), at most once after each step. `transport` is that
-  // between the processes; null if there is one.
-  bool check_replicas(std::int64_t step, Transport* transport);
+  // Compares the private copies of the logical devices (replicas.h); in a single process at most once after each step.
+  bool check_replicas(std::int64_t step, Agreement& agreement);
 
  private:
   double state(std::size_t input) const;

@@ -37,7 +37,7 @@ std::int64_t hash_of(SlicedReader& reader, Handle value, DeviceOfMember instance
 }
 
 // The hashes of the copies of every variable, for each variable by device. Each process hashes its own devices'.
-std::vector<std::int64_t> hashes_of(SlicedReader& reader, Transport* transport, std::span<const Variable> variables,
+std::vector<std::int64_t> hashes_of(SlicedReader& reader, Agreement* agreement, std::span<const Variable> variables,
                                     std::int64_t member) {
   const IndexRange own = reader.module().share(0).devices();
   const std::int64_t devices = reader.module().program(0).mesh.devices();
@@ -49,18 +49,20 @@ std::vector<std::int64_t> hashes_of(SlicedReader& reader, Transport* transport, 
       hashes.push_back(is_here ? hash_of(reader, value, {d, member}) : std::numeric_limits<std::int64_t>::min());
     }
   }
-  if (transport != nullptr) transport->largest(hashes);
+  if (agreement == nullptr || agreement->processes().transport == nullptr) return hashes;
+  agreement->any(false);  // a process that has failed answers this, and not the exchange of hashes
+  agreement->processes().transport->largest(hashes);
   return hashes;
 }
 
 }  // namespace
 
-std::optional<Divergence> find_divergence(SlicedReader& reader, Transport* transport, std::int64_t member) {
+std::optional<Divergence> find_divergence(SlicedReader& reader, Agreement* agreement, std::int64_t member) {
   const Mesh& mesh = reader.module().program(0).mesh;
   std::vector<Variable> variables;
   std::ranges::copy_if(reader.module().variables(0), std::back_inserter(variables),
                        [](const Variable& variable) { return is_kept(variable.group); });
-  const std::vector<std::int64_t> all = hashes_of(reader, transport, variables, member);
+  const std::vector<std::int64_t> all = hashes_of(reader, agreement, variables, member);
   const auto devices = static_cast<std::size_t>(mesh.devices());
   for (std::size_t v = 0; v < variables.size(); ++v) {
     const std::span<const std::int64_t> hashes = std::span(all).subspan(v * devices, devices);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/runtime/agreement.h"
 #include "core/setup/values.h"
 
 namespace pmaptrain::train {
@@ -17,8 +18,8 @@ struct Divergence {
 
 // Compares hashes of every parameter and state input of the module's first entry over all devices of a member. The
 // devices have private copies. Returns the first divergence in the program's order, if any. Of several processes, each
-// calls this, with the transport between them, and gets the same result.
-std::optional<Divergence> find_divergence(SlicedReader& reader, Transport* transport = nullptr,
+// calls this, with its agreement, and gets the same result. Throws FailedElsewhere.
+std::optional<Divergence> find_divergence(SlicedReader& reader, Agreement* agreement = nullptr,
                                           std::int64_t member = 0);
 
 // "parameter 'conv_0.kernel' differs on device 3"

@@ -239,6 +239,8 @@ class Session::Impl {
   // If several members have a step that was not finite, replays the step of one member only, because a replay takes
   // seconds.
   void find_nonfinite() {
+    // Of copies that differ, those of one process alone may say that a step was not finite.
+    if (private_copies_ && !is_alone()) check_replicas();
     bool replays = true;
     for (const std::int64_t number : members_->active()) {
       MemberRun& member = (*members_)[number];
@@ -262,7 +264,7 @@ class Session::Impl {
   void check_replicas() {
     for (const std::int64_t number : members_->active()) {
       MemberRun& member = (*members_)[number];
-      if (!member.is_finished() && member.guards.check_replicas(step_, agreement_.processes().transport))
+      if (!member.is_finished() && member.guards.check_replicas(step_, agreement_))
         finish(member, replicas, member.guards.reason());
     }
     emit_told();

@@ -173,6 +173,25 @@ TEST_CASE("copies are compared over all processes, and damage in one process sto
   }
 }
 
+TEST_CASE("a copy that alone is not finite ends all processes as a difference", "[train][placements]") {
+  const train::Setup setup = setup_of_text(
+      small_images, {"mesh.axes=[{a: 2}, {b: 2}]", "train.duration=6 steps", "mesh.blocks=4", "train.log_every=1 step",
+                     "train.verify_replicas=100 steps", "optimizer.learning_rate=1e30"});
+  const Ends ends = train_in_processes(setup, 2, [&](int, train::Setup&, train::SessionOptions& options) {
+    options.between_steps = [](Module& module, std::int64_t step) {
+      const Handle slot = module.input("adam.nu/dense_0.bias");
+      if (step != 1 || !module.has(slot, 3)) return;
+      const std::vector<float> wrong(3, std::numeric_limits<float>::infinity());
+      module.wait(module.write(slot, 3, std::as_bytes(std::span(wrong))));
+    };
+  });
+  for (const std::string& failure : ends.failures) CHECK(failure.empty());
+  for (const train::Ended& ended : ends.ended) CHECK(ended.exit_status == 5);
+  const std::string words = ends.trained.of<train::Warned>().back().text;
+  INFO(words);
+  CHECK(words.find("differs on device 3;") != std::string::npos);
+}
+
 TEST_CASE("the time of one process being over stops all", "[train][placements]") {
   train::Setup setup = setup_of_text(small_images, {"train.duration=100000 steps", "mesh.blocks=2"});
   const Ends ends = train_in_processes(setup, 2, [&](int process, train::Setup&, train::SessionOptions& options) {
