@@ -102,6 +102,13 @@ int command_predict(CommandArguments arguments, const Streams& streams) {
       fail_usage(std::string(input ? "--input" : "--output") + " and --prompt were both given",
                  "--prompt continues a text on standard output; --input and --output predict for a file");
     }
+    const std::pair<const char*, bool> others[] = {{"--as", request.kind.has_value()},
+                                                   {"--id", !request.input.ids.empty()},
+                                                   {"--array", request.input.array.has_value()},
+                                                   {"--overwrite", overwrite}};
+    for (const auto& [option, is_given] : others) {
+      if (is_given) fail_usage(std::string(option) + " belongs to --input, and --prompt was given", "omit it");
+    }
     return continue_text(prompt, std::move(config), checkpoint, request, streams);
   }
   request.input.path = required(input, "--input FILE", "the inputs, such as --input images.npy");

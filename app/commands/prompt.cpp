@@ -119,10 +119,12 @@ int continue_text(const PromptOptions& options, ConfigOptions config, const std:
   if (!checkpoint && generator.checkpoint() != "best") {
     print_notes(notes_of_default(config.config, chosen, {generator.checkpoint()}), streams);
   }
-  const auto* const source = std::get_if<spec::TextFiles>(&loaded.spec.data.source);
-  const Prompt prompt = read_prompt(*options.prompt, source != nullptr ? source->tokens : spec::Tokens::uint16);
+  const Prompt prompt = read_prompt(*options.prompt, std::get<spec::TextFiles>(loaded.spec.data.source).tokens);
   const std::vector<std::int32_t> tokens = tokens_of(prompt);
   bool is_first = true;
+  const auto flush = [&] {
+    if (!streams.out.flush()) fail_running("standard output takes no more");
+  };
   const auto write = [&](std::int32_t token) {
     if (prompt.are_pairs) {
       streams.out << (is_first ? "" : " ") << token;
@@ -130,14 +132,17 @@ int continue_text(const PromptOptions& options, ConfigOptions config, const std:
       streams.out.put(static_cast<char>(token));
     }
     is_first = false;
-    streams.out.flush();
+    flush();
   };
+  generator.check(tokens);
   int signal = 0;
   {
     const StopSignals signals;
-    if (!prompt.are_pairs) streams.out << prompt.bytes << std::flush;
+    if (!prompt.are_pairs) streams.out << prompt.bytes;
+    flush();
     signal = generator.run(tokens, options.tokens.value_or(default_tokens), sampling, write, StopSignals::flag());
-    streams.out << "\n" << std::flush;
+    streams.out << "\n";
+    flush();
     if (signal == 0) signal = *StopSignals::flag();
   }
   if (signal != 0) raise_by_default(signal);

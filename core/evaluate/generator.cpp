@@ -44,6 +44,10 @@ const spec::Layer* first_that_looks_ahead(const std::vector<spec::Layer>& layers
 }
 
 void check_continues_texts(const spec::Spec& spec, const model::Model& model) {
+  if (!std::holds_alternative<spec::TextFiles>(spec.data.source) || model.input.dtype != DType::i32) {
+    fail_usage("--prompt continues texts, and this run was trained on " + spec::to_string(spec.data.source),
+               "it needs a run on data.source.text, as `pmaptrain init gpt` has it; --input predicts for a file");
+  }
   const bool predicts_each = model.has_sequences() && model.classes() > 0 && model.output.size() == 2;
   if (!model.takes_tokens() || !predicts_each || model.output.front() != model.input.shape.front()) {
     fail_usage("--prompt continues texts, and this model takes " + std::string(to_string(model.input.dtype)) +
@@ -83,7 +87,10 @@ Generator::Generator(const spec::Loaded& loaded, const std::filesystem::path& ru
   const model::Model model = model::make_model(spec, state.input, state.target, DType::f32, state.encoding);
   check_continues_texts(spec, model);
   positions_ = model.input.shape.front();
-  vocabulary_ = model.output.back();
+  const bool are_bytes = std::get<spec::TextFiles>(spec.data.source).tokens == spec::Tokens::bytes;
+  outputs_ = model.output.back();
+  vocabulary_ = std::min(outputs_, model::first_layer(model.layers)->parameters.front().shape.front());
+  if (are_bytes) vocabulary_ = std::min<std::int64_t>(vocabulary_, 256);
 
   spec::MeshSpec mesh = spec.mesh;  // of one device
   mesh.mesh = Mesh();
@@ -104,14 +111,13 @@ std::span<const float> Generator::logits_after(std::span<const std::int32_t> tok
   std::fill(inputs.begin(), inputs.end(), std::byte{0});  // what follows is not seen
   std::memcpy(inputs.data(), seen.data(), seen.size_bytes());
   module_->submit(0, 0);
-  const std::size_t bytes = logits_.size() * sizeof(float);
+  const std::size_t row = static_cast<std::size_t>(outputs_) * sizeof(float);
   module_->wait(module_->read(module_->output(0, "predictions"), 0, std::as_writable_bytes(std::span(logits_)),
-                              (seen.size() - 1) * bytes));
+                              (seen.size() - 1) * row));
   return logits_;
 }
 
-int Generator::run(std::vector<std::int32_t> prompt, std::int64_t count, const Sampling& sampling,
-                   const std::function<void(std::int32_t token)>& take, const std::atomic<int>* stop) {
+void Generator::check(std::span<const std::int32_t> prompt) const {
   if (prompt.empty()) fail_usage("--prompt is empty", "it has at least one token, from which the text goes on");
   for (std::size_t i = 0; i < prompt.size(); ++i) {
     if (prompt[i] >= 0 && prompt[i] < vocabulary_) continue;
@@ -119,6 +125,11 @@ int Generator::run(std::vector<std::int32_t> prompt, std::int64_t count, const S
                    "; the model knows the " + "tokens 0 to " + std::to_string(vocabulary_ - 1),
                "the model continues texts of the tokens that it was trained on");
   }
+}
+
+int Generator::run(std::vector<std::int32_t> prompt, std::int64_t count, const Sampling& sampling,
+                   const std::function<void(std::int32_t token)>& take, const std::atomic<int>* stop) {
+  check(prompt);
   for (std::int64_t number = 0; number < count; ++number) {
     if (const int signal = stop != nullptr ? stop->load() : 0; signal != 0) return signal;
     const std::int32_t token = next_token(logits_after(prompt), sampling, number);

@@ -16,8 +16,8 @@
 
 namespace pmaptrain::train {
 
-// `size` tokens and one more do not fit the positions of a model once size > positions: the last half of the positions
-// is then kept, as often as it takes. Returns how many of the first tokens the model no longer sees.
+// How many of the first of `size` tokens a model of so many positions no longer sees: once there are more than
+// positions, the oldest are dropped, half of the positions at a time.
 std::int64_t forgotten(std::int64_t size, std::int64_t positions);
 
 class Generator {
@@ -29,12 +29,14 @@ class Generator {
 
   const std::string& checkpoint() const { return checkpoint_; }
   std::int64_t positions() const { return positions_; }
-  // The number of tokens that there are.
+  // The number of tokens that it knows: those of its table, of which its outputs may have more.
   std::int64_t vocabulary() const { return vocabulary_; }
 
+  // Throws Error (usage) for an empty prompt, or a token that the model does not know.
+  void check(std::span<const std::int32_t> prompt) const;
+
   // Appends `count` tokens to the prompt, each of which is given to `take` as soon as it is known. Ends early if `stop`
-  // is not zero, and returns that signal; else 0. Throws Error (usage) for an empty prompt, or a token that the model
-  // does not know; and what `take` throws.
+  // is not zero, and returns that signal; else 0. Throws what check() and `take` throw.
   int run(std::vector<std::int32_t> prompt, std::int64_t count, const Sampling& sampling,
           const std::function<void(std::int32_t token)>& take, const std::atomic<int>* stop = nullptr);
 
@@ -43,7 +45,7 @@ class Generator {
 
  private:
   std::string checkpoint_;
-  std::int64_t positions_ = 0, vocabulary_ = 0;
+  std::int64_t positions_ = 0, outputs_ = 0, vocabulary_ = 0;
   std::unique_ptr<Module> module_;
   std::vector<float> logits_;
 };

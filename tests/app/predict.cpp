@@ -488,6 +488,8 @@ TEST_CASE("predict --prompt prints the text and its continuation, and refuses op
   };
   CHECK(tells({"--tokens", "5"}, "--tokens belongs to --prompt"));
   CHECK(tells({"--prompt", "ab", "--input", "x.npy"}, "--input and --prompt were both given"));
+  CHECK(tells({"--prompt", "ab", "--as", "classes"}, "--as belongs to --input"));
+  CHECK(tells({"--prompt", "ab\xc3"}, "the model knows the tokens 0 to 127"));
   CHECK(tells({"--prompt", "ab", "--temperature", "-1"}, "'-1' is not a number of at least 0"));
   CHECK(tells({"--prompt", "ab", "--temperature", "1", "--top-p", "0"}, "is not a number greater than 0"));
   CHECK(tells({"--prompt", "ab", "--top-k", "3"}, "without --temperature the most probable one is taken"));

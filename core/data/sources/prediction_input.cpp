@@ -117,7 +117,7 @@ std::shared_ptr<const Dataset> open_array(Array array, const Field& trained, std
   if (trained.dtype == DType::i32) {
     fail_data(fmt::format("the model was trained on tokens of a text, {}, and predictions of texts are not supported",
                           shown(trained.dtype, trained.shape)),
-              "pmaptrain eval measures it");
+              "pmaptrain predict RUN --prompt TEXT continues a text; pmaptrain eval measures the model");
   }
   check_type(array, trained);
   const std::string name = array.name;
