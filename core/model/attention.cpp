@@ -59,9 +59,12 @@ Turn turn(Builder& b, const spec::Rotary& rotary, const Type& type) {
   const Value position = b.emit(ops::Iota{type.dtype, {positions, half}, 0}, {});
   const Value frequency = vector_constant(b, type.dtype, frequencies(rotary, type.shape[3]));
   const Value angle = mul(b, position, b.emit(ops::Broadcast{{positions, half}, {1}}, {frequency}));
-  const ops::Broadcast repeat{{type.shape[0], positions, type.shape[2], half}, {1, 3}};
-  const Value cosine = b.emit(repeat, {b.emit(ops::Cos{}, {angle})});
-  return {cosine, b.emit(repeat, {b.emit(ops::Sin{}, {angle})})};
+  // By heads first, which is small: the second broadcast keeps its operand's dimensions together, so chains repeat it.
+  const ops::Broadcast by_head{{positions, type.shape[2], half}, {0, 2}};
+  const ops::Broadcast by_example{{type.shape[0], positions, type.shape[2], half}, {1, 2, 3}};
+  const auto repeated = [&](Value x) { return b.emit(by_example, {b.emit(by_head, {x})}); };
+  const Value cosine = repeated(b.emit(ops::Cos{}, {angle}));
+  return {cosine, repeated(b.emit(ops::Sin{}, {angle}))};
 }
 
 // x [B, T, H, D] in the type of parameters.

@@ -11,6 +11,15 @@ namespace {
 template <class Kind>
 constexpr bool is_list = std::is_same_v<Kind, spec::Layers> || std::is_same_v<Kind, spec::Repeat>;
 
+// Whether tokens may be its input: only embedding reads them, itself or inside of another layer.
+bool may_read_tokens(const spec::LayerKind& kind) {
+  return std::visit(
+      []<class Kind>(const Kind&) {
+        return is_list<Kind> || std::is_same_v<Kind, spec::Residual> || std::is_same_v<Kind, spec::Embedding>;
+      },
+      kind);
+}
+
 // A layer with the rule by which it is exported; a list has those of its layers.
 template <class Kind>
 std::optional<Node> plan_with_rules(const Kind& kind, const LayerInput& in) {
@@ -77,6 +86,10 @@ bool plan_list(const std::vector<spec::Layer>& list, const std::string& prefix, 
     Precision own = precision;
     if (layer.precision == spec::PrecisionPolicy::float32) own.compute = own.storage;
     const LayerInput in{layer, prefix + layer.name, at.shape, own, at.dtype, errors, spec, at.image};
+    if (at.dtype == DType::i32 && !may_read_tokens(layer.kind)) {
+      in.refuse("computes with numbers, and its input are tokens", "put it behind embedding, which gives numbers");
+      return false;
+    }
     std::optional<Node> planned = std::visit([&](const auto& kind) { return plan_with_rules(kind, in); }, layer.kind);
     if (!planned) return false;
     planned->remat = layer.remat.value_or(false);

@@ -32,11 +32,22 @@ std::optional<Found> first_beyond(const data::Dataset& split, std::int64_t rows)
   return std::nullopt;
 }
 
+// The embedding of the inputs with the fewest rows: the paths of a residual layer may have one each.
+const Node& smallest_table(const Model& model) {
+  const Node* smallest = first_layer(model.layers);
+  for (const Node* const node : model.nodes()) {
+    if (!node->takes_tokens) continue;
+    const auto rows = [](const Node& table) { return table.parameters.front().shape.front(); };
+    if (rows(*node) < rows(*smallest)) smallest = node;
+  }
+  return *smallest;
+}
+
 }  // namespace
 
 void check_tokens(const Model& model, const data::Dataset& split, const Place& source) {
   if (!model.takes_tokens()) return;
-  const Node& table = *first_layer(model.layers);
+  const Node& table = smallest_table(model);
   const std::int64_t rows = table.parameters.front().shape.front();
   const data::Field input = split.input();
   const bool bytes = input.dtype == DType::u8;

@@ -311,6 +311,12 @@ TEST_CASE("layers of sequences refuse what does not fit, and say what would", "[
         "layer takes features [..., C]; its input is f32[] | add flatten before it, which gives the shape [1]");
 }
 
+TEST_CASE("only embedding reads tokens, on every path of a residual layer", "[model]") {
+  CHECK(refused({layer("both", spec::Residual{{table()}, {layer("wide", spec::Dense{16})}})}) ==
+        "both.shortcut.wide computes with numbers, and its input are tokens | put it behind embedding, which gives "
+        "numbers");
+}
+
 TEST_CASE("tokens of a text begin with embedding, unless normalize makes numbers of them", "[model]") {
   spec::Spec spec = network({layer("dense_0", spec::Dense{3})});
   spec.data.source = spec::TextFiles{{"a.txt"}, {}, {}, spec::Tokens::bytes, 3};

@@ -140,6 +140,17 @@ TEST_CASE("attention and its gradient are close to exact for every size", "[ops]
   }
 }
 
+TEST_CASE("a query whose first scores overflow sees the later ones", "[ops]") {
+  constexpr std::int64_t keys = 65;  // one more than a block
+  std::vector<float> k(keys * 2, 0.0F), v(keys * 2, 1.0F);
+  for (std::size_t i = 0; i + 2 < k.size(); i += 2) k[i] = -1e30F;
+  v[keys * 2 - 2] = 5, v[keys * 2 - 1] = 7;
+  const std::vector<HostArray> operands{f32({1, 1, 1, 2}, {1e30F, 0}), f32({1, keys, 1, 2}, k),
+                                        f32({1, keys, 1, 2}, v)};
+  CHECK(kernel_results(Attention{}, operands)[0].as<float>() == std::vector<float>{5, 7});
+  CHECK(apply_all(Attention{}, operands)[0].as<float>() == std::vector<float>{5, 7});
+}
+
 TEST_CASE("large scores neither overflow nor vanish", "[ops]") {
   const HeadSizes s{1, 70, 70, 1, 1, 4, true};
   for (const float factor : {30.0F, 1e10F}) {

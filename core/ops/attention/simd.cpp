@@ -194,7 +194,10 @@ HWY_INLINE float largest_of(std::size_t n, const float* scores) {
 // columns_together.
 HWY_INLINE void weigh_scores(std::size_t n, float scale, std::size_t i, float* scores, Running& running) {
   const Floats d;
-  const Vector by = hn::Set(d, scale), most = hn::Set(d, running.most[i]);
+  // Not -inf, where all scores of this block and those before have overflowed: their weights are 0, not NaN, because a
+  // later block may have others.
+  const Vector by = hn::Set(d, scale);
+  const Vector most = hn::Set(d, std::max(running.most[i], std::numeric_limits<float>::lowest()));
   PartialSums sums;
   for (std::size_t j = 0; j < up_to(n, columns_together); j += columns_together) {
     for (std::size_t v = 0; v < PartialSums::vectors; ++v) {
@@ -212,8 +215,8 @@ HWY_INLINE void weigh_scores(std::size_t n, float scale, std::size_t i, float* s
   }
 }
 
-// Replaces all scores by weights, which are NaN where all scores of a query have overflowed to -inf. What is beyond the
-// keys that a query sees, but not beyond those that its group of rows sees, becomes 0.
+// Replaces all scores by weights. What is beyond the keys that a query sees, but not beyond those that its group of
+// rows sees, becomes 0.
 void weigh_block(const Pair& pair, float scale, float* scores, Running& running) {
   const Floats d;
   HWY_ALIGN float largest[block];

@@ -351,8 +351,8 @@ template struct Section<Rotary>;
 
 static auto row(Tag<Rotary>) {
   return keys_of<Rotary>(option(&Rotary::base, {.path = "base",
+                                                .low = 1,
                                                 .high = unbounded,
-                                                .open_low = true,
                                                 .meaning = "Pair i of D / 2 turns by position / base^(2 i / D).",
                                                 .example = "base: 500000.0"}));
 }
@@ -383,16 +383,19 @@ static auto row(Tag<Attention>) {
       option(&Attention::heads, {.path = "heads",
                                  .need = Need::required,
                                  .low = 1,
+                                 .high = 65536,
                                  .meaning = "The number of heads.",
                                  .example = "heads: 4"}),
       option(&Attention::kv_heads, {.path = "kv_heads",
                                     .low = 1,
+                                    .high = 65536,
                                     .meaning = "The number of heads of keys and values, which divides heads: groups of "
                                                "heads / kv_heads neighbours share one.",
                                     .example = "kv_heads: 2",
                                     .fallback_text = "heads"}),
       option(&Attention::head_dim, {.path = "head_dim",
                                     .low = 1,
+                                    .high = 65536,
                                     .meaning = "D, the number of features of a head.",
                                     .example = "head_dim: 32",
                                     .fallback_text = "the features of its input / heads"}),
@@ -405,7 +408,8 @@ static auto row(Tag<Attention>) {
               .open_high = true,
               .varies = true,
               .structural = Structural{0.0, "dropout of rate 0 does nothing"},
-              .meaning = "In training, the probability that a weight of the attention is set to zero.",
+              .meaning = "In training, the probability that a weight of the attention is set to zero. The weights of "
+                         "all pairs of positions are then in memory; without it they never are.",
               .example = "dropout: 0.1"}),
       option(&Attention::use_bias, {.path = "use_bias",
                                     .meaning = "Whether queries, keys, values and the output have a bias.",
