@@ -232,7 +232,7 @@ std::shared_ptr<const MixedTraining> mixed_training(const Setup& setup) {
   spec::Spec spec = setup.member_spec();
   spec.loss = model.loss;
   if (auto* entropy = std::get_if<spec::SoftmaxCrossEntropy>(&spec.loss)) {
-    entropy->class_weights.balanced = false;  // the weights that balance the labels stand beside it
+    entropy->class_weights.balanced = false;  // `each` has the weights by now, and probabilities cannot be balanced
   }
   std::shared_ptr<const data::Dataset> examples = data::one_hot_labels(setup.source.train, model.classes());
   model::Model of_mixed = model_of(spec, setup.source, *examples);

@@ -46,11 +46,11 @@ Offsets place_larger_first(std::span<const Interval> intervals, std::size_t alig
     std::size_t at = 0;
     for (const std::size_t other : placed) {
       if (intervals[other].last < intervals[i].first || intervals[i].last < intervals[other].first) continue;
-      if (offsets.of[other] >= at + bytes) break;
-      at = std::max(at, offsets.of[other] + size_of(other));
+      if (offsets.of[other] >= sum_of(at, bytes)) break;
+      at = std::max(at, sum_of(offsets.of[other], size_of(other)));
     }
     offsets.of[i] = at;
-    offsets.end = std::max(offsets.end, at + bytes);
+    offsets.end = std::max(offsets.end, sum_of(at, bytes));
     const auto after = std::upper_bound(placed.begin(), placed.end(), at,
                                         [&](std::size_t offset, std::size_t one) { return offset < offsets.of[one]; });
     placed.insert(after, i);

@@ -195,14 +195,14 @@ struct Rows {
   }
 };
 
-// Mixes each of `count` examples, the first of which is example `first` of a batch of `examples`, with its partner:
-// example i with example examples - 1 - i. `read(example, input, target)` reads partners that are not in memory.
+// Mixes the rows in memory, the examples `own` of a batch of `examples`, each with its partner: example i with example
+// examples - 1 - i. `read(example, input, target)` reads partners that are not in memory, on several threads if
+// `is_costly`.
 template <class Read>
 void mix_examples(const Mixer& mixer, std::int64_t step, IndexRange own, std::int64_t examples,
-                  const BatchBuffers& buffers, Read&& read) {
+                  const BatchBuffers& buffers, bool is_costly, Read&& read) {
   const Mix mix = mixer.draw(step);
   const Rows rows{buffers};
-  std::vector<std::byte> input(buffers.input_bytes), target(buffers.target_bytes);
   const auto floats = [&](std::byte* bytes) {
     return std::span(reinterpret_cast<float*>(bytes), buffers.target_bytes / sizeof(float));
   };
@@ -210,19 +210,22 @@ void mix_examples(const Mixer& mixer, std::int64_t step, IndexRange own, std::in
     mixer.mix_image(mix, rows.input(r), partner_input);
     Mixer::mix_target(mix, floats(rows.target(r)), floats(partner_target));
   };
-  for (std::int64_t r = 0; r < own.count; ++r) {
+  const auto mix_row = [&](std::int64_t r) {
     const std::int64_t partner = examples - 1 - (own.first + r), at = partner - own.first;
     const bool is_here = 0 <= at && at < own.count;
+    if (is_here && r >= at) return;  // mixed with its partner, whose row comes first
+    std::vector<std::byte> input(buffers.input_bytes), target(buffers.target_bytes);
     if (!is_here) {
       read(partner, input.data(), target.data());
-      mix_with(r, input.data(), target.data());
-    } else if (r < at) {  // both of a pair, from a copy of the first
-      std::memcpy(input.data(), rows.input(r), input.size());
-      std::memcpy(target.data(), rows.target(r), target.size());
-      mix_with(r, rows.input(at), rows.target(at));
-      mix_with(at, input.data(), target.data());
+      return mix_with(r, input.data(), target.data());
     }
-  }
+    std::memcpy(input.data(), rows.input(r), input.size());
+    std::memcpy(target.data(), rows.target(r), target.size());
+    mix_with(r, rows.input(at), rows.target(at));
+    mix_with(at, input.data(), target.data());
+  };
+  if (is_costly) return for_each_item(own.count, mix_row);
+  for (std::int64_t r = 0; r < own.count; ++r) mix_row(r);
 }
 
 }  // namespace
@@ -261,7 +264,7 @@ void fill(const Dataset& dataset, const Stream& stream, const BatchPlan& plan, s
   }
   if (stream.mixer().mixes()) {
     mix_examples(stream.mixer(), step, {std::min(own.first, examples - 1), read_rows}, examples, buffers,
-                 [&](std::int64_t example, std::byte* to_input, std::byte* to_target) {
+                 dataset.is_costly(), [&](std::int64_t example, std::byte* to_input, std::byte* to_target) {
                    stream.read(dataset, epoch, k * plan.global + example, to_input, to_target);
                  });
   }

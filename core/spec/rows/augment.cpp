@@ -106,8 +106,8 @@ static auto row(Tag<Cutout>) {
 // Of mixup and cutmix.
 static Key alpha(std::string_view example) {
   return {.path = "alpha",
+          .low = 0.001,
           .high = 1000,
-          .open_low = true,
           .shorthand = true,
           .meaning =
               "Of the distribution Beta(alpha, alpha), from which the share is drawn: near 0 most batches are "
