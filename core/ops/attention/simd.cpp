@@ -266,7 +266,8 @@ void of_head(const AttentionHead& head, const float* q, const float* k_columns, 
     for (std::size_t i = 0; i < rows; ++i) {
       const float sum = total_of(running.sums[i]);
       divide_row(head.row, sum, sums + i * head.row);
-      lse[query + i] = running.most[i] + std::log(sum);
+      // Where all scores have overflowed to -inf, the sum is 0.
+      lse[query + i] = sum > 0 ? running.most[i] + std::log(sum) : std::numeric_limits<float>::quiet_NaN();
     }
   }
 }
