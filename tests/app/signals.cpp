@@ -189,7 +189,7 @@ TEST_CASE("a second signal more than a second later ends a run at once, with no 
   const TemporaryFolder folder;
   const std::string run = folder / "run";
   // A step takes so long that the first signal comes well before its end; then the process is held for a second.
-  Process process({"run", "configs/cnn.yaml", "--run-dir", run, "--workers", "1", "--set", "data.batch_size=3072",
+  Process process({"run", "configs/cnn.yaml", "--run-dir", run, "--workers", "1", "--set", "data.batch_size=6144",
                    "--set", "data.source.synthetic_images.test=64"});
   REQUIRE(process.wait_for("loss"));
   process.send(SIGTERM);
