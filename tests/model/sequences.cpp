@@ -36,7 +36,7 @@ model::Model drawn(std::vector<spec::Layer> layers, const data::Field& input, Fe
   return model;
 }
 
-void check_near(const Numbers& found, const Numbers& expected, double tolerance = 1e-12) {
+void check_within(const Numbers& found, const Numbers& expected, double tolerance = 1e-12) {
   REQUIRE(found.size() == expected.size());
   for (std::size_t i = 0; i < found.size(); ++i) CHECK(std::abs(found[i] - expected[i]) <= tolerance);
 }
@@ -144,7 +144,7 @@ TEST_CASE("attention is the softmax of scaled products of each head, causal or n
       const Numbers second =
           attention_by_loops({x.begin() + 40, x.end()}, 5, 8, 4, static_cast<std::size_t>(groups), causal, feed);
       expected.insert(expected.end(), second.begin(), second.end());
-      check_near(forward(model, x, feed).at("y"), expected);
+      check_within(forward(model, x, feed).at("y"), expected);
     }
   }
 }
@@ -178,7 +178,7 @@ TEST_CASE("rotary scores depend on the distance of two positions alone", "[model
   Numbers twice = x;
   twice.insert(twice.end(), x.begin(), x.end());
   const Numbers one = forward(longer, x, feed).at("y"), two = forward(model, twice, feed).at("y");
-  check_near({two.begin(), two.begin() + 4}, one);
+  check_within({two.begin(), two.begin() + 4}, one);
 }
 
 TEST_CASE("swiglu multiplies by a gate", "[model]") {
@@ -192,7 +192,7 @@ TEST_CASE("swiglu multiplies by a gate", "[model]") {
     const auto silu = [](double v) { return v / (1 + std::exp(-v)); };
     return 5 * silu(x) * 3 * x + 6 * silu(2 * x) * 4 * x;
   };
-  check_near(forward(model, {0.5, -1}, feed).at("y"), {of(0.5), of(-1)});
+  check_within(forward(model, {0.5, -1}, feed).at("y"), {of(0.5), of(-1)});
 }
 
 TEST_CASE("attention's dropout leaves out weights in training, and divides the others", "[model]") {
@@ -212,7 +212,7 @@ TEST_CASE("attention's dropout leaves out weights in training, and divides the o
   int kept = 0;
   for (std::size_t row = 0; row < 64; ++row) {
     const double factor = y[2 * row] == 0.0 ? 0.0 : 2.0;
-    check_near({y[2 * row], y[2 * row + 1]}, {factor * whole[0], factor * whole[1]});
+    check_within({y[2 * row], y[2 * row + 1]}, {factor * whole[0], factor * whole[1]});
     kept += factor > 0 ? 1 : 0;
   }
   CHECK(kept > 16);

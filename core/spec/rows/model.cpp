@@ -347,8 +347,6 @@ static auto row(Tag<PositionEmbedding>) {
                                           .example = "length: 128"}));
 }
 
-template struct Section<Rotary>;
-
 static auto row(Tag<Rotary>) {
   return keys_of<Rotary>(option(&Rotary::base, {.path = "base",
                                                 .low = 1,
@@ -356,6 +354,8 @@ static auto row(Tag<Rotary>) {
                                                 .meaning = "Pair i of D / 2 turns by position / base^(2 i / D).",
                                                 .example = "base: 500000.0"}));
 }
+
+template struct Section<Rotary>;
 
 // A map, or none.
 static Option<Attention> rotary_option() {
