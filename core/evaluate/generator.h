@@ -29,18 +29,18 @@ class Generator {
 
   const std::string& checkpoint() const { return checkpoint_; }
   std::int64_t positions() const { return positions_; }
-  // The number of tokens that it knows: those of its table, of which its outputs may have more.
+  // The number of tokens that the model reads and writes: the rows of its table, or its outputs if these are fewer.
   std::int64_t vocabulary() const { return vocabulary_; }
 
   // Throws Error (usage) for an empty prompt, or a token that the model does not know.
   void check(std::span<const std::int32_t> prompt) const;
 
-  // Appends `count` tokens to the prompt, each of which is given to `take` as soon as it is known. Ends early if `stop`
-  // is not zero, and returns that signal; else 0. Throws what check() and `take` throw.
+  // Appends `count` tokens to the prompt, and gives each to `take` as soon as it is known. A signal in `stop` ends this
+  // early. Returns the signal, or 0. Throws what check() and `take` throw.
   int run(std::vector<std::int32_t> prompt, std::int64_t count, const Sampling& sampling,
           const std::function<void(std::int32_t token)>& take, const std::atomic<int>* stop = nullptr);
 
-  // The logits for the token that follows `tokens`, of which there is at least one. Valid until the next call.
+  // The logits of the token that follows `tokens`, which has at least one element. They are valid until the next call.
   std::span<const float> logits_after(std::span<const std::int32_t> tokens);
 
  private:

@@ -11,7 +11,7 @@ using namespace pmaptrain::testing;
 
 namespace {
 
-// A network of blocks, each of which may be computed again.
+// A network of blocks. `remat` says whether the backward pass computes them again.
 std::string blocks(const std::string& remat) {
   return "model.layers=[{conv: {features: 4, kernel_size: [3, 3]}}, relu, "
          "{residual: {layers: [{conv: {features: 4, kernel_size: [3, 3]}}, {batch_norm: {momentum: 0.9}}, relu, "

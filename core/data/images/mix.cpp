@@ -1,7 +1,5 @@
 #include "core/data/images/mix.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cassert>
 #include <cmath>

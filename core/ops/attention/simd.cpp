@@ -149,7 +149,7 @@ HWY_INLINE Vector weight_of(Vector score, Vector scale, Vector shift) {
   return pmaptrain::HWY_NAMESPACE::SafeExp{}(Floats(), hn::Sub(hn::Mul(score, scale), shift));
 }
 
-// A sum in 16 parts, of which the second half is added to the first until one is left.
+// A sum in 16 parts. To add them, the second half is added to the first until one part is left.
 struct PartialSums {
   static constexpr std::size_t vectors = columns_together / lanes;
   Vector parts[vectors];
