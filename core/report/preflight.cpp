@@ -28,6 +28,8 @@ double wall_clock() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
+double monotonic_seconds() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
+
 // The least time of a few, so that a pause does not count.
 double time_of_computation() {
   constexpr int rounds = 10, steps = 200000;
@@ -107,10 +109,10 @@ class Links {
     for (int i = -1; i < options_.rounds; ++i) {  // the first round may set up the connection
       double theirs = 0;
       const double sent = wall_clock();
-      const Clock::time_point begin = Clock::now();
+      const double begin = options_.seconds();
       send(other, std::as_bytes(std::span(&sent, 1)));
       receive(other, std::as_writable_bytes(std::span(&theirs, 1)));
-      const double there_and_back = seconds_since(begin);
+      const double there_and_back = options_.seconds() - begin;
       if (i < 0) continue;
       latencies.push_back(there_and_back / 2);
       if (there_and_back >= shortest) continue;
@@ -120,11 +122,11 @@ class Links {
     found.latency = median_of(latencies);
     for (int i = -1; i < large_rounds; ++i) {
       double done = 0;
-      const Clock::time_point begin = Clock::now();
+      const double begin = options_.seconds();
       send(other, memory_);
       receive(other, std::as_writable_bytes(std::span(&done, 1)));
-      if (i >= 0)
-        found.bandwidth = std::max(found.bandwidth, static_cast<double>(memory_.size()) / seconds_since(begin));
+      const double seconds = options_.seconds() - begin;
+      if (i >= 0) found.bandwidth = std::max(found.bandwidth, static_cast<double>(memory_.size()) / seconds);
     }
     const std::array<double, 3> all{found.latency, found.bandwidth, found.clock_offset};
     send(other, std::as_bytes(std::span(all)));
@@ -156,7 +158,7 @@ class Links {
 };
 
 // The median time of a step that only adds `elements` numbers of each process, by the program of such a step.
-double time_of_sum(Agreement& agreement, std::int64_t elements, int rounds) {
+double time_of_sum(Agreement& agreement, std::int64_t elements, const PreflightOptions& how) {
   const int processes = agreement.processes().placement.processes;
   const std::string shape = "f32[" + std::to_string(elements) + "]";
   const std::string text = "mesh processes=" + std::to_string(processes) + "\nbatch %x:" + shape +
@@ -169,11 +171,11 @@ double time_of_sum(Agreement& agreement, std::int64_t elements, int rounds) {
   const std::unique_ptr<Module> module =
       std::move(*make_backend(BackendKind::cpu, options)->plan(std::move(source), agreement.processes())).load();
   std::vector<double> seconds;
-  for (int i = -1; i < rounds; ++i) {
+  for (int i = -1; i < how.rounds; ++i) {
     agreement.agree({});
-    const Clock::time_point begin = Clock::now();
+    const double begin = how.seconds();
     module->wait(module->submit(0, 0));
-    if (i >= 0) seconds.push_back(seconds_since(begin));
+    if (i >= 0) seconds.push_back(how.seconds() - begin);
   }
   return median_of(seconds);
 }
@@ -197,7 +199,8 @@ ProcessFacts facts_of_this_process() {
   return facts;
 }
 
-Preflight examine(Agreement& agreement, const ProcessFacts& own, const PreflightOptions& options) {
+Preflight examine(Agreement& agreement, const ProcessFacts& own, PreflightOptions options) {
+  if (!options.seconds) options.seconds = monotonic_seconds;
   const Processes& processes = agreement.processes();
   const int count = processes.placement.processes;
   agreement.agree({});
@@ -224,7 +227,7 @@ Preflight examine(Agreement& agreement, const ProcessFacts& own, const Preflight
       }
     }
     for (const std::size_t bytes : {sizeof(float), options.large_bytes}) {
-      double seconds = time_of_sum(agreement, static_cast<std::int64_t>(bytes / sizeof(float)), options.rounds);
+      double seconds = time_of_sum(agreement, static_cast<std::int64_t>(bytes / sizeof(float)), options);
       processes.transport->broadcast(std::as_writable_bytes(std::span(&seconds, 1)));
       found.sums.push_back({bytes, seconds});
     }

@@ -54,6 +54,7 @@ struct Preflight {
 struct PreflightOptions {
   int rounds = 30;  // of small messages over a link, and of sums, of which the median counts
   std::size_t large_bytes = std::size_t{4} << 20;
+  std::function<double()> seconds;  // the clock of links and sums; the monotonic one if empty
 };
 
 // Of an even number of values the smaller one of the two in the middle. There must be at least one.
@@ -63,7 +64,7 @@ double median_of(std::vector<double> values);
 ProcessFacts facts_of_this_process();
 
 // Gathers the facts of all processes, and measures. Every process calls it, and each gets everything.
-Preflight examine(Agreement& agreement, const ProcessFacts& own, const PreflightOptions& options = {});
+Preflight examine(Agreement& agreement, const ProcessFacts& own, PreflightOptions options = {});
 
 // What is different, or slow: more than three times the median. A process is slow if its best link is. One of two
 // processes has nothing to be compared with.

@@ -31,6 +31,8 @@ class MemoryTransport {
   // What a test does to a message before it is delivered.
   using Tamper = std::function<void(int from, int to, std::vector<std::byte>& message)>;
   Tamper tamper;
+  // Called by the receiving process for each message that it has received.
+  std::function<void(int from, int to)> received;
 
   // Ends all waits: a placement has failed.
   void stop() {
@@ -61,6 +63,7 @@ class MemoryTransport {
         if (queue.front().size() != message.bytes) throw std::runtime_error("a message has another size");
         std::memcpy(message.memory, queue.front().data(), message.bytes);
         queue.pop_front();
+        if (all_.received) all_.received(message.from, process_);
       }
     }
     void largest(std::span<std::int64_t> values) override {
