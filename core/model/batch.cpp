@@ -35,17 +35,14 @@ Weights weights_of(const std::optional<spec::EmaSpec>& ema) {
 
 namespace {
 
-ParameterInputs declare_weights(Builder& b, const Model& model, Weights weights, std::span<const Bucket> buckets) {
-  const bool raw = weights == Weights::raw;
-  return declare_parameters(b, model, raw ? Group::params : Group::state, raw ? "" : "ema/", buckets);
-}
-
 // The averages begin at zero, which the correction takes out.
-void debias(Builder& b, const Model& model, Value correction, std::vector<Value>& averages) {
-  for (std::size_t i = 0; i < averages.size(); ++i) {
-    if (model.parameters[i].is_state) continue;
-    const Builder::Scope scope(b, {"ema", model.parameters[i].place});
-    averages[i] = div(b, averages[i], correction);
+void debias(Builder& b, const Model& model, Value correction, std::span<const Bucket> buckets,
+            std::vector<Value>& weights) {
+  for (const Bucket& bucket : buckets) {
+    for (const std::size_t i : bucket.parameters) {
+      const Builder::Scope scope(b, {"ema", model.parameters[i].place});
+      weights[i] = div(b, weights[i], correction);
+    }
   }
 }
 
@@ -75,14 +72,14 @@ Program evaluation_program(const Model& model, const Mesh& mesh, AxisSet axes, s
   program.name = "evaluation";
   program.mesh = mesh;
   Builder b(program, ops);
-  const ParameterInputs stored = declare_weights(b, model, weights, buckets);
+  const ParameterInputs stored = declare_parameters(b, model, buckets, weights != Weights::raw);
   const BatchInputs batch = declare_batch(b, model, axes, rows_per_device, false);
   const std::vector<Number> declared = loss_numbers(model);
   const std::vector<Value> of_loss = declare_numbers(b, declared);
   std::optional<Value> correction;
   if (weights == Weights::debiased_ema) correction = b.input(Group::hyper, "ema/correction", {model.dtype, {}, {}});
   std::vector<Value> parameters = unpack_parameters(b, model, buckets, stored);
-  if (correction) debias(b, model, *correction, parameters);
+  if (correction) debias(b, model, *correction, buckets, parameters);
   const Value output = apply(b, model, {batch.inputs, parameters});
   add_measures(b, model, output, batch, {declared, of_loss});
   check(program, "building the evaluation step");

@@ -27,7 +27,7 @@ BatchInputs declare_batch(Builder& b, const Model& model, AxisSet axes, std::int
 // The weights that an evaluation uses.
 enum class Weights {
   raw,          // the parameters
-  ema,          // their moving averages, as state inputs "ema/<parameter>" in place of the parameters
+  ema,          // the moving averages of those in buckets, as state inputs "ema/<bucket>"; the others have none
   debiased_ema  // the averages divided by the hyper input "ema/correction" [] of the model's dtype: 1 - decay^updates
 };
 Weights weights_of(const std::optional<spec::EmaSpec>& ema);

@@ -14,24 +14,22 @@ Value declare_bucket(Builder& b, const Model& model, Group group, const std::str
   return b.bucket(group, prefix + bucket.name, model.dtype, std::move(parts));
 }
 
-ParameterInputs declare_parameters(Builder& b, const Model& model, Group group, const std::string& prefix,
-                                   std::span<const Bucket> buckets, bool statistics) {
+ParameterInputs declare_parameters(Builder& b, const Model& model, std::span<const Bucket> buckets, bool averages) {
   ParameterInputs stored;
   std::vector<bool> packed(model.parameters.size(), false);
   for (const Bucket& bucket : buckets) {
     for (const std::size_t i : bucket.parameters) packed[i] = true;
-    stored.buckets.push_back(declare_bucket(b, model, group, prefix, bucket));
+    stored.buckets.push_back(averages ? declare_bucket(b, model, Group::state, "ema/", bucket)
+                                      : declare_bucket(b, model, Group::params, "", bucket));
   }
   for (std::size_t i = 0; i < packed.size(); ++i) {
     const Parameter& parameter = model.parameters[i];
-    const Type type{model.dtype, parameter.shape, {}};
-    if (packed[i] || (parameter.is_state && !statistics)) {
+    if (packed[i]) {
       stored.single.emplace_back();
-    } else if (parameter.is_state) {
-      stored.single.push_back(b.input(Group::params_state, parameter.name, type));
-    } else {
-      stored.single.push_back(b.input(group, prefix + parameter.name, type));
+      continue;
     }
+    const Group group = parameter.is_state ? Group::params_state : Group::params;
+    stored.single.push_back(b.input(group, parameter.name, {model.dtype, parameter.shape, {}}));
   }
   return stored;
 }

@@ -18,20 +18,18 @@ struct Bucket {
   std::vector<std::size_t> parameters;  // indices in Model::parameters, in the order in memory
 };
 
-// Inputs of a program that hold one array for each parameter: the parameters themselves, their moving averages, or one
-// kind of an optimizer's state.
+// Inputs of a program that hold one array for each parameter.
 struct ParameterInputs {
   std::vector<Value> buckets;  // in the order of the buckets
-  std::vector<Value> single;   // by parameter: its own input, or no value if it is in a bucket or left out
+  std::vector<Value> single;   // by parameter: its own input, or no value if it is in a bucket
 };
 
 // Declares the input "<prefix><bucket>" with the parts "<prefix><parameter>".
 Value declare_bucket(Builder& b, const Model& model, Group group, const std::string& prefix, const Bucket& bucket);
-// Declares inputs for all parameters: "<prefix><bucket>", with the parts "<prefix><parameter>", and
-// "<prefix><parameter>" for parameters in no bucket. Statistics have inputs of the group params_state, without the
-// prefix; they are left out if `statistics` is false.
-ParameterInputs declare_parameters(Builder& b, const Model& model, Group group, const std::string& prefix,
-                                   std::span<const Bucket> buckets, bool statistics = true);
+// Declares inputs for all parameters: the buckets, and "<parameter>" for each parameter in no bucket, which is a
+// statistic or is frozen. With `averages` the buckets are those of the moving averages, state inputs "ema/<bucket>".
+ParameterInputs declare_parameters(Builder& b, const Model& model, std::span<const Bucket> buckets,
+                                   bool averages = false);
 
 // The arrays in the order of Model::parameters. Appends an equation `unpack` for each bucket, so all inputs of the
 // program must have been declared before.

@@ -63,7 +63,7 @@ Program prediction_program(const Model& model, const Mesh& mesh, AxisSet axes, s
   program.name = "prediction";
   program.mesh = mesh;
   Builder b(program, ops);
-  const std::vector<Value> parameters = declare_parameters(b, model, Group::params, "", {}).single;
+  const std::vector<Value> parameters = declare_parameters(b, model, {}).single;
   Shape shape{rows_per_device};
   shape.insert(shape.end(), model.input.shape.begin(), model.input.shape.end());
   const Value inputs = b.input(Group::batch, "inputs", {model.input.dtype, std::move(shape), axes});

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -18,6 +20,16 @@ bool is_in(Group group, const Variable& variable) {
   return group == Group::params ? is_of_model(variable.group) : variable.group == group;
 }
 
+// Whether it is the average of a parameter that has none here. Older versions averaged frozen parameters too.
+bool is_average_of_frozen(std::string_view tensor, std::span<const Variable> variables) {
+  constexpr std::string_view prefix = "ema/";
+  if (!tensor.starts_with(prefix)) return false;
+  tensor.remove_prefix(prefix.size());
+  return std::any_of(variables.begin(), variables.end(), [&](const Variable& variable) {
+    return variable.group == Group::params && variable.name == tensor;
+  });
+}
+
 }  // namespace
 
 void write_group(Module& module, std::int64_t member, std::size_t entry, Group group,
@@ -29,7 +41,7 @@ void write_group(Module& module, std::int64_t member, std::size_t entry, Group g
   std::map<std::string_view, const TensorView*> given;
   for (const TensorView& tensor : tensors) given[tensor.name] = &tensor;
   for (const auto& [name, tensor] : given) {
-    if (taken.contains(name)) continue;
+    if (taken.contains(name) || is_average_of_frozen(name, module.variables(entry))) continue;
     fail_data("'" + file + "' has a tensor '" + std::string(name) + "', which this model does not have",
               "it is of another model or optimizer");
   }

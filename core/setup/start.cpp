@@ -219,7 +219,7 @@ void set_ema_correction(Module& module, const Setup& setup, std::int64_t updates
 
 void set_initial_averages(Module& module, const Setup& setup, bool as_parameters, std::int64_t member) {
   for (std::size_t i = 0; i < setup.roles.ema.size(); ++i) {
-    if (setup.roles.ema[i] == setup.roles.parameters[i]) continue;  // statistics have no averages
+    if (setup.roles.ema[i] == setup.roles.parameters[i]) continue;  // it has no average
     std::vector<std::byte> value =
         bytes_of(module, module.input(train_entry, setup.roles.parameters[i]), {module.own_device(), member});
     if (!as_parameters) std::fill(value.begin(), value.end(), std::byte{0});

@@ -17,7 +17,11 @@ void declare_state(Builder& b, const model::Model& model, const spec::Spec& spec
       if (kind.initial != 0.0) inputs.initial.emplace_back(slots.back(), kind.initial);
     }
   }
-  if (spec.train.ema) inputs.ema = model::declare_parameters(b, model, Group::state, "ema/", buckets, false);
+  if (spec.train.ema) {
+    for (const model::Bucket& bucket : buckets) {
+      inputs.ema.push_back(model::declare_bucket(b, model, Group::state, "ema/", bucket));
+    }
+  }
   inputs.step = b.input(Group::state, "step", {DType::i64, {}, {}});
   inputs.guard = halts(spec) ? b.input(Group::state, "finite", {DType::boolean, {}, {}})
                              : b.input(Group::state, "skipped", {DType::i64, {}, {}});
@@ -46,17 +50,13 @@ class FirstVariables {
     for (const Value input : inputs) indices.push_back(of(input));
     return indices;
   }
-  // The variables of all parameters.
-  std::vector<std::size_t> of(const model::ParameterInputs& stored, std::span<const model::Bucket> buckets) const {
-    std::vector<std::size_t> indices(stored.single.size());
-    for (std::size_t i = 0; i < indices.size(); ++i) {
-      if (stored.single[i].id >= 0) indices[i] = of(stored.single[i]);
-    }
-    for (std::size_t k = 0; k < stored.buckets.size(); ++k) {
+  // Sets the variables of the parameters in `buckets`, whose inputs are `stored`.
+  void find_parts(std::span<const Value> stored, std::span<const model::Bucket> buckets,
+                  std::vector<std::size_t>& by_parameter) const {
+    for (std::size_t k = 0; k < stored.size(); ++k) {
       const std::vector<std::size_t>& parameters = buckets[k].parameters;
-      for (std::size_t j = 0; j < parameters.size(); ++j) indices[parameters[j]] = of(stored.buckets[k]) + j;
+      for (std::size_t j = 0; j < parameters.size(); ++j) by_parameter[parameters[j]] = of(stored[k]) + j;
     }
-    return indices;
   }
 
  private:
@@ -68,7 +68,7 @@ class FirstVariables {
 StepInputs declare_step(Builder& b, const model::Model& model, const spec::Spec& spec, const Optimizer& optimizer,
                         std::span<const model::Bucket> buckets, std::int64_t rows) {
   StepInputs inputs;
-  inputs.parameters = model::declare_parameters(b, model, Group::params, "", buckets);
+  inputs.parameters = model::declare_parameters(b, model, buckets);
   declare_state(b, model, spec, optimizer, buckets, inputs);
   inputs.batch = model::declare_batch(b, model, spec.data.axes, rows, true);
   inputs.numbers = model::declare_numbers(b, step_numbers(model, spec, optimizer));
@@ -91,14 +91,14 @@ StepRoles input_roles(const Program& program, const StepInputs& inputs, const sp
                       std::span<const model::Bucket> buckets) {
   const FirstVariables first(program);
   StepRoles roles;
-  roles.parameters = first.of(inputs.parameters, buckets);
+  roles.parameters.resize(inputs.parameters.single.size());
+  for (std::size_t i = 0; i < roles.parameters.size(); ++i) {
+    if (inputs.parameters.single[i].id >= 0) roles.parameters[i] = first.of(inputs.parameters.single[i]);
+  }
+  first.find_parts(inputs.parameters.buckets, buckets, roles.parameters);
   if (spec.train.ema) {
-    roles.ema = first.of(inputs.ema, buckets);
-    for (std::size_t i = 0; i < roles.ema.size(); ++i) {
-      const bool is_statistic = inputs.parameters.single[i].id >= 0 &&
-                                program.inputs[index_of(inputs.parameters.single[i])].group == Group::params_state;
-      if (is_statistic) roles.ema[i] = roles.parameters[i];
-    }
+    roles.ema = roles.parameters;
+    first.find_parts(inputs.ema, buckets, roles.ema);
   }
   roles.step = first.of(inputs.step);
   (halts(spec) ? roles.finite : roles.skipped) = first.of(inputs.guard);

@@ -19,7 +19,7 @@ namespace pmaptrain::train {
 struct StepInputs {
   model::ParameterInputs parameters;
   std::vector<std::vector<Value>> slots;  // by kind, then by bucket
-  model::ParameterInputs ema;             // with train.ema
+  std::vector<Value> ema;                 // with train.ema: the averages, by bucket
   Value step;                             // the number of updates
   Value guard;                            // the state of the guard: "finite" or "skipped"
   std::vector<Value> epoch;               // the sums in the order of measure_parts, then the number of examples

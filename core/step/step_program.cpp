@@ -140,7 +140,7 @@ class StepBuilder {
 
   // Declares the inputs of a stage without an update.
   void declare_model(std::int64_t rows) {
-    parameters_ = model::declare_parameters(b_, model_, Group::params, "", {}).single;
+    parameters_ = model::declare_parameters(b_, model_, {}).single;
     use_batch(model::declare_batch(b_, model_, axes_, rows, true));
     const std::vector<model::Number> numbers = model_.numbers();
     use_numbers(numbers, model::declare_numbers(b_, numbers));
@@ -417,15 +417,12 @@ class StepBuilder {
   void update_averages(const Update& update, Value good) {
     if (!spec_.train.ema) return;
     const Builder::Scope scope(b_, {"ema", {}});
-    for (std::size_t i = 0; i < buckets_.size(); ++i) update_average(in_.ema.buckets[i], update.parameters[i], good);
-    for (std::size_t i = 0; i < in_.ema.single.size(); ++i) {
-      if (in_.ema.single[i].id >= 0) update_average(in_.ema.single[i], parameters_[i], good);  // a frozen parameter
+    for (std::size_t i = 0; i < buckets_.size(); ++i) {
+      const Value average = in_.ema[i];
+      const Value past = model::mul(b_, average, numbers_["ema/decay"]);
+      const Value next = add(b_, past, model::mul(b_, update.parameters[i], numbers_["ema/decay/rest"]));
+      replace(average, select(b_, good, next, average));
     }
-  }
-  void update_average(Value ema, Value parameter, Value good) {
-    const Value past = model::mul(b_, ema, numbers_["ema/decay"]);
-    const Value next = add(b_, past, model::mul(b_, parameter, numbers_["ema/decay/rest"]));
-    replace(ema, select(b_, good, next, ema));
   }
 
   // Adds the sums of this step to those of the epoch, in f64 because an epoch has many batches. A step that the guard

@@ -30,7 +30,7 @@ enum class EpochSums : std::uint8_t { last_step, all_steps };
 // params  buckets of trained parameters (buckets_of), whose parts have the parameters' names; and frozen parameters,
 //         which are not replaced.
 // state   - "<slot>/<bucket>" of the optimizer, with the parts "<slot>/<parameter>";
-//         - with train.ema, likewise "ema/" for all parameters: the averages before debiasing;
+//         - with train.ema, likewise "ema/<bucket>": the averages before debiasing;
 // params_state  the statistics of the model, such as "batch_norm_0.mean". A step that the guard accepts moves them to
 //         the means of its own statistics over examples; those of a frozen node keep their values.
 //         - "step" i64[], the number of updates;
@@ -63,7 +63,7 @@ std::vector<model::Number> step_numbers(const model::Model& model, const spec::S
 struct StepRoles {
   // Indices of variables (variables_of). A variable is an input, or a part of an input that is a bucket.
   std::vector<std::size_t> parameters;         // in the order of Model::parameters
-  std::vector<std::size_t> ema;                // likewise; none without train.ema. Statistics are in both
+  std::vector<std::size_t> ema;                // likewise; none without train.ema. What has no average is in both
   std::size_t step = 0;                        // the number of updates
   std::optional<std::size_t> finite, skipped;  // the guard's state: one of the two
   std::vector<std::size_t> epoch_sums;         // in the order of measure_parts

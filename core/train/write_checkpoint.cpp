@@ -62,7 +62,7 @@ ReadSlices averages(const Setup& setup, const RunState& state, const ReadSlices&
     const std::vector<std::size_t>& parameters = setup.roles.parameters;
     const auto at = std::find(parameters.begin(), parameters.end(), parameter) - parameters.begin();
     const std::size_t input = updates > 0 ? setup.roles.ema[static_cast<std::size_t>(at)] : parameter;
-    if (input == parameter) return slices(parameter, member, use);  // a running statistic is copied
+    if (input == parameter) return slices(parameter, member, use);  // a running statistic, or frozen
     const double by = ema_correction(*setup.member_spec(member).train.ema, updates);
     slices(input, member, [&](std::span<const std::byte> slice) {
       dispatch_floating_arithmetic(setup.model.dtype, [&]<class T>() { use_divided(slice, static_cast<T>(by), use); });

@@ -58,10 +58,12 @@ TEST_CASE("an evaluation uses the average, debiased by what the host writes", "[
   const model::Model model = model::make_model(spec, {DType::f32, {2}}, labels);
   const Feed batch{{"inputs", {1, 0, 0, 1, 1, 0, 9, 9}}, {"targets", {0, 0, 0, 1}}, {"mask", {1, 1, 1, 0}}};
   const Numbers kernel{1.5, -0.5, 0.25, 2.0}, bias{0.5, -1.0};
+  const std::vector<model::Bucket> buckets{{"bucket_0", {0, 1}}};
   const auto loss = [&](model::Weights weights, const Feed& values) {
     Feed feed = batch;
     feed.insert(values.begin(), values.end());
-    return run(model::evaluation_program(model, mesh, mesh.all(), 2, all_ops(), weights), feed).at("loss").front();
+    const Program program = model::evaluation_program(model, mesh, mesh.all(), 2, all_ops(), weights, buckets);
+    return run(program, feed).at("loss").front();
   };
   const double raw = loss(model::Weights::raw, {{"dense_0.kernel", kernel}, {"dense_0.bias", bias}});
   CHECK(loss(model::Weights::ema, {{"ema/dense_0.kernel", kernel}, {"ema/dense_0.bias", bias}}) == raw);

@@ -1,6 +1,7 @@
 // Groups of parameters: which settings a parameter gets, and what freezing leaves out of the step.
 #include <algorithm>
 
+#include "core/setup/restore.h"
 #include "core/setup/setup.h"
 #include "core/setup/values.h"
 #include "core/step/optimizer.h"
@@ -147,6 +148,46 @@ TEST_CASE("frozen parameters have no slots, and nothing replaces them", "[train]
     const std::size_t input = variables_of(*with.training).at(with.roles.parameters[i]).input;
     CHECK(with.training->inputs.at(input).next.has_value() == !is_frozen);
   }
+}
+
+TEST_CASE("the moving average of a frozen parameter is the parameter itself", "[train]") {
+  const train::Setup setup = setup_of_text(with_optimizer(frozen), {"train.ema.decay=0.5"});
+  CHECK(inputs_named(*setup.training, "ema/dense_0") == 0);
+  CHECK(inputs_named(*setup.training, "ema/head") == 2);
+  for (std::size_t i = 0; i < setup.model.parameters.size(); ++i) {
+    const bool is_frozen = setup.model.parameters[i].name.starts_with("dense_0");
+    CHECK((setup.roles.ema.at(i) == setup.roles.parameters[i]) == is_frozen);
+  }
+  const TemporaryFolder root;
+  train_setup_in(root / "run", setup, until(2));
+  const std::string checkpoint = root / "run/checkpoints/last/";
+  const train::Tensors parameters = train::read_safetensors(checkpoint + "params.safetensors");
+  const train::Tensors averages = train::read_safetensors(checkpoint + "ema.safetensors");
+  REQUIRE(averages.size() == parameters.size());
+  for (const auto& [name, average] : averages) {
+    CHECK((average == parameters.at(name)) == name.starts_with("dense_0"));
+  }
+}
+
+TEST_CASE("averages of frozen parameters in a checkpoint of an older version are ignored", "[train]") {
+  const train::Setup setup = setup_of_text(with_optimizer(frozen), {"train.ema.decay=0.5"});
+  const std::unique_ptr<Module> module = load_step(setup);
+  train::Tensors kept;
+  for (const Variable& variable : module->variables(0)) {
+    if (variable.group != Group::state) continue;
+    kept[std::string(variable.name)] = {variable.type.dtype, variable.type.shape,
+                                        train::bytes_of(*module, module->input(variable.name))};
+  }
+  const auto restore = [&](const std::string& also) {
+    std::vector<train::TensorView> tensors;
+    for (const auto& [name, tensor] : kept) tensors.push_back({name, tensor.dtype, tensor.shape, tensor.bytes});
+    const std::vector<std::byte> bias(5 * sizeof(float));
+    tensors.push_back({also, DType::f32, {5}, bias});
+    train::write_group(*module, 0, 0, Group::state, tensors, "optimizer.safetensors");
+  };
+  CHECK_NOTHROW(restore("ema/dense_0.bias"));
+  CHECK_THROWS_AS(restore("ema/dense_1.bias"), Error);
+  CHECK_THROWS_AS(restore("adam.mu/dense_0.bias"), Error);
 }
 
 TEST_CASE("the gradient of a frozen parameter is not in the program and is not sent", "[train]") {
