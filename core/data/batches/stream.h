@@ -17,7 +17,7 @@ class Stream {
  public:
   // Implicit: an order without changes.
   Stream(Sampler order, Augmenter augmenter = {}, Mixer mixer = {})
-      : order_(order), augmenter_(std::move(augmenter)), mixer_(std::move(mixer)) {}
+      : order_(order), augmenter_(std::move(augmenter)), mixer_(mixer) {}
 
   const Sampler& order() const { return order_; }
   // How the examples of a batch are mixed with each other.
