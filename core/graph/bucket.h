@@ -9,10 +9,12 @@
 
 namespace pmaptrain {
 
-// Each array in a bucket begins at a multiple of this many elements. The elements in between are zero.
+// Each array in a bucket begins at a multiple of this many elements, and so does the end of the bucket. The elements
+// that are in no array are zero.
 inline constexpr std::int64_t bucket_unit = 64;
 
-// The offset of each array in its bucket, and then the size of the bucket, in elements.
+// The offset of each array in its bucket, and then the end of the last one, in elements: the size of the smallest
+// bucket that contains them.
 std::vector<std::int64_t> offsets_in_bucket(std::span<const Shape> shapes);
 std::vector<std::int64_t> offsets_in_bucket(std::span<const Type> arrays);
 

@@ -15,9 +15,11 @@ Value Builder::input(Group group, std::string name, Type type) {
   return value;
 }
 
-Value Builder::bucket(Group group, std::string name, DType dtype, std::vector<Part> parts) {
-  const Value value = input(group, std::move(name), {dtype, {offsets_of(parts).back()}, {}});
+Value Builder::bucket(Group group, std::string name, DType dtype, std::vector<Part> parts, std::int64_t elements,
+                      AxisSet sharded) {
+  const Value value = input(group, std::move(name), {dtype, {elements / mesh().group_size(sharded)}, sharded});
   program_.inputs.back().parts = std::move(parts);
+  program_.inputs.back().sharded = sharded;
   return value;
 }
 

@@ -44,7 +44,7 @@ class Checker {
   }
 
   void check_parts(const Input& input) {
-    const std::string help = help_for_parts(input.parts, program_.type(input.value), program_.mesh);
+    const std::string help = help_for_parts(input, program_.type(input.value), program_.mesh);
     if (!help.empty()) fail("'" + input.name + "' is no bucket of its parts", nullptr, 0, help);
   }
 
@@ -174,16 +174,20 @@ class Checker {
 
 void check(const Program& program, std::string_view after) { Checker(program, after).run(); }
 
-std::string help_for_parts(std::span<const Part> parts, const Type& bucket, const Mesh& mesh) {
-  if (parts.empty()) return "";
-  for (const Part& part : parts) {
-    const std::string error = size_error({bucket.dtype, part.shape, {}}, mesh);
+std::string help_for_parts(const Input& input, const Type& type, const Mesh& mesh) {
+  if (input.parts.empty()) return input.sharded.empty() ? "" : "a bucket has shards, and it has no parts";
+  for (const Part& part : input.parts) {
+    const std::string error = size_error({type.dtype, part.shape, {}}, mesh);
     if (!error.empty()) return "'" + part.name + "': " + error;
   }
-  const Shape expected{offsets_of(parts).back()};
-  if (bucket.shape == expected) return "";
-  return "its parts need the shape " + to_string(expected) + ", since each begins at a multiple of " +
-         std::to_string(bucket_unit) + " elements, and it has " + to_string(bucket.shape);
+  if (!type.varying.contains(input.sharded)) {
+    return "its shards vary over " + mesh.to_string(input.sharded) + ", and it is " + to_string(type, mesh);
+  }
+  const std::int64_t least = offsets_of(input.parts).back(), shards = mesh.group_size(input.sharded);
+  if (type.shape.size() == 1 && type.shape[0] % bucket_unit == 0 && type.shape[0] * shards >= least) return "";
+  return "its parts need one dimension of a multiple of " + std::to_string(bucket_unit) + " elements, at least " +
+         std::to_string(least) + (shards == 1 ? "" : " in the " + std::to_string(shards) + " shards together") +
+         ", and it has " + to_string(type.shape);
 }
 
 }  // namespace pmaptrain

@@ -15,6 +15,6 @@ namespace pmaptrain {
 void check(const Program& program, std::string_view after = {});
 
 // What is wrong with a bucket of this type and these parts; empty if nothing is.
-std::string help_for_parts(std::span<const Part> parts, const Type& bucket, const Mesh& mesh);
+std::string help_for_parts(const Input& input, const Type& type, const Mesh& mesh);
 
 }  // namespace pmaptrain

@@ -141,15 +141,18 @@ enum class Communication : std::uint8_t {
   min,         // likewise
   scatter,     // the sum, of which each device has its own part along `dim`
   gather,      // the arrays of the group, one after another along `dim`
+  slice,       // nothing is read of other devices: each keeps its own part of its array along `dim`
   all_to_all,  // of each array in the group the device's own part along `split`, one after another along `concat`
   permute,     // the array of the device that `pairs` name as the sender; zeros where they name none
   coordinate,  // nothing is read, but each device has its own value
 };
 
 constexpr bool reads_other_devices(Communication how) {
-  return how != Communication::none && how != Communication::coordinate;
+  return how != Communication::none && how != Communication::slice && how != Communication::coordinate;
 }
-constexpr bool is_along_dim(Communication how) { return how == Communication::scatter || how == Communication::gather; }
+constexpr bool is_along_dim(Communication how) {
+  return how == Communication::scatter || how == Communication::gather || how == Communication::slice;
+}
 
 // What a backend needs to know of a collective. Members of its kind alone have a meaning.
 struct CollectiveRule {

@@ -267,6 +267,7 @@ class Parser {
     lexer_.expect(":");
     Type type = parse_type();
     std::vector<Part> parts;
+    AxisSet sharded;
     if (lexer_.peek().text == "of") {
       lexer_.next();
       do {
@@ -275,13 +276,19 @@ class Parser {
         lexer_.expect(":");
         parts.push_back({part.text, AttributeParser::parse_shape(lexer_)});
       } while (lexer_.accept(","));
+      if (lexer_.peek().text == "sharded") {
+        lexer_.next();
+        sharded = AttributeParser::parse_axes(lexer_, program_.mesh, "");
+      }
     }
     lexer_.expect_end_of_line();
-    const std::string help = help_for_parts(parts, type, program_.mesh);
-    if (!help.empty()) lexer_.fail(name, "'" + name.text + "' is no bucket of its parts", help);
     inputs_.emplace(name.text, program_.inputs.size());
     names_[name.text] = builder_.input(group, name.text, std::move(type));
-    program_.inputs.back().parts = std::move(parts);
+    Input& input = program_.inputs.back();
+    input.parts = std::move(parts);
+    input.sharded = sharded;
+    const std::string help = help_for_parts(input, program_.type(input.value), program_.mesh);
+    if (!help.empty()) lexer_.fail(name, "'" + name.text + "' is no bucket of its parts", help);
   }
 
   void parse_update() {

@@ -28,6 +28,7 @@ class Printer {
       for (std::size_t i = 0; i < input.parts.size(); ++i) {
         text_ += (i == 0 ? " of %" : ", %") + input.parts[i].name + ":" + to_string(input.parts[i].shape);
       }
+      if (!input.sharded.empty()) text_ += " sharded " + program_.mesh.to_string(input.sharded);
       text_ += "\n";
     }
     print_equations(program_.equations, "");
@@ -61,11 +62,16 @@ class Printer {
     for (const Equation& equation : equations) print_equation(equation, indent);
   }
 
-  // The first unpack of an input names its results like the parts.
+  // The first unpack of an input, or of its gathered shards, names its results like the parts.
   void name_parts(const Equation& equation) {
+    if (equation.op.rules().communication == Communication::gather) {
+      gathered_[equation.results.front().id] = equation.operands.front();
+    }
     if (!equation.op.rules().unpacks) return;
+    const auto shards = gathered_.find(equation.operands.front().id);
+    const Value bucket = shards != gathered_.end() ? shards->second : equation.operands.front();
     for (const Input& input : program_.inputs) {
-      if (input.value != equation.operands.front() || input.parts.size() != equation.results.size()) continue;
+      if (input.value != bucket || input.parts.size() != equation.results.size()) continue;
       if (!unpacked_.insert(input.value.id).second) continue;
       for (std::size_t i = 0; i < input.parts.size(); ++i) names_[equation.results[i].id] = "%" + input.parts[i].name;
     }
@@ -94,7 +100,8 @@ class Printer {
   std::unordered_map<std::int32_t, std::string> names_;
   // Names of inputs and of parts. Such a name may be a number, which no other value then gets.
   std::unordered_set<std::string> input_names_;
-  std::unordered_set<std::int32_t> unpacked_;  // inputs whose parts have named values
+  std::unordered_set<std::int32_t> unpacked_;         // inputs whose parts have named values
+  std::unordered_map<std::int32_t, Value> gathered_;  // what a gathered value was gathered from
   int next_ = 0;
 };
 

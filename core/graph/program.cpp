@@ -93,12 +93,16 @@ std::vector<Variable> variables_of(const Program& program) {
       const Part& part = input.parts[k];
       variables.push_back({part.name,
                            input.group,
-                           {type.dtype, part.shape, type.varying},
+                           {type.dtype, part.shape, type.varying - input.sharded},
                            i,
                            static_cast<std::size_t>(offsets[k]) * size_of(type.dtype)});
     }
   }
   return variables;
+}
+
+std::int64_t bucket_elements(const Input& input, const Type& type, const Mesh& mesh) {
+  return numel(type) * mesh.group_size(input.sharded);
 }
 
 std::vector<std::int64_t> offsets_of(std::span<const Part> parts) {
@@ -116,7 +120,8 @@ std::vector<Type> types_of(const Program& program, std::span<const Value> values
 }
 
 bool communicates(const Equation& equation) {
-  if (reads_other_devices(equation.op.rules().communication)) return true;
+  const Communication how = equation.op.rules().communication;
+  if (reads_other_devices(how) || how == Communication::slice) return true;
   return std::any_of(equation.regions.begin(), equation.regions.end(), [](const Region& region) {
     return std::any_of(region.equations.begin(), region.equations.end(), communicates);
   });

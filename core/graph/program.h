@@ -60,7 +60,13 @@ struct Input {
   std::optional<Value> next;     // rule 4: params and state name the value that replaces them after the step
   Place update_place = {};       // where program text says so
   std::vector<Part> parts = {};  // of a bucket: the arrays that it contains, which have names of their own
+  // Of a bucket: the axes along which devices have equal shards of it, in group order. `value` is the shard, which
+  // varies over them.
+  AxisSet sharded = {};
 };
+
+// How many elements a bucket has: those of all shards of an input.
+std::int64_t bucket_elements(const Input& input, const Type& type, const Mesh& mesh);
 
 struct Output {
   std::string name;
@@ -90,16 +96,16 @@ struct Program {
 
 std::vector<Type> types_of(const Program& program, std::span<const Value> values);
 
-// The offset of each part, and then the size of the bucket, in elements.
+// The offset of each part, and then the end of the last one, in elements (core/graph/bucket.h).
 std::vector<std::int64_t> offsets_of(std::span<const Part> parts);
 
 // An array that the caller of a program sets or reads: an input, or a part of an input that is a bucket.
 struct Variable {
   std::string_view name;  // of the input or the part, which outlives this
   Group group = Group::batch;
-  Type type;
+  Type type;              // of a part of a sharded bucket: of the whole part, which no device has
   std::size_t input = 0;  // index among the inputs
-  std::size_t begin = 0;  // bytes from the beginning of the input
+  std::size_t begin = 0;  // bytes from the beginning of the input; of a sharded one, from that of its first shard
 };
 // In the order of the inputs and their parts.
 std::vector<Variable> variables_of(const Program& program);
@@ -118,7 +124,7 @@ void for_each_equation(const std::vector<Equation>& equations, F&& f) {
   }
 }
 
-// Whether devices read values of each other in `equation` or in its regions.
+// Whether devices read values of each other, or own parts of a value that all have, in `equation` or in its regions.
 bool communicates(const Equation& equation);
 
 }  // namespace pmaptrain

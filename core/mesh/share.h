@@ -31,6 +31,7 @@ class Share {
   IndexRange devices() const { return devices(process()); }
   bool has_device(std::int64_t device) const;
   int process_of_block(std::int64_t block) const;
+  int process_of(std::int64_t device) const { return process_of_block(blocks_.of_device(device)); }
 
   // The instances that a process has of a value that varies over `axes`: the smallest range with the instances of all
   // of its devices that begins and ends where blocks of instances do (Blocks::of_instance).

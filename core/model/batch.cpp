@@ -67,12 +67,13 @@ void add_measures(Builder& b, const Model& model, Value output, const BatchInput
 }  // namespace
 
 Program evaluation_program(const Model& model, const Mesh& mesh, AxisSet axes, std::int64_t rows_per_device,
-                           const OpSet& ops, Weights weights, std::span<const Bucket> buckets) {
+                           const OpSet& ops, Weights weights, std::span<const Bucket> buckets,
+                           const Sharding& sharding) {
   Program program;
   program.name = "evaluation";
   program.mesh = mesh;
   Builder b(program, ops);
-  const ParameterInputs stored = declare_parameters(b, model, buckets, weights != Weights::raw);
+  const ParameterInputs stored = declare_parameters(b, model, buckets, sharding, weights != Weights::raw);
   const BatchInputs batch = declare_batch(b, model, axes, rows_per_device, false);
   const std::vector<Number> declared = loss_numbers(model);
   const std::vector<Value> of_loss = declare_numbers(b, declared);

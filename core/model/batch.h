@@ -36,10 +36,11 @@ Weights weights_of(const std::optional<spec::EmaSpec>& ema);
 // the parts of the measures, in the order of measure_parts, and "count", as sums (not means) over the rows of all
 // devices, replicated by one reduction. The host adds the sums of several batches, which may differ in size, and
 // computes the means. If a metric needs rows, the output "rows" has gathered_rows() of each device (row_metrics.h). If
-// the module has a training program too, `buckets` are the buckets of that program, because the programs share the
-// inputs.
+// the module has a training program too, `buckets` and `sharding` are those of that program, because the programs share
+// the inputs.
 Program evaluation_program(const Model& model, const Mesh& mesh, AxisSet axes, std::int64_t rows_per_device,
-                           const OpSet& ops, Weights weights = Weights::raw, std::span<const Bucket> buckets = {});
+                           const OpSet& ops, Weights weights = Weights::raw, std::span<const Bucket> buckets = {},
+                           const Sharding& sharding = {});
 
 // The program that evaluates outputs which are computed elsewhere, such as the mean of an ensemble. Its batch inputs
 // are "outputs" and, if metrics need rows, "probabilities", each f32 [rows, output...], "targets" and "mask". It has no

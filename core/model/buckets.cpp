@@ -2,25 +2,42 @@
 
 #include <utility>
 
+#include "core/graph/bucket.h"
 #include "core/ops/bucket/bucket.h"
+#include "core/ops/collective/collective.h"
 
 namespace pmaptrain::model {
 
-Value declare_bucket(Builder& b, const Model& model, Group group, const std::string& prefix, const Bucket& bucket) {
+Sharding sharding_of(const spec::Spec& spec) {
+  const spec::Fsdp* const fsdp = spec.fsdp();
+  return fsdp != nullptr ? Sharding{fsdp->axes, fsdp->stage} : Sharding();
+}
+
+std::int64_t elements_of(const Model& model, const Bucket& bucket, const Sharding& sharding, const Mesh& mesh) {
+  std::vector<Shape> shapes;
+  for (const std::size_t i : bucket.parameters) shapes.push_back(model.parameters[i].shape);
+  const std::int64_t unit = bucket_unit * mesh.group_size(sharding.axes);
+  return (offsets_in_bucket(shapes).back() + unit - 1) / unit * unit;
+}
+
+Value declare_bucket(Builder& b, const Model& model, Group group, const std::string& prefix, const Bucket& bucket,
+                     const Sharding& sharding) {
   std::vector<Part> parts;
   for (const std::size_t i : bucket.parameters) {
     parts.push_back({prefix + model.parameters[i].name, model.parameters[i].shape});
   }
-  return b.bucket(group, prefix + bucket.name, model.dtype, std::move(parts));
+  return b.bucket(group, prefix + bucket.name, model.dtype, std::move(parts),
+                  elements_of(model, bucket, sharding, b.mesh()), sharding.of(group));
 }
 
-ParameterInputs declare_parameters(Builder& b, const Model& model, std::span<const Bucket> buckets, bool averages) {
+ParameterInputs declare_parameters(Builder& b, const Model& model, std::span<const Bucket> buckets,
+                                   const Sharding& sharding, bool averages) {
   ParameterInputs stored;
   std::vector<bool> packed(model.parameters.size(), false);
   for (const Bucket& bucket : buckets) {
     for (const std::size_t i : bucket.parameters) packed[i] = true;
-    stored.buckets.push_back(averages ? declare_bucket(b, model, Group::state, "ema/", bucket)
-                                      : declare_bucket(b, model, Group::params, "", bucket));
+    stored.buckets.push_back(averages ? declare_bucket(b, model, Group::state, "ema/", bucket, sharding)
+                                      : declare_bucket(b, model, Group::params, "", bucket, sharding));
   }
   for (std::size_t i = 0; i < packed.size(); ++i) {
     const Parameter& parameter = model.parameters[i];
@@ -40,7 +57,11 @@ std::vector<Value> unpack_parameters(Builder& b, const Model& model, std::span<c
   for (std::size_t k = 0; k < buckets.size(); ++k) {
     ops::Unpack unpack;
     for (const std::size_t i : buckets[k].parameters) unpack.shapes.push_back(model.parameters[i].shape);
-    const std::vector<Value> parts = b.emit_all(unpack, std::vector{stored.buckets[k]});
+    const AxisSet sharded = b.type(stored.buckets[k]).varying;
+    const Builder::Scope scope(b, sharded.empty() ? b.origin() : Origin{"gather", {}});
+    const Value whole =
+        sharded.empty() ? stored.buckets[k] : b.emit(ops::AllGatherInvariant{sharded, 0}, {stored.buckets[k]});
+    const std::vector<Value> parts = b.emit_all(unpack, std::vector{whole});
     for (std::size_t j = 0; j < parts.size(); ++j) values[buckets[k].parameters[j]] = parts[j];
   }
   return values;

@@ -18,21 +18,35 @@ struct Bucket {
   std::vector<std::size_t> parameters;  // indices in Model::parameters, in the order in memory
 };
 
+// How devices share buckets (parallelism.fsdp): those along `axes` each have a shard of what is sharded.
+struct Sharding {
+  AxisSet axes = {};
+  int stage = 0;  // 0: nothing is sharded; 1: state; 2: and gradients; 3: and parameters
+
+  // The axes along which the buckets of a group are sharded.
+  AxisSet of(Group group) const { return stage >= (group == Group::params ? 3 : 1) ? axes : AxisSet(); }
+};
+Sharding sharding_of(const spec::Spec& spec);
+
+// The size of a bucket, which divides into shards of whole units.
+std::int64_t elements_of(const Model& model, const Bucket& bucket, const Sharding& sharding, const Mesh& mesh);
+
 // Inputs of a program that hold one array for each parameter.
 struct ParameterInputs {
   std::vector<Value> buckets;  // in the order of the buckets
   std::vector<Value> single;   // by parameter: its own input, or no value if it is in a bucket
 };
 
-// Declares the input "<prefix><bucket>" with the parts "<prefix><parameter>".
-Value declare_bucket(Builder& b, const Model& model, Group group, const std::string& prefix, const Bucket& bucket);
+// Declares the input "<prefix><bucket>" with the parts "<prefix><parameter>": the bucket, or a shard of it.
+Value declare_bucket(Builder& b, const Model& model, Group group, const std::string& prefix, const Bucket& bucket,
+                     const Sharding& sharding);
 // Declares inputs for all parameters: the buckets, and "<parameter>" for each parameter in no bucket, which is a
 // statistic or is frozen. With `averages` the buckets are those of the moving averages, state inputs "ema/<bucket>".
 ParameterInputs declare_parameters(Builder& b, const Model& model, std::span<const Bucket> buckets,
-                                   bool averages = false);
+                                   const Sharding& sharding = {}, bool averages = false);
 
-// The arrays in the order of Model::parameters. Appends an equation `unpack` for each bucket, so all inputs of the
-// program must have been declared before.
+// The arrays in the order of Model::parameters. Appends an equation `unpack` for each bucket, after an
+// `all_gather_invariant` of its shards, so all inputs of the program must have been declared before.
 std::vector<Value> unpack_parameters(Builder& b, const Model& model, std::span<const Bucket> buckets,
                                      const ParameterInputs& stored);
 

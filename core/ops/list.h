@@ -55,7 +55,7 @@ using AllOps = OpList<                                                 //
     Matmul, BatchMatmul, Conv, ConvInputGrad, ConvKernelGrad,          //
     MaxPool, MaxPoolGrad, AvgPool, AvgPoolGrad,                        //
     Attention, AttentionGrad,                                          //
-    Pvary, Psum, Pmax, Pmin, AllGather, AllGatherInvariant, AllToAll,  //
-    PsumScatter, Ppermute, AxisIndex, Loop, Fused, FusedRows>;
+    Pvary, Psum, Pmax, Pmin, AllGather, AllGatherInvariant, AllSlice,  //
+    AllToAll, PsumScatter, Ppermute, AxisIndex, Loop, Fused, FusedRows>;
 
 }  // namespace pmaptrain::ops

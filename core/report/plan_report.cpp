@@ -12,6 +12,7 @@
 #include "core/base/utf8.h"
 #include "core/report/json.h"
 #include "core/report/process_division.h"
+#include "core/report/sharding.h"
 #include "core/run/records/lines.h"
 #include "core/setup/start.h"
 #include "core/setup/statistics_advice.h"
@@ -390,6 +391,7 @@ std::string validate_text(const train::Setup& setup, const ValidateReport& repor
   out += checkpoints_text(spec.train.checkpoint, setup.timetable, setup.evaluations);
   out += epoch_text(setup.batch) + "\n";
   out += "each step: " + flops_text(report.cost.flops) + " over the whole mesh\n" + wire_text(report) + "\n";
+  out += sharding_text(setup);
   const int gpus = report.memory.gpus;
   const std::string whose = gpus == 0 ? "this process" : gpus == 1 ? "the GPU" : "each of " + counted(gpus, "GPU");
   out += "memory of " + whose + ":\n" + memory_text(report.memory);
@@ -474,6 +476,16 @@ std::string validate_json(const train::Setup& setup, const ValidateReport& repor
   json["collective_bytes_per_step"] = Json::object();
   for (const auto& [axis, bytes] : report.cost.wire_bytes) {
     json["collective_bytes_per_step"][axis] = std::llround(bytes);
+  }
+  if (setup.member_spec().fsdp() != nullptr) {
+    json["sharding"] = Json::array();
+    for (const ShardingStage& each : stages_of_sharding(setup)) {
+      json["sharding"].push_back({{"stage", each.stage},
+                                  {"parameters", each.parameters},
+                                  {"gradients", each.gradients},
+                                  {"state", each.state},
+                                  {"sent", std::llround(each.sent)}});
+    }
   }
   if (setup.optimizer().schedule) {
     json["learning_rates"] = Json::array();

@@ -1,5 +1,7 @@
 #include "core/runtime/backend.h"
 
+#include <algorithm>
+#include <set>
 #include <utility>
 
 #include "core/base/error.h"
@@ -16,17 +18,20 @@ Module::Module(Source source, Processes processes) : source_(std::move(source)),
   for (std::size_t e = 0; e < source_.entries.size(); ++e) {
     const Program& program = *source_.entries[e].program;
     variables_.push_back(variables_of(program));
-    std::vector<Variable> handled = variables_.back();
+    std::vector<Variable> handled;  // the buckets first
     for (std::size_t i = 0; i < program.inputs.size(); ++i) {
       const Input& input = program.inputs[i];
       if (!input.parts.empty()) handled.push_back({input.name, input.group, program.type(input.value), i, 0});
     }
+    handled.insert(handled.end(), variables_.back().begin(), variables_.back().end());
     for (const Variable& variable : handled) {
       if (variable.group == Group::batch) continue;
       const auto [at, is_new] = inputs_.try_emplace(variable.name, static_cast<std::int32_t>(values_.size()));
       if (is_new) {
+        const Input& input = program.inputs[variable.input];
+        const bool is_divided = !input.sharded.empty() && variable.name != input.name;
         values_.push_back({variable.type, static_cast<std::int32_t>(e), static_cast<std::int32_t>(variable.input), true,
-                           variable.begin});
+                           variable.begin, is_divided ? inputs_.at(input.name) : -1});
         continue;
       }
       const ModuleValue& known = values_[static_cast<std::size_t>(at->second)];
@@ -55,15 +60,112 @@ Ticket Module::submit_each(std::size_t entry, int slot, int count, std::span<con
   return last;
 }
 
-void Module::fill(Handle input, std::int64_t member, const std::function<void(std::span<std::byte>)>& make) {
+void Module::fill_slices(Handle input, std::int64_t member, const std::function<void(std::span<std::byte>)>& make) {
   std::vector<std::byte> value(slice_bytes(input));
   make(value);
   wait(write(input, {every_device, member}, value));
 }
 
-void Module::clear(Handle input) {
+void Module::clear_slices(Handle input) {
   const std::vector<std::byte> zeros(slice_bytes(input));
   wait(write(input, {every_device, every_member}, zeros));
+}
+
+void Module::fill(Handle input, std::int64_t member, const std::function<void(std::span<std::byte>)>& make) {
+  if (value(input).bucket < 0) return fill_slices(input, member, make);
+  Module::fill_slices(input, member, make);
+}
+
+void Module::clear(Handle input) {
+  if (value(input).bucket < 0) return clear_slices(input);
+  Module::clear_slices(input);
+}
+
+AxisSet Module::shard_axes(Handle part) const {
+  const ModuleValue& of = value(part);
+  return program(static_cast<std::size_t>(of.entry)).inputs[static_cast<std::size_t>(of.index)].sharded;
+}
+
+bool Module::is_divided(Handle handle) const {
+  if (value(handle).bucket < 0) return false;
+  const Share share = this->share(static_cast<std::size_t>(value(handle).entry));
+  const AxisSet axes = shard_axes(handle);
+  for (std::int64_t i = 0; i < mesh_of(handle).group_size(axes); ++i) {
+    for (int process = 0; process < share.processes(); ++process) {
+      if (!share.has_instance(i, axes, process)) return true;
+    }
+  }
+  return false;
+}
+
+template <class F>
+void Module::for_each_shard(Handle part, std::size_t offset, std::size_t size, F&& f) const {
+  const std::size_t shard = slice_bytes({value(part).bucket});
+  for (std::size_t done = 0; done < size;) {
+    const std::size_t at = value(part).begin + offset + done;
+    const std::size_t count = std::min(size - done, shard - at % shard);
+    f(at / shard, at % shard, done, count);
+    done += count;
+  }
+}
+
+Ticket Module::write(Handle input, DeviceOfMember to, std::span<const std::byte> bytes,
+                     std::optional<std::size_t> offset) {
+  if (value(input).bucket < 0) return write_slices(input, to, bytes, offset);
+  check_write(input, to, bytes.size(), offset);
+  const Handle bucket{value(input).bucket};
+  const Mesh& mesh = mesh_of(input);
+  const AxisSet axes = shard_axes(input);
+  const AxisSet stored = source_.private_copies ? mesh.all() : type(bucket).varying;
+  const IndexRange own = share(static_cast<std::size_t>(value(input).entry)).devices();
+  Ticket last;
+  for_each_shard(input, offset.value_or(0), bytes.size(),
+                 [&](std::size_t place, std::size_t begin, std::size_t done, std::size_t count) {
+                   std::set<std::int64_t> written;
+                   for (std::int64_t d = own.first; d < own.first + own.count; ++d) {
+                     if (mesh.position(d, axes) != static_cast<std::int64_t>(place)) continue;
+                     if (to.device != every_device &&
+                         mesh.position(d, mesh.all() - axes) != mesh.position(to.device, mesh.all() - axes))
+                       continue;
+                     if (!written.insert(mesh.position(d, stored)).second) continue;
+                     last = write_slices(bucket, {d, to.member}, bytes.subspan(done, count), begin);
+                   }
+                 });
+  return last;
+}
+
+Ticket Module::read(Handle handle, DeviceOfMember from, std::span<std::byte> into, std::size_t offset) {
+  if (value(handle).bucket < 0) return read_slice(handle, from, into, offset);
+  check_read(handle, from, offset, into.size());
+  const Handle bucket{value(handle).bucket};
+  const Mesh& mesh = mesh_of(handle);
+  const AxisSet axes = shard_axes(handle);
+  const Share share = this->share(static_cast<std::size_t>(value(handle).entry));
+  const bool divided = is_divided(handle);
+  const std::vector<std::int64_t> group = mesh.group(from.device, axes);
+  std::vector<Transport::Outgoing> sends;
+  std::vector<Transport::Incoming> receives;
+  Ticket last;
+  for_each_shard(handle, offset, into.size(),
+                 [&](std::size_t place, std::size_t begin, std::size_t done, std::size_t count) {
+                   const std::span<std::byte> to = into.subspan(done, count);
+                   // The process that has the first device with this shard sends it to all others.
+                   std::int64_t device = group[place];
+                   if (divided) device = mesh.device_at(static_cast<std::int64_t>(place), axes);
+                   const int owner = divided ? share.process_of(device) : share.process();
+                   if (owner == share.process()) {
+                     last = read_slice(bucket, {device, from.member}, to, begin);
+                   } else {
+                     receives.push_back({owner, to.data(), to.size()});
+                   }
+                   for (int other = 0; divided && other < share.processes(); ++other) {
+                     if (owner == share.process() && other != owner) sends.push_back({other, to.data(), to.size()});
+                   }
+                 });
+  if (!divided) return last;
+  wait(last);
+  processes_.transport->exchange(sends, receives);
+  return last;
 }
 
 Handle Module::input(std::string_view name) const {

@@ -204,19 +204,24 @@ class Module {
                                StepTrace& trace) = 0;
 
   // Sets an input, or a part of one, on one device or all devices that this process has, of one member or all members.
-  // Without `offset`, `value` is the whole input; with it, `value` replaces the bytes from `offset` on.
-  virtual Ticket write(Handle input, DeviceOfMember to, std::span<const std::byte> value,
-                       std::optional<std::size_t> offset = std::nullopt) = 0;
+  // Without `offset`, `value` is the whole input; with it, `value` replaces the bytes from `offset` on. A part of a
+  // sharded bucket is written to the shards of the device's group.
+  Ticket write(Handle input, DeviceOfMember to, std::span<const std::byte> value,
+               std::optional<std::size_t> offset = std::nullopt);
   // Sets an input of a member, on all devices that this process has, to what `make` writes into memory of its size, and
   // waits for this. Throws what `make` throws; the input is then undefined. On a CPU the memory is the module's own, so
-  // the value is held once.
-  virtual void fill(Handle input, std::int64_t member, const std::function<void(std::span<std::byte>)>& make);
+  // the value is held once; a part of a sharded bucket is made in other memory.
+  void fill(Handle input, std::int64_t member, const std::function<void(std::span<std::byte>)>& make);
   // Sets an input to zero, on all devices that this process has and for all members, and waits for this.
-  virtual void clear(Handle input);
+  void clear(Handle input);
   // Reads bytes from `offset` on of a device's slice: of an input as the last step left it, or of an output as the last
   // step of its entry computed it. An output that is also an input, or the new value of one, becomes undefined when
-  // that input is written, updated by another entry, or refilled.
-  virtual Ticket read(Handle value, DeviceOfMember from, std::span<std::byte> into, std::size_t offset = 0) = 0;
+  // that input is written, updated by another entry, or refilled. A part of a sharded bucket is read from the shards of
+  // the device's group. If processes have different shards of it (is_divided()), all of them must make the same call,
+  // but for the device, and the bytes are there when it returns.
+  Ticket read(Handle value, DeviceOfMember from, std::span<std::byte> into, std::size_t offset = 0);
+  // Whether it is a part of a sharded bucket, of which processes have different shards.
+  bool is_divided(Handle value) const;
 
   // Reads the slices of all devices of a member, in device order, and returns when that is done. Every process must
   // call it, because the processes exchange their slices.
@@ -246,8 +251,16 @@ class Module {
     std::int32_t entry;  // the output's entry, or the first entry that has the input
     std::int32_t index;  // index among the inputs or the outputs of that program
     bool is_input;
-    std::size_t begin = 0;  // for a part of an input: its byte offset in the input
+    std::size_t begin = 0;     // for a part of an input: its byte offset in the input
+    std::int32_t bucket = -1;  // for a part of a sharded bucket: the bucket's handle
   };
+  // write(), fill(), clear() and read() of values of which each device has a slice.
+  virtual Ticket write_slices(Handle input, DeviceOfMember to, std::span<const std::byte> value,
+                              std::optional<std::size_t> offset) = 0;
+  virtual void fill_slices(Handle input, std::int64_t member, const std::function<void(std::span<std::byte>)>& make);
+  virtual void clear_slices(Handle input);
+  virtual Ticket read_slice(Handle value, DeviceOfMember from, std::span<std::byte> into, std::size_t offset) = 0;
+
   // Throw Error (failed) for accesses that every backend refuses: a wrong size, a device or member that does not exist,
   // a single device's or member's copy of a value that is stored once, or a range that exceeds the value.
   void check_write(Handle input, DeviceOfMember instance, std::size_t size, std::optional<std::size_t> offset) const;
@@ -260,6 +273,12 @@ class Module {
 
  private:
   std::string name_of(Handle input) const;
+  const Mesh& mesh_of(Handle handle) const { return program(static_cast<std::size_t>(value(handle).entry)).mesh; }
+  AxisSet shard_axes(Handle part) const;
+  // Calls f(place in the group, offset in the shard, range of the bytes) for each shard that has some of `size` bytes
+  // of a part of a sharded bucket, from `offset` on.
+  template <class F>
+  void for_each_shard(Handle part, std::size_t offset, std::size_t size, F&& f) const;
   void check_device(Handle handle, std::int64_t device) const;
   void check_member(std::int64_t member) const;
 

@@ -312,7 +312,7 @@ EvaluationPlan plan_evaluation(const model::Model& model, const spec::Spec& spec
                                std::span<const model::Bucket> buckets) {
   const data::BatchPlan batch = data::plan_evaluation(dataset->size(), rows, spec.mesh.mesh.devices());
   Program program = model::evaluation_program(model, spec.mesh.mesh, spec.data.axes, batch.rows_per_device, all_ops(),
-                                              weights, buckets);
+                                              weights, buckets, model::sharding_of(spec));
   return {std::string(data::name_of(split)), std::move(dataset), batch,
           std::make_shared<const Program>(optimize(std::move(program)))};
 }

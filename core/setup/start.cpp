@@ -182,12 +182,13 @@ void set_initial_values(Module& module, const Setup& setup, const Checkpoint* ch
     const bool is_bucket =
         !input.parts.empty();  // also a bucket of parameters: the elements between its parts must be zero
     if (input.group != Group::state && !is_bucket) continue;
-    if (!setup.roles.initial.contains(i)) {
-      module.clear(module.input(input.name));
-      continue;
-    }
-    module.wait(
-        module.write(module.input(input.name), {every_device, every_member}, initial_bytes(program, setup.roles, i)));
+    module.clear(module.input(input.name));
+  }
+  for (const Variable& variable : module.variables(train_entry)) {
+    const auto initial = setup.roles.initial.find(variable.input);
+    if (initial == setup.roles.initial.end()) continue;
+    module.wait(module.write(module.input(variable.name), {every_device, every_member},
+                             initial_bytes(variable.type, initial->second)));
   }
   for (std::int64_t m = 0; m < module.source().members; ++m) {
     set_hyper_inputs(module, setup, m);

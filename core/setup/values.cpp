@@ -48,15 +48,59 @@ double scalar(Module& module, Handle value, DeviceOfMember instance) {
   return to_doubles(module, value, instance).front();
 }
 
-SlicedReader::SlicedReader(Module& module) : module_(module), slice_(slice_size(module, most_bytes)) {}
+SlicedReader::SlicedReader(Module& module) : module_(module), slice_(slice_size(module, most_bytes)) {
+  for (std::size_t entry = 0; entry < module.source().entries.size(); ++entry) {
+    for (const Variable& variable : module.variables(entry)) {
+      is_divided_ = is_divided_ || (is_kept(variable.group) && module.is_divided(module.input(variable.name)));
+    }
+  }
+}
 
 void SlicedReader::read(Handle value, DeviceOfMember instance,
                         const std::function<void(std::span<const std::byte>)>& use) {
-  const std::size_t size = module_.slice_bytes(value);
-  for (std::size_t offset = 0; offset < size; offset += slice_.size()) {
-    const std::span<std::byte> slice(slice_.data(), std::min(slice_.size(), size - offset));
+  read(value, instance, 0, module_.slice_bytes(value), use);
+}
+
+void SlicedReader::read(Handle value, DeviceOfMember instance, std::size_t offset, std::size_t size,
+                        const std::function<void(std::span<const std::byte>)>& use) {
+  for (const std::size_t end = offset + size; offset < end; offset += slice_.size()) {
+    const std::span<std::byte> slice(slice_.data(), std::min(slice_.size(), end - offset));
+    if (leads_ && module_.is_divided(value)) {
+      Request request{value.id, instance.member, static_cast<std::int64_t>(offset), std::ssize(slice)};
+      tell(request);
+    }
     module_.wait(module_.read(value, instance, slice, offset));
     use(slice);
+  }
+}
+
+void SlicedReader::tell(Request& request) {
+  module_.processes().transport->broadcast(std::as_writable_bytes(std::span(&request, 1)));
+}
+
+void SlicedReader::lead(const std::function<void()>& reads) {
+  if (!is_divided_) return reads();
+  leads_ = true;
+  Request over;
+  try {
+    reads();
+  } catch (...) {
+    leads_ = false;
+    tell(over);
+    throw;
+  }
+  leads_ = false;
+  tell(over);
+}
+
+void SlicedReader::help() {
+  while (is_divided_) {
+    Request request;
+    tell(request);
+    if (request.value < 0) return;
+    const std::span<std::byte> slice(slice_.data(), static_cast<std::size_t>(request.size));
+    module_.wait(module_.read({static_cast<std::int32_t>(request.value)}, {module_.own_device(), request.member}, slice,
+                              static_cast<std::size_t>(request.offset)));
   }
 }
 

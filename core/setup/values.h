@@ -31,10 +31,28 @@ class SlicedReader {
   Module& module() const { return module_; }
   // Calls `use` with the value's bytes on a device of a member, slice by slice in order.
   void read(Handle value, DeviceOfMember instance, const std::function<void(std::span<const std::byte>)>& use);
+  // The same with some of the value's bytes.
+  void read(Handle value, DeviceOfMember instance, std::size_t offset, std::size_t size,
+            const std::function<void(std::span<const std::byte>)>& use);
+
+  // Whether processes have shards of some value that is kept from step to step (Module::is_divided). Such values are
+  // read by all processes together: process 0 calls lead(), and the others call help() at the same place.
+  bool is_divided() const { return is_divided_; }
+  // Calls `reads`, which may read any values, and then ends the others' calls of help(). Throws what it throws.
+  void lead(const std::function<void()>& reads);
+  // Takes part in the reads of process 0 until it is done.
+  void help();
 
  private:
+  // One read, which process 0 tells the others; a value below 0 ends.
+  struct Request {
+    std::int64_t value = -1, member = 0, offset = 0, size = 0;
+  };
+  void tell(Request& request);
+
   Module& module_;
   std::vector<std::byte> slice_;
+  bool is_divided_ = false, leads_ = false;
 };
 
 }  // namespace pmaptrain::train

@@ -102,6 +102,19 @@ struct Ensemble {
   Place place;              // of the name of the axis
 };
 
+// ---- parallelism ---------------------------------------------------------------------------------------------------
+// Fully sharded data parallelism: devices along `axes` each own a shard of what all devices would have.
+struct Fsdp {
+  AxisNames axis;  // as written
+  int stage = 1;   // 1: optimizer state is sharded; 2: and gradients; 3: and parameters
+  AxisSet axes;    // of MeshSpec::mesh; bind() sets it
+  Place place;     // of `axis`
+};
+
+struct Parallelism {
+  std::optional<Fsdp> fsdp;
+};
+
 struct Spec {
   std::string name;
   std::uint64_t seed = 0;
@@ -115,7 +128,11 @@ struct Spec {
   Place metrics_place;
   OptimizerSpec optimizer;
   TrainSpec train;
+  std::optional<Parallelism> parallelism;
   std::optional<Ensemble> ensemble;
+
+  // The key parallelism.fsdp, if it is there.
+  const Fsdp* fsdp() const { return parallelism && parallelism->fsdp ? &*parallelism->fsdp : nullptr; }
 
   // Defined in its source: their code is long, and each source that copies or destroys one would compile it again.
   Spec();

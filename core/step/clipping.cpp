@@ -5,6 +5,7 @@
 
 #include "core/graph/bucket.h"
 #include "core/model/arithmetic.h"
+#include "core/ops/collective/collective.h"
 #include "core/ops/constant/constant.h"
 #include "core/ops/norms/norms.h"
 #include "core/ops/segment_sum/segment_sum.h"
@@ -44,7 +45,11 @@ Norms norms_of(Builder& b, const GradientBuckets& gradients, DType dtype) {
   std::optional<Value> squares, largest;
   for (std::size_t k = 0; k < gradients.values.size(); ++k) {
     const std::vector<double>& rows = gradients.row_ranges[k];
-    const std::vector<Value> norms = b.emit_all(ops::Norms{}, std::vector{bucket_as_rows(b, gradients.values[k])});
+    std::vector<Value> norms = b.emit_all(ops::Norms{}, std::vector{bucket_as_rows(b, gradients.values[k])});
+    const AxisSet sharded = b.type(gradients.values[k]).varying;
+    if (!sharded.empty()) {
+      for (Value& of_rows : norms) of_rows = b.emit(ops::AllGatherInvariant{sharded, 0}, {of_rows});
+    }
     const Value table = b.emit(ops::Constant{DType::i64, {std::ssize(rows) / 2, 2}, 0, rows}, std::span<const Value>());
     const Value sums = b.emit(ops::SegmentSum{}, {norms[0], table});
     const Value most = b.emit(ops::ReduceMax{{0}}, {norms[1]});

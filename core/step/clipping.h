@@ -12,7 +12,7 @@
 
 namespace pmaptrain::train {
 
-// Gradients in buckets, and the places of the trained parameters' gradients in them.
+// Gradients in buckets, or in shards of buckets, and the places of the trained parameters' gradients in them.
 struct GradientBuckets {
   std::vector<Value> values;  // by bucket
   // By bucket: two numbers for each trained parameter, in the order of the model. They are the begin and the end of the

@@ -10,16 +10,17 @@ std::size_t index_of(Value input) { return static_cast<std::size_t>(input.id); }
 
 void declare_state(Builder& b, const model::Model& model, const spec::Spec& spec, const Optimizer& optimizer,
                    std::span<const model::Bucket> buckets, StepInputs& inputs) {
+  const model::Sharding sharding = model::sharding_of(spec);
   for (const SlotKind& kind : slot_kinds(optimizer.spec.rule)) {
     std::vector<Value>& slots = inputs.slots.emplace_back();
     for (const model::Bucket& bucket : buckets) {
-      slots.push_back(model::declare_bucket(b, model, Group::state, kind.name + "/", bucket));
+      slots.push_back(model::declare_bucket(b, model, Group::state, kind.name + "/", bucket, sharding));
       if (kind.initial != 0.0) inputs.initial.emplace_back(slots.back(), kind.initial);
     }
   }
   if (spec.train.ema) {
     for (const model::Bucket& bucket : buckets) {
-      inputs.ema.push_back(model::declare_bucket(b, model, Group::state, "ema/", bucket));
+      inputs.ema.push_back(model::declare_bucket(b, model, Group::state, "ema/", bucket, sharding));
     }
   }
   inputs.step = b.input(Group::state, "step", {DType::i64, {}, {}});
@@ -68,7 +69,7 @@ class FirstVariables {
 StepInputs declare_step(Builder& b, const model::Model& model, const spec::Spec& spec, const Optimizer& optimizer,
                         std::span<const model::Bucket> buckets, std::int64_t rows) {
   StepInputs inputs;
-  inputs.parameters = model::declare_parameters(b, model, buckets);
+  inputs.parameters = model::declare_parameters(b, model, buckets, model::sharding_of(spec));
   declare_state(b, model, spec, optimizer, buckets, inputs);
   inputs.batch = model::declare_batch(b, model, spec.data.axes, rows, true);
   inputs.numbers = model::declare_numbers(b, step_numbers(model, spec, optimizer));

@@ -9,6 +9,7 @@
 #include "core/graph/passes.h"
 #include "core/model/arithmetic.h"
 #include "core/ops/bucket/bucket.h"
+#include "core/ops/collective/collective.h"
 #include "core/ops/support/rules.h"
 #include "core/step/clipping.h"
 #include "core/step/statistics.h"
@@ -59,6 +60,7 @@ class StepBuilder {
         is_trained_(model.parameters.size(), false),
         statistics_(replaced_statistics(model, optimizer)),
         buckets_(buckets_of(model, optimizer)),
+        sharding_(model::sharding_of(spec)),
         b_(program_, ops) {
     assert(batch.rows_per_device % batch.microbatches == 0);
     program_.mesh = spec.mesh.mesh;
@@ -101,8 +103,9 @@ class StepBuilder {
     use_batch(in_.batch);
     use_numbers(step_numbers(model_, spec_, optimizer_), in_.numbers);
     parameters_ = model::unpack_parameters(b_, model_, buckets_, in_.parameters);
+    owned_ = owned_parameters();
 
-    const Sums global = synchronised(packed(device_sums()));
+    const Sums global = synchronised_buckets(packed(device_sums()));
     const Value divisor = divisor_of(global);
     const std::vector<Value> means = measure_means(global, divisor);
     const GradientBuckets sums = gradient_buckets(model_, trained_, buckets_, global.gradients);
@@ -119,7 +122,7 @@ class StepBuilder {
       const Value safe_divisor = select(b_, verdict.good, divisor, b_.constant(model_.dtype, 1.0));
       const std::vector<Value> gradients =
           clipped_mean_gradients(b_, optimizer_.spec, numbers_, sums.values, safe_divisor, clipping);
-      return updated(in_.parameters.buckets, gradients, in_.slots, next_step, learning_rate);
+      return updated(owned_, gradients, in_.slots, next_step, learning_rate);
     }();
     commit(update, next_step, verdict.good);
     for (std::size_t i = 0; i < statistics_.size(); ++i) {
@@ -232,7 +235,8 @@ class StepBuilder {
     for (const model::Bucket& bucket : buckets_) {
       std::vector<Value> gradients;
       for (const std::size_t i : bucket.parameters) gradients.push_back(sums.gradients[position[i]]);
-      buckets.push_back(b_.emit(ops::Pack{}, gradients));
+      const std::int64_t elements = model::elements_of(model_, bucket, sharding_, program_.mesh);
+      buckets.push_back(b_.emit(ops::Pack{sharding_.stage == 0 ? 0 : elements}, gradients));
     }
     sums.gradients = std::move(buckets);
     if (!statistics_.empty()) sums.statistics = {b_.emit(ops::Pack{}, sums.statistics)};
@@ -268,6 +272,39 @@ class StepBuilder {
     std::vector<Synchronised> values;
     for (Value value : local.flat()) values.push_back({value, {}});
     return local.unflattened(synchronise(b_, values));
+  }
+
+  // The same with gradients in buckets, of which each device has the part that it updates.
+  Sums synchronised_buckets(Sums local) {
+    if (sharding_.stage == 0) return synchronised(local);
+    // A psum_scatter over some of the axes, and a psum over the others, would add in another order.
+    const bool scatters = sharding_.stage >= 2 && sharding_.axes == axes_;
+    std::vector<Value> gradients;
+    if (scatters) {
+      const Builder::Scope scope(b_, {"synchronise", {}});
+      for (const Value bucket : std::exchange(local.gradients, {})) {
+        gradients.push_back(b_.emit(ops::PsumScatter{axes_, 0}, {bucket}));
+      }
+    }
+    Sums global = synchronised(local);
+    for (const Value bucket : std::exchange(global.gradients, std::move(gradients))) {
+      global.gradients.push_back(own_part(bucket));
+    }
+    return global;
+  }
+
+  // A device's part of a bucket.
+  Value own_part(Value bucket) {
+    const Builder::Scope scope(b_, {"shard", {}});
+    return b_.emit(ops::AllSlice{sharding_.axes, 0}, {bucket});
+  }
+
+  // What a device updates of the parameters: buckets, or shards of them.
+  std::vector<Value> owned_parameters() {
+    if (sharding_.stage == 0 || sharding_.stage >= 3) return in_.parameters.buckets;
+    std::vector<Value> shards;
+    for (const Value bucket : in_.parameters.buckets) shards.push_back(own_part(bucket));
+    return shards;
   }
 
   // The divisor of means: the global count of examples, or the sum of their weights, so that uneven shards have the
@@ -336,7 +373,7 @@ class StepBuilder {
   // less if all of them fit a cache; otherwise computing them again costs less.
   bool computes_update_twice() const {
     std::int64_t elements = 0;
-    for (const Value bucket : in_.parameters.buckets) elements += numel(program_.type(bucket));
+    for (const Value bucket : owned_) elements += numel(program_.type(bucket));
     return elements > 4096;
   }
 
@@ -350,7 +387,7 @@ class StepBuilder {
       for (Value value : values) copies.push_back(b_.emit(ops::OptimizationBarrier{}, {value}));
       return copies;
     };
-    const std::vector<Value> parameters = apart(in_.parameters.buckets);
+    const std::vector<Value> parameters = apart(owned_);
     const std::vector<Value> gradients =
         clipped_mean_gradients(b_, optimizer_.spec, numbers_, sums.values, divisor, clipping);
     std::vector<std::vector<Value>> slots;
@@ -370,7 +407,9 @@ class StepBuilder {
       }
       // The rows of a large bucket are reduced in parallel.
       if (computes_update_twice()) bad = b_.emit(ops::ReduceMax{{1}}, {bucket_as_rows(b_, bad)});
-      found.push_back(b_.emit(ops::Eq{}, {b_.emit(ops::ReduceMax{{0}}, {bad}), yes}));
+      Value any = b_.emit(ops::ReduceMax{{0}}, {bad});
+      if (sharding_.stage > 0) any = b_.emit(ops::Pmax{sharding_.axes}, {any});
+      found.push_back(b_.emit(ops::Eq{}, {any, yes}));
     }
     return found;
   }
@@ -405,8 +444,12 @@ class StepBuilder {
     const Builder::Scope scope = in_optimizer();
     replace(in_.step, select(b_, good, next_step, in_.step));
     for (std::size_t i = 0; i < buckets_.size(); ++i) {
-      const Value bucket = in_.parameters.buckets[i];
-      replace(bucket, select(b_, good, update.parameters[i], bucket));
+      Value next = select(b_, good, update.parameters[i], owned_[i]);
+      if (sharding_.stage == 1 || sharding_.stage == 2) {
+        const Builder::Scope gather(b_, {"gather", {}});
+        next = b_.emit(ops::AllGatherInvariant{sharding_.axes, 0}, {next});
+      }
+      replace(in_.parameters.buckets[i], next);
       for (std::size_t k = 0; k < in_.slots.size(); ++k) {
         replace(in_.slots[k][i], select(b_, good, update.slots[k][i], in_.slots[k][i]));
       }
@@ -481,11 +524,13 @@ class StepBuilder {
   std::vector<bool> is_trained_;               // by parameter
   const std::vector<std::size_t> statistics_;  // indices of parameters: statistics that a step replaces
   const std::vector<model::Bucket> buckets_;   // of the trained parameters
+  const model::Sharding sharding_;
   Program program_;
   Builder b_;
 
   StepInputs in_;                    // of the finished step; other stages set dropout_keys alone
   std::vector<Value> parameters_;    // in the order of Model::parameters
+  std::vector<Value> owned_;         // by bucket: what a device updates of it
   std::vector<Value> batch_values_;  // inputs, targets, mask, rows
   model::Numbers numbers_;
   std::vector<Value> model_values_;  // the values of the model's numbers
@@ -522,20 +567,12 @@ StepProgram step_program(const model::Model& model, const spec::Spec& spec, cons
   return StepBuilder(model, spec, optimizer, batch, ops, epoch).final_stage();
 }
 
-std::vector<std::byte> initial_bytes(const Program& program, const StepRoles& roles, std::size_t input) {
-  const Type& type = program.type(program.inputs[input].value);
+std::vector<std::byte> initial_bytes(const Type& type, double initial) {
   std::vector<std::byte> bytes(pmaptrain::bytes(type));
-  const double initial = roles.initial.at(input);
-  const auto fill = [&](std::size_t begin, std::size_t size) {
-    dispatch(type.dtype, [&]<class T>() {
-      const T value = static_cast<T>(initial);
-      for (std::size_t i = 0; i < size; i += sizeof value) std::memcpy(bytes.data() + begin + i, &value, sizeof value);
-    });
-  };
-  // The elements between the parts of a bucket stay 0.
-  for (const Variable& variable : variables_of(program)) {
-    if (variable.input == input) fill(variable.begin, pmaptrain::bytes(variable.type));
-  }
+  dispatch(type.dtype, [&]<class T>() {
+    const T value = static_cast<T>(initial);
+    for (std::size_t i = 0; i < bytes.size(); i += sizeof value) std::memcpy(bytes.data() + i, &value, sizeof value);
+  });
   return bytes;
 }
 

@@ -71,7 +71,7 @@ struct StepRoles {
   std::vector<std::size_t> numbers;                // in the order of step_numbers
   std::optional<std::size_t> learning_rate_scale;  // with reduce_on_plateau: 1 at the start
   std::vector<std::size_t> dropout_keys;           // in the order of Model::drawing_layers
-  std::map<std::size_t, double> initial;  // by index of a state input: what its elements are at the start, if not 0
+  std::map<std::size_t, double> initial;  // by index of a state input: what its variables are at the start, if not 0
   // Indices of outputs.
   std::vector<std::size_t> means;  // of the measures, in the order of measure_parts
   std::size_t count = 0, grad_norm = 0, used_learning_rate = 0;
@@ -88,7 +88,8 @@ struct StepProgram {
 StepProgram step_program(const model::Model& model, const spec::Spec& spec, const Optimizer& optimizer,
                          const model::BatchShape& batch, const OpSet& ops, EpochSums epoch = EpochSums::all_steps);
 
-// The bytes at the start of a run of an input that StepRoles::initial has. The others begin as zeros.
-std::vector<std::byte> initial_bytes(const Program& program, const StepRoles& roles, std::size_t input);
+// The bytes of a variable of an input that StepRoles::initial has, at the start of a run. The others begin as zeros,
+// and so do the elements between the parts of a bucket.
+std::vector<std::byte> initial_bytes(const Type& type, double initial);
 
 }  // namespace pmaptrain::train

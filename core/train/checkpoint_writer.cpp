@@ -54,7 +54,7 @@ CheckpointWriter::CheckpointWriter(const Setup& setup, const RunFolder& folder, 
       reader_(reader),
       log_(log),
       parts_(snapshot_parts(*setup.training, checkpoint_inputs(setup), spec::members(setup.spec()))) {
-  if (!setup.timetable.saves_during_run || !folder.writes()) return;
+  if (!setup.timetable.saves_during_run || !folder.writes() || reader.is_divided()) return;
   snapshot_ = allocate(snapshot_bytes(setup));
   const BlockSignals blocked;
   try {
@@ -76,6 +76,7 @@ CheckpointWriter::~CheckpointWriter() {
 }
 
 void CheckpointWriter::save(const RunState& state) {
+  if (reader_.is_divided()) return save_now(state);
   if (!folder_.writes()) return;
   wait();
   take_snapshot();
@@ -87,9 +88,9 @@ void CheckpointWriter::save(const RunState& state) {
 }
 
 void CheckpointWriter::save_now(const RunState& state) {
-  if (!folder_.writes()) return;
+  if (!folder_.writes()) return reader_.help();
   wait();
-  commit(state, read_slices_of(reader_));
+  reader_.lead([&] { commit(state, read_slices_of(reader_)); });
 }
 
 void CheckpointWriter::wait() {

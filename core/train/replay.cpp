@@ -146,6 +146,7 @@ class Search {
     for (const Input& input : program_.inputs) {
       if (input.group != Group::params || input.parts.empty() || numel(program_.type(input.value)) != numel(type))
         continue;
+      if (!input.sharded.empty()) return "";  // which shard it is of, is not known
       if (std::exchange(bucket, &input) != nullptr) return "";
     }
     if (bucket == nullptr) return "";

@@ -28,10 +28,23 @@ struct FreeHash {
   void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
 };
 
-std::int64_t hash_of(SlicedReader& reader, Handle value, DeviceOfMember instance) {
+// The hash of what a device has of a variable: of a part of a sharded bucket, what its shard has of it.
+std::int64_t hash_of(SlicedReader& reader, const Variable& variable, DeviceOfMember instance) {
+  Module& module = reader.module();
+  const Program& program = module.program(0);
+  const Input& input = program.inputs[variable.input];
+  Handle value = module.input(variable.name);
+  std::size_t begin = 0, end = bytes(variable.type);
+  if (!input.sharded.empty()) {
+    value = module.input(input.name);
+    const std::size_t shard = module.slice_bytes(value);
+    const std::size_t first = static_cast<std::size_t>(program.mesh.position(instance.device, input.sharded)) * shard;
+    begin = std::clamp(variable.begin, first, first + shard) - first;
+    end = std::clamp(variable.begin + end, first, first + shard) - first;
+  }
   const std::unique_ptr<XXH3_state_t, FreeHash> state(XXH3_createState());
   XXH3_64bits_reset(state.get());
-  reader.read(value, instance,
+  reader.read(value, instance, begin, end - begin,
               [&](std::span<const std::byte> slice) { XXH3_64bits_update(state.get(), slice.data(), slice.size()); });
   return static_cast<std::int64_t>(XXH3_64bits_digest(state.get()));
 }
@@ -43,10 +56,9 @@ std::vector<std::int64_t> hashes_of(SlicedReader& reader, Agreement* agreement, 
   const std::int64_t devices = reader.module().program(0).mesh.devices();
   std::vector<std::int64_t> hashes;
   for (const Variable& variable : variables) {
-    const Handle value = reader.module().input(variable.name);
     for (std::int64_t d = 0; d < devices; ++d) {
       const bool is_here = own.first <= d && d < own.first + own.count;
-      hashes.push_back(is_here ? hash_of(reader, value, {d, member}) : std::numeric_limits<std::int64_t>::min());
+      hashes.push_back(is_here ? hash_of(reader, variable, {d, member}) : std::numeric_limits<std::int64_t>::min());
     }
   }
   if (agreement == nullptr || agreement->processes().transport == nullptr) return hashes;
@@ -66,8 +78,9 @@ std::optional<Divergence> find_divergence(SlicedReader& reader, Agreement* agree
   const auto devices = static_cast<std::size_t>(mesh.devices());
   for (std::size_t v = 0; v < variables.size(); ++v) {
     const std::span<const std::int64_t> hashes = std::span(all).subspan(v * devices, devices);
-    // Only devices at the same positions along the axes over which the value varies must have equal values.
-    const AxisSet varying = variables[v].type.varying;
+    // Only devices at the same positions along the axes over which the input varies must have equal values.
+    const Program& program = reader.module().program(0);
+    const AxisSet varying = program.type(program.inputs[variables[v].input].value).varying;
     Divergence divergence{std::string(variables[v].name), {}};
     for (const std::int64_t first : mesh.group(0, varying)) {
       const std::vector<std::int64_t> peers = mesh.group(first, mesh.all() - varying);

@@ -21,9 +21,15 @@ void Saving::save(std::int64_t step, const std::function<RunState()>& state) {
     report_.emit(Warned{"step " + std::to_string(step) + " waited " + duration(waited) +
                         " until the checkpoint before was written: the disk is slower than train.checkpoint asks for"});
   }
+  await_all();
   writer_.save(state());
   saved_step_ = step;
   saved_at_ = Clock::now();
+}
+
+// A process that has failed answers this, and does not take part in the reads that follow.
+void Saving::await_all() {
+  if (writer_.is_divided()) agreement_.any(false);
 }
 
 void Saving::finish_write() {
@@ -34,7 +40,7 @@ void Saving::finish_write() {
 void Saving::report_failed_write() {
   const auto failure = writer_.take_failure();
   if (!failure) return;
-  if (!is_alone_)
+  if (agreement_.processes().placement.processes > 1)
     throw Error(ExitStatus::failed,
                 Diagnostic{"resource", {}, "a checkpoint could not be written: " + failure->why, {}, {}});
   saved_step_ = -1;
@@ -52,6 +58,7 @@ void Saving::save_last(const RunState& state) {
     // The checkpoint exists. The process that wrote it may have been killed before it removed older ones.
     writer_.prune();
   } else {
+    await_all();
     writer_.save_now(state);
   }
 }

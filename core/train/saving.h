@@ -6,6 +6,7 @@
 
 #include "core/base/clock.h"
 #include "core/run/run_state.h"
+#include "core/runtime/agreement.h"
 #include "core/step/timetable.h"
 #include "core/train/checkpoint_writer.h"
 #include "core/train/members.h"
@@ -15,10 +16,10 @@ namespace pmaptrain::train {
 
 class Saving {
  public:
-  // All references outlive this. `is_alone`: whether one process carries the run. Otherwise a failed write ends it,
-  // because only the process that writes knows of the failure, and the others would decide by another best evaluation.
-  Saving(const Timetable& times, CheckpointWriter& writer, Members& members, RunReport& report, bool is_alone)
-      : times_(times), writer_(writer), members_(members), report_(report), is_alone_(is_alone) {}
+  // All references outlive this. If several processes carry the run, a failed write ends it, because only the process
+  // that writes knows of the failure, and the others would decide by another best evaluation.
+  Saving(const Timetable& times, CheckpointWriter& writer, Members& members, RunReport& report, Agreement& agreement)
+      : times_(times), writer_(writer), members_(members), report_(report), agreement_(agreement) {}
 
   // Called before the first step. train.checkpoint.every, if it is a time, counts from here.
   void begin() { saved_at_ = Clock::now(); }
@@ -44,11 +45,13 @@ class Saving {
   bool has_saved_last() const { return has_saved_last_; }
 
  private:
+  void await_all();
+
   const Timetable& times_;
   CheckpointWriter& writer_;
   Members& members_;
   RunReport& report_;
-  const bool is_alone_;
+  Agreement& agreement_;
   std::int64_t saved_step_ = -1;  // of the newest checkpoint
   Clock::time_point saved_at_;
   bool has_told_wait_ = false, has_saved_last_ = false;

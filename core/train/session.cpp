@@ -84,7 +84,7 @@ class Session::Impl {
     report_.emplace(setup_, *module_);
     tracer_.emplace(options_.trace, setup_.spec(), *module_, resumed() != nullptr ? resumed()->step : 0, steps_);
     writer_.emplace(setup_, folder_, *reader_, tracer_->checkpoints());
-    saving_.emplace(timetable_, *writer_, *members_, *report_, is_alone());
+    saving_.emplace(timetable_, *writer_, *members_, *report_, agreement_);
     set_initial_values(*module_, setup_, options_.resume != nullptr ? &options_.resume->checkpoint : nullptr);
     copy_resident_splits(*module_, setup_, options_.working);
     evaluations_.emplace(setup_, *module_, *members_, *report_, agreement_, [this] { return is_signalled(); });
@@ -414,6 +414,11 @@ class Session::Impl {
   // Reports the error that ended the run, even if saving fails too.
   void keep_what_is_trained() {
     if (saving_->has_saved_last() || step_ == 0 || pacing_->wait_and_count_failed() > 0 || folder_.is_removed()) return;
+    if (reader_->is_divided()) {
+      return report_->emit(
+          Warned{"no checkpoint could be written: other processes have shards of the parameters or of the "
+                 "optimizer's state, and one that fails is alone"});
+    }
     try {
       check_data_unchanged();
     } catch (const Error& error) {

@@ -53,6 +53,7 @@ Numbers expected(const std::string& op, const std::vector<Numbers>& inputs, std:
     return inputs[me];
   }
   if (op == "ppermute") return inputs[(me + n - 1) % n];
+  if (op == "all_slice") return {inputs[me].at(me)};
   Numbers parts;
   for (const Numbers& input : inputs) parts.push_back(input.at(me));
   if (op == "all_to_all") return parts;
@@ -209,8 +210,8 @@ TEST_CASE("collectives refuses invalid options and lists valid ones", "[app]") {
         "      |      ^~~~\n"
         "  help: did you mean 'psum'?\n");
   CHECK(contains(refused({"--op", "broadcast"}),
-                 "  help: the collectives are psum, pmax, pmin, all_gather, all_gather_invariant, psum_scatter, "
-                 "all_to_all, ppermute, axis_index, pmean, pvary\n"));
+                 "  help: the collectives are psum, pmax, pmin, all_gather, all_gather_invariant, all_slice, "
+                 "psum_scatter, all_to_all, ppermute, axis_index, pmean, pvary\n"));
   CHECK(refused({"--mesh", "data=2", "--axis", "dat"}) ==
         "--axis:1:8: error: the mesh has no axis 'dat'\n"
         "    1 | --axis dat\n"

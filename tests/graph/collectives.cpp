@@ -80,12 +80,24 @@ TEST_CASE("all_gather has psum_scatter for its transpose, along every dimension"
   });
 }
 
-TEST_CASE("all_gather_invariant has each member's own part for its transpose, along every dimension", "[graph]") {
+TEST_CASE("all_gather_invariant has all_slice for its transpose, along every dimension", "[graph]") {
   for_each_axes(true, [](const Mesh& mesh, AxisSet axis) {
     for (const std::int64_t dim : {0, 1, 2}) {
       const Type type{DType::f64, {2, 3, 1}, mesh.all()};
       check_gradient(mesh, {{type}}, [&](Builder& b, std::span<const Value> x) {
         return squared(b, b.emit(ops::AllGatherInvariant{axis, dim}, {curved(b, x[0])}));
+      });
+    }
+  });
+}
+
+TEST_CASE("all_slice has all_gather_invariant for its transpose, along every dimension", "[graph]") {
+  for_each_axes(false, [](const Mesh& mesh, AxisSet axes) {
+    for (const std::int64_t dim : {0, 1}) {
+      Type type{DType::f64, {2, 3}, mesh.all() - axes};
+      type.shape[static_cast<std::size_t>(dim)] *= mesh.group_size(axes);
+      check_gradient(mesh, {{type}}, [&](Builder& b, std::span<const Value> x) {
+        return squared(b, b.emit(ops::AllSlice{axes, dim}, {curved(b, x[0])}));
       });
     }
   });
@@ -160,6 +172,7 @@ TEST_CASE("a collective's rule has the attributes that its kind names", "[graph]
   CHECK(check(ops::PsumScatter{axes, 2}, Communication::scatter).dim == 2);
   CHECK(check(ops::AllGather{axes, 2}, Communication::gather).dim == 2);
   CHECK(check(ops::AllGatherInvariant{axes, 2}, Communication::gather).dim == 2);
+  CHECK(check(ops::AllSlice{axes, 2}, Communication::slice).dim == 2);
   const CollectiveRule across = check(ops::AllToAll{axes, 2, 1}, Communication::all_to_all);
   CHECK(across.split == 2);
   CHECK(across.concat == 1);

@@ -105,7 +105,7 @@ return y = %x
 )",
     R"(mesh a=2 b=2
 batch %x:f32[4]{a, b}
-%y = all_gather[axes={a, b}, dim=0] %x
+%y = all_to_all[axes={a, b}, split=0, concat=0] %x
 )",
     R"(mesh a=2
 batch %x:f32[4]{a}

@@ -197,6 +197,11 @@ batch %n:f32[4,6]{a}
 %m = pmax[axes={b}] %y
 %c = all_gather[axes={b}, dim=0] %y
 %i = all_gather_invariant[axes={b}, dim=1] %x
+%g = all_gather_invariant[axes={a, b}, dim=0] %y
+%l = all_slice[axes={b}, dim=1] %n
+%z = all_slice[axes={a, b}, dim=1] %v
+%h = pack[elements=768] %y, %v
+%j = psum_scatter[axes={a, b}, dim=0] %h
 %e = all_to_all[axes={a}, split=0, concat=1] %y
 %o = ppermute[axes={b}, pairs=[0:1,1:2,5:0]] %y
 %w = psum[axes={a}] %n
@@ -210,6 +215,10 @@ return q = %q
 return m = %m
 return c = %c
 return i = %i
+return g = %g
+return l = %l
+return z = %z
+return j = %j
 return e = %e
 return o = %o
 return w = %w

@@ -40,8 +40,10 @@ class Listing final : public Module {
   }
   int steps_per_group(std::size_t) const override { return 4; }
   int groups_ahead() const override { return 4; }
-  Ticket write(Handle, DeviceOfMember, std::span<const std::byte>, std::optional<std::size_t>) override { return {}; }
-  Ticket read(Handle, DeviceOfMember, std::span<std::byte>, std::size_t) override { return {}; }
+  Ticket write_slices(Handle, DeviceOfMember, std::span<const std::byte>, std::optional<std::size_t>) override {
+    return {};
+  }
+  Ticket read_slice(Handle, DeviceOfMember, std::span<std::byte>, std::size_t) override { return {}; }
   bool done(Ticket) override { return true; }
   void wait(Ticket ticket) override { waited = ticket.number; }
   int workers() const override { return 1; }

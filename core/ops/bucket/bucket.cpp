@@ -23,7 +23,12 @@ std::vector<Type> Pack::infer(const InferContext& context) const {
                     fmt::format("{}: {} does not go with {}", name, describe(operand), describe(context.operands[0])),
                     "the arrays of a bucket have one element type; cast them first");
   }
-  return one_result(dtype, {offsets_in_bucket(context.operands).back()});
+  const std::int64_t least = offsets_in_bucket(context.operands).back();
+  if (elements != 0 && (elements < least || elements % bucket_unit != 0)) {
+    throw TypeError(6, fmt::format("{}: elements={} is no size of a bucket of these operands", name, elements),
+                    fmt::format("it is a multiple of {}, at least {}", bucket_unit, least));
+  }
+  return one_result(dtype, {elements != 0 ? elements : least});
 }
 
 Cost Pack::cost(const Mesh&, std::span<const Type> operands, std::span<const Type> results) const {
@@ -48,6 +53,8 @@ void Pack::reference(const ReferenceCall& call) const {
     if (size > 0) std::memcpy(bucket + begin, call.operands[i].data, size);
     std::memset(bucket + begin + size, 0, bytes_at(offsets[i + 1], dtype) - begin - size);
   }
+  const std::size_t end = bytes_at(offsets.back(), dtype);
+  std::memset(bucket + end, 0, bytes(*call.results[0].type) - end);
 }
 
 std::vector<Type> Unpack::infer(const InferContext& context) const {
@@ -56,15 +63,15 @@ std::vector<Type> Unpack::infer(const InferContext& context) const {
   for (const Shape& shape : shapes) expect_sizes(name, shape);
   double elements = 0;
   for (const Shape& shape : shapes) elements += static_cast<double>(numel(shape)) + bucket_unit;
-  const std::string expected = elements > static_cast<double>(most_elements)
-                                   ? fmt::format("more than {}", most_elements)
-                                   : std::to_string(offsets_in_bucket(shapes).back());
-  if (shapes.empty() || to_string(bucket.shape) != "[" + expected + "]") {
+  const std::int64_t least =
+      elements > static_cast<double>(most_elements) ? most_elements + 1 : offsets_in_bucket(shapes).back();
+  const bool contains = bucket.shape.size() == 1 && bucket.shape[0] >= least && bucket.shape[0] % bucket_unit == 0;
+  if (shapes.empty() || !contains) {
     throw TypeError(6, fmt::format("{}: {} is no bucket of these {} arrays", name, describe(bucket), shapes.size()),
                     shapes.empty() ? "it takes the shapes of one array or more"
-                                   : fmt::format("a bucket of them has the shape [{}]: each begins at a multiple of {} "
-                                                 "elements",
-                                                 expected, bucket_unit));
+                                   : fmt::format("a bucket of them has one dimension of a multiple of {} elements, at "
+                                                 "least {}",
+                                                 bucket_unit, least));
   }
   std::vector<Type> parts;
   for (const Shape& shape : shapes) parts.push_back({bucket.dtype, shape, {}});
@@ -83,7 +90,8 @@ Cotangents Unpack::derivative(VjpContext& context) const {
     const DType dtype = b.type(context.operands[0]).dtype;
     parts.push_back(context.cotangents[i] ? *context.cotangents[i] : b.constant(dtype, 0.0, shapes[i]));
   }
-  return {b.emit(Pack{}, parts)};
+  const std::int64_t elements = b.type(context.operands[0]).shape[0];
+  return {b.emit(Pack{elements == offsets_in_bucket(shapes).back() ? 0 : elements}, parts)};
 }
 
 void Unpack::reference(const ReferenceCall& call) const {

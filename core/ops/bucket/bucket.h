@@ -12,7 +12,8 @@
 
 namespace pmaptrain::ops {
 
-// One or more arrays of one element type -> a bucket that contains them. The elements between them are zero.
+// One or more arrays of one element type -> a bucket that contains them. The elements in no array are zero. The bucket
+// is the smallest one, or has `elements` elements.
 struct Pack {
   static constexpr std::string_view name = "pack";
   static constexpr bool local = true;
@@ -20,15 +21,17 @@ struct Pack {
   static constexpr UseReference cpu{"it only copies memory"};
   static constexpr WholeRows row_rule{"the result has no rows"};
 
+  std::int64_t elements = 0;
+
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
   Cotangents derivative(VjpContext& context) const;
-  void attributes(AttributeVisitor&) {}
+  void attributes(AttributeVisitor& visitor) { visitor.seldom("elements", elements, std::int64_t{0}); }
   void reference(const ReferenceCall& call) const;
   GpuKernel gpu(const GpuRequest& request) const;
 };
 
-// A bucket -> the arrays of these shapes that it contains. The size of the bucket must be the one that Pack gives.
+// A bucket -> the arrays of these shapes that it contains.
 // Backends carry it out without a copy where the bucket has one instance.
 struct Unpack {
   static constexpr std::string_view name = "unpack";

@@ -11,11 +11,13 @@ GpuKernel Pack::gpu(const GpuRequest& request) const {
   if (has_no_results(request)) return kernel;
   const std::vector<std::int64_t> offsets = offsets_in_bucket(request.operands);
   const DType dtype = request.results[0].dtype;
-  const std::int64_t whole = offsets.back();
+  const std::int64_t whole = numel(request.results[0]);
   if (request.devices > 1)
     kernel.commands.push_back(launch_zeros(dtype, GpuArgument::result(0), request.devices * whole));
   for (std::size_t i = 0; i < request.operands.size(); ++i) {
-    const std::int64_t size = numel(request.operands[i]), behind = offsets[i + 1] - offsets[i] - size;
+    const std::int64_t size = numel(request.operands[i]);
+    const std::int64_t next = i + 1 == request.operands.size() ? whole : offsets[i + 1];
+    const std::int64_t behind = next - offsets[i] - size;
     const auto at = [&](std::int64_t element) {
       return GpuArgument::result(0, static_cast<std::size_t>(element) * size_of(dtype));
     };

@@ -101,8 +101,8 @@ struct AllGather {
   void exchange(const CollectiveCall& call) const;
 };
 
-// One operand. As all_gather, and the same on every member, whose type says so: the result does not vary over the axis.
-// Transpose: each member's own part.
+// One operand. As all_gather, and the same on every member, whose type says so: the result does not vary over the axes.
+// Transpose: all_slice.
 struct AllGatherInvariant {
   AxisSet axes;
   std::int64_t dim = 0;
@@ -112,6 +112,27 @@ struct AllGatherInvariant {
   static constexpr WholeRows row_rule = devices_meet;
   static constexpr Communication communication = Communication::gather;
   static constexpr RuntimeOp cpu = carried_by_runtime;
+  std::vector<Type> infer(const InferContext& context) const;
+  Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
+  Cotangents derivative(VjpContext& context) const;
+  void attributes(AttributeVisitor& v) {
+    v.field("axes", axes);
+    v.field("dim", dim);
+  }
+  void exchange(const CollectiveCall& call) const;
+};
+
+// One operand, which does not vary over the axes. Of its equal parts along `dim`, each member keeps its own, in group
+// order; nothing is sent. Transpose: all_gather_invariant.
+struct AllSlice {
+  AxisSet axes;
+  std::int64_t dim = 0;
+
+  static constexpr std::string_view name = "all_slice";
+  static constexpr bool local = false;
+  static constexpr WholeRows row_rule{"a device reads a part of the rows that is its own"};
+  static constexpr Communication communication = Communication::slice;
+  static constexpr RuntimeOp cpu{"which part a device reads, the plan says"};
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
   Cotangents derivative(VjpContext& context) const;
@@ -145,7 +166,8 @@ struct AllToAll {
   void exchange(const CollectiveCall& call) const;
 };
 
-// One operand. The sum over the group, of which each member keeps its own slice along `dim`. Transpose: all_gather.
+// One operand. The sum over the group, of which each member keeps its own part along `dim`: the same bits as psum and
+// all_slice. Transpose: all_gather.
 struct PsumScatter {
   AxisSet axes;
   std::int64_t dim = 0;

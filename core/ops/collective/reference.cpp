@@ -122,6 +122,17 @@ void Pmin::exchange(const CollectiveCall& call) const {
 void AllGather::exchange(const CollectiveCall& call) const { gather(call, dim); }
 void AllGatherInvariant::exchange(const CollectiveCall& call) const { gather(call, dim); }
 
+void AllSlice::exchange(const CollectiveCall& call) const {
+  const Array& result = call.results.front();
+  const Split mine = rows_of(*result.type, dim);
+  const ConstArray& whole = call.operands.front()[static_cast<std::size_t>(call.member)];
+  const std::size_t stride = rows_of(*whole.type, dim).inner_bytes;
+  const std::byte* const first = whole.data + static_cast<std::size_t>(call.member) * mine.inner_bytes;
+  for (std::size_t row = 0; row < mine.outer; ++row) {
+    std::memcpy(result.data + row * mine.inner_bytes, first + row * stride, mine.inner_bytes);
+  }
+}
+
 void AllToAll::exchange(const CollectiveCall& call) const {
   const std::span<const ConstArray> members = call.operands.front();
   const Array& result = call.results.front();

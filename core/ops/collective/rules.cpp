@@ -4,9 +4,6 @@
 
 #include "core/base/text.h"
 #include "core/ops/collective/collective.h"
-#include "core/ops/gather/gather.h"
-#include "core/ops/reshape/reshape.h"
-#include "core/ops/transpose/transpose.h"
 
 namespace pmaptrain::ops {
 namespace {
@@ -79,6 +76,7 @@ Cost collective_cost(Communication kind, AxisSet axes, const Mesh& mesh, std::sp
     case Communication::all_to_all:
     case Communication::permute: break;
     case Communication::none:
+    case Communication::slice:
     case Communication::coordinate: return {};
   }
   Cost cost;
@@ -107,7 +105,7 @@ void check_divides(std::string_view op, std::int64_t dim, const Type& operand, A
 
 Type gathered(std::string_view op, AxisSet axes, std::int64_t dim, const InferContext& context) {
   expect_operands(op, context.operands, 1);
-  check_collective(op, axes, context, true);
+  check_collective(op, axes, context, false);
   Type type = context.operands.front();
   check_dim(op, dim, type);
   type.shape[static_cast<std::size_t>(dim)] *= context.mesh.group_size(axes);
@@ -177,20 +175,34 @@ Cost AllGatherInvariant::cost(const Mesh& mesh, std::span<const Type> operands, 
   return collective_cost(communication, axes, mesh, operands);
 }
 
-// Of the cotangent, seen as [outer, members, part], the row that the device's place in the group names.
 Cotangents AllGatherInvariant::derivative(VjpContext& context) const {
-  Builder& b = context.b;
-  const Type operand = b.type(context.operands.front());
-  const std::int64_t members = b.mesh().group_size(axes);
-  std::int64_t outer = 1;
-  for (std::size_t i = 0; i < static_cast<std::size_t>(dim); ++i) outer *= operand.shape[i];
-  const std::int64_t part = outer == 0 ? 0 : numel(operand) / outer;
-  Value rows = b.emit(Pvary{axes}, {*context.cotangents.front()});
-  rows = b.emit(Reshape{{outer, members, part}}, {rows});
-  rows = b.emit(Transpose{{1, 0, 2}}, {rows});
-  const Value place = b.emit(AxisIndex{axes}, std::span<const Value>{});
-  const Value mine = b.emit(Gather{}, {rows, place});
-  return {b.emit(Reshape{operand.shape}, {mine})};
+  return {context.b.emit(AllSlice{axes, dim}, {*context.cotangents.front()})};
+}
+
+std::vector<Type> AllSlice::infer(const InferContext& context) const {
+  expect_operands(name, context.operands, 1);
+  check_axes(name, axes, context, false);
+  Type type = context.operands.front();
+  if (!(type.varying & axes).empty()) {
+    throw TypeError(3,
+                    "all_slice over " + context.mesh.to_string(axes) + ": its operand " +
+                        to_string(type, context.mesh) + " varies over " + context.mesh.to_string(type.varying & axes) +
+                        ", so a device has no part of one array",
+                    "all_gather_invariant or psum makes a value that is the same along an axis");
+  }
+  check_dim(name, dim, type);
+  check_divides(name, dim, type, axes, context.mesh);
+  type.shape[static_cast<std::size_t>(dim)] /= context.mesh.group_size(axes);
+  type.varying = type.varying | axes;
+  return {type};
+}
+
+Cost AllSlice::cost(const Mesh&, std::span<const Type>, std::span<const Type> results) const {
+  return {0, 2 * static_cast<double>(bytes(results.front())), {}};
+}
+
+Cotangents AllSlice::derivative(VjpContext& context) const {
+  return {context.b.emit(AllGatherInvariant{axes, dim}, {*context.cotangents.front()})};
 }
 
 std::vector<Type> AllToAll::infer(const InferContext& context) const {
@@ -217,7 +229,7 @@ Cotangents AllToAll::derivative(VjpContext& context) const {
 
 std::vector<Type> PsumScatter::infer(const InferContext& context) const {
   expect_operands(name, context.operands, 1);
-  check_collective(name, axes, context, true);
+  check_collective(name, axes, context, false);
   Type type = context.operands.front();
   if (type.dtype == DType::boolean) throw TypeError(6, "psum_scatter of bool has no meaning; cast it first");
   check_sums(name, type);

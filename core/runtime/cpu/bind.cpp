@@ -147,15 +147,20 @@ std::optional<Extent> BoundPlan::extent_in_bucket(const Instruction& instruction
   const auto* const copy = instruction.as<Copy>();
   if (combine == nullptr && copy == nullptr) return extent;
   const Buffer& written = buffer(combine != nullptr ? combine->result : copy->to);
-  if (written.bucket_elements != extent.chunked_elements || written.elements == extent.chunked_elements) return extent;
   Extent own = extent;
-  const std::int64_t first = std::max(extent.first, written.bucket_begin);
-  const std::int64_t end = std::min(extent.first + extent.count, written.bucket_begin + written.elements);
-  if (first >= end) return std::nullopt;
-  own.first = first - written.bucket_begin;
-  own.count = end - first;
-  own.chunked_elements = written.elements;
-  return own;
+  if (written.bucket_elements == extent.chunked_elements && written.elements != extent.chunked_elements) {
+    own.first = std::max(extent.first, written.bucket_begin) - written.bucket_begin;
+    own.count = std::min(extent.first + extent.count - written.bucket_begin, written.elements) - own.first;
+    own.chunked_elements = written.elements;
+  }
+  if (combine != nullptr && combine->received >= 0) {
+    const std::int64_t all = written.bucket_elements > 0 ? written.bucket_elements : written.elements;
+    const IndexRange range = range_of_process(share_, all, share_.process(), combine->by_shards);
+    const std::int64_t end = std::min(own.first + own.count, range.first + range.count - written.bucket_begin);
+    own.first = std::max(own.first, range.first - written.bucket_begin);
+    own.count = end - own.first;
+  }
+  return own.count > 0 ? std::optional(own) : std::nullopt;
 }
 
 // ---- addresses

@@ -82,7 +82,7 @@ BoundPlan::Addends BoundPlan::sums_of(const ReduceCombine& combine, std::int64_t
     const Buffer& received = buffer(combine.received);
     const Buffer& own = buffer(combine.operand);
     const std::int64_t all = own.bucket_elements > 0 ? own.bucket_elements : own.elements;
-    const std::int64_t first = elements_of_process(all, share_.process(), share_.processes()).first;
+    const std::int64_t first = range_of_process(share_, all, share_.process(), combine.by_shards).first;
     Address address{base_of(received), received.offset + count_of(sum.slice) * received.stride()};
     address.offset += count_of(own.bucket_begin + extent.first - first) * size_of(received.dtype);
     sums.addresses.push_back(address);
@@ -123,13 +123,6 @@ void BoundPlan::bind(const ReduceCombine& combine, const Instruction& instructio
                  instruction, to, into);
     }
     return;
-  }
-  if (combine.received >= 0) {
-    // A chunk belongs to one process as a whole.
-    const std::int64_t all = result.bucket_elements > 0 ? result.bucket_elements : result.elements;
-    const IndexRange own = elements_of_process(all, share_.process(), share_.processes());
-    const std::int64_t first = result.bucket_begin + to.extent.first;
-    if (first < own.first || first >= own.first + own.count) return;
   }
   const auto addends = [&](std::int64_t device) {
     return combine.step == ReduceCombine::Step::sums ? sums_of(combine, device, to.extent)
@@ -181,7 +174,7 @@ void BoundPlan::bind_scatter(const Communicate::Values& values, Binding to, RunC
       continue;
     }
     for (const int reader : each.readers) {
-      const IndexRange range = elements_of_process(sums.elements, reader, share_.processes());
+      const IndexRange range = range_of_process(share_, sums.elements, reader, values.by_shards);
       Address part = contribution(values.from, each, to.extent);
       part.offset += count_of(range.first) * size;
       command.sends.push_back({reader, to.list.add(part), count_of(range.count) * size});

@@ -165,6 +165,13 @@ std::int64_t chunk_begin(const ChunkList& chunked, std::int64_t chunk) {
   return std::min(chunked.elements, chunk * size);
 }
 
+IndexRange range_of_process(const Share& share, std::int64_t elements, int process, bool by_shards) {
+  if (!by_shards) return elements_of_process(elements, process, share.processes());
+  const std::int64_t shard = elements / share.mesh().devices();
+  const IndexRange devices = share.devices(process);
+  return {devices.first * shard, devices.count * shard};
+}
+
 IndexRange elements_of_process(std::int64_t elements, int process, int processes) {
   const ChunkList chunked{elements, chunk_count(elements), {}, {}};
   const std::int64_t first = chunk_begin(chunked, process * chunked.chunks / processes);

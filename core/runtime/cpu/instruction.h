@@ -86,7 +86,7 @@ struct ReduceCombine {
   // If several processes carry the mesh, a reduction has three steps. `own_blocks`: each process computes the sums that
   // it contributes (sums_of_processes); `result` has a slice for each sum, and is called `sums`. Then the processes
   // exchange these (Communicate). `sums`: the sums of all processes, which are in `operand`, are added.
-  // If `received` is not -1, the arrays are so large that the processes reduce them in ranges (elements_of_process).
+  // If `received` is not -1, the arrays are so large that the processes reduce them in ranges (range_of_process).
   // `sums` then has the own sums only, `received` has the range of this process of all others, and the step `sums`
   // computes this range of the result.
   enum class Step : std::uint8_t { all, own_blocks, sums } step = Step::all;
@@ -94,7 +94,8 @@ struct ReduceCombine {
   int operand = -1;
   int result = -1;
   int received = -1;
-  bool own_only = false;  // step `own_blocks`: whether the result has the own sums only
+  bool own_only = false;   // step `own_blocks`: whether the result has the own sums only
+  bool by_shards = false;  // whether the ranges are the shards of the processes' devices
 };
 
 // Sends what this process contributes to reductions and other collectives to the processes that need it, and receives
@@ -111,7 +112,8 @@ struct Communicate {
   struct Values {
     Kind kind = Kind::sums;
     int from = -1, to = -1;
-    AxisSet axes, along;  // of the reduction; if instances are sent, `along` is empty
+    AxisSet axes, along;     // of the reduction; if instances are sent, `along` is empty
+    bool by_shards = false;  // as in ReduceCombine
   };
   std::vector<Values> values;
 };

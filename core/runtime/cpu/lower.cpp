@@ -202,6 +202,7 @@ void Lowering::lower_equation(const Equation& equation) {
     case Communication::min:
     case Communication::scatter: return lower_reduction(equation);
     case Communication::gather:
+    case Communication::slice:
     case Communication::all_to_all:
     case Communication::permute: return lower_exchange(equation);
     case Communication::none: break;

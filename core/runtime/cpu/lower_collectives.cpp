@@ -16,7 +16,7 @@ void Lowering::lower_exchange(const Equation& equation) {
     int operand = root_to_read(equation.operands[i], -1);
     int stage = first_readable_stage(out_.info(operand), ValueInfo());
     out_.read_across_pieces.insert(operand);
-    if (!out_.share().is_whole()) {
+    if (!out_.share().is_whole() && reads_other_devices(equation.op.rules().communication)) {
       const AxisSet axes = type(equation.operands[i]).varying;
       const int all = add_contributions(operand, slices_of(instances_of_processes(out_.share(), axes)), stage);
       communicate(equation, {Communicate::Kind::instances, operand, all, axes, {}}, stage++);
@@ -154,6 +154,20 @@ bool Lowering::is_scattered(Value result, const std::vector<Contribution>& sums)
          numel(type(result)) > small_elements && bytes(type(result)) >= least_scattered_bytes;
 }
 
+bool Lowering::is_only_sliced(const Equation& psum, Value sum) const {
+  const AxisSet everywhere = program_.mesh.all();
+  if (psum.op.axes() != everywhere || type(sum).shape.size() != 1) return false;
+  bool is_sliced = false;
+  for (const Equation& equation : program_.equations) {
+    if (std::find(equation.operands.begin(), equation.operands.end(), sum) == equation.operands.end()) continue;
+    const bool slices = equation.op.rules().communication == Communication::slice && equation.op.axes() == everywhere;
+    if (!slices) return false;
+    is_sliced = true;
+  }
+  return is_sliced && std::none_of(program_.outputs.begin(), program_.outputs.end(),
+                                   [&](const Output& output) { return output.value == sum; });
+}
+
 void Lowering::exchange_sums(const Equation& equation, std::vector<ReducedArray>& arrays, int combine_stage) {
   for (ReducedArray& array : arrays) array.last_stage = combine_stage;
   const Share share = out_.share();
@@ -165,12 +179,13 @@ void Lowering::exchange_sums(const Equation& equation, std::vector<ReducedArray>
     return;
   struct Exchanged {
     int sums = -1, received = -1;
+    bool by_shards = false;
   };
   using Kind = Communicate::Kind;
   std::map<int, Exchanged> of_bucket;
   for (ReducedArray& array : arrays) {
     const auto [known, is_new] = of_bucket.try_emplace(array.bucket.id);
-    auto& [sums, received] = known->second;
+    auto& [sums, received, by_shards] = known->second;
     if (is_new) {
       const std::vector<Contribution> all = sums_of(array);
       const auto own =
@@ -180,11 +195,14 @@ void Lowering::exchange_sums(const Equation& equation, std::vector<ReducedArray>
       const Value whole = is_reduce_scatter(equation.op) ? array.operand : array.bucket;
       sums = add_contributions(whole.id, scattered ? own : slices_of(all), combine_stage);
       if (scattered) {
-        const IndexRange range = elements_of_process(numel(type(whole)), share.process(), share.processes());
+        by_shards = is_only_sliced(equation, array.bucket);
+        const IndexRange range = range_of_process(share, numel(type(whole)), share.process(), by_shards);
         received = add_contributions(whole.id, std::ssize(all) - own, combine_stage + 1);
         out_.copied_types.back().shape = {range.count};
-        communicate(equation, {Kind::scatter, sums, received, array.combine.axes, along}, combine_stage + 1);
-        communicate(equation, {Kind::gather, whole.id, whole.id, array.combine.axes, along}, combine_stage + 3);
+        communicate(equation, {Kind::scatter, sums, received, array.combine.axes, along, by_shards}, combine_stage + 1);
+        if (!by_shards) {
+          communicate(equation, {Kind::gather, whole.id, whole.id, array.combine.axes, along}, combine_stage + 3);
+        }
       } else {
         communicate(equation, {Kind::sums, sums, sums, array.combine.axes, along}, combine_stage + 1);
       }
@@ -193,6 +211,7 @@ void Lowering::exchange_sums(const Equation& equation, std::vector<ReducedArray>
     const std::int64_t begin = out_.info(array.result.id).bucket_begin;
     array.sums = is_range ? out_.add_range(sums, begin, Shape(type(array.result).shape)) : sums;
     array.received = received;
+    array.by_shards = by_shards;
     array.last_stage = combine_stage + 2;
   }
 }
@@ -202,7 +221,7 @@ void Lowering::define_results(const Equation& equation, std::span<const ReducedA
     // The block that psum_scatter leaves on a device does not begin at a chunk, so it is not computed in chunks.
     define(result, is_reduce_scatter(equation.op) ? info_by_instance(type(result), array.last_stage)
                                                   : info_by_size(type(result), array.last_stage));
-    if (array.received < 0 || result != array.bucket) return;
+    if (array.received < 0 || array.by_shards || result != array.bucket) return;
     info(result).stage = array.last_stage + 1;  // the processes gather their ranges
     info(result).written_by_tasks = true;
   };
@@ -224,20 +243,21 @@ void Lowering::define_results(const Equation& equation, std::span<const ReducedA
     if (next == end) continue;
     const ValueInfo like = bucket;  // adding a value may move the others
     const int gap = out_.add_range(array.bucket.id, end, {next - end});
-    add(Copy{zeros(type(array.bucket).dtype), gap}, like, array.last_stage, numel(type(array.bucket)));
+    add(Copy{zeros(type(array.bucket).dtype, next - end), gap}, like, array.last_stage, numel(type(array.bucket)));
   }
 }
 
-int Lowering::zeros(DType dtype) {
-  const auto [known, is_new] = zeros_.try_emplace(dtype, -1);
+int Lowering::zeros(DType dtype, std::int64_t gap) {
+  const std::int64_t elements = (gap + bucket_unit - 1) / bucket_unit * bucket_unit;
+  const auto [known, is_new] = zeros_.try_emplace({dtype, elements}, -1);
   if (!is_new) return known->second;
-  out_.added_equations->push_back({all_ops().constant(dtype, {bucket_unit}, 0.0), {}, {}, origin_});
+  out_.added_equations->push_back({all_ops().constant(dtype, {elements}, 0.0), {}, {}, origin_});
   known->second = static_cast<int>(out_.values.size());
   ValueInfo how;
   how.storage = Storage::constant;
   how.root = known->second;
   out_.values.push_back(how);
-  out_.copied_types.push_back({dtype, {bucket_unit}, {}});
+  out_.copied_types.push_back({dtype, {elements}, {}});
   out_.constants.emplace_back(known->second, &out_.added_equations->back());
   return known->second;
 }
@@ -263,6 +283,7 @@ void Lowering::finish_reduction(const Equation& equation, const ReducedArray& ar
     last.accumulator = -1;
     last.operand = array.sums;
     last.received = array.received;
+    last.by_shards = array.by_shards;
   }
   add(last, how, array.last_stage, is_reduce_scatter(equation.op) ? 0 : numel(type(array.bucket)));
 }

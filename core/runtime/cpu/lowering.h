@@ -138,6 +138,7 @@ class Lowering {
     bool in_parts = false;  // a ProductInParts computes the whole sum, or what this process contributes to it
     int sums = -1, received = -1;  // see ReduceCombine::Step; -1 if no process sends anything
     int last_stage = 0;            // the stage of the last ReduceCombine
+    bool by_shards = false;        // the processes' ranges are their shards, which nobody gathers
   };
 
   // Whether each piece first reduces the slices of its own instances into an accumulator. This requires that pieces
@@ -160,6 +161,9 @@ class Lowering {
   // If processes must exchange sums for this reduction: lets each array be reduced in three steps (ReduceCombine::Step)
   // in stages from `combine_stage` on. Sets the last stage of each array.
   void exchange_sums(const Equation& equation, std::vector<ReducedArray>& arrays, int combine_stage);
+  // Whether a sum over all devices is read by nothing but all_slices over all devices. Then each process needs only the
+  // shards of its devices.
+  bool is_only_sliced(const Equation& psum, Value sum) const;
   // Whether the processes reduce a sum of these contributions in ranges.
   bool is_scattered(Value result, const std::vector<Contribution>& sums) const;
   // Adds a value for contributions of processes, which tasks write in `stage`. It has the type of value `like`.
@@ -173,8 +177,8 @@ class Lowering {
   // Where a result is a bucket with several slices: adds the `pack` that copies the sums of its arrays into each slice.
   void add_packs_of_sums(const Equation& equation, std::span<const ReducedArray> arrays);
 
-  // The root of a constant of zeros that is at least as long as any gap between the arrays of a bucket.
-  int zeros(DType dtype);
+  // The root of a constant of zeros that is at least as long as a gap between the arrays of a bucket.
+  int zeros(DType dtype, std::int64_t gap);
 
   // Adds the second half of a reduction for one array, and the first half if no RowSums carries it out.
   void finish_reduction(const Equation& equation, const ReducedArray& array, int combine_stage);
@@ -228,8 +232,8 @@ class Lowering {
   int rows_cut_ = -1;                             // the index of the cut by rows; -1 if there is none
   std::unordered_map<int, int> earliest_stages_;  // by value, where it is not 0
   std::map<int, int> complete_sums_;  // by the root of the addends: the root that complete_sum() has returned
-  std::map<DType, int> zeros_;        // see zeros()
-  std::map<std::int32_t, PackedSum> packed_sums_;  // by value: buckets that only a psum reads
+  std::map<std::pair<DType, std::int64_t>, int> zeros_;  // see zeros(); by their number
+  std::map<std::int32_t, PackedSum> packed_sums_;        // by value: buckets that only a psum reads
   // The next two belong to the reduction that is being lowered. array_of_: for each value that is a sum over rows, the
   // index of its first ReducedArray. accumulated_: values that RowSums write, so that they have no buffer.
   std::unordered_map<int, std::size_t> array_of_;

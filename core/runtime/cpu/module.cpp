@@ -235,8 +235,8 @@ void CpuModule::for_each_copy(Handle input, DeviceOfMember of, F&& f) {
   for (std::int64_t member : members_or_all({})) of_member(member);
 }
 
-Ticket CpuModule::write(Handle input, DeviceOfMember to, std::span<const std::byte> bytes,
-                        std::optional<std::size_t> offset) {
+Ticket CpuModule::write_slices(Handle input, DeviceOfMember to, std::span<const std::byte> bytes,
+                               std::optional<std::size_t> offset) {
   return impl_->carry_out([&] {
     check_write(input, to, bytes.size(), offset);
     impl_->written.insert(name_of(input));
@@ -245,7 +245,7 @@ Ticket CpuModule::write(Handle input, DeviceOfMember to, std::span<const std::by
   });
 }
 
-void CpuModule::fill(Handle input, std::int64_t member, const std::function<void(std::span<std::byte>)>& make) {
+void CpuModule::fill_slices(Handle input, std::int64_t member, const std::function<void(std::span<std::byte>)>& make) {
   const std::size_t size = slice_bytes(input);
   wait(impl_->carry_out([&] {
     check_write(input, {every_device, member}, size, std::nullopt);
@@ -263,7 +263,7 @@ void CpuModule::fill(Handle input, std::int64_t member, const std::function<void
   });
 }
 
-void CpuModule::clear(Handle input) {
+void CpuModule::clear_slices(Handle input) {
   wait(impl_->carry_out([&] {
     if (!impl_->has_run && !impl_->written.contains(name_of(input))) return;
     for_each_copy(input, {every_device, every_member},
@@ -271,7 +271,7 @@ void CpuModule::clear(Handle input) {
   }));
 }
 
-Ticket CpuModule::read(Handle handle, DeviceOfMember from, std::span<std::byte> into, std::size_t offset) {
+Ticket CpuModule::read_slice(Handle handle, DeviceOfMember from, std::span<std::byte> into, std::size_t offset) {
   return impl_->carry_out([&] {
     check_read(handle, from, offset, into.size());
     const auto e = static_cast<std::size_t>(value(handle).entry);

@@ -23,11 +23,11 @@ class CpuModule final : public Module {
   Ticket submit(std::size_t entry, int slot, std::int64_t steps = 1,
                 std::span<const std::int64_t> members = {}) override;
   Ticket submit_traced(std::size_t entry, int slot, std::span<const std::int64_t> members, StepTrace& trace) override;
-  Ticket write(Handle input, DeviceOfMember instance, std::span<const std::byte> value,
-               std::optional<std::size_t> offset) override;
-  void fill(Handle input, std::int64_t member, const std::function<void(std::span<std::byte>)>& make) override;
-  void clear(Handle input) override;
-  Ticket read(Handle value, DeviceOfMember instance, std::span<std::byte> into, std::size_t offset = 0) override;
+  Ticket write_slices(Handle input, DeviceOfMember instance, std::span<const std::byte> value,
+                      std::optional<std::size_t> offset) override;
+  void fill_slices(Handle input, std::int64_t member, const std::function<void(std::span<std::byte>)>& make) override;
+  void clear_slices(Handle input) override;
+  Ticket read_slice(Handle value, DeviceOfMember instance, std::span<std::byte> into, std::size_t offset = 0) override;
   bool done(Ticket ticket) override;
   void wait(Ticket ticket) override;
   std::size_t allocated() const override;

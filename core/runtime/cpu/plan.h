@@ -201,6 +201,9 @@ std::int64_t chunk_begin(const ChunkList& chunked, std::int64_t chunk);
 std::int64_t chunk_count(std::int64_t elements);
 // The elements of an array that `process` reduces for all processes: whole chunks.
 IndexRange elements_of_process(std::int64_t elements, int process, int processes);
+// The range of an array of `elements` elements that a process reduces: chunks, or (`by_shards`) the shards of its
+// devices, where each device of the mesh has one.
+IndexRange range_of_process(const Share& share, std::int64_t elements, int process, bool by_shards);
 
 struct PlanOptions {
   // Whether each logical device has its own copy of every value, even of replicated ones (see Source).

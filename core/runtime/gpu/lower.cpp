@@ -136,6 +136,7 @@ void Lowering::lower_equation(const Equation& equation) {
     case Communication::min: return lower_reduction(equation);
     case Communication::scatter: return lower_psum_scatter(equation);
     case Communication::gather: return lower_exchange(equation, &Lowering::concatenate);
+    case Communication::slice: return lower_all_slice(equation);
     case Communication::all_to_all: return lower_exchange(equation, &Lowering::all_to_all);
     case Communication::permute: return lower_exchange(equation, &Lowering::permute);
   }

@@ -1,6 +1,6 @@
 // Lowers all_gather, all_to_all and ppermute, which move values without arithmetic, to copies within a GPU. If the
 // operands are on several GPUs, an all_gather collects them first. Lowers psum_scatter to a reduction, and a copy of
-// each device's block.
+// each device's own part, and all_slice to that copy.
 #include <algorithm>
 
 #include "core/base/error.h"
@@ -39,15 +39,24 @@ std::int64_t Lowering::position_in_group(const Equation& equation, std::int64_t 
 }
 
 void Lowering::lower_psum_scatter(const Equation& equation) {
-  const Value operand = equation.operands.front(), result = equation.results.front();
-  const int sum = reduce(equation, {operand}, {slice_axes(type(operand).varying - equation.op.axes())}).front();
+  const Value operand = equation.operands.front();
+  copy_own_parts(equation,
+                 reduce(equation, {operand}, {slice_axes(type(operand).varying - equation.op.axes())}).front());
+}
+
+void Lowering::lower_all_slice(const Equation& equation) {
+  copy_own_parts(equation, buffer(equation.operands.front()));
+}
+
+void Lowering::copy_own_parts(const Equation& equation, int whole) {
+  const Value result = equation.results.front();
   set_buffer(result, add_buffer(type(result), slice_axes(type(result).varying), Pool::transient));
   const Around part = around(type(result), equation.op.collective().dim);
   const std::size_t width = part.size * part.inner;
   const Buffer own = buffer_of(result);
   for (std::int64_t slice = 0; slice < own.slices; ++slice) {
     const std::int64_t device = plan_.first_reader_of(own, slice);
-    Location from = place(sum, plan_.slice_of(plan_.buffer(sum), device));
+    Location from = place(whole, plan_.slice_of(plan_.buffer(whole), device));
     from.offset += static_cast<std::size_t>(position_in_group(equation, device)) * width;
     const auto members = static_cast<std::size_t>(program_.mesh.group_size(equation.op.axes()));
     add(Copy{&equation, place(buffer(result), slice), from, {width, part.outer, width, width * members}});

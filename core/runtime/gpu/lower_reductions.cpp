@@ -20,6 +20,7 @@ Device::Reduction reduction_of(const Op& op) {
     case Communication::sum:
     case Communication::scatter:
     case Communication::gather:
+    case Communication::slice:
     case Communication::all_to_all:
     case Communication::permute:
     case Communication::none:
@@ -263,7 +264,9 @@ void Lowering::find_packed_sums() {
     const bool one = slice_axes(sum.varying).empty();
     // In a bucket of a small element type, arrays may begin at addresses that are not aligned as buffers must be.
     const bool aligned = static_cast<std::size_t>(bucket_unit) * size_of(sum.dtype) % alignment == 0;
-    return !one || !aligned;
+    // The zeros behind the last array of a larger bucket would be in the memory of the next one.
+    const bool is_smallest = sum.shape[0] == offsets_in_bucket(types_of(program_, entry.second.pack->operands)).back();
+    return !one || !aligned || !is_smallest;
   });
 }
 

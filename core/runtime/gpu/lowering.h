@@ -120,6 +120,9 @@ class Lowering {
   // evenly.
   void reduce_places(const Equation& equation, const std::vector<Location>& from, const Type& type, Location to);
   void lower_psum_scatter(const Equation& equation);
+  void lower_all_slice(const Equation& equation);
+  // Copies each device's own part of the array in the buffer `whole` to the result.
+  void copy_own_parts(const Equation& equation, int whole);
   // An Exchange adds the copies that make one device's result of a collective. from[m] is the operand of member m of
   // the device's group, `own` is the device's position in the group, and `to` is the place of its result.
   using Exchange = void (Lowering::*)(const Equation& equation, const CollectiveRule& rule,

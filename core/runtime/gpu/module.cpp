@@ -217,8 +217,8 @@ Ticket GpuModule::submit_traced(std::size_t entry, int slot, std::span<const std
   return ticket;
 }
 
-Ticket GpuModule::write(Handle input, DeviceOfMember to, std::span<const std::byte> bytes,
-                        std::optional<std::size_t> offset) {
+Ticket GpuModule::write_slices(Handle input, DeviceOfMember to, std::span<const std::byte> bytes,
+                               std::optional<std::size_t> offset) {
   try {
     check_write(input, to, bytes.size(), offset);
   } catch (...) {
@@ -244,7 +244,7 @@ Ticket GpuModule::write(Handle input, DeviceOfMember to, std::span<const std::by
   });
 }
 
-Ticket GpuModule::read(Handle handle, DeviceOfMember from, std::span<std::byte> into, std::size_t offset) {
+Ticket GpuModule::read_slice(Handle handle, DeviceOfMember from, std::span<std::byte> into, std::size_t offset) {
   try {
     check_read(handle, from, offset, into.size());
   } catch (...) {

@@ -24,9 +24,9 @@ class GpuModule final : public Module {
   int steps_per_group(std::size_t entry) const override;
   int groups_ahead() const override { return 4; }
   Ticket submit_traced(std::size_t entry, int slot, std::span<const std::int64_t> members, StepTrace& trace) override;
-  Ticket write(Handle input, DeviceOfMember to, std::span<const std::byte> bytes,
-               std::optional<std::size_t> offset) override;
-  Ticket read(Handle value, DeviceOfMember from, std::span<std::byte> into, std::size_t offset) override;
+  Ticket write_slices(Handle input, DeviceOfMember to, std::span<const std::byte> bytes,
+                      std::optional<std::size_t> offset) override;
+  Ticket read_slice(Handle value, DeviceOfMember from, std::span<std::byte> into, std::size_t offset) override;
   bool done(Ticket ticket) override;
   void wait(Ticket ticket) override;
   int workers() const override;

@@ -248,8 +248,8 @@ const std::string& ReferenceModule::name_of(const ModuleValue& input) const {
   return program(static_cast<std::size_t>(input.entry)).inputs[static_cast<std::size_t>(input.index)].name;
 }
 
-Ticket ReferenceModule::write(Handle input, DeviceOfMember to, std::span<const std::byte> bytes,
-                              std::optional<std::size_t> offset) {
+Ticket ReferenceModule::write_slices(Handle input, DeviceOfMember to, std::span<const std::byte> bytes,
+                                     std::optional<std::size_t> offset) {
   return queue([this, input, to, bytes, offset] {
     check_write(input, to, bytes.size(), offset);
     const auto meant = [](std::int64_t wanted, std::size_t index) {
@@ -267,7 +267,7 @@ Ticket ReferenceModule::write(Handle input, DeviceOfMember to, std::span<const s
   });
 }
 
-Ticket ReferenceModule::read(Handle handle, DeviceOfMember from, std::span<std::byte> into, std::size_t offset) {
+Ticket ReferenceModule::read_slice(Handle handle, DeviceOfMember from, std::span<std::byte> into, std::size_t offset) {
   return queue([this, handle, from, into, offset] {
     check_read(handle, from, offset, into.size());
     const auto member = static_cast<std::size_t>(from.member);

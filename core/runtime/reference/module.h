@@ -21,9 +21,9 @@ class ReferenceModule final : public Module {
   Ticket submit(std::size_t entry, int slot, std::int64_t steps = 1,
                 std::span<const std::int64_t> members = {}) override;
   Ticket submit_traced(std::size_t entry, int slot, std::span<const std::int64_t> members, StepTrace& trace) override;
-  Ticket write(Handle input, DeviceOfMember instance, std::span<const std::byte> value,
-               std::optional<std::size_t> offset) override;
-  Ticket read(Handle value, DeviceOfMember instance, std::span<std::byte> into, std::size_t offset = 0) override;
+  Ticket write_slices(Handle input, DeviceOfMember instance, std::span<const std::byte> value,
+                      std::optional<std::size_t> offset) override;
+  Ticket read_slice(Handle value, DeviceOfMember instance, std::span<std::byte> into, std::size_t offset = 0) override;
   bool done(Ticket ticket) override;
   void wait(Ticket ticket) override;
   int workers() const override { return 1; }

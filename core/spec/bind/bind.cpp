@@ -68,6 +68,7 @@ class Binder {
     const Node* mesh = get_path(&config_, "mesh.axes");
     if (mesh != nullptr) spec.mesh.place = error_place(*mesh);
     bind_data(config_, spec.mesh.mesh, reporter_, spec.data);
+    bind_parallelism(config_, reporter_, spec);
     initial_values(spec.model);
     if (const Node* loss = get(&config_, "loss")) {
       if (const Chosen chosen = Choice<Loss>::chosen(*loss); chosen.name != nullptr) {

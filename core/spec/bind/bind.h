@@ -53,6 +53,9 @@ std::vector<std::string> option_notes(std::span<const Node> axes);
 // Checks that the batch divides over the mesh and the microbatches, and durations in examples into batches.
 void check_division(const Spec& spec, const Node& config, std::vector<Diagnostic>& errors);
 
+// Finds the axes of `parallelism`.
+void bind_parallelism(const Node& config, const Reporter& reporter, Spec& spec);
+
 // Checks that the blocks divide the devices of a member, and that there is one for each process. Writes the number that
 // `auto` stands for.
 void bind_blocks(Node& config, int processes, std::vector<Diagnostic>& errors, Spec& spec);

@@ -178,7 +178,8 @@ bool is_at_or_below(std::string_view path, std::string_view key) {
 }
 
 bool may_differ_on_resume(std::string_view path) {
-  constexpr std::array<std::string_view, 15> free_keys = {"name",
+  constexpr std::array<std::string_view, 16> free_keys = {"name",
+                                                          "parallelism",
                                                           "mesh.workers",
                                                           "mesh.backend",
                                                           "mesh.gpu_memory",

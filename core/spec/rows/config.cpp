@@ -81,6 +81,34 @@ static auto row(Tag<MeshSpec>) {
               .example = "workers: 4"}));
 }
 
+static auto row(Tag<Fsdp>) {
+  return keys_of<Fsdp>(
+      option(&Fsdp::axis, {.path = "axis",
+                           .need = Need::required,
+                           .meaning = "The axis of the data, or a list of them, along which devices have shards.",
+                           .example = "axis: shards"}),
+      option(&Fsdp::stage,
+             {.path = "stage",
+              .need = Need::required,
+              .low = 1,
+              .high = 3,
+              .meaning = "What is sharded. 1: the optimizer's state and the update; 2: also the summed gradients; 3: "
+                         "also the parameters.",
+              .example = "stage: 3"}));
+}
+
+static auto row(Tag<Parallelism>) {
+  return keys_of<Parallelism>(section(
+      &Parallelism::fsdp,
+      {.path = "fsdp",
+       .meaning =
+           "Fully sharded data parallelism: of what data parallelism keeps on every device, each device along an "
+           "axis keeps a shard. No bit of a result changes, and no file: only where arrays are, and what "
+           "devices send.",
+       .example = "fsdp: {axis: devices, stage: 3}",
+       .fallback_text = "none"}));
+}
+
 static auto row(Tag<Ensemble>) {
   return keys_of<Ensemble>(
       option(&Ensemble::axis, {.path = "axis",
@@ -151,6 +179,10 @@ static auto row(Tag<Spec>) {
                              .meaning = "The duration of the training, the intervals of logging, evaluation and "
                                         "checkpoints, and what stops it early.",
                              .example = "train:\n  duration: 10 epochs"}),
+      section(&Spec::parallelism, {.path = "parallelism",
+                                   .meaning = "What is divided over the devices beside the data.",
+                                   .example = "parallelism:\n  fsdp: {axis: devices, stage: 3}",
+                                   .fallback_text = "none"}),
       section(&Spec::ensemble,
               {.path = "ensemble",
                .meaning = "Independent members along one axis of the mesh, which differ in the values of some keys and "
@@ -161,6 +193,8 @@ static auto row(Tag<Spec>) {
 
 template struct Section<Spec>;
 template struct Section<MeshSpec>;
+template struct Section<Parallelism>;
+template struct Section<Fsdp>;
 template struct Section<Ensemble>;
 
 }  // namespace pmaptrain::spec

@@ -109,12 +109,17 @@ Node check_axes(const Key& key, const Node& value, const Reporter& reporter) {
   return result;
 }
 
-std::string axis_names_text(const Key& /*key*/) { return "a list of names of axes"; }
+std::string axis_names_text(const Key& /*key*/) { return "the name of an axis, or a list of names of axes"; }
 std::string axis_names_schema(const Key& key, Definitions& /*named*/) {
-  return schema::list_of(schema::text(), key.fallback == "[]" ? 0 : 1);
+  return schema::any_of({schema::text(), schema::list_of(schema::text(), key.fallback == "[]" ? 0 : 1)});
 }
 
 Node check_axis_names(const Key& key, const Node& value, const Reporter& reporter) {
+  if (value.is(Kind::scalar)) {
+    Node list = empty_at(value, Kind::sequence);
+    list.items.push_back(value);
+    return list;
+  }
   return check_list(key, value, 0, reporter,
                     [&](const Node& item) { return item.is(Kind::scalar) ? item : wrong_value(key, item, reporter); });
 }

@@ -18,6 +18,13 @@ struct Takes<std::int64_t> {
   static std::string written(std::int64_t value) { return std::to_string(value); }
 };
 
+template <>
+struct Takes<int> {
+  static constexpr const Type& type = Type::integer;
+  static void store(const Node& value, int& out) { out = static_cast<int>(parsed_as<std::int64_t>(value)); }
+  static std::string written(int value) { return std::to_string(value); }
+};
+
 // A count; none for `auto`.
 template <>
 struct Takes<std::optional<int>> {

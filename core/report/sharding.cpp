@@ -1,0 +1,67 @@
+#include "core/report/sharding.h"
+
+#include <fmt/format.h>
+
+
+#include "core/base/text.h"
+#include "core/model/buckets.h"
+#include "core/ops/all.h"
+#include "core/report/plan_report.h"
+
+namespace pmaptrain::report {
+namespace {
+
+ShardingStage stage_of(const train::Setup& setup, int stage) {
+  spec::Spec spec = setup.member_spec();
+  spec.parallelism->fsdp->stage = stage;
+  if (stage == 0) spec.parallelism.reset();
+  const Program program =
+      train::train_program(setup.training_model(), spec, setup.optimizer(),
+                           {setup.batch.rows_per_device, setup.batch.microbatches}, all_ops());
+  ShardingStage found;
+  found.stage = stage;
+  for (const Input& input : program.inputs) {
+    const std::size_t size = bytes(program.type(input.value));
+    if (is_of_model(input.group)) found.parameters += size;
+    if (input.group == Group::state) found.state += size;
+  }
+  const model::Sharding sharding = model::sharding_of(spec);
+  const auto shards = static_cast<std::size_t>(stage >= 2 ? program.mesh.group_size(sharding.axes) : 1);
+  for (const model::Bucket& bucket : buckets_of(setup.model, setup.optimizer())) {
+    const std::int64_t elements = model::elements_of(setup.model, bucket, sharding, program.mesh);
+    found.gradients += static_cast<std::size_t>(elements) * size_of(setup.model.dtype) / shards;
+  }
+  for (const auto& [axis, sent] : train::cost_of(program).wire_bytes) found.sent += sent;
+  return found;
+}
+
+}  // namespace
+
+std::vector<ShardingStage> stages_of_sharding(const train::Setup& setup) {
+  std::vector<ShardingStage> stages;
+  for (int stage = 0; stage <= 3; ++stage) stages.push_back(stage_of(setup, stage));
+  return stages;
+}
+
+std::string sharding_text(const train::Setup& setup) {
+  const spec::Fsdp* const fsdp = setup.member_spec().fsdp();
+  if (fsdp == nullptr) return "";
+  const Mesh& mesh = setup.member_spec().mesh.mesh;
+  const std::vector<ShardingStage> stages = stages_of_sharding(setup);
+  std::vector<std::vector<std::string>> rows{{"each device has"}, {"parameters"}, {"summed gradients"},
+                                             {"optimizer state"}, {"sends in a step"}};
+  for (const ShardingStage& each : stages) {
+    rows[0].push_back(each.stage == fsdp->stage ? fmt::format("*stage {}", each.stage)
+                                                : fmt::format("stage {}", each.stage));
+    const auto text = [](auto size) { return human_bytes(static_cast<double>(size)); };
+    rows[1].push_back(text(each.parameters));
+    rows[2].push_back(text(each.gradients));
+    rows[3].push_back(text(each.state));
+    rows[4].push_back(text(each.sent));
+  }
+  return fmt::format("sharding: stage {} along {}, {} shards (stage 0 is plain data parallelism)\n{}\n", fsdp->stage,
+                     mesh.to_string(fsdp->axes), mesh.group_size(fsdp->axes),
+                     columns(rows, {false, true, true, true, true}));
+}
+
+}  // namespace pmaptrain::report

@@ -1,0 +1,167 @@
+// Fully sharded data parallelism: what a step keeps, gathers and scatters, and that no value depends on it.
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/graph/text.h"
+#include "core/ops/all.h"
+#include "core/setup/setup.h"
+#include "core/step/step_program.h"
+#include "core/train/resume.h"
+#include "tests/catch.h"
+#include "tests/session_run.h"
+
+using namespace pmaptrain;
+using namespace pmaptrain::testing;
+
+namespace {
+
+std::string stage(int number, const std::string& axis = "devices") {
+  return "parallelism.fsdp={axis: " + axis + ", stage: " + std::to_string(number) + "}";
+}
+
+// How often each collective stands in a program that is not optimized.
+int count(const Program& program, std::string_view op) {
+  return static_cast<int>(std::count_if(program.equations.begin(), program.equations.end(),
+                                        [&](const Equation& equation) { return equation.op.name() == op; }));
+}
+
+Program final_program(std::vector<std::string> set) {
+  return train::program_at(setup_of_text(small_images, std::move(set)), train::Stage::final);
+}
+
+// The run of a folder, continued with this setup.
+Trained continued(const std::filesystem::path& run, const train::Setup& setup) {
+  std::optional<train::ResumePoint> point = train::find_resume_point(run);
+  REQUIRE(point);
+  const train::RunState& state = point->checkpoint.state;
+  train::SessionOptions options;
+  options.folder.resume = true;
+  options.resume = &*point;
+  options.folder.resumed = {state.step, train::best_folder(state), state.metrics_bytes};
+  return train_setup_in(run, setup, options);
+}
+
+// What is said of a program that is refused.
+std::string refused(const std::string& text) {
+  try {
+    parse_program(text, "step.pmt", all_ops());
+  } catch (const Error& error) {
+    return error.diagnostics().front().message;
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("a stage says what is sharded: state, then gradients, then parameters", "[step]") {
+  for (const int number : {1, 2, 3}) {
+    INFO("stage " << number);
+    const Program program = final_program({stage(number), "train.ema={decay: 0.9}"});
+    const std::vector<Variable> variables = variables_of(program);
+    for (const Variable& variable : variables) {
+      const Input& input = program.inputs[variable.input];
+      const bool is_state = variable.group == Group::state && !input.parts.empty();
+      const bool is_parameter = variable.group == Group::params;
+      CHECK(input.sharded.empty() == !(is_state || (is_parameter && number == 3)));
+      if (!input.sharded.empty()) {
+        CHECK(program.type(input.value).varying == program.mesh.all());
+        CHECK(variable.type.varying.empty());  // a part is known as a whole
+      }
+    }
+    CHECK(count(program, "psum_scatter") == (number == 1 ? 0 : 1));
+    // The update reads its shard of the sum, of the parameters, or of both.
+    CHECK(count(program, "all_slice") == (number == 1 ? 2 : number == 2 ? 1 : 0));
+    // Parameters are gathered before the step or after it, and so are the sums of squares and the largest magnitudes.
+    CHECK(count(program, "all_gather_invariant") == 1 + 2);
+  }
+}
+
+TEST_CASE("without parallelism a step has no shards", "[step]") {
+  const Program program = final_program({});
+  for (const Input& input : program.inputs) CHECK(input.sharded.empty());
+  for (const char* op : {"all_slice", "all_gather_invariant", "psum_scatter"}) CHECK(count(program, op) == 0);
+}
+
+TEST_CASE("the text of a step with shards parses back to the same program", "[step]") {
+  const train::Setup setup = setup_of_text(small_images, {stage(3)});
+  const std::string text = to_text(*setup.training);
+  CHECK(text.find(" sharded {devices}") != std::string::npos);
+  const Program again = parse_program(text, "step.pmt", all_ops());
+  CHECK(to_text(again) == text);
+  CHECK(again.inputs.front().sharded == setup.training->inputs.front().sharded);
+}
+
+TEST_CASE("sharding changes no bit of a run, on every backend", "[step]") {
+  const std::string backend = any_backend();
+  const std::vector<std::vector<std::string>> configs{
+      {},
+      {"optimizer.sgd={momentum: 0.9}"},  // the guard judges the update
+      {"optimizer.clip=0.1", "optimizer.clip_by_global_norm=0.05", "optimizer.adamw={weight_decay: 0.1}",
+       "optimizer.weight_decay_exclude=['*.bias']"},
+      {"train.ema={decay: 0.9}", "data.microbatches=2"},
+      {"precision=mixed_bfloat16", "train.ema={decay: 0.9, debias: false}",
+       "optimizer.groups=[{parameters: conv_0.*, freeze: true}]"},
+      {"data.batch_size=15", "data.remainder=mask", "mesh.blocks=2"},
+  };
+  for (const std::vector<std::string>& config : configs) {
+    INFO((config.empty() ? "adam" : config.front()));
+    std::vector<std::string> set = config;
+    set.insert(set.end(), {backend, "train.duration=5 steps", "train.log_every=1 step", "train.eval_every=2 steps"});
+    const Trained plain = train_setup(setup_of_text(small_images, set));
+    CHECK(plain.ended.exit_status == 0);
+    for (const int number : {1, 2, 3}) {
+      INFO("stage " << number);
+      std::vector<std::string> sharded = set;
+      sharded.push_back(stage(number));
+      CHECK(train_setup(setup_of_text(small_images, sharded)).same_bits(plain));
+    }
+  }
+}
+
+TEST_CASE("shards along one axis of two, along the other, or along both change no bit", "[step]") {
+  const std::vector<std::string> set{"mesh.axes=[{replicas: 2}, {shards: 2}]", "data.axes=[replicas, shards]",
+                                     "train.duration=4 steps", "train.log_every=1 step", "mesh.blocks=4"};
+  const Trained plain = train_setup(setup_of_text(small_images, set));
+  for (const char* const axis : {"replicas", "shards", "[replicas, shards]"}) {
+    for (const int number : {1, 2, 3}) {
+      INFO(axis << ", stage " << number);
+      std::vector<std::string> sharded = set;
+      sharded.push_back(stage(number, axis));
+      CHECK(train_setup(setup_of_text(small_images, sharded)).same_bits(plain));
+    }
+  }
+}
+
+TEST_CASE("a run continues with another stage, or without one, to the same bits", "[step]") {
+  const std::vector<std::string> set{"train.duration=6 steps", "train.log_every=1 step", "train.ema={decay: 0.9}"};
+  const auto with = [&](const std::string& sharding) {
+    std::vector<std::string> all = set;
+    if (!sharding.empty()) all.push_back(sharding);
+    return setup_of_text(small_images, all);
+  };
+  const Trained whole = train_setup(with(""));
+  for (const auto& [before, after] : std::vector<std::pair<std::string, std::string>>{
+           {"", stage(3)}, {stage(3), ""}, {stage(1), stage(3)}, {stage(3), stage(2)}}) {
+    INFO("'" << before << "', then '" << after << "'");
+    const TemporaryFolder root;
+    train_setup_in(root / "run", with(before), until(3));
+    CHECK(continued(root / "run", with(after)).parameters == whole.parameters);
+  }
+}
+
+TEST_CASE("a forgotten gather or scatter is a type error", "[step]") {
+  const std::string inputs = "mesh shards=2\nparams %bucket:f32[64]{shards} of %w:[5,3], %c:[30] sharded {shards}\n";
+  // A shard is no bucket of the parameters.
+  CHECK(refused(inputs + "%v, %d = unpack[shapes=[[5,3],[30]]] %bucket\n")
+            .find("unpack: f32[64] is no bucket of these 2 arrays") != std::string::npos);
+  // A sum that every device has is no update of a shard.
+  CHECK(refused(inputs + "batch %g:f32[128]{shards}\n%s = psum[axes={shards}] %g\nupdate %bucket = %s\n")
+            .find("'bucket' is f32[64]{shards}") != std::string::npos);
+  // A shard is not the same on every device.
+  CHECK(refused(inputs + "params %b:f32[64]{}\n%v = add %b, %bucket\nupdate %b = %v\n").find("'b' is f32[64]{}") !=
+        std::string::npos);
+}
