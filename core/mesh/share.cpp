@@ -33,6 +33,14 @@ IndexRange Share::devices(int process) const {
   return {first * each, (end - first) * each};
 }
 
+bool Share::divides(AxisSet axes) const {
+  const std::int64_t all = mesh_->group_size(axes);
+  for (int process = 0; process < processes(); ++process) {
+    if (instances(axes, process).count < all) return true;
+  }
+  return false;
+}
+
 bool Share::has_device(std::int64_t device) const {
   const IndexRange own = devices();
   return own.first <= device && device < own.first + own.count;

@@ -38,6 +38,8 @@ class Share {
   IndexRange instances(AxisSet axes, int process) const;
   IndexRange instances(AxisSet axes) const { return instances(axes, process()); }
   bool has_instance(std::int64_t instance, AxisSet axes, int process) const;
+  // Whether processes have different instances of such a value.
+  bool divides(AxisSet axes) const;
 
  private:
   const Mesh* mesh_;

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-
 #include "core/base/text.h"
 #include "core/model/buckets.h"
 #include "core/ops/all.h"
@@ -15,9 +14,8 @@ ShardingStage stage_of(const train::Setup& setup, int stage) {
   spec::Spec spec = setup.member_spec();
   spec.parallelism->fsdp->stage = stage;
   if (stage == 0) spec.parallelism.reset();
-  const Program program =
-      train::train_program(setup.training_model(), spec, setup.optimizer(),
-                           {setup.batch.rows_per_device, setup.batch.microbatches}, all_ops());
+  const Program program = train::train_program(setup.training_model(), spec, setup.optimizer(),
+                                               {setup.batch.rows_per_device, setup.batch.microbatches}, all_ops());
   ShardingStage found;
   found.stage = stage;
   for (const Input& input : program.inputs) {
@@ -48,8 +46,8 @@ std::string sharding_text(const train::Setup& setup) {
   if (fsdp == nullptr) return "";
   const Mesh& mesh = setup.member_spec().mesh.mesh;
   const std::vector<ShardingStage> stages = stages_of_sharding(setup);
-  std::vector<std::vector<std::string>> rows{{"each device has"}, {"parameters"}, {"summed gradients"},
-                                             {"optimizer state"}, {"sends in a step"}};
+  std::vector<std::vector<std::string>> rows{
+      {"each device has"}, {"parameters"}, {"summed gradients"}, {"optimizer state"}, {"sends in a step"}};
   for (const ShardingStage& each : stages) {
     rows[0].push_back(each.stage == fsdp->stage ? fmt::format("*stage {}", each.stage)
                                                 : fmt::format("stage {}", each.stage));

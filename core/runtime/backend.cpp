@@ -88,14 +88,7 @@ AxisSet Module::shard_axes(Handle part) const {
 
 bool Module::is_divided(Handle handle) const {
   if (value(handle).bucket < 0) return false;
-  const Share share = this->share(static_cast<std::size_t>(value(handle).entry));
-  const AxisSet axes = shard_axes(handle);
-  for (std::int64_t i = 0; i < mesh_of(handle).group_size(axes); ++i) {
-    for (int process = 0; process < share.processes(); ++process) {
-      if (!share.has_instance(i, axes, process)) return true;
-    }
-  }
-  return false;
+  return share(static_cast<std::size_t>(value(handle).entry)).divides(shard_axes(handle));
 }
 
 template <class F>

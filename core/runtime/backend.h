@@ -74,6 +74,7 @@ struct MemoryNeeds {
   std::vector<PoolReport> pools;
   // If positive, the sizes are sums over this many GPUs, which need equal amounts. 0: the sizes are host memory.
   int gpus = 0;
+  bool is_divided = false;                   // whether processes have different shards of parameters or state
   std::string workspaces_planned_for;        // a GPU model; empty if `workspaces` is an upper bound
   std::optional<std::size_t> device_memory;  // see Backend::device_memory()
   std::size_t total() const;

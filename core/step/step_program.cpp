@@ -86,6 +86,7 @@ class StepBuilder {
 
   Program synchronised_stage() {
     program_.name = "synchronised";
+    if (sharding_.stage > 0) return synchronised_shards();
     declare_model(batch_.rows_per_device);
     Sums global = synchronised(device_sums());
     const Value divisor = divisor_of(global);
@@ -93,6 +94,21 @@ class StepBuilder {
     const Builder::Scope scope(b_, {"normalise", {}});
     for (Value& gradient : global.gradients) gradient = div(b_, gradient, divisor);
     output_gradients(global.gradients);
+    return finish("synchronising the gradients");
+  }
+
+  // Of buckets: where shards are gathered and sums are scattered.
+  Program synchronised_shards() {
+    in_.parameters = model::declare_parameters(b_, model_, buckets_, sharding_);
+    declare_batch_and_numbers(batch_.rows_per_device);
+    parameters_ = model::unpack_parameters(b_, model_, buckets_, in_.parameters);
+    const Sums global = synchronised_buckets(packed(device_sums()));
+    const Value divisor = divisor_of(global);
+    output_measures(measure_means(global, divisor), global.count);
+    const Builder::Scope scope(b_, {"normalise", {}});
+    for (std::size_t i = 0; i < buckets_.size(); ++i) {
+      b_.output("grad." + buckets_[i].name, div(b_, global.gradients[i], divisor));
+    }
     return finish("synchronising the gradients");
   }
 
@@ -144,6 +160,10 @@ class StepBuilder {
   // Declares the inputs of a stage without an update.
   void declare_model(std::int64_t rows) {
     parameters_ = model::declare_parameters(b_, model_, {}).single;
+    declare_batch_and_numbers(rows);
+  }
+
+  void declare_batch_and_numbers(std::int64_t rows) {
     use_batch(model::declare_batch(b_, model_, axes_, rows, true));
     const std::vector<model::Number> numbers = model_.numbers();
     use_numbers(numbers, model::declare_numbers(b_, numbers));

@@ -37,8 +37,9 @@ MemoryEstimate estimate_memory(const Setup& setup, const MemoryNeeds& needs, std
   const bool are_held = estimate.gpus > 0 || setup.spec().model.initial_from.has_value();
   const std::size_t passing = sum_of(are_held ? largest : 0, std::min(largest, SlicedReader::most_bytes));
   const std::int64_t all = spec::members(setup.spec());
-  const std::size_t snapshot =
-      snapshot_bytes(setup) / static_cast<std::size_t>(all) * static_cast<std::size_t>(members.value_or(all));
+  // Where processes have shards, a checkpoint is written without a snapshot.
+  const std::size_t snapshot = (needs.is_divided ? 0 : snapshot_bytes(setup)) / static_cast<std::size_t>(all) *
+                               static_cast<std::size_t>(members.value_or(all));
   if (estimate.gpus > 0) {
     MemoryEstimate::Host& host = estimate.host;
     host.snapshot = snapshot;

@@ -108,6 +108,22 @@ TEST_CASE("masks, microbatches, dropout and ensembles train on GPUs as on the CP
   }
 }
 
+TEST_CASE("shards of parameters and state train on GPUs as on the CPU", "[cuda][gpu][one][several]") {
+  if (!has_gpus()) return;
+  const std::vector<int> counts = test::gpu_counts({1, 2, 4});
+  const std::vector<std::string> two_axes{"mesh.axes=[{a: 2}, {b: 2}]", "parallelism.fsdp={axis: b, stage: 3}"};
+  for (std::vector<std::string> set :
+       {std::vector<std::string>{"parallelism.fsdp={axis: devices, stage: 1}"},
+        {"parallelism.fsdp={axis: devices, stage: 2}", "data.microbatches=2"},
+        {"parallelism.fsdp={axis: devices, stage: 3}", "optimizer.clip_by_global_norm=0.1"},
+        two_axes}) {
+    DYNAMIC_SECTION(set.front() << ' ' << set.back()) {
+      set.insert(set.end(), {"train.ema={decay: 0.9}", "train.duration=4 steps"});
+      check_on_gpus(setup_of_text(small_images, set), counts);
+    }
+  }
+}
+
 TEST_CASE("after its first steps a run on GPUs allocates, compiles and records nothing more",
           "[cuda][gpu][one][several]") {
   if (!has_gpus()) return;

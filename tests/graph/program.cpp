@@ -396,7 +396,7 @@ TEST_CASE("the programs in docs/program.md are programs", "[graph]") {
     CHECK_NOTHROW(parse(text.substr(first, text.find("```", first) - first)));
     ++programs;
   }
-  CHECK(programs == 2);
+  CHECK(programs == 3);
 }
 
 template <class... Ops, class F>

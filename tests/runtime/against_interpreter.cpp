@@ -364,6 +364,14 @@ TEST_CASE("nested_axes sums among the shards of a replica and among the replicas
   CHECK(integers(results.at("output over_both")) == std::vector<std::int32_t>(8, 52));
 }
 
+TEST_CASE("sharded_parameters gathers what each device has, and scatters the sum of the gradients", "[runtime]") {
+  const auto program = test::program_of(shipped("sharded_parameters.pmt"));
+  const auto results = test::run(program, {}, {3, false, 1, false, KernelChoice::best});
+  CHECK(results == test::interpreted(*program, {}));
+  CHECK(floats(results.at("output sum")) == std::vector<float>{168, 260, 352, 444});
+  CHECK(floats(results.at("output w")) == std::vector<float>{-42, -64, -86, -108});
+}
+
 TEST_CASE("setting and reading values by name, with the mistakes answered", "[runtime]") {
   const auto program = test::program_of(
       "mesh a=2\nparams %p:f32[2]{}\nbatch %x:f32[2]{a}\nbatch %w:f32[2]{}\n%y = add %x, %w\nreturn y = %y\n");

@@ -199,7 +199,7 @@ batch %n:f32[4,6]{a}
 %i = all_gather_invariant[axes={b}, dim=1] %x
 %g = all_gather_invariant[axes={a, b}, dim=0] %y
 %l = all_slice[axes={b}, dim=1] %n
-%z = all_slice[axes={a, b}, dim=1] %v
+%z = all_slice[axes={a}, dim=1] %v
 %h = pack[elements=768] %y, %v
 %j = psum_scatter[axes={a, b}, dim=0] %h
 %e = all_to_all[axes={a}, split=0, concat=1] %y

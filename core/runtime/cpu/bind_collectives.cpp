@@ -143,13 +143,16 @@ void BoundPlan::bind(const ReduceCombine& combine, const Instruction& instructio
 }
 
 void BoundPlan::bind_whole(const Communicate::Values& values, Binding to, RunCommunication& command) {
-  const bool moves = values.kind == Communicate::Kind::instances;
+  const bool joins = values.kind == Communicate::Kind::join;
+  const bool moves = joins || values.kind == Communicate::Kind::instances;
   const std::vector<Contribution> all =
       moves ? instances_of_processes(share_, values.axes) : sums_of_processes(share_, values.axes, values.along);
-  const std::size_t bytes = buffer(values.to).stride();
+  const Buffer& from = buffer(values.from);
+  const std::size_t bytes = joins ? count_of(from.elements) * size_of(from.dtype) : buffer(values.to).stride();
   for (const Contribution& each : all) {
     if (each.slice < 0) continue;
-    const Address own = contribution(values.to, each, to.extent);
+    Address own = address(values.to, to.extent);
+    own.offset += count_of(each.slice) * bytes;
     if (moves && each.owner == share_.process()) {
       const std::int64_t device = plan_.program->mesh.device_at(each.result, values.axes);
       command.copies.push_back({to.list.add(slice_of_device(values.from, device)), bytes, 1});
@@ -205,6 +208,7 @@ void BoundPlan::bind(const Communicate& communicate, const Instruction& instruct
   for (const Communicate::Values& values : communicate.values) {
     switch (values.kind) {
       case Communicate::Kind::instances:
+      case Communicate::Kind::join:
       case Communicate::Kind::sums: bind_whole(values, to, command); break;
       case Communicate::Kind::scatter: bind_scatter(values, to, command); break;
       case Communicate::Kind::gather: bind_gather(values, to, command); break;

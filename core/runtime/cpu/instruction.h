@@ -105,6 +105,7 @@ struct Communicate {
   const Equation* equation = nullptr;
   enum class Kind : std::uint8_t {
     instances,  // the instances of `from`, which are copied to `to`
+    join,       // likewise; they lie one after another in `to`, which is an array of all of them
     sums,       // all `sums`, from and to the same value
     scatter,    // the ranges of `sums` that other processes reduce; the others' sums of the own range are `to`
     gather,     // the ranges of a result, from and to the same value

@@ -16,6 +16,14 @@ void Lowering::lower_exchange(const Equation& equation) {
     int operand = root_to_read(equation.operands[i], -1);
     int stage = first_readable_stage(out_.info(operand), ValueInfo());
     out_.read_across_pieces.insert(operand);
+    if (!out_.share().is_whole() && joins_instances(equation)) {
+      ValueInfo how = info_by_size(type(result), stage);
+      how.written_by_tasks = true;
+      define(result, how);
+      communicate(equation, {Communicate::Kind::join, operand, result.id, type(equation.operands[i]).varying, {}},
+                  stage);
+      continue;
+    }
     if (!out_.share().is_whole() && reads_other_devices(equation.op.rules().communication)) {
       const AxisSet axes = type(equation.operands[i]).varying;
       const int all = add_contributions(operand, slices_of(instances_of_processes(out_.share(), axes)), stage);
@@ -26,6 +34,13 @@ void Lowering::lower_exchange(const Equation& equation) {
     define(result, how);
     add(Exchange{&equation, i, operand, result.id}, how, how.stage);
   }
+}
+
+bool Lowering::joins_instances(const Equation& gather) const {
+  const CollectiveRule rule = gather.op.collective();
+  const Type &operand = type(gather.operands.front()), &result = type(gather.results.front());
+  return rule.kind == Communication::gather && rule.dim == 0 && rule.axes == operand.varying && rule.axes == all() &&
+         stored_axes(result).empty() && storage_of({}, numel(result)) == Storage::chunked;
 }
 
 bool Lowering::pieces_add_instances(const Equation& equation, const ValueInfo& operand, const Type& of) const {

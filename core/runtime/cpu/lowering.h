@@ -161,6 +161,8 @@ class Lowering {
   // If processes must exchange sums for this reduction: lets each array be reduced in three steps (ReduceCombine::Step)
   // in stages from `combine_stage` on. Sets the last stage of each array.
   void exchange_sums(const Equation& equation, std::vector<ReducedArray>& arrays, int combine_stage);
+  // Whether a gather of the instances of all devices is an array of them, one after another, which workers share.
+  bool joins_instances(const Equation& gather) const;
   // Whether a sum over all devices is read by nothing but all_slices over all devices. Then each process needs only the
   // shards of its devices.
   bool is_only_sliced(const Equation& psum, Value sum) const;

@@ -206,6 +206,11 @@ class EnsembleBinder {
     if (get_path(&config, "data.axes") != nullptr) {
       std::erase_if(node_at(config, "data.axes").items, [&](const Node& axis) { return axis.text == name; });
     }
+    if (get_path(&config, "parallelism.fsdp.axis") != nullptr) {  // an error, which is reported already
+      Node& sharded = node_at(config, "parallelism.fsdp.axis");
+      std::erase_if(sharded.items, [&](const Node& axis) { return axis.text == name; });
+      if (sharded.items.empty()) config.erase("parallelism");
+    }
     if (!axes.items.empty()) return;
     Node one = empty_at(axes, Kind::map);
     one.add(scalar_at(axes, "devices"), with_value(scalar_at(axes, "1"), "1", std::int64_t{1}));
