@@ -1,7 +1,6 @@
 #include "core/runtime/backend.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "core/base/error.h"
@@ -109,18 +108,14 @@ Ticket Module::write(Handle input, DeviceOfMember to, std::span<const std::byte>
   const Handle bucket{value(input).bucket};
   const Mesh& mesh = mesh_of(input);
   const AxisSet axes = shard_axes(input);
-  const AxisSet stored = source_.private_copies ? mesh.all() : type(bucket).varying;
-  const IndexRange own = share(static_cast<std::size_t>(value(input).entry)).devices();
   Ticket last;
   for_each_shard(input, offset.value_or(0), bytes.size(),
                  [&](std::size_t place, std::size_t begin, std::size_t done, std::size_t count) {
-                   std::set<std::int64_t> written;
-                   for (std::int64_t d = own.first; d < own.first + own.count; ++d) {
-                     if (mesh.position(d, axes) != static_cast<std::int64_t>(place)) continue;
+                   for (std::int64_t d = 0; d < mesh.devices(); ++d) {
+                     if (mesh.position(d, axes) != static_cast<std::int64_t>(place) || !has(bucket, d)) continue;
                      if (to.device != every_device &&
                          mesh.position(d, mesh.all() - axes) != mesh.position(to.device, mesh.all() - axes))
                        continue;
-                     if (!written.insert(mesh.position(d, stored)).second) continue;
                      last = write_slices(bucket, {d, to.member}, bytes.subspan(done, count), begin);
                    }
                  });

@@ -2,16 +2,16 @@
 
 #include <cassert>
 #include <cstring>
-#include <map>
+#include <utility>
 
 #include "core/graph/check.h"
-#include "core/graph/differentiate.h"
 #include "core/graph/passes.h"
 #include "core/model/arithmetic.h"
 #include "core/ops/bucket/bucket.h"
 #include "core/ops/collective/collective.h"
 #include "core/ops/support/rules.h"
 #include "core/step/clipping.h"
+#include "core/step/device_sums.h"
 #include "core/step/statistics.h"
 #include "core/step/step_inputs.h"
 
@@ -22,29 +22,6 @@ using model::add;
 using model::cast;
 using model::div;
 using model::select;
-
-// The sums over examples, on one device or over all devices.
-struct Sums {
-  std::vector<Value> gradients;  // of the unnormalised sum of losses, by trained parameter
-  std::vector<Value>
-      statistics;  // what replaces the model's statistics, times the examples; in a bucket if there are any
-  std::vector<Value> measures;  // in the order of measure_parts
-  Value count;
-
-  // All values in the order in which loops and collectives carry them.
-  std::vector<Value> flat() const {
-    std::vector<Value> values = gradients;
-    values.insert(values.end(), statistics.begin(), statistics.end());
-    values.insert(values.end(), measures.begin(), measures.end());
-    values.push_back(count);
-    return values;
-  }
-  // Other values in the order of flat(), as sums of the same structure.
-  Sums unflattened(std::span<const Value> values) const {
-    const auto first = values.begin() + std::ssize(gradients), second = first + std::ssize(statistics);
-    return {{values.begin(), first}, {first, second}, {second, values.end() - 1}, values.back()};
-  }
-};
 
 class StepBuilder {
  public:
@@ -57,28 +34,27 @@ class StepBuilder {
         epoch_sums_(epoch),
         axes_(spec.data.axes),
         trained_(optimizer.trained()),
-        is_trained_(model.parameters.size(), false),
         statistics_(replaced_statistics(model, optimizer)),
         buckets_(buckets_of(model, optimizer)),
         sharding_(model::sharding_of(spec)),
-        b_(program_, ops) {
+        b_(program_, ops),
+        device_(b_, model, spec, optimizer, statistics_) {
     assert(batch.rows_per_device % batch.microbatches == 0);
     program_.mesh = spec.mesh.mesh;
-    for (const std::size_t i : trained_) is_trained_[i] = true;
   }
 
   Program model_stage() {
     program_.name = "model";
     declare_model(batch_.rows_per_device / batch_.microbatches);
-    const ForwardSums found = forward(parameters_, batch_values_, in_.dropout_keys, model_values_);
-    output_measures(found.sums.measures, found.sums.count);
+    const Sums sums = device_.forward(values_);
+    output_measures(sums.measures, sums.count);
     return finish("building the model");
   }
 
   Program grad_stage() {
     program_.name = "grad";
     declare_model(batch_.rows_per_device);
-    const Sums sums = device_sums();
+    const Sums sums = device_.with_gradients(values_, batch_.microbatches);
     output_measures(sums.measures, sums.count);
     output_gradients(sums.gradients);
     return finish("differentiating the model");
@@ -88,7 +64,7 @@ class StepBuilder {
     program_.name = "synchronised";
     if (sharding_.stage > 0) return synchronised_shards();
     declare_model(batch_.rows_per_device);
-    Sums global = synchronised(device_sums());
+    Sums global = synchronised(device_.with_gradients(values_, batch_.microbatches));
     const Value divisor = divisor_of(global);
     output_measures(measure_means(global, divisor), global.count);
     const Builder::Scope scope(b_, {"normalise", {}});
@@ -101,8 +77,8 @@ class StepBuilder {
   Program synchronised_shards() {
     in_.parameters = model::declare_parameters(b_, model_, buckets_, sharding_);
     declare_batch_and_numbers(batch_.rows_per_device);
-    parameters_ = model::unpack_parameters(b_, model_, buckets_, in_.parameters);
-    const Sums global = synchronised_buckets(packed(device_sums()));
+    values_.parameters = model::unpack_parameters(b_, model_, buckets_, in_.parameters);
+    const Sums global = synchronised_buckets(packed(device_.with_gradients(values_, batch_.microbatches)));
     const Value divisor = divisor_of(global);
     output_measures(measure_means(global, divisor), global.count);
     const Builder::Scope scope(b_, {"normalise", {}});
@@ -117,11 +93,12 @@ class StepBuilder {
     in_ = declare_step(b_, model_, spec_, optimizer_, buckets_, batch_.rows_per_device);
     roles_ = input_roles(program_, in_, spec_, buckets_);
     use_batch(in_.batch);
+    values_.dropout_keys = in_.dropout_keys;
     use_numbers(step_numbers(model_, spec_, optimizer_), in_.numbers);
-    parameters_ = model::unpack_parameters(b_, model_, buckets_, in_.parameters);
+    values_.parameters = model::unpack_parameters(b_, model_, buckets_, in_.parameters);
     owned_ = owned_parameters();
 
-    const Sums global = synchronised_buckets(packed(device_sums()));
+    const Sums global = synchronised_buckets(packed(device_.with_gradients(values_, batch_.microbatches)));
     const Value divisor = divisor_of(global);
     const std::vector<Value> means = measure_means(global, divisor);
     const GradientBuckets sums = gradient_buckets(model_, trained_, buckets_, global.gradients);
@@ -142,7 +119,7 @@ class StepBuilder {
     }();
     commit(update, next_step, verdict.good);
     for (std::size_t i = 0; i < statistics_.size(); ++i) {
-      const Value old = parameters_[statistics_[i]];
+      const Value old = values_.parameters[statistics_[i]];
       replace(old, select(b_, verdict.good, statistics[i], old));
     }
     update_averages(update, verdict.good);
@@ -159,7 +136,7 @@ class StepBuilder {
 
   // Declares the inputs of a stage without an update.
   void declare_model(std::int64_t rows) {
-    parameters_ = model::declare_parameters(b_, model_, {}).single;
+    values_.parameters = model::declare_parameters(b_, model_, {}).single;
     declare_batch_and_numbers(rows);
   }
 
@@ -167,85 +144,20 @@ class StepBuilder {
     use_batch(model::declare_batch(b_, model_, axes_, rows, true));
     const std::vector<model::Number> numbers = model_.numbers();
     use_numbers(numbers, model::declare_numbers(b_, numbers));
-    in_.dropout_keys = declare_dropout_keys(b_, model_);
+    values_.dropout_keys = declare_dropout_keys(b_, model_);
   }
 
   void use_batch(const model::BatchInputs& batch) {
-    batch_values_ = {batch.inputs, batch.targets, batch.mask, batch.rows};
+    values_.batch = {batch.inputs, batch.targets, batch.mask, batch.rows};
   }
 
   // The numbers of the model come first, as in step_numbers().
   void use_numbers(const std::vector<model::Number>& numbers, const std::vector<Value>& values) {
     numbers_ = {numbers, values};
-    model_values_.assign(values.begin(), values.begin() + std::ssize(model_.numbers()));
+    values_.numbers.assign(values.begin(), values.begin() + std::ssize(model_.numbers()));
   }
 
   bool halts() const { return spec_.train.on_nonfinite == spec::OnNonfinite::halt; }
-
-  // ---- one device
-
-  struct ForwardSums {
-    model::LocalSums sums;
-    std::vector<Value> statistics;  // in the order of statistics_
-  };
-  // `batch` has inputs, targets, mask and rows; `values` has the model's numbers.
-  ForwardSums forward(std::span<const Value> parameters, std::span<const Value> batch, std::span<const Value> keys,
-                      std::span<const Value> values) {
-    const model::Numbers numbers(model_.numbers(), values);
-    std::vector<model::StatisticSum> statistics;
-    const Value output = model::apply(
-        b_, model_, {batch[0], parameters, true, keys, batch[3], numbers, batch[2], &is_trained_, &statistics});
-    std::map<std::size_t, Value> by_parameter;
-    for (const model::StatisticSum& found : statistics) by_parameter[found.parameter] = found.sum;
-    ForwardSums found{model::local_sums(b_, model_, output, batch[1], batch[2], numbers), {}};
-    for (const std::size_t i : statistics_) found.statistics.push_back(by_parameter.at(i));
-    return found;
-  }
-
-  // Sums and gradients of one microbatch. The parameters already vary over the data axes, so their cotangents vary too,
-  // and the loop needs no reduction.
-  Sums microbatch_sums(std::span<const Value> parameters, std::span<const Value> batch, std::span<const Value> keys,
-                       std::span<const Value> values) {
-    const auto [sums, statistics] = forward(parameters, batch, keys, values);
-    const Value loss = sums.measures.front();
-    const Value seed = b_.vary(b_.constant(model_.dtype, 1.0), b_.type(loss).varying);
-    return {differentiate(b_, loss, seed, trained_of(parameters)), varied(statistics), sums.measures, sums.count};
-  }
-
-  // The sums over all microbatches.
-  Sums device_sums() {
-    std::vector<Value> varying;
-    for (std::size_t i = 0; i < parameters_.size(); ++i) {
-      const Builder::Scope scope(b_, {model_.parameters[i].name, model_.parameters[i].place});
-      varying.push_back(b_.vary(parameters_[i], axes_));
-    }
-    if (batch_.microbatches == 1) return microbatch_sums(varying, batch_values_, in_.dropout_keys, model_values_);
-
-    const Builder::Scope scope(b_, {"microbatches", spec_.data.microbatches_place});
-    Sums zeros;
-    for (const std::size_t i : trained_) {
-      zeros.gradients.push_back(zero(model_.parameters[i].shape, model_.dtype));
-    }
-    for (const std::size_t i : statistics_) zeros.statistics.push_back(zero(model_.parameters[i].shape, model_.dtype));
-    for (const model::MeasurePart& part : model::measure_parts(model_)) {
-      zeros.measures.push_back(zero(part.shape, part.is_f64 ? DType::f64 : model_.dtype));
-    }
-    zeros.count = zero({}, model_.dtype);
-
-    std::vector<Value> constants = varying;
-    constants.insert(constants.end(), in_.dropout_keys.begin(), in_.dropout_keys.end());
-    constants.insert(constants.end(), model_values_.begin(), model_values_.end());
-    const auto body = [&](std::span<const Value> consts, std::span<const Value> carries,
-                          std::span<const Value> slices) {
-      const Sums sums =
-          microbatch_sums(consts.first(varying.size()), slices, consts.subspan(varying.size(), in_.dropout_keys.size()),
-                          consts.last(model_values_.size()));
-      std::vector<Value> next = sums.flat();
-      for (std::size_t i = 0; i < next.size(); ++i) next[i] = add(b_, carries[i], next[i]);
-      return next;
-    };
-    return zeros.unflattened(ops::loop(b_, batch_.microbatches, constants, zeros.flat(), batch_values_, body));
-  }
 
   // The same sums, with the gradients packed into buckets.
   Sums packed(Sums sums) {
@@ -263,27 +175,12 @@ class StepBuilder {
     return sums;
   }
 
-  // Sums over rows vary over the data axes, also where a collective has made what they are sums of.
-  std::vector<Value> varied(std::vector<Value> values) {
-    for (Value& value : values) value = b_.vary(value, axes_);
-    return values;
-  }
-
   std::vector<Value> next_statistics(const Sums& global) {
     const Builder::Scope scope(b_, {"statistics", {}});
     std::vector<Value> old;
-    for (const std::size_t i : statistics_) old.push_back(parameters_[i]);
+    for (const std::size_t i : statistics_) old.push_back(values_.parameters[i]);
     return moved_statistics(b_, model_, statistics_, old, global.statistics, global.count);
   }
-
-  std::vector<Value> trained_of(std::span<const Value> parameters) const {
-    std::vector<Value> trained;
-    trained.reserve(trained_.size());
-    for (const std::size_t i : trained_) trained.push_back(parameters[i]);
-    return trained;
-  }
-
-  Value zero(const Shape& shape, DType dtype) { return b_.vary(b_.constant(dtype, 0.0, shape), axes_); }
 
   // ---- all devices
 
@@ -541,19 +438,17 @@ class StepBuilder {
   const EpochSums epoch_sums_;
   const AxisSet axes_;
   const std::vector<std::size_t> trained_;     // indices of parameters
-  std::vector<bool> is_trained_;               // by parameter
   const std::vector<std::size_t> statistics_;  // indices of parameters: statistics that a step replaces
   const std::vector<model::Bucket> buckets_;   // of the trained parameters
   const model::Sharding sharding_;
   Program program_;
   Builder b_;
 
-  StepInputs in_;                    // of the finished step; other stages set dropout_keys alone
-  std::vector<Value> parameters_;    // in the order of Model::parameters
-  std::vector<Value> owned_;         // by bucket: what a device updates of it
-  std::vector<Value> batch_values_;  // inputs, targets, mask, rows
+  DeviceSums device_;
+  StepInputs in_;             // of the finished step
+  ModelValues values_;        // its values, or those of another stage
+  std::vector<Value> owned_;  // by bucket: what a device updates of it
   model::Numbers numbers_;
-  std::vector<Value> model_values_;  // the values of the model's numbers
   StepRoles roles_;
 };
 

@@ -28,9 +28,9 @@ TEST_CASE("validate shows what each stage of sharding keeps on a device and send
   CHECK(stages[1].state == stages[3].state);
   CHECK(report::sharding_text(setup) ==
         "sharding: stage 2 along {devices}, 4 shards (stage 0 is plain data parallelism)\n"
-        "  each device has    stage 0  stage 1  *stage 2  stage 3\n"
-        "  parameters         8.5 KiB  9.0 KiB   9.0 KiB  2.2 KiB\n"
-        "  summed gradients   8.5 KiB  9.0 KiB   2.2 KiB  2.2 KiB\n"
-        "  optimizer state   25.5 KiB  6.8 KiB   6.8 KiB  6.8 KiB\n"
-        "  sends in a step    8.5 KiB  9.0 KiB  11.3 KiB 11.3 KiB\n\n");
+        "  each device has    stage 0   stage 1  *stage 2   stage 3\n"
+        "  parameters         8.5 KiB   9.0 KiB   9.0 KiB   2.2 KiB\n"
+        "  summed gradients   8.5 KiB   9.0 KiB   2.2 KiB   2.2 KiB\n"
+        "  optimizer state   25.5 KiB   6.8 KiB   6.8 KiB   6.8 KiB\n"
+        "  sends in a step    8.5 KiB  11.4 KiB  11.4 KiB  11.4 KiB\n\n");
 }

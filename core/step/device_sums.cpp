@@ -1,0 +1,112 @@
+#include "core/step/device_sums.h"
+
+#include <map>
+
+#include "core/graph/differentiate.h"
+#include "core/model/arithmetic.h"
+#include "core/ops/loop/loop.h"
+
+namespace pmaptrain::train {
+
+std::vector<Value> Sums::flat() const {
+  std::vector<Value> values = gradients;
+  values.insert(values.end(), statistics.begin(), statistics.end());
+  values.insert(values.end(), measures.begin(), measures.end());
+  values.push_back(count);
+  return values;
+}
+
+Sums Sums::unflattened(std::span<const Value> values) const {
+  const auto first = values.begin() + std::ssize(gradients), second = first + std::ssize(statistics);
+  return {{values.begin(), first}, {first, second}, {second, values.end() - 1}, values.back()};
+}
+
+DeviceSums::DeviceSums(Builder& b, const model::Model& model, const spec::Spec& spec, const Optimizer& optimizer,
+                       std::span<const std::size_t> statistics)
+    : b_(b),
+      model_(model),
+      spec_(spec),
+      trained_(optimizer.trained()),
+      is_trained_(model.parameters.size(), false),
+      statistics_(statistics) {
+  for (const std::size_t i : trained_) is_trained_[i] = true;
+}
+
+Sums DeviceSums::forward(const ModelValues& values) {
+  const model::Numbers numbers(model_.numbers(), values.numbers);
+  const Value inputs = values.batch[0], targets = values.batch[1], mask = values.batch[2], rows = values.batch[3];
+  std::vector<model::StatisticSum> statistics;
+  const Value output = model::apply(
+      b_, model_,
+      {inputs, values.parameters, true, values.dropout_keys, rows, numbers, mask, &is_trained_, &statistics});
+  std::map<std::size_t, Value> by_parameter;
+  for (const model::StatisticSum& found : statistics) by_parameter[found.parameter] = found.sum;
+  model::LocalSums local = model::local_sums(b_, model_, output, targets, mask, numbers);
+  Sums sums{{}, {}, std::move(local.measures), local.count};
+  for (const std::size_t i : statistics_) sums.statistics.push_back(by_parameter.at(i));
+  return sums;
+}
+
+// The parameters already vary over the data axes, so their cotangents vary too, and the loop needs no reduction.
+Sums DeviceSums::of_microbatch(const ModelValues& values) {
+  Sums sums = forward(values);
+  const Value loss = sums.measures.front();
+  const Value seed = b_.vary(b_.constant(model_.dtype, 1.0), b_.type(loss).varying);
+  std::vector<Value> trained;
+  trained.reserve(trained_.size());
+  for (const std::size_t i : trained_) trained.push_back(values.parameters[i]);
+  sums.gradients = differentiate(b_, loss, seed, trained);
+  sums.statistics = varied(std::move(sums.statistics));
+  return sums;
+}
+
+Sums DeviceSums::with_gradients(const ModelValues& values, std::int64_t microbatches) {
+  ModelValues varying = values;
+  for (std::size_t i = 0; i < varying.parameters.size(); ++i) {
+    const Builder::Scope scope(b_, {model_.parameters[i].name, model_.parameters[i].place});
+    varying.parameters[i] = b_.vary(varying.parameters[i], spec_.data.axes);
+  }
+  if (microbatches == 1) return of_microbatch(varying);
+
+  const Builder::Scope scope(b_, {"microbatches", spec_.data.microbatches_place});
+  Sums zeros;
+  for (const std::size_t i : trained_) {
+    zeros.gradients.push_back(zero(model_.parameters[i].shape, model_.dtype));
+  }
+  for (const std::size_t i : statistics_) zeros.statistics.push_back(zero(model_.parameters[i].shape, model_.dtype));
+  for (const model::MeasurePart& part : model::measure_parts(model_)) {
+    zeros.measures.push_back(zero(part.shape, part.is_f64 ? DType::f64 : model_.dtype));
+  }
+  zeros.count = zero({}, model_.dtype);
+
+  std::vector<Value> constants = varying.parameters;
+  constants.insert(constants.end(), values.dropout_keys.begin(), values.dropout_keys.end());
+  constants.insert(constants.end(), values.numbers.begin(), values.numbers.end());
+  const auto body = [&](std::span<const Value> consts, std::span<const Value> carries, std::span<const Value> slices) {
+    const auto taken = [&](std::size_t count) {
+      const std::vector<Value> first(consts.begin(), consts.begin() + static_cast<std::ptrdiff_t>(count));
+      consts = consts.subspan(count);
+      return first;
+    };
+    ModelValues inner;
+    inner.parameters = taken(varying.parameters.size());
+    inner.dropout_keys = taken(values.dropout_keys.size());
+    inner.numbers = taken(values.numbers.size());
+    inner.batch.assign(slices.begin(), slices.end());
+    std::vector<Value> next = of_microbatch(inner).flat();
+    for (std::size_t i = 0; i < next.size(); ++i) next[i] = model::add(b_, carries[i], next[i]);
+    return next;
+  };
+  return zeros.unflattened(ops::loop(b_, microbatches, constants, zeros.flat(), values.batch, body));
+}
+
+std::vector<Value> DeviceSums::varied(std::vector<Value> values) {
+  for (Value& value : values) value = b_.vary(value, spec_.data.axes);
+  return values;
+}
+
+Value DeviceSums::zero(const Shape& shape, DType dtype) {
+  return b_.vary(b_.constant(dtype, 0.0, shape), spec_.data.axes);
+}
+
+}  // namespace pmaptrain::train

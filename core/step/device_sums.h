@@ -1,0 +1,65 @@
+// What one device computes of a step: the sums over its examples, and their gradients.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/graph/builder.h"
+#include "core/model/batch.h"
+#include "core/model/model.h"
+#include "core/spec/spec.h"
+#include "core/step/optimizer.h"
+
+namespace pmaptrain::train {
+
+// The values that the equations of the model read.
+struct ModelValues {
+  std::vector<Value> parameters;    // in the order of Model::parameters
+  std::vector<Value> batch;         // inputs, targets, mask, rows
+  std::vector<Value> dropout_keys;  // in the order of Model::drawing_layers
+  std::vector<Value> numbers;       // of the model
+};
+
+// The sums over examples, on one device or over all devices.
+struct Sums {
+  std::vector<Value> gradients;   // of the unnormalised sum of losses, by trained parameter or by bucket
+  std::vector<Value> statistics;  // what replaces the model's statistics, times the examples; or one bucket of them
+  std::vector<Value> measures;    // in the order of measure_parts
+  Value count;
+
+  // All values in the order in which loops and collectives carry them.
+  std::vector<Value> flat() const;
+  // Other values in the order of flat(), as sums of the same structure.
+  Sums unflattened(std::span<const Value> values) const;
+};
+
+// Appends these equations.
+class DeviceSums {
+ public:
+  // All references outlive this. `statistics` are the indices of those parameters that are statistics which a step
+  // replaces.
+  DeviceSums(Builder& b, const model::Model& model, const spec::Spec& spec, const Optimizer& optimizer,
+             std::span<const std::size_t> statistics);
+
+  // The sums of a forward pass; they have no gradients.
+  Sums forward(const ModelValues& values);
+  // The sums over all microbatches, and the gradients.
+  Sums with_gradients(const ModelValues& values, std::int64_t microbatches);
+
+ private:
+  Sums of_microbatch(const ModelValues& values);
+  // Sums over rows vary over the data axes, also where a collective has made what they are sums of.
+  std::vector<Value> varied(std::vector<Value> values);
+  Value zero(const Shape& shape, DType dtype);
+
+  Builder& b_;
+  const model::Model& model_;
+  const spec::Spec& spec_;
+  const std::vector<std::size_t> trained_;  // indices of parameters
+  std::vector<bool> is_trained_;            // by parameter
+  const std::span<const std::size_t> statistics_;
+};
+
+}  // namespace pmaptrain::train
