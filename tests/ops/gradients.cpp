@@ -150,7 +150,12 @@ std::vector<GradientCase> collective_cases() {
       of(AllGatherInvariant{shards, 1}, {.types = {wide({2, 2}, shards)}}),
       of(AllToAll{shards, 0, 1}, {.types = {wide({4, 3}, both)}}),
       of(AllToAll{replicas, 1, 1}, {.types = {wide({3, 2}, both)}}),
+      of(AllGatherInvariant{both, 0}, {.types = {wide({2, 2}, both)}}),
+      of(AllSlice{shards, 0}, {.types = {wide({4, 2}, replicas)}}),
+      of(AllSlice{both, 1}, {.types = {wide({2, 8})}}),
       of(PsumScatter{shards, 0}, {.types = {wide({4}, both)}}),
+      of(PsumScatter{both, 1}, {.types = {wide({2, 4}, both)}}),
+      of(Pack{256}, {.types = {wide({2, 3}, shards), wide({65})}}),
       of(Ppermute{shards, {{0, 1}}}, {.types = {wide({2}, both)}}),
   };
 }

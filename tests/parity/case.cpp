@@ -31,6 +31,7 @@ void read_ema(const train::Setup& setup, Module& module, Run& run) {
   for (std::size_t i = 0; i < setup.model.parameters.size(); ++i) {
     std::vector<double>& values = run.ema[setup.model.parameters[i].name];
     values = train::to_doubles(module, module.input(train::train_entry, setup.roles.ema.at(i)));
+    if (setup.roles.ema[i] == setup.roles.parameters[i]) continue;  // frozen: its average is the parameter itself
     for (double& value : values) value /= correction;
   }
 }
