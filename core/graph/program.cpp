@@ -101,10 +101,6 @@ std::vector<Variable> variables_of(const Program& program) {
   return variables;
 }
 
-std::int64_t bucket_elements(const Input& input, const Type& type, const Mesh& mesh) {
-  return numel(type) * mesh.group_size(input.sharded);
-}
-
 std::vector<std::int64_t> offsets_of(std::span<const Part> parts) {
   std::vector<Shape> shapes;
   shapes.reserve(parts.size());

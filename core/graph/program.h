@@ -65,9 +65,6 @@ struct Input {
   AxisSet sharded = {};
 };
 
-// How many elements a bucket has: those of all shards of an input.
-std::int64_t bucket_elements(const Input& input, const Type& type, const Mesh& mesh);
-
 struct Output {
   std::string name;
   Value value;

@@ -391,7 +391,7 @@ std::string validate_text(const train::Setup& setup, const ValidateReport& repor
   out += checkpoints_text(spec.train.checkpoint, setup.timetable, setup.evaluations);
   out += epoch_text(setup.batch) + "\n";
   out += "each step: " + flops_text(report.cost.flops) + " over the whole mesh\n" + wire_text(report) + "\n";
-  out += sharding_text(setup);
+  out += sharding_text(setup, report.processes == 1 && report.memory.gpus == 0);
   const int gpus = report.memory.gpus;
   const std::string whose = gpus == 0 ? "this process" : gpus == 1 ? "the GPU" : "each of " + counted(gpus, "GPU");
   out += "memory of " + whose + ":\n" + memory_text(report.memory);

@@ -14,6 +14,7 @@ namespace {
 // "16 devices each", or how many each has.
 std::string shares_text(const std::vector<IndexRange>& devices) {
   std::vector<std::int64_t> counts;
+  counts.reserve(devices.size());
   for (const IndexRange& range : devices) counts.push_back(range.count);
   if (std::all_of(counts.begin(), counts.end(), [&](std::int64_t count) { return count == counts.front(); })) {
     return counted(counts.front(), "device") + " each";

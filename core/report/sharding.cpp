@@ -41,7 +41,7 @@ std::vector<ShardingStage> stages_of_sharding(const train::Setup& setup) {
   return stages;
 }
 
-std::string sharding_text(const train::Setup& setup) {
+std::string sharding_text(const train::Setup& setup, bool in_one_memory) {
   const spec::Fsdp* const fsdp = setup.member_spec().fsdp();
   if (fsdp == nullptr) return "";
   const Mesh& mesh = setup.member_spec().mesh.mesh;
@@ -57,9 +57,11 @@ std::string sharding_text(const train::Setup& setup) {
     rows[3].push_back(text(each.state));
     rows[4].push_back(text(each.sent));
   }
-  return fmt::format("sharding: stage {} along {}, {} shards (stage 0 is plain data parallelism)\n{}\n", fsdp->stage,
+  const std::string note =
+      in_one_memory ? "  all devices share the memory of one process, so this saves none; mpirun starts several\n" : "";
+  return fmt::format("sharding: stage {} along {}, {} shards (stage 0 is plain data parallelism)\n{}{}\n", fsdp->stage,
                      mesh.to_string(fsdp->axes), mesh.group_size(fsdp->axes),
-                     columns(rows, {false, true, true, true, true}));
+                     columns(rows, {false, true, true, true, true}), note);
 }
 
 }  // namespace pmaptrain::report

@@ -21,7 +21,8 @@ struct ShardingStage {
 // The stages 0 to 3 along the axes of parallelism.fsdp, which the config must have.
 std::vector<ShardingStage> stages_of_sharding(const train::Setup& setup);
 
-// A table of these stages with a heading; empty without parallelism.fsdp.
-std::string sharding_text(const train::Setup& setup);
+// A table of these stages with a heading; empty without parallelism.fsdp. `in_one_memory`: whether all devices are
+// carried by the threads of one process, so that nothing is saved.
+std::string sharding_text(const train::Setup& setup, bool in_one_memory);
 
 }  // namespace pmaptrain::report
