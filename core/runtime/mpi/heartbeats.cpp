@@ -13,17 +13,11 @@ constexpr int beat_tag = 2;
 constexpr auto interval = std::chrono::milliseconds(250);
 // While it waits, the thread that communicates looks this often whether the others are there.
 constexpr double check_every = 0.1;
-// The thread of heartbeats runs at least this often, unless the process is stopped.
-constexpr double most_pause = 2;
 constexpr double least_timeout = 5, first_timeout = 60, slowest_factor = 10;
 // Before so many steps, a process may still create kernels.
 constexpr std::int64_t first_submissions = 4;
 
 double now() { return MPI_Wtime(); }
-
-bool must_get_on(Transport::Phase phase) {
-  return phase == Transport::Phase::reading || phase == Transport::Phase::computing;
-}
 
 const char* doing(std::int64_t phase) {
   switch (static_cast<Transport::Phase>(phase)) {
@@ -139,32 +133,9 @@ void Heartbeats::check() {
   const double since = std::max(waits_since_, continued_.load());
   if (limit == 0 || present - since < limit || present - ticked_ > most_pause) return;
   const std::lock_guard lock(mutex_);
-  int culprit = -1, first_other = -1;
-  bool all_wait = true;
-  std::string why;
-  for (int p = 0; p < processes_; ++p) {
-    const Peer& peer = peers_[static_cast<std::size_t>(p)];
-    const auto phase = static_cast<Transport::Phase>(peer.beat.phase);
-    const bool is_to_get_on = peer.beat.is_waiting == 0 && must_get_on(phase);
-    const bool is_silent = p != process_ && present - peer.heard > limit;
-    const bool stalls = p != process_ && is_to_get_on && present - peer.advanced > limit;
-    // What a process said before it fell silent is no longer known to be so.
-    const bool waits = peer.beat.is_waiting != 0 && present - peer.advanced >= limit &&
-                       present - peer.heard < std::min(most_pause, limit / 2);
-    if (p != process_ && !waits) all_wait = false;
-    if (!is_silent && !stalls) {
-      if (first_other < 0) first_other = p;
-      continue;
-    }
-    if (culprit >= 0) continue;
-    culprit = p;
-    char seconds[32];
-    std::snprintf(seconds, sizeof seconds, "%.0f s", present - (is_silent ? peer.heard : peer.advanced));
-    why = name_of(p) + (is_silent ? " has not answered for " : " has not got on for ") + seconds +
-          "; when last heard it was " + doing(peer.beat.phase) + " at step " + std::to_string(peer.beat.step);
-  }
-  if (culprit < 0) {
-    if (!all_wait || (process_ != 0 && present - since < limit + 1)) return;
+  const Verdict verdict = judge(peers_, process_, present, limit);
+  if (verdict.culprit < 0) {
+    if (!verdict.all_wait || (process_ != 0 && present - since < limit + 1)) return;
     std::fprintf(stderr,
                  "error: all processes wait for each other, this one at step %lld\n"
                  "  help: this is a mistake in pmaptrain; --resume continues from the last checkpoint\n",
@@ -173,7 +144,13 @@ void Heartbeats::check() {
     MPI_Abort(MPI_COMM_WORLD, 1);
   }
   // One process tells; the others give it a second.
-  if (first_other != process_ && present - since < limit + 1) return;
+  if (verdict.teller != process_ && present - since < limit + 1) return;
+  const Peer& culprit = peers_[static_cast<std::size_t>(verdict.culprit)];
+  char seconds[32];
+  std::snprintf(seconds, sizeof seconds, "%.0f s", present - (verdict.is_silent ? culprit.heard : culprit.advanced));
+  const std::string why =
+      name_of(verdict.culprit) + (verdict.is_silent ? " has not answered for " : " has not got on for ") + seconds +
+      "; when last heard it was " + doing(culprit.beat.phase) + " at step " + std::to_string(culprit.beat.step);
   std::fprintf(stderr,
                "error: %s, while %s waited for it at step %lld\n"
                "  help: --resume continues from the last checkpoint; mesh.timeout sets the time\n",

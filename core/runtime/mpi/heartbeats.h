@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/runtime/mpi/peers.h"
 #include "core/runtime/transport.h"
 
 namespace pmaptrain::mpi {
@@ -36,14 +37,6 @@ class Heartbeats {
   void check();
 
  private:
-  struct Beat {
-    std::int64_t progress = 0, step = 0, phase = 0, is_waiting = 0;
-  };
-  // Another process, as its heartbeats tell.
-  struct Peer {
-    Beat beat;
-    double heard = 0, advanced = 0;  // when the last heartbeat came, and when the last one with progress
-  };
   struct Host {
     char name[MPI_MAX_PROCESSOR_NAME] = {};
     std::int64_t pid = 0;
