@@ -108,7 +108,7 @@ Loaded load_text(const std::string& text, const std::string& file, const std::st
   return load(parse_text(text, file, directory), overrides, {});
 }
 
-Parsed parse(const std::string& path) {
+ConfigText read_config(const std::string& path) {
   std::string file = path;
   std::error_code error;
   if (fs::path(path).extension() == ".pmt") {
@@ -125,8 +125,13 @@ Parsed parse(const std::string& path) {
       refuse_file(file, "this is no regular file", "a run folder has its config in it");
     }
   }
-  const std::string directory = fs::absolute(file, error).parent_path().string();
-  return parse_text(read_file(file), file, directory);
+  std::string directory = fs::absolute(file, error).parent_path().string();
+  return {read_file(file), std::move(file), std::move(directory)};
+}
+
+Parsed parse(const std::string& path) {
+  const ConfigText config = read_config(path);
+  return parse_text(config.text, config.file, config.directory);
 }
 
 Loaded load(const std::string& path, const Overrides& overrides) { return load(parse(path), overrides, {}); }

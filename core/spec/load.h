@@ -15,6 +15,13 @@ namespace pmaptrain::spec {
 // `path` is a YAML file or a run folder (its config.yaml). Throws Error (exit status usage) with all diagnostics.
 Loaded load(const std::string& path, const Overrides& overrides);
 
+// The text of a config file, which is not parsed yet: what load_text() takes.
+struct ConfigText {
+  std::string text, file, directory;
+};
+// Throws Error (usage) if there is no such file, or it cannot be a config.
+ConfigText read_config(const std::string& path);
+
 // The same from text; `file` names it in messages, and relative paths are relative to `directory`.
 Loaded load_text(const std::string& text, const std::string& file, const std::string& directory,
                  const Overrides& overrides);
