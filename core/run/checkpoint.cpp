@@ -44,19 +44,35 @@ auto of_one_checkpoint(const std::filesystem::path& run, const std::string& whic
   }
 }
 
-CheckpointFile load_file(const std::filesystem::path& checkpoint, const std::string& name, const RunState& state) {
-  const std::filesystem::path path = checkpoint / name;
-  CheckpointFile loaded{path.string(), open(path), {}, {}};
+// What a checkpoint with this state has in `file`.
+CheckpointFile view_file(std::string path, data::Bytes file, const RunState& state) {
+  CheckpointFile loaded{std::move(path), std::move(file), {}, {}};
   if (state.is_ensemble) loaded.members = std::ssize(state.members);
-  const std::string found = "xxh3:" + hash_hex(loaded.file.view());
-  loaded.file.check_intact();
-  const auto expected = state.checksums.find(name);
-  if (expected == state.checksums.end() || expected->second != found) {
-    fail_data("'" + loaded.path + "' is damaged: it does not have the checksum that state.json gives",
-              "use another checkpoint of the run");
-  }
   loaded.tensors = view_safetensors(loaded.file, loaded.path);
   return loaded;
+}
+
+// The file that process 0 has loaded; it has compared it with its checksum.
+CheckpointFile file_of(const FirstProcess& first, const CheckpointFile& own, const RunState& state) {
+  std::string path = first.text([&] { return own.path; });
+  return view_file(std::move(path), first.bytes([&] { return own.file; }), state);
+}
+
+RunState state_of(const FirstProcess& first, const RunState& own) {
+  return parse_run_state(first.text([&] { return to_json(own); }), "state.json");
+}
+
+CheckpointFile load_file(const std::filesystem::path& checkpoint, const std::string& name, const RunState& state) {
+  const std::filesystem::path path = checkpoint / name;
+  data::Bytes file = open(path);
+  const std::string found = "xxh3:" + hash_hex(file.view());
+  file.check_intact();
+  const auto expected = state.checksums.find(name);
+  if (expected == state.checksums.end() || expected->second != found) {
+    fail_data("'" + path.string() + "' is damaged: it does not have the checksum that state.json gives",
+              "use another checkpoint of the run");
+  }
+  return view_file(path.string(), std::move(file), state);
 }
 
 }  // namespace
@@ -148,7 +164,17 @@ Checkpoint load_checkpoint(const std::filesystem::path& folder) {
   return checkpoint;
 }
 
-CheckpointWeights load_weights(const std::filesystem::path& run, const std::string& which, spec::Weights weights) {
+Checkpoint checkpoint_of(const FirstProcess& first, Checkpoint own) {
+  if (first.is_alone()) return own;
+  Checkpoint found{first.text([&] { return own.folder.string(); }), state_of(first, own.state), {}, {}};
+  found.parameters = file_of(first, own.parameters, found.state);
+  found.optimizer = file_of(first, own.optimizer, found.state);
+  return found;
+}
+
+namespace {
+
+CheckpointWeights own_weights(const std::filesystem::path& run, const std::string& which, spec::Weights weights) {
   return of_one_checkpoint(run, which, [&](const std::filesystem::path& folder) {
     CheckpointWeights loaded{folder, load_run_state(folder), {}};
     // state.json, not the existence of the file, says whether there are averages.
@@ -156,6 +182,18 @@ CheckpointWeights load_weights(const std::filesystem::path& run, const std::stri
     loaded.parameters = load_file(folder, averaged ? "ema.safetensors" : "params.safetensors", loaded.state);
     return loaded;
   });
+}
+
+}  // namespace
+
+CheckpointWeights load_weights(const std::filesystem::path& run, const std::string& which, spec::Weights weights,
+                               const FirstProcess& first) {
+  CheckpointWeights own;
+  if (first.is_this()) own = own_weights(run, which, weights);
+  if (first.is_alone()) return own;
+  CheckpointWeights found{first.text([&] { return own.folder.string(); }), state_of(first, own.state), {}};
+  found.parameters = file_of(first, own.parameters, found.state);
+  return found;
 }
 
 }  // namespace pmaptrain::train

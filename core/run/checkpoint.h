@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/run/files/safetensors.h"
+#include "core/run/first_process.h"
 #include "core/run/run_folder.h"
 #include "core/run/run_state.h"
 
@@ -35,8 +36,9 @@ struct CheckpointWeights {
 };
 // Loads the weights of a run's checkpoint: "last", "best" or a step. Everything comes from one checkpoint, also while
 // the run goes on: if the run removes the folder meanwhile, loads the checkpoint that has the name by then. Throws what
-// find_checkpoint() throws, and Error (data).
-CheckpointWeights load_weights(const std::filesystem::path& run, const std::string& which, spec::Weights weights);
+// find_checkpoint() throws, and Error (data). Of several processes, all get those that process 0 has loaded.
+CheckpointWeights load_weights(const std::filesystem::path& run, const std::string& which, spec::Weights weights,
+                               const FirstProcess& first = {});
 
 // A complete checkpoint.
 struct Checkpoint {
@@ -48,6 +50,9 @@ struct Checkpoint {
 };
 // Throws Error (data) if any file of the checkpoint is damaged.
 Checkpoint load_checkpoint(const std::filesystem::path& folder);
+// In every process the checkpoint that process 0 has loaded. `own` is that checkpoint in process 0, and is ignored in
+// the others. Throws what FirstProcess::bytes() throws.
+Checkpoint checkpoint_of(const FirstProcess& first, Checkpoint own);
 
 // Loads only the state of a checkpoint. Throws Error (data).
 RunState load_run_state(const std::filesystem::path& checkpoint);
