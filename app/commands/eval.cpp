@@ -129,12 +129,14 @@ int command_eval(CommandArguments arguments, const Streams& streams) {
       "Of an ensemble without --member, each member is evaluated, and then what they say together: the mean of their\n"
       "probabilities, or of their values. With the checkpoint best each has its own best parameters.\n");
   if (!a.parse(arguments, streams.out)) return 0;
-  check_run_folder("eval", config.config);
+  const train::FirstProcess first(streams.job);
+  if (first.is_this()) check_run_folder("eval", config.config);
 
   config.overrides.processes = processes_of(streams);
-  const spec::Loaded loaded = spec::load(config.config, config.overrides);
+  const spec::Loaded loaded = load_config(config, streams);
   if (!json) print_notes(loaded.notes, streams);
-  const std::string chosen = checkpoint ? *checkpoint : train::default_checkpoint(loaded.spec, config.config, member);
+  const std::string chosen = first.text(
+      [&] { return checkpoint ? *checkpoint : train::default_checkpoint(loaded.spec, config.config, member); });
   const auto& set = config.overrides.set;
   const bool is_own_data = std::none_of(set.begin(), set.end(), [](const std::string& setting) {
     return setting.starts_with("data.source") || setting.starts_with("data.validation") ||
@@ -153,7 +155,7 @@ int command_eval(CommandArguments arguments, const Streams& streams) {
   if (!json && loaded.spec.data.normalize_targets) {
     print_notes({"the loss is of normalised targets, in units of their standard deviation"}, streams);
   }
-  if (!checkpoint) {
+  if (!checkpoint && first.is_this()) {
     std::vector<std::string> names;
     names.reserve(results.size());
     for (const train::Evaluation& result : results) names.push_back(result.checkpoint);

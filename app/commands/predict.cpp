@@ -95,7 +95,9 @@ int command_predict(CommandArguments arguments, const Streams& streams) {
       "--prompt prints the text and its continuation as it comes. A file of 16-bit tokens is continued by numbers.\n"
       "With --temperature, the same --seed draws the same tokens.\n");
   if (!a.parse(arguments, streams.out)) return 0;
-  check_run_folder("predict", config.config);
+  const train::SharedBatches shared(streams.job);
+  const train::FirstProcess first = shared.first_process();
+  if (first.is_this()) check_run_folder("predict", config.config);
   prompt.check_alone();
   if (prompt.prompt) {
     if (input || output) {
@@ -114,7 +116,6 @@ int command_predict(CommandArguments arguments, const Streams& streams) {
   request.input.path = required(input, "--input FILE", "the inputs, such as --input images.npy");
   const std::string to = required(output, "--output FILE", "what to write, such as --output predictions.csv");
   const bool to_stream = to == "-";
-  const train::SharedBatches shared(streams.job);
   const bool writes = shared.is_first();
   if (!to_stream && writes) check_output(to, request.input.path, overwrite);
   if (!request.input.ids.empty() && !to_stream && fs::path(to).extension() != ".csv") {
@@ -128,8 +129,9 @@ int command_predict(CommandArguments arguments, const Streams& streams) {
   request.input.place = place_of(request.input.path);
 
   config.overrides.processes = processes_of(streams);
-  const spec::Loaded loaded = spec::load(config.config, config.overrides);
-  request.checkpoint = checkpoint ? *checkpoint : train::default_checkpoint(loaded.spec, config.config, request.member);
+  const spec::Loaded loaded = load_config(config, streams);
+  request.checkpoint = first.text(
+      [&] { return checkpoint ? *checkpoint : train::default_checkpoint(loaded.spec, config.config, request.member); });
   print_notes(loaded.notes, streams);
   train::Predictor predictor = [&] {
     try {
@@ -147,7 +149,7 @@ int command_predict(CommandArguments arguments, const Streams& streams) {
                           counted(std::ssize(predictions.skipped), "input"), predictions.skipped.front().reason),
               "write a .csv file");
   }
-  if (!checkpoint && predictions.checkpoint != "best") {
+  if (!checkpoint && predictions.checkpoint != "best" && writes) {
     print_notes(notes_of_default(config.config, request.checkpoint, {predictions.checkpoint}), streams);
   }
   if (!predictions.skipped.empty()) {

@@ -11,8 +11,7 @@ namespace pmaptrain::app {
 namespace {
 
 // Reads the data of a config, as a run would. What cannot be read in one process is told of that process.
-void read_data(const ConfigOptions& config, report::ProcessFacts& facts) {
-  spec::Loaded loaded = spec::load(config.config, config.overrides);
+void read_data(spec::Loaded loaded, report::ProcessFacts& facts) {
   try {
     facts.data = train::data_identity(train::make_setup(std::move(loaded)));
   } catch (const Error& error) {
@@ -44,7 +43,7 @@ int command_preflight(CommandArguments arguments, const Streams& streams) {
   if (path) {
     config.config = *path;
     config.overrides.processes = processes_of(streams);
-    read_data(config, facts);
+    read_data(load_config(config, streams), facts);
   }
   Agreement alone;
   const report::Preflight found = report::examine(streams.job != nullptr ? *streams.job : alone, facts);

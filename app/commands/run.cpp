@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,6 +23,7 @@
 #include "core/report/plan_report.h"
 #include "core/run/records/final_report.h"
 #include "core/run/records/records.h"
+#include "core/setup/initialize.h"
 #include "core/train/changes.h"
 #include "core/train/session.h"
 
@@ -177,10 +179,16 @@ int command_run(CommandArguments arguments, const Streams& streams) {
   }
   check_changes(options);
   options.config.overrides.processes = processes_of(streams);
-  spec::Loaded loaded = spec::load(options.config.config, options.config.overrides);
+  const train::FirstProcess first(streams.job);
+  const spec::ConfigText config = read_config(options.config, streams);
+  const auto load = [&] {
+    return spec::load_text(config.text, config.file, config.directory, options.config.overrides);
+  };
+  spec::Loaded loaded = load();
 
   const std::optional<train::TraceOptions> trace = options.trace.accepted(options.overwrite);
   if (options.dry_run) {
+    if (!first.is_this()) return 0;
     const train::Setup setup = train::make_setup(std::move(loaded));
     const report::ValidateReport report =
         report::make_validate_report(setup, options.verify_replicas, processes_of(streams));
@@ -190,8 +198,8 @@ int command_run(CommandArguments arguments, const Streams& streams) {
   }
 
   train::SessionOptions session;
-  session.run_dir = run_folder(options, loaded.spec);
-  session.folder.writes = !streams.job || streams.job->processes().placement.process == 0;
+  session.run_dir = first.text([&] { return run_folder(options, loaded.spec).string(); });
+  session.folder.writes = first.is_this();
   options.display.mute = !session.folder.writes;
   session.folder.overwrite = options.overwrite;
   session.folder.resume = options.resume;
@@ -205,7 +213,7 @@ int command_run(CommandArguments arguments, const Streams& streams) {
   std::optional<train::ResumePoint> resume;
   if (options.resume) {
     try {
-      resume = train::find_resume_point(session.run_dir);
+      resume = train::find_resume_point(session.run_dir, first);
     } catch (const Error&) {
       // What another process is replacing is not whole, and not damaged: then this throws and says so.
       train::RunFolder::check(session.run_dir, session.folder);
@@ -218,17 +226,16 @@ int command_run(CommandArguments arguments, const Streams& streams) {
     if (std::string text = train::unrepeated_changes_warning(loaded); !text.empty())
       loaded.notes.push_back(std::move(text));
   } else {
-    const std::vector<std::string> lengths = train::schedule_duration_overrides(session.run_dir, loaded);
+    const train::RunConfig run = train::read_run_config(session.run_dir, first);
+    const std::vector<std::string> lengths = train::schedule_duration_overrides(run, loaded);
     if (!lengths.empty()) {
       std::vector<std::string>& set = options.config.overrides.set;
       set.insert(set.end(), lengths.begin(), lengths.end());
-      loaded = spec::load(options.config.config, options.config.overrides);
+      loaded = load();
     }
-    for (std::string& note : train::check_config_continues(session.run_dir, loaded))
-      loaded.notes.push_back(std::move(note));
+    for (std::string& note : train::check_config_continues(run, loaded)) loaded.notes.push_back(std::move(note));
     loaded.notes.insert(loaded.notes.end(), resume->warnings.begin(), resume->warnings.end());
-    for (std::string& warning :
-         train::apply_changes(session.run_dir, options.changes, loaded, resume->checkpoint.state)) {
+    for (std::string& warning : train::apply_changes(run, options.changes, loaded, resume->checkpoint.state)) {
       loaded.notes.push_back(std::move(warning));
     }
     loaded.spec.model.initial_from.reset();  // it may be gone by now
@@ -252,14 +259,18 @@ int command_run(CommandArguments arguments, const Streams& streams) {
   {
     auto display = display::make_display(options.display);
     display->on(train::Working{"opening the data"});
+    std::shared_ptr<train::InitialFile> initial;  // one process opens it when it needs it
+    if (!first.is_alone() && loaded.spec.model.initial_from) {
+      initial = std::make_shared<train::InitialFile>(train::open_initial_file(loaded.spec.model, first));
+    }
     const train::Setup setup =
         resume ? train::make_setup(std::move(loaded), train::schedule_origin(resume->checkpoint.state),
                                    resume->checkpoint.state.encoding.skipped)
-               : train::make_setup(std::move(loaded));
+               : train::make_setup(std::move(loaded), std::nullopt, {}, std::move(initial));
     if (resume) {
       session.notes = train::check_data_continues(resume->checkpoint.state, setup);
       const auto finished = train::find_finished(session.run_dir, resume->checkpoint.state, setup.spec().train,
-                                                 setup.timetable, options.max_steps);
+                                                 setup.timetable, options.max_steps, first);
       if (finished && !options.changes.empty()) {
         train::refuse_without_steps(options.changes.front(), "the run is finished", finished->advice);
       }

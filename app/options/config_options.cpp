@@ -48,6 +48,23 @@ void ConfigOptions::add_checkpoint_to(Arguments& arguments, std::optional<std::s
       "keeps it, else the last one");
 }
 
+spec::ConfigText read_config(const ConfigOptions& options, const Streams& streams) {
+  const train::FirstProcess first(streams.job);
+  spec::ConfigText config;
+  config.text = first.text([&] {
+    config = spec::read_config(options.config);
+    return config.text;
+  });
+  config.file = first.text([&] { return config.file; });
+  config.directory = first.text([&] { return config.directory; });
+  return config;
+}
+
+spec::Loaded load_config(const ConfigOptions& options, const Streams& streams) {
+  const auto [text, file, directory] = read_config(options, streams);
+  return spec::load_text(text, file, directory, options.overrides);
+}
+
 namespace {
 
 // `inside`: what `run` leads to in the folder of checkpoints; empty where it is that folder.

@@ -26,6 +26,11 @@ struct ConfigOptions {
   static void add_weights_to(Arguments& arguments, spec::Weights& weights);
 };
 
+// The text of the config, in every process of a launcher as process 0 reads it. Throws what spec::read_config() throws.
+spec::ConfigText read_config(const ConfigOptions& options, const Streams& streams);
+// The config of that text.
+spec::Loaded load_config(const ConfigOptions& options, const Streams& streams);
+
 // Throws Error (usage) where `run`, the argument of a command, is no folder of a run. Of a checkpoint in one it says
 // how to name it.
 void check_run_folder(const std::string& command, const std::string& run);

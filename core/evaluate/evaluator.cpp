@@ -162,7 +162,7 @@ CheckpointEvaluation::CheckpointEvaluation(const spec::Loaded& loaded, const std
     : loaded_(loaded),
       checkpoint_(checkpoint),
       members_(chosen_members(loaded.spec, member)),
-      trained_(load_weights(run_dir, checkpoint, weights)),
+      trained_(load_weights(run_dir, checkpoint, weights, shared.first_process())),
       split_(chosen_split(spec::member_spec(loaded.spec, members_.front()).data, split)),
       shared_(shared) {
   const RunState& state = trained_.state;
@@ -190,8 +190,7 @@ void CheckpointEvaluation::check_processes() const {
   std::string options = "eval " + split() + " of";
   for (const std::int64_t member : members_) options += " " + std::to_string(member);
   train::check_processes(*shared_.agreement(), spec::member_spec(loaded_.spec, members_.front()).mesh,
-                         {loaded_.resolved, options, trained_.parameters.path + " of " + checkpoint_name_of_all(),
-                          data_.description, dataset()});
+                         {loaded_.resolved, options, data_.description, dataset()});
 }
 
 std::vector<Evaluation> CheckpointEvaluation::run(Evaluator& evaluator, std::span<const std::int64_t> members,

@@ -85,7 +85,7 @@ std::vector<std::int64_t> remove_members_without_best(std::vector<std::int64_t>&
 // out; selecting one as `member` is an error. `loaded` is the run's config, and `weights` as in load_weights(). Opens
 // only the data of the split. If that is the run's own data (`is_own_data`), leaves out the same rows and files as the
 // run. Several processes evaluate together (`shared`): each makes this and calls the same functions, reads the rows of
-// its devices, and gets the measures of all. Throws Error.
+// its devices, and gets the measures of all; only process 0 needs to see the run folder. Throws Error.
 class CheckpointEvaluation {
  public:
   CheckpointEvaluation(const spec::Loaded& loaded, const std::filesystem::path& run_dir, const std::string& checkpoint,

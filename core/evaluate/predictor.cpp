@@ -60,7 +60,8 @@ std::string_view name_of(PredictionKind kind) {
 Predictor::Predictor(const spec::Loaded& loaded, const std::filesystem::path& run_dir, const PredictionRequest& request,
                      SharedBatches shared)
     : shared_(shared) {
-  const TrainedMembers found = load_members(loaded, run_dir, request.checkpoint, request.weights, request.member);
+  const TrainedMembers found =
+      load_members(loaded, run_dir, request.checkpoint, request.weights, request.member, shared_.first_process());
   const RunState& state = found.trained.state;
   const CheckpointFile& parameters = found.trained.parameters;
   predictions_.left_out = found.left_out;
@@ -86,9 +87,9 @@ Predictor::Predictor(const spec::Loaded& loaded, const std::filesystem::path& ru
   if (!shared_.is_alone()) {
     std::string options = "predict " + std::string(name_of(predictions_.kind)) + " of";
     for (const std::int64_t member : found.members) options += " " + std::to_string(member);
-    check_processes(*shared_.agreement(), spec.mesh,
-                    {loaded.resolved, options, parameters.path + " of " + found.checkpoint,
-                     std::to_string(predictions_.inputs->input().bytes()), *predictions_.inputs});
+    check_processes(
+        *shared_.agreement(), spec.mesh,
+        {loaded.resolved, options, std::to_string(predictions_.inputs->input().bytes()), *predictions_.inputs});
   }
   const std::int64_t rows = data::rows_at_once(spec.data, spec.mesh.mesh, std::max<std::int64_t>(1, state.batch_size));
   // A plan needs an example. If no row can be read, the plan does not run.

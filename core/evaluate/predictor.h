@@ -59,7 +59,8 @@ class Predictor {
   // Opens the checkpoint and the inputs, but not the run's data. `loaded` is the run's config. The prediction of an
   // ensemble is the mean of its members' probabilities, or the mean of their values with the standard deviation. For
   // "best", each member has its own best parameters, and members without best parameters are left out. Several
-  // processes predict together (`shared`): each computes the rows of its devices. Throws Error.
+  // processes predict together (`shared`): each computes the rows of its devices, and only process 0 needs to see the
+  // run folder. Throws Error.
   Predictor(const spec::Loaded& loaded, const std::filesystem::path& run_dir, const PredictionRequest& request,
             SharedBatches shared = {});
 

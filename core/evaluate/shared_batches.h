@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "core/run/first_process.h"
 #include "core/runtime/agreement.h"
 
 namespace pmaptrain::train {
@@ -17,6 +18,7 @@ class SharedBatches {
   explicit SharedBatches(Agreement* agreement) : agreement_(agreement) {}
 
   Agreement* agreement() const { return agreement_; }
+  FirstProcess first_process() const { return FirstProcess(agreement_); }
   Processes processes() const { return agreement_ != nullptr ? agreement_->processes() : Processes(); }
   bool is_alone() const { return processes().placement.processes == 1; }
   // Whether this process has the terminal and the files of results.

@@ -6,10 +6,11 @@
 namespace pmaptrain::train {
 
 TrainedMembers load_members(const spec::Loaded& loaded, const std::filesystem::path& run_dir,
-                            const std::string& checkpoint, spec::Weights weights, MemberNumber member) {
+                            const std::string& checkpoint, spec::Weights weights, MemberNumber member,
+                            const FirstProcess& first) {
   TrainedMembers found;
   found.members = chosen_members(loaded.spec, member);
-  found.trained = load_weights(run_dir, checkpoint, weights);
+  found.trained = load_weights(run_dir, checkpoint, weights, first);
   const RunState& state = found.trained.state;
   check_same_members(loaded.spec, state);
   const bool best = checkpoint == "best" && state.is_ensemble;

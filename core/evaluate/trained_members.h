@@ -20,8 +20,9 @@ struct TrainedMembers {
 };
 
 // `checkpoint` is "last", "best" or a step. Takes all members of an ensemble, or `member` alone. Throws Error: usage
-// for a member or a checkpoint that does not exist, data.
+// for a member or a checkpoint that does not exist, data. Of several processes, all get what process 0 has loaded.
 TrainedMembers load_members(const spec::Loaded& loaded, const std::filesystem::path& run_dir,
-                            const std::string& checkpoint, spec::Weights weights, MemberNumber member);
+                            const std::string& checkpoint, spec::Weights weights, MemberNumber member,
+                            const FirstProcess& first = {});
 
 }  // namespace pmaptrain::train

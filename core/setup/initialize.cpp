@@ -116,7 +116,39 @@ std::optional<std::int64_t> leading_dimension(const model::Model& model, const s
   return members;
 }
 
+InitialFile open_file(const spec::InitialFrom& from, const FirstProcess& first) {
+  const std::string kind = first.text([&] {
+    std::error_code ignored;
+    return std::string(std::filesystem::is_directory(from.path, ignored) ? "run" : "file");
+  });
+  InitialFile opened;
+  if (kind == "file") {
+    opened.file.path = first.text([&] { return from.path; });
+    opened.file.file = first.bytes([&] { return data::map_file(from.path); });
+    opened.file.tensors = view_safetensors(opened.file.file, opened.file.path, opened.widened);
+    return opened;
+  }
+  if (from.layout == spec::ParameterLayout::torch) {
+    fail_usage(fmt::format("'{}' is a run, whose parameters do not have the layout torch", from.path),
+               "leave out model.init.from.layout, which is for files");
+  }
+  CheckpointWeights trained = load_weights(from.path, from.checkpoint, from.weights, first);
+  opened.file = std::move(trained.parameters);
+  opened.state = std::move(trained.state);
+  return opened;
+}
+
 }  // namespace
+
+InitialFile open_initial_file(const spec::ModelSpec& spec, const FirstProcess& first) {
+  try {
+    return open_file(*spec.initial_from, first);
+  } catch (const FailedElsewhere&) {
+    throw;
+  } catch (const Error& error) {
+    data::throw_at(spec.init_place, error);
+  }
+}
 
 void draw(const model::Parameter& parameter, std::uint64_t seed, DType dtype, std::span<std::byte> into) {
   if (parameter.initializer.kind == model::InitializerKind::zeros) {
@@ -141,11 +173,15 @@ std::vector<std::byte> draw(const model::Parameter& parameter, std::uint64_t see
 }
 
 InitialValues::InitialValues(const model::Model& model, const spec::ModelSpec& spec, std::uint64_t seed,
-                             Membership membership)
+                             Membership membership, const InitialFile* opened)
     : model_(model), spec_(spec), seed_(seed) {
   if (!spec.initial_from) return;
+  InitialFile found = opened != nullptr ? *opened : open_initial_file(spec);
+  file_ = std::move(found.file);
+  widened_ = std::move(found.widened);
+  is_checkpoint_of_run_ = found.state.has_value();
+  if (spec.initial_from->checkpoint == "best") best_ = std::move(found.state);
   try {
-    open();
     in_file_as_ = rename_tensors(file_.tensors, model, *spec.initial_from, file_.path);
     if (!is_checkpoint_of_run_ && !is_torch()) file_.members = leading_dimension(model, file_.tensors);
     choose_member(membership);
@@ -177,25 +213,6 @@ std::string InitialValues::shown_name(const std::string& name) const {
   const auto found = in_file_as_.find(name);
   return found == in_file_as_.end() ? fmt::format("'{}'", name)
                                     : fmt::format("'{}', the parameter '{}',", found->second, name);
-}
-
-void InitialValues::open() {
-  const spec::InitialFrom& from = *spec_.initial_from;
-  std::error_code ignored;
-  if (std::filesystem::is_directory(from.path, ignored)) {
-    is_checkpoint_of_run_ = true;
-    if (is_torch()) {
-      fail_usage(fmt::format("'{}' is a run, whose parameters do not have the layout torch", from.path),
-                 "leave out model.init.from.layout, which is for files");
-    }
-    CheckpointWeights trained = load_weights(from.path, from.checkpoint, from.weights);
-    file_ = std::move(trained.parameters);
-    if (from.checkpoint == "best") best_ = std::move(trained.state);
-  } else {
-    file_.path = from.path;
-    file_.file = data::map_file(from.path);
-    file_.tensors = view_safetensors(file_.file, from.path, widened_);
-  }
 }
 
 // From here on, in_file_ has the tensors of one member.
@@ -394,11 +411,11 @@ std::string InitialValues::note() const {
 }
 
 std::string check_initial_file(const model::Model& model, const spec::ModelSpec& spec,
-                               std::optional<std::int64_t> members) {
+                               std::optional<std::int64_t> members, const InitialFile* opened) {
   if (!spec.initial_from) return {};
   std::string note;
   for (std::int64_t member = 0; member < members.value_or(1); ++member) {
-    const InitialValues values(model, spec, 0, {member, members});
+    const InitialValues values(model, spec, 0, {member, members}, opened);
     for (const model::Parameter& parameter : model.parameters) values.of(parameter);
     note = values.note();
   }

@@ -25,6 +25,21 @@ namespace pmaptrain::train {
 void draw(const model::Parameter& parameter, std::uint64_t seed, DType dtype, std::span<std::byte> into);
 std::vector<std::byte> draw(const model::Parameter& parameter, std::uint64_t seed, DType dtype);
 
+// What model.init.from names: a file, or a checkpoint of a run.
+struct InitialFile {
+  CheckpointFile file;
+  std::vector<data::Bytes> widened;  // elements of the file that were f16
+  std::optional<RunState> state;     // of the checkpoint
+  // Closes the file, so that removing it frees space on the disk.
+  void release() {
+    file = {};
+    widened.clear();
+  }
+};
+// Opens it, in every process as process 0 has it. `spec` has an init.from. Throws Error at the key's place: data, or
+// usage for a checkpoint that does not exist or has no such layout.
+InitialFile open_initial_file(const spec::ModelSpec& spec, const FirstProcess& first = {});
+
 // The initial values of a model's parameters: from model.init.from; else from model.init.values, if it gives the
 // parameter; else drawn. A parameter is taken from model.init.from if its name matches a pattern of `include` and none
 // of `exclude`; these names are those after init.from.rename. The file must have all parameters of the model with such
@@ -34,8 +49,10 @@ std::vector<std::byte> draw(const model::Parameter& parameter, std::uint64_t see
 // a checkpoint or member that does not exist.
 class InitialValues {
  public:
-  // Opens the file, if there is one, and checks everything but its numbers. Model and spec outlive this.
-  InitialValues(const model::Model& model, const spec::ModelSpec& spec, std::uint64_t seed, Membership membership = {});
+  // Opens the file, if there is one and it is not `opened`, and checks everything but its numbers. Model and spec
+  // outlive this.
+  InitialValues(const model::Model& model, const spec::ModelSpec& spec, std::uint64_t seed, Membership membership = {},
+                const InitialFile* opened = nullptr);
   // Writes the values of one parameter, row-major in the model's dtype, into memory of their size. They are made at
   // each call, so that a large model is never held twice.
   void write(const model::Parameter& parameter, std::span<std::byte> into) const;
@@ -48,7 +65,6 @@ class InitialValues {
   std::string note() const;
 
  private:
-  void open();
   void choose_member(Membership membership);
   void check_patterns() const;
   void check_tensors();
@@ -65,7 +81,7 @@ class InitialValues {
   std::uint64_t seed_;
   CheckpointFile file_;
   bool is_checkpoint_of_run_ = false;              // whether the file is a checkpoint of a run
-  std::vector<data::Bytes> widened_;               // elements of the file that were f16
+  std::vector<data::Bytes> widened_;               // as in InitialFile
   std::map<std::string, std::string> in_file_as_;  // the names in the file of renamed tensors, by their new names
   std::optional<RunState> best_;                   // the state beside the file, if that is checkpoints/best
   std::string whose_;                              // for note(): which members of an ensemble's file are used
@@ -73,8 +89,8 @@ class InitialValues {
 };
 
 // Reads model.init.from, if it is given, as a run with this many members will (none: without an ensemble). Returns
-// InitialValues::note(); throws what the constructor throws.
+// InitialValues::note(); throws what the constructor throws. `opened`: as for the constructor.
 std::string check_initial_file(const model::Model& model, const spec::ModelSpec& spec,
-                               std::optional<std::int64_t> members = std::nullopt);
+                               std::optional<std::int64_t> members = std::nullopt, const InitialFile* opened = nullptr);
 
 }  // namespace pmaptrain::train

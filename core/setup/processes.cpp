@@ -37,8 +37,6 @@ void check_processes(Agreement& agreement, const spec::MeshSpec& mesh, const Ali
   agreement.check_alike("the config", alike.config, help);
   agreement.check_alike("the command line", alike.options, help);
   agreement.check_alike("the instruction set", instruction_set(), help);
-  agreement.check_alike("the checkpoint", alike.checkpoint,
-                        "every process reads the checkpoint: the run folder must be visible to all of them");
   agreement.check_alike("the data", text_of_data(alike.data, alike.dataset), help);
 }
 
@@ -52,10 +50,9 @@ std::string data_identity(const Setup& setup) {
   return std::to_string(std::uint64_t{key[0]} << 32 | key[1]);
 }
 
-void prepare_processes(Agreement& agreement, const Setup& setup, std::string_view options,
-                       std::string_view checkpoint) {
+void prepare_processes(Agreement& agreement, const Setup& setup, std::string_view options) {
   check_processes(agreement, setup.spec().mesh,
-                  {setup.loaded.resolved, options, checkpoint, setup.source.description, *setup.source.train});
+                  {setup.loaded.resolved, options, setup.source.description, *setup.source.train});
 }
 
 }  // namespace pmaptrain::train

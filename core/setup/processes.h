@@ -12,10 +12,9 @@ namespace pmaptrain::train {
 
 // What processes that compute together must have in common, beside the program and the instruction set.
 struct Alike {
-  std::string_view config;      // resolved
-  std::string_view options;     // a text that is equal for equal options of the command line
-  std::string_view checkpoint;  // a text that is equal for the same checkpoint
-  std::string_view data;        // a description of the data
+  std::string_view config;   // resolved
+  std::string_view options;  // a text that is equal for equal options of the command line
+  std::string_view data;     // a description of the data
   const data::Dataset& dataset;
 };
 
@@ -30,7 +29,7 @@ std::string program_identity();
 std::string data_identity(const Setup& setup);
 
 // check_processes() for a run: each process computes the parameters for itself, so all must compute the same. `options`
-// and `checkpoint` are as in Alike; the checkpoint is the one to continue from.
-void prepare_processes(Agreement& agreement, const Setup& setup, std::string_view options, std::string_view checkpoint);
+// is as in Alike.
+void prepare_processes(Agreement& agreement, const Setup& setup, std::string_view options);
 
 }  // namespace pmaptrain::train

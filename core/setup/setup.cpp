@@ -127,7 +127,7 @@ struct Course {
 
 // The members of an ensemble by the course of their training.
 std::map<Course, std::vector<std::int64_t>> by_course(const Setup& setup) {
-  const InitialValues initial(setup.model, setup.member_spec().model, 0, setup.membership(0));
+  const InitialValues initial(setup.model, setup.member_spec().model, 0, setup.membership(0), setup.initial_file.get());
   std::map<Course, std::vector<std::int64_t>> found;
   for (std::int64_t m = 0; m < spec::members(setup.spec()); ++m) {
     const spec::Spec& spec = setup.member_spec(m);
@@ -241,8 +241,10 @@ std::shared_ptr<const MixedTraining> mixed_training(const Setup& setup) {
 
 }  // namespace
 
-Setup make_setup(spec::Loaded loaded, std::optional<ScheduleOrigin> schedule, const data::Skipped& left_out) {
+Setup make_setup(spec::Loaded loaded, std::optional<ScheduleOrigin> schedule, const data::Skipped& left_out,
+                 std::shared_ptr<InitialFile> initial_file) {
   Setup setup;
+  setup.initial_file = std::move(initial_file);
   setup.loaded = std::move(loaded);
   const spec::Spec& spec = setup.member_spec();
   const Mesh& mesh = spec.mesh.mesh;
@@ -259,7 +261,8 @@ Setup make_setup(spec::Loaded loaded, std::optional<ScheduleOrigin> schedule, co
     }
   }
   setup.mixed = mixed_training(setup);
-  if (std::string note = check_initial_file(setup.model, spec.model, setup.membership(0).ensemble_size);
+  if (std::string note =
+          check_initial_file(setup.model, spec.model, setup.membership(0).ensemble_size, setup.initial_file.get());
       !note.empty()) {
     setup.source.notes.push_back(std::move(note));
   }

@@ -21,6 +21,8 @@
 
 namespace pmaptrain::train {
 
+struct InitialFile;
+
 // The evaluation of one split.
 struct EvaluationPlan {
   std::string split;                             // "validation", "test"
@@ -79,6 +81,7 @@ struct Setup {
   std::vector<ResidentSplit> resident_splits;
   std::shared_ptr<const data::Dataset> row_numbers;  // of the training split, if it stays on the devices
   std::shared_ptr<const MixedTraining> mixed;        // with mixup or cutmix
+  std::shared_ptr<InitialFile> initial_file;         // of model.init.from, if it was opened before
 
   // The data set from which a loader fills the batches of training: the training split, or its row numbers if the split
   // stays on the devices.
@@ -116,10 +119,10 @@ struct Setup {
 };
 
 // Opens the data and checks that everything fits together. `left_out` are rows and files that a run has skipped because
-// they could not be read. For a resumed run, `schedule` and `left_out` come from its RunState. Throws Error: usage, or
-// data.
+// they could not be read. For a resumed run, `schedule` and `left_out` come from its RunState. Several processes open
+// `initial_file` together, before; one process opens it each time that it needs it. Throws Error: usage, or data.
 Setup make_setup(spec::Loaded loaded, std::optional<ScheduleOrigin> schedule = std::nullopt,
-                 const data::Skipped& left_out = {});
+                 const data::Skipped& left_out = {}, std::shared_ptr<InitialFile> initial_file = nullptr);
 
 // The model of a config for the data of `source`. `split` is one of its splits.
 model::Model model_of(const spec::Spec& spec, const data::Source& source, const data::Dataset& split);

@@ -199,7 +199,7 @@ void set_initial_values(Module& module, const Setup& setup, const Checkpoint* ch
       continue;
     }
     const spec::Spec& spec = setup.member_spec(m);
-    const InitialValues values(setup.model, spec.model, spec.seed, setup.membership(m));
+    const InitialValues values(setup.model, spec.model, spec.seed, setup.membership(m), setup.initial_file.get());
     for (std::size_t i = 0; i < setup.model.parameters.size(); ++i) {
       module.fill(module.input(train_entry, setup.roles.parameters[i]), m,
                   [&](std::span<std::byte> into) { values.write(setup.model.parameters[i], into); });

@@ -1,7 +1,9 @@
 #include "core/train/changes.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <span>
+#include <system_error>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -46,9 +48,12 @@ void begin_course(std::span<const spec::Change> changes, std::int64_t steps_left
 
 }  // namespace
 
-std::vector<std::string> apply_changes(const std::filesystem::path& run, const std::vector<std::string>& asked,
+std::vector<std::string> apply_changes(const RunConfig& run, const std::vector<std::string>& asked,
                                        spec::Loaded& loaded, RunState& state) {
-  const Changes recorded = spec::load(run.string(), {}).recorded;
+  const std::string file = (run.run / "config.yaml").string();
+  std::error_code ignored;
+  const std::string folder = std::filesystem::absolute(run.run, ignored).string();
+  const Changes recorded = spec::load_text(run.text, file, folder, {}).recorded;
   for (const spec::Change& change : state.changes) {
     spec::apply_changes(loaded, {spec::text_of(change)}, change.step, 0);
   }

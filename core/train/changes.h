@@ -6,13 +6,13 @@
 // changes that are recorded for the checkpoint's step and missing in the checkpoint.
 #pragma once
 
-#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "core/run/run_state.h"
 #include "core/setup/setup.h"
 #include "core/spec/load.h"
+#include "core/train/resume.h"
 
 namespace pmaptrain::train {
 
@@ -21,7 +21,7 @@ namespace pmaptrain::train {
 // of the schedule and the factors of plateaus in `state`. Does not append to RunState::changes: the new changes are
 // those in Loaded::changes after the first state.changes.size(). Returns warnings about changes that were made after
 // the checkpoint and are not repeated. Throws Error (usage), also if no step of the run is left.
-std::vector<std::string> apply_changes(const std::filesystem::path& run, const std::vector<std::string>& asked,
+std::vector<std::string> apply_changes(const RunConfig& run, const std::vector<std::string>& asked,
                                        spec::Loaded& loaded, RunState& state);
 
 // Where the schedule of a resumed run begins.

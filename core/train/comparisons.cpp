@@ -37,7 +37,9 @@ std::vector<Comparison> initial_comparisons(const Setup& setup, std::int64_t mem
   std::vector<Comparison> comparisons;
   std::optional<InitialValues> values;  // opened only if there is something to compare
   const auto initial = [&](const std::string& name) {
-    if (!values) values.emplace(setup.model, spec.model, spec.seed, setup.membership(member));
+    if (!values) {
+      values.emplace(setup.model, spec.model, spec.seed, setup.membership(member), setup.initial_file.get());
+    }
     return to_doubles(values->of(*find_parameter(setup.model, name)), setup.model.dtype);
   };
   for (const auto& [name, tensor] : spec.model.initial_values) {

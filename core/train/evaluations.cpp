@@ -95,15 +95,28 @@ std::string Evaluations::run_last(std::int64_t step, const RunFolder& folder) {
 // each member had made by then. Returns false, after a warning, if the best checkpoint cannot be loaded.
 bool Evaluations::restore_best(const std::vector<std::int64_t>& members, std::vector<std::int64_t>& updates,
                                const RunFolder& folder) {
+  // All processes of a run evaluate the same parameters. Process 0 tells why, if it cannot load them; what goes wrong
+  // after that is the same Error in all.
+  const FirstProcess first(&agreement_);
   std::optional<Checkpoint> best;
-  std::string why = "another process cannot read the best checkpoint";
+  std::string why;
   try {
-    best = load_checkpoint(folder.present_path() / "checkpoints/best");
+    if (first.is_this()) best = load_checkpoint(folder.present_path() / "checkpoints/best");
   } catch (const Error& error) {
     why = error.diagnostics().front().message;
   }
-  // All processes of a run evaluate the same parameters.
-  if (agreement_.any(!best)) {
+  bool is_lost = agreement_.any(first.is_this() && !best);
+  if (!is_lost) {
+    try {
+      best = checkpoint_of(first, best ? std::move(*best) : Checkpoint());
+    } catch (const FailedElsewhere&) {
+      throw;
+    } catch (const Error& error) {
+      why = error.diagnostics().front().message;
+      is_lost = true;
+    }
+  }
+  if (is_lost) {
     report_.emit(Warned{"test is evaluated with the last parameters: " + why});
     return false;
   }

@@ -30,9 +30,8 @@ std::string read_text(const fs::path& path) {
   return text;
 }
 
-std::vector<spec::ChangedKey> changed_keys(const fs::path& run, const spec::Loaded& loaded) {
-  const fs::path file = run / "config.yaml";
-  return spec::changed_keys(read_text(file), file.string(), loaded);
+std::vector<spec::ChangedKey> changed_keys(const RunConfig& run, const spec::Loaded& loaded) {
+  return spec::changed_keys(run.text, (run.run / "config.yaml").string(), loaded);
 }
 
 std::string shown(const std::string& value) { return value.empty() ? "nothing" : value; }
@@ -140,9 +139,7 @@ void drop_what_follows(std::vector<spec::ChangedKey>& keys) {
   throw Error(ExitStatus::usage, std::move(errors));
 }
 
-}  // namespace
-
-std::optional<ResumePoint> find_resume_point(const fs::path& run) {
+std::optional<ResumePoint> own_resume_point(const fs::path& run) {
   const std::vector<std::int64_t> steps = checkpoint_steps(run);
   std::vector<std::string> damaged;
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
@@ -165,7 +162,23 @@ std::optional<ResumePoint> find_resume_point(const fs::path& run) {
             "--overwrite begins the run anew");
 }
 
-std::vector<std::string> schedule_duration_overrides(const fs::path& run, const spec::Loaded& loaded) {
+}  // namespace
+
+std::optional<ResumePoint> find_resume_point(const fs::path& run, const FirstProcess& first) {
+  std::optional<ResumePoint> point;
+  if (first.is_this()) point = own_resume_point(run);
+  if (first.is_alone()) return point;
+  if (first.text([&] { return std::string(point ? "found" : "none"); }) == "none") return std::nullopt;
+  if (!point) point.emplace();
+  point->checkpoint = checkpoint_of(first, std::move(point->checkpoint));
+  return point;
+}
+
+RunConfig read_run_config(const fs::path& run, const FirstProcess& first) {
+  return {run, first.text([&] { return read_text(run / "config.yaml"); })};
+}
+
+std::vector<std::string> schedule_duration_overrides(const RunConfig& run, const spec::Loaded& loaded) {
   std::vector<std::string> set;
   for (const spec::ChangedKey& changed : changed_keys(run, loaded)) {
     if (!changed.is_default || changed.before.empty() || !spec::is_at_or_below(changed.path, spec::learning_rate_key))
@@ -177,7 +190,7 @@ std::vector<std::string> schedule_duration_overrides(const fs::path& run, const 
   return set;
 }
 
-std::vector<std::string> check_config_continues(const fs::path& run, const spec::Loaded& loaded) {
+std::vector<std::string> check_config_continues(const RunConfig& run, const spec::Loaded& loaded) {
   std::vector<std::string> notes;
   std::vector<spec::ChangedKey> keys = changed_keys(run, loaded);
   drop_what_follows(keys);
@@ -188,7 +201,7 @@ std::vector<std::string> check_config_continues(const fs::path& run, const spec:
                     ": sums run in another order, so the bits differ from here on");
     return true;
   });
-  if (!keys.empty()) refuse_changes(run, keys, loaded);
+  if (!keys.empty()) refuse_changes(run.run, keys, loaded);
   return notes;
 }
 
@@ -416,14 +429,18 @@ std::string advice(const RunState& state, const spec::TrainSpec& spec, std::int6
 }  // namespace
 
 std::optional<FinishedRun> find_finished(const fs::path& run, const RunState& state, const spec::TrainSpec& spec,
-                                         const Timetable& times, std::optional<std::int64_t> max_steps) {
+                                         const Timetable& times, std::optional<std::int64_t> max_steps,
+                                         const FirstProcess& first) {
   const std::int64_t steps = std::min(times.steps, max_steps.value_or(times.steps));
   const bool finished = stays_finished(state, spec);
   const bool evaluates = state.evaluation_is_due && times.eval_every > 0;
   if (evaluates || (!finished && state.step < steps)) return std::nullopt;
-  std::error_code error;
-  if (!fs::exists(run / "summary.json", error)) return std::nullopt;  // the run was killed just before it ended
-  std::optional<Ended> ended = parse_summary(read_text(run / "summary.json"));
+  const std::string summary = first.text([&] {
+    std::error_code error;
+    return fs::exists(run / "summary.json", error) ? read_text(run / "summary.json") : std::string();
+  });
+  if (summary.empty()) return std::nullopt;  // the run was killed just before it ended
+  std::optional<Ended> ended = parse_summary(summary);
   if (!ended || ended->steps != state.step) return std::nullopt;
   const bool guarded = finished && ended->exit_status == static_cast<int>(ExitStatus::guard);
   if (ended->exit_status != 0 && !guarded) return std::nullopt;  // it failed, or a signal left work undone

@@ -20,17 +20,26 @@ struct ResumePoint {
 };
 
 // The newest complete checkpoint of a run folder. None if there is no folder or no checkpoint. Throws Error (data) if
-// there are checkpoints but none is complete.
-std::optional<ResumePoint> find_resume_point(const std::filesystem::path& run);
+// there are checkpoints but none is complete. Of several processes, all get that of process 0, which alone has its
+// warnings and the newest step.
+std::optional<ResumePoint> find_resume_point(const std::filesystem::path& run, const FirstProcess& first = {});
+
+// config.yaml of a run folder.
+struct RunConfig {
+  std::filesystem::path run;  // the folder
+  std::string text;
+};
+// Throws Error (data). Of several processes, all get the file of process 0.
+RunConfig read_run_config(const std::filesystem::path& run, const FirstProcess& first = {});
 
 // The overrides KEY=VALUE that keep the run's schedule. There is one for each duration under the key
-// optimizer.learning_rate for which `loaded` has the default and the run's config.yaml another value.
-std::vector<std::string> schedule_duration_overrides(const std::filesystem::path& run, const spec::Loaded& loaded);
+// optimizer.learning_rate for which `loaded` has the default and the run's config another value.
+std::vector<std::string> schedule_duration_overrides(const RunConfig& run, const spec::Loaded& loaded);
 
 // Checks whether the config `loaded` may continue the run. Keys about devices, durations, intervals and selection by
-// evaluations may differ from the run's config.yaml, and so may the sizes of axes. Returns notes for the user. Throws
-// Error (usage), which names every other key that differs, with both values.
-std::vector<std::string> check_config_continues(const std::filesystem::path& run, const spec::Loaded& loaded);
+// evaluations may differ from the run's config, and so may the sizes of axes. Returns notes for the user. Throws Error
+// (usage), which names every other key that differs, with both values.
+std::vector<std::string> check_config_continues(const RunConfig& run, const spec::Loaded& loaded);
 
 // Checks what is known only when the data is open: whether examples, encodings and the batch size are those of the run,
 // and whether the schedule ends before the run does. Returns notes for the user. Throws Error: data if the data has
@@ -38,14 +47,15 @@ std::vector<std::string> check_config_continues(const std::filesystem::path& run
 std::vector<std::string> check_data_continues(const RunState& state, const Setup& setup);
 
 // A run that has ended, as summary.json records it, and advice for the user on how to continue it. find_finished()
-// returns none if the config with the keys `spec` and the timetable `times` continues the run.
+// returns none if the config with the keys `spec` and the timetable `times` continues the run. Of several processes,
+// process 0 reads summary.json.
 struct FinishedRun {
   Ended ended;
   std::string advice;
 };
 std::optional<FinishedRun> find_finished(const std::filesystem::path& run, const RunState& state,
                                          const spec::TrainSpec& spec, const Timetable& times,
-                                         std::optional<std::int64_t> max_steps);
+                                         std::optional<std::int64_t> max_steps, const FirstProcess& first = {});
 
 // Whether a member that is finished takes no more steps when the run is resumed: the config still has the key that
 // finished it (MemberState::finished), or the other members have continued without it.

@@ -5,6 +5,7 @@
 #include "core/base/clock.h"
 #include "core/base/machine.h"
 #include "core/data/sources/open.h"
+#include "core/setup/initialize.h"
 #include "core/setup/processes.h"
 #include "core/setup/resident.h"
 #include "core/setup/start.h"
@@ -72,8 +73,8 @@ class Session::Impl {
     const Processes& processes = agreement_.processes();
     if (!is_alone()) {
       prepare_processes(agreement_, setup_,
-                        std::to_string(options_.max_steps.value_or(0)) + (options_.trace ? " traced" : ""),
-                        resumed() != nullptr ? std::to_string(resumed()->step) : "none");
+                        std::to_string(options_.max_steps.value_or(0)) + (options_.trace ? " traced" : "") +
+                            (resumed() != nullptr ? " from step " + std::to_string(resumed()->step) : ""));
     }
     const PlannedSource run = plan_run(setup_, private_copies_, options_.kernels, processes);
     workers_ = workers_text(run, processes);
@@ -86,6 +87,7 @@ class Session::Impl {
     writer_.emplace(setup_, folder_, *reader_, tracer_->checkpoints());
     saving_.emplace(timetable_, *writer_, *members_, *report_, agreement_);
     set_initial_values(*module_, setup_, options_.resume != nullptr ? &options_.resume->checkpoint : nullptr);
+    if (setup_.initial_file) setup_.initial_file->release();
     copy_resident_splits(*module_, setup_, options_.working);
     evaluations_.emplace(setup_, *module_, *members_, *report_, agreement_, [this] { return is_signalled(); });
     if (resumed() != nullptr) {
@@ -106,7 +108,7 @@ class Session::Impl {
 
   // Another process may have written a checkpoint before this one locked the folder.
   void check_newest() const {
-    if (options_.resume == nullptr) return;
+    if (options_.resume == nullptr || !folder_.writes()) return;
     const std::vector<std::int64_t> steps = checkpoint_steps(options_.run_dir);
     if (!steps.empty() && steps.back() == options_.resume->newest_step) return;
     fail_resource("another pmaptrain has just written the run folder '" + options_.run_dir.string() + "'",
@@ -333,6 +335,7 @@ class Session::Impl {
   // ---- after the last step ----
 
   void finish() {
+    tell(Transport::Phase::recording);  // process 0 may take its time to save and to load checkpoints
     check_finite();
     if (private_copies_) check_replicas();
     if (step_ == timetable_.steps)

@@ -18,15 +18,18 @@ using pmaptrain::tests::TemporaryFolder;
 
 namespace {
 
-// What each process gives of a command that a launcher starts in several.
-std::vector<Finished> call_in_processes(int processes, const std::vector<std::string>& arguments) {
+using Arguments = std::vector<std::string>;
+
+// What each process gives of a command that a launcher starts in several. `others`: the arguments of all but process 0,
+// where they are not the same.
+std::vector<Finished> call_in_processes(int processes, const Arguments& arguments, const Arguments& others = {}) {
   test::MemoryTransport transport(processes);
   std::vector<Finished> finished(static_cast<std::size_t>(processes));
   test::on_each_process(transport, processes, [&](int process) {
     Agreement agreement({{process, processes}, &transport.end(process)});
     std::ostringstream out, err;
     Finished& own = finished[static_cast<std::size_t>(process)];
-    own.status = app::run_program(arguments, {out, err, -1, -1, &agreement});
+    own.status = app::run_program(process == 0 || others.empty() ? arguments : others, {out, err, -1, -1, &agreement});
     own.out = out.str();
     own.err = err.str();
   });
@@ -86,6 +89,69 @@ TEST_CASE("preflight examines the processes, and a config's data in each", "[app
   CHECK(contains(two.front().out, "\nthe data is readable and the same in every process\n"));
   const Finished missing = call({"preflight", "none.yaml"});
   CHECK(missing.status == 2);
+}
+
+// Only process 0 of three sees the folder `before` in the arguments; the others are told of one that is not there.
+std::vector<Finished> call_seen_by_first(const std::string& before, const Arguments& arguments) {
+  Arguments others = arguments;
+  for (std::string& argument : others) {
+    if (const std::size_t at = argument.find(before); at != std::string::npos) {
+      argument.replace(at, before.size(), before + "-gone");
+    }
+  }
+  return call_in_processes(3, arguments, others);
+}
+
+// scripts/check_processes does so with runs that go on and with predictions: these handle signals, one process at a
+// time.
+TEST_CASE("only process 0 needs to see the run that is evaluated, or that is finished", "[app][placements]") {
+  const TemporaryFolder folder;
+  const std::string run = folder / "run";
+  REQUIRE(call({"run", linear, "--devices", "8", "--set", "mesh.blocks=4", "--set", "train.duration=3 steps",
+                "--run-dir", run, "--progress", "none"})
+              .status == 0);
+  const auto without_time = [](const std::string& text) {
+    json document = json::parse(text);
+    document.erase("seconds");
+    document.erase("run");
+    return document;
+  };
+  const Arguments eval{"eval", run, "--split", "train", "--json"};
+  const json expected = without_time(call(eval).out);
+  for (const Finished& each : call_seen_by_first(run, eval)) {
+    REQUIRE(each.status == 0);
+    CHECK(without_time(each.out) == expected);
+  }
+  const Arguments resume{"run", run, "--resume"};
+  const std::vector<Finished> finished = call_seen_by_first(run, resume);
+  CHECK(contains(finished.front().err, "'" + run + "' is finished"));
+  CHECK(finished.front().out == call(resume).out);
+  for (const Finished& each : finished) CHECK(each.status == 0);
+}
+
+TEST_CASE("a run that process 0 does not see is one error, with one exit status", "[app][placements]") {
+  const TemporaryFolder folder;
+  const std::string gone = folder / "run";
+  const auto check_refused = [](const std::vector<Finished>& all, int status, const std::string& message) {
+    CHECK(contains(all.front().err, message));
+    for (const Finished& each : all) CHECK(each.status == status);
+    for (std::size_t p = 1; p < all.size(); ++p) CHECK((all[p].out + all[p].err).empty());
+  };
+  check_refused(call_seen_by_first(gone, {"eval", gone}), 2, "error: '" + gone + "' is not a run folder");
+  check_refused(call_seen_by_first(gone, {"predict", gone, "--input", "x.npy", "--output", "-"}), 2,
+                "error: '" + gone + "' is not a run folder");
+  check_refused(call_seen_by_first(gone, {"run", gone, "--resume"}), 2, "there is no such file");
+  check_refused(call_seen_by_first(gone, {"run", linear, "--devices", "8", "--set", "mesh.blocks=4", "--set",
+                                          "model.init={from: " + gone + "}", "--run-dir", folder / "next"}),
+                3, "cannot open '" + gone + "'");
+  const Arguments run{"run",         linear, "--devices", "8",  "--set",      "mesh.blocks=4",
+                      "--max-steps", "2",    "--run-dir", gone, "--progress", "none"};
+  REQUIRE(call(run).status == 0);
+  check_refused(call_seen_by_first(gone, run), 2, "' exists");
+  check_refused(call_seen_by_first(gone, {"eval", gone, "--checkpoint", "77"}), 2, "has no checkpoint '77'");
+  test::write_text(gone + "/checkpoints/step-00000002/params.safetensors", "damaged");
+  check_refused(call_seen_by_first(gone, {"eval", gone}), 3, "is damaged");
+  check_refused(call_seen_by_first(gone, {"run", gone, "--resume"}), 3, "is whole");
 }
 
 TEST_CASE("eval under a launcher prints once what one process prints", "[app][placements]") {

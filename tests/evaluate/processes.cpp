@@ -87,9 +87,13 @@ std::vector<std::string> in_processes(int processes, const std::function<void(in
   return failures;
 }
 
+// Where a process looks for the run, which only process 0 sees.
+fs::path run_of(int process, const TemporaryFolder& root) { return root / (process == 0 ? "run" : "gone"); }
+
 const std::vector<std::vector<std::string>> variations = {
     {"mesh.blocks=4"},
     {"mesh.blocks=4", "metrics=[accuracy, confusion_matrix]"},
+    {"mesh.blocks=4", "train.ema={decay: 0.5}"},
     {"mesh.axes=[{a: 2}, {b: 4}]", "mesh.blocks=4", "ensemble={axis: a, vary: {seed: [0, 1]}}"},
 };
 
@@ -106,7 +110,7 @@ TEST_CASE("several processes measure what one process measures, and each gets it
       INFO(processes << " processes");
       std::vector<Evaluated> found(static_cast<std::size_t>(processes));
       const auto failures = in_processes(processes, [&](int process, Agreement& agreement) {
-        found[static_cast<std::size_t>(process)] = evaluate(setup, root / "run", &agreement);
+        found[static_cast<std::size_t>(process)] = evaluate(setup, run_of(process, root), &agreement);
       });
       for (const std::string& failure : failures) REQUIRE(failure == "");
       for (const Evaluated& each : found) {
@@ -132,7 +136,7 @@ TEST_CASE("several processes predict the rows of one process, in their order", "
       INFO(processes << " processes");
       std::vector<Rows> found(static_cast<std::size_t>(processes));
       const auto failures = in_processes(processes, [&](int process, Agreement& agreement) {
-        found[static_cast<std::size_t>(process)] = predict(setup, root / "run", input, &agreement);
+        found[static_cast<std::size_t>(process)] = predict(setup, run_of(process, root), input, &agreement);
       });
       for (const std::string& failure : failures) REQUIRE(failure == "");
       for (const Rows& rows : found) CHECK(rows == expected);
@@ -161,10 +165,11 @@ TEST_CASE("what only one process cannot do, or does otherwise, ends all that eva
   for (const std::string& failure : different) CHECK(failure == "the data of process 2 is not that of process 0");
 
   const auto without_run = in_processes(3, [&](int process, Agreement& agreement) {
-    evaluate(setup, process == 2 ? root / "gone" : root / "run", &agreement);
+    evaluate(setup, process == 0 ? root / "gone" : root / "run", &agreement);
   });
-  CHECK(without_run[0] == "process 2 has failed");
-  CHECK_FALSE(without_run[2].empty());
+  CHECK(without_run[0] == "'" + root / "gone" + "' is not a run folder: there is no such folder");
+  CHECK(without_run[1] == "process 0 has failed");
+  CHECK(without_run[2] == "process 0 has failed");
 
   const train::Setup wider = setup_of_text(small_images, {"mesh.blocks=4", "data.batch_size=8"});
   const auto configs = in_processes(

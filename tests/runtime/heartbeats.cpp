@@ -4,11 +4,11 @@
 #include "core/runtime/mpi/peers.h"
 #include "tests/catch.h"
 
-using namespace pmaptrain;
+namespace pmaptrain::testing::heartbeats {
+namespace {
+
 using mpi::Peer;
 using mpi::Verdict;
-
-namespace {
 
 constexpr double present = 1000, limit = 10;
 
@@ -74,3 +74,5 @@ TEST_CASE("the first process without fault tells of the first culprit", "[runtim
   CHECK_FALSE(verdict.is_silent);
   CHECK(verdict.teller == 1);
 }
+
+}  // namespace pmaptrain::testing::heartbeats

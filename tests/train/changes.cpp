@@ -44,8 +44,9 @@ class Run {
     std::optional<train::ResumePoint> point = train::find_resume_point(path());
     REQUIRE(point);
     train::RunState& state = point->checkpoint.state;
-    train::check_config_continues(path(), loaded);
-    for (std::string& warning : train::apply_changes(path(), changes, loaded, state)) {
+    const train::RunConfig config = train::read_run_config(path());
+    train::check_config_continues(config, loaded);
+    for (std::string& warning : train::apply_changes(config, changes, loaded, state)) {
       loaded.notes.push_back(std::move(warning));
     }
     const train::Setup setup = train::make_setup(std::move(loaded), train::schedule_origin(state));
@@ -297,7 +298,7 @@ TEST_CASE("a run beyond the end of its new schedule tells the rate from there on
   overrides.set = eleven({"train.duration=13 steps"});
   spec::Loaded loaded = spec::load_text(small_images, "test.yaml", ".", overrides);
   train::RunState state = train::find_resume_point(run.path())->checkpoint.state;
-  train::apply_changes(run.path(), {}, loaded, state);
+  train::apply_changes(train::read_run_config(run.path()), {}, loaded, state);
   const train::Setup setup = train::make_setup(std::move(loaded), train::schedule_origin(state));
   CHECK(train::check_data_continues(state, setup) ==
         Texts{"the schedule of the learning rate was for 6 steps; the rate from there on is 0.01"});

@@ -28,7 +28,7 @@ TEST_CASE("the axes of a continued ensemble are compared by name; its own may st
   const std::string run = root / "run";
   train_setup_in(run, setup_of_text(three_lines));
   const auto notes = [&](const std::vector<std::string>& set) {
-    return train::check_config_continues(run, loaded_with(set));
+    return train::check_config_continues(train::read_run_config(run), loaded_with(set));
   };
   CHECK(notes({}).empty());
   CHECK(notes({"mesh.axes=[{a: 2}, {trials: 3}, {b: 2}]"}).empty());

@@ -30,9 +30,8 @@ struct Ends {
   std::vector<std::string> failures;  // by process; empty for those that have not failed
 };
 
-// Trains with each process in a thread. Process 0 writes the folder.
-Ends train_in_processes(const train::Setup& setup, int processes, const Options& change = {}) {
-  const TemporaryFolder root;
+// Trains with each process in a thread. Only process 0 sees the folder.
+Ends train_in_processes(const train::Setup& setup, int processes, const Options& change, const TemporaryFolder& root) {
   test::MemoryTransport transport(processes);
   Ends ends;
   ends.ended.resize(static_cast<std::size_t>(processes));
@@ -50,7 +49,7 @@ Ends train_in_processes(const train::Setup& setup, int processes, const Options&
         ends.trained = train_setup_in(root / "run", own, options);
         ends.ended[at] = ends.trained.ended;
       } else {
-        options.run_dir = root / "run";
+        options.run_dir = root / "gone";
         ends.ended[at] = train::train(own, options, {});
       }
     } catch (const Error& error) {
@@ -59,6 +58,11 @@ Ends train_in_processes(const train::Setup& setup, int processes, const Options&
     }
   });
   return ends;
+}
+
+Ends train_in_processes(const train::Setup& setup, int processes, const Options& change = {}) {
+  const TemporaryFolder root;
+  return train_in_processes(setup, processes, change, root);
 }
 
 bool has_blocks(const train::Setup& setup, int blocks) {
@@ -110,6 +114,9 @@ TEST_CASE("masks, microbatches, bf16, ensembles, gathered metrics and evaluation
       {"metrics=[accuracy, confusion_matrix]", "train.eval_every=2 steps"},
       {"train.checkpoint={every: 1 step, best: {metric: loss}}", "train.eval_every=1 step",
        "train.early_stopping={metric: loss, patience: 1, min_delta: 10}", "train.duration=9 steps"},
+      {"train.checkpoint={every: 1 step, best: {metric: loss}}", "train.eval_every=1 step", "data.validation=0.25"},
+      {"mesh.axes=[{a: 2}, {b: 4}]", "ensemble={axis: a, vary: {seed: [0, 1]}}", "data.validation=0.25",
+       "train.checkpoint={every: 1 step, best: {metric: loss}}", "train.eval_every=1 step"},
       {"optimizer.clip_by_global_norm=0.1", "optimizer.learning_rate={cosine_decay: {init_value: 0.1}}"},
   };
   for (const std::vector<std::string>& set : variations) {

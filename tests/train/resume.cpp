@@ -39,7 +39,7 @@ Trained resume_in(const fs::path& run, std::vector<std::string> set, train::Sess
   options.folder.resume = true;
   if (!point) return train_setup_in(run, train::make_setup(std::move(loaded)), options);
   const train::RunState& state = point->checkpoint.state;
-  train::check_config_continues(run, loaded);
+  train::check_config_continues(train::read_run_config(run), loaded);
   const train::Setup setup = train::make_setup(std::move(loaded), state.schedule_steps);
   train::check_data_continues(state, setup);
   options.resume = &*point;
@@ -49,7 +49,7 @@ Trained resume_in(const fs::path& run, std::vector<std::string> set, train::Sess
 
 std::vector<Diagnostic> refusal(const fs::path& run, const spec::Loaded& loaded) {
   try {
-    train::check_config_continues(run, loaded);
+    train::check_config_continues(train::read_run_config(run), loaded);
   } catch (const Error& error) {
     CHECK(error.status() == ExitStatus::usage);
     return error.diagnostics();
@@ -81,7 +81,7 @@ TEST_CASE("--resume takes another duration, other intervals and what only watche
         "train.early_stopping={metric: loss, patience: 3}", "train.on_nonfinite=skip", "train.loss_spike={factor: 3.0}",
         "train.tensorboard=false", "train.max_time=1 hour"}) {
     INFO(set);
-    CHECK(train::check_config_continues(root / "run", loaded_of(small_images, {set})).empty());
+    CHECK(train::check_config_continues(train::read_run_config(root / "run"), loaded_of(small_images, {set})).empty());
   }
 }
 
@@ -194,7 +194,8 @@ TEST_CASE("--resume keeps the length of a schedule that the config leaves to the
   const TemporaryFolder root;
   const std::string cosine = "optimizer.learning_rate={cosine_decay: {init_value: 0.01, alpha: 0.1}}";
   const auto kept = [&](std::vector<std::string> set) {
-    return train::schedule_duration_overrides(root / "run", loaded_of(small_images, std::move(set)));
+    return train::schedule_duration_overrides(train::read_run_config(root / "run"),
+                                              loaded_of(small_images, std::move(set)));
   };
   const std::vector<std::string> run_length = {"optimizer.learning_rate.cosine_decay.decay=4 steps"};
   train_setup_in(root / "run", setup_of_text(small_images, {cosine}));
@@ -374,7 +375,8 @@ TEST_CASE("a run goes on with other devices, says so, and comes close to the one
   const Trained whole = train_setup(setup_of_text(small_images, saving({"train.duration=8 steps"})));
   train_setup_in(root / "run", setup_of_text(small_images, saving()));
   const std::vector<std::string> set = saving({"train.duration=8 steps", "mesh.axes={devices: 2}"});
-  const std::vector<std::string> notes = train::check_config_continues(root / "run", loaded_of(small_images, set));
+  const std::vector<std::string> notes =
+      train::check_config_continues(train::read_run_config(root / "run"), loaded_of(small_images, set));
   REQUIRE(notes.size() == 1);
   CHECK(notes.front() ==
         "mesh.axes changes from devices=4 to devices=2: sums run in another order, so the bits differ from here on");
