@@ -2,7 +2,9 @@
 
 #include <charconv>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <variant>
 #include <vector>
 
@@ -10,6 +12,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/data/file.h"
+#include "core/data/sources/token_store.h"
 #include "core/evaluate/generator.h"
 #include "core/spec/load.h"
 
@@ -48,20 +51,21 @@ train::Sampling sampling_of(const PromptOptions& options, std::uint64_t seed) {
 
 struct Prompt {
   std::string bytes;
-  bool are_pairs = false;  // of tokens: uint16, little-endian
+  spec::Tokens tokens = spec::Tokens::bytes;
+  bool are_numbers() const { return tokens == spec::Tokens::uint16; }
 };
 
 Prompt read_prompt(const std::string& text, spec::Tokens tokens) {
-  Prompt prompt{text, tokens == spec::Tokens::uint16};
+  Prompt prompt{text, tokens};
   if (text.starts_with('@')) {
     const data::Bytes file = data::map_file(text.substr(1));
     prompt.bytes.assign(reinterpret_cast<const char*>(file.data()), file.size());
     file.check_intact();
-    if (prompt.are_pairs && prompt.bytes.size() % 2 != 0) {
+    if (prompt.bytes.size() % data::bytes_of(tokens) != 0) {
       fail_data("'" + text.substr(1) + "' has an odd number of bytes; it holds tokens of 16 bits",
                 "write it as the files of data.source.text are written");
     }
-  } else if (prompt.are_pairs) {
+  } else if (prompt.are_numbers()) {
     fail_option("--prompt", text, "this model takes tokens of 16 bits, which a text does not say",
                 "--prompt @FILE reads a file of such tokens, in little-endian order");
   }
@@ -69,13 +73,9 @@ Prompt read_prompt(const std::string& text, spec::Tokens tokens) {
 }
 
 std::vector<std::int32_t> tokens_of(const Prompt& prompt) {
-  std::vector<std::int32_t> tokens;
-  const std::size_t each = prompt.are_pairs ? 2 : 1;
-  for (std::size_t at = 0; at + each <= prompt.bytes.size(); at += each) {
-    std::int32_t token = static_cast<unsigned char>(prompt.bytes[at]);
-    if (prompt.are_pairs) token += 256 * static_cast<unsigned char>(prompt.bytes[at + 1]);
-    tokens.push_back(token);
-  }
+  std::vector<std::int32_t> tokens(prompt.bytes.size() / data::bytes_of(prompt.tokens));
+  data::decode_tokens(std::as_bytes(std::span(prompt.bytes)), prompt.tokens,
+                      reinterpret_cast<std::byte*>(tokens.data()));
   return tokens;
 }
 
@@ -126,7 +126,7 @@ int continue_text(const PromptOptions& options, ConfigOptions config, const std:
     if (!streams.out.flush()) fail_running("standard output takes no more");
   };
   const auto write = [&](std::int32_t token) {
-    if (prompt.are_pairs) {
+    if (prompt.are_numbers()) {
       streams.out << (is_first ? "" : " ") << token;
     } else {
       streams.out.put(static_cast<char>(token));
@@ -138,7 +138,7 @@ int continue_text(const PromptOptions& options, ConfigOptions config, const std:
   int signal = 0;
   {
     const StopSignals signals;
-    if (!prompt.are_pairs) streams.out << prompt.bytes;
+    if (!prompt.are_numbers()) streams.out << prompt.bytes;
     flush();
     signal = generator.run(tokens, options.tokens.value_or(default_tokens), sampling, write, StopSignals::flag());
     streams.out << "\n";

@@ -87,10 +87,11 @@ Generator::Generator(const spec::Loaded& loaded, const std::filesystem::path& ru
   const model::Model model = model::make_model(spec, state.input, state.target, DType::f32, state.encoding);
   check_continues_texts(spec, model);
   positions_ = model.input.shape.front();
-  const bool are_bytes = std::get<spec::TextFiles>(spec.data.source).tokens == spec::Tokens::bytes;
+  const auto& text = std::get<spec::TextFiles>(spec.data.source);
+  end_token_ = text.end_token;
   outputs_ = model.output.back();
   vocabulary_ = std::min(outputs_, model::first_layer(model.layers)->parameters.front().shape.front());
-  if (are_bytes) vocabulary_ = std::min<std::int64_t>(vocabulary_, 256);
+  if (text.tokens == spec::Tokens::bytes) vocabulary_ = std::min<std::int64_t>(vocabulary_, 256);
 
   spec::MeshSpec mesh = spec.mesh;  // of one device
   mesh.mesh = Mesh();
@@ -133,6 +134,7 @@ int Generator::run(std::vector<std::int32_t> prompt, std::int64_t count, const S
   for (std::int64_t number = 0; number < count; ++number) {
     if (const int signal = stop != nullptr ? stop->load() : 0; signal != 0) return signal;
     const std::int32_t token = next_token(logits_after(prompt), sampling, number);
+    if (token == end_token_) break;
     prompt.push_back(token);
     take(token);
   }

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,8 +36,9 @@ class Generator {
   // Throws Error (usage) for an empty prompt, or a token that the model does not know.
   void check(std::span<const std::int32_t> prompt) const;
 
-  // Appends `count` tokens to the prompt, and gives each to `take` as soon as it is known. A signal in `stop` ends this
-  // early. Returns the signal, or 0. Throws what check() and `take` throw.
+  // Appends `count` tokens to the prompt, and gives each to `take` as soon as it is known. The end token of the run's
+  // texts ends this early, and is not given to `take`; so does a signal in `stop`. Returns the signal, or 0. Throws
+  // what check() and `take` throw.
   int run(std::vector<std::int32_t> prompt, std::int64_t count, const Sampling& sampling,
           const std::function<void(std::int32_t token)>& take, const std::atomic<int>* stop = nullptr);
 
@@ -46,6 +48,7 @@ class Generator {
  private:
   std::string checkpoint_;
   std::int64_t positions_ = 0, outputs_ = 0, vocabulary_ = 0;
+  std::optional<std::int64_t> end_token_;
   std::unique_ptr<Module> module_;
   std::vector<float> logits_;
 };

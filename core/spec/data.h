@@ -100,11 +100,13 @@ struct Cifar10 {
 // Windows of `length` tokens; the targets are the tokens that follow.
 enum class Tokens { bytes, uint16 };
 struct TextFiles {
-  using Files = std::vector<std::string>;  // absolute paths; the files follow one another
+  using Files = std::vector<std::string>;  // absolute paths of files and folders, which follow one another
   Files train;
   std::optional<Files> validation, test;
   Tokens tokens = Tokens::bytes;  // uint16: in little-endian order
   std::int64_t length = 64;
+  std::optional<std::int64_t> end_token;  // follows each document
+  std::optional<std::string> field;       // of JSON lines; none: "text"
 };
 // A source has a member `test`, its test split or the number of its examples, or says in has_test whether it has one.
 using Source = std::variant<FashionMnist, Idx, Npz, Csv, ImageFolder, Cifar10, TextFiles, SyntheticLinear,

@@ -475,6 +475,9 @@ TEST_CASE("predict --prompt prints the text and its continuation, and refuses op
   run.folder.write("p.txt", "ab");
   CHECK(said({"--prompt", "@" + run.folder / "p.txt", "--tokens", "5"}).out == plain.out);
   CHECK(said({"--prompt", "ab", "--tokens", "5", "--workers", "1"}).out == plain.out);
+  // The token that comes first is made the end token: nothing is printed but the prompt and the end of the line.
+  const std::string end = std::to_string(static_cast<unsigned char>(plain.out[2]));
+  CHECK(said({"--prompt", "ab", "--set", "data.source.text.end_token=" + end}).out == "ab\n");
   const std::vector<std::string> drawn{"--prompt", "ab", "--temperature", "2", "--seed", "4"};
   CHECK(said(drawn).out == said(drawn).out);
   const auto refusal = [&](std::vector<std::string> options) {

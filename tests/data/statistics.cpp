@@ -7,9 +7,9 @@
 
 #include "core/data/arrays/array_dataset.h"
 #include "core/data/sources/open.h"
-#include "core/data/sources/text.h"
 #include "tests/catch.h"
 #include "tests/data/files.h"
+#include "tests/data/texts.h"
 
 using namespace pmaptrain;
 using namespace pmaptrain::testing;
@@ -43,7 +43,7 @@ TEST_CASE("the statistics of inputs are those of the population, for each channe
   const auto table = dataset_of(npy("<f4", "(2, 3)", raw<float>({2, 1, 0, 6, 0, 1})), 2);
   CHECK(data::measure(*table, columns) == data::Encoding::Statistics{{4, 0, 0}, {2, 1, 1}});
   const TemporaryFolder folder;  // tokens are integers of 32 bits: windows of 0 and 4, and of 2 and 6
-  const auto text = data::make_text({folder.write("t", std::string("\0\2\4\6\1", 5))}, spec::Tokens::bytes, 2);
+  const auto text = text_of({folder.write("t", std::string("\0\2\4\6\1", 5))}, spec::Tokens::bytes, 2);
   CHECK(data::measure(*text, {}) == data::Encoding::Statistics{{2, 4}, {2, 2}});
 }
 

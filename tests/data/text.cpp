@@ -7,6 +7,7 @@
 #include "core/data/sources/open.h"
 #include "tests/catch.h"
 #include "tests/data/files.h"
+#include "tests/data/texts.h"
 #include "tests/session_run.h"
 
 using namespace pmaptrain;
@@ -52,7 +53,7 @@ spec::DataSpec text_spec(const spec::TextFiles& files) {
 
 TEST_CASE("example i of a text is window i, and its targets are the tokens one later", "[data]") {
   const TemporaryFolder folder;
-  const auto text = data::make_text({folder.write("a", counting_bytes(14))}, spec::Tokens::bytes, 4);
+  const auto text = text_of({folder.write("a", counting_bytes(14))}, spec::Tokens::bytes, 4);
   REQUIRE(text->size() == 3);  // 13 is the last token that is followed by none
   CHECK(text->input().dtype == DType::i32);
   CHECK(text->input().shape == Shape{4});
@@ -63,12 +64,12 @@ TEST_CASE("example i of a text is window i, and its targets are the tokens one l
     CHECK(example.input == counted_from(static_cast<std::int32_t>(4 * i), 4));
     CHECK(example.target == counted_from(static_cast<std::int32_t>(4 * i + 1), 4));
   }
-  CHECK(data::make_text({folder / "a"}, spec::Tokens::bytes, 13)->size() == 1);
+  CHECK(text_of({folder / "a"}, spec::Tokens::bytes, 13)->size() == 1);
 }
 
 TEST_CASE("at an offset all windows begin later, and the last one ends with the text at the latest", "[data]") {
   const TemporaryFolder folder;
-  const auto text = data::make_text({folder.write("a", counting_bytes(14))}, spec::Tokens::bytes, 4);
+  const auto text = text_of({folder.write("a", counting_bytes(14))}, spec::Tokens::bytes, 4);
   CHECK(text->offsets() == 4);
   for (std::int32_t offset = 0; offset < 4; ++offset) {
     CHECK(read_window(*text, 0, offset).input == counted_from(offset, 4));
@@ -79,9 +80,9 @@ TEST_CASE("at an offset all windows begin later, and the last one ends with the 
 
 TEST_CASE("several files follow one another, and 16-bit tokens are little-endian", "[data]") {
   const TemporaryFolder folder;
-  const auto two = data::make_text({folder.write("a", "abc"), folder.write("b", "de")}, spec::Tokens::bytes, 4);
+  const auto two = text_of({folder.write("a", "abc"), folder.write("b", "de")}, spec::Tokens::bytes, 4);
   CHECK(read_window(*two, 0).target == TokenList{'b', 'c', 'd', 'e'});
-  const auto wide = data::make_text({folder.write("c", std::string("\1\0\2\1\xff\xff", 6))}, spec::Tokens::uint16, 2);
+  const auto wide = text_of({folder.write("c", std::string("\1\0\2\1\xff\xff", 6))}, spec::Tokens::uint16, 2);
   CHECK(read_window(*wide, 0).input == TokenList{1, 258});
   CHECK(read_window(*wide, 0).target == TokenList{258, 65535});
 }
@@ -89,21 +90,21 @@ TEST_CASE("several files follow one another, and 16-bit tokens are little-endian
 TEST_CASE("a text that is too short or has half a token is refused", "[data]") {
   const TemporaryFolder folder;
   const std::string path = folder.write("a", "abcde");
-  CHECK(error_of([&] { data::make_text({path}, spec::Tokens::bytes, 5); }) ==
+  CHECK(error_of([&] { text_of({path}, spec::Tokens::bytes, 5); }) ==
         "'" + path +
             "' has 5 tokens, but an example of length 5 takes 6: its own and the one that follows | use a "
             "smaller length, or more text");
-  CHECK(error_of([&] { data::make_text({path}, spec::Tokens::uint16, 1); }) ==
+  CHECK(error_of([&] { text_of({path}, spec::Tokens::uint16, 1); }) ==
         "'" + path +
             "' has 5 bytes, which are not whole tokens of 2 bytes | tokens: uint16 takes a flat array of 16-bit "
             "integers; tokens: bytes takes any file");
-  CHECK(error_of([&] { data::make_text({folder.write("empty", "")}, spec::Tokens::bytes, 1); }) ==
+  CHECK(error_of([&] { text_of({folder.write("empty", "")}, spec::Tokens::bytes, 1); }) ==
         "'" + (folder / "empty") + "' is empty | ");
 }
 
 TEST_CASE("data.validation takes the end of a text, and no window of training reaches into it", "[data]") {
   const TemporaryFolder folder;
-  spec::DataSpec spec = text_spec({{folder.write("a", counting_bytes(43))}, {}, {}, spec::Tokens::bytes, 4});
+  spec::DataSpec spec = text_spec({{folder.write("a", counting_bytes(43))}, {}, {}, spec::Tokens::bytes, 4, {}, {}});
   spec.validation = spec::ValidationShare{0.3};
   const data::Source source = data::open(spec, 0, 1);
   REQUIRE(source.train->size() == 7);
@@ -123,7 +124,7 @@ TEST_CASE("data.validation takes the end of a text, and no window of training re
 
 TEST_CASE("an epoch of training has one offset, which depends on the seed and the epoch", "[data]") {
   const TemporaryFolder folder;
-  spec::DataSpec spec = text_spec({{folder.write("a", counting_bytes(100))}, {}, {}, spec::Tokens::bytes, 8});
+  spec::DataSpec spec = text_spec({{folder.write("a", counting_bytes(100))}, {}, {}, spec::Tokens::bytes, 8, {}, {}});
   const auto text = data::open(spec, 0, 1).train;
   const data::Stream stream = data::training_stream(spec, 5, *text), other = data::training_stream(spec, 6, *text);
   std::set<std::int64_t> offsets;

@@ -55,8 +55,10 @@ struct Letters {
     train_setup_in(folder / "run", train::make_setup(spec::load(folder / "config.yaml", {})));
   }
 
-  train::Generator generator(train::MemberNumber member = std::nullopt) const {
-    return train::Generator(spec::load(folder / "run", {}), folder / "run", "last", spec::Weights::ema, member);
+  train::Generator generator(train::MemberNumber member = std::nullopt, std::vector<std::string> set = {}) const {
+    spec::Overrides overrides;
+    overrides.set = std::move(set);
+    return train::Generator(spec::load(folder / "run", overrides), folder / "run", "last", spec::Weights::ema, member);
   }
 };
 
@@ -148,6 +150,15 @@ TEST_CASE("a model that has learnt a text continues it, far past its positions",
   CHECK(std::vector<float>(again.begin(), again.end()) == first);
   const train::Sampling sampling{1.0, std::nullopt, 1.0, 3};
   CHECK(continued(generator, "ab", 40, sampling) == continued(generator, "ab", 40, sampling));
+}
+
+TEST_CASE("a text ends before the end token, whatever the number of tokens", "[evaluate]") {
+  const Letters letters;
+  train::Generator until_d = letters.generator(std::nullopt, {"data.source.text.end_token=100"});
+  CHECK(continued(until_d, "ab", 22) == "c");
+  CHECK(continued(until_d, "abc", 22).empty());
+  CHECK(continued(until_d, "abcd", 22) == "abc");  // one in the prompt ends nothing
+  CHECK(continued(until_d, "abcd", 2) == "ab");
 }
 
 TEST_CASE("a text is continued by one causal model, from tokens that it knows", "[evaluate]") {

@@ -319,7 +319,7 @@ TEST_CASE("only embedding reads tokens, on every path of a residual layer", "[mo
 
 TEST_CASE("tokens of a text begin with embedding, unless normalize makes numbers of them", "[model]") {
   spec::Spec spec = network({layer("dense_0", spec::Dense{3})});
-  spec.data.source = spec::TextFiles{{"a.txt"}, {}, {}, spec::Tokens::bytes, 3};
+  spec.data.source = spec::TextFiles{{"a.txt"}, {}, {}, spec::Tokens::bytes, 3, {}, {}};
   CHECK(refusal(spec, tokens, labels) ==
         "dense_0 takes numbers; the inputs are tokens, i32[3] | begin with embedding: {num_embeddings: 256, features: "
         "128}; with data.normalize tokens are numbers");

@@ -200,8 +200,8 @@ Source open_source(const spec::Cifar10& s, const Opening& opening) {
 
 Source open_source(const spec::TextFiles& s, const Opening& opening) {
   return open_splits(given(s.train, s.validation, s.test), opening,
-                     [&](const spec::TextFiles::Files& files, Notes&, const Opening& at) {
-                       return make_text(files, s.tokens, s.length, at.place);
+                     [&](const spec::TextFiles::Files& files, Notes& notes, const Opening& at) {
+                       return make_text(s, files, notes, at.place);
                      });
 }
 

@@ -4,36 +4,24 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/data/file.h"
+#include "core/base/machine.h"
+#include "core/data/sources/text_files.h"
+#include "core/data/sources/token_store.h"
 
 namespace pmaptrain::data {
 namespace {
 
 // A sequence of tokens, and where it is from.
 struct Sequence {
-  Bytes bytes;
-  std::size_t width = 1;  // bytes of a token
-  std::string origin;     // for messages
+  TokenStore tokens;
+  std::string origin;  // for messages
   std::pair<std::int64_t, std::int64_t> range;
   Place place;
-
-  std::int64_t tokens() const { return static_cast<std::int64_t>(bytes.size() / width); }
-
-  // Tokens `first` to first + count - 1.
-  void read(std::int64_t first, std::int64_t count, std::byte* to) const {
-    const std::byte* from = bytes.data() + static_cast<std::size_t>(first) * width;
-    for (std::int64_t i = 0; i < count; ++i, from += width, to += sizeof(std::int32_t)) {
-      auto token = std::to_integer<std::int32_t>(from[0]);
-      if (width == 2) token |= std::to_integer<std::int32_t>(from[1]) << 8;
-      std::memcpy(to, &token, sizeof(token));
-    }
-  }
 };
 
 class TextDataset : public Dataset {
@@ -42,7 +30,7 @@ class TextDataset : public Dataset {
   TextDataset(std::shared_ptr<const Sequence> sequence, std::int64_t length, std::int64_t first_window,
               std::int64_t windows, std::int64_t end)
       : sequence_(std::move(sequence)), length_(length), first_window_(first_window), windows_(windows), end_(end) {
-    assert(windows_ >= 1 && (first_window_ + windows_) * length_ < end_ && end_ <= sequence_->tokens());
+    assert(windows_ >= 1 && (first_window_ + windows_) * length_ < end_ && end_ <= sequence_->tokens.size());
   }
 
   std::int64_t size() const override { return windows_; }
@@ -55,8 +43,8 @@ class TextDataset : public Dataset {
   std::int64_t offsets() const override { return length_; }
   void read_at(std::int64_t offset, std::int64_t index, std::byte* input, std::byte* target) const override {
     const std::int64_t first = std::min((first_window_ + index) * length_ + offset, end_ - 1 - length_);
-    if (input != nullptr) sequence_->read(first, length_, input);
-    sequence_->read(first + 1, length_, target);
+    if (input != nullptr) sequence_->tokens.read(first, length_, input);
+    sequence_->tokens.read(first + 1, length_, target);
   }
 
   // The windows of a part that is not the last have no token of the windows after it but one, their last target.
@@ -70,10 +58,10 @@ class TextDataset : public Dataset {
   std::optional<std::pair<std::int64_t, std::int64_t>> label_range() const override { return sequence_->range; }
 
   void check_intact() const override {
-    checked([&] { sequence_->bytes.check_intact(); });
+    checked([&] { sequence_->tokens.check_intact(); });
   }
   void check_unchanged() const override {
-    checked([&] { sequence_->bytes.check_unchanged(); });
+    checked([&] { sequence_->tokens.check_unchanged(); });
   }
 
  private:
@@ -91,35 +79,41 @@ class TextDataset : public Dataset {
   std::int64_t end_;  // of the tokens that this part may read
 };
 
-Bytes read_all(const spec::TextFiles::Files& files, std::size_t width) {
-  std::vector<Bytes> parts;
-  std::uint64_t total = 0;
-  for (const std::string& path : files) {
-    parts.push_back(map_file(path));
-    total += parts.back().size();
-    if (parts.back().size() % width == 0) continue;
-    fail_data(
-        fmt::format("'{}' has {} bytes, which are not whole tokens of {} bytes", path, parts.back().size(), width),
-        "tokens: uint16 takes a flat array of 16-bit integers; tokens: bytes takes any file");
+// Appends the files' documents. One plain file is mapped, and of several those that are large, as far as the number of
+// open files permits; the others are copied into memory.
+void read_all(const std::vector<TextFile>& files, const spec::TextFiles& text, const std::string& origin,
+              TokenStore& to) {
+  constexpr std::uint64_t large = std::uint64_t{64} << 20;
+  constexpr std::size_t most_mapped = 64;
+  std::vector<bool> maps;
+  std::size_t mapped = 0, copied = 0;
+  for (const TextFile& file : files) {
+    maps.push_back(file.is_plain() && (files.size() == 1 || (file.size >= large && mapped < most_mapped)));
+    if (maps.back()) {
+      ++mapped;
+    } else {
+      copied += file.size;
+    }
   }
-  if (parts.size() == 1) return parts.front();
-  Memory memory = allocate(total, fmt::format("'{}' and {} more", files.front(), files.size() - 1));
-  std::byte* to = memory.view.data();
-  for (const Bytes& part : parts) {
-    std::memcpy(to, part.data(), part.size());
-    part.check_intact();
-    to += part.size();
-  }
-  return Bytes(std::move(memory.owner), memory.view);
+  demand_memory(copied, origin);
+  for (std::size_t i = 0; i < files.size(); ++i) read_text_file(files[i], text, maps[i], to);
 }
 
-std::pair<std::int64_t, std::int64_t> range_of(const Sequence& sequence) {
+void check_field(const std::vector<TextFile>& files, const spec::TextFiles& text, const std::string& origin) {
+  const bool has_lines = std::any_of(files.begin(), files.end(), [](const TextFile& file) { return file.is_lines; });
+  if (!text.field || has_lines) return;
+  fail_data(fmt::format("field is '{}', and {} {} no file of JSON lines", *text.field, origin,
+                        files.size() == 1 ? "is" : "has"),
+            "their names end in .jsonl or .ndjson, or in one of these and .gz: rename the file, or remove field");
+}
+
+std::pair<std::int64_t, std::int64_t> range_of(const TokenStore& tokens) {
   constexpr std::int64_t chunk = 4096;
   std::vector<std::int32_t> values(chunk);
   std::pair<std::int32_t, std::int32_t> range{0xffff, 0};
-  for (std::int64_t first = 0; first < sequence.tokens(); first += chunk) {
-    const std::int64_t count = std::min(chunk, sequence.tokens() - first);
-    sequence.read(first, count, reinterpret_cast<std::byte*>(values.data()));
+  for (std::int64_t first = 0; first < tokens.size(); first += chunk) {
+    const std::int64_t count = std::min(chunk, tokens.size() - first);
+    tokens.read(first, count, reinterpret_cast<std::byte*>(values.data()));
     for (std::int64_t i = 0; i < count; ++i) {
       const std::int32_t value = values[static_cast<std::size_t>(i)];
       range = {std::min(range.first, value), std::max(range.second, value)};
@@ -130,25 +124,25 @@ std::pair<std::int64_t, std::int64_t> range_of(const Sequence& sequence) {
 
 }  // namespace
 
-std::shared_ptr<const Dataset> make_text(const spec::TextFiles::Files& files, spec::Tokens tokens, std::int64_t length,
-                                         const Place& place) {
-  auto sequence = std::make_shared<Sequence>();
-  sequence->width = tokens == spec::Tokens::bytes ? 1 : 2;
-  sequence->bytes = read_all(files, sequence->width);
-  sequence->origin = fmt::format("'{}'", files.front());
-  if (files.size() > 1) sequence->origin += fmt::format(" and {} more", files.size() - 1);
-  sequence->place = place;
-  const std::int64_t windows = (sequence->tokens() - 1) / length;
+std::shared_ptr<const Dataset> make_text(const spec::TextFiles& text, const spec::TextFiles::Files& paths,
+                                         std::vector<std::string>& notes, const Place& place) {
+  const std::int64_t length = text.length;
+  std::string origin = fmt::format("'{}'", paths.front());
+  if (paths.size() > 1) origin += fmt::format(" and {} more", paths.size() - 1);
+  const std::vector<TextFile> files = list_text_files(paths);
+  check_field(files, text, origin);
+  if (std::string note = note_of_archives(files); !note.empty()) notes.push_back(std::move(note));
+  auto sequence = std::make_shared<Sequence>(Sequence{TokenStore(text.tokens, origin), origin, {}, place});
+  read_all(files, text, origin, sequence->tokens);
+  const std::int64_t tokens = sequence->tokens.size(), windows = (tokens - 1) / length;
   if (windows < 1) {
     fail_data(fmt::format("{} has {} {}, but an example of length {} takes {}: its own and the one that follows",
-                          sequence->origin, sequence->tokens(), sequence->tokens() == 1 ? "token" : "tokens", length,
-                          length + 1),
+                          origin, tokens, tokens == 1 ? "token" : "tokens", length, length + 1),
               "use a smaller length, or more text");
   }
-  sequence->range = range_of(*sequence);
-  sequence->bytes.check_intact();
-  const std::int64_t end = sequence->tokens();
-  return std::make_shared<TextDataset>(std::move(sequence), length, 0, windows, end);
+  sequence->range = range_of(sequence->tokens);
+  sequence->tokens.check_intact();
+  return std::make_shared<TextDataset>(std::move(sequence), length, 0, windows, tokens);
 }
 
 }  // namespace pmaptrain::data

@@ -35,6 +35,7 @@ class DataBinder {
     splits(*data, out);
     if (const Node* npz = get_path(data, "source.npz")) check_npz(*get(data, "source"), *npz);
     if (const auto* csv = std::get_if<Csv>(&out.source)) check_csv(*get_path(data, "source.csv"), *csv);
+    if (const auto* text = std::get_if<TextFiles>(&out.source)) check_text(*get_path(data, "source.text"), *text);
     if (const auto* values = std::get_if<Values>(&out.source)) check_values(*data, *values);
   }
 
@@ -157,6 +158,22 @@ class DataBinder {
         reporter_.report(missing.items[i], "the column '" + column + "' has numbers, and no categories",
                          "write mean; or list the column in categorical");
       }
+    }
+  }
+
+  void check_text(const Node& options, const TextFiles& text) {
+    const Node* const end = get(&options, "end_token");
+    if (end != nullptr && text.tokens == Tokens::bytes && *text.end_token > 255) {
+      reporter_.report(*end, fmt::format("end_token is {}, but tokens: bytes has the tokens 0 to 255", *text.end_token),
+                       "take a byte that the texts do not have, such as 0");
+    }
+    const Node* const field = get(&options, "field");
+    if (field == nullptr) return;
+    if (text.tokens == Tokens::uint16) {
+      reporter_.report(*field, "field is for JSON lines, which have texts, and tokens: uint16 takes files of tokens",
+                       "remove it; tokens: bytes trains on the bytes of the texts");
+    } else if (text.field->empty()) {
+      reporter_.report(*field, "field is empty", "for example field: text");
     }
   }
 

@@ -196,11 +196,15 @@ static auto row(Tag<TextFiles>) {
                   "follow each of them. For training, all windows of an epoch begin at one random offset below length "
                   "(0 with shuffle: false). data.validation takes the end of the text.",
        .example = "source: {text: {train: [a.txt, b.txt], validation: c.txt, length: 64}}"},
-      option(&TextFiles::train,
-             {.path = "train",
-              .need = Need::required,
-              .meaning = "The file of the training split, or a list of files, which follow one another.",
-              .example = "train: [a.txt, b.txt]"}),
+      option(
+          &TextFiles::train,
+          {.path = "train",
+           .need = Need::required,
+           .meaning = "The file of the training split, or a list of files, which follow one another. Of a folder, all "
+                      "files below it are read in the order of their paths, without empty files, links, and names "
+                      "that begin with a dot. Files called .gz are decompressed. Those called .jsonl or .ndjson, "
+                      "perhaps with .gz, have one JSON object a line, and its field is the text.",
+           .example = "train: [a.txt, b.txt]\ntrain: corpus\ntrain: [a.txt.gz, b.jsonl]"}),
       option(&TextFiles::validation,
              {.path = "validation", .meaning = "As train, for the validation split.", .example = "validation: c.txt"}),
       option(&TextFiles::test, {.path = "test", .meaning = "As train, for the test split.", .example = "test: d.txt"}),
@@ -214,7 +218,20 @@ static auto row(Tag<TextFiles>) {
                                   .low = 1,
                                   .high = 1e6,
                                   .meaning = "Number of tokens of an example.",
-                                  .example = "length: 64"}));
+                                  .example = "length: 64"}),
+      option(&TextFiles::end_token,
+             {.path = "end_token",
+              .low = 0,
+              .high = 65535,
+              .meaning = "A token that is put after each document: after each file, and of JSON lines after each line. "
+                         "With tokens: bytes at most 255; with uint16 not where the file ends with it. predict "
+                         "--prompt stops at it.",
+              .example = "end_token: 0",
+              .fallback_text = "none"}),
+      option(&TextFiles::field, {.path = "field",
+                                 .meaning = "Of JSON lines, the field of each object that is the text of a document.",
+                                 .example = "field: content",
+                                 .fallback_text = "text"}));
 }
 
 static auto row(Tag<SyntheticLinear>) {

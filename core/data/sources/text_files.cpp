@@ -1,0 +1,207 @@
+#include "core/data/sources/text_files.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/data/file.h"
+#include "core/data/sources/json_lines.h"
+
+namespace pmaptrain::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view default_field = "text";
+
+// The name in lower case, and without .gz.
+struct FileName {
+  std::string name;
+  bool is_gzip = false;
+
+  explicit FileName(const std::string& path) : name(fs::path(path).filename().string()) {
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+    is_gzip = name.ends_with(".gz");
+    if (is_gzip) name.resize(name.size() - 3);
+  }
+};
+
+TextFile file_at(std::string path, std::uint64_t size, bool is_named) {
+  const FileName name(path);
+  const bool is_lines = name.name.ends_with(".jsonl") || name.name.ends_with(".ndjson");
+  return {std::move(path), size, name.is_gzip, is_lines, is_named};
+}
+
+void add_files_below(const std::string& folder, std::vector<TextFile>& found) {
+  std::error_code error;
+  fs::directory_iterator at(folder, error);
+  for (; !error && at != fs::directory_iterator(); at.increment(error)) {
+    if (at->path().filename().string().starts_with('.')) continue;
+    std::string path = at->path().string();
+    struct stat status = {};
+    if (::lstat(path.c_str(), &status) != 0) fail_to_open(path, errno);
+    if (S_ISDIR(status.st_mode)) add_files_below(path, found);
+    if (S_ISREG(status.st_mode) && status.st_size > 0) {
+      found.push_back(file_at(std::move(path), static_cast<std::uint64_t>(status.st_size), false));
+    }
+  }
+  if (error) fail_to_open(folder, error.value());
+}
+
+// The bytes of a file. Of small files there may be many, so they are not mapped.
+Bytes bytes_of_file(const TextFile& file) {
+  constexpr std::uint64_t small = std::uint64_t{1} << 20;
+  if (file.size > small) return map_file(file.path);
+  auto bytes = std::make_shared<const std::vector<std::byte>>(read_file(file.path));
+  const std::span<const std::byte> view(*bytes);
+  return {std::move(bytes), view};
+}
+
+// The bytes of a file one after another, decompressed.
+class TextStream {
+ public:
+  explicit TextStream(const TextFile& file) : file_(bytes_of_file(file)) {
+    if (!file.is_gzip) return;
+    if (!is_gzip(file_.view())) {
+      fail_data(fmt::format("'{}' is no gzip file, as its name says", file.path),
+                "rename it without .gz to read it as it is");
+    }
+    inflater_.emplace(file_.view(), Compression::gzip, fmt::format("'{}'", file.path));
+  }
+
+  // Fills `out`, or less at the end.
+  std::size_t read(std::span<std::byte> out) {
+    if (inflater_) return inflater_->read(out);
+    const std::size_t count = std::min(out.size(), file_.size() - at_);
+    if (count > 0) std::memcpy(out.data(), file_.data() + at_, count);
+    at_ += count;
+    return count;
+  }
+
+  void check_intact() const { file_.check_intact(); }
+
+ private:
+  Bytes file_;
+  std::optional<Inflater> inflater_;
+  std::size_t at_ = 0;
+};
+
+void check_whole_tokens(const TextFile& file, std::uint64_t bytes, std::size_t width) {
+  if (bytes % width == 0) return;
+  fail_data(fmt::format("'{}' has {} bytes, which are not whole tokens of {} bytes", file.path, bytes, width),
+            "tokens: uint16 takes a flat array of 16-bit integers; tokens: bytes takes any file");
+}
+
+// The file that NumPy's `save` writes has a header before the elements.
+void refuse_array(const TextFile& file, std::span<const std::byte> bytes) {
+  constexpr std::string_view magic = "\x93NUMPY";
+  if (bytes.size() < magic.size() || std::memcmp(bytes.data(), magic.data(), magic.size()) != 0) return;
+  fail_data(fmt::format("'{}' is an array in NPY format, expected 16-bit tokens alone", file.path),
+            "in NumPy: tokens.astype(\"<u2\").tofile(path)");
+}
+
+void end_document(const spec::TextFiles& text, TokenStore& to) {
+  if (!text.end_token) return;
+  std::int32_t last = -1;
+  const bool may_have_it = text.tokens == spec::Tokens::uint16 && to.size() > 0;
+  if (may_have_it) to.read(to.size() - 1, 1, reinterpret_cast<std::byte*>(&last));
+  if (last != *text.end_token) to.append_token(*text.end_token);
+}
+
+void read_lines(const TextFile& file, const spec::TextFiles& text, TokenStore& to) {
+  if (text.tokens == spec::Tokens::uint16) {
+    fail_data(fmt::format("'{}' has texts, by its name, and tokens: uint16 takes files of tokens", file.path),
+              "tokens: bytes trains on the bytes of the texts; or write their tokens to files");
+  }
+  TextStream stream(file);
+  JsonLines lines([&](std::span<std::byte> out) { return stream.read(out); }, file.path,
+                  text.field.value_or(std::string(default_field)));
+  while (const std::optional<std::string> document = lines.next()) {
+    to.append(std::as_bytes(std::span(*document)));
+    end_document(text, to);
+  }
+  stream.check_intact();
+}
+
+}  // namespace
+
+std::vector<TextFile> list_text_files(const spec::TextFiles::Files& paths) {
+  std::vector<TextFile> found;
+  for (const std::string& path : paths) {
+    struct stat status = {};
+    if (::stat(path.c_str(), &status) != 0) fail_to_open(path, errno);
+    if (!S_ISDIR(status.st_mode)) {
+      found.push_back(file_at(path, static_cast<std::uint64_t>(status.st_size), true));
+      continue;
+    }
+    const auto before = std::ssize(found);
+    add_files_below(path, found);
+    if (std::ssize(found) == before) {
+      fail_data(fmt::format("the folder '{}' has no files with text", path),
+                "empty files, links, and names that begin with a dot are left out");
+    }
+    std::sort(found.begin() + before, found.end(),
+              [](const TextFile& a, const TextFile& b) { return a.path < b.path; });
+  }
+  return found;
+}
+
+void read_text_file(const TextFile& file, const spec::TextFiles& text, bool maps, TokenStore& to) {
+  const std::size_t before = to.bytes(), width = bytes_of(text.tokens);
+  if (file.is_lines) {
+    read_lines(file, text, to);
+  } else if (file.is_plain()) {
+    Bytes bytes = maps ? map_file(file.path) : bytes_of_file(file);
+    check_whole_tokens(file, bytes.size(), width);
+    if (width == 2) refuse_array(file, bytes.view());
+    if (maps) {
+      to.map(std::move(bytes));
+    } else {
+      to.append(bytes.view());
+      bytes.check_intact();
+    }
+    end_document(text, to);
+  } else {
+    TextStream stream(file);
+    for (bool has_ended = false; !has_ended;) {
+      const std::span<std::byte> room = to.room();
+      const std::size_t count = stream.read(room);
+      to.take(count);
+      has_ended = count < room.size();
+    }
+    stream.check_intact();
+    check_whole_tokens(file, to.bytes() - before, width);
+    if (to.bytes() > before) end_document(text, to);
+  }
+  if (to.bytes() == before && file.is_named) fail_data(fmt::format("'{}' has no text in it", file.path));
+}
+
+std::string note_of_archives(const std::vector<TextFile>& files) {
+  constexpr std::string_view endings[] = {".zst", ".xz",  ".bz2", ".lz4", ".zip",
+                                          ".7z",  ".tar", ".tgz", ".npz", ".parquet"};
+  std::vector<std::string> paths;
+  for (const TextFile& file : files) {
+    const std::string name = FileName(file.path).name;
+    const bool is_archive = std::any_of(std::begin(endings), std::end(endings),
+                                        [&](std::string_view ending) { return name.ends_with(ending); });
+    if (is_archive) paths.push_back(file.path);
+  }
+  if (paths.empty()) return "";
+  constexpr std::string_view as_they_are = "bytes are taken as they are: only .gz is decompressed";
+  if (paths.size() == 1) return fmt::format("'{}' is an archive, and its {}", paths.front(), as_they_are);
+  return fmt::format("'{}' and {} more are archives, and their {}", paths.front(), paths.size() - 1, as_they_are);
+}
+
+}  // namespace pmaptrain::data
