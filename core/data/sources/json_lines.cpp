@@ -20,7 +20,7 @@ using Json = nlohmann::ordered_json;
 constexpr const char* one_a_line =
     "each line is one object, such as {\"text\": \"...\"}; only files that are called .jsonl or .ndjson are read so";
 
-std::string kind_of(const Json& value) {
+std::string shown_kind(const Json& value) {
   if (value.is_object()) return "an object";
   if (value.is_array()) return "a list";
   if (value.is_string()) return "a text";
@@ -78,11 +78,11 @@ std::string JsonLines::document_of(std::string_view line) const {
   } catch (const Json::parse_error& error) {
     fail(fmt::format("it is not JSON; the mistake is at byte {}", error.byte), one_a_line);
   }
-  if (!json.is_object()) fail("it is " + kind_of(json) + ", expected an object", one_a_line);
+  if (!json.is_object()) fail("it is " + shown_kind(json) + ", expected an object", one_a_line);
   const auto found = json.find(field_);
   if (found == json.end()) fail("its object has no field '" + field_ + "'", other_fields(json));
   if (!found->is_string())
-    fail("its field '" + field_ + "' is " + kind_of(*found) + ", expected a text", other_fields(json));
+    fail("its field '" + field_ + "' is " + shown_kind(*found) + ", expected a text", other_fields(json));
   return std::move(found->get_ref<std::string&>());
 }
 

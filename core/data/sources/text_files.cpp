@@ -164,8 +164,8 @@ void read_text_file(const TextFile& file, const spec::TextFiles& text, bool maps
     read_lines(file, text, to);
   } else if (file.is_plain()) {
     Bytes bytes = maps ? map_file(file.path) : bytes_of_file(file);
-    check_whole_tokens(file, bytes.size(), width);
     if (width == 2) refuse_array(file, bytes.view());
+    check_whole_tokens(file, bytes.size(), width);
     if (maps) {
       to.map(std::move(bytes));
     } else {

@@ -16,7 +16,7 @@ namespace {
 
 // Each block is as large as all before it, so that little is reserved for a short text, up to a size at which the
 // number of blocks does not matter.
-constexpr std::size_t first_block = std::size_t{1} << 16, most_block = std::size_t{64} << 20;
+constexpr std::size_t least_block = std::size_t{1} << 16, most_block = std::size_t{64} << 20;
 
 }  // namespace
 
@@ -41,7 +41,7 @@ void TokenStore::map(Bytes file) {
 
 std::span<std::byte> TokenStore::room() {
   if (block_.view.size() - filled_ < bytes_of(tokens_)) {
-    const std::size_t next = std::clamp(bytes_, first_block, most_block);
+    const std::size_t next = std::clamp(bytes_, least_block, most_block);
     demand_memory(
         next, fmt::format("the rest of {}, of which {} are read,", name_, human_bytes(static_cast<double>(bytes_))),
         "a single file that is neither compressed nor JSON lines needs none: it is read from the disk as it is "

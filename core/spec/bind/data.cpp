@@ -168,12 +168,9 @@ class DataBinder {
                        "take a byte that the texts do not have, such as 0");
     }
     const Node* const field = get(&options, "field");
-    if (field == nullptr) return;
-    if (text.tokens == Tokens::uint16) {
+    if (field != nullptr && text.tokens == Tokens::uint16) {
       reporter_.report(*field, "field is for JSON lines, which have texts, and tokens: uint16 takes files of tokens",
                        "remove it; tokens: bytes trains on the bytes of the texts");
-    } else if (text.field->empty()) {
-      reporter_.report(*field, "field is empty", "for example field: text");
     }
   }
 
