@@ -53,6 +53,11 @@ Cost cost_of(const Program& program) {
   return std::move(walk.total);
 }
 
+double work_of(const Program& program) {
+  const Cost cost = cost_of(program);
+  return cost.flops + cost.bytes;
+}
+
 Cost cost_of(const Program& program, const Equation& equation) {
   Walk walk(program);
   walk.add(equation, 1, false);

@@ -10,6 +10,8 @@ namespace pmaptrain {
 // Of the equations inside a fused equation only the operations count, because their results are never stored.
 // `Cost::wire` lists the axes of each collective and the bytes that one device sends.
 Cost cost_of(const Program& program);
+// One number for it: operations plus bytes.
+double work_of(const Program& program);
 // The cost of one equation that runs once.
 Cost cost_of(const Program& program, const Equation& equation);
 // The floating-point operations of the equations inside a fused equation, on one device.

@@ -180,7 +180,7 @@ std::string help_for_parts(const Input& input, const Type& type, const Mesh& mes
     const std::string error = size_error({type.dtype, part.shape, {}}, mesh);
     if (!error.empty()) return "'" + part.name + "': " + error;
   }
-  if (!type.varying.contains(input.sharded)) {
+  if (!input.sharded.empty() && type.varying != input.sharded) {
     return "its shards vary over " + mesh.to_string(input.sharded) + ", and it is " + to_string(type, mesh);
   }
   const std::int64_t least = offsets_of(input.parts).back(), shards = mesh.group_size(input.sharded);

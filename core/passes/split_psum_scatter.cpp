@@ -1,5 +1,6 @@
 #include "core/passes/split_psum_scatter.h"
 
+#include <map>
 #include <set>
 #include <utility>
 #include <vector>
@@ -9,13 +10,19 @@
 namespace pmaptrain {
 
 Program split_psum_scatter(Program program) {
+  std::map<std::int32_t, int> uses;
+  for_each_equation(program.equations, [&](const Equation& equation) {
+    for (const Value operand : equation.operands) ++uses[operand.id];
+  });
+  for (const Output& output : program.outputs) ++uses[output.value.id];
   std::set<std::int32_t> buckets;
   std::vector<Equation> equations;
   equations.reserve(program.equations.size());
   for (Equation& equation : program.equations) {
     if (equation.op.rules().packs) buckets.insert(equation.results.front().id);
     const ops::PsumScatter* const scatter = equation.op.as<ops::PsumScatter>();
-    if (scatter == nullptr || !buckets.contains(equation.operands.front().id)) {
+    if (scatter == nullptr || !buckets.contains(equation.operands.front().id) ||
+        uses[equation.operands.front().id] > 1) {
       equations.push_back(std::move(equation));
       continue;
     }

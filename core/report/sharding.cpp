@@ -24,7 +24,8 @@ ShardingStage stage_of(const train::Setup& setup, int stage) {
     if (input.group == Group::state) found.state += size;
   }
   const model::Sharding sharding = model::sharding_of(spec);
-  const auto shards = static_cast<std::size_t>(stage >= 2 ? program.mesh.group_size(sharding.axes) : 1);
+  const bool scatters = stage >= 2 && sharding.axes == spec.data.axes;
+  const auto shards = static_cast<std::size_t>(scatters ? program.mesh.group_size(sharding.axes) : 1);
   for (const model::Bucket& bucket : buckets_of(setup.model, setup.optimizer())) {
     const std::int64_t elements = model::elements_of(setup.model, bucket, sharding, program.mesh);
     found.gradients += static_cast<std::size_t>(elements) * size_of(setup.model.dtype) / shards;
@@ -47,7 +48,7 @@ std::string sharding_text(const train::Setup& setup, bool in_one_memory) {
   const Mesh& mesh = setup.member_spec().mesh.mesh;
   const std::vector<ShardingStage> stages = stages_of_sharding(setup);
   std::vector<std::vector<std::string>> rows{
-      {"each device has"}, {"parameters"}, {"summed gradients"}, {"optimizer state"}, {"sends in a step"}};
+      {"each device has"}, {"parameters"}, {"gradients it receives"}, {"optimizer state"}, {"sends in a step"}};
   for (const ShardingStage& each : stages) {
     rows[0].push_back(each.stage == fsdp->stage ? fmt::format("*stage {}", each.stage)
                                                 : fmt::format("stage {}", each.stage));

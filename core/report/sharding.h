@@ -13,7 +13,7 @@ namespace pmaptrain::report {
 struct ShardingStage {
   int stage = 0;  // 0: plain data parallelism
   std::size_t parameters = 0;
-  std::size_t gradients = 0;  // their sums over devices
+  std::size_t gradients = 0;  // the sums that it receives
   std::size_t state = 0;      // of the optimizer, and averages
   double sent = 0;            // in a step, over all axes
 };

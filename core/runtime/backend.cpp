@@ -122,7 +122,8 @@ Ticket Module::write(Handle input, DeviceOfMember to, std::span<const std::byte>
   return last;
 }
 
-Ticket Module::read(Handle handle, DeviceOfMember from, std::span<std::byte> into, std::size_t offset) {
+Ticket Module::read(Handle handle, DeviceOfMember from, std::span<std::byte> into, std::size_t offset,
+                    std::optional<int> to) {
   if (value(handle).bucket < 0) return read_slice(handle, from, into, offset);
   check_read(handle, from, offset, into.size());
   const Handle bucket{value(handle).bucket};
@@ -134,22 +135,23 @@ Ticket Module::read(Handle handle, DeviceOfMember from, std::span<std::byte> int
   std::vector<Transport::Outgoing> sends;
   std::vector<Transport::Incoming> receives;
   Ticket last;
-  for_each_shard(handle, offset, into.size(),
-                 [&](std::size_t place, std::size_t begin, std::size_t done, std::size_t count) {
-                   const std::span<std::byte> to = into.subspan(done, count);
-                   // The process that has the first device with this shard sends it to all others.
-                   std::int64_t device = group[place];
-                   if (divided) device = mesh.device_at(static_cast<std::int64_t>(place), axes);
-                   const int owner = divided ? share.process_of(device) : share.process();
-                   if (owner == share.process()) {
-                     last = read_slice(bucket, {device, from.member}, to, begin);
-                   } else {
-                     receives.push_back({owner, to.data(), to.size()});
-                   }
-                   for (int other = 0; divided && other < share.processes(); ++other) {
-                     if (owner == share.process() && other != owner) sends.push_back({other, to.data(), to.size()});
-                   }
-                 });
+  const auto read_shard = [&](std::size_t place, std::size_t begin, std::size_t done, std::size_t count) {
+    const std::span<std::byte> memory = into.subspan(done, count);
+    if (!divided) {
+      last = read_slice(bucket, {group[place], from.member}, memory, begin);
+      return;
+    }
+    // The process that has the first device with this shard sends it to the others.
+    const std::int64_t device = mesh.device_at(static_cast<std::int64_t>(place), axes);
+    const int owner = share.process_of(device);
+    if (owner == share.process()) last = read_slice(bucket, {device, from.member}, memory, begin);
+    for (int process = 0; process < share.processes(); ++process) {
+      if (process == owner || process != to.value_or(process)) continue;
+      if (owner == share.process()) sends.push_back({process, memory.data(), count});
+      if (process == share.process()) receives.push_back({owner, memory.data(), count});
+    }
+  };
+  for_each_shard(handle, offset, into.size(), read_shard);
   if (!divided) return last;
   wait(last);
   processes_.transport->exchange(sends, receives);

@@ -36,6 +36,10 @@ struct Entry {
   // Whether the caller submits steps in groups of Module::steps_per_group() steps. Then there is memory for `batches`
   // groups of batches.
   bool in_groups = false;
+  // If positive: the work of a step by which a backend decides into how many pieces it cuts the rows, in place of the
+  // work of `program`. Results depend on the pieces. So the program of a step with sharded parameters is cut like the
+  // program without shards, whose results it has.
+  double work = 0;
 };
 
 // What a backend loads as one module: programs, and how their values are kept.
@@ -219,8 +223,9 @@ class Module {
   // step of its entry computed it. An output that is also an input, or the new value of one, becomes undefined when
   // that input is written, updated by another entry, or refilled. A part of a sharded bucket is read from the shards of
   // the device's group. If processes have different shards of it (is_divided()), all of them must make the same call,
-  // but for the device, and the bytes are there when it returns.
-  Ticket read(Handle value, DeviceOfMember from, std::span<std::byte> into, std::size_t offset = 0);
+  // but for the device, and the bytes are there when it returns: in all processes, or in process `to` alone.
+  Ticket read(Handle value, DeviceOfMember from, std::span<std::byte> into, std::size_t offset = 0,
+              std::optional<int> to = std::nullopt);
   // Whether it is a part of a sharded bucket, of which processes have different shards.
   bool is_divided(Handle value) const;
 

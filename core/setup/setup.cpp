@@ -178,6 +178,14 @@ void make_programs(Setup& setup) {
                    {setup.batch.rows_per_device, setup.batch.microbatches}, all_ops(), epoch_of(setup.batch));
   setup.training = std::make_shared<const Program>(optimize(std::move(step.program)));
   setup.roles = std::move(step.roles);
+  setup.training_work = 0;
+  if (spec.fsdp() != nullptr) {
+    spec::Spec plain = spec;
+    plain.parallelism.reset();
+    setup.training_work = work_of(optimize(train_program(setup.training_model(), plain, setup.optimizer(),
+                                                         {setup.batch.rows_per_device, setup.batch.microbatches},
+                                                         all_ops(), Stage::final, epoch_of(setup.batch))));
+  }
   setup.evaluations.clear();
   if (setup.timetable.eval_every == 0) return;
   const model::Weights weights = model::weights_of(spec.train.ema);
@@ -314,10 +322,13 @@ EvaluationPlan plan_evaluation(const model::Model& model, const spec::Spec& spec
                                std::shared_ptr<const data::Dataset> dataset, std::int64_t rows, model::Weights weights,
                                std::span<const model::Bucket> buckets) {
   const data::BatchPlan batch = data::plan_evaluation(dataset->size(), rows, spec.mesh.mesh.devices());
-  Program program = model::evaluation_program(model, spec.mesh.mesh, spec.data.axes, batch.rows_per_device, all_ops(),
-                                              weights, buckets, model::sharding_of(spec));
+  const auto program = [&](const model::Sharding& sharding) {
+    return optimize(model::evaluation_program(model, spec.mesh.mesh, spec.data.axes, batch.rows_per_device, all_ops(),
+                                              weights, buckets, sharding));
+  };
   return {std::string(data::name_of(split)), std::move(dataset), batch,
-          std::make_shared<const Program>(optimize(std::move(program)))};
+          std::make_shared<const Program>(program(model::sharding_of(spec))),
+          spec.fsdp() != nullptr ? work_of(program({})) : 0};
 }
 
 SelectionSplit selection_split_of(const Setup& setup, const std::string& key, const Place& place) {

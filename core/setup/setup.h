@@ -29,6 +29,7 @@ struct EvaluationPlan {
   std::shared_ptr<const data::Dataset> dataset;  // the examples, or their row numbers if the split stays on the devices
   data::BatchPlan batch;
   std::shared_ptr<const Program> program;  // simplified, for batches of `batch`
+  double work = 0;                         // see Entry
 };
 
 // A split that stays on the devices, with the names of the program inputs that hold its examples.
@@ -74,6 +75,7 @@ struct Setup {
   std::vector<Member> members;              // one without an ensemble
   std::vector<std::string> warnings;        // keys without effect for this data, or with little effect on this machine
   std::shared_ptr<const Program> training;  // simplified
+  double training_work = 0;                 // see Entry
   StepRoles roles;                          // of its inputs and outputs
   // The first split is evaluated at train.eval_every: validation if there is one, else test. If there are both, test is
   // the second, and is evaluated at the end. Empty without such a split, or if eval_every is never.

@@ -119,18 +119,21 @@ Source run_source(const Setup& setup, bool private_copies) {
   source.private_copies = private_copies || setup.timetable.verify_every > 0;
   source.members = spec::members(setup.spec());
   const std::vector<data::Stream> streams = training_streams(setup);
-  source.entries.push_back(
-      {"train", setup.training, data::batches_in_memory(streams.front(), setup.batch), streams.size() > 1, true});
+  source.entries.push_back({"train", setup.training, data::batches_in_memory(streams.front(), setup.batch),
+                            streams.size() > 1, true, setup.training_work});
   for (const EvaluationPlan& plan : setup.evaluations) {
     source.entries.push_back({source.entries.size() == evaluate_entry ? "evaluate" : "evaluate_test", plan.program,
-                              data::batches_in_memory(data::Sampler::in_order(plan.batch.dataset), plan.batch)});
+                              data::batches_in_memory(data::Sampler::in_order(plan.batch.dataset), plan.batch), false,
+                              false, plan.work});
   }
   return source;
 }
 
 Source step_source(const Setup& setup) {
   // in_groups is true, because `bench` submits steps in groups, which GPUs record when the module is loaded.
-  return {{{"train", setup.training, 1, false, true}}, setup.timetable.verify_every > 0, spec::members(setup.spec())};
+  return {{{"train", setup.training, 1, false, true, setup.training_work}},
+          setup.timetable.verify_every > 0,
+          spec::members(setup.spec())};
 }
 
 PlannedSource plan_run(const Setup& setup, bool private_copies, KernelChoice kernels, const Processes& processes) {

@@ -69,7 +69,7 @@ void SlicedReader::read(Handle value, DeviceOfMember instance, std::size_t offse
       Request request{value.id, instance.member, static_cast<std::int64_t>(offset), std::ssize(slice)};
       tell(request);
     }
-    module_.wait(module_.read(value, instance, slice, offset));
+    module_.wait(module_.read(value, instance, slice, offset, leads_ ? std::optional(0) : std::nullopt));
     use(slice);
   }
 }
@@ -100,7 +100,7 @@ void SlicedReader::help() {
     if (request.value < 0) return;
     const std::span<std::byte> slice(slice_.data(), static_cast<std::size_t>(request.size));
     module_.wait(module_.read({static_cast<std::int32_t>(request.value)}, {module_.own_device(), request.member}, slice,
-                              static_cast<std::size_t>(request.offset)));
+                              static_cast<std::size_t>(request.offset), 0));
   }
 }
 

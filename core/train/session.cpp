@@ -442,7 +442,9 @@ class Session::Impl {
   void add_results() {
     for (MemberRun& member : *members_) {
       member.steps_skipped = member.guards.steps_skipped();
-      add_current_values(member.comparisons, *module_, member.number);
+      // Shards of other processes are read by all processes together, and one that fails is alone.
+      const bool can_read = !reader_->is_divided() || ended_.status != "failed";
+      if (can_read) add_current_values(member.comparisons, *module_, member.number);
     }
   }
 

@@ -8,6 +8,14 @@
 using namespace pmaptrain;
 using namespace pmaptrain::testing;
 
+TEST_CASE("along some of the axes of the data a stage keeps whole gradients", "[report]") {
+  const train::Setup setup = setup_of_text(
+      small_images, {"mesh.axes=[{a: 2}, {b: 2}]", "data.axes=[a, b]", "parallelism.fsdp={axis: b, stage: 2}"});
+  const std::vector<report::ShardingStage> stages = report::stages_of_sharding(setup);
+  CHECK(stages[2].gradients == stages[1].gradients);
+  CHECK(stages[2].state < stages[0].state);
+}
+
 TEST_CASE("validate shows what each stage of sharding keeps on a device and sends", "[report]") {
   const train::Setup plain = setup_of_text(small_images);
   CHECK(report::sharding_text(plain, true).empty());
@@ -28,10 +36,10 @@ TEST_CASE("validate shows what each stage of sharding keeps on a device and send
   CHECK(stages[1].state == stages[3].state);
   CHECK(report::sharding_text(setup, true) ==
         "sharding: stage 2 along {devices}, 4 shards (stage 0 is plain data parallelism)\n"
-        "  each device has    stage 0   stage 1  *stage 2   stage 3\n"
-        "  parameters         8.5 KiB   9.0 KiB   9.0 KiB   2.2 KiB\n"
-        "  summed gradients   8.5 KiB   9.0 KiB   2.2 KiB   2.2 KiB\n"
-        "  optimizer state   25.5 KiB   6.8 KiB   6.8 KiB   6.8 KiB\n"
-        "  sends in a step    8.5 KiB  11.4 KiB  11.4 KiB  11.4 KiB\n"
+        "  each device has         stage 0   stage 1  *stage 2   stage 3\n"
+        "  parameters              8.5 KiB   9.0 KiB   9.0 KiB   2.2 KiB\n"
+        "  gradients it receives   8.5 KiB   9.0 KiB   2.2 KiB   2.2 KiB\n"
+        "  optimizer state        25.5 KiB   6.8 KiB   6.8 KiB   6.8 KiB\n"
+        "  sends in a step         8.5 KiB  11.4 KiB  11.4 KiB  11.4 KiB\n"
         "  all devices share the memory of one process, so this saves none; mpirun starts several\n\n");
 }

@@ -122,6 +122,38 @@ TEST_CASE("sharding changes no bit of a run, on every backend", "[step]") {
   }
 }
 
+TEST_CASE("sharding does not change into how many pieces the rows are cut", "[step]") {
+  // Widths at which the work of gathering and scattering would make one piece more.
+  for (const int width : {42, 50, 56, 68, 74}) {
+    const std::string dense = "{dense: " + std::to_string(width) + "}, relu, ";
+    const std::vector<std::string> set{"data.batch_size=160", "model.layers=[" + dense + dense + "{dense: 1}]",
+                                       "optimizer={adam: {}, learning_rate: 0.01}", "train.duration=3 steps"};
+    const Trained plain = train_setup(setup_of_config("linear_regression.yaml", set));
+    for (const int number : {1, 3}) {
+      INFO("width " << width << ", stage " << number);
+      std::vector<std::string> sharded = set;
+      sharded.push_back(stage(number, "batch"));
+      CHECK(train_setup(setup_of_config("linear_regression.yaml", sharded)).same_bits(plain));
+    }
+  }
+}
+
+TEST_CASE("each member of an ensemble has its shards, with the bits of plain data parallelism", "[step]") {
+  const std::vector<std::string> set{"mesh.axes=[{members: 2}, {r: 2}, {s: 2}]",
+                                     "ensemble={axis: members, vary: {seed: [0, 1]}}",
+                                     "model.layers=[{dense: 100}, relu, {dense: 33}, relu, {dense: 1}]",
+                                     "optimizer={adam: {}, learning_rate: 0.01}", "train.duration=3 steps"};
+  const Trained plain = train_setup(setup_of_config("linear_regression.yaml", set));
+  for (const char* const axis : {"r", "[r, s]"}) {
+    for (const int number : {1, 2, 3}) {
+      INFO(axis << ", stage " << number);
+      std::vector<std::string> sharded = set;
+      sharded.push_back(stage(number, axis));
+      CHECK(train_setup(setup_of_config("linear_regression.yaml", sharded)).same_bits(plain));
+    }
+  }
+}
+
 TEST_CASE("shards along one axis of two, along the other, or along both change no bit", "[step]") {
   const std::vector<std::string> set{"mesh.axes=[{replicas: 2}, {shards: 2}]", "data.axes=[replicas, shards]",
                                      "train.duration=4 steps", "train.log_every=1 step", "mesh.blocks=4"};

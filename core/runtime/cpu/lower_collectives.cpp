@@ -179,8 +179,11 @@ bool Lowering::is_only_sliced(const Equation& psum, Value sum) const {
     if (!slices) return false;
     is_sliced = true;
   }
-  return is_sliced && std::none_of(program_.outputs.begin(), program_.outputs.end(),
-                                   [&](const Output& output) { return output.value == sum; });
+  const bool is_output = std::any_of(program_.outputs.begin(), program_.outputs.end(),
+                                     [&](const Output& output) { return output.value == sum; });
+  const bool is_update = std::any_of(program_.inputs.begin(), program_.inputs.end(),
+                                     [&](const Input& input) { return input.next == sum; });
+  return is_sliced && !is_output && !is_update;
 }
 
 void Lowering::exchange_sums(const Equation& equation, std::vector<ReducedArray>& arrays, int combine_stage) {

@@ -25,8 +25,7 @@ class Planner {
     plan_.program = std::move(program);
     plan_.options = options;
     plan_.persistent = inputs.sizes;
-    const Cost cost = cost_of(*plan_.program);
-    plan_.work = cost.flops + cost.bytes;
+    plan_.work = options.work > 0 ? options.work : work_of(*plan_.program);
     lowered_ =
         lower(*plan_.program, options, options.pieces > 0 ? options.pieces : pieces_for(*plan_.program, plan_.work));
     lifetimes_ = find_lifetimes(lowered_);

@@ -214,6 +214,7 @@ struct PlanOptions {
   // The number of blocks in which sums over devices are added (core/mesh/blocks.h). No piece has rows of two blocks.
   std::int64_t blocks = 1;
   Placement placement = {};  // a process has memory for, and runs, only its share of the devices
+  double work = 0;           // see Entry
 };
 
 // The bytes that one copy of each pool takes. A module has a copy of `worker` and `arena` for each worker, of `batch`

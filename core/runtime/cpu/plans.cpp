@@ -46,10 +46,11 @@ bool steps_are_of_one_worker(const std::vector<Plan>& plans, const MemorySizes& 
 Plans make_plans(const Source& source, const CpuBackendOptions& options, Processes processes) {
   Plans plans;
   plans.processes = processes;
-  const PlanOptions how{source.private_copies, options.pieces, source.blocks, processes.placement};
+  PlanOptions how{source.private_copies, options.pieces, source.blocks, processes.placement};
   for (const Entry& entry : source.entries) add_inputs(*entry.program, how, plans.inputs);
   SharedInputs inputs = plans.inputs;
   for (const Entry& entry : source.entries) {
+    how.work = entry.work;
     Plan& plan = plans.entries.emplace_back(make_plan(entry.program, how, inputs));
     plans.sizes.packed = std::max(plans.sizes.packed, settle_packing(plan, {options.kernels, options.make_kernel}));
     const std::int64_t batches = entry.batches * (entry.batch_by_member ? source.members : 1);
