@@ -161,6 +161,8 @@ TEST_CASE("every mistake in JSON lines says the line, and what to change", "[dat
   CHECK(words("{\"text\": \"\xe9\"}") == at + "it is not JSON; the mistake is at byte 12" + form);
   CHECK(words("{\"text\": \"\\ud800\"}") == at + "it is not JSON; the mistake is at byte 17" + form);
   CHECK(words("{\"text\": \"ab\"} {}") == at + "it is not JSON; the mistake is at byte 16" + form);
+  CHECK(words("{\"id\": 1e999, \"text\": \"ab\"}") ==
+        at + "it has a number that is too large | numbers are at most 1.8e308 in size");
   CHECK(words("[\"ab\"]") == at + "it is a list, expected an object" + form);
   CHECK(words("\"ab\"") == at + "it is a text, expected an object" + form);
   CHECK(words("{\"id\": 1}") ==

@@ -77,6 +77,8 @@ std::string JsonLines::document_of(std::string_view line) const {
     json = parse_json(line);
   } catch (const Json::parse_error& error) {
     fail(fmt::format("it is not JSON; the mistake is at byte {}", error.byte), one_a_line);
+  } catch (const Json::out_of_range&) {
+    fail("it has a number that is too large", "numbers are at most 1.8e308 in size");
   }
   if (!json.is_object()) fail("it is " + shown_kind(json) + ", expected an object", one_a_line);
   const auto found = json.find(field_);
