@@ -30,7 +30,7 @@ std::vector<float> counted_from(float first, std::size_t count) {
   return numbers;
 }
 
-std::vector<float> floats_of(const std::vector<std::byte>& bytes) {
+std::vector<float> floats_in(const std::vector<std::byte>& bytes) {
   std::vector<float> numbers(bytes.size() / sizeof(float));
   std::memcpy(numbers.data(), bytes.data(), bytes.size());
   return numbers;
@@ -56,9 +56,9 @@ void check(Module& module) {
               [&](std::span<std::byte> into) { std::memcpy(into.data(), v.data(), into.size()); });
   module.wait(module.write(module.input("w"), everywhere, std::as_bytes(std::span(w))));
   module.wait(module.submit(0, 0));
-  demand(floats_of(train::bytes_of(module, module.input("v"), module.own_device())) == counted_from(1, 100),
+  demand(floats_in(train::bytes_of(module, module.input("v"), module.own_device())) == counted_from(1, 100),
          "v after a step");
-  demand(floats_of(train::bytes_of(module, module.input("w"), module.own_device())) == counted_from(1001, 70),
+  demand(floats_in(train::bytes_of(module, module.input("w"), module.own_device())) == counted_from(1001, 70),
          "w after a step");
   // From the middle of the first shard to the middle of the second.
   std::vector<float> some(40);
@@ -66,15 +66,15 @@ void check(Module& module) {
       module.read(module.input("v"), module.own_device(), std::as_writable_bytes(std::span(some)), 50 * sizeof(float)));
   demand(some == counted_from(51, 40), "some of v");
   // An output has what the step began with, and zeros between the arrays.
-  const std::vector<float> whole = floats_of(train::bytes_of(module, module.output(0, "whole"), module.own_device()));
+  const std::vector<float> whole = floats_in(train::bytes_of(module, module.output(0, "whole"), module.own_device()));
   demand(std::vector<float>(whole.begin(), whole.begin() + 100) == v, "v in the bucket");
   demand(std::vector<float>(whole.begin() + 100, whole.begin() + 128) == std::vector<float>(28, 0.0F),
          "zeros in the bucket");
   demand(std::vector<float>(whole.begin() + 128, whole.begin() + 198) == w, "w in the bucket");
   module.clear(module.input("w"));
-  demand(floats_of(train::bytes_of(module, module.input("w"), module.own_device())) == std::vector<float>(70, 0.0F),
+  demand(floats_in(train::bytes_of(module, module.input("w"), module.own_device())) == std::vector<float>(70, 0.0F),
          "w after clear");
-  demand(floats_of(train::bytes_of(module, module.input("v"), module.own_device())) == counted_from(1, 100),
+  demand(floats_in(train::bytes_of(module, module.input("v"), module.own_device())) == counted_from(1, 100),
          "v after clear");
 }
 

@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 const fs::path before = "tests/train/before_buckets";
-const std::string frozen = "dense_0.bias";
+const std::string frozen_bias = "dense_0.bias";
 
 }  // namespace
 
@@ -45,10 +45,10 @@ TEST_CASE("a checkpoint of a build without buckets is continued to the same bits
   };
   for (const char* const file : {"params.safetensors", "optimizer.safetensors", "ema.safetensors"}) {
     train::Tensors expected = tensors_of(before / "after_10_steps", file);
-    // That build averaged frozen parameters too.
-    expected.erase("ema/" + frozen);
-    if (expected.contains(frozen))
-      expected.at(frozen) = tensors_of(before / "after_10_steps", "params.safetensors").at(frozen);
+    // That build averaged frozen_bias parameters too.
+    expected.erase("ema/" + frozen_bias);
+    if (expected.contains(frozen_bias))
+      expected.at(frozen_bias) = tensors_of(before / "after_10_steps", "params.safetensors").at(frozen_bias);
     const train::Tensors found = tensors_of(run / "checkpoints/step-00000010", file);
     REQUIRE(found.size() == expected.size());
     for (const auto& [name, tensor] : expected) {
