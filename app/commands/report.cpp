@@ -10,6 +10,7 @@
 #include "app/commands/commands.h"
 #include "app/options/arguments.h"
 #include "app/options/config_options.h"
+#include "app/options/output_file.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
 #include "core/report/html/page.h"
@@ -34,12 +35,8 @@ bool is_report(const fs::path& file) {
 
 void check_output(const std::optional<std::string>& output, bool overwrite) {
   if (!output) fail_usage("report needs --output FILE", "what to write, such as --output report.html");
+  check_folder_of("--output", *output);
   std::error_code ignored;
-  const fs::path folder = fs::path(*output).parent_path();
-  if (!folder.empty() && !fs::is_directory(folder, ignored)) {
-    fail_option("--output", *output, "there is no folder '" + folder.string() + "'",
-                "mkdir -p " + shell_quoted(folder.string()));
-  }
   if (!fs::exists(*output, ignored)) return;
   if (!fs::is_regular_file(*output, ignored)) {
     fail_option("--output", *output, "'" + *output + "' is no regular file", "name another file");
@@ -57,12 +54,8 @@ bool is_sweep(const std::string& folder) {
 // The sweep with the runs of its best trials.
 void add_sweep(const std::string& folder, report::Page& page) {
   constexpr std::size_t most_runs = 8;
-  if (page.sweep) {
-    fail_usage("a report shows one sweep, and '" + folder + "' is the second",
-               "pmaptrain report " + shell_quoted(folder) + " --output another.html");
-  }
   const sweep::Results results = sweep::read_results(folder);
-  page.sweep = sweep::report_table(results, folder);
+  page.sweeps.push_back(sweep::report_table(results, folder));
   for (const fs::path& run : sweep::best_runs(results, folder, most_runs)) {
     page.runs.push_back(report::read_run(run.string()));
   }
@@ -112,11 +105,17 @@ void tell_apart(std::vector<report::RunRecord>& runs) {
   }
 }
 
-std::string title_of(const std::vector<report::RunRecord>& runs) {
+// Of a page with sweeps, their names: its runs are the best of theirs.
+std::string title_of(const report::Page& page) {
   constexpr std::size_t most = 4;
   std::vector<std::string> labels;
-  for (std::size_t i = 0; i < std::min(most, runs.size()); ++i) labels.push_back(runs[i].label);
-  return join(labels, ", ") + (runs.size() > most ? fmt::format(" and {} more", runs.size() - most) : "");
+  for (const report::SweepTable& sweep : page.sweeps) labels.push_back("sweep " + sweep.name);
+  if (labels.empty()) {
+    for (const report::RunRecord& run : page.runs) labels.push_back(run.label);
+  }
+  const std::size_t all = labels.size();
+  labels.resize(std::min(most, all));
+  return join(labels, ", ") + (all > most ? fmt::format(" and {} more", all - most) : "");
 }
 
 report::TraceTable trace_of(const std::string& file) {
@@ -137,7 +136,7 @@ int command_report(CommandArguments arguments, const Streams& streams) {
               "Writes runs as one HTML file that needs nothing else: curves, results, confusion of classes, the "
               "examples that are predicted worst, plan and memory. Several runs are compared.");
   a.positionals("RUN", folders,
-                "run folders, such as runs/cnn, or the folder of a sweep, with the runs of its best trials",
+                "run folders, such as runs/cnn, and folders of sweeps, each with the runs of its best trials",
                 "runs/cnn --output report.html");
   a.text("--output", "FILE", output, "the file to write, such as report.html; a report that is there is replaced");
   a.text("--trace", "FILE", trace, "a trace that run --trace wrote, whose time is shown by layer");
@@ -166,13 +165,14 @@ int command_report(CommandArguments arguments, const Streams& streams) {
   for (const report::RunRecord& run : page.runs) {
     page.extras.push_back(without_data ? report::RunExtras{} : extras_of(run, checkpoint, notes));
   }
-  page.title = page.sweep ? "sweep " + page.sweep->name : title_of(page.runs);
+  page.title = title_of(page);
   const std::string html = report::html_page(page);
   train::write_whole(*output, html);
   for (std::string& note : notes) note = printable(note);
   print_notes(notes, streams);
   streams.out << fmt::format("{}: report of {} ({})\n", printable(*output),
-                             folders.size() == 1 ? printable(folders.front()) : counted(std::ssize(folders), "run"),
+                             folders.size() == 1 ? printable(folders.front())
+                                                 : counted(std::ssize(folders), page.sweeps.empty() ? "run" : "folder"),
                              human_bytes(static_cast<double>(html.size())));
   return 0;
 }

@@ -341,7 +341,16 @@ TEST_CASE("a report of a sweep shows its trials, and the runs of the best ones",
   CHECK(contains(html, "<title>sweep s"));
   CHECK(contains(html, "optimizer.learning_rate"));
   CHECK(reported.data()["owners"] == json({"best"}));
-  CHECK(reported.shown(call({"report", folder, folder, "--output", reported.page}).err) ==
-        "error: a report shows one sweep, and 'DIR/sweeps/s' is the second\n"
-        "  help: pmaptrain report DIR/sweeps/s --output another.html\n");
+  CHECK_FALSE(contains(html, "sweep-2"));
+  // A second sweep has a section of its own.
+  const std::string other = reported.folder / "sweeps/other";
+  fs::copy(folder, other, fs::copy_options::recursive);
+  const Finished both = reported.report({folder, other});
+  INFO(both.err);
+  REQUIRE(both.status == 0);
+  const std::string page = reported.html();
+  CHECK(contains(page, "<title>sweep s, sweep other"));
+  CHECK(contains(page, "<a href=\"#sweep\">Sweep s</a>\n<a href=\"#sweep-2\">Sweep other</a>\n"));
+  CHECK(contains(page, "<section id=\"sweep-2\""));
+  CHECK(contains(reported.shown(both.out), "report of 2 folders ("));
 }

@@ -187,7 +187,7 @@ TEST_CASE("names in a page are text, whatever they contain", "[report]") {
   trace.items = {{hostile, "conv", 1}};
   page.trace = trace;
   report::SweepTable sweep{hostile, hostile, false, {{0, {{hostile, hostile}}, 1.0, "done", "", {}}}};
-  page.sweep = sweep;
+  page.sweeps = {sweep};
   const std::string html = report::html_page(page);
   CHECK_FALSE(contains(html, "<script>alert"));
   CHECK_FALSE(contains(html, "\x01"));

@@ -45,16 +45,25 @@ std::string curves_section(const Page& page, const Json& curves) {
                      thinning_note(curves));
 }
 
+std::string sweep_id(std::size_t sweep) { return sweep == 0 ? "sweep" : fmt::format("sweep-{}", sweep + 1); }
+
+// Several sweeps are told apart by their names.
+std::string sweep_heading(const Page& page, std::size_t sweep) {
+  return page.sweeps.size() == 1 ? "Sweep" : "Sweep " + page.sweeps[sweep].name;
+}
+
 // Links to the sections that there are.
-std::string navigation(const std::string& body) {
+std::string navigation(const Page& page, const std::string& body) {
   struct Link {
     const char *id, *text;
   };
   constexpr Link links[] = {
-      {"sweep", "Sweep"},     {"differences", "Differences"}, {"curves", "Curves"},          {"results", "Results"},
-      {"classes", "Classes"}, {"worst", "Worst examples"},    {"plan", "Layers and memory"}, {"trace", "Trace"},
-      {"config", "Config"}};
+      {"differences", "Differences"}, {"curves", "Curves"},          {"results", "Results"}, {"classes", "Classes"},
+      {"worst", "Worst examples"},    {"plan", "Layers and memory"}, {"trace", "Trace"},     {"config", "Config"}};
   std::string out;
+  for (std::size_t i = 0; i < page.sweeps.size(); ++i) {
+    out += fmt::format("<a href=\"#{}\">{}</a>\n", sweep_id(i), escaped(sweep_heading(page, i)));
+  }
   for (const Link& link : links) {
     if (body.find(fmt::format("<section id=\"{}\"", link.id)) == std::string::npos) continue;
     out += fmt::format("<a href=\"#{}\">{}</a>\n", link.id, link.text);
@@ -67,7 +76,9 @@ std::string navigation(const std::string& body) {
 std::string html_page(const Page& page) {
   const Json curves = curves_json(page.runs);
   std::string body;
-  if (page.sweep) body += sweep_section(*page.sweep);
+  for (std::size_t i = 0; i < page.sweeps.size(); ++i) {
+    body += sweep_section(page.sweeps[i], sweep_id(i), sweep_heading(page, i));
+  }
   body += differences_section(page);
   if (!page.runs.empty()) body += curves_section(page, curves);
   body += results_section(page) + classes_section(page) + worst_section(page) + plan_section(page);
@@ -84,7 +95,7 @@ std::string html_page(const Page& page) {
   out += "</style>\n</head>\n<body>\n<a class=\"skip\" href=\"#main\">Skip to the content</a>\n";
   out += fmt::format("<header>\n<h1>{}</h1>\n", escaped(page.title));
   if (page.runs.size() == 1) out += facts_of(page.runs.front());
-  out += "</header>\n" + navigation(body) + "<main id=\"main\">\n" + body + "</main>\n";
+  out += "</header>\n" + navigation(page, body) + "<main id=\"main\">\n" + body + "</main>\n";
   out += fmt::format("<footer>pmaptrain {}</footer>\n", escaped(std::string(version)));
   out += "<script type=\"application/json\" id=\"data\">" + script_json(curves) + "</script>\n<script>\n";
   out += chart_library();

@@ -23,10 +23,10 @@ struct RunExtras {
 
 struct Page {
   std::string title;
-  std::vector<RunRecord> runs;    // at least one, but for a sweep
+  std::vector<RunRecord> runs;    // at least one, but for sweeps
   std::vector<RunExtras> extras;  // one for each run
   std::optional<TraceTable> trace;
-  std::optional<SweepTable> sweep;
+  std::vector<SweepTable> sweeps;
 };
 
 // Every report begins with it. A file that does may be replaced by another report.

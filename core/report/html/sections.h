@@ -23,6 +23,8 @@ std::string trace_section(const TraceTable& trace);
 std::string config_section(const Page& page);
 
 // Of a sweep: the best value so far, parallel coordinates, values by parameter, rungs, and the trials as a table.
-std::string sweep_section(const SweepTable& sweep);
+// `id` and `heading` are those of the section.
+std::string sweep_section(const SweepTable& sweep, const std::string& id = "sweep",
+                          const std::string& heading = "Sweep");
 
 }  // namespace pmaptrain::report

@@ -241,7 +241,7 @@ std::string trials_table(const SweepTable& sweep, std::span<const SweepTrial* co
 
 }  // namespace
 
-std::string sweep_section(const SweepTable& sweep) {
+std::string sweep_section(const SweepTable& sweep, const std::string& id, const std::string& heading) {
   const std::vector<const SweepTrial*> trials = ranked(sweep);
   std::string html = paragraph(fmt::format("{}: {}, {} with a value; the {} {} is the best.", sweep.name,
                                            counted(std::ssize(sweep.trials), "trial"), trials.size(),
@@ -250,7 +250,7 @@ std::string sweep_section(const SweepTable& sweep) {
     html +=
         best_so_far(sweep, trials) + parallel_coordinates(sweep, trials) + by_parameter(sweep, trials) + rungs(sweep);
   }
-  return section("sweep", "Sweep", html + trials_table(sweep, trials));
+  return section(id, heading, html + trials_table(sweep, trials));
 }
 
 }  // namespace pmaptrain::report
