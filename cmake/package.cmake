@@ -41,9 +41,16 @@ install(CODE [[
   pmaptrain_print(share/fish/vendor_completions.d/pmaptrain.fish completion fish)
 ]] COMPONENT program)
 
+set(PMAPTRAIN_MAINTAINER "The pmaptrain maintainers <maintainers@localhost>" CACHE STRING
+    "Who maintains the packages: a name and an address, for the field Maintainer")
+set(PMAPTRAIN_HOMEPAGE "" CACHE STRING "The web page that packages name in their field Homepage; empty for none")
+
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME pmaptrain)
-set(CPACK_PACKAGE_CONTACT "The pmaptrain maintainers <maintainers@localhost>")
+set(CPACK_PACKAGE_CONTACT "${PMAPTRAIN_MAINTAINER}")
+if(PMAPTRAIN_HOMEPAGE)
+  set(CPACK_PACKAGE_HOMEPAGE_URL "${PMAPTRAIN_HOMEPAGE}")
+endif()
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "data-parallel training over named axes, from a YAML file")
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_COMPONENTS_ALL program)
