@@ -122,9 +122,12 @@ struct Store::Impl {
                 "restore it from a copy, or begin the sweep anew with --overwrite; the folders of trials are whole");
     }
     const bool is_refused = code == SQLITE_READONLY || code == SQLITE_CANTOPEN || code == SQLITE_PERM;
-    fail_resource(message, code == SQLITE_FULL ? "free space on the disk; --resume goes on"
-                           : is_refused        ? permissions_help
-                                               : "--resume goes on");
+    // As of a run's files: what the disk does not take ends what was going on.
+    if (code == SQLITE_FULL || code == SQLITE_IOERR) {
+      const char* const help = code == SQLITE_FULL ? "free space on the disk; --resume goes on" : "--resume goes on";
+      throw Error(ExitStatus::failed, Diagnostic{"resource", {}, message, help, {}});
+    }
+    fail_resource(message, is_refused ? permissions_help : "--resume goes on");
   }
 
   void open(const std::string& file, int flags) {

@@ -65,7 +65,8 @@ class Store {
   // A text of the sweep as a whole, such as "search"; empty if there is none.
   std::string text(const std::string& name) const;
 
-  // Changes are on the disk when these return. They throw Error (resource), and then nothing is changed.
+  // Changes are on the disk when these return. They throw Error (failed where the disk is full or broken, else
+  // resource), and then nothing is changed.
   void add(const std::vector<Row>& rows);
   void update(const Row& row);
   void decide(const std::vector<RungRow>& rung, const std::vector<Row>& changed);

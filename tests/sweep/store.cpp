@@ -105,6 +105,13 @@ TEST_CASE("a store on a full disk says so, and has what it had before", "[sweep]
     const std::string said = error_of([&] { store.add(many); });
     CHECK(contains(said, "error: the sweep's store '" + (folder / "sweep.sqlite") + "' cannot be written: "));
     CHECK(contains(said, "--resume goes on"));
+    // As a run whose files the disk does not take.
+    try {
+      store.add(many);
+      FAIL("a row was added");
+    } catch (const Error& error) {
+      CHECK(error.status() == ExitStatus::failed);
+    }
   }
   CHECK(store.rows().size() == 1);
   store.add(many);
