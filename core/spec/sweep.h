@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/error.h"
 #include "core/spec/changes/loaded.h"
 #include "core/spec/durations.h"
 
@@ -76,6 +77,10 @@ class Sweep {
   // The config of a trial, with `name` as its name. Values of the sweep have their places in its file, so that errors
   // point there. Throws Error (usage).
   Loaded config(const TrialValues& values, std::int64_t replicate, const std::string& name) const;
+  // The base of all configs: an absolute path.
+  const std::string& base() const;
+  // What makes the base that config, but for the name: "KEY=VALUE" of --set, in order. Paths are absolute.
+  std::vector<std::string> settings(const TrialValues& values, std::int64_t replicate) const;
 
   // Throws Error (usage) if the losses of two configs of this sweep do not compare, and they are what it selects by.
   void check_comparable(const Loaded& one, const Loaded& other) const;
@@ -85,7 +90,14 @@ class Sweep {
   // The same as one JSON object: {"optimizer.learning_rate": 0.001}.
   std::string json(const TrialValues& values) const;
 
-  // Throws Error (usage) at a key of the sweep file, such as "search.successive_halving.min".
+  // The values of a parameter as the file has them, in one line: "{log_uniform: [0.001, 0.1]}".
+  std::string space_text(std::size_t parameter) const;
+
+  // An error at a key of the sweep file, such as "search.successive_halving.min".
+  Diagnostic error_at(std::string_view key, std::string message, std::string help) const;
+  // An error at the values of a parameter.
+  Diagnostic error_at(std::size_t parameter, std::string message, std::string help) const;
+  // Throws Error (usage) at a key of the sweep file.
   [[noreturn]] void fail(std::string_view key, std::string message, std::string help) const;
 
  private:

@@ -71,12 +71,14 @@ std::vector<Row> run_sweep(const spec::Sweep& sweep, const SweepOptions& options
   if (continues) {
     rows = reconcile(sweep, plan, *store, data);
     folder->write("sweep.yaml", sweep.resolved());
+    record_space(sweep, *store);
     store->decide({}, rows);
   } else {
     if (!folder) folder = SweepFolder::claim(options.folder, options.how);
     folder->write("sweep.yaml", sweep.resolved());
     if (!store) store.emplace(folder->path(), Store::Access::write);
     for (const auto& [name, text] : identity_of(sweep, plan)) store->set_text(name, text);
+    record_space(sweep, *store);
     store->set_data_files(data);
     store->add(rows);  // last: a store without rows begins anew
   }

@@ -2,9 +2,12 @@
 
 #include "core/base/error.h"
 #include "core/sweep/plan.h"
+#include "core/sweep/store.h"
 #include "tests/catch.h"
+#include "tests/files.h"
 #include "tests/refused.h"
 #include "tests/sweep/trials.h"
+#include "tests/words.h"
 
 using namespace pmaptrain;
 using namespace pmaptrain::testing;
@@ -56,4 +59,39 @@ TEST_CASE("a base whose path cannot be written into YAML is refused", "[sweep]")
         (below / "sweep.yaml").string() + ":1:7: error: the path of the base, '" + (below / "base.yaml").string() +
             "', is not UTF-8\n    1 | base: base.yaml\n      |       ^~~~~~~~~\n"
             "  help: rename its folder: the sweep writes the whole path into a YAML file\n");
+}
+
+TEST_CASE("each edit of a sweep file that a resumed sweep refuses is told once, at its place", "[sweep]") {
+  const SweepFolder folder;
+  const std::string rate = "parameters: {optimizer.learning_rate: {uniform: [0.01, 0.2]}";
+  CalledTrials trials;
+  const auto first = folder.run(folder.sweep(rate + "}\nsearch: random\ntrials: 5\n"), "random", trials);
+  const auto refusal = [&](const std::string& keys) {
+    const std::string said = error_of([&] { folder.run(folder.sweep(keys), "random", trials, true); });
+    std::string messages;
+    for (const std::string& line : test::lines_of(said)) {
+      const std::string begin = folder.path("sweep.yaml") + ":";
+      if (line.starts_with(begin)) messages += line.substr(begin.size()) + "\n";
+      CHECK_FALSE(line.starts_with("error: "));
+    }
+    return messages;
+  };
+  CHECK(refusal("parameters: {optimizer.learning_rate: {uniform: [0.01, 0.3]}}\nsearch: random\ntrials: 5\n") ==
+        "3:39: error: optimizer.learning_rate is {uniform: [0.01, 0.3]}, and was {uniform: [0.01, 0.2]}\n");
+  CHECK(refusal(rate + "}\nsearch: random\ntrials: 3\nseed: 1\n") ==
+        "6:7: error: seed is 1, and was 0\n5:9: error: trials is 3, and was 5\n");
+  CHECK(refusal(rate + ", optimizer.sgd.momentum: {uniform: [0, 0.5]}}\nsearch: random\ntrials: 5\n") ==
+        "3:87: error: optimizer.sgd.momentum is {uniform: [0, 0.5]}, and was no parameter\n");
+  CHECK(refusal("parameters: {optimizer.sgd.momentum: {uniform: [0, 0.5]}}\nsearch: random\ntrials: 5\n") ==
+        "3:38: error: optimizer.sgd.momentum is {uniform: [0, 0.5]}, and was no parameter\n"
+        "3:13: error: optimizer.learning_rate is no parameter, and was {uniform: [0.01, 0.2]}\n");
+  CHECK(refusal("parameters: {optimizer.learning_rate: {choice: [0.01, 0.2]}}\nsearch: grid\n") ==
+        "4:9: error: the sweep's search is grid, and was random\n"
+        "3:39: error: optimizer.learning_rate is {choice: [0.01, 0.2]}, and was {uniform: [0.01, 0.2]}\n");
+  CHECK(trials.calls == 5);
+  // A store that does not say what its trials were made of: they are told in one error.
+  sweep::Store(folder.path("random"), sweep::Store::Access::write).set_text("parameters", "");
+  CHECK(refusal("parameters: {optimizer.learning_rate: {uniform: [0.01, 0.3]}}\nsearch: random\ntrials: 5\n") ==
+        "3:13: error: trial 0 " + first[0].parameters +
+            " and 4 more are in the sweep's folder, and not in this file\n");
 }

@@ -287,8 +287,13 @@ TEST_CASE("a resumed sweep takes more random trials and a longer choice, and ref
   const auto refusal = [&](const std::string& keys) {
     return error_of([&] { folder.run(folder.sweep(keys), "grid", grid, true); });
   };
-  CHECK(contains(refusal(choice + "[0.05, 0.1]}}\n"),
-                 R"(error: trial 1 {"optimizer.learning_rate":0.2} is in the sweep's folder, and not in this file)"));
+  CHECK(refusal(choice + "[0.05, 0.1]}}\n") ==
+        folder.path("sweep.yaml") +
+            ":3:39: error: optimizer.learning_rate is {choice: [0.05, 0.1]}, and was {choice: [0.05, 0.1, 0.2]}\n"
+            "    3 | parameters: {optimizer.learning_rate: {choice: [0.05, 0.1]}}\n"
+            "      |                                       ^~~~~~~~~~~~~~~~~~~~~\n"
+            "  help: --resume takes more trials of a random search, or a longer choice of a grid; --overwrite begins "
+            "anew, and --dir DIR keeps both\n");
   CHECK(contains(refusal(choice + "[0.05, 0.1, 0.2]}}\nset: {optimizer.sgd.momentum: 0.9}\n"),
                  "error: optimizer.sgd.momentum is 0.9, and was 0.5 in trial 2"));
   CHECK(contains(refusal(choice + "[0.05, 0.1, 0.2]}}\nmode: max\n"), "error: the sweep's mode is max, and was min"));
@@ -333,6 +338,39 @@ TEST_CASE("values of every kind become configs, and free names set keys together
   CHECK(contains(loaded.resolved, "momentum: 0.1"));
   CHECK(contains(loaded.resolved, "learning_rate: 0.3"));
   CHECK(contains(loaded.resolved, "name: t\n"));
+}
+
+TEST_CASE("the base with a run's values as --set is the config of that run", "[sweep]") {
+  const SweepFolder folder;
+  const spec::Sweep sweep = folder.sweep(
+      "set:\n"
+      "  mesh.axes: {devices: 4}\n"
+      "  optimizer.sgd.momentum: ~\n"
+      "  train.duration: 2 epochs\n"
+      "  model.init.from: {path: first.safetensors, rename: {\"a: b.*\": \"dense_0.*\"}}\n"
+      "  model.init.from.rename.\"c.d\": dense_0.kernel\n"
+      "parameters:\n"
+      "  optimizer.learning_rate: {log_uniform: [0.01, 0.1]}\n"
+      "  size: {choice: [{data.batch_size: 8, model.layers.0.dense.use_bias: false}, {data.batch_size: 16}]}\n"
+      "search: random\ntrials: 4\nreplicates: {seed: [3, 4], data.seed: [5, 6]}\nseed: 7\n");
+  const auto trials = sweep::trials_of(sweep);
+  for (const auto& trial : trials) {
+    for (const std::int64_t replicate : {0, 1}) {
+      spec::Overrides overrides;
+      overrides.set = sweep.settings(trial.values, replicate);
+      overrides.name = "t";
+      CHECK(spec::load(sweep.base(), overrides).resolved == sweep.config(trial.values, replicate, "t").resolved);
+    }
+  }
+  const std::vector<std::string> set = sweep.settings(trials[0].values, 1);
+  CHECK(set[0] == "data.seed=7");
+  CHECK(set[1] == "mesh.axes={devices: 4}");
+  CHECK(set[2] == "optimizer.sgd.momentum=null");
+  CHECK(set[4] ==
+        "model.init.from={path: " + folder.path("first.safetensors") + ", rename: {\"a: b.*\": \"dense_0.*\"}}");
+  CHECK(set[5] == "model.init.from.rename.\"c.d\"=dense_0.kernel");
+  CHECK(set[6] == "train.checkpoint.best={metric: loss, mode: min}");
+  CHECK(set.back() == "data.seed=6");
 }
 
 TEST_CASE("data that changed between two processes of a sweep is noticed", "[sweep]") {

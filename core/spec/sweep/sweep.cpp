@@ -53,8 +53,55 @@ Assignment assign(const Node& where, std::string_view path, Node value) {
   return {segments_of(scalar_at(where, std::string(path))), std::move(value)};
 }
 
+Diagnostic diagnostic_at(const Node& node, std::string message, std::string help) {
+  return {kind_of(node), place_of(node), std::move(message), std::move(help), {}};
+}
+
 [[noreturn]] void fail_at(const Node& node, std::string message, std::string help) {
-  throw Error(ExitStatus::usage, Diagnostic{kind_of(node), place_of(node), std::move(message), std::move(help), {}});
+  throw Error(ExitStatus::usage, diagnostic_at(node, std::move(message), std::move(help)));
+}
+
+// The key of a --set: segments with dots are quoted.
+std::string key_text(const std::vector<Node>& segments) {
+  std::string path;
+  for (const Node& segment : segments) {
+    const bool is_plain = segment.text.find_first_of(".='") == std::string::npos;
+    path = path_below(path, is_plain ? segment.text : '"' + segment.text + '"');
+  }
+  return path;
+}
+
+// The value at a key of a checked config; null where the key is written otherwise there, as by the name of a layer.
+const Node* checked_value(const Node& config, const std::vector<Node>& segments) {
+  const Node* at = &config;
+  for (const Node& segment : segments) {
+    if (at->is(Kind::map)) {
+      at = at->find(segment.text);
+    } else {
+      const auto index = parse_integer(segment.text);
+      const bool is_item =
+          at->is(Kind::sequence) && index.ok() && index.value >= 0 && index.value < std::ssize(at->items);
+      at = is_item ? &at->items[static_cast<std::size_t>(index.value)] : nullptr;
+    }
+    if (at == nullptr) return nullptr;
+  }
+  return at;
+}
+
+// Makes of a value of the file one for --set: paths are absolute, as in the checked value, where there is one.
+void make_ready(Node& value, const Node* checked) {
+  if (value.is(Kind::null)) value.text = "null";
+  if (value.is(Kind::scalar) && checked != nullptr && checked->is(Kind::scalar) && checked->text.starts_with('/')) {
+    value.text = checked->text;
+    value.quoted = true;
+  }
+  for (std::size_t i = 0; i < value.items.size(); ++i) {
+    const Node* below = nullptr;
+    if (checked != nullptr && value.is(Kind::map)) below = checked->find(value.keys[i].text);
+    const bool are_items = checked != nullptr && checked->is(Kind::sequence) && value.is(Kind::sequence);
+    if (are_items && checked->items.size() == value.items.size()) below = &checked->items[i];
+    make_ready(value.items[i], below);
+  }
 }
 
 // The first value in `b` that is another one than in `a`.
@@ -151,6 +198,33 @@ struct Sweep::Impl {
     }
     return scalar_at(values.front(), exact(value.number));
   }
+
+  // What a trial's run has in place of the base's values, but for its name.
+  Assignments assignments(const TrialValues& values, std::int64_t replicate) const {
+    Assignments assigned = file.set;
+    const Node* const data_seed = get_path(base.root.get(), "data.seed");
+    if (data_seed == nullptr || data_seed->is(Kind::null) || data_seed->is(Kind::blank)) {
+      const Node& seed = *file.tree.find("seed");
+      assigned.insert(assigned.begin(), assign(seed, "data.seed", scalar_at(seed, std::to_string(file.spec.seed))));
+    }
+    Node best = empty_at(file.metric, Kind::map);
+    best.add(scalar_at(file.metric, "metric"), scalar_at(file.metric, file.spec.metric));
+    best.add(scalar_at(file.metric, "mode"), scalar_at(file.metric, to_string(file.spec.mode)));
+    assigned.push_back(assign(file.metric, "train.checkpoint.best", std::move(best)));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      Node one = value(i, values[i]);
+      if (!file.free[i]) {
+        assigned.push_back({segments_of(file.keys[i]), std::move(one)});
+        continue;
+      }
+      for (std::size_t k = 0; k < one.keys.size(); ++k) {
+        assigned.push_back({segments_of(one.keys[k]), one.items[k]});
+      }
+    }
+    const Assignments& replicated = file.replicates.at(static_cast<std::size_t>(replicate));
+    assigned.insert(assigned.end(), replicated.begin(), replicated.end());
+    return assigned;
+  }
 };
 
 Sweep Sweep::load(const std::string& path, const std::vector<std::string>& set) {
@@ -176,36 +250,27 @@ Sweep Sweep::load(const std::string& path, const std::vector<std::string>& set) 
 const SweepSpec& Sweep::spec() const { return impl_->file.spec; }
 const std::string& Sweep::resolved() const { return impl_->resolved; }
 
+const std::string& Sweep::base() const { return impl_->file.base; }
+
 Loaded Sweep::config(const TrialValues& values, std::int64_t replicate, const std::string& name) const {
-  const SweepFile& file = impl_->file;
-  std::vector<Assignment> assigned = file.set;
-  const Node* const data_seed = get_path(impl_->base.root.get(), "data.seed");
-  if (data_seed == nullptr || data_seed->is(Kind::null) || data_seed->is(Kind::blank)) {
-    assigned.insert(assigned.begin(),
-                    assign(file.metric, "data.seed", scalar_at(file.metric, std::to_string(file.spec.seed))));
-  }
-  Node best = empty_at(file.metric, Kind::map);
-  best.add(scalar_at(file.metric, "metric"), scalar_at(file.metric, file.spec.metric));
-  best.add(scalar_at(file.metric, "mode"), scalar_at(file.metric, to_string(file.spec.mode)));
-  assigned.push_back(assign(file.metric, "train.checkpoint.best", std::move(best)));
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    Node value = impl_->value(i, values[i]);
-    if (!file.free[i]) {
-      assigned.push_back({segments_of(file.keys[i]), std::move(value)});
-      continue;
-    }
-    for (std::size_t k = 0; k < value.keys.size(); ++k) {
-      assigned.push_back({segments_of(value.keys[k]), value.items[k]});
-    }
-  }
-  const Assignments& replicated = file.replicates.at(static_cast<std::size_t>(replicate));
-  assigned.insert(assigned.end(), replicated.begin(), replicated.end());
-  Node named = scalar_at(file.metric, name);
+  Assignments assigned = impl_->assignments(values, replicate);
+  const Node& place = impl_->file.metric;
+  Node named = scalar_at(place, name);
   named.quoted = true;
-  assigned.push_back(assign(file.metric, "name", std::move(named)));
+  assigned.push_back(assign(place, "name", std::move(named)));
   Loaded loaded = spec::load(impl_->base, {}, assigned);
   check_trial(*loaded.tree);
   return loaded;
+}
+
+std::vector<std::string> Sweep::settings(const TrialValues& values, std::int64_t replicate) const {
+  const Loaded loaded = config(values, replicate, spec().name);
+  std::vector<std::string> settings;
+  for (Assignment& one : impl_->assignments(values, replicate)) {
+    make_ready(one.value, checked_value(*loaded.tree, one.segments));
+    settings.push_back(key_text(one.segments) + "=" + print_value(one.value));
+  }
+  return settings;
 }
 
 void Sweep::check_comparable(const Loaded& one, const Loaded& other) const {
@@ -236,10 +301,23 @@ std::string Sweep::json(const TrialValues& values) const {
   return json_text(map);
 }
 
-void Sweep::fail(std::string_view key, std::string message, std::string help) const {
+std::string Sweep::space_text(std::size_t parameter) const {
+  return print_value(*impl_->file.tree.find("parameters")->find(spec().parameters.at(parameter).name));
+}
+
+Diagnostic Sweep::error_at(std::string_view key, std::string message, std::string help) const {
   const Node* node = get_path(&impl_->file.tree, key);
   if (node == nullptr || node->fallback) node = &impl_->file.tree;
-  throw Error(ExitStatus::usage, Diagnostic{kind_of(*node), place_of(*node), std::move(message), std::move(help), {}});
+  return diagnostic_at(*node, std::move(message), std::move(help));
+}
+
+Diagnostic Sweep::error_at(std::size_t parameter, std::string message, std::string help) const {
+  const Node& values = *impl_->file.tree.find("parameters")->find(spec().parameters.at(parameter).name);
+  return diagnostic_at(values, std::move(message), std::move(help));
+}
+
+void Sweep::fail(std::string_view key, std::string message, std::string help) const {
+  throw Error(ExitStatus::usage, error_at(key, std::move(message), std::move(help)));
 }
 
 std::string ensemble_config(std::span<const Loaded> members, const std::string& name) {
