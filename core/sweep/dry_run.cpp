@@ -66,15 +66,18 @@ std::string dry_run_text(const spec::Sweep& sweep, const SweepPlan& plan, int co
     examples += steps[i] * plan.programs[i].examples_per_step;
     seconds += static_cast<double>(steps[i]) * per_step[i];
   }
+  const auto replicates = static_cast<std::size_t>(sweep.spec().replicates);
   if (json) {
     report::Json document;
     document["valid"] = true;
+    document["base"] = sweep.base();
     document["trials"] = report::Json::array();
     for (std::size_t i = 0; i < plan.rows.size(); ++i) {
       const Row& row = plan.rows[i];
       document["trials"].push_back({{"number", row.number},
                                     {"replicate", row.replicate},
                                     {"parameters", try_parse_json(row.parameters)},
+                                    {"set", sweep.settings(plan.trials[i / replicates].values, row.replicate)},
                                     {"program", plan.program_of[i]}});
     }
     document["programs"] = report::Json::array();
@@ -95,7 +98,6 @@ std::string dry_run_text(const spec::Sweep& sweep, const SweepPlan& plan, int co
   for (const spec::SweepParameter& parameter : sweep.spec().parameters) rows[0].push_back(printable(parameter.name));
   rows[0].emplace_back("program");
   constexpr std::size_t most_shown = 64;
-  const auto replicates = static_cast<std::size_t>(sweep.spec().replicates);
   for (std::size_t i = 0; i < std::min(plan.trials.size(), most_shown); ++i) {
     std::vector<std::string> row{std::to_string(plan.trials[i].number)};
     for (const std::string& text : sweep.texts(plan.trials[i].values)) row.push_back(printable(text));
