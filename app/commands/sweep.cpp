@@ -15,6 +15,7 @@
 #include "app/options/arguments.h"
 #include "app/options/config_options.h"
 #include "app/options/display_option.h"
+#include "app/options/output_file.h"
 #include "app/signals.h"
 #include "core/base/clock.h"
 #include "core/base/machine.h"
@@ -108,6 +109,7 @@ int show_trials(CommandArguments arguments, const Streams& streams) {
   a.text("--csv", "FILE", csv,
          "also write all runs to FILE, a line for each; '-' writes them to standard output alone");
   if (!a.parse(arguments, streams.out)) return 0;
+  if (csv && *csv != "-") check_folder_of("--csv", *csv);
   const sweep::Results results = sweep::read_results(folder);
   if (csv && *csv == "-") {
     deliver(streams.out, sweep::results_csv(results));
@@ -126,10 +128,14 @@ int show_best(CommandArguments arguments, const Streams& streams) {
   Arguments a("sweep best", "Shows the best trial of a sweep, with its values of the test split.");
   a.positional("DIR", folder, "the folder of a sweep", "sweeps/NAME");
   a.flag("--print-config", config, "print the config of the trial's first replicate, which pmaptrain run trains again");
-  a.flag("--json", json, "print a JSON document");
+  a.flag("--json", json, "print a JSON document; with --print-config it has the config as a text");
   if (!a.parse(arguments, streams.out)) return 0;
   const sweep::Results results = sweep::read_results(folder);
-  deliver(streams.out, config ? sweep::best_of(results).runs.front().config : sweep::best_text(results, folder, json));
+  if (json) {
+    deliver(streams.out, sweep::best_json(results, folder, config));
+    return 0;
+  }
+  deliver(streams.out, config ? sweep::best_of(results).runs.front().config : sweep::best_text(results, folder));
   return 0;
 }
 

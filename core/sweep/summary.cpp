@@ -33,14 +33,14 @@ Summary write_summary(const std::filesystem::path& sweep, bool stopped, double s
   document["mode"] = spec::to_string(results.mode);
   document["best"] = nullptr;
   const bool has_best = !results.trials.empty() && results.trials.front().score.value;
-  if (has_best) document["best"] = parse_json(best_text(results, sweep, true));
+  if (has_best) document["best"] = parse_json(best_json(results, sweep));
   document["seconds"] = seconds;
   document["version"] = version;
   summary.json = report::to_text(document);
   train::write_whole((sweep / "summary.json").string(), summary.json);
   const std::string folder = shell_quoted(sweep.string());
   summary.text = results_text(results, most_shown) + "\n";
-  if (has_best) summary.text += best_text(results, sweep, false);
+  if (has_best) summary.text += best_text(results, sweep);
   if (stopped) summary.text += fmt::format("stopped; pmaptrain sweep run {} --resume goes on\n", folder);
   return summary;
 }

@@ -45,6 +45,15 @@ std::string short_text(const std::string& value, int digits = 4) {
   return is_number && !whole ? fmt::format("{:.{}g}", number, digits) : printable(value);
 }
 
+// The values of the test split of a run that ended; null if it has none.
+const train::Measures* test_of(const std::optional<train::Ended>& ended) {
+  if (!ended || ended->members.empty()) return nullptr;
+  for (const auto& [split, measures] : ended->members.front().final_measures) {
+    if (split == "test") return &measures;
+  }
+  return nullptr;
+}
+
 std::int64_t steps_of(const TrialResult& trial) {
   std::int64_t steps = 0;
   for (const Row& row : trial.runs) steps = std::max(steps, row.steps);
@@ -259,26 +268,25 @@ const TrialResult& best_of(const Results& results) {
   return results.trials.front();
 }
 
-std::string best_text(const Results& results, const std::filesystem::path& sweep, bool json) {
+std::string best_json(const Results& results, const std::filesystem::path& sweep, bool with_config) {
+  const TrialResult& best = best_of(results);
+  const auto ended = read_summary(sweep / best.runs.front().run_folder);
+  Json document = trial_json(best);
+  document["metric"] = results.metric;
+  document["test"] = nullptr;
+  if (const train::Measures* const test = test_of(ended)) {
+    document["test"] = Json::object();
+    for (const auto& [measure, value] : *test) document["test"][measure] = value;
+  }
+  if (with_config) document["config"] = best.runs.front().config;
+  return report::to_text(document);
+}
+
+std::string best_text(const Results& results, const std::filesystem::path& sweep) {
   const TrialResult& best = best_of(results);
   const Row& first = best.runs.front();
   const auto ended = read_summary(sweep / first.run_folder);
-  const train::Measures* test = nullptr;
-  if (ended && !ended->members.empty()) {
-    for (const auto& [split, measures] : ended->members.front().final_measures) {
-      if (split == "test") test = &measures;
-    }
-  }
-  if (json) {
-    Json document = trial_json(best);
-    document["metric"] = results.metric;
-    document["test"] = nullptr;
-    if (test != nullptr) {
-      document["test"] = Json::object();
-      for (const auto& [measure, value] : *test) document["test"][measure] = value;
-    }
-    return report::to_text(document);
-  }
+  const train::Measures* const test = test_of(ended);
   std::string text = fmt::format("trial {}: {} {}", best.score.number, results.metric, shown(best.score.value));
   if (best.score.spread) {
     text += fmt::format(" (spread {} over {})", shown(best.score.spread), counted(std::ssize(best.runs), "replicate"));

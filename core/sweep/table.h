@@ -48,9 +48,10 @@ std::string results_csv(const Results& results);
 // {"metric", "mode", "value", "search", "status", "trials": [...], "rungs": [...]}, with its end of line.
 std::string results_json(const Results& results, std::int64_t top);
 
-// The best trial, with its values of the test split, which no search sees. `json`: as a document.
-// Throws Error (failed) if no trial has a value.
-std::string best_text(const Results& results, const std::filesystem::path& sweep, bool json);
+// The best trial, with its values of the test split, which no search sees; best_json: as a document, with the config of
+// its first replicate if asked for. They throw Error (failed) if no trial has a value.
+std::string best_text(const Results& results, const std::filesystem::path& sweep);
+std::string best_json(const Results& results, const std::filesystem::path& sweep, bool with_config = false);
 const TrialResult& best_of(const Results& results);
 
 }  // namespace pmaptrain::sweep

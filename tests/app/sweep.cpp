@@ -68,6 +68,14 @@ TEST_CASE("commands of sweeps say what they lack", "[app]") {
   CHECK(refused({"sweep", "run", folder / "s.yaml", "--dir", folder / "s.yaml"}) ==
         "error: '" + (folder / "s.yaml") + "' is no folder\n  help: name another one: --dir DIR\n");
   CHECK(contains(refused({"sweep", "run", folder / "t.yaml"}), "there is no such file"));
+  CHECK(refused({"sweep", "run", folder / "another.yaml"}) ==
+        (folder / "another.yaml") +
+            ": error: there is no such file\n"
+            "  help: SWEEP is a YAML file or the folder of a sweep; docs/sweeps.md has an example\n");
+  CHECK(refused({"sweep", "show", folder / "d", "--csv", folder / "none/s.csv"}) ==
+        "--csv:1:7: error: there is no folder '" + (folder / "none") + "'\n    1 | --csv " + (folder / "none/s.csv") +
+            "\n      |       " + "^" + std::string((folder / "none/s.csv").size() - 1, '~') + "\n  help: mkdir -p " +
+            (folder / "none") + "\n");
   const json document = json::parse(call({"sweep", "run", folder / "s.yaml", "--set", "trials=0", "--json"}).out);
   CHECK(document["exit_status"] == 2);
   CHECK(document["errors"][0]["message"] == "trials takes an integer from 1 to 100,000, not '0'");
@@ -82,6 +90,12 @@ TEST_CASE("a dry run of a sweep shows its trials and what they cost, and writes 
   CHECK(contains(shown.out, "trials that differ in numbers alone share a program:\n"));
   const json document = json::parse(call({"sweep", "run", folder / "s.yaml", "--dry-run", "--json"}).out);
   CHECK(document["trials"].size() == 6);
+  CHECK(document["base"] == folder / "base.yaml");
+  const json& set = document["trials"][0]["set"];
+  REQUIRE(set.size() == 3);
+  CHECK(set[0] == "data.seed=0");
+  CHECK(set[1] == "train.checkpoint.best={metric: loss, mode: min}");
+  CHECK(set[2] == "optimizer.learning_rate=" + document["trials"][0]["parameters"]["optimizer.learning_rate"].dump());
   CHECK(document["programs"][0]["rungs"] == json({800, 1600, 3200}));
   CHECK(document["seconds"].get<double>() > 0);
   CHECK_FALSE(fs::exists(folder / "d"));
@@ -123,6 +137,15 @@ TEST_CASE("a sweep that is killed with its runs, and one that a signal stops, go
     CHECK(resumed.status == 0);
     CHECK(values(name) == values("whole"));
   }
+  const auto best = [&](const std::vector<std::string>& options) {
+    std::vector<std::string> all{"sweep", "best", folder / "whole"};
+    all.insert(all.end(), options.begin(), options.end());
+    return call(all).out;
+  };
+  json document = json::parse(best({"--print-config", "--json"}));
+  CHECK(document["config"] == best({"--print-config"}));
+  document.erase("config");
+  CHECK(document == json::parse(best({"--json"})));
   // The sweep is done: nothing is left to run.
   const Finished again = run_binary(arguments("whole"));
   CHECK(again.status == 0);

@@ -377,6 +377,19 @@ class SweepReader {
   std::string help_ = "it has base, parameters and search; docs/sweeps.md has an example";
 };
 
+// A file that is missing has help of its own, unless another one has nearly its name.
+Parsed parse_sweep(const std::string& file) {
+  try {
+    return parse(file);
+  } catch (const Error& error) {
+    std::vector<Diagnostic> diagnostics = error.diagnostics();
+    if (diagnostics.front().help.starts_with("CONFIG is ")) {
+      diagnostics.front().help = "SWEEP is a YAML file or the folder of a sweep; docs/sweeps.md has an example";
+    }
+    throw Error(error.status(), std::move(diagnostics));
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> sweep_settings() {
@@ -409,7 +422,7 @@ std::vector<Node> segments_of(const Node& key) {
 SweepFile read_sweep_file(const std::string& path, const std::vector<std::string>& set) {
   std::error_code error;
   const std::string file = fs::is_directory(path, error) ? (fs::path(path) / "sweep.yaml").string() : path;
-  Parsed parsed = parse(file);
+  Parsed parsed = parse_sweep(file);
   std::vector<Diagnostic> errors = std::move(parsed.errors);
   Node root = *parsed.root;
   for (const std::string& argument : set) {
