@@ -45,7 +45,7 @@ TEST_CASE("a checkpoint of a build without buckets is continued to the same bits
   };
   for (const char* const file : {"params.safetensors", "optimizer.safetensors", "ema.safetensors"}) {
     train::Tensors expected = tensors_of(before / "after_10_steps", file);
-    // That build averaged frozen_bias parameters too.
+    // That build averaged frozen parameters too.
     expected.erase("ema/" + frozen_bias);
     if (expected.contains(frozen_bias))
       expected.at(frozen_bias) = tensors_of(before / "after_10_steps", "params.safetensors").at(frozen_bias);
