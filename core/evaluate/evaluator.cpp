@@ -222,7 +222,8 @@ std::vector<Evaluation> CheckpointEvaluation::evaluate_members() const {
   const EvaluationPlan plan = plan_evaluation(model, spec, split_, data_.of(split_),
                                               data::rows_at_once(spec.data, spec.mesh.mesh, state.train_examples));
   Source source{
-      {{"evaluate", plan.program, data::batches_in_memory(data::Sampler::in_order(plan.batch.dataset), plan.batch)}}};
+      {{"evaluate", plan.program, data::batches_in_memory(data::Sampler::in_order(plan.batch.dataset), plan.batch),
+        false, false, plan.work}}};
   source.members = std::ssize(members_);
   const std::unique_ptr<Planned> planned =
       plan_source(spec.mesh, std::move(source), KernelChoice::best, shared_.processes()).planned;

@@ -15,6 +15,9 @@ Program split_psum_scatter(Program program) {
     for (const Value operand : equation.operands) ++uses[operand.id];
   });
   for (const Output& output : program.outputs) ++uses[output.value.id];
+  for (const Input& input : program.inputs) {
+    if (input.next) ++uses[input.next->id];
+  }
   std::set<std::int32_t> buckets;
   std::vector<Equation> equations;
   equations.reserve(program.equations.size());

@@ -115,6 +115,7 @@ bool Evaluations::restore_best(const std::vector<std::int64_t>& members, std::ve
       why = error.diagnostics().front().message;
       is_lost = true;
     }
+    is_lost = agreement_.any(is_lost);  // one process alone may lack the memory
   }
   if (is_lost) {
     report_.emit(Warned{"test is evaluated with the last parameters: " + why});

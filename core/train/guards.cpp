@@ -55,9 +55,8 @@ bool Guards::check_finite(bool replays) {
 
 std::string Guards::replayed(std::int64_t step) const {
   if (reader_.is_divided()) {
-    return "it is not replayed, because processes have shards of what it began with: without parallelism, a run of "
-           "this "
-           "seed names the layer";
+    return "it is not replayed, because processes have shards of what it began with: a run of this seed without "
+           "parallelism names the layer";
   }
   try {
     return replay(setup_, reader_.module(), step, member_);

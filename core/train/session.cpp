@@ -347,6 +347,8 @@ class Session::Impl {
     const RunState last = state();  // before the lines that are written only because the run stops
     report_->report_last_lines(step_, members_->active());
     saving_->save_last(last);
+    // A process 0 that could not save answers this, and not the reads that follow.
+    if (reader_->is_divided()) agreement_.any(false);
     add_results();
     ended_.test_parameters = evaluations_->run_last(step_, folder_);
     for (const MemberRun& member : *members_) {

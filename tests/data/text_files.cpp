@@ -49,7 +49,7 @@ std::string refused(const spec::TextFiles& text) {
 
 }  // namespace
 
-TEST_CASE("a folder stands for the files below it by their paths, without hidden ones, links and empty ones",
+TEST_CASE("a folder stands for the files below it by their paths, without hidden ones, links, empty ones and runs",
           "[data]") {
   const TemporaryFolder folder;
   namespace fs = std::filesystem;
@@ -63,6 +63,9 @@ TEST_CASE("a folder stands for the files below it by their paths, without hidden
   folder.write("texts/B.txt.gz", gzip("1"));
   folder.write("texts/.hidden", "x");
   folder.write("texts/.git/config", "x");
+  fs::create_directories(folder / "texts/runs/t");
+  folder.write("texts/runs/t/.pmaptrain", "pmaptrain run folder\n");
+  folder.write("texts/runs/t/metrics.jsonl", "x");
   folder.write("texts/empty", "");
   folder.write("first", "0");
   fs::create_symlink(folder / "first", folder / "texts/link");
@@ -73,7 +76,7 @@ TEST_CASE("a folder stands for the files below it by their paths, without hidden
   CHECK(joined(bytes_of({folder / "texts/linked", folder / "texts/link"})) == "340");  // the config names these links
   CHECK(refused(bytes_of({folder / "texts/none"})) ==
         "the folder '" + folder / "texts/none" +
-            "' has no files with text | empty files, links, and names that begin with a dot are left out");
+            "' has no files with text | empty files, links, run folders, and names that begin with a dot are left out");
 }
 
 TEST_CASE("a folder or a file of a text that cannot be read is an error", "[data]") {

@@ -28,12 +28,14 @@ std::string shown_kind(const Json& value) {
   return value.is_null() ? "null" : "true or false";
 }
 
-// "its texts are 'body' and 'title': ..."
-std::string other_fields(const Json& object) {
-  constexpr std::size_t most = 8;  // that are listed
+// "its texts are 'body' and 'title': ..." Of a line that is an object.
+std::string other_fields(std::string_view line) {
+  constexpr int most = 8;  // that are listed
   std::vector<std::string> names;
+  int seen = 0;
+  const Json object = parse_members(line, [&](const std::string&) { return seen++ < most; });
   for (const auto& [name, value] : object.items()) {
-    if (value.is_string() && names.size() < most) names.push_back("'" + printable(name) + "'");
+    if (value.is_string()) names.push_back("'" + printable(name) + "'");
   }
   if (names.empty()) return "field: NAME says which field of the objects is the text";
   return "field: NAME says which one is the text; fields with texts: " + join(names, ", ");
@@ -74,7 +76,7 @@ std::optional<std::string_view> JsonLines::next_line() {
 std::string JsonLines::document_of(std::string_view line) const {
   Json json;
   try {
-    json = parse_json(line);
+    json = parse_members(line, [&](const std::string& key) { return key == field_; });
   } catch (const Json::parse_error& error) {
     fail(fmt::format("it is not JSON; the mistake is at byte {}", error.byte), one_a_line);
   } catch (const Json::out_of_range&) {
@@ -82,9 +84,10 @@ std::string JsonLines::document_of(std::string_view line) const {
   }
   if (!json.is_object()) fail("it is " + shown_kind(json) + ", expected an object", one_a_line);
   const auto found = json.find(field_);
-  if (found == json.end()) fail("its object has no field '" + field_ + "'", other_fields(json));
-  if (!found->is_string())
-    fail("its field '" + field_ + "' is " + shown_kind(*found) + ", expected a text", other_fields(json));
+  if (found == json.end()) fail("its object has no field '" + printable(field_) + "'", other_fields(line));
+  if (!found->is_string()) {
+    fail("its field '" + printable(field_) + "' is " + shown_kind(*found) + ", expected a text", other_fields(line));
+  }
   return std::move(found->get_ref<std::string&>());
 }
 

@@ -44,6 +44,12 @@ TextFile file_at(std::string path, std::uint64_t size, bool is_named) {
   return {std::move(path), size, name.is_gzip, is_lines, is_named};
 }
 
+// What a run writes is no text to train on, though its folder may lie beside the text.
+bool is_run_folder(const std::string& folder) {
+  std::error_code error;
+  return fs::exists(fs::path(folder) / ".pmaptrain", error);
+}
+
 void add_files_below(const std::string& folder, std::vector<TextFile>& found) {
   std::error_code error;
   fs::directory_iterator at(folder, error);
@@ -52,7 +58,7 @@ void add_files_below(const std::string& folder, std::vector<TextFile>& found) {
     std::string path = at->path().string();
     struct stat status = {};
     if (::lstat(path.c_str(), &status) != 0) fail_to_open(path, errno);
-    if (S_ISDIR(status.st_mode)) add_files_below(path, found);
+    if (S_ISDIR(status.st_mode) && !is_run_folder(path)) add_files_below(path, found);
     if (S_ISREG(status.st_mode) && status.st_size > 0) {
       found.push_back(file_at(std::move(path), static_cast<std::uint64_t>(status.st_size), false));
     }
@@ -150,7 +156,7 @@ std::vector<TextFile> list_text_files(const spec::TextFiles::Files& paths) {
     add_files_below(path, found);
     if (std::ssize(found) == before) {
       fail_data(fmt::format("the folder '{}' has no files with text", path),
-                "empty files, links, and names that begin with a dot are left out");
+                "empty files, links, run folders, and names that begin with a dot are left out");
     }
     std::sort(found.begin() + before, found.end(),
               [](const TextFile& a, const TextFile& b) { return a.path < b.path; });
@@ -178,6 +184,7 @@ void read_text_file(const TextFile& file, const spec::TextFiles& text, bool maps
     for (bool has_ended = false; !has_ended;) {
       const std::span<std::byte> room = to.room();
       const std::size_t count = stream.read(room);
+      if (width == 2 && to.bytes() == before) refuse_array(file, room.first(count));
       to.take(count);
       has_ended = count < room.size();
     }
