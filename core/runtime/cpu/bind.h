@@ -71,6 +71,8 @@ class BoundPlan {
   void bind_scatter(const Communicate::Values& values, Binding to, RunCommunication& command);
   void bind_gather(const Communicate::Values& values, Binding to, RunCommunication& command);
   void bind(const Exchange& exchange, const Instruction& instruction, Binding to, std::vector<Command>& into);
+  // The copies of an all_slice, each of the part of an array that is a device's own.
+  void bind_own_parts(const Exchange& slice, const Instruction& instruction, Binding to, std::vector<Command>& into);
   void bind(const Loop& loop, const Instruction& instruction, Binding to, std::vector<Command>& into);
   // Emits the part of a product that sums over the rows of `blocks`, each a range of instances. `sums` is where the
   // arena is free for the sums of inner nodes of the tree.

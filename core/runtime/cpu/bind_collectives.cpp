@@ -250,11 +250,33 @@ RunExchange BoundPlan::exchange_of(const Exchange& exchange, std::int64_t device
   return command;
 }
 
+void BoundPlan::bind_own_parts(const Exchange& slice, const Instruction& instruction, Binding to,
+                               std::vector<Command>& into) {
+  const Mesh& mesh = plan_.program->mesh;
+  const CollectiveRule rule = slice.equation->op.collective();
+  const Type& part = plan_.program->type(slice.equation->results[slice.index]);
+  std::size_t outer = 1, width = size_of(part.dtype);
+  for (std::size_t i = 0; i < part.shape.size(); ++i) {
+    (static_cast<std::int64_t>(i) < rule.dim ? outer : width) *= count_of(part.shape[i]);
+  }
+  for (std::int64_t i = 0; i < to.extent.instances(); ++i) {
+    const std::int64_t device = mesh.device_at(to.extent.instance + i, to.extent.axes);
+    Address from = slice_of_device(slice.operand, device);
+    from.offset += count_of(mesh.position(device, rule.axes)) * width;
+    StridedCopy copy{to.list.add(from), width, outer, width * count_of(mesh.group_size(rule.axes)), width};
+    to.list.add(slice_of(slice.result, i, to.extent));
+    into.push_back({&instruction, copy});
+  }
+}
+
 // Emits one command for each instance of the result. A gather gives all devices of a group the same result, which is
 // computed once and then copied.
 void BoundPlan::bind(const Exchange& exchange, const Instruction& instruction, Binding to, std::vector<Command>& into) {
   const Mesh& mesh = plan_.program->mesh;
   const Buffer &operand = buffer(exchange.operand), &result = buffer(exchange.result);
+  if (exchange.equation->op.rules().communication == Communication::slice) {
+    return bind_own_parts(exchange, instruction, to, into);
+  }
   const AxisSet along = exchange.equation->op.axes();
   const bool is_same = exchange.equation->op.rules().communication == Communication::gather;
   AddressesByGroup groups;
