@@ -31,10 +31,11 @@ std::size_t largest_parameter(const model::Model& model) {
 
 MemoryEstimate estimate_memory(const Setup& setup, const MemoryNeeds& needs, std::optional<std::int64_t> members) {
   MemoryEstimate estimate = estimate_evaluation(needs);
-  // Initial values are made one at a time: for GPUs, and what a file has in another order. Values are read from the
-  // module in slices.
+  // Initial values are made one at a time: for GPUs, for shards, and what a file has in another order. Values are read
+  // from the module in slices.
   const std::size_t largest = largest_parameter(setup.model);
-  const bool are_held = estimate.gpus > 0 || setup.spec().model.initial_from.has_value();
+  const bool are_held =
+      estimate.gpus > 0 || setup.spec().model.initial_from.has_value() || setup.member_spec().fsdp() != nullptr;
   const std::size_t passing = sum_of(are_held ? largest : 0, std::min(largest, SlicedReader::most_bytes));
   const std::int64_t all = spec::members(setup.spec());
   // Where processes have shards, a checkpoint is written without a snapshot.
