@@ -1,23 +1,16 @@
 #include "core/passes/split_psum_scatter.h"
 
-#include <map>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "core/ops/collective/collective.h"
+#include "core/passes/uses.h"
 
 namespace pmaptrain {
 
 Program split_psum_scatter(Program program) {
-  std::map<std::int32_t, int> uses;
-  for_each_equation(program.equations, [&](const Equation& equation) {
-    for (const Value operand : equation.operands) ++uses[operand.id];
-  });
-  for (const Output& output : program.outputs) ++uses[output.value.id];
-  for (const Input& input : program.inputs) {
-    if (input.next) ++uses[input.next->id];
-  }
+  const Uses uses(program);
   std::set<std::int32_t> buckets;
   std::vector<Equation> equations;
   equations.reserve(program.equations.size());
@@ -25,7 +18,7 @@ Program split_psum_scatter(Program program) {
     if (equation.op.rules().packs) buckets.insert(equation.results.front().id);
     const ops::PsumScatter* const scatter = equation.op.as<ops::PsumScatter>();
     if (scatter == nullptr || !buckets.contains(equation.operands.front().id) ||
-        uses[equation.operands.front().id] > 1) {
+        uses.of(equation.operands.front()) > 1) {
       equations.push_back(std::move(equation));
       continue;
     }

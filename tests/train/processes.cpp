@@ -13,8 +13,8 @@
 #include "core/base/error.h"
 #include "core/setup/values.h"
 #include "tests/catch.h"
-#include "tests/runtime/placements.h"
 #include "tests/session_run.h"
+#include "tests/train/in_processes.h"
 
 using namespace pmaptrain;
 using namespace pmaptrain::testing;
@@ -24,40 +24,13 @@ namespace {
 // What a test sets in the options of a process.
 using Options = std::function<void(int process, train::Setup& setup, train::SessionOptions& options)>;
 
-struct Ends {
-  Trained trained;                    // process 0
-  std::vector<train::Ended> ended;    // by process
-  std::vector<std::string> failures;  // by process; empty for those that have not failed
-};
-
-// Trains with each process in a thread. Only process 0 sees the folder.
 Ends train_in_processes(const train::Setup& setup, int processes, const Options& change, const TemporaryFolder& root) {
-  test::MemoryTransport transport(processes);
-  Ends ends;
-  ends.ended.resize(static_cast<std::size_t>(processes));
-  ends.failures.resize(static_cast<std::size_t>(processes));
-  test::on_each_process(transport, processes, [&](int process) {
-    Agreement agreement({{process, processes}, &transport.end(process)});
-    train::SessionOptions options;
-    options.agreement = &agreement;
-    options.folder.writes = process == 0;
-    train::Setup own = setup;
-    if (change) change(process, own, options);
-    const auto at = static_cast<std::size_t>(process);
-    try {
-      if (process == 0) {
-        ends.trained = train_setup_in(root / "run", own, options);
-        ends.ended[at] = ends.trained.ended;
-      } else {
-        options.run_dir = root / "gone";
-        ends.ended[at] = train::train(own, options, {});
-      }
-    } catch (const Error& error) {
-      agreement.fail(error.status());
-      ends.failures[at] = error.diagnostics().front().message;
-    }
-  });
-  return ends;
+  return testing::train_in_processes(processes, root / "run",
+                                     [&](int process, Agreement&, train::SessionOptions& options) {
+                                       train::Setup own = setup;
+                                       if (change) change(process, own, options);
+                                       return own;
+                                     });
 }
 
 Ends train_in_processes(const train::Setup& setup, int processes, const Options& change = {}) {

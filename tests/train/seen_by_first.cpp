@@ -15,8 +15,8 @@
 #include "core/train/changes.h"
 #include "core/train/resume.h"
 #include "tests/catch.h"
-#include "tests/runtime/placements.h"
 #include "tests/session_run.h"
+#include "tests/train/in_processes.h"
 #include "tests/words.h"
 
 namespace pmaptrain::testing::seen_by_first {
@@ -25,44 +25,6 @@ namespace {
 namespace fs = std::filesystem;
 using Texts = std::vector<std::string>;
 using train::FirstProcess;
-
-struct Ends {
-  Trained trained;                  // process 0
-  std::vector<train::Ended> ended;  // by process
-  Texts failures;                   // by process; empty for those that have not failed
-};
-
-// Prepares the session of a process: its setup, and where in `options` the run continues.
-using Prepare = std::function<train::Setup(int process, const FirstProcess& first, train::SessionOptions& options)>;
-
-// Runs sessions in threads. Only process 0 sees `run`.
-Ends sessions(int processes, const fs::path& run, const Prepare& prepare) {
-  test::MemoryTransport transport(processes);
-  Ends ends;
-  ends.ended.resize(static_cast<std::size_t>(processes));
-  ends.failures.resize(static_cast<std::size_t>(processes));
-  test::on_each_process(transport, processes, [&](int process) {
-    Agreement agreement({{process, processes}, &transport.end(process)});
-    const auto at = static_cast<std::size_t>(process);
-    train::SessionOptions options;
-    options.agreement = &agreement;
-    options.folder.writes = process == 0;
-    options.run_dir = process == 0 ? run : run.parent_path() / "gone";
-    try {
-      const train::Setup setup = prepare(process, FirstProcess(&agreement), options);
-      if (process == 0) {
-        ends.trained = train_setup_in(run, setup, options);
-        ends.ended[at] = ends.trained.ended;
-      } else {
-        ends.ended[at] = train::train(setup, options, {});
-      }
-    } catch (const Error& error) {
-      agreement.fail(error.status());
-      ends.failures[at] = error.diagnostics().front().message;
-    }
-  });
-  return ends;
-}
 
 spec::Loaded loaded_of(Texts set) {
   spec::Overrides overrides;
@@ -73,7 +35,8 @@ spec::Loaded loaded_of(Texts set) {
 // As `pmaptrain run --resume` with these changes.
 Ends resume(int processes, const fs::path& run, const Texts& set, const Texts& changes = {}) {
   std::vector<std::optional<train::ResumePoint>> points(static_cast<std::size_t>(processes));
-  return sessions(processes, run, [&](int process, const FirstProcess& first, train::SessionOptions& options) {
+  return train_in_processes(processes, run, [&](int process, Agreement& agreement, train::SessionOptions& options) {
+    const FirstProcess first(&agreement);
     std::optional<train::ResumePoint>& point = points[static_cast<std::size_t>(process)];
     point = train::find_resume_point(options.run_dir, first);
     if (!point) fail_usage("there is no checkpoint");
@@ -168,7 +131,8 @@ TEST_CASE("processes begin with the initial parameters that process 0 alone sees
       const Trained expected = train_setup(alone);
       Texts notes(3);
       const Ends found =
-          sessions(3, root / "run", [&](int process, const FirstProcess& first, train::SessionOptions& options) {
+          train_in_processes(3, root / "run", [&](int process, Agreement& agreement, train::SessionOptions& options) {
+            const FirstProcess first(&agreement);
             options.folder.overwrite = true;
             spec::Loaded loaded = loaded_of(set);
             if (process != 0) loaded.spec.model.initial_from->path = root / "gone";
@@ -190,8 +154,9 @@ TEST_CASE("processes begin with the initial parameters that process 0 alone sees
 TEST_CASE("initial parameters that process 0 cannot open are its error at the key", "[train][placements]") {
   const TemporaryFolder root;
   std::vector<int> lines(2);
-  const Ends found =
-      sessions(2, root / "run", [&](int process, const FirstProcess& first, train::SessionOptions&) -> train::Setup {
+  const Ends found = train_in_processes(
+      2, root / "run", [&](int process, Agreement& agreement, train::SessionOptions&) -> train::Setup {
+        const FirstProcess first(&agreement);
         const spec::Loaded loaded = loaded_of({"model.init={from: " + (root / "none.safetensors") + "}"});
         try {
           train::open_initial_file(loaded.spec.model, first);
@@ -212,7 +177,7 @@ TEST_CASE("processes end with the last parameters if process 0 cannot read the b
                   "train.checkpoint={every: never, best: {metric: loss, mode: max}}"};
   const TemporaryFolder root;
   const auto lose = [&](const std::function<void()>& happens) {
-    return sessions(3, root / "run", [&](int process, const FirstProcess&, train::SessionOptions& options) {
+    return train_in_processes(3, root / "run", [&](int process, Agreement&, train::SessionOptions& options) {
       options.folder.overwrite = true;
       options.between_steps = [&happens, process](Module&, std::int64_t step) {
         if (step == 4 && process == 0) happens();

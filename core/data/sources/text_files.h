@@ -22,8 +22,8 @@ struct TextFile {
 };
 
 // The files at `paths`, in this order. In place of a folder stand the regular files below it, in the order of their
-// paths, without empty ones, links and names that begin with a dot. Throws Error (data) for a path that is not there, a
-// folder that cannot be read, and one without such files.
+// paths, without empty ones, links, run folders, and names that begin with a dot. Throws Error (data) for a path that
+// is not there, a folder that cannot be read, and one without such files.
 std::vector<TextFile> list_text_files(const spec::TextFiles::Files& paths);
 
 // Appends the documents of a file, each with the end token after it: the file, or of JSON lines each line. A file of

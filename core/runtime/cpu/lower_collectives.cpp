@@ -172,18 +172,12 @@ bool Lowering::is_scattered(Value result, const std::vector<Contribution>& sums)
 bool Lowering::is_only_sliced(const Equation& psum, Value sum) const {
   const AxisSet everywhere = program_.mesh.all();
   if (psum.op.axes() != everywhere || type(sum).shape.size() != 1) return false;
-  bool is_sliced = false;
-  for (const Equation& equation : program_.equations) {
-    if (std::find(equation.operands.begin(), equation.operands.end(), sum) == equation.operands.end()) continue;
-    const bool slices = equation.op.rules().communication == Communication::slice && equation.op.axes() == everywhere;
-    if (!slices) return false;
-    is_sliced = true;
-  }
-  const bool is_output = std::any_of(program_.outputs.begin(), program_.outputs.end(),
-                                     [&](const Output& output) { return output.value == sum; });
-  const bool is_update = std::any_of(program_.inputs.begin(), program_.inputs.end(),
-                                     [&](const Input& input) { return input.next == sum; });
-  return is_sliced && !is_output && !is_update;
+  const auto slices =
+      std::count_if(program_.equations.begin(), program_.equations.end(), [&](const Equation& equation) {
+        return equation.op.rules().communication == Communication::slice && equation.op.axes() == everywhere &&
+               equation.operands.front() == sum;
+      });
+  return slices > 0 && slices == facts(sum).uses;
 }
 
 void Lowering::exchange_sums(const Equation& equation, std::vector<ReducedArray>& arrays, int combine_stage) {

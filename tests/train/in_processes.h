@@ -1,0 +1,53 @@
+// A run of several processes, each a thread, of which only process 0 sees the run folder.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/runtime/agreement.h"
+#include "tests/runtime/placements.h"
+#include "tests/session_run.h"
+
+namespace pmaptrain::testing {
+
+struct Ends {
+  Trained trained;                    // process 0
+  std::vector<train::Ended> ended;    // by process
+  std::vector<std::string> failures;  // by process; empty for those that have not failed
+};
+
+// Prepares the session of a process: its setup, and where in `options` the run continues.
+using Prepare = std::function<train::Setup(int process, Agreement& agreement, train::SessionOptions& options)>;
+
+inline Ends train_in_processes(int processes, const std::filesystem::path& run, const Prepare& prepare) {
+  test::MemoryTransport transport(processes);
+  Ends ends;
+  ends.ended.resize(static_cast<std::size_t>(processes));
+  ends.failures.resize(static_cast<std::size_t>(processes));
+  test::on_each_process(transport, processes, [&](int process) {
+    Agreement agreement({{process, processes}, &transport.end(process)});
+    const auto at = static_cast<std::size_t>(process);
+    train::SessionOptions options;
+    options.agreement = &agreement;
+    options.folder.writes = process == 0;
+    options.run_dir = process == 0 ? run : run.parent_path() / "gone";
+    try {
+      const train::Setup setup = prepare(process, agreement, options);
+      if (process == 0) {
+        ends.trained = train_setup_in(run, setup, options);
+        ends.ended[at] = ends.trained.ended;
+      } else {
+        ends.ended[at] = train::train(setup, options, {});
+      }
+    } catch (const Error& error) {
+      agreement.fail(error.status());
+      ends.failures[at] = error.diagnostics().front().message;
+    }
+  });
+  return ends;
+}
+
+}  // namespace pmaptrain::testing
