@@ -53,6 +53,17 @@ void TreeOnDisk::become(const Tree& tree) {
 
 void write_tree(const Tree& tree, const fs::path& directory) { TreeOnDisk(directory).become(tree); }
 
+void add_torn(std::vector<Change>& changes, Change change) {
+  if (const std::size_t half = change.bytes.size() / 2; half > 0) {
+    Change first = change;
+    first.bytes.resize(half);
+    change.bytes.erase(0, half);
+    change.at += half;
+    changes.push_back(std::move(first));
+  }
+  changes.push_back(std::move(change));
+}
+
 // ---- files and directories that remember what is durable -----------------------------------------------------------
 
 namespace {

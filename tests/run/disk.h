@@ -41,6 +41,9 @@ class TreeOnDisk {
 // In a directory that is made anew.
 void write_tree(const Tree& tree, const std::filesystem::path& directory);
 
+// Appends a change as those between which a kill may come: a write may be cut short, so it is two.
+void add_torn(std::vector<Change>& changes, Change change);
+
 // fsync of a file makes its bytes durable, fsync of a directory its entries, nothing else does. Of later writes to a
 // file some arrive, in any order, torn, or as zeros; of later changes to a directory some do, in any order (a rename
 // does as a whole). So a renamed file may be there without its bytes.

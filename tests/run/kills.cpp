@@ -40,7 +40,7 @@ class RecordedRun {
     }
     const std::vector<Change>& all = recorder.changes();
     for (std::size_t i = 0; i < recorder.first(); ++i) begin_.apply(all[i]);
-    for (std::size_t i = recorder.first(); i < all.size(); ++i) add(all[i]);
+    for (std::size_t i = recorder.first(); i < all.size(); ++i) add_torn(changes_, all[i]);
   }
 
   const std::vector<Change>& changes() const { return changes_; }
@@ -52,18 +52,6 @@ class RecordedRun {
   }
 
  private:
-  // A kill may leave a part of what a call writes: each write is two changes.
-  void add(Change change) {
-    if (const std::size_t half = change.bytes.size() / 2; half > 0) {
-      Change first = change;
-      first.bytes.resize(half);
-      change.bytes.erase(0, half);
-      change.at += half;
-      changes_.push_back(std::move(first));
-    }
-    changes_.push_back(std::move(change));
-  }
-
   Disk begin_;
   std::vector<Change> changes_;
 };

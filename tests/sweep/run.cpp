@@ -30,22 +30,6 @@ namespace fs = std::filesystem;
 namespace {
 
 const std::string rates = "parameters: {optimizer.learning_rate: {choice: [0.01, 0.05, 0.1, 0.2]}}\n";
-const std::string halved =
-    "parameters: {optimizer.learning_rate: {log_uniform: [0.001, 0.3]}, optimizer.sgd.momentum: {choice: [0.0, 0.9]}}\n"
-    "search: {successive_halving: {min: 1 epoch, factor: 2}}\ntrials: 8\n";
-
-// Every value and parameter of the trials' last checkpoints.
-std::string results_of(const std::string& folder, const std::vector<sweep::Row>& rows) {
-  std::string text = values_of(rows);
-  for (const sweep::Row& row : rows) {
-    text += test::read_text(fs::path(folder) / row.run_folder / "checkpoints/last/params.safetensors");
-  }
-  for (const sweep::RungRow& row : sweep::read_results(folder).rungs) {
-    text += fmt::format("{} {} {} {}\n", row.rung, row.number, row.steps, row.advanced);
-  }
-  return text;
-}
-
 }  // namespace
 
 TEST_CASE("a grid runs every combination, and each trial is a run of its own config", "[sweep]") {

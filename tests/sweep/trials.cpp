@@ -1,13 +1,21 @@
 #include "tests/sweep/trials.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <csignal>
+#include <filesystem>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/sweep/summary.h"
 #include "tests/app/call.h"
 
 namespace pmaptrain::testing {
+
+const std::string halved =
+    "parameters: {optimizer.learning_rate: {log_uniform: [0.001, 0.3]}, optimizer.sgd.momentum: {choice: [0.0, 0.9]}}\n"
+    "search: {successive_halving: {min: 1 epoch, factor: 2}}\ntrials: 8\n";
 
 void CalledTrials::start(std::size_t job, const std::vector<std::string>& arguments) {
   started_.push_back({job, arguments});
@@ -72,6 +80,17 @@ std::string values_of(const std::vector<sweep::Row>& rows) {
   for (const sweep::Row& row : rows) {
     text += sweep::trial_name(row.number, row.replicate) + " " + sweep::to_string(row.status) + " " +
             (row.value ? exact(*row.value) : "none") + " " + std::to_string(row.steps) + "\n";
+  }
+  return text;
+}
+
+std::string results_of(const std::string& folder, const std::vector<sweep::Row>& rows) {
+  std::string text = values_of(rows);
+  for (const sweep::Row& row : rows) {
+    text += test::read_text(std::filesystem::path(folder) / row.run_folder / "checkpoints/last/params.safetensors");
+  }
+  for (const sweep::RungRow& row : sweep::read_results(folder).rungs) {
+    text += fmt::format("{} {} {} {}\n", row.rung, row.number, row.steps, row.advanced);
   }
   return text;
 }

@@ -52,8 +52,13 @@ class SweepFolder {
   test::TemporaryFolder folder_;
 };
 
+// Keys of a sweep by successive halving, of eight trials.
+extern const std::string halved;
+
 // The values of all runs: "0007: 0.125", a line each.
 std::string values_of(const std::vector<sweep::Row>& rows);
+// These, the decisions of all rungs, and every parameter of the trials' last checkpoints.
+std::string results_of(const std::string& folder, const std::vector<sweep::Row>& rows);
 // The text of the error that `f` throws.
 std::string error_of(const std::function<void()>& f);
 
