@@ -290,3 +290,26 @@ TEST_CASE("archives among the files of a text are noted, and their bytes taken a
         "'" + folder / "a.txt.zst" +
             "' and 1 more are archives, and their bytes are taken as they are: only .gz is decompressed");
 }
+
+TEST_CASE("a file that is in train and in validation is noted, by whatever path", "[data]") {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "sub");
+  folder.write("sub/a.txt", "abcdef");
+  folder.write("sub/b.txt", "ghi");
+  folder.write("c.txt", "jkl");
+  spec::DataSpec spec;
+  spec.batch_size = std::int64_t{1};
+  spec::TextFiles text = bytes_of({folder / "sub"});
+  text.validation = {folder / "c.txt"};
+  spec.source = text;
+  CHECK(data::open(spec, 0, 1).notes.empty());
+  text.validation = {folder / "c.txt", folder / "sub/../sub/b.txt"};
+  spec.source = text;
+  CHECK(data::open(spec, 0, 1).notes ==
+        std::vector<std::string>{"'" + folder / "sub/../sub/b.txt" + "' is in train and in validation"});
+  text.validation.reset();
+  text.test = {folder / "sub"};
+  spec.source = text;
+  CHECK(data::open(spec, 0, 1).notes ==
+        std::vector<std::string>{"'" + folder / "sub/a.txt" + "' and 1 more are in train and in test"});
+}

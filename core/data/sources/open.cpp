@@ -22,6 +22,7 @@
 #include "core/data/images/folder.h"
 #include "core/data/sources/synthetic.h"
 #include "core/data/sources/text.h"
+#include "core/data/sources/text_files.h"
 #include "core/data/statistics.h"
 #include "core/data/subset.h"
 #include "core/data/tables/csv.h"
@@ -199,10 +200,17 @@ Source open_source(const spec::Cifar10& s, const Opening& opening) {
 }
 
 Source open_source(const spec::TextFiles& s, const Opening& opening) {
-  return open_splits(given(s.train, s.validation, s.test), opening,
-                     [&](const spec::TextFiles::Files& files, Notes& notes, const Opening& at) {
-                       return make_text(s, files, notes, at.place);
-                     });
+  const std::map<Split, spec::TextFiles::Files> splits = given(s.train, s.validation, s.test);
+  Source source =
+      open_splits(splits, opening, [&](const spec::TextFiles::Files& files, Notes& notes, const Opening& at) {
+        return make_text(s, files, notes, at.place);
+      });
+  for (const auto& [split, files] : splits) {
+    if (split == Split::train || !opening.wants(Split::train) || !opening.wants(split)) continue;
+    const std::string note = note_of_shared(list_text_files(s.train), list_text_files(files), name_of(split));
+    if (!note.empty()) source.notes.push_back(note);
+  }
+  return source;
 }
 
 Source open_source(const spec::SyntheticLinear& s, const Opening& opening) {

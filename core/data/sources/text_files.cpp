@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -209,6 +210,24 @@ std::string note_of_archives(const std::vector<TextFile>& files) {
   constexpr std::string_view as_they_are = "bytes are taken as they are: only .gz is decompressed";
   if (paths.size() == 1) return fmt::format("'{}' is an archive, and its {}", paths.front(), as_they_are);
   return fmt::format("'{}' and {} more are archives, and their {}", paths.front(), paths.size() - 1, as_they_are);
+}
+
+std::string note_of_shared(const std::vector<TextFile>& train, const std::vector<TextFile>& others,
+                           std::string_view held_out) {
+  const auto identity = [](const TextFile& file) {
+    struct stat status = {};
+    if (::stat(file.path.c_str(), &status) != 0) fail_to_open(file.path, errno);
+    return std::pair(status.st_dev, status.st_ino);
+  };
+  std::set<std::pair<dev_t, ino_t>> trained;
+  for (const TextFile& file : train) trained.insert(identity(file));
+  std::vector<std::string> shared;
+  for (const TextFile& file : others) {
+    if (trained.contains(identity(file))) shared.push_back(file.path);
+  }
+  if (shared.empty()) return "";
+  if (shared.size() == 1) return fmt::format("'{}' is in train and in {}", shared.front(), held_out);
+  return fmt::format("'{}' and {} more are in train and in {}", shared.front(), shared.size() - 1, held_out);
 }
 
 }  // namespace pmaptrain::data

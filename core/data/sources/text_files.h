@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/data/sources/token_store.h"
@@ -34,5 +35,10 @@ void read_text_file(const TextFile& file, const spec::TextFiles& text, bool maps
 // A note on files that are archives, or compressed otherwise than by gzip; empty without any. Their bytes are taken as
 // they are.
 std::string note_of_archives(const std::vector<TextFile>& files);
+
+// A note on files that are in both lists, by whatever path; empty without any. What is measured on them is measured on
+// text that was trained on. `held_out` is the second list's name, such as "validation".
+std::string note_of_shared(const std::vector<TextFile>& train, const std::vector<TextFile>& others,
+                           std::string_view held_out);
 
 }  // namespace pmaptrain::data
