@@ -42,6 +42,10 @@ std::array<double, 2> normal_pair(std::uint32_t a, std::uint32_t b);
 // The first of normal_pair, as float.
 float normal_from_bits(std::uint32_t a, std::uint32_t b);
 
+// Element `index` of a stream of values: of the standard normal distribution, and uniform in [0, 1).
+double standard_normal(PhiloxKey key, std::uint64_t index);
+double standard_uniform(PhiloxKey key, std::uint64_t index);
+
 // A value of the standard normal distribution truncated at two, for element `index` of a stream. Each element has its
 // own sequence of normal values, and takes the first in range (95 % are), so it does not depend on the other elements.
 double truncated_normal(PhiloxKey key, std::uint64_t index);

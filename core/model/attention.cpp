@@ -169,22 +169,24 @@ Value attend(const spec::Attention& attention, const LayerCall& call, Value x, D
 // PyTorch's are those of linear layers, which have the heads in one dimension.
 void add_parameters(const spec::Attention& attention, const LayerInput& in, const Heads& heads, Node& layer) {
   const std::int64_t features = heads.features, size = heads.size;
-  const auto add = [&](const std::string& field, Shape kernel, std::int64_t fan_in, std::vector<std::int64_t> axes,
+  const auto add = [&](const std::string& field, Shape kernel, const Fans& fans, std::vector<std::int64_t> axes,
                        std::int64_t merged, Shape bias) {
-    layer.parameters.push_back(in.kernel(std::move(kernel), fan_in, std::move(axes), field + ".kernel"));
+    layer.parameters.push_back(
+        in.kernel(std::move(kernel), attention.kernel_init, fans, std::move(axes), field + ".kernel"));
     layer.parameters.back().torch.merged = merged;
     if (!attention.use_bias) return;
     const bool of_heads = bias.size() == 2;
-    layer.parameters.push_back(in.parameter(field + ".bias", std::move(bias), {}));
+    layer.parameters.push_back(in.parameter(field + ".bias", std::move(bias), initializer_of(attention.bias_init)));
     if (of_heads) layer.parameters.back().torch.merged = 0;
   };
-  add("query", {features, heads.queries, size}, features, {1, 2, 0}, 1, {heads.queries, size});
-  add("key", {features, heads.keys, size}, features, {1, 2, 0}, 1, {heads.keys, size});
-  add("value", {features, heads.keys, size}, features, {1, 2, 0}, 1, {heads.keys, size});
-  add("out", {heads.queries, size, features}, heads.queries * size, {2, 0, 1}, 0, {features});
+  add("query", {features, heads.queries, size}, {features, heads.queries * size}, {1, 2, 0}, 1, {heads.queries, size});
+  add("key", {features, heads.keys, size}, {features, heads.keys * size}, {1, 2, 0}, 1, {heads.keys, size});
+  add("value", {features, heads.keys, size}, {features, heads.keys * size}, {1, 2, 0}, 1, {heads.keys, size});
+  add("out", {heads.queries, size, features}, {heads.queries * size, features}, {2, 0, 1}, 0, {features});
+  in.expect_used(attention.use_bias, attention.bias_init, "bias");
   if (!attention.qk_norm) return;
   for (const char* const field : {"query_ln.scale", "key_ln.scale"}) {
-    layer.parameters.push_back(in.parameter(field, {size}, {InitializerKind::ones}));
+    layer.parameters.push_back(in.parameter(field, {size}, ones));
     layer.parameters.back().torch.field = "weight";
   }
 }

@@ -119,15 +119,17 @@ std::optional<Node> plan(const spec::BatchNorm& norm, const LayerInput& in) {
   Node layer = in.start();
   layer.momentum = norm.momentum;
   layer.statistics_axes = *axes;
-  const auto add_parameter = [&](const char* name, InitializerKind initial, const char* torch, bool is_state) {
-    Parameter& made = layer.parameters.emplace_back(in.parameter(name, {in.shape.back()}, {initial}));
+  const auto add_parameter = [&](const char* name, const Initializer& initial, const char* torch, bool is_state) {
+    Parameter& made = layer.parameters.emplace_back(in.parameter(name, {in.shape.back()}, initial));
     made.torch.field = torch;
     made.is_state = is_state;
   };
-  if (norm.use_scale) add_parameter("scale", InitializerKind::ones, "weight", false);
-  if (norm.use_bias) add_parameter("bias", InitializerKind::zeros, "bias", false);
-  add_parameter("mean", InitializerKind::zeros, "running_mean", true);
-  add_parameter("var", InitializerKind::ones, "running_var", true);
+  if (norm.use_scale) add_parameter("scale", initializer_of(norm.scale_init, ones), "weight", false);
+  if (norm.use_bias) add_parameter("bias", initializer_of(norm.bias_init), "bias", false);
+  in.expect_used(norm.use_scale, norm.scale_init, "scale");
+  in.expect_used(norm.use_bias, norm.bias_init, "bias");
+  add_parameter("mean", zeros, "running_mean", true);
+  add_parameter("var", ones, "running_var", true);
   layer.apply = [norm, axes = *axes, storage = in.precision.storage](const LayerCall& call, Value x) {
     Builder& b = call.b;
     const Value wide = cast(b, x, storage);

@@ -30,9 +30,10 @@ std::optional<Node> plan(const spec::Conv& conv, const LayerInput& in) {
   const std::int64_t channels_in = channels / groups;
   Node layer = in.start();
   layer.output = {window.output[0], window.output[1], conv.features};
-  layer.parameters.push_back(
-      in.kernel({height, width, channels_in, conv.features}, height * width * channels_in, {3, 2, 0, 1}));
-  if (conv.use_bias) layer.parameters.push_back(in.parameter("bias", {conv.features}, {}));
+  layer.parameters.push_back(in.kernel({height, width, channels_in, conv.features}, conv.kernel_init,
+                                       {channels_in, conv.features, height * width}, {3, 2, 0, 1}));
+  if (conv.use_bias) layer.parameters.push_back(in.parameter("bias", {conv.features}, initializer_of(conv.bias_init)));
+  in.expect_used(conv.use_bias, conv.bias_init, "bias");
   const ops::Conv op{conv.strides, window.padding, false, conv.kernel_dilation, groups};
   layer.apply = [op, use_bias = conv.use_bias](const LayerCall& call, Value x) {
     const Value kernel = cast(call.b, call.parameters[0], call.b.type(x).dtype);

@@ -13,9 +13,12 @@ std::optional<Node> plan(const spec::Dense& dense, const LayerInput& in) {
   Node layer = in.start();
   layer.output.back() = dense.features;
   layer.image = {};
-  layer.parameters.push_back(in.kernel({features_in, dense.features}, features_in, {1, 0}));
+  layer.parameters.push_back(
+      in.kernel({features_in, dense.features}, dense.kernel_init, {features_in, dense.features}, {1, 0}));
   layer.parameters.back().image = in.image;
-  if (dense.use_bias) layer.parameters.push_back(in.parameter("bias", {dense.features}, {}));
+  if (dense.use_bias)
+    layer.parameters.push_back(in.parameter("bias", {dense.features}, initializer_of(dense.bias_init)));
+  in.expect_used(dense.use_bias, dense.bias_init, "bias");
   layer.apply = [use_bias = dense.use_bias](const LayerCall& call, Value x) {
     // The bias is added to the sum before that is rounded.
     const Value kernel = cast(call.b, call.parameters[0], call.b.type(x).dtype);

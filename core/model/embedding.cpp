@@ -33,6 +33,11 @@ void find_tables(const std::vector<spec::Layer>& layers, const std::string& pref
   }
 }
 
+void add_table(Node& layer, const LayerInput& in, const Shape& shape, const spec::KernelInit& init) {
+  layer.parameters.push_back(in.parameter("embedding", shape, initializer_of(init, {shape[0], shape[1]})));
+  layer.parameters.back().torch.field = "weight";
+}
+
 }  // namespace
 
 // The rows of the table at the tokens. They are read in the type of parameters and then cast, so that the gradient of
@@ -47,10 +52,9 @@ std::optional<Node> plan(const spec::Embedding& embedding, const LayerInput& in)
   layer.takes_tokens = true;
   layer.image = {};
   layer.output.push_back(embedding.features);
-  Initializer initial{InitializerKind::normal};
-  initial.stddev = std::sqrt(1.0 / static_cast<double>(embedding.features));
-  layer.parameters.push_back(in.parameter("embedding", {embedding.num_embeddings, embedding.features}, initial));
-  layer.parameters.back().torch.field = "weight";
+  const spec::KernelInit otherwise = spec::NormalInit{std::sqrt(1.0 / static_cast<double>(embedding.features))};
+  add_table(layer, in, {embedding.num_embeddings, embedding.features},
+            embedding.embedding_init ? embedding.embedding_init : otherwise);
   layer.apply = [compute = layer.compute](const LayerCall& call, Value x) {
     return cast(call.b, call.b.emit(ops::Gather{}, {call.parameters[0], x}), compute);
   };
@@ -117,10 +121,9 @@ std::optional<Node> plan(const spec::PositionEmbedding& embedding, const LayerIn
   }
   Node layer = in.start();
   layer.image = {};
-  Initializer initial{InitializerKind::normal};
-  initial.stddev = 0.02;
-  layer.parameters.push_back(in.parameter("embedding", {embedding.length, in.shape.back()}, initial));
-  layer.parameters.back().torch.field = "weight";
+  const spec::KernelInit otherwise = spec::NormalInit{0.02};
+  add_table(layer, in, {embedding.length, in.shape.back()},
+            embedding.embedding_init ? embedding.embedding_init : otherwise);
   layer.apply = [storage = in.precision.storage](const LayerCall& call, Value x) {
     Builder& b = call.b;
     const Type type = b.type(x);

@@ -18,13 +18,39 @@
 
 namespace pmaptrain::model {
 
-enum class InitializerKind { zeros, ones, lecun_normal, normal };
+// How the first values of a parameter are made. An initializer of the spec becomes one with the sizes of the parameter.
+enum class InitializerKind {
+  constant,          // `scale` everywhere
+  normal,            // of standard deviation `scale`
+  truncated_normal,  // at two standard deviations, which are `scale` before
+  uniform,           // in [low, low + scale)
+  orthogonal,        // orthogonal columns of length `scale`
+};
 
 struct Initializer {
-  InitializerKind kind = InitializerKind::zeros;
-  std::int64_t fan_in = 1;  // for lecun_normal: the number of inputs of one output
-  double stddev = 1;        // for normal
+  InitializerKind kind = InitializerKind::constant;
+  double scale = 0;
+  double low = 0;
+  std::int64_t columns = 1;  // of the matrix that is orthogonal
+
+  bool draws() const { return kind != InitializerKind::constant; }
 };
+
+inline constexpr Initializer zeros = {};
+inline constexpr Initializer ones = {InitializerKind::constant, 1.0};
+
+// A parameter as a matrix (rows, columns) for each place of `receptive` (of a convolution: height times width). A row
+// of the parameter's columns has rows x receptive elements.
+struct Fans {
+  std::int64_t rows = 1, columns = 1, receptive = 1;
+
+  double in() const { return static_cast<double>(rows * receptive); }
+  double out() const { return static_cast<double>(columns * receptive); }
+};
+
+// As jax.nn.initializers has them. Without a value, lecun_normal and zeros.
+Initializer initializer_of(const spec::KernelInit& init, const Fans& fans);
+Initializer initializer_of(const spec::VectorInit& init, const Initializer& otherwise = zeros);
 
 // How PyTorch stores a parameter (layout.h).
 struct TorchParameter {
@@ -181,14 +207,20 @@ struct LayerInput {
     return {name + "." + field, std::move(of), initializer, layer.place};
   }
   // A kernel, whose dimensions PyTorch has in the order `axes`.
-  Parameter kernel(Shape of, std::int64_t fan_in, std::vector<std::int64_t> axes,
+  Parameter kernel(Shape of, const spec::KernelInit& init, const Fans& fans, std::vector<std::int64_t> axes,
                    const std::string& field = "kernel") const {
-    Parameter made = parameter(field, std::move(of), {InitializerKind::lecun_normal, fan_in});
+    Parameter made = parameter(field, std::move(of), initializer_of(init, fans));
     made.torch = {"weight", std::move(axes)};
     return made;
   }
   // "f32[28,28,1]"
   std::string shown() const { return std::string(to_string(precision.storage)) + to_string(shape); }
+  // Reports an initializer of a bias or a scale that the layer does not have.
+  void expect_used(bool used, const spec::VectorInit& init, const std::string& field) const {
+    if (used || !init) return;
+    refuse("has " + field + "_init and use_" + field + ": false",
+           "leave out " + field + "_init, or write use_" + field + ": true");
+  }
   // Reports an error at the place of the layer.
   std::optional<Node> refuse(std::string message, std::string help) const {
     errors.push_back({"config", layer.place, name + " " + std::move(message), std::move(help), {}});

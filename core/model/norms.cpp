@@ -68,10 +68,12 @@ Node plan_norm(const Norm& norm, const LayerInput& in, const Statistics& of) {
   Node layer = in.start();
   const Shape channels{in.shape.back()};
   if (norm.use_scale) {
-    layer.parameters.push_back(in.parameter("scale", channels, {InitializerKind::ones}));
+    layer.parameters.push_back(in.parameter("scale", channels, initializer_of(norm.scale_init, ones)));
     layer.parameters.back().torch.field = "weight";
   }
-  if (norm.use_bias) layer.parameters.push_back(in.parameter("bias", channels, {}));
+  if (norm.use_bias) layer.parameters.push_back(in.parameter("bias", channels, initializer_of(norm.bias_init)));
+  in.expect_used(norm.use_scale, norm.scale_init, "scale");
+  in.expect_used(norm.use_bias, norm.bias_init, "bias");
   layer.apply = [of, scaled = norm.use_scale, storage = in.precision.storage](const LayerCall& call, Value x) {
     Builder& b = call.b;
     const Type type = b.type(x);

@@ -14,10 +14,11 @@ std::optional<Node> plan(const spec::Swiglu& swiglu, const LayerInput& in) {
   Node layer = in.start();
   layer.image = {};
   for (const char* const field : {"gate.kernel", "up.kernel"}) {
-    layer.parameters.push_back(in.kernel({features, hidden}, features, {1, 0}, field));
+    layer.parameters.push_back(in.kernel({features, hidden}, swiglu.kernel_init, {features, hidden}, {1, 0}, field));
     layer.parameters.back().image = in.image;
   }
-  layer.parameters.push_back(in.kernel({hidden, features}, hidden, {1, 0}, "down.kernel"));
+  layer.parameters.push_back(
+      in.kernel({hidden, features}, swiglu.kernel_init, {hidden, features}, {1, 0}, "down.kernel"));
   layer.apply = [features, hidden, storage = in.precision.storage](const LayerCall& call, Value x) {
     Builder& b = call.b;
     const DType compute = b.type(x).dtype;

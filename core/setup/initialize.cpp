@@ -17,12 +17,10 @@
 #include "core/model/layout.h"
 #include "core/run/files/safetensors.h"
 #include "core/setup/initial_names.h"
+#include "core/setup/orthogonal.h"
 
 namespace pmaptrain::train {
 namespace {
-
-// The standard deviation of a standard normal distribution truncated at two.
-constexpr double cut_deviation = 0.87962566103423978;
 
 // Calls f(begin, end) for ranges that cover 0 to `count`, each on its own thread if there are many elements.
 template <class F>
@@ -65,13 +63,6 @@ void fill_normal(std::span<std::byte> bytes, DType dtype, PhiloxKey key, double 
   }
 #endif
   fill(bytes, dtype, [&](std::size_t i) { return scale * truncated_normal(key, i); });
-}
-
-// Element `index` of a stream of standard normals.
-double normal(PhiloxKey key, std::uint64_t index) {
-  const auto words =
-      philox4x32(key, {0, 0, static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32)});
-  return normal_pair(words[0], words[1])[0];
 }
 
 std::size_t bytes_of(const model::Parameter& parameter, DType dtype) {
@@ -151,19 +142,20 @@ InitialFile open_initial_file(const spec::ModelSpec& spec, const FirstProcess& f
 }
 
 void draw(const model::Parameter& parameter, std::uint64_t seed, DType dtype, std::span<std::byte> into) {
-  if (parameter.initializer.kind == model::InitializerKind::zeros) {
-    std::fill(into.begin(), into.end(), std::byte{0});
-    return;
+  const auto& [kind, scale, low, columns] = parameter.initializer;
+  const PhiloxKey key = stream_key(seed, "init/" + parameter.name);
+  switch (kind) {
+    case model::InitializerKind::constant: return fill(into, dtype, [value = scale](std::size_t) { return value; });
+    case model::InitializerKind::normal:
+      return fill(into, dtype, [&, by = scale](std::size_t i) { return by * standard_normal(key, i); });
+    case model::InitializerKind::truncated_normal: return fill_normal(into, dtype, key, scale);
+    case model::InitializerKind::uniform:
+      return fill(into, dtype,
+                  [&, by = scale, from = low](std::size_t i) { return from + by * standard_uniform(key, i); });
+    case model::InitializerKind::orthogonal: break;
   }
-  if (parameter.initializer.kind == model::InitializerKind::ones) {
-    return fill(into, dtype, [](std::size_t) { return 1.0; });
-  }
-  if (parameter.initializer.kind == model::InitializerKind::normal) {
-    const PhiloxKey key = stream_key(seed, "init/" + parameter.name);
-    return fill(into, dtype, [&](std::size_t i) { return parameter.initializer.stddev * normal(key, i); });
-  }
-  const double scale = std::sqrt(1.0 / static_cast<double>(parameter.initializer.fan_in)) / cut_deviation;
-  fill_normal(into, dtype, stream_key(seed, "init/" + parameter.name), scale);
+  const std::vector<double> values = orthogonal(key, numel(parameter.shape) / columns, columns);
+  fill(into, dtype, [&, by = scale](std::size_t i) { return by * values[i]; });
 }
 
 std::vector<std::byte> draw(const model::Parameter& parameter, std::uint64_t seed, DType dtype) {
@@ -382,9 +374,8 @@ void InitialValues::write(const model::Parameter& parameter, std::span<std::byte
 
 bool InitialValues::draws() const {
   return std::any_of(model_.parameters.begin(), model_.parameters.end(), [&](const model::Parameter& parameter) {
-    return parameter.initializer.kind != model::InitializerKind::zeros &&
-           parameter.initializer.kind != model::InitializerKind::ones &&
-           !spec_.initial_values.contains(parameter.name) && !in_file_.contains(parameter.name);
+    return parameter.initializer.draws() && !spec_.initial_values.contains(parameter.name) &&
+           !in_file_.contains(parameter.name);
   });
 }
 

@@ -11,12 +11,19 @@
 
 #include "core/base/error.h"
 #include "core/spec/durations.h"
+#include "core/spec/initializers.h"
 
 namespace pmaptrain::spec {
+
+// An initializer without a value is the layer's own: docs/models.md.
+using KernelInit = std::optional<KernelInitializer>;
+using VectorInit = std::optional<VectorInitializer>;
 
 struct Dense {
   std::int64_t features = 1;
   bool use_bias = true;
+  KernelInit kernel_init = {};
+  VectorInit bias_init = {};
 };
 enum class PaddingKind { same, valid, explicit_ };
 struct Padding {
@@ -32,6 +39,8 @@ struct Conv {
   bool use_bias = true;
   std::vector<std::int64_t> kernel_dilation = {1, 1};  // height, width
   std::int64_t feature_group_count = 1;
+  KernelInit kernel_init = {};
+  VectorInit bias_init = {};
 };
 struct MaxPool {
   std::vector<std::int64_t> window_shape, strides;
@@ -69,15 +78,18 @@ struct Softplus {};
 struct LayerNorm {
   double epsilon = 1e-6;
   bool use_scale = true, use_bias = true;
+  VectorInit scale_init = {}, bias_init = {};
 };
 struct RmsNorm {
   double epsilon = 1e-6;
   bool use_scale = true, use_bias = false;
+  VectorInit scale_init = {}, bias_init = {};
 };
 struct GroupNorm {
   std::int64_t num_groups = 32;
   double epsilon = 1e-6;
   bool use_scale = true, use_bias = true;
+  VectorInit scale_init = {}, bias_init = {};
 };
 struct AxisNames {
   std::vector<std::string> names;  // of mesh axes
@@ -86,18 +98,21 @@ struct BatchNorm {
   AxisNames axes;  // over which statistics are, besides the rows of a device
   double momentum = 0.99, epsilon = 1e-5;
   bool use_scale = true, use_bias = true;
+  VectorInit scale_init = {}, bias_init = {};
 };
 struct Transpose {
   std::vector<std::int64_t> permutation;  // of the dimensions of one example
 };
 struct Embedding {
   std::int64_t num_embeddings = 1, features = 1;
+  KernelInit embedding_init = {};
 };
 struct Attend {
   std::string embedding;  // the path of the layer whose table it takes
 };
 struct PositionEmbedding {
   std::int64_t length = 1;
+  KernelInit embedding_init = {};
 };
 struct Rotary {
   double base = 10000.0;
@@ -110,9 +125,12 @@ struct Attention {
   bool use_bias = true;
   std::optional<Rotary> rotary = {};
   bool qk_norm = false;
+  KernelInit kernel_init = {};
+  VectorInit bias_init = {};
 };
 struct Swiglu {
   std::int64_t hidden = 1;
+  KernelInit kernel_init = {};
 };
 struct Layer;
 struct Layers {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <string>
@@ -140,6 +141,9 @@ inline spec::Spec network(std::vector<spec::Layer> layers, spec::Loss loss = spe
 }
 
 // All that make_model says, as "message | help" lines.
+// Model::Initializer::scale of a kernel that is LeCun normal, the default.
+inline double lecun_scale(double fan_in) { return std::sqrt(1 / fan_in) / 0.87962566103423978; }
+
 inline std::string refusal(const spec::Spec& spec, const data::Field& input, const data::Field& target) {
   try {
     model::make_model(spec, input, target);

@@ -106,7 +106,7 @@ TEST_CASE("a convolution may be dilated and grouped", "[model]") {
   const model::Model model = f64_model(conv, {5, 5, 2});
   CHECK(model.layers[0].output == Shape{5, 5, 4});
   CHECK(model.parameters[0].shape == Shape{3, 3, 1, 4});
-  CHECK(model.parameters[0].initializer.fan_in == 9);
+  CHECK(model.parameters[0].initializer.scale == lecun_scale(9));
   conv.padding = {spec::PaddingKind::valid, {}};
   CHECK(f64_model(conv, {5, 5, 2}).layers[0].output == Shape{1, 3, 4});
   CHECK(refusal(network({layer("conv_0", conv)}), image, labels) ==

@@ -77,7 +77,7 @@ TEST_CASE("layers have the shapes and parameters of their config", "[model]") {
   for (const model::Parameter& parameter : model.parameters) names.push_back(parameter.name);
   CHECK(names == std::vector<std::string>{"conv_0.kernel", "conv_0.bias", "conv_1.kernel", "head.kernel", "head.bias"});
   CHECK(model.parameters[2].shape == Shape{5, 5, 32, 8});
-  CHECK(model.parameters[2].initializer.fan_in == 800);
+  CHECK(model.parameters[2].initializer.scale == lecun_scale(800));
   CHECK(model.parameter_count() == 320 + 6400 + 2010);
 }
 

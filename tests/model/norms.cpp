@@ -70,7 +70,7 @@ TEST_CASE("dense acts on the last dimension, whatever is before it", "[model]") 
   const model::Model model = norm_model(spec::Dense{2}, {3, 2});
   CHECK(model.layers[0].output == Shape{3, 2});
   CHECK(parameter_shape(model, 0) == Shape{2, 2});
-  CHECK(model.parameters[0].initializer.fan_in == 2);
+  CHECK(model.parameters[0].initializer.scale == lecun_scale(2));
   const Feed feed{{"layer.kernel", {1, 10, 100, 1000}}, {"layer.bias", {0.5, 0.25}}};
   CHECK(forward(model, {1, 2, 3, 4, 5, 6}, feed).at("y") == Numbers{201.5, 2010.25, 403.5, 4030.25, 605.5, 6050.25});
   CHECK(norm_model(spec::Dense{5}, {4, 3, 2}).layers[0].output == Shape{4, 3, 5});

@@ -16,7 +16,7 @@ using namespace pmaptrain::testing;
 namespace {
 
 Numbers drawn(const std::string& name, std::uint64_t seed, std::int64_t fan_in = 100, std::int64_t count = 20000) {
-  const model::Parameter parameter{name, {count}, {model::InitializerKind::lecun_normal, fan_in}, {}};
+  const model::Parameter parameter{name, {count}, model::initializer_of(spec::KernelInit(), {fan_in, 1}), {}};
   return to_numbers(train::draw(parameter, seed, DType::f64), DType::f64);
 }
 
@@ -43,6 +43,67 @@ TEST_CASE("LeCun normal values have variance 1 / fan_in and stop at two deviatio
   CHECK(std::sqrt(squares / count) == Approx(0.1).epsilon(0.02));
   CHECK(largest <= 0.2 / 0.87962566103423978);
   CHECK(largest > 0.22);
+}
+
+TEST_CASE("drawn values have the distribution of their initializer", "[setup]") {
+  const auto values_of = [](const model::Initializer& init) {
+    return to_numbers(train::draw({"a.kernel", {100, 200}, init, {}}, 3, DType::f64), DType::f64);
+  };
+  struct Moments {
+    double mean = 0, deviation = 0, least = 0, largest = 0;
+  };
+  const auto moments_of = [&](const model::Initializer& init) {
+    const Numbers values = values_of(init);
+    Moments made{0, 0, values.front(), values.front()};
+    double squares = 0;
+    const auto count = static_cast<double>(values.size());
+    for (const double value : values) {
+      made.mean += value / count;
+      squares += value * value / count;
+      made.least = std::min(made.least, value);
+      made.largest = std::max(made.largest, value);
+    }
+    made.deviation = std::sqrt(squares - made.mean * made.mean);
+    return made;
+  };
+  using enum model::InitializerKind;
+  const Moments normals = moments_of({normal, 0.5});
+  CHECK(std::abs(normals.mean) < 0.015);
+  CHECK(normals.deviation == Approx(0.5).epsilon(0.02));
+  CHECK(normals.largest > 1.5);
+  const Moments cut = moments_of({truncated_normal, 0.5});
+  CHECK(cut.deviation == Approx(0.5 * 0.8796).epsilon(0.02));
+  CHECK(cut.largest <= 1);
+  const Moments even = moments_of({uniform, 3.0, -1.0});
+  CHECK(even.mean == Approx(0.5).margin(0.03));
+  CHECK(even.deviation == Approx(3 / std::sqrt(12.0)).epsilon(0.02));
+  CHECK(even.least >= -1);
+  CHECK(even.least < -0.99);
+  CHECK(even.largest < 2);
+  CHECK(even.largest > 1.99);
+  CHECK(values_of({constant, -2.5}) == Numbers(20000, -2.5));
+}
+
+TEST_CASE("the columns of an orthogonal kernel are orthogonal and of its length, or its rows if these are fewer",
+          "[setup]") {
+  for (const auto& [rows, columns] : std::vector<std::pair<std::int64_t, std::int64_t>>{{30, 7}, {7, 30}, {9, 9}}) {
+    // A convolution's rows are those of all places.
+    const Shape shape = rows == 30 ? Shape{5, 6, columns} : Shape{rows, columns};
+    const model::Initializer init{model::InitializerKind::orthogonal, 1.5, 0, columns};
+    const Numbers q = to_numbers(train::draw({"a.kernel", shape, init, {}}, 3, DType::f64), DType::f64);
+    const bool by_columns = columns <= rows;
+    const std::int64_t count = std::min(rows, columns), length = std::max(rows, columns);
+    const auto at = [&](std::int64_t vector, std::int64_t i) {
+      return q[static_cast<std::size_t>(by_columns ? i * columns + vector : vector * columns + i)];
+    };
+    for (std::int64_t a = 0; a < count; ++a) {
+      for (std::int64_t b = 0; b < count; ++b) {
+        double product = 0;
+        for (std::int64_t i = 0; i < length; ++i) product += at(a, i) * at(b, i);
+        CHECK(product == Approx(a == b ? 2.25 : 0).margin(1e-12));
+      }
+    }
+  }
 }
 
 TEST_CASE("initial values depend on the seed and the parameter's name, and on nothing else", "[setup]") {

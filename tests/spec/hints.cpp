@@ -84,7 +84,10 @@ std::vector<std::string> names_at(std::string_view where) {
   if (where == "op") return names_of_ops();
   if (where == "option" || where == "command" || where == "collective" || where == "key") return {};
   std::vector<std::string> names;
-  const auto found = spec::find_ending(where);
+  auto found = spec::find_ending(where);
+  for (const spec::Key& key : spec::keys()) {
+    if (found.empty() && key.name() == where) found.push_back(&key);  // described at another key, which it is like
+  }
   REQUIRE_FALSE(found.empty());
   for (const spec::Key* key : found) {
     for (std::string& name : names_below(key->path)) names.push_back(std::move(name));

@@ -162,7 +162,8 @@ void section(const Key& key, int level, std::string& out) {
   std::vector<const Key*> leaves;
   std::vector<const Key*> groups;
   for (const Key* other : below) {
-    const bool group = !children(*other).empty() || other->need == Need::alternative;
+    const bool is_described_elsewhere = other->type == Type::choice && !other->like.empty();
+    const bool group = (!children(*other).empty() && !is_described_elsewhere) || other->need == Need::alternative;
     (group ? groups : leaves).push_back(other);
   }
   if (!leaves.empty()) {

@@ -79,7 +79,7 @@ std::vector<std::string> value_words(const Key& key) {
   if (key.type == Takes<bool>::type) return {"true", "false"};
   std::vector<std::string> words = key.words;
   if (key.type == Type::interval) words.emplace_back("never");
-  if (key.type == Type::choice && key.like.empty()) {
+  if (key.type == Type::choice) {
     for (const Key* alternative : alternatives(key)) words.emplace_back(alternative->name());
   }
   return words;

@@ -175,8 +175,9 @@ class SchemaWriter {
     return bare.size() == 1 ? bare.front() : any_of(std::move(bare));
   }
 
-  // Recursive choices have a name.
+  // Choices that other keys are like have a name.
   Json named_choice(const Key& key) {
+    if (!key.like.empty()) return reference(key.like);
     const auto all = keys();
     if (std::none_of(all.begin(), all.end(), [&](const Key& other) { return other.like == key.path; })) {
       return choice(key);

@@ -21,7 +21,7 @@ std::string list_text(const Key& key) { return "a list of " + std::string(key.na
 std::string like_text(const Key& key) { return list_text(key) + ", as " + std::string(key.like); }
 
 std::string choice_text(const Key& key) {
-  if (!key.like.empty()) return like_text(key);
+  if (!key.like.empty()) return "one of the choices of " + std::string(key.like);
   return (key.or_number ? "a number" + range_of(key, false) + ", or " : "") + "one of " + names_of_alternatives(key);
 }
 

@@ -9,6 +9,37 @@
 
 namespace pmaptrain::spec {
 
+// The initializers of all layers are described with those of dense.
+static Key kernel_init(std::string_view like = "model.layers.dense.kernel_init",
+                       std::string_view fallback = "lecun_normal") {
+  return {.path = "kernel_init",
+          .meaning = "How the first values of the kernel are drawn.",
+          .example = "kernel_init: he_normal",
+          .fallback_text = fallback,
+          .like = like};
+}
+static Key bias_init(std::string_view like = "model.layers.dense.bias_init") {
+  return {.path = "bias_init",
+          .meaning = "The first values of the bias.",
+          .example = "bias_init: {constant: 0.1}",
+          .fallback_text = "zeros",
+          .like = like};
+}
+static Key scale_init() {
+  return {.path = "scale_init",
+          .meaning = "The first values of the scale, which is zeros for a residual branch that begins as the identity.",
+          .example = "scale_init: zeros",
+          .fallback_text = "ones",
+          .like = "model.layers.dense.bias_init"};
+}
+static Key embedding_init(std::string_view fallback) {
+  return {.path = "embedding_init",
+          .meaning = "How the first values of the table (rows, features) are drawn.",
+          .example = "embedding_init: {normal: {stddev: 0.02}}",
+          .fallback_text = fallback,
+          .like = "model.layers.dense.kernel_init"};
+}
+
 static auto row(Tag<Dense>) {
   return alternative<Dense>(
       {.path = "dense",
@@ -21,8 +52,8 @@ static auto row(Tag<Dense>) {
                                 .shorthand = true,
                                 .meaning = "Number of output features.",
                                 .example = "features: 10"}),
-      option(&Dense::use_bias,
-             {.path = "use_bias", .meaning = "Whether to add a bias.", .example = "use_bias: false"}));
+      option(&Dense::use_bias, {.path = "use_bias", .meaning = "Whether to add a bias.", .example = "use_bias: false"}),
+      choice(&Dense::kernel_init, kernel_init("")), choice(&Dense::bias_init, bias_init("")));
 }
 
 static auto row(Tag<Conv>) {
@@ -68,7 +99,8 @@ static auto row(Tag<Conv>) {
                          "separately. As many groups as input channels give a depthwise convolution.",
               .example = "feature_group_count: 2"}),
       option(&Conv::use_bias,
-             {.path = "use_bias", .meaning = "Whether to add a bias to each channel.", .example = "use_bias: false"}));
+             {.path = "use_bias", .meaning = "Whether to add a bias to each channel.", .example = "use_bias: false"}),
+      choice(&Conv::kernel_init, kernel_init()), choice(&Conv::bias_init, bias_init()));
 }
 
 // Of every pooling.
@@ -241,7 +273,8 @@ static auto row(Tag<LayerNorm>) {
                   "dimension. Parameters: scale (C) and bias (C).",
        .example = "- layer_norm"},
       option(&LayerNorm::epsilon, epsilon()), option(&LayerNorm::use_scale, use_scale()),
-      option(&LayerNorm::use_bias, use_norm_bias()));
+      option(&LayerNorm::use_bias, use_norm_bias()), choice(&LayerNorm::scale_init, scale_init()),
+      choice(&LayerNorm::bias_init, bias_init()));
 }
 
 static auto row(Tag<RmsNorm>) {
@@ -251,7 +284,8 @@ static auto row(Tag<RmsNorm>) {
                   "(C) and, with use_bias, bias (C).",
        .example = "- rms_norm"},
       option(&RmsNorm::epsilon, epsilon()), option(&RmsNorm::use_scale, use_scale()),
-      option(&RmsNorm::use_bias, use_norm_bias()));
+      option(&RmsNorm::use_bias, use_norm_bias()), choice(&RmsNorm::scale_init, scale_init()),
+      choice(&RmsNorm::bias_init, bias_init()));
 }
 
 static auto row(Tag<GroupNorm>) {
@@ -265,7 +299,8 @@ static auto row(Tag<GroupNorm>) {
                                       .meaning = "The number of groups, which divides the channels.",
                                       .example = "num_groups: 8"}),
       option(&GroupNorm::epsilon, epsilon()), option(&GroupNorm::use_scale, use_scale()),
-      option(&GroupNorm::use_bias, use_norm_bias()));
+      option(&GroupNorm::use_bias, use_norm_bias()), choice(&GroupNorm::scale_init, scale_init()),
+      choice(&GroupNorm::bias_init, bias_init()));
 }
 
 static auto row(Tag<BatchNorm>) {
@@ -287,7 +322,8 @@ static auto row(Tag<BatchNorm>) {
               .meaning = "The share of the running statistics that a step keeps, as in Flax: 0.9 is PyTorch's 0.1.",
               .example = "momentum: 0.9"}),
       option(&BatchNorm::epsilon, epsilon()), option(&BatchNorm::use_scale, use_scale()),
-      option(&BatchNorm::use_bias, use_norm_bias()));
+      option(&BatchNorm::use_bias, use_norm_bias()), choice(&BatchNorm::scale_init, scale_init()),
+      choice(&BatchNorm::bias_init, bias_init()));
 }
 
 static auto row(Tag<Transpose>) {
@@ -320,7 +356,8 @@ static auto row(Tag<Embedding>) {
                                     .need = Need::required,
                                     .low = 1,
                                     .meaning = "Number of features of a token.",
-                                    .example = "features: 128"}));
+                                    .example = "features: 128"}),
+      choice(&Embedding::embedding_init, embedding_init("normal of stddev 1 / sqrt(features)")));
 }
 
 static auto row(Tag<Attend>) {
@@ -344,7 +381,8 @@ static auto row(Tag<PositionEmbedding>) {
                                           .need = Need::required,
                                           .low = 1,
                                           .meaning = "The most positions that a sequence may have.",
-                                          .example = "length: 128"}));
+                                          .example = "length: 128"}),
+      choice(&PositionEmbedding::embedding_init, embedding_init("normal of stddev 0.02")));
 }
 
 static auto row(Tag<Rotary>) {
@@ -418,7 +456,8 @@ static auto row(Tag<Attention>) {
       option(&Attention::qk_norm, {.path = "qk_norm",
                                    .meaning = "Whether queries and keys are normalised over D by a layer norm without "
                                               "bias, before rotary. Parameters: query_ln.scale and key_ln.scale (D).",
-                                   .example = "qk_norm: true"}));
+                                   .example = "qk_norm: true"}),
+      choice(&Attention::kernel_init, kernel_init()), choice(&Attention::bias_init, bias_init()));
 }
 
 static auto row(Tag<Swiglu>) {
@@ -432,7 +471,8 @@ static auto row(Tag<Swiglu>) {
                                .low = 1,
                                .shorthand = true,
                                .meaning = "Number of hidden features.",
-                               .example = "hidden: 512"}));
+                               .example = "hidden: 512"}),
+      choice(&Swiglu::kernel_init, kernel_init()));
 }
 
 static auto row(Tag<Relu>) { return alternative<Relu>({.path = "relu", .meaning = "max(x, 0).", .example = "- relu"}); }

@@ -102,6 +102,15 @@ Option<T> choice(Variant T::*member, Key key) {
           [member](const Node& node, T& out) { Choice<Variant>::store(node, out.*member); }};
 }
 
+// The same, or no value.
+template <class T, class Variant>
+Option<T> choice(std::optional<Variant> T::*member, Key key) {
+  key.type = Type::choice;
+  const bool described_elsewhere = !key.like.empty();
+  return {std::move(key), described_elsewhere ? decltype(Option<T>::add_below)() : Choice<Variant>::add_keys,
+          [member](const Node& node, T& out) { Choice<Variant>::store(node, (out.*member).emplace()); }};
+}
+
 // A list of choices, each with the other keys of `Item` beside it.
 template <class T, class Item>
 Option<T> choices(std::vector<Item> T::*member, Key key) {

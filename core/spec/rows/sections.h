@@ -64,6 +64,8 @@ extern template struct Section<LossSpikeSpec>;
 extern template struct Choice<Source>;
 extern template struct Choice<AugmentationKind>;
 extern template struct Choice<LayerKind>;
+extern template struct Choice<KernelInitializer>;
+extern template struct Choice<VectorInitializer>;
 extern template struct Choice<Loss>;
 extern template struct Choice<MetricKind>;
 extern template struct Choice<OptimizerRule>;
