@@ -7,7 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/evaluate/trained_members.h"
-#include "core/model/prediction.h"
+#include "core/model/continuation.h"
 #include "core/ops/all.h"
 #include "core/setup/restore.h"
 #include "core/setup/setup.h"
@@ -15,6 +15,9 @@
 
 namespace pmaptrain::train {
 namespace {
+
+// The entries of the module.
+constexpr std::size_t whole_entry = 0, next_entry = 1;
 
 // The first layer that lets a position see those after it; null if there is none. Of the layers that a model of
 // sequences may have, only some read other positions.
@@ -96,25 +99,53 @@ Generator::Generator(const spec::Loaded& loaded, const std::filesystem::path& ru
   spec::MeshSpec mesh = spec.mesh;  // of one device
   mesh.mesh = Mesh();
   mesh.blocks.reset();
-  const auto program = std::make_shared<const Program>(
-      optimize(model::prediction_program(model, mesh.mesh, AxisSet(), 1, all_ops(), model::PredictionKind::logits)));
-  module_ = std::move(*plan_source(mesh, Source{{{"predict", program}}}, KernelChoice::best).planned).load();
+  model::Continuation programs = model::continuation(model, mesh.mesh, all_ops());
+  const auto entry = [](const char* name, Program&& program) {
+    return Entry{name, std::make_shared<const Program>(optimize(std::move(program)))};
+  };
+  const Source source{{entry("whole", std::move(programs.whole)), entry("next", std::move(programs.next))}};
+  module_ = std::move(*plan_source(mesh, source, KernelChoice::best).planned).load();
   write_group(*module_, 0, 0, Group::params, found.trained.parameters.of_member(found.members.front()),
               found.trained.parameters.path);
   found.trained.parameters.file.check_intact();
   logits_.resize(static_cast<std::size_t>(vocabulary_));
 }
 
+void Generator::read_logits(std::size_t entry, std::size_t row) {
+  const std::size_t bytes = static_cast<std::size_t>(outputs_) * sizeof(float);
+  module_->wait(
+      module_->read(module_->output(entry, "predictions"), 0, std::as_writable_bytes(std::span(logits_)), row * bytes));
+}
+
+void Generator::run_whole(std::span<const std::int32_t> seen) {
+  const std::span<std::byte> inputs = module_->batch(whole_entry, 0, "inputs");
+  std::fill(inputs.begin(), inputs.end(), std::byte{0});  // what follows is not seen
+  std::memcpy(inputs.data(), seen.data(), seen.size_bytes());
+  module_->submit(whole_entry, 0);
+  read_logits(whole_entry, seen.size() - 1);
+}
+
+void Generator::run_next(std::int32_t token, std::size_t position) {
+  const auto at = static_cast<std::int32_t>(position);
+  std::memcpy(module_->batch(next_entry, 0, "inputs").data(), &token, sizeof(token));
+  std::memcpy(module_->batch(next_entry, 0, "position").data(), &at, sizeof(at));
+  module_->submit(next_entry, 0);
+  read_logits(next_entry, 0);
+}
+
 std::span<const float> Generator::logits_after(std::span<const std::int32_t> tokens) {
   const std::span<const std::int32_t> seen =
       tokens.subspan(static_cast<std::size_t>(forgotten(std::ssize(tokens), positions_)));
-  const std::span<std::byte> inputs = module_->batch(0, 0, "inputs");
-  std::fill(inputs.begin(), inputs.end(), std::byte{0});  // what follows is not seen
-  std::memcpy(inputs.data(), seen.data(), seen.size_bytes());
-  module_->submit(0, 0);
-  const std::size_t row = static_cast<std::size_t>(outputs_) * sizeof(float);
-  module_->wait(module_->read(module_->output(0, "predictions"), 0, std::as_writable_bytes(std::span(logits_)),
-                              (seen.size() - 1) * row));
+  const std::size_t known = in_memory_.size();
+  const bool continues =
+      known > 0 && seen.size() == known + 1 && std::equal(in_memory_.begin(), in_memory_.end(), seen.begin());
+  in_memory_.clear();  // until the module has run
+  if (continues) {
+    run_next(seen.back(), known);
+  } else {
+    run_whole(seen);
+  }
+  in_memory_.assign(seen.begin(), seen.end());
   return logits_;
 }
 

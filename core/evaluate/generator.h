@@ -43,13 +43,19 @@ class Generator {
           const std::function<void(std::int32_t token)>& take, const std::atomic<int>* stop = nullptr);
 
   // The logits of the token that follows `tokens`, which has at least one element. They are valid until the next call.
+  // Where `tokens` is one token longer than at the last call, only this one is computed; the logits are the same but
+  // for rounding, and depend on the tokens that were in memory.
   std::span<const float> logits_after(std::span<const std::int32_t> tokens);
 
  private:
+  void run_whole(std::span<const std::int32_t> seen);
+  void run_next(std::int32_t token, std::size_t position);
+  void read_logits(std::size_t entry, std::size_t row);
   std::string checkpoint_;
   std::int64_t positions_ = 0, outputs_ = 0, vocabulary_ = 0;
   std::optional<std::int64_t> end_token_;
   std::unique_ptr<Module> module_;
+  std::vector<std::int32_t> in_memory_;  // the tokens whose keys and values are in the module, from position 0 on
   std::vector<float> logits_;
 };
 

@@ -49,14 +49,16 @@ std::vector<double> frequencies(const spec::Rotary& rotary, std::int64_t size) {
 
 // ---- equations ------------------------------------------------------------------------------------------------------
 
-// The cosine and the sine of each angle, [T, D / 2], repeated in the shape [B, T, H, D / 2].
+// The cosine and the sine of each angle, [T, D / 2], repeated in the shape [B, T, H, D / 2]. With `only`, i32[1], T is
+// 1 and the position this one.
 struct Turn {
   Value cosine, sine;
 };
 
-Turn turn(Builder& b, const spec::Rotary& rotary, const Type& type) {
+Turn turn(Builder& b, const spec::Rotary& rotary, const Type& type, std::optional<Value> only) {
   const std::int64_t positions = type.shape[1], half = type.shape[3] / 2;
-  const Value position = b.emit(ops::Iota{type.dtype, {positions, half}, 0}, {});
+  const Value position = only ? b.emit(ops::Broadcast{{1, half}, {0}}, {cast(b, *only, type.dtype)})
+                              : b.emit(ops::Iota{type.dtype, {positions, half}, 0}, {});
   const Value frequency = vector_constant(b, type.dtype, frequencies(rotary, type.shape[3]));
   const Value angle = mul(b, position, b.emit(ops::Broadcast{{positions, half}, {1}}, {frequency}));
   // By heads first, which is small: the second broadcast keeps its operand's dimensions together, so chains repeat it.
@@ -68,11 +70,11 @@ Turn turn(Builder& b, const spec::Rotary& rotary, const Type& type) {
 }
 
 // x [B, T, H, D] in the type of parameters.
-Value rotated(Builder& b, const spec::Rotary& rotary, Value x) {
+Value rotated(Builder& b, const spec::Rotary& rotary, Value x, std::optional<Value> only) {
   const Type type = b.type(x);
   const Shape& shape = type.shape;
   const std::int64_t half = shape[3] / 2;
-  const Turn by = turn(b, rotary, type);
+  const Turn by = turn(b, rotary, type, only);
   const Value first = b.emit(ops::Slice{{0, 0, 0, 0}, {shape[0], shape[1], shape[2], half}}, {x});
   const Value second = b.emit(ops::Slice{{0, 0, 0, half}, shape}, {x});
   const Value first_along = mul(b, first, by.cosine), first_across = mul(b, second, by.sine);
@@ -81,11 +83,21 @@ Value rotated(Builder& b, const spec::Rotary& rotary, Value x) {
   return b.emit(ops::Concatenate{3}, {turned, add(b, second_along, second_across)});
 }
 
-// Whether position t of a query sees position s: bool[T, S].
-Value sees(Builder& b, std::int64_t queries, std::int64_t keys) {
-  const Value query = b.emit(ops::Iota{DType::i32, {queries, keys}, 0}, {});
+// Whether position t of a query sees position s: bool[T, S]. With `only`, i32[1], T is 1 and the position this one.
+Value sees(Builder& b, std::int64_t queries, std::int64_t keys, std::optional<Value> only = {}) {
+  const Value query =
+      only ? b.emit(ops::Broadcast{{1, keys}, {0}}, {*only}) : b.emit(ops::Iota{DType::i32, {queries, keys}, 0}, {});
   const Value key = b.emit(ops::Iota{DType::i32, {queries, keys}, 1}, {});
   return b.emit(ops::Ge{}, {query, key});
+}
+
+// x [B, S, K, D] with `row` [B, 1, K, D] in the place of position `only`, i32[1].
+Value with_row(Builder& b, Value x, Value row, Value only) {
+  const Shape shape = b.type(x).shape;
+  const Value place = b.emit(ops::Broadcast{shape, {}}, {b.emit(ops::Reshape{{}}, {only})});
+  const Value is_there = b.emit(ops::Eq{}, {b.emit(ops::Iota{DType::i32, shape, 1}, {}), place});
+  row = b.emit(ops::Reshape{{shape[0], shape[2], shape[3]}}, {row});
+  return select(b, is_there, b.emit(ops::Broadcast{shape, {0, 2, 3}}, {row}), x);
 }
 
 Value permuted(Builder& b, Value x, std::vector<std::int64_t> permutation) {
@@ -94,9 +106,10 @@ Value permuted(Builder& b, Value x, std::vector<std::int64_t> permutation) {
 
 // softmax(Q Kᵀ / √D) V of each head: q [B, T, H, D], k and v [B, S, K, D] -> [B, T, H, D]. Query head h reads the keys
 // and values of head h / (H / K), so the queries of a group are the rows of one product. Scores and weights are
-// computed in the type of parameters; `weights` is applied to the weights [B, K, H / K, T, S].
+// computed in the type of parameters; `weights` is applied to the weights [B, K, H / K, T, S]. A query sees what
+// `seen`, bool[T, S], says; without it everything.
 template <class Weights>
-Value scaled_dot_product_attention(Builder& b, Value q, Value k, Value v, bool causal, DType storage,
+Value scaled_dot_product_attention(Builder& b, Value q, Value k, Value v, std::optional<Value> seen, DType storage,
                                    const Weights& weights) {
   const Type type = b.type(q);
   const std::int64_t examples = type.shape[0], positions = type.shape[1], heads = type.shape[2], size = type.shape[3];
@@ -116,9 +129,9 @@ Value scaled_dot_product_attention(Builder& b, Value q, Value k, Value v, bool c
   scores = mul(b, scores, 1.0 / std::sqrt(static_cast<double>(size)));
   const Shape by_group{examples, shared, group, positions, keys};
   scores = b.emit(ops::Reshape{by_group}, {scores});
-  if (causal) {
-    const Value seen = b.emit(ops::Broadcast{by_group, {3, 4}}, {sees(b, positions, keys)});
-    scores = select(b, seen, scores, scalar_like(b, scores, std::numeric_limits<float>::lowest()));
+  if (seen) {
+    const Value each = b.emit(ops::Broadcast{by_group, {3, 4}}, {*seen});
+    scores = select(b, each, scores, scalar_like(b, scores, std::numeric_limits<float>::lowest()));
   }
   Value shares = cast(b, weights(softmax(b, scores)), type.dtype);
   shares = b.emit(ops::Reshape{{examples, shared, group * positions, keys}}, {shares});
@@ -133,6 +146,7 @@ Value attend(const spec::Attention& attention, const LayerCall& call, Value x, D
   const Type type = b.type(x);
   const Heads heads = heads_of(attention, call.node.input);
   const Places places(attention.use_bias);
+  const std::optional<Value> only = call.forward.position();
   const auto bias = [&](std::size_t kernel) {
     return attention.use_bias ? std::optional(call.parameters[kernel + 1]) : std::nullopt;
   };
@@ -148,17 +162,32 @@ Value attend(const spec::Attention& attention, const LayerCall& call, Value x, D
       rows = layer_normalised(b, rows, norm_epsilon);
       rows = mul(b, rows, broadcast_along(b, call.parameters[scale], b.type(rows).shape, 3));
     }
-    if (attention.rotary) rows = rotated(b, *attention.rotary, rows);
+    if (attention.rotary) rows = rotated(b, *attention.rotary, rows, only);
     return cast(b, rows, type.dtype);
   };
   const Value q = prepared(heads_of_rows(places.query, heads.queries), places.query_ln);
-  const Value k = prepared(heads_of_rows(places.key, heads.keys), places.key_ln);
-  const Value v = heads_of_rows(places.value, heads.keys);
-  // Only weights that dropout changes have to be in memory.
-  const bool drops = call.training && call.node.draws;
-  Value out = drops ? scaled_dot_product_attention(b, q, k, v, attention.causal, storage,
-                                                   [&](Value weights) { return drop(call, weights); })
-                    : b.emit_all(ops::Attention{attention.causal}, std::vector{q, k, v}).front();
+  Value k = prepared(heads_of_rows(places.key, heads.keys), places.key_ln);
+  Value v = heads_of_rows(places.value, heads.keys);
+  if (Cache* const cache = call.forward.cache; cache != nullptr) {
+    if (only) {
+      const KeysAndValues& before = cache->before[cache->after.size()];
+      k = with_row(b, before.keys, k, *only);
+      v = with_row(b, before.values, v, *only);
+    }
+    cache->after.push_back({k, v});
+  }
+  const std::int64_t keys = b.type(k).shape[1];
+  Value out = q;
+  if (call.training && call.node.draws) {
+    // Only weights that dropout changes have to be in memory.
+    const std::optional<Value> seen = attention.causal ? std::optional(sees(b, type.shape[1], keys)) : std::nullopt;
+    out = scaled_dot_product_attention(b, q, k, v, seen, storage, [&](Value weights) { return drop(call, weights); });
+  } else if (only) {
+    out = scaled_dot_product_attention(b, q, k, v, sees(b, 1, keys, only), storage,
+                                       [](Value weights) { return weights; });
+  } else {
+    out = b.emit_all(ops::Attention{attention.causal}, std::vector{q, k, v}).front();
+  }
   const std::int64_t columns = heads.queries * heads.size;
   out = b.emit(ops::Reshape{{type.shape[0], type.shape[1], columns}}, {out});
   return product_of_rows(b, out, call.parameters[places.out], {columns, heads.features}, bias(places.out));

@@ -129,7 +129,9 @@ std::optional<Node> plan(const spec::PositionEmbedding& embedding, const LayerIn
     const Type type = b.type(x);
     const std::int64_t positions = type.shape[1], features = type.shape[2];
     Value rows = call.parameters[0];
-    if (b.type(rows).shape.front() > positions) {
+    if (const std::optional<Value> position = call.forward.position()) {
+      rows = b.emit(ops::Gather{}, {rows, *position});
+    } else if (b.type(rows).shape.front() > positions) {
       rows = b.emit(ops::Slice{{0, 0}, {positions, features}}, {rows});
     }
     rows = b.emit(ops::Broadcast{type.shape, {1, 2}}, {rows});

@@ -79,6 +79,20 @@ struct StatisticSum {
   Value sum;
 };
 
+// [B, S, K, D]: the keys and values of an attention layer at S positions, as its queries meet them.
+struct KeysAndValues {
+  Value keys, values;
+};
+
+// The keys and values of all attention layers, in the order in which these are applied.
+struct Cache {
+  // i32[1]: the inputs are one token at this position, which also meets what `before` has at the positions before it.
+  // None: the inputs are whole sequences.
+  std::optional<Value> position = {};
+  std::vector<KeysAndValues> before = {};
+  std::vector<KeysAndValues> after = {};  // what the pass leaves
+};
+
 // What the forward pass of a model reads.
 struct Forward {
   Value inputs;                       // [B, input...] with the element type of the data
@@ -90,6 +104,10 @@ struct Forward {
   std::optional<Value> mask = {};                   // in training: f32[B], above 0 for examples; 0 for padding
   const std::vector<bool>* trained = nullptr;       // by parameter: whether it is not frozen; null: all are trained
   std::vector<StatisticSum>* statistics = nullptr;  // in training: where nodes with statistics add their sums
+  Cache* cache = nullptr;                           // not in training: of attention that is causal
+
+  // The position of the only token; none: the inputs have all positions from 0 on.
+  std::optional<Value> position() const { return cache != nullptr ? cache->position : std::nullopt; }
 };
 
 // The arguments of Node::apply besides x. In training, layers that draw random numbers also get `key` (u32[2]) and

@@ -78,9 +78,8 @@ Node plan_norm(const Norm& norm, const LayerInput& in, const Statistics& of) {
     Builder& b = call.b;
     const Type type = b.type(x);
     Value y = cast(b, x, storage);
-    const Shape grouped = with_rows(type.shape.front(), of.shape);
-    const bool reshaped = grouped != type.shape;
-    if (reshaped) y = b.emit(ops::Reshape{grouped}, {y});
+    const bool reshaped = of.shape != call.node.input;
+    if (reshaped) y = b.emit(ops::Reshape{with_rows(type.shape.front(), of.shape)}, {y});
     y = normalised(b, y, of);
     if (reshaped) y = b.emit(ops::Reshape{type.shape}, {y});
     const std::int64_t last = std::ssize(type.shape) - 1;

@@ -152,6 +152,30 @@ TEST_CASE("a model that has learnt a text continues it, far past its positions",
   CHECK(continued(generator, "ab", 40, sampling) == continued(generator, "ab", 40, sampling));
 }
 
+TEST_CASE("a token after those in memory has the logits of a whole pass", "[evaluate]") {
+  const std::string attention =
+      GENERATE("{heads: 2, causal: true}", "{heads: 4, kv_heads: 2, causal: true, use_bias: false}",
+               "{heads: 2, causal: true, rotary: {base: 100.0}, qk_norm: true, dropout: 0.1}");
+  const bool mixed = GENERATE(false, true);
+  const Letters letters(attention, mixed ? "precision: mixed_bfloat16\n" : "");
+  train::Generator one = letters.generator(), whole = letters.generator();
+  const std::string text = "abcdabcabdacdbab";
+  std::vector<std::int32_t> tokens;
+  float furthest = 0, largest = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    tokens.push_back(text[i]);
+    const std::span<const float> found = one.logits_after(tokens);
+    whole.logits_after(std::vector<std::int32_t>{'x'});  // forgets what is in memory
+    const std::span<const float> expected = whole.logits_after(tokens);
+    for (std::size_t k = 0; k < expected.size(); ++k) {
+      furthest = std::max(furthest, std::abs(found[k] - expected[k]));
+      largest = std::max(largest, std::abs(expected[k]));
+    }
+  }
+  CHECK(largest > 1);
+  CHECK(furthest < (mixed ? 3e-2F : 1e-5F) * largest);
+}
+
 TEST_CASE("a text ends before the end token, whatever the number of tokens", "[evaluate]") {
   const Letters letters;
   train::Generator until_d = letters.generator(std::nullopt, {"data.source.text.end_token=100"});
