@@ -40,7 +40,8 @@ TEST_CASE("every shipped config trains two steps and leaves a whole run folder",
                                          "data.source.synthetic_images={height: 8, width: 8, channels: 3, "
                                          "classes: 10, train: 256, test: 16}"});
     }
-    const bool is_fashion = config.stem() == "fashion_mnist" || config.stem() == "resnet_fashion";
+    const bool is_large = config.stem() == "resnet_fashion" || config.stem() == "vit";
+    const bool is_fashion = config.stem() == "fashion_mnist" || is_large;
     if (is_fashion && !fs::exists("/usr/share/datasets/fashion-mnist")) {
       WARN("Debian's package dataset-fashion-mnist is not installed; " << config.filename() << " is left out");
       continue;
@@ -52,7 +53,7 @@ TEST_CASE("every shipped config trains two steps and leaves a whole run folder",
       }
       arguments.insert(arguments.end(), {"--set", "data.batch_size=4", "--set", "data.limit={validation: 4}"});
     }
-    if (config.stem() == "resnet_fashion") arguments.insert(arguments.end(), {"--set", "data.limit={test: 256}"});
+    if (is_large) arguments.insert(arguments.end(), {"--set", "data.limit={test: 256}"});
     const Finished result = run_binary(arguments);
     INFO(result.err);
     CHECK(result.status == 0);
