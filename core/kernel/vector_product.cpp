@@ -33,11 +33,39 @@ using Floats = hn::ScalableTag<float>;
 using Places = hn::ScalableTag<std::int32_t>;
 constexpr std::size_t most_lanes = hn::MaxLanes(Floats());
 
-// Fills the table for column(). A group of as many rows as a vector has lanes is loaded as `width` vectors. Element f
-// of row `lane` is then in vector (lane * width + f) / lanes. With merge instructions, the table has the indices, for
-// each f, to merge vector 1 into vector 0, vector 2 into the result, and so on; indices from `lanes` on select from the
-// vector that is merged. Otherwise, the table has the offsets of a gather.
+// Whether columns() transposes rows of this width. If the width and the number of lanes have no common divisor, the
+// elements of a column of `lanes` rows lie at different positions of their vectors.
+constexpr bool has_turns(std::size_t width) { return width > 1 && width % 2 == 1 && most_lanes > 1; }
+
+// The number of binary digits of a number below `width`.
+constexpr std::size_t digits_below(std::size_t width) {
+  std::size_t digits = 0;
+  while ((std::size_t{1} << digits) < width) ++digits;
+  return digits;
+}
+
+// Fills the table for columns(): for each binary digit, whether position p of a vector has this digit in -p mod width;
+// then, for each column, the position of each row's element.
+void fill_turns(std::size_t width, std::vector<std::int32_t>& table) {
+  const std::size_t lanes = hn::Lanes(Floats());
+  for (std::size_t digit = 0; digit < digits_below(width); ++digit) {
+    for (std::size_t p = 0; p < lanes; ++p) {
+      table.push_back(static_cast<std::int32_t>((width - p % width) % width >> digit & 1));
+    }
+  }
+  for (std::size_t f = 0; f < width; ++f) {
+    for (std::size_t lane = 0; lane < lanes; ++lane) {
+      table.push_back(static_cast<std::int32_t>((lane * width + f) % lanes));
+    }
+  }
+}
+
+// Fills the table for columns(), or else for column(). A group of as many rows as a vector has lanes is loaded as
+// `width` vectors. Element f of row `lane` is then in vector (lane * width + f) / lanes. With merge instructions, the
+// table has the indices, for each f, to merge vector 1 into vector 0, vector 2 into the result, and so on; indices from
+// `lanes` on select from the vector that is merged. Otherwise, the table has the offsets of a gather.
 void fill_transposition(std::size_t width, std::vector<std::int32_t>& table) {
+  if (has_turns(width)) return fill_turns(width, table);
   const std::size_t lanes = hn::Lanes(Floats());
 #if PMAPTRAIN_HAS_MERGE
   for (std::size_t f = 0; f < width; ++f) {
@@ -76,32 +104,105 @@ HWY_INLINE hn::Vec<Floats> column(const float* rows, std::size_t f, [[maybe_unus
 #endif
 }
 
+// Replaces vector f by vector (f + 2^digit) mod width at the positions that have the digit, and likewise for the digits
+// after it.
+template <std::size_t width, std::size_t digit, class Has>
+HWY_INLINE void turn(const Has* has, hn::Vec<Floats>* vectors) {
+  if constexpr (digit < digits_below(width)) {
+    hn::Vec<Floats> turned[width];
+    for (std::size_t f = 0; f < width; ++f) {
+      turned[f] = hn::IfThenElse(has[digit], vectors[(f + (std::size_t{1} << digit)) % width], vectors[f]);
+    }
+    turn<width, digit + 1>(has, turned);
+    for (std::size_t f = 0; f < width; ++f) vectors[f] = turned[f];
+  }
+}
+
+// The columns of a group of rows, for has_turns(width), up to the order of their elements. The vectors are numbered so
+// that vector f has an element of column f at position 0, and so one of column (f + p) mod width at position p. The
+// element of column f at position p is then in vector (f - p) mod width. Vectors are exchanged digit by digit, as in a
+// barrel shifter, which takes width * log2(width) selections instead of width^2.
+template <std::size_t width, class Has>
+HWY_INLINE void columns(const float* rows, const Has* has, hn::Vec<Floats>* vectors) {
+  const std::size_t lanes = hn::Lanes(Floats());
+  for (std::size_t v = 0; v < width; ++v) vectors[v * lanes % width] = hn::LoadU(Floats(), rows + v * lanes);
+  turn<width, 0>(has, vectors);
+}
+
 // Copies the last rows of a matrix, and appends zeros up to a full group of rows.
 void pad(std::size_t elements, std::size_t width, const float* x, float* padded) {
   std::fill(std::copy_n(x, elements, padded), padded + most_lanes * width, 0.0F);
+}
+
+// Stores product(rows), an array of vectors, for each `groups` groups of rows. `product` is always inlined, so that
+// what it captures stays in registers.
+template <std::size_t groups, class Product>
+HWY_INLINE void for_each_group(std::size_t width, std::size_t rows, const float* x, float* y, const Product& product) {
+  const Floats d;
+  const std::size_t lanes = hn::Lanes(d), step = groups * lanes;
+  hn::Vec<Floats> sums[groups];
+  std::size_t r = 0;
+  for (; r + step <= rows; r += step) {
+    product(x + r * width, sums);
+    for (std::size_t g = 0; g < groups; ++g) hn::StoreU(sums[g], d, y + r + g * lanes);
+  }
+  if (r == rows) return;
+  HWY_ALIGN float last[groups * NarrowRows::widest * most_lanes];
+  HWY_ALIGN float products[groups * most_lanes];
+  std::fill(std::copy_n(x + r * width, (rows - r) * width, last), last + step * width, 0.0F);
+  product(last, sums);
+  for (std::size_t g = 0; g < groups; ++g) hn::Store(sums[g], d, products + g * lanes);
+  std::copy_n(products, rows - r, y + r);
+}
+
+HWY_INLINE hn::Vec<Floats> offset_of(const float* bias) {
+  return hn::Set(Floats(), bias == nullptr ? -0.0F : *bias);  // adding -0 does not change y
+}
+
+// Two groups at a time, because the additions of a group wait for each other.
+template <std::size_t width>
+void times_turned(std::size_t rows, const std::int32_t* table, const float* x, const float* w, const float* bias,
+                  float* y) {
+  const Floats d;
+  const std::size_t lanes = hn::Lanes(d);
+  hn::Mask<Floats> has[digits_below(width)];
+  for (std::size_t digit = 0; digit < digits_below(width); ++digit) {
+    has[digit] = hn::RebindMask(d, hn::Ne(hn::LoadU(Places(), table + digit * lanes), hn::Zero(Places())));
+  }
+  const std::int32_t* const places = table + digits_below(width) * lanes;
+  constexpr std::size_t groups = width < 8 ? 2 : 1;
+  const hn::Vec<Floats> offset = offset_of(bias);
+  for_each_group<groups>(
+      width, rows, x, y, [&](const float* from, hn::Vec<Floats>* sums) HWY_ATTR __attribute__((always_inline)) {
+        hn::Vec<Floats> vectors[groups][width];
+        for (std::size_t g = 0; g < groups; ++g) {
+          columns<width>(from + g * width * lanes, has, vectors[g]);
+          sums[g] = hn::Zero(d);
+        }
+        for (std::size_t f = 0; f < width; ++f) {
+          const auto place = hn::SetTableIndices(d, places + f * lanes);
+          const hn::Vec<Floats> factor = hn::Set(d, w[f]);
+          for (std::size_t g = 0; g < groups; ++g) {
+            sums[g] = hn::Add(sums[g], hn::Mul(hn::TableLookupLanes(vectors[g][f], place), factor));
+          }
+        }
+        for (std::size_t g = 0; g < groups; ++g) sums[g] = hn::Add(sums[g], offset);
+      });
 }
 
 template <class Width, class Table>
 HWY_INLINE void times_with(Width width, const Table& table, std::size_t rows, const float* x, const float* w,
                            const float* bias, float* y) {
   const Floats d;
-  const std::size_t lanes = hn::Lanes(d);
-  const hn::Vec<Floats> offset = hn::Set(d, bias == nullptr ? -0.0F : *bias);  // adding -0 does not change y
-  const auto product = [&](const float* from) HWY_ATTR {
-    hn::Vec<Floats> sum = hn::Zero(d);
-    for (std::size_t f = 0; f < width; ++f) {
-      sum = hn::Add(sum, hn::Mul(column(from, f, width, table), hn::Set(d, w[f])));
-    }
-    return hn::Add(sum, offset);
-  };
-  std::size_t r = 0;
-  for (; r + lanes <= rows; r += lanes) hn::StoreU(product(x + r * width), d, y + r);
-  if (r == rows) return;
-  HWY_ALIGN float last[NarrowRows::widest * most_lanes];
-  HWY_ALIGN float products[most_lanes];
-  pad((rows - r) * width, width, x + r * width, last);
-  hn::Store(product(last), d, products);
-  std::copy_n(products, rows - r, y + r);
+  const hn::Vec<Floats> offset = offset_of(bias);
+  for_each_group<1>(
+      width, rows, x, y, [&](const float* from, hn::Vec<Floats>* sums) HWY_ATTR __attribute__((always_inline)) {
+        hn::Vec<Floats> sum = hn::Zero(d);
+        for (std::size_t f = 0; f < width; ++f) {
+          sum = hn::Add(sum, hn::Mul(column(from, f, width, table), hn::Set(d, w[f])));
+        }
+        *sums = hn::Add(sum, offset);
+      });
 }
 
 template <std::size_t width>
@@ -122,10 +223,20 @@ void times(std::size_t rows, std::size_t width, const std::int32_t* table, const
   switch (width) {
     case 1: return times_known<1>(rows, table, x, w, bias, y);
     case 2: return times_known<2>(rows, table, x, w, bias, y);
-    case 3: return times_known<3>(rows, table, x, w, bias, y);
     case 4: return times_known<4>(rows, table, x, w, bias, y);
-    case 5: return times_known<5>(rows, table, x, w, bias, y);
     default: break;
+  }
+  if constexpr (most_lanes > 1) {
+    switch (width) {
+      case 3: return times_turned<3>(rows, table, x, w, bias, y);
+      case 5: return times_turned<5>(rows, table, x, w, bias, y);
+      case 7: return times_turned<7>(rows, table, x, w, bias, y);
+      case 9: return times_turned<9>(rows, table, x, w, bias, y);
+      case 11: return times_turned<11>(rows, table, x, w, bias, y);
+      case 13: return times_turned<13>(rows, table, x, w, bias, y);
+      case 15: return times_turned<15>(rows, table, x, w, bias, y);
+      default: break;
+    }
   }
   const auto memory = [&](std::size_t i) HWY_ATTR { return hn::LoadU(Places(), table + i * hn::Lanes(Places())); };
   times_with(width, memory, rows, x, w, bias, y);
@@ -158,8 +269,7 @@ void weighted_sum(std::size_t rows, std::size_t width, const std::int32_t* table
                   float* out) {
   const std::size_t lanes = hn::Lanes(Floats());
   const std::size_t whole = rows / lanes;
-  HWY_ALIGN float sums[NarrowRows::widest * most_lanes];
-  std::fill_n(sums, width * lanes, 0.0F);
+  HWY_ALIGN float sums[NarrowRows::widest * most_lanes] = {};
   const auto add = [&](std::size_t groups, const float* from, const float* factors) HWY_ATTR {
     for (std::size_t v = 0; v < width;) {
       const std::int32_t* const own = table + v * lanes;
@@ -197,9 +307,12 @@ void weighted_sum(std::size_t rows, std::size_t width, const std::int32_t* table
     add(1, last, last_g);
   }
   // `sums` has one partial sum for each row of a group. Add the second half of them to the first half until one is
-  // left.
+  // left. The last vector of a half may reach into the other one, where nothing is read any more.
   for (std::size_t half = lanes / 2; half > 0; half /= 2) {
-    for (std::size_t i = 0; i < half * width; ++i) sums[i] += sums[half * width + i];
+    for (std::size_t i = 0; i < half * width; i += lanes) {
+      const hn::Vec<Floats> second = hn::LoadU(Floats(), sums + half * width + i);
+      hn::StoreU(hn::Add(hn::LoadU(Floats(), sums + i), second), Floats(), sums + i);
+    }
   }
   std::copy_n(sums, width, out);
 }
