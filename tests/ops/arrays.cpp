@@ -177,6 +177,34 @@ TEST_CASE("a reduction keeps NaNs, and nothing sums to zero", "[ops]") {
   CHECK(apply(ReduceMax{{0}}, {u8({2}, {3, 9})}).as<std::uint8_t>() == std::vector<std::uint8_t>{9});
 }
 
+TEST_CASE("a reduction of all elements has the reference's bits, for every type and number of elements", "[ops]") {
+  for (const DType dtype : {DType::f32, DType::f64, DType::i32, DType::i64, DType::u8, DType::u32}) {
+    for (const std::int64_t n : {1, 2, 15, 16, 17, 63, 64, 65, 128, 20000}) {
+      for (const bool has_nan : {false, true}) {
+        CAPTURE(dtype, n, has_nan);
+        Floats values;
+        for (std::int64_t i = 0; i < 2 * n; ++i) values.push_back(std::sin(static_cast<float>(i)) * 100.0F);
+        values[static_cast<std::size_t>(n)] = -0.0F;
+        if (has_nan) values[static_cast<std::size_t>(n / 2)] = nan_value;
+        const HostArray both = apply(Cast{dtype}, {f32({2 * n}, values)});
+        const auto check = [&](const Op& op) {
+          const HostArray found = apply_stacked(op, {{{dtype, {n}, {}}, both.bytes}}, 2, {true});
+          std::vector<std::byte> expected;
+          for (const std::int64_t first : {std::int64_t{0}, n}) {
+            const auto begin = both.bytes.begin() + first * static_cast<std::int64_t>(size_of(dtype));
+            const auto end = begin + n * static_cast<std::int64_t>(size_of(dtype));
+            const HostArray one = apply(op, {{{dtype, {n}, {}}, {begin, end}}});
+            expected.insert(expected.end(), one.bytes.begin(), one.bytes.end());
+          }
+          CHECK(found.bytes == expected);
+        };
+        check(ReduceSum{{0}});
+        check(ReduceMax{{0}});
+      }
+    }
+  }
+}
+
 TEST_CASE("a reduction of stacked devices has the bits of each device alone", "[ops]") {
   Floats values(3 * 50 * 7);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<float>(i));

@@ -123,41 +123,77 @@ Cotangents ReduceSum::derivative(VjpContext& context) const {
 #ifdef PMAPTRAIN_REFERENCE_KERNELS
 
 std::unique_ptr<CpuKernel> ReduceSum::cpu(const CpuRequest&) const { return nullptr; }
+std::unique_ptr<CpuKernel> ReduceMax::cpu(const CpuRequest&) const { return nullptr; }
 
 #else
 
 namespace {
 
-// The sum of all elements of each device, without the loops over dimensions of a general reduction.
-class WholeSum final : public CpuKernel {
+// The reduction of all elements of each device, without the loops over dimensions of a general reduction, which take
+// longer than a step's few scalars.
+template <class Reducer, class T>
+class WholeReduction final : public CpuKernel {
  public:
-  explicit WholeSum(const CpuRequest& request)
+  explicit WholeReduction(const CpuRequest& request)
       : elements_(static_cast<std::size_t>(numel(request.operands[0]))),
         stride_(request.stacked[0] ? elements_ : 0),
         devices_(static_cast<std::size_t>(request.devices)) {}
 
   void run(const CpuArguments& arguments) override {
-    const float* const x = reinterpret_cast<const float*>(arguments.operands[0]);
-    float* const sums = reinterpret_cast<float*>(arguments.results[0]);
-    for (std::size_t d = 0; d < devices_; ++d) sums[d] = vector_sum(elements_, x + d * stride_);
+    const T* const x = reinterpret_cast<const T*>(arguments.operands[0]);
+    T* const results = reinterpret_cast<T*>(arguments.results[0]);
+    for (std::size_t d = 0; d < devices_; ++d) results[d] = reduction_of(x + d * stride_);
   }
   std::string implementation() const override { return "vectors"; }
 
  private:
+  T reduction_of(const T* x) const {
+    if constexpr (std::is_integral_v<T> && std::is_same_v<Reducer, MaxReducer>) {
+      // In any order the largest integer is the same, and the compiler finds it with vectors.
+      T largest = *x;
+      for (std::size_t i = 1; i < elements_; ++i) largest = std::max(largest, x[i]);
+      return largest;
+    } else {
+      return Reducer::combine(Reducer::template identity<T>(), reduce_contiguous<Reducer>(x, elements_));
+    }
+  }
+
   std::size_t elements_, stride_, devices_;
 };
+
+// Whether a call reduces all elements of each device. A sum of no elements is not what WholeReduction computes: it is
+// 0.
+bool reduces_all(const CpuRequest& request) {
+  return numel(request.results[0]) == 1 && numel(request.operands[0]) > 0 &&
+         request.results[0].dtype == request.operands[0].dtype;
+}
+
+template <class Reducer>
+std::unique_ptr<CpuKernel> make_whole_reduction(const CpuRequest& request) {
+  return dispatch_arithmetic(request.operands[0].dtype, [&]<class T>() -> std::unique_ptr<CpuKernel> {
+    return std::make_unique<WholeReduction<Reducer, T>>(request);
+  });
+}
 
 }  // namespace
 
 // Like the reference, with vectors for rows of f32. The order is the same, so results are equal bit for bit.
 std::unique_ptr<CpuKernel> ReduceSum::cpu(const CpuRequest& request) const {
-  if (request.results[0].dtype != DType::f32) return nullptr;
-  // WholeSum of an empty operand would return -0, the initial value of sums.
-  if (numel(request.results[0]) == 1 && numel(request.operands[0]) > 0) return std::make_unique<WholeSum>(request);
+  const bool is_f32 = request.results[0].dtype == DType::f32;
+  if (reduces_all(request)) {
+    if (is_f32) return std::make_unique<WholeReduction<VectorSumReducer, float>>(request);
+    return make_whole_reduction<SumReducer>(request);
+  }
+  if (!is_f32) return nullptr;
   const auto function = [](const void* op, const ReferenceCall& call) {
     reduce<VectorSumReducer, float>(call, static_cast<const ReduceSum*>(op)->dims);
   };
   return make_reference_kernel(std::make_shared<ReduceSum>(*this), function, request, "vectors");
+}
+
+// The plain loops of the reference are vectorised for leading and for trailing dimensions.
+std::unique_ptr<CpuKernel> ReduceMax::cpu(const CpuRequest& request) const {
+  return reduces_all(request) ? make_whole_reduction<MaxReducer>(request) : nullptr;
 }
 
 #endif  // PMAPTRAIN_REFERENCE_KERNELS

@@ -50,7 +50,6 @@ struct ReduceMax {
   static constexpr std::string_view name = "reduce_max";
   static constexpr bool local = true;
   static constexpr bool in_f32 = true;
-  static constexpr UseReference cpu{"its plain loops are vectorised for leading and for trailing dimensions"};
 
   std::vector<std::int64_t> dims = {};
 
@@ -61,6 +60,7 @@ struct ReduceMax {
     return keeps_rows_if(dims.empty() || dims.front() != 0);
   }
   void attributes(AttributeVisitor& visitor) { visitor.field("dims", dims); }
+  std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
   void reference(const ReferenceCall& call) const;
   GpuKernel gpu(const GpuRequest& request) const;
 };
