@@ -98,13 +98,17 @@ class VectorNorms final : public CpuKernel {
 
   void run(const CpuArguments& arguments) override {
     const float* const x = reinterpret_cast<const float*>(arguments.operands[0]);
-    double* squares = reinterpret_cast<double*>(arguments.results[0]);
-    float* largest = reinterpret_cast<float*>(arguments.results[1]);
+    double* const squares = reinterpret_cast<double*>(arguments.results[0]);
+    float* const largest = reinterpret_cast<float*>(arguments.results[1]);
     for (std::size_t d = 0; d < devices_; ++d) {
+      if (row_ % norm_sums == 0) {
+        norms_of_rows(rows_, row_, x + d * stride_, squares + d * rows_, largest + d * rows_);
+        continue;
+      }
       for (std::size_t row = 0; row < rows_; ++row) {
         const Found<float> found = norms_of(row_, x + d * stride_ + row * row_, add_norms);
-        *squares++ = found.squares;
-        *largest++ = found.largest;
+        squares[d * rows_ + row] = found.squares;
+        largest[d * rows_ + row] = found.largest;
       }
     }
   }

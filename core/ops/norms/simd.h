@@ -15,6 +15,9 @@ inline constexpr std::size_t norm_sums = 32;
 // also has norm_sums elements. `largest` may miss a NaN, but `sums` never does.
 void add_norms(std::size_t n, const float* x, double* sums, float* largest);
 
+// The norms of rows of n elements, a multiple of norm_sums: for each, the sum of its squares and the largest magnitude.
+void norms_of_rows(std::size_t rows, std::size_t n, const float* x, double* squares, float* largest);
+
 #endif  // PMAPTRAIN_REFERENCE_KERNELS
 
 }  // namespace pmaptrain::ops
