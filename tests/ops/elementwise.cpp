@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "core/ops/all.h"
+#include "core/ops/elementwise/vector.h"
 #include "core/ops/list.h"
 #include "tests/arrays.h"
 #include "tests/catch.h"
@@ -257,8 +258,47 @@ TEST_CASE("a single op by vectors has the bits of its functor, whatever is a sca
     }
   }
   for (const DType dtype : {DType::f32, DType::f64, DType::i32, DType::i64}) {
-    for (const Op& op : std::vector<Op>{Add{}, Mul{}, Div{}, Max{}, Min{}, Lt{}, Eq{}}) check(op, dtype, 2);
+    for (const Op& op : std::vector<Op>{Add{}, Mul{}, Div{}, Max{}, Min{}, Eq{}, Ne{}, Lt{}, Le{}, Gt{}, Ge{}}) {
+      check(op, dtype, 2);
+    }
     check(Clamp{}, dtype, 3);
+  }
+}
+
+TEST_CASE("an instruction on one element has the bits of the op's reference", "[ops]") {
+  const auto check = [](const Op& op, DType dtype, const std::vector<HostArray>& operands) {
+    CAPTURE(op.name(), dtype);
+    const VectorFunction function = find_scalar_function(op, dtype);
+    REQUIRE(function != nullptr);
+    std::array<const std::byte*, 3> from{};
+    for (std::size_t i = 0; i < operands.size(); ++i) from[i] = operands[i].bytes.data();
+    const HostArray expected = apply(op, operands);
+    std::vector<std::byte> found(expected.bytes.size());
+    function(from[0], from[1], from[2], found.data(), 1);
+    CHECK(found == expected.bytes);
+  };
+  const HostArray yes = apply(Cast{DType::boolean}, {f32({}, {1})}), no = apply(Cast{DType::boolean}, {f32({}, {0})});
+  for (const DType dtype : {DType::f32, DType::f64, DType::i32, DType::i64}) {
+    for (const float a : {0.0F, -0.0F, 1.5F, -2.5F, 7.0F, inf, nan_value}) {
+      for (const float b : {0.0F, 3.0F, -inf, nan_value}) {
+        const HostArray x = apply(Cast{dtype}, {f32({}, {a})}), y = apply(Cast{dtype}, {f32({}, {b})});
+        for (const Op& op : std::vector<Op>{Add{}, Sub{}, Mul{}, Div{}, Max{}, Min{}, Eq{}, Ne{}, Lt{}, Ge{}}) {
+          check(op, dtype, {x, y});
+        }
+        check(Clamp{}, dtype, {x, y, x});
+        check(Select{}, dtype, {yes, x, y});
+        check(Select{}, dtype, {no, x, y});
+      }
+      const HostArray x = apply(Cast{dtype}, {f32({}, {a})});
+      for (const DType to : {DType::f32, DType::f64, DType::i64, DType::u8, DType::boolean})
+        check(Cast{to}, dtype, {x});
+    }
+  }
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    for (const float a : {0.0F, 2.0F, 1e-40F, inf}) {
+      const HostArray x = apply(Cast{dtype}, {f32({}, {a})});
+      for (const Op& op : std::vector<Op>{Sqrt{}, Abs{}, Neg{}, IsFinite{}}) check(op, dtype, {x});
+    }
   }
 }
 

@@ -4,11 +4,17 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <type_traits>
 
 #include "core/kernel/vector_convert.h"
 #include "core/ops/cast/convert.h"
 #include "core/ops/list.h"
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define PMAPTRAIN_WIDE_LOOPS 1
+#include <immintrin.h>
+#endif
 
 namespace pmaptrain::ops {
 namespace {
@@ -43,8 +49,7 @@ VectorFunction convert_rare(DType from, DType to) {
 }  // namespace portable
 
 // Contraction is off for the whole program, so results do not depend on the vector width.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-#define PMAPTRAIN_WIDE_LOOPS 1
+#ifdef PMAPTRAIN_WIDE_LOOPS
 #pragma GCC push_options
 #pragma GCC target("arch=x86-64-v3")
 namespace wide {
@@ -55,7 +60,50 @@ namespace wide {
 #pragma GCC target("arch=x86-64-v4,prefer-vector-width=512")
 namespace widest {
 #include "core/ops/elementwise/vector_loops.inc"
+
+// How the CPU compares f32 as F does; -1 if F is no comparison.
+template <class F>
+constexpr int comparison = -1;
+template <>
+constexpr int comparison<std::equal_to<>> = _CMP_EQ_OQ;
+template <>
+constexpr int comparison<std::not_equal_to<>> = _CMP_NEQ_UQ;
+template <>
+constexpr int comparison<std::less<>> = _CMP_LT_OQ;
+template <>
+constexpr int comparison<std::less_equal<>> = _CMP_LE_OQ;
+template <>
+constexpr int comparison<std::greater<>> = _CMP_GT_OQ;
+template <>
+constexpr int comparison<std::greater_equal<>> = _CMP_GE_OQ;
+
+// The compiler makes vectors of 32 bits for the elements of such a result, and then narrows them to bytes, which takes
+// three times as long.
+template <int comparison, bool ScalarA, bool ScalarB>
+void compare(const std::byte* a, const std::byte* b, const std::byte*, std::byte* out, std::size_t n) {
+  const float *const x = as<float>(a), *const y = as<float>(b);
+  const __m512 x0 = _mm512_set1_ps(*x), y0 = _mm512_set1_ps(*y);
+  const __m128i one = _mm_set1_epi8(1);
+  std::size_t i = 0;
+  for (; i + 16 <= n; i += 16) {
+    const __mmask16 holds =
+        _mm512_cmp_ps_mask(ScalarA ? x0 : _mm512_loadu_ps(x + i), ScalarB ? y0 : _mm512_loadu_ps(y + i), comparison);
+    _mm_storeu_epi8(out + i, _mm_maskz_mov_epi8(holds, one));
+  }
+  if (i == n) return;
+  const auto rest = static_cast<__mmask16>((1U << (n - i)) - 1);
+  const __mmask16 holds = _mm512_cmp_ps_mask(ScalarA ? x0 : _mm512_maskz_loadu_ps(rest, x + i),
+                                             ScalarB ? y0 : _mm512_maskz_loadu_ps(rest, y + i), comparison);
+  _mm_mask_storeu_epi8(out + i, rest, _mm_maskz_mov_epi8(holds, one));
 }
+
+template <int comparison>
+VectorFunction find_comparison(unsigned scalars) {
+  if (scalars == 1) return &compare<comparison, true, false>;
+  if (scalars == 2) return &compare<comparison, false, true>;
+  return &compare<comparison, false, false>;
+}
+}  // namespace widest
 #pragma GCC pop_options
 
 bool has_wide_vectors() {
@@ -162,6 +210,34 @@ concept HasVectorMath = has_vector_math && requires {
   T::vectors;
 };
 
+template <class T>
+T load(const std::byte* from) {
+  return *reinterpret_cast<const T*>(from);
+}
+
+template <class T>
+void store(std::byte* to, T value) {
+  *reinterpret_cast<T*>(to) = value;
+}
+
+// Applies the functor F to one element of type T.
+template <class F, class T>
+VectorFunction single_of() {
+  using G = OnElements<F, T>;
+  using Bytes = const std::byte*;
+  if constexpr (std::is_invocable_v<G, T>) {
+    return [](Bytes a, Bytes, Bytes, std::byte* out, std::size_t) { store(out, G{}(load<T>(a))); };
+  } else if constexpr (std::is_invocable_v<G, T, T>) {
+    return [](Bytes a, Bytes b, Bytes, std::byte* out, std::size_t) { store(out, G{}(load<T>(a), load<T>(b))); };
+  } else if constexpr (std::is_invocable_v<G, T, T, T>) {
+    return [](Bytes a, Bytes b, Bytes c, std::byte* out, std::size_t) {
+      store(out, G{}(load<T>(a), load<T>(b), load<T>(c)));
+    };
+  } else {
+    return nullptr;
+  }
+}
+
 // Calls `ask` for the loops with the widest vectors that the machine supports.
 template <class Ask>
 VectorFunction ask_the_widest(Ask ask) {
@@ -179,21 +255,56 @@ VectorFunction find_of(DType operand, unsigned scalars) {
     if (operand == DType::f32) return find_call<T::vectors>(scalars);
     if (operand == DType::bf16) return find_call_on_bf16<T::vectors>(scalars);
   }
+#ifdef PMAPTRAIN_WIDE_LOOPS
+  if constexpr (widest::comparison<typename T::Of> >= 0) {
+    if (operand == DType::f32 && has_widest_vectors()) {
+      return widest::find_comparison<widest::comparison<typename T::Of>>(scalars);
+    }
+  }
+#endif
   const VectorFunction found =
       ask_the_widest([&](auto loops) { return loops.template find<typename T::Of>(operand, scalars); });
   return found != nullptr ? found : portable::find_rare<typename T::Of>(operand, scalars);
 }
 
-template <class... Ops>
-VectorFunction find_among(OpList<Ops...>, const Op& op, DType operand, unsigned scalars) {
+// The same for one element.
+template <class T>
+VectorFunction find_single_of(DType operand) {
+  if (HasVectorMath<T> && (operand == DType::f32 || operand == DType::bf16)) return find_of<T>(operand, 0);
+  using F = typename T::Of;
+  switch (operand) {
+    case DType::bf16: return single_of<F, bf16>();
+    case DType::f32: return single_of<F, float>();
+    case DType::f64: return single_of<F, double>();
+    case DType::i32: return single_of<F, std::int32_t>();
+    case DType::i64: return single_of<F, std::int64_t>();
+    default: return nullptr;
+  }
+}
+
+// Calls find.operator()<T>() if `op` is T, an elementwise op of the list.
+template <class... Ops, class Find>
+VectorFunction find_among(OpList<Ops...>, const Op& op, Find find) {
   VectorFunction found = nullptr;
   const auto try_one = [&]<class T>() {
     if constexpr (HasFunctor<T>) {
-      if (op.as<T>() != nullptr) found = find_of<T>(operand, scalars);
+      if (op.as<T>() != nullptr) found = find.template operator()<T>();
     }
   };
   (try_one.template operator()<Ops>(), ...);
   return found;
+}
+
+template <class T>
+void select_single(const std::byte* p, const std::byte* a, const std::byte* b, std::byte* out, std::size_t) {
+  using Any = typename Bits<T>::Any;
+  const std::byte* const from = load<std::uint8_t>(p) != 0 ? a : b;
+  *reinterpret_cast<Any*>(out) = *reinterpret_cast<const Any*>(from);
+}
+
+template <class From, class To>
+void convert_single(const std::byte* a, const std::byte*, const std::byte*, std::byte* out, std::size_t) {
+  store(out, convert<To>(load<From>(a)));
 }
 
 }  // namespace
@@ -206,7 +317,19 @@ VectorFunction find_vector_function(const Op& op, DType operand, unsigned scalar
   if (op.as<Select>() != nullptr) {
     return ask_the_widest([&](auto loops) { return loops.select(operand, scalars); });
   }
-  return find_among(AllOps{}, op, operand, scalars);
+  return find_among(AllOps{}, op, [&]<class T>() { return find_of<T>(operand, scalars); });
+}
+
+VectorFunction find_scalar_function(const Op& op, DType operand) {
+  if (const auto* cast = op.as<Cast>()) {
+    return dispatch(operand, [&]<class From>() {
+      return dispatch(cast->dtype, []<class To>() -> VectorFunction { return &convert_single<From, To>; });
+    });
+  }
+  if (op.as<Select>() != nullptr) {
+    return dispatch_words(operand, []<class T>() -> VectorFunction { return &select_single<T>; });
+  }
+  return find_among(AllOps{}, op, [&]<class T>() { return find_single_of<T>(operand); });
 }
 
 VectorFunction find_copy(DType dtype, bool scalar) {

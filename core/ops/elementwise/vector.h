@@ -19,6 +19,9 @@ using VectorFunction = void (*)(const std::byte* a, const std::byte* b, const st
 // as fast.
 VectorFunction find_vector_function(const Op& op, DType operand, unsigned scalars);
 
+// The same for one element, as instructions on scalars have: it takes less time than a loop over vectors.
+VectorFunction find_scalar_function(const Op& op, DType operand);
+
 // Elements that are only moved are handled as unsigned integers of their size. They are accessed as Bits<T>::Any,
 // because a plain T must not alias other types.
 template <class T>

@@ -37,7 +37,8 @@ struct Instruction {
   VectorFunction function = nullptr;
   std::array<int, 3> in{-1, -1, -1};
   int out = -1;
-  bool once = false;  // run once for all tiles, because the result is a scalar or repeats in every tile
+  bool scalar = false;  // whether the result is a scalar
+  bool once = false;    // run once for all tiles, because the result is a scalar or repeats in every tile
   Spread spread = {};
   std::size_t reference = 0;
 };
@@ -193,10 +194,11 @@ class Compiler {
       if (at(instruction.in[i]).scalar) scalars |= 1u << i;
     }
     const bool scalar = scalars + 1 == 1u << equation.operands.size();
-    instruction.once = scalar;
+    instruction.scalar = instruction.once = scalar;
     const DType selected = type(equation.operands.back()).dtype;
     const DType to = type(equation.results.front()).dtype;
-    instruction.function = find_vector_function(equation.op, selected, scalar ? 0 : scalars);
+    instruction.function = scalar || code_.elements == 1 ? find_scalar_function(equation.op, selected)
+                                                         : find_vector_function(equation.op, selected, scalars);
     if (instruction.function == nullptr) {
       instruction.kind = Instruction::Kind::reference;
       instruction.reference = add_reference(equation, instruction, scalar);
@@ -359,7 +361,7 @@ void expand(const std::byte* from, const Spread& spread, std::int64_t first, std
 class FusedKernel final : public CpuKernel {
  public:
   explicit FusedKernel(Code code) : code_(std::move(code)) {
-    pointers_.resize(code_.nodes.size());
+    pointers_.resize(code_.nodes.size() + 1);  // the last one stands for operands that an instruction does not have
     for (std::size_t i = 0; i < code_.nodes.size(); ++i) {
       const Node& node = code_.nodes[i];
       if (node.kind == Node::Kind::immediate) pointers_[i] = code_.constants.data() + node.offset;
@@ -368,7 +370,10 @@ class FusedKernel final : public CpuKernel {
       const bool moves = node.kind == Node::Kind::result || (node.kind == Node::Kind::operand && is_full(i));
       if (moves) moving_.emplace_back(i, static_cast<std::size_t>(code_.tile) * node.size());
     }
-    for (const Instruction& instruction : code_.instructions) (instruction.once ? once_ : each_).push_back(instruction);
+    for (Instruction instruction : code_.instructions) {
+      for (int& in : instruction.in) in = in < 0 ? static_cast<int>(code_.nodes.size()) : in;
+      (instruction.once ? once_ : each_).push_back(instruction);
+    }
     for (ReferenceInstruction& reference : code_.references) {
       for (std::size_t i = 0; i < reference.operands.size(); ++i)
         reference.operands[i].type = &reference.operand_types[i];
@@ -404,6 +409,7 @@ class FusedKernel final : public CpuKernel {
               arguments.results[result] + p * code_.result_strides[result] + static_cast<std::size_t>(first) * size,
               pointers_[node], static_cast<std::size_t>(count) * size);
         }
+        if (first + count == code_.elements) break;
         for (const auto& [node, stride] : moving_) pointers_[node] += stride;
       }
     }
@@ -424,27 +430,24 @@ class FusedKernel final : public CpuKernel {
     }
   }
 
-  const std::byte* in(const Instruction& instruction, std::size_t i) const {
-    return instruction.in[i] < 0 ? nullptr : pointers_[static_cast<std::size_t>(instruction.in[i])];
-  }
+  std::byte* pointer(int node) const { return pointers_[static_cast<std::size_t>(node)]; }
 
   void execute(const Instruction& instruction, std::int64_t first, std::int64_t count) {
-    const Node& to = code_.nodes[static_cast<std::size_t>(instruction.out)];
-    std::byte* const out = pointers_[static_cast<std::size_t>(instruction.out)];
-    if (to.scalar) count = 1;
+    const std::array<int, 3>& in = instruction.in;
+    std::byte* const out = pointer(instruction.out);
+    if (instruction.scalar) count = 1;
     switch (instruction.kind) {
       case Instruction::Kind::vector:
-        instruction.function(in(instruction, 0), in(instruction, 1), in(instruction, 2), out,
-                             static_cast<std::size_t>(count));
+        instruction.function(pointer(in[0]), pointer(in[1]), pointer(in[2]), out, static_cast<std::size_t>(count));
         return;
       case Instruction::Kind::spread:
-        return dispatch_words(to.dtype,
-                              [&]<class T>() { expand<T>(in(instruction, 0), instruction.spread, first, count, out); });
+        return dispatch_words(code_.nodes[static_cast<std::size_t>(instruction.out)].dtype,
+                              [&]<class T>() { expand<T>(pointer(in[0]), instruction.spread, first, count, out); });
       case Instruction::Kind::reference: break;
     }
     ReferenceInstruction& reference = code_.references[instruction.reference];
     for (std::size_t i = 0; i < reference.operands.size(); ++i) {
-      reference.operands[i].data = in(instruction, i);
+      reference.operands[i].data = pointer(in[i]);
       for (std::int64_t& size : reference.operand_types[i].shape) size = count;
     }
     for (std::int64_t& size : reference.result_type.shape) size = count;
