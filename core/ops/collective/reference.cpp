@@ -17,11 +17,12 @@ namespace {
 // Reduces the elements `begin` ... `begin + size` of the members, in order.
 template <class T, class F>
 void reduce_in_order(std::span<const ConstArray> members, std::int64_t begin, std::int64_t size, T* result, F& f) {
-  const T* const first = members.front().template as<T>() + begin;
-  if (first != result) std::copy_n(first, size, result);
+  const T* sum = members.front().template as<T>() + begin;
+  if (members.size() == 1 && sum != result) std::copy_n(sum, size, result);
   for (std::size_t m = 1; m < members.size(); ++m) {
     const T* const operand = members[m].template as<T>() + begin;
-    for (std::int64_t k = 0; k < size; ++k) result[k] = f(result[k], operand[k]);
+    for (std::int64_t k = 0; k < size; ++k) result[k] = f(sum[k], operand[k]);
+    sum = result;
   }
 }
 
