@@ -136,6 +136,23 @@ TEST_CASE("sixty-four devices hold eight accumulators, not sixty-four", "[runtim
   CHECK(plan.transient.accumulators == 8 * 400000);
 }
 
+TEST_CASE("the small sums of a piece share a cache line, and large ones have lines of their own", "[runtime]") {
+  const auto program = test::program_of(
+      "mesh a=8\nbatch %x:f32[4,3]{a}\nbatch %y:f32[4,40]{a}\nbatch %z:f64[4]{a}\n%b = reduce_sum[dims=[0]] %x\n"
+      "%c = reduce_sum[dims=[0]] %y\n%d = reduce_sum[dims=[0]] %z\n%s, %t, %u = psum[axes={a}] %b, %c, %d\n"
+      "return s = %s\nreturn t = %t\nreturn u = %u\n");
+  const cpu::Plan plan = cpu::make_plan(program, {false, 8});
+  REQUIRE(plan.accumulators.size() == 3);
+  CHECK(plan.accumulators[0].offset == 0);
+  CHECK(plan.accumulators[0].piece_stride == 64);
+  CHECK(plan.accumulators[2].offset == 16);  // behind 12 bytes, where an f64 may begin
+  CHECK(plan.accumulators[2].piece_stride == 64);
+  CHECK(plan.accumulators[1].offset == 8 * 64);
+  CHECK(plan.accumulators[1].piece_stride == 192);
+  CHECK(plan.transient.accumulators == 8 * (64 + 192));
+  test::check_runtime(to_text(*program), {});
+}
+
 TEST_CASE("little work is one piece, whatever the number of devices", "[runtime]") {
   const auto program = test::program_of("mesh a=64\nbatch %x:f32[8]{a}\n%s = psum[axes={a}] %x\nreturn s = %s\n");
   CHECK(cpu::make_plan(program).max_pieces() == 1);

@@ -208,7 +208,7 @@ Address BoundPlan::slice_of_device(int index, std::int64_t device) const {
 
 Address BoundPlan::accumulator_address(int index, std::size_t piece, const Extent& extent) const {
   const Accumulator& a = plan_.accumulators[count_of(index)];
-  Address address{Base::accumulators, a.offset + piece * a.piece_bytes()};
+  Address address{Base::accumulators, a.offset + piece * a.piece_stride};
   if (extent.kind == Extent::Kind::chunk) address.offset += count_of(extent.first) * size_of(a.dtype);
   return address;
 }

@@ -172,7 +172,7 @@ ValueInfo Lowering::info_by_size(const Type& type, int stage) {
 }
 
 int Lowering::add_accumulator(const Type& of, int cut) {
-  out_.accumulators.push_back({of.dtype, numel(of), cut, 0});
+  out_.accumulators.push_back({of.dtype, numel(of), cut});
   return static_cast<int>(out_.accumulators.size()) - 1;
 }
 

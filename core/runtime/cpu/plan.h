@@ -70,15 +70,15 @@ struct Buffer {
   std::size_t slice_bytes() const { return size_of(dtype) * static_cast<std::size_t>(elements); }
 };
 
-// The memory in which each piece of a cut leaves its addend of one reduction: one array for each piece.
+// The memory in which each piece of a cut leaves its addend of one reduction: one array for each piece. Small arrays of
+// a piece lie next to each other.
 struct Accumulator {
   DType dtype = DType::f32;  // may be wider than the type of the addends
   std::int64_t elements = 0;
   int cut = 0;
-  std::size_t offset = 0;  // byte offset of the first piece's array among the accumulators
-  std::size_t piece_bytes() const {
-    return round_up(size_of(dtype) * static_cast<std::size_t>(elements), std::size_t{64});
-  }
+  std::size_t offset = 0;        // byte offset of the first piece's array among the accumulators
+  std::size_t piece_stride = 0;  // bytes from the array of a piece to that of the next one
+  std::size_t bytes() const { return size_of(dtype) * static_cast<std::size_t>(elements); }
 };
 
 // Divides the instances along `axes` into pieces, in order. In a cut into whole instances, each piece is a block of
