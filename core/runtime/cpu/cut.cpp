@@ -15,6 +15,8 @@ constexpr double first_pieces = 8;
 constexpr double more_work = 48 << 20;
 // A step with less work takes about 3 microseconds. It is faster on one worker, because a barrier takes longer.
 constexpr double tiny_work = 1 << 18;
+// A step with less work takes less than about 40 microseconds.
+constexpr double short_work = 4 << 20;
 
 // Matrix products with few rows are inefficient. So a piece should have at least `product_rows` rows for a product with
 // a packable operand, and `large_rows` if this operand has at least `large_matrix` elements and does not fit the
@@ -179,6 +181,7 @@ IndexRange elements_of_process(std::int64_t elements, int process, int processes
 }
 
 bool Plan::is_tiny() const { return work < tiny_work; }
+bool Plan::is_short() const { return work < short_work; }
 
 std::int64_t Plan::max_pieces() const {
   std::size_t most = 1;

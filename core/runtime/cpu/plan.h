@@ -252,6 +252,8 @@ struct Plan {
   std::int64_t runs_per_step(std::size_t stage) const;
   // Whether a step is so short that a barrier costs more than a second worker saves.
   bool is_tiny() const;
+  // Whether a step is so short that its tasks take no longer than a few barriers.
+  bool is_short() const;
   // The largest number of pieces of any cut.
   std::int64_t max_pieces() const;
 };

@@ -64,6 +64,7 @@ Worker::Worker(BoundPlan& bound, const Memory& memory, std::size_t entry, int in
       index_(workers == 1 ? 0 : static_cast<std::size_t>(index)),
       workers_(static_cast<std::size_t>(workers)),
       stage_runs_per_step_(static_cast<std::uint32_t>(bound.plan().stage_runs_per_step())),
+      is_short_(bound.plan().is_short()),
       scratch_(memory.scratch(index)) {
   for (std::int64_t member = 0; member < members; ++member) bases_.push_back(memory.bases(index, member, entry));
 }
@@ -93,6 +94,10 @@ void Worker::for_each_list(const StepId& step, Claims& claims, Wait&& wait, F&& 
       return;
     }
     ++run;
+    if (is_short_ && count <= workers_) {
+      if (index_ < count) at(*stage.tasks[index_].list);
+      return;
+    }
     const auto begin = [&](std::size_t worker) { return worker * count / workers_; };
     for (std::size_t i = begin(index_); i < begin(index_ + 1); ++i) {
       if (claims.take(number, i, run)) at(*stage.tasks[i].list);

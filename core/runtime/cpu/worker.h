@@ -63,7 +63,11 @@ class Worker {
   const int worker_;                   // the number of this worker in the team, which determines its memory
   const std::size_t index_, workers_;  // its number among the workers that share the tasks of a step, and their count
   const std::uint32_t stage_runs_per_step_;  // in a step
-  std::vector<Bases> bases_;                 // by member
+  // Whether each worker runs its one task of a stage without claiming it. Only a worker that is late by a whole task
+  // could leave it to others, and they would wait for that worker at the barrier anyway; in a short step, the claims
+  // take longer than the task that this saves.
+  const bool is_short_;
+  std::vector<Bases> bases_;  // by member
   std::byte* scratch_;
 };
 
