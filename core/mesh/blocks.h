@@ -3,6 +3,7 @@
 // tree. So the bits of a sum depend on the number of blocks, and not on how many processes or GPUs carry them.
 #pragma once
 
+#include <bit>
 #include <compare>
 #include <cstdint>
 #include <span>
@@ -46,6 +47,13 @@ std::vector<TreeNode> leaves_of(std::span<const std::int64_t> blocks);
 // The tree in which the sums of `leaves` blocks are added: its left child has as many leaves as the largest power of
 // two below `leaves`, and so on in each child. `leaves` must be at least 2.
 std::int64_t left_leaves(std::int64_t leaves);
+
+// The same tree can be added from left to right: append the sum of the next node to a list, and then replace the last
+// two sums of the list by their sum until it has this many. `end` is the number of leaves up to the end of the node, of
+// `leaves` leaves of the tree.
+inline int sums_kept(std::int64_t end, std::int64_t leaves) {
+  return end == leaves ? 1 : std::popcount(static_cast<std::uint64_t>(end));
+}
 
 // The number of sums that must be kept at the same time to add up a tree from left to right, without the result.
 int tree_depth(std::int64_t leaves);

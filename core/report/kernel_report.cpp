@@ -56,7 +56,9 @@ KernelReport report_of(const Backend& backend, const Of& of, const std::vector<I
 }  // namespace
 
 KernelReport kernel_report(const Backend& backend, const Planned& planned) {
-  return report_of(backend, planned, planned.report(0).instructions);
+  KernelReport report = report_of(backend, planned, planned.report(0).instructions);
+  report.sent_bytes = planned.report(0).sent_bytes;
+  return report;
 }
 
 KernelReport measured_kernel_report(const Backend& backend, Module& module) {

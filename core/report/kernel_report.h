@@ -23,6 +23,7 @@ struct KernelReport {
   int workers = 1;
   bool on_gpus = false;                    // whether the workers are GPUs
   std::int64_t devices = 1, barriers = 0;  // barriers of one step
+  std::size_t sent_bytes = 0;              // by each GPU to others in a step
   // Measured times of one training step.
   struct Times {
     double step_seconds = 0;  // without timing of instructions

@@ -145,6 +145,10 @@ std::string kernels_text(const KernelReport& report) {
                      report.barriers == 0   ? "never meet in"
                      : report.barriers == 1 ? "meet once"
                                             : fmt::format("meet {} times", report.barriers));
+  if (report.sent_bytes > 0) {
+    out += fmt::format("each {} sends {} to the others in a step\n", worker,
+                       human_bytes(static_cast<double>(report.sent_bytes)));
+  }
   if (report.times) {
     out += fmt::format("a step takes {}; the roof is {} and {}\n", with_prefix(report.times->step_seconds, "s"),
                        with_prefix(report.times->peaks.gemm_flops_per_second, "FLOP/s"),

@@ -6,7 +6,8 @@
 namespace pmaptrain::emulation {
 
 std::vector<std::byte> reduce_arrays(const std::string& what, gpu::Device::Reduction reduce, DType dtype,
-                                     std::size_t bytes, std::span<const std::byte* const> arrays) {
+                                     std::size_t bytes, std::span<const std::byte* const> arrays,
+                                     std::span<const TreeNode> tree) {
   using Reduction = gpu::Device::Reduction;
   if (dtype == DType::boolean || (dtype == DType::bf16 && reduce == Reduction::sum)) {
     fail_running(what + ": no sum of " + std::string(to_string(dtype)),
@@ -22,7 +23,7 @@ std::vector<std::byte> reduce_arrays(const std::string& what, gpu::Device::Reduc
   std::vector<std::byte> reduced(bytes);
   const std::span<const ConstArray> operand(members);
   const Array result{&type, reduced.data()};
-  const CollectiveCall call{{&operand, 1}, 0, {&result, 1}};
+  const CollectiveCall call{{&operand, 1}, 0, {&result, 1}, tree};
   switch (reduce) {
     case Reduction::sum: ops::Psum{}.exchange(call); break;
     case Reduction::max: ops::Pmax{}.exchange(call); break;

@@ -12,9 +12,10 @@
 
 namespace pmaptrain::emulation {
 
-// Of whole arrays of `bytes` bytes, in the order in which they are given. Throws Error (failed), which begins with
-// `what`, where the values are no numbers that can be reduced so.
+// Of whole arrays of `bytes` bytes, in the order in which they are given, or in that of `tree` where it has nodes.
+// Throws Error (failed), which begins with `what`, where the values are no numbers that can be reduced so.
 std::vector<std::byte> reduce_arrays(const std::string& what, gpu::Device::Reduction reduce, DType dtype,
-                                     std::size_t bytes, std::span<const std::byte* const> arrays);
+                                     std::size_t bytes, std::span<const std::byte* const> arrays,
+                                     std::span<const TreeNode> tree = {});
 
 }  // namespace pmaptrain::emulation

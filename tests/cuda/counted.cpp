@@ -50,8 +50,8 @@ class CountedDevice final : public gpu::Device {
     device_->copy(stream, to, from, rows);
   }
   void reduce(gpu::Stream stream, Reduction reduce, DType dtype, std::byte* to, const std::byte* from,
-              std::int64_t elements, const gpu::SpacedArrays& arrays) override {
-    device_->reduce(stream, reduce, dtype, to, from, elements, arrays);
+              std::int64_t elements, const gpu::SpacedArrays& arrays, std::span<const TreeNode> tree) override {
+    device_->reduce(stream, reduce, dtype, to, from, elements, arrays, tree);
   }
   void collective(gpu::Stream stream, gpu::Communicator communicator, gpu::Collective kind, DType dtype, std::byte* to,
                   const std::byte* from, std::size_t bytes) override {

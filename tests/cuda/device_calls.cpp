@@ -60,9 +60,11 @@ TEST_CASE("a device reductions arrays in their order, with the bits of the colle
         const Bytes some = random_values(dtype, elements, static_cast<unsigned>(i));
         arrays.push_back(std::copy(some.begin(), some.end(), values.data() + spaced.offset(i)) - some.size());
       }
-      const Bytes expected = emulation::reduce_arrays("expected", reduce, dtype, bytes, arrays);
+      const std::vector<TreeNode> tree{{1, 2}, {2, 1}, {1, 1}};  // (a + ((b + c) + d)), where a is of two leaves
+      const Bytes expected = emulation::reduce_arrays("expected", reduce, dtype, bytes, arrays, tree);
       Board board(values);
-      board.device->reduce(Stream::compute, reduce, dtype, board.memory + 5 * pitch, board.memory, elements, spaced);
+      board.device->reduce(Stream::compute, reduce, dtype, board.memory + 5 * pitch, board.memory, elements, spaced,
+                           tree);
       const Bytes all = board.values();
       const Bytes found(all.end() - static_cast<std::ptrdiff_t>(bytes), all.end());
       INFO(to_string(dtype) << ", reduce " << static_cast<int>(reduce));
@@ -94,7 +96,7 @@ TEST_CASE("a device replays a graph that forks and joins as often as it is asked
     device.order(Stream::compute, Stream::copy);
     device.copy(Stream::copy, board.memory + 12, board.memory, {4});
     device.reduce(Stream::compute, gpu::Device::Reduction::sum, DType::f32, board.memory + 8, board.memory, 1,
-                  {3, 3, 4});
+                  {3, 3, 4}, std::array{TreeNode{3, 1}});
     device.order(Stream::copy, Stream::compute);
   });
   for (int i = 0; i < 3; ++i) device.replay(graph);

@@ -35,6 +35,11 @@ class EmulatedPlatform final : public gpu::Platform {
     return std::exchange(machine_->misuse, {});
   }
 
+  std::size_t bytes_between() const {
+    const std::lock_guard lock(machine_->mutex);
+    return machine_->bytes_between;
+  }
+
   std::size_t bytes_from_host() const {
     const std::lock_guard lock(machine_->mutex);
     return machine_->memory.bytes_from_host();
@@ -65,6 +70,10 @@ void host_writes(const gpu::Platform& emulated, gpu::Range range) {
 
 std::string take_misuse(const gpu::Platform& emulated) {
   return dynamic_cast<const EmulatedPlatform&>(emulated).take_misuse();
+}
+
+std::size_t bytes_between(const gpu::Platform& emulated) {
+  return dynamic_cast<const EmulatedPlatform&>(emulated).bytes_between();
 }
 
 std::size_t bytes_from_host(const gpu::Platform& emulated) {

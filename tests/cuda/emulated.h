@@ -20,6 +20,7 @@ struct Emulation {
   // Planted: from its collective of this number on (counted over all communicators, from 0) a rank no longer comes.
   int lost_rank = -1;
   int lost_from = 0;
+  bool turned_parts = false;   // planted: what an exchange gets of the ranks begins with that of rank 1, not of rank 0
   int forgotten_barrier = -1;  // planted: no kernel's threads wait at their barrier of this number, from 0
 };
 
@@ -38,6 +39,8 @@ void host_writes(const gpu::Platform& emulated, gpu::Range range);
 // Empty where nothing is, and again afterwards; the end of the platform and its devices fails a test case otherwise.
 std::string take_misuse(const gpu::Platform& emulated);
 
+// Bytes that all devices have sent to others so far, as gpu::bytes_sent() counts them.
+std::size_t bytes_between(const gpu::Platform& emulated);
 // Bytes that have been copied from the host to all devices so far.
 std::size_t bytes_from_host(const gpu::Platform& emulated);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <type_traits>
 #include <utility>
 
@@ -184,7 +185,7 @@ void EmulatedDevice::copy(Stream stream, std::byte* to, const std::byte* from, c
 }
 
 void EmulatedDevice::reduce(Stream stream, Reduction reduce, DType dtype, std::byte* to, const std::byte* from,
-                            std::int64_t elements, const gpu::SpacedArrays& spaced) {
+                            std::int64_t elements, const gpu::SpacedArrays& spaced, std::span<const TreeNode> tree) {
   enter();
   const std::size_t bytes = size_of(dtype) * static_cast<std::size_t>(elements);
   Work work{stream,
@@ -199,8 +200,15 @@ void EmulatedDevice::reduce(Stream stream, Reduction reduce, DType dtype, std::b
     if (array != to && overlap({array, bytes}, {to, bytes}))
       fail_running(*work.what + " writes over part of what it reads");
   }
-  work.run = [what = work.what, reduce, dtype, bytes, arrays, to](const Call&, Clock&) {
-    const auto reduced = reduce_arrays(*what, reduce, dtype, bytes, arrays);
+  const auto taken = std::accumulate(tree.begin(), tree.end(), std::int64_t{0},
+                                     [](std::int64_t sum, const TreeNode& node) { return sum + node.operands; });
+  if (taken != spaced.count || tree.size() > most_nodes) {
+    fail_running(*work.what + ": a tree of " + std::to_string(tree.size()) + " nodes takes " + std::to_string(taken) +
+                 " of " + std::to_string(spaced.count) + " arrays");
+  }
+  work.run = [what = work.what, reduce, dtype, bytes, arrays, to, nodes = std::vector(tree.begin(), tree.end())](
+                 const Call&, Clock&) {
+    const auto reduced = reduce_arrays(*what, reduce, dtype, bytes, arrays, nodes);
     if (bytes > 0) std::memcpy(to, reduced.data(), bytes);
   };
   issue(std::move(work));
@@ -229,17 +237,16 @@ void EmulatedDevice::collective(Stream stream, gpu::Communicator communicator, g
                  std::to_string(communicator.number));
   }
   const std::shared_ptr<Group> group = communicators_[static_cast<std::size_t>(communicator.number)];
-  const bool gathers = kind == gpu::Collective::all_gather;
-  const std::size_t ranks = group->ranks.size();
-  const Range written{to, gathers ? bytes * ranks : bytes};
-  const std::string call = std::string(gathers ? "all_gather" : "all_reduce_sum") + " of " + bytes_text(bytes) +
-                           " of " + std::string(to_string(dtype));
-  Work work{stream, describe(call + " in " + group->name(), stream), {{{from, bytes}}, {written}}, {}};
-  const std::byte* const in_place = gathers ? to + group->place_of(number_) * bytes : to;
-  if (from != in_place && overlap({from, bytes}, written))
-    fail_running(*work.what + " writes over part of what it reads");
+  const std::size_t ranks = group->ranks.size(), place = group->place_of(number_);
+  const Range read{from, bytes_read(kind, bytes, ranks)}, written{to, bytes_written(kind, bytes, ranks)};
+  const std::string call = std::string(gpu::to_string(kind)) + " of " + bytes_text(bytes) + " of " +
+                           std::string(pmaptrain::to_string(dtype));
+  Work work{stream, describe(call + " in " + group->name(), stream), {{read}, {written}}, {}};
+  const bool in_place = (kind == gpu::Collective::all_gather && from == to + place * bytes) ||
+                        (kind == gpu::Collective::all_reduce_sum && from == to);
+  if (!in_place && overlap(read, written)) fail_running(*work.what + " writes over part of what it reads");
 
-  work.run = [this, group, gathers, dtype, to, from, bytes, ranks, call, what = work.what](const Call&, Clock& clock) {
+  work.run = [this, group, kind, dtype, to, from, bytes, ranks, call, what = work.what](const Call&, Clock& clock) {
     const test::Emulation& options = machine_->options;
     if (number_ == options.lost_rank && collectives_++ >= options.lost_from) module_.rendezvous.hang(number_);
     if (ranks > 1) {
@@ -249,6 +256,7 @@ void EmulatedDevice::collective(Stream stream, gpu::Communicator communicator, g
         fail_running(*what + " is begun while " + begun + " may run: GPUs may take them in different orders");
       }
       clock.join(host_);
+      machine_->bytes_between += bytes_sent(kind, bytes, ranks);
     }
     Part mine{&clock, to, from};
     module_.rendezvous.meet(*group, number_, call, &mine, [&](Rendezvous::Parts parts) {
@@ -258,18 +266,26 @@ void EmulatedDevice::collective(Stream stream, gpu::Communicator communicator, g
         joined.join(*static_cast<Part*>(part)->clock);
         arrays.push_back(static_cast<Part*>(part)->from);
       }
-      std::vector<std::byte> result;
-      if (gathers) {
-        for (const std::byte* const array : arrays) result.insert(result.end(), array, array + bytes);
+      const auto joined_at = [&](std::size_t offset) {
+        std::vector<std::byte> all;
+        for (const std::byte* const array : arrays) all.insert(all.end(), array + offset, array + offset + bytes);
+        return all;
+      };
+      std::vector<std::vector<std::byte>> results(ranks);
+      if (kind == gpu::Collective::exchange) {
+        if (options.turned_parts) std::rotate(arrays.begin(), arrays.begin() + 1, arrays.end());
+        for (std::size_t i = 0; i < ranks; ++i) results[i] = joined_at(i * bytes);
+      } else if (kind == gpu::Collective::all_gather) {
+        results.assign(ranks, joined_at(0));
       } else {
         std::mt19937 random(options.seed);
         std::shuffle(arrays.begin(), arrays.end(), random);
-        result = reduce_arrays(*what, Reduction::sum, dtype, bytes, arrays);
+        results.assign(ranks, reduce_arrays(*what, Reduction::sum, dtype, bytes, arrays));
       }
-      for (void* const part : parts) {
-        auto& rank = *static_cast<Part*>(part);
+      for (std::size_t i = 0; i < ranks; ++i) {
+        auto& rank = *static_cast<Part*>(parts[i]);
         *rank.clock = joined;
-        if (!result.empty()) std::memcpy(rank.to, result.data(), result.size());
+        if (!results[i].empty()) std::memcpy(rank.to, results[i].data(), results[i].size());
       }
     });
   };

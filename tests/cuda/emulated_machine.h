@@ -84,8 +84,9 @@ struct Machine {
   Memory memory;
   std::map<int, OfModule> modules;
   std::size_t opened = 0;
-  Clock host;          // what any thread of the host has waited for
-  std::string misuse;  // what was found where nothing can be thrown
+  Clock host;                     // what any thread of the host has waited for
+  std::string misuse;             // what was found where nothing can be thrown
+  std::size_t bytes_between = 0;  // that devices have sent to others
 };
 
 }  // namespace pmaptrain::emulation

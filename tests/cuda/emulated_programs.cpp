@@ -23,9 +23,11 @@ void check_in_all_modes(const std::shared_ptr<const Program>& program, int most,
       const auto parts = deterministic ? gpu::Parts::whole_blocks : gpu::Parts::any;
       for (const int gpus : counts(gpu::possible_gpu_counts(program->mesh, most, parts))) {
         for (const bool private_copies : {false, true}) {
-          // One collective for all values of a psum, or one for each.
+          // As few messages for all values of a psum as possible, or as many. All are gathered, or all exchanged.
           const std::size_t message_bytes = steps == 1 ? gpu::PlanOptions{}.message_bytes : 0;
-          check_program(program, inputs, expected, {gpus, deterministic, private_copies, steps, message_bytes});
+          const std::size_t least_exchanged = (steps == 1) == private_copies ? gpu::PlanOptions{}.least_exchanged : 1;
+          check_program(program, inputs, expected,
+                        {gpus, deterministic, private_copies, steps, message_bytes, least_exchanged});
         }
       }
     }
@@ -36,15 +38,17 @@ void check_in_all_modes(const std::shared_ptr<const Program>& program, int most,
 
 Values run_on_gpus(std::shared_ptr<const Program> program, const Values& inputs, const OnGpus& how) {
   const auto platform = make_emulated({.devices = how.gpus, .seed = static_cast<unsigned>(how.gpus)});
-  gpu::GpuModule module({{{"test", std::move(program), 1}}, how.private_copies}, *platform, how.gpus,
-                        {how.gpus, {how.deterministic, how.private_copies, how.message_bytes}, by_reference});
+  gpu::GpuModule module(
+      {{{"test", std::move(program), 1}}, how.private_copies}, *platform, how.gpus,
+      {how.gpus, {how.deterministic, how.private_copies, how.message_bytes, how.least_exchanged}, by_reference});
   return run(module, inputs, how.steps);
 }
 
 void check_program(const std::shared_ptr<const Program>& program, const Values& inputs, const Values& expected,
                    const OnGpus& how) {
   INFO("GPUs " << how.gpus << ", deterministic " << how.deterministic << ", private copies " << how.private_copies
-               << ", steps " << how.steps << ", messages of " << how.message_bytes);
+               << ", steps " << how.steps << ", messages of " << how.message_bytes << ", exchanged from "
+               << how.least_exchanged);
   const Values found = run_on_gpus(program, inputs, how);
   for (const auto& [name, value] : expected) {
     INFO(name);

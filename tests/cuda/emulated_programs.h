@@ -16,6 +16,7 @@ struct OnGpus {
   bool deterministic = true, private_copies = false;
   std::int64_t steps = 1;
   std::size_t message_bytes = gpu::PlanOptions{}.message_bytes;
+  std::size_t least_exchanged = gpu::PlanOptions{}.least_exchanged;
 };
 
 // Equations are computed by their reference: what is tested is what the GPUs do between them.

@@ -360,7 +360,8 @@ TEST_CASE("reductions run in order, as the collectives' references do", "[cuda]"
     std::byte* const from = device->allocate(bytes);
     std::memcpy(host, values.data(), bytes);
     device->copy(Stream::compute, from, host, {bytes});
-    device->reduce(Stream::compute, kind, dtype, from, from, 1, {std::ssize(values), std::ssize(values), sizeof(T)});
+    device->reduce(Stream::compute, kind, dtype, from, from, 1, {std::ssize(values), std::ssize(values), sizeof(T)},
+                   std::array{TreeNode{std::ssize(values), 1}});
     std::byte* const result = device->pinned(sizeof(T));
     device->copy(Stream::compute, result, from, {sizeof(T)});
     device->wait(device->record_event(Stream::compute));

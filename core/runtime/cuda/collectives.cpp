@@ -10,8 +10,7 @@
 namespace pmaptrain::cuda {
 
 std::string text_of(const RankCall& call, std::int64_t sequence, std::span<const int> ranks) {
-  const bool sum = call.kind == gpu::Collective::all_reduce_sum;
-  return fmt::format("{} {} ({}, {}) of communicator {}{}{}", sum ? "all_reduce_sum" : "all_gather", sequence,
+  return fmt::format("{} {} ({}, {}) of communicator {}{}{}", gpu::to_string(call.kind), sequence,
                      to_string(call.dtype), human_bytes(static_cast<double>(call.bytes)), ranks_text(ranks),
                      call.place.empty() ? "" : ", for ", call.place);
 }

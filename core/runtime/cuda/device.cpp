@@ -58,6 +58,17 @@ bool is_plain(const gpu::PitchedRows& rows) {
          rows.from_pitch <= most;
 }
 
+AdditionOrder addition_order(std::span<const TreeNode> tree) {
+  AdditionOrder order;
+  std::int64_t leaves = 0, end = 0;
+  for (const TreeNode& node : tree) leaves += node.leaves;
+  for (const TreeNode& node : tree) {
+    order.operands[order.nodes] = static_cast<int>(node.operands);
+    order.kept[order.nodes++] = static_cast<std::int8_t>(sums_kept(end += node.leaves, leaves));
+  }
+  return order;
+}
+
 }  // namespace
 
 // Collectives have few thread blocks, and other GPUs wait for them. With high priority, they start before other work.
@@ -193,13 +204,16 @@ void CudaDevice::copy(gpu::Stream on, std::byte* to, const std::byte* from, cons
 }
 
 void CudaDevice::reduce(gpu::Stream on, Reduction kind, DType dtype, std::byte* to, const std::byte* from,
-                        std::int64_t elements, const gpu::SpacedArrays& arrays) {
+                        std::int64_t elements, const gpu::SpacedArrays& arrays, std::span<const TreeNode> tree) {
   const ReductionKind how = kind == Reduction::sum   ? ReductionKind::sum
                             : kind == Reduction::max ? ReductionKind::max
                                                      : ReductionKind::min;
   const ArrayGrid spaced{from, arrays.per_row, arrays.pitch, arrays.row_pitch};
-  queue(on == gpu::Stream::compute, [=, this, count = arrays.count] {
-    check(cuda::reduce(how, dtype, to, spaced, elements, count, stream(on)), "a reduction");
+  if (tree.size() > most_nodes) {
+    fail_running(fmt::format("GPU {}: a reduction of {} blocks; the most are {}", number_, tree.size(), most_nodes));
+  }
+  queue(on == gpu::Stream::compute, [=, this, order = addition_order(tree)] {
+    check(cuda::reduce(how, dtype, to, spaced, elements, order, stream(on)), "a reduction");
   });
 }
 

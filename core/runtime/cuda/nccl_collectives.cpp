@@ -63,10 +63,14 @@ class NcclCommunicator {
 
   void run(const RankCall& of, cudaStream_t stream) {
     call(next(of), [&] {
+      switch (of.kind) {
+        case gpu::Collective::exchange: return exchange(of, stream);
+        case gpu::Collective::all_gather:
+          return ncclAllGather(of.from, of.to, of.bytes, ncclUint8, communicator_, stream);
+        case gpu::Collective::all_reduce_sum: break;
+      }
       const auto elements = static_cast<std::size_t>(of.elements());
-      return of.kind == gpu::Collective::all_gather
-                 ? ncclAllGather(of.from, of.to, of.bytes, ncclUint8, communicator_, stream)
-                 : ncclAllReduce(of.from, of.to, elements, nccl_type(of.dtype), ncclSum, communicator_, stream);
+      return ncclAllReduce(of.from, of.to, elements, nccl_type(of.dtype), ncclSum, communicator_, stream);
     });
     ++sequence_;
   }
@@ -108,6 +112,21 @@ class NcclCommunicator {
                    "another rank did not come to it; PMAPTRAIN_GPU_TIMEOUT sets the seconds");
     }
     must(status, what);
+  }
+
+  // The calls between ncclGroupStart() and ncclGroupEnd() run at the same time. After an error, the group is ended too,
+  // because otherwise all later calls of this thread would belong to it.
+  ncclResult_t exchange(const RankCall& of, cudaStream_t stream) {
+    ncclResult_t status = ncclGroupStart();
+    if (status != ncclSuccess) return status;
+    for (std::size_t i = 0; i < ranks().size() && status == ncclSuccess; ++i) {
+      const int other = static_cast<int>(i);
+      status = ncclSend(of.from + i * of.bytes, of.bytes, ncclUint8, other, communicator_, stream);
+      if (status == ncclSuccess)
+        status = ncclRecv(of.to + i * of.bytes, of.bytes, ncclUint8, other, communicator_, stream);
+    }
+    const ncclResult_t ended = ncclGroupEnd();
+    return status == ncclSuccess ? ended : status;
   }
 
   static void must(ncclResult_t status, const std::string& what) {

@@ -41,8 +41,14 @@ __device__ bool keeps(T a, T b) {
   return a != a || a < b;
 }
 
+template <ReductionKind kind, class Result>
+__device__ Result reduced(Result a, Result b) {
+  if constexpr (kind == ReductionKind::sum) return static_cast<Result>(a + b);
+  return keeps<kind>(a, b) ? a : b;
+}
+
 template <ReductionKind kind, class T, class From>
-__global__ void reduce_kernel(T* to, From from, std::int64_t elements, std::int64_t count) {
+__global__ void reduce_kernel(T* to, From from, std::int64_t elements, AdditionOrder order) {
   // Sums of integers are computed in unsigned types, so that they wrap. Maxima and minima compare signed values.
   using Sum = typename SumType<T>::type;
   using Value = std::conditional_t<std::is_same_v<T, __nv_bfloat16>, float, T>;
@@ -50,17 +56,20 @@ __global__ void reduce_kernel(T* to, From from, std::int64_t elements, std::int6
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
   for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < elements; i += step) {
     auto arrays = walk(from);
-    Result result = converted<Result>(reinterpret_cast<const T*>(arrays.array())[i]);
-    for (std::int64_t k = 1; k < count; ++k) {
+    const auto next = [&] {
+      const Result value = converted<Result>(reinterpret_cast<const T*>(arrays.array())[i]);
       arrays.next();
-      const Result next = converted<Result>(reinterpret_cast<const T*>(arrays.array())[i]);
-      if constexpr (kind == ReductionKind::sum) {
-        result = static_cast<Result>(result + next);
-      } else {
-        result = keeps<kind>(result, next) ? result : next;
-      }
+      return value;
+    };
+    Result kept[most_kept];
+    int count = 0;
+    for (int node = 0; node < order.nodes; ++node) {
+      Result result = next();
+      for (int k = 1; k < order.operands[node]; ++k) result = reduced<kind>(result, next());
+      for (; count >= order.kept[node]; --count) result = reduced<kind>(kept[count - 1], result);
+      kept[count++] = result;
     }
-    to[i] = converted<T>(result);
+    to[i] = converted<T>(kept[0]);
   }
 }
 
@@ -76,11 +85,11 @@ auto kernel_of(ReductionKind kind) {
 
 template <class From>
 cudaError_t launch(ReductionKind kind, DType dtype, std::byte* to, const From& from, std::int64_t elements,
-                   std::int64_t count, cudaStream_t stream) {
+                   const AdditionOrder& order, cudaStream_t stream) {
   if (elements == 0) return cudaSuccess;
   dispatch_elements(dtype, [&]<class T>() {
     kernel_of<From, T>(kind)<<<blocks_for(elements), block_threads, 0, stream>>>(reinterpret_cast<T*>(to), from,
-                                                                                 elements, count);
+                                                                                 elements, order);
   });
   return cudaGetLastError();
 }
@@ -102,13 +111,13 @@ cudaError_t load_reductions() {
 }
 
 cudaError_t reduce(ReductionKind kind, DType dtype, std::byte* to, ArrayGrid from, std::int64_t elements,
-                   std::int64_t count, cudaStream_t stream) {
-  return launch(kind, dtype, to, from, elements, count, stream);
+                   const AdditionOrder& order, cudaStream_t stream) {
+  return launch(kind, dtype, to, from, elements, order, stream);
 }
 
 cudaError_t reduce(ReductionKind kind, DType dtype, std::byte* to, const Scattered& from, std::int64_t elements,
-                   std::int64_t count, cudaStream_t stream) {
-  return launch(kind, dtype, to, from, elements, count, stream);
+                   const AdditionOrder& order, cudaStream_t stream) {
+  return launch(kind, dtype, to, from, elements, order, stream);
 }
 
 }  // namespace pmaptrain::cuda

@@ -24,16 +24,27 @@ struct Scattered {
   const std::byte* begin[most_arrays] = {};
 };
 
+// The order in which arrays are reduced, from left to right. Those of a node are reduced one after another; then the
+// last two results are reduced to one until `kept` are left. (sums_kept() of core/mesh/blocks.h is the case of a tree.)
+inline constexpr int most_nodes = 64;
+inline constexpr int most_kept = 8;  // with the next node's result
+struct AdditionOrder {
+  int nodes = 0;
+  int operands[most_nodes] = {};
+  std::int8_t kept[most_nodes] = {};
+
+  static AdditionOrder one_after_another(int count) { return {1, {count}, {1}}; }
+};
+
 // Loads the code of all reductions. Otherwise CUDA would load it at the first call, which is forbidden during a
 // capture.
 cudaError_t load_reductions();
 
-// Computes to[i] = ((from[0][i] + from[1][i]) + from[2][i]) + ... over `count` arrays, or their maximum or minimum.
-// Elements of bf16 are added in f32 and rounded once; sums of integers wrap. `to` may be one of the arrays.
-// Precondition: `dtype` is not boolean, and `count` >= 1.
+// Reduces each element of the arrays to the sum, the maximum or the minimum. Elements of bf16 are added in f32 and
+// rounded once; sums of integers wrap. `to` may be one of the arrays. Precondition: `dtype` is not boolean.
 cudaError_t reduce(ReductionKind kind, DType dtype, std::byte* to, ArrayGrid from, std::int64_t elements,
-                   std::int64_t count, cudaStream_t stream);
+                   const AdditionOrder& order, cudaStream_t stream);
 cudaError_t reduce(ReductionKind kind, DType dtype, std::byte* to, const Scattered& from, std::int64_t elements,
-                   std::int64_t count, cudaStream_t stream);
+                   const AdditionOrder& order, cudaStream_t stream);
 
 }  // namespace pmaptrain::cuda

@@ -27,9 +27,10 @@ class VirtualCommunicator {
         },
         &VirtualGroup::RankEntry::ready);
     compare_calls(what);
-    if (call.kind == gpu::Collective::all_gather) {
+    if (call.kind != gpu::Collective::all_reduce_sum) {
+      const std::size_t part = call.kind == gpu::Collective::exchange ? position_ * call.bytes : 0;
       for (std::size_t i = 0; i < ranks().size(); ++i) {
-        copy(call.to + i * call.bytes, shared_->rank_entries[i].call.from, call.bytes, stream);
+        copy(call.to + i * call.bytes, shared_->rank_entries[i].call.from + part, call.bytes, stream);
       }
     } else {
       // Each rank sums one part of the arrays. It may do so in place, because no other rank reads this part of its
@@ -64,8 +65,8 @@ class VirtualCommunicator {
     Scattered from;
     for (std::size_t i = 0; i < ranks().size(); ++i) from.begin[i] = shared_->rank_entries[i].call.from + mine.begin;
     check(reduce(ReductionKind::sum, call.dtype, call.to + mine.begin, from,
-                 static_cast<std::int64_t>(mine.bytes / size_of(call.dtype)), static_cast<std::int64_t>(ranks().size()),
-                 stream),
+                 static_cast<std::int64_t>(mine.bytes / size_of(call.dtype)),
+                 AdditionOrder::one_after_another(static_cast<int>(ranks().size())), stream),
           "adding up the values of virtual GPUs");
   }
 

@@ -122,7 +122,8 @@ class GpuPlanned final : public Planned {
   MemoryNeeds compute_needs() const override;
   PlanReport make_report(std::size_t entry) const override {
     const MakeKernel make_kernel = make_kernel_of(options_);
-    return {instructions_of(first(entry), make_kernel), stages_of(first(entry), make_kernel)};
+    return {instructions_of(first(entry), make_kernel), stages_of(first(entry), make_kernel),
+            sent_bytes_of(first(entry))};
   }
   const Plan& first(std::size_t entry) const { return plans_.by_gpu.front()[entry]; }
 

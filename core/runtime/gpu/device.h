@@ -6,16 +6,19 @@
 // and wait_event() order the streams of a device.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/graph/op.h"
 #include "core/kernel/gpu.h"
+#include "core/mesh/blocks.h"
 
 namespace pmaptrain::gpu {
 
@@ -68,12 +71,30 @@ struct SpacedArrays {
   std::size_t offset(std::int64_t i) const {
     return static_cast<std::size_t>(i / per_row) * row_pitch + static_cast<std::size_t>(i % per_row) * pitch;
   }
+  // The offset of the array that begins last.
+  std::size_t end() const { return offset((count - 1) / per_row * per_row) + offset(std::min(count, per_row) - 1); }
 };
 
 enum class Collective : std::uint8_t {
   all_reduce_sum,  // sums over the ranks, in an order that the library chooses
   all_gather,      // concatenates the values of the ranks, in rank order
+  exchange,        // rank i gets the i-th part of the value of each rank, in rank order
 };
+inline constexpr std::string_view collective_names[] = {"all_reduce_sum", "all_gather", "exchange"};
+inline std::string_view to_string(Collective kind) { return collective_names[static_cast<std::size_t>(kind)]; }
+
+// The bytes that a call reads and writes on each rank, if `bytes` is its argument; see Device::collective().
+inline std::size_t bytes_read(Collective kind, std::size_t bytes, std::size_t ranks) {
+  return kind == Collective::exchange ? bytes * ranks : bytes;
+}
+inline std::size_t bytes_written(Collective kind, std::size_t bytes, std::size_t ranks) {
+  return kind == Collective::all_reduce_sum ? bytes : bytes * ranks;
+}
+// The bytes that each rank sends to others. An all_reduce counts as a ring: each rank sends one part to its neighbour
+// twice as often as there are other ranks.
+inline std::size_t bytes_sent(Collective kind, std::size_t bytes, std::size_t ranks) {
+  return kind == Collective::all_reduce_sum ? 2 * (ranks - 1) * bytes / ranks : (ranks - 1) * bytes;
+}
 
 // Handles of one device: its part of a communicator, a captured graph, an event.
 struct Communicator {
@@ -121,13 +142,17 @@ class Device {
   virtual void launch(Stream stream, PreparedKernel kernel, const LaunchArguments& arguments,
                       const Accesses& accesses) = 0;
   virtual void copy(Stream stream, std::byte* to, const std::byte* from, const PitchedRows& rows) = 0;
-  // Reduces arrays of `elements` elements, in order: to[i] = ((from[0][i] + from[1][i]) + from[2][i]) + ..., or the
-  // maximum or minimum.
+  // Reduces arrays of `elements` elements to their sum, maximum or minimum. The nodes of `tree` take the arrays in
+  // order. The arrays of a node are added one after another, ((a + b) + c) + ..., and the sums of the nodes as the tree
+  // says (core/mesh/blocks.h). `to` may be one of the arrays.
   enum class Reduction : std::uint8_t { sum, max, min };
   virtual void reduce(Stream stream, Reduction reduce, DType dtype, std::byte* to, const std::byte* from,
-                      std::int64_t elements, const SpacedArrays& arrays) = 0;
-  // Takes part in a collective; each rank passes its own memory. Reads `bytes` bytes of `from`. An all_reduce_sum
-  // writes `bytes` bytes to `to`; an all_gather writes `bytes` bytes for each rank.
+                      std::int64_t elements, const SpacedArrays& arrays, std::span<const TreeNode> tree) = 0;
+  // The most nodes of a tree.
+  static constexpr std::size_t most_nodes = 64;
+  // Takes part in a collective; each rank passes its own memory. An all_reduce_sum reads and writes `bytes` bytes. An
+  // all_gather reads `bytes` bytes and writes as many for each rank; `from` may be where this rank's are written. An
+  // exchange reads and writes `bytes` bytes for each rank.
   virtual void collective(Stream stream, Communicator communicator, Collective kind, DType dtype, std::byte* to,
                           const std::byte* from, std::size_t bytes) = 0;
 

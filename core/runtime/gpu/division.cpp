@@ -29,7 +29,7 @@ std::optional<Division> try_divide(const Mesh& mesh, int gpus) {
 }
 
 bool has_whole_blocks(const Mesh& mesh, const Division& division) {
-  const Mesh block = block_of(mesh);
+  const Mesh block = blocks_of(mesh).local;
   for (int axis = 0; axis < static_cast<int>(mesh.axes().size()); ++axis) {
     if (division.local.size(axis) % block.size(axis) != 0) return false;
   }
@@ -104,6 +104,6 @@ std::vector<int> possible_gpu_counts(const Mesh& mesh, int most, Parts parts) {
   return found;
 }
 
-Mesh block_of(const Mesh& mesh) { return try_divide(mesh, possible_gpu_counts(mesh, most_blocks).back())->local; }
+Division blocks_of(const Mesh& mesh) { return *try_divide(mesh, possible_gpu_counts(mesh, most_blocks).back()); }
 
 }  // namespace pmaptrain::gpu

@@ -23,7 +23,7 @@ struct Division {
   std::int64_t local_of(std::int64_t device) const;
 };
 
-// Which parts of a mesh a GPU may get: any sub-box, or only a sub-box that consists of whole blocks (see block_of()).
+// Which parts of a mesh a GPU may get: any sub-box, or only a sub-box that consists of whole blocks (see blocks_of()).
 enum class Parts : std::uint8_t { any, whole_blocks };
 
 // Divides the mesh over `gpus` GPUs, along the outermost axes first. Throws Error (usage) if this is impossible; the
@@ -33,9 +33,10 @@ Division divide(const Mesh& mesh, int gpus, Parts parts = Parts::any);
 // The numbers of GPUs, up to `most`, over which the mesh can be divided, in ascending order.
 std::vector<int> possible_gpu_counts(const Mesh& mesh, int most, Parts parts = Parts::any);
 
-// The shape of a *block*: a mesh is divided into at most eight equal sub-boxes of logical devices, in a way that
-// depends only on the mesh. If results must not depend on the number of GPUs, each GPU gets whole blocks, and no sum
-// over rows and no library call crosses the boundary of a block.
-Mesh block_of(const Mesh& mesh);
+// The *blocks* of a mesh, in the place of GPUs: a mesh is divided into at most eight equal sub-boxes of logical
+// devices, in a way that depends only on the mesh. If results must not depend on the number of GPUs, each GPU gets
+// whole blocks, no sum over rows and no library call crosses the boundary of a block, and the sums of blocks are added
+// in a tree.
+Division blocks_of(const Mesh& mesh);
 
 }  // namespace pmaptrain::gpu

@@ -326,7 +326,7 @@ void Executor::issue(const StepId& step, std::span<const Command> commands, Stam
       }
       continue;
     }
-    const Stream stream = std::holds_alternative<Collect>(command) ? Stream::communicate : Stream::compute;
+    const Stream stream = stream_of(command);
     if (stream == Stream::communicate) device_.order(Stream::compute, stream);
     int begin = 0;
     if (stamps != nullptr) begin = stream == Stream::compute ? stamps->last : stamp(*stamps, stream);
@@ -359,12 +359,12 @@ void Executor::issue(const StepId& step, const Launch& launch) {
 }
 
 void Executor::issue(const StepId& step, const Copy& copy, std::size_t from_offset) {
-  device_.copy(Stream::compute, address(step, copy.to), address(step, copy.from) + from_offset, copy.rows);
+  device_.copy(copy.stream, address(step, copy.to), address(step, copy.from) + from_offset, copy.rows);
 }
 
 void Executor::issue(const StepId& step, const Reduce& reduce) {
-  device_.reduce(Stream::compute, reduce.kind, reduce.type.dtype, address(step, reduce.to), address(step, reduce.from),
-                 numel(reduce.type), reduce.arrays);
+  device_.reduce(reduce.stream, reduce.kind, reduce.type.dtype, address(step, reduce.to), address(step, reduce.from),
+                 numel(reduce.type), reduce.arrays, reduce.tree);
 }
 
 void Executor::issue(const StepId& step, const Collect& collect) {

@@ -20,6 +20,7 @@ class Walk {
  private:
   // Records an access to a buffer and to all buffers that contain it.
   void touch(int buffer) {
+    if (is_beside_) running_.push_back(buffer);
     for (int each = buffer; each >= 0; each = plan_.buffer(each).container) {
       Lifetime& lifetime = lifetimes_[static_cast<std::size_t>(each)];
       if (lifetime.first == 0) lifetime.first = position_, lifetime.first_equation = equation_;
@@ -35,6 +36,7 @@ class Walk {
   void visit(const std::vector<Command>& commands) {
     for (const Command& command : commands) {
       begin(equation_of(command));
+      is_beside_ = stream_of(command) == Stream::communicate;
       std::visit([&](const auto& known) { touch_all(known); }, static_cast<const Command::variant&>(command));
     }
   }
@@ -47,12 +49,6 @@ class Walk {
   void touch_all(const T& command) {
     touch(command.from.buffer);
     touch(command.to.buffer);
-  }
-  void touch_all(const Collect& collect) {
-    for (const Location& place : {collect.from, collect.to}) {
-      touch(place.buffer);
-      running_.push_back(place.buffer);
-    }
   }
   void touch_all(const Await&) {
     for (const int buffer : running_) touch(buffer);
@@ -79,7 +75,8 @@ class Walk {
 
   const Plan& plan_;
   std::vector<Lifetime> lifetimes_;
-  std::vector<int> running_;  // buffers of collectives that no Await has followed yet
+  std::vector<int> running_;  // buffers of commands on the stream of collectives that no Await has followed yet
+  bool is_beside_ = false;    // whether the visited command runs on that stream
   const Equation* equation_ = nullptr;
   int position_ = 0;
 };

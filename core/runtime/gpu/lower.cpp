@@ -33,7 +33,7 @@ Lowering::Lowering(std::shared_ptr<const Program> program, const Division& divis
       facts_(analyse(program_)),
       rows_(find_row_facts(program_, facts_)),
       storage_(storage_of(program_, options.private_copies)),
-      block_(options.deterministic ? block_of(program_.mesh) : division.local),
+      blocks_(options.deterministic ? blocks_of(program_.mesh) : division),
       buffers_(program_.types.size(), -1),
       added_(std::make_shared<std::deque<Equation>>()) {
   plan_.added_equations = added_;
@@ -44,7 +44,7 @@ Lowering::Lowering(std::shared_ptr<const Program> program, const Division& divis
   commands_ = &plan_.commands;
   const AxisSet apart = axes_that_bound_pieces(program_, facts_, rows_);
   span_ = std::min(contiguous_instances(program_.mesh, rows_.axes, apart),
-                   neighbours_in(block_, program_.mesh, rows_.axes));
+                   neighbours_in(blocks_.local, program_.mesh, rows_.axes));
 }
 
 Plan Lowering::run() {
@@ -56,7 +56,6 @@ Plan Lowering::run() {
   lower_outputs();
   for (const Input& input : program_.inputs) plan_.inputs.push_back(buffer(input.value));
   place_buffers(plan_);
-  join_reductions(plan_);
   return std::move(plan_);
 }
 
@@ -99,7 +98,9 @@ void Lowering::copy_replacements(const std::vector<Replacement>& copies, const E
   for (const auto& [from, to] : last) copy(from, to, equation);
 }
 
-std::int64_t Lowering::max_instances_per_call(AxisSet axes) const { return neighbours_in(block_, program_.mesh, axes); }
+std::int64_t Lowering::max_instances_per_call(AxisSet axes) const {
+  return neighbours_in(blocks_.local, program_.mesh, axes);
+}
 
 void Lowering::lower_input(const Input& input) {
   if (input.group == Group::batch) {

@@ -1,6 +1,6 @@
 // Lowers all_gather, all_to_all and ppermute, which move values without arithmetic, to copies within a GPU. If the
-// operands are on several GPUs, an all_gather collects them first. Lowers psum_scatter to a reduction, and a copy of
-// each device's own part, and all_slice to that copy.
+// operands are on several GPUs, an all_gather collects them first. Lowers all_slice to a copy of each device's own
+// part, and psum_scatter to a reduction and this copy, where lower_sums.cpp has nothing better.
 #include <algorithm>
 
 #include "core/base/error.h"
@@ -40,8 +40,9 @@ std::int64_t Lowering::position_in_group(const Equation& equation, std::int64_t 
 
 void Lowering::lower_psum_scatter(const Equation& equation) {
   const Value operand = equation.operands.front();
-  copy_own_parts(equation,
-                 reduce(equation, {operand}, {slice_axes(type(operand).varying - equation.op.axes())}).front());
+  const AxisSet axes = slice_axes(type(operand).varying - equation.op.axes());
+  if (scatters_parts(equation)) return scatter_parts(equation, axes);
+  copy_own_parts(equation, reduce(equation, {operand}, {axes}).front());
 }
 
 void Lowering::lower_all_slice(const Equation& equation) {
@@ -61,6 +62,32 @@ void Lowering::copy_own_parts(const Equation& equation, int whole) {
     const auto members = static_cast<std::size_t>(program_.mesh.group_size(equation.op.axes()));
     add(Copy{&equation, place(buffer(result), slice), from, {width, part.outer, width, width * members}});
   }
+}
+
+Lowering::GatheredSlices Lowering::gather_from_gpus(const Equation& equation, int operand) {
+  const AxisSet axes = equation.op.axes();
+  const Buffer one = plan_.buffer(operand);
+  const std::int64_t gpus = plan_.division.grid.group_size(axes);
+  if (gpus == 1) return {operand, one, 0};
+  const std::size_t pitch = pitch_of(one.bytes());
+  const Type type{one.type.dtype, {static_cast<std::int64_t>(pitch / size_of(one.type.dtype))}, {}};
+  const int gathered = add_buffer(type, {}, Pool::transient);
+  buffer_at(gathered).slices = gpus;
+  add(Collect{&equation, Collective::all_gather, axes, type.dtype, {gathered, 0}, {operand, 0}, pitch});
+  return {gathered, one, pitch};
+}
+
+std::vector<Location> Lowering::slices_of_group(const Equation& equation, const GatheredSlices& from,
+                                                std::int64_t local_device) const {
+  const Division& division = plan_.division;
+  std::vector<Location> places;
+  for (const std::int64_t member :
+       program_.mesh.group(division.device_of(plan_.gpu, local_device), equation.op.axes())) {
+    const auto gpu = static_cast<std::size_t>(division.grid.position(division.gpu_of(member), equation.op.axes()));
+    const auto slice = static_cast<std::size_t>(plan_.slice_of(from.of, division.local_of(member)));
+    places.push_back({from.buffer, gpu * from.pitch + slice * from.of.slice_bytes()});
+  }
+  return places;
 }
 
 Location Lowering::add_constant(const Equation& equation) {

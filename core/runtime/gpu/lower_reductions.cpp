@@ -1,9 +1,8 @@
-// Lowers reductions over logical devices. Slices are reduced in the order of the mesh; if they are on several GPUs, an
-// all_gather collects them first. If results may depend on the number of GPUs, sums between GPUs are an all_reduce,
-// whose order of additions NCCL chooses.
+// Lowers reductions over logical devices: each GPU reduces the slices that it has, and sum_over_gpus() does the rest.
+// If results may depend on the number of GPUs, sums between GPUs are an all_reduce, whose order of additions NCCL
+// chooses.
 #include <algorithm>
 #include <optional>
-#include <set>
 
 #include "core/base/saturate.h"
 #include "core/graph/bucket.h"
@@ -35,6 +34,7 @@ std::optional<SpacedArrays> arrays_at(const std::vector<Location>& places) {
   const auto offset = [&](std::int64_t i) { return places[static_cast<std::size_t>(i)].offset - places[0].offset; };
   SpacedArrays arrays{count, count, count > 1 ? offset(1) : 0, 0};
   for (std::int64_t i = 0; i < count; ++i) {
+    if (places[static_cast<std::size_t>(i)].offset < places[0].offset) return std::nullopt;
     if (arrays.per_row == count && offset(i) != arrays.offset(i)) {
       arrays.per_row = i;
       arrays.row_pitch = offset(i);
@@ -46,49 +46,12 @@ std::optional<SpacedArrays> arrays_at(const std::vector<Location>& places) {
 
 }  // namespace
 
-Lowering::GatheredSlices Lowering::gather_from_gpus(const Equation& equation, int operand) {
-  const AxisSet axes = equation.op.axes();
-  const Buffer one = plan_.buffer(operand);
-  const std::int64_t gpus = plan_.division.grid.group_size(axes);
-  if (gpus == 1) return {operand, one};
-  const std::size_t pitch = pitch_of(one.bytes());
-  const int gathered = add_gathered_buffer(one.type.dtype, pitch, gpus);
-  add(Collect{&equation, Collective::all_gather, axes, one.type.dtype, {gathered, 0}, {operand, 0}, pitch});
-  return {gathered, one, gpus, 0, pitch};
-}
-
-// The distance between the parts of two GPUs in gathered memory: `bytes`, rounded up. NCCL copies multiples of 16 bytes
-// in words of 16 bytes, and other sizes byte by byte. Each buffer has room up to the next multiple of `alignment`, so
-// the padding may be sent too.
+// NCCL copies multiples of 16 bytes in words of 16 bytes, and other sizes byte by byte. Each buffer has room up to the
+// next multiple of `alignment`, so the padding may be sent too.
 std::size_t Lowering::pitch_of(std::size_t bytes) { return round_up(bytes, alignment); }
 
-int Lowering::add_gathered_buffer(DType dtype, std::size_t pitch, std::int64_t gpus) {
-  const int gathered =
-      add_buffer({dtype, {static_cast<std::int64_t>(pitch / size_of(dtype))}, {}}, {}, Pool::transient);
-  buffer_at(gathered).slices = gpus;
-  return gathered;
-}
-
-std::vector<Location> Lowering::slices_of_group(const Equation& equation, const GatheredSlices& from,
-                                                std::int64_t local_device) const {
-  const AxisSet axes = equation.op.axes();
-  const Division& division = plan_.division;
-  std::vector<Location> places;
-  std::set<std::size_t> seen;
-  for (const std::int64_t member : program_.mesh.group(division.device_of(plan_.gpu, local_device), axes)) {
-    const int gpu = division.gpu_of(member);
-    if (from.gpus == 1 && gpu != plan_.gpu) continue;  // an all_reduce adds the values of other GPUs
-    const auto rank = static_cast<std::size_t>(from.gpus == 1 ? 0 : division.grid.position(gpu, axes));
-    const auto slice = static_cast<std::size_t>(plan_.slice_of(from.of, division.local_of(member)));
-    const std::size_t offset = from.offset + rank * from.pitch + slice * from.of.slice_bytes();
-    if (from.of.span > 0 && !seen.insert(offset).second) continue;  // a sum over rows of several devices is one addend
-    places.push_back({from.buffer, offset});
-  }
-  return places;
-}
-
-void Lowering::reduce_places(const Equation& equation, const std::vector<Location>& from, const Type& type,
-                             Location to) {
+void Lowering::reduce_places(const Equation& equation, const std::vector<Location>& from, std::vector<TreeNode> tree,
+                             const Type& type, Location to, Stream stream) {
   const std::size_t bytes = pmaptrain::bytes(type);
   std::optional<SpacedArrays> arrays = arrays_at(from);
   Location first = from.front();
@@ -97,30 +60,53 @@ void Lowering::reduce_places(const Equation& equation, const std::vector<Locatio
     buffer_at(first.buffer).slices = static_cast<std::int64_t>(from.size());
     arrays = {static_cast<std::int64_t>(from.size()), static_cast<std::int64_t>(from.size()), bytes, 0};
     for (std::size_t i = 0; i < from.size(); ++i) {
-      add(Copy{&equation, {first.buffer, i * bytes}, from[i], {bytes, 1, bytes, bytes}});
+      add(Copy{&equation, {first.buffer, i * bytes}, from[i], {bytes, 1, bytes, bytes}, stream});
     }
   }
-  add(Reduce{&equation, reduction_of(equation.op), to, first, type, *arrays});
+  add(Reduce{&equation, reduction_of(equation.op), to, first, type, *arrays, std::move(tree), stream});
 }
 
-bool Lowering::needs_no_reduction(const Equation& equation, const GatheredSlices& from, AxisSet axes) const {
-  const Buffer result{from.of.type, axes, 0, plan_.division.local.group_size(axes)};
-  if (from.gpus > 1 || from.of.pool != Pool::transient || from.of.slices != result.slices) return false;
-  // In a loop, `from` may be a carry, which the iteration overwrites, so its memory cannot be the result's.
+std::vector<Location> Lowering::addends(const Equation& equation, int operand, std::int64_t local_device,
+                                        IndexRange blocks) const {
+  const AxisSet over = equation.op.axes();
+  const Buffer& of = plan_.buffer(operand);
+  std::vector<std::pair<std::int64_t, std::int64_t>> found;  // block and slice
+  for (const std::int64_t member : program_.mesh.group(plan_.division.device_of(plan_.gpu, local_device), over)) {
+    const std::int64_t block = blocks_.grid.position(blocks_.gpu_of(member), over);
+    if (block < blocks.first || block >= blocks.first + blocks.count) continue;
+    found.emplace_back(block, plan_.slice_of(of, plan_.division.local_of(member)));
+  }
+  std::sort(found.begin(), found.end());
+  // A sum over rows of several devices is one addend.
+  if (of.span > 0) found.erase(std::unique(found.begin(), found.end()), found.end());
+  std::vector<Location> places;
+  for (const auto& [block, slice] : found) places.push_back(place(operand, slice));
+  return places;
+}
+
+bool Lowering::needs_no_reduction(const Equation& equation, int operand, AxisSet axes, IndexRange blocks) const {
+  const Buffer& from = plan_.buffer(operand);
+  const Buffer result{from.type, axes, 0, plan_.division.local.group_size(axes)};
+  if (from.pool != Pool::transient || from.slices != result.slices) return false;
+  // In a loop, the operand may be a carry, which the iteration overwrites, so its memory cannot be the result's.
   if (commands_ != &plan_.commands) return false;
   for (std::int64_t slice = 0; slice < result.slices; ++slice) {
-    const std::vector<Location> members = slices_of_group(equation, from, plan_.first_reader_of(result, slice));
-    if (members.size() > 1 || members.front().offset != static_cast<std::size_t>(slice) * result.slice_bytes())
+    const std::vector<Location> places = addends(equation, operand, plan_.first_reader_of(result, slice), blocks);
+    if (places.size() > 1 || places.front().offset != static_cast<std::size_t>(slice) * result.slice_bytes())
       return false;
   }
   return true;
 }
 
-int Lowering::reduce_slices(const Equation& equation, const GatheredSlices& from, AxisSet axes) {
-  const int result = add_buffer(from.of.type, axes, Pool::transient);
+int Lowering::reduce_slices(const Equation& equation, int operand, AxisSet axes, IndexRange blocks) {
+  const Type type = plan_.buffer(operand).type;
+  const int result = add_buffer(type, axes, Pool::transient);
   for (std::int64_t slice = 0; slice < plan_.buffer(result).slices; ++slice) {
     const std::int64_t reader = plan_.first_reader_of(plan_.buffer(result), slice);
-    reduce_places(equation, slices_of_group(equation, from, reader), from.of.type, place(result, slice));
+    const std::vector<Location> places = addends(equation, operand, reader, blocks);
+    const TreeNode block{std::ssize(places) / blocks.count, 1};
+    reduce_places(equation, places, std::vector(static_cast<std::size_t>(blocks.count), block), type,
+                  place(result, slice));
   }
   return result;
 }
@@ -130,15 +116,17 @@ bool Lowering::sums_buckets(const Equation& equation) const {
                      [&](Value operand) { return packed_sums_.contains(operand.id); });
 }
 
-void Lowering::clear_before(std::size_t command, const Equation& equation, const std::vector<int>& memories) {
-  for (const int memory : memories) {
-    const Type type = plan_.buffer(memory).type;
+void Lowering::clear_padding(const Equation& equation, const std::vector<Neighbours>& memories) {
+  if (!sums_buckets(equation)) return;
+  for (const Neighbours& memory : memories) {
+    const int buffer = memory.begin.buffer;
+    const Type type = plan_.buffer(buffer).type;
     added_->push_back({all_ops().constant(type.dtype, type.shape, 0.0), {}, {}, equation.origin, {}});
     Launch clear;
     clear.equation = &added_->back();
     clear.result_types = {type};
-    clear.results = {{memory, 0}};
-    commands_->insert(commands_->begin() + static_cast<std::ptrdiff_t>(command), std::move(clear));
+    clear.results = {{buffer, 0}};
+    commands_->insert(commands_->begin(), std::move(clear));
   }
 }
 
@@ -146,21 +134,36 @@ std::size_t Lowering::packing_unit(DType dtype) {
   return std::max(alignment, static_cast<std::size_t>(bucket_unit) * size_of(dtype));
 }
 
-std::vector<int> Lowering::lay_side_by_side(const Equation& equation, std::vector<int>& buffers) {
-  std::vector<int> memories;
-  std::set<DType> types;
-  for (const int each : buffers) types.insert(plan_.buffer(each).type.dtype);
-  const bool in_buckets = sums_buckets(equation);
-  for (const DType dtype : types) {
-    const auto is_alike = [&](int each) { return plan_.buffer(each).type.dtype == dtype; };
-    const auto can_move = [&](int each) {
-      return plan_.buffer(each).container < 0 && plan_.buffer(each).pool == Pool::transient;
-    };
-    if (!in_buckets && std::count_if(buffers.begin(), buffers.end(), is_alike) == 1) continue;
-    std::size_t bytes = 0;
-    const int memory = add_buffer({dtype, {0}, {}}, {}, Pool::transient);
-    for (int& each : buffers) {
-      if (!is_alike(each)) continue;
+std::vector<Lowering::Neighbours> Lowering::lay_side_by_side(const Equation& equation, std::vector<int>& buffers,
+                                                             std::int64_t parts) {
+  const auto can_move = [&](int each) {
+    return plan_.buffer(each).container < 0 && plan_.buffer(each).pool == Pool::transient;
+  };
+  std::map<DType, Neighbours> alike;
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    const Buffer& buffer = plan_.buffer(buffers[i]);
+    Neighbours& all = alike[buffer.type.dtype];
+    all.items.push_back(i);
+    all.bytes = sum_of(all.bytes, round_up(buffer.bytes(), packing_unit(buffer.type.dtype)));
+  }
+  std::vector<Neighbours> found;
+  for (auto& [dtype, all] : alike) {
+    all.dtype = dtype;
+    const bool has_parts = parts > 1 && all.bytes >= options_.least_exchanged;
+    if (all.items.size() == 1 && !has_parts && !sums_buckets(equation)) {
+      const int alone = buffers[all.items.front()];
+      all.begin = place_in_container(alone);
+      all.bytes = pitch_of(plan_.buffer(alone).bytes());
+      found.push_back(std::move(all));
+      continue;
+    }
+    if (has_parts) all.bytes = round_up(all.bytes, packing_unit(dtype) * static_cast<std::size_t>(parts));
+    const int memory =
+        add_buffer({dtype, {static_cast<std::int64_t>(all.bytes / size_of(dtype))}, {}}, {}, Pool::transient);
+    all.begin = {memory, 0};
+    std::size_t offset = 0;
+    for (const std::size_t i : all.items) {
+      int& each = buffers[i];
       if (!can_move(each)) {
         const Buffer like = plan_.buffer(each);
         const int moved = add_buffer(like.type, like.axes, Pool::transient, like.span);
@@ -168,13 +171,12 @@ std::vector<int> Lowering::lay_side_by_side(const Equation& equation, std::vecto
         each = moved;
       }
       buffer_at(each).container = memory;
-      buffer_at(each).offset = bytes;
-      bytes = sum_of(bytes, round_up(buffer_at(each).bytes(), packing_unit(dtype)));
+      buffer_at(each).offset = offset;
+      offset += round_up(plan_.buffer(each).bytes(), packing_unit(dtype));
     }
-    buffer_at(memory).type.shape = {static_cast<std::int64_t>(bytes / size_of(dtype))};
-    if (in_buckets) memories.push_back(memory);
+    found.push_back(std::move(all));
   }
-  return memories;
+  return found;
 }
 
 Location Lowering::place_in_container(int buffer) const {
@@ -203,56 +205,46 @@ std::vector<Lowering::Message> Lowering::messages_of(const Equation& equation, c
   return messages;
 }
 
+std::vector<std::vector<int>> Lowering::own_sums(const Equation& equation, const SumTree& tree,
+                                                 const std::vector<Value>& operands, const std::vector<AxisSet>& axes) {
+  const std::vector<IndexRange> subtrees = tree.of_gpu(plan_.division.grid.position(plan_.gpu, equation.op.axes()));
+  std::vector<std::vector<int>> own(static_cast<std::size_t>(tree.slots));
+  for (std::size_t slot = 0; slot < own.size(); ++slot) {
+    const IndexRange blocks = subtrees[std::min(slot, subtrees.size() - 1)];
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      const int operand = buffer(operands[i]);
+      const bool as_it_is = tree.slots == 1 && needs_no_reduction(equation, operand, axes[i], blocks);
+      own[slot].push_back(as_it_is ? operand : reduce_slices(equation, operand, axes[i], blocks));
+    }
+  }
+  return own;
+}
+
 std::vector<int> Lowering::reduce(const Equation& equation, const std::vector<Value>& operands,
                                   const std::vector<AxisSet>& axes) {
   const AxisSet over = equation.op.axes();
+  const SumTree tree = sum_tree(blocks_, plan_.division, over);
   const std::int64_t gpus = plan_.division.grid.group_size(over);
-  const bool by_library = gpus > 1 && !options_.deterministic && reduction_of(equation.op) == Device::Reduction::sum;
-  const bool gathers = gpus > 1 && !by_library;
-  const auto here = [&](int buffer) { return GatheredSlices{buffer, plan_.buffer(buffer)}; };
+  std::vector<std::vector<int>> own = own_sums(equation, tree, operands, axes);
+  const bool by_library = !options_.deterministic && reduction_of(equation.op) == Device::Reduction::sum;
+  if (gpus > 1 && !by_library) return sum_over_gpus(equation, tree, axes, std::move(own));
 
-  // Reduce the slices of this GPU. If an all_gather follows, they are sent as they are.
-  std::vector<int> own;
-  for (std::size_t i = 0; i < operands.size(); ++i) {
-    const int operand = buffer(operands[i]);
-    const bool as_it_is = gathers || needs_no_reduction(equation, here(operand), axes[i]);
-    own.push_back(as_it_is ? operand : reduce_slices(equation, here(operand), axes[i]));
-  }
-  clear_before(0, equation, lay_side_by_side(equation, own));
+  clear_padding(equation, lay_side_by_side(equation, own.front(), 1));
   std::vector<int> results;
-  if (!gathers) {
-    for (std::size_t i = 0; i < operands.size(); ++i) {
-      results.push_back(add_buffer(type(operands[i]), axes[i], Pool::transient));
-    }
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    results.push_back(add_buffer(type(operands[i]), axes[i], Pool::transient));
   }
   if (gpus == 1) {
-    for (std::size_t i = 0; i < operands.size(); ++i) buffer_at(results[i]).container = own[i];
+    for (std::size_t i = 0; i < operands.size(); ++i) buffer_at(results[i]).container = own.front()[i];
     return results;
   }
-  const std::vector<Message> messages = messages_of(equation, own);
-  if (by_library) {
-    lay_side_by_side(equation, results);
-    for (const Message& message : messages) {
-      const int first = results[message.items.front()];
-      add(Collect{&equation, Collective::all_reduce_sum, over, plan_.buffer(first).type.dtype,
-                  place_in_container(first), message.begin, message.bytes});
-    }
-    return results;
-  }
-  results.resize(operands.size());
-  std::vector<GatheredSlices> gathered(operands.size());
+  const std::vector<Message> messages = messages_of(equation, own.front());
+  lay_side_by_side(equation, results, 1);
   for (const Message& message : messages) {
-    const DType dtype = plan_.buffer(message.begin.buffer).type.dtype;
-    const std::size_t pitch = pitch_of(message.bytes);
-    const int all = add_gathered_buffer(dtype, pitch, gpus);
-    add(Collect{&equation, Collective::all_gather, over, dtype, {all, 0}, message.begin, pitch});
-    for (const std::size_t i : message.items) {
-      gathered[i] = {all, plan_.buffer(own[i]), gpus, place_in_container(own[i]).offset - message.begin.offset, pitch};
-    }
+    const int first = results[message.items.front()];
+    add(Collect{&equation, Collective::all_reduce_sum, over, plan_.buffer(first).type.dtype, place_in_container(first),
+                message.begin, message.bytes});
   }
-  const std::size_t first_reduction = commands_->size();
-  for (std::size_t i = 0; i < operands.size(); ++i) results[i] = reduce_slices(equation, gathered[i], axes[i]);
-  clear_before(first_reduction, equation, lay_side_by_side(equation, results));
   return results;
 }
 

@@ -1,5 +1,5 @@
 // Lowers a program to the commands of one GPU. Lowering is implemented in lower*.cpp and updates.cpp; its last steps,
-// the functions at the end of this file, are in schedule.cpp, lifetimes.cpp and join_reductions.cpp.
+// the functions at the end of this file, are in schedule.cpp and lifetimes.cpp.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,7 @@
 #include "core/analysis/packed_sums.h"
 #include "core/analysis/rows.h"
 #include "core/runtime/gpu/plan.h"
+#include "core/runtime/gpu/sum_tree.h"
 #include "core/storage/storage.h"
 
 namespace pmaptrain::gpu {
@@ -47,7 +48,7 @@ class Lowering {
   // Copies values to the buffers of those that they replace.
   void copy_replacements(const std::vector<Replacement>& copies, const Equation* equation);
 
-  // ---- blocks (see block_of()): no library call and no sum over rows crosses the boundary of a block
+  // ---- blocks (see blocks_of()): no library call and no sum over rows crosses the boundary of a block
 
   // How many neighbouring instances along `axes` one call may process.
   std::int64_t max_instances_per_call(AxisSet axes) const;
@@ -73,14 +74,13 @@ class Lowering {
   // that GPU are contiguous.
   struct GatheredSlices {
     int buffer = -1;
-    Buffer of;                          // describes the part of one GPU
-    std::int64_t gpus = 1;              // number of parts; 1 if only this GPU's slices are here
-    std::size_t offset = 0, pitch = 0;  // offset of the first part, and distance between the parts
+    Buffer of;              // describes the part of one GPU
+    std::size_t pitch = 0;  // distance between the parts
   };
   // Adds an all_gather of the operand if several GPUs take part.
   GatheredSlices gather_from_gpus(const Equation& equation, int operand);
+  // The distance between the parts of two GPUs in gathered memory: `bytes`, rounded up.
   static std::size_t pitch_of(std::size_t bytes);
-  int add_gathered_buffer(DType dtype, std::size_t pitch, std::int64_t gpus);
   // The slices of all logical devices in the group of a local device, in the order of the mesh. (A group is the set of
   // devices that a collective connects.)
   std::vector<Location> slices_of_group(const Equation& equation, const GatheredSlices& from,
@@ -93,22 +93,40 @@ class Lowering {
   // Reduces operands over groups of logical devices. Result i has one slice for each instance along axes[i].
   std::vector<int> reduce(const Equation& equation, const std::vector<Value>& operands,
                           const std::vector<AxisSet>& axes);
-  // Whether `from` already is the result of the reduction: each slice of the result has one addend, in the same place.
-  bool needs_no_reduction(const Equation& equation, const GatheredSlices& from, AxisSet axes) const;
-  int reduce_slices(const Equation& equation, const GatheredSlices& from, AxisSet axes);
-  // For each element type, adds a transient buffer and places the buffers of that type in it one after another, as in a
-  // bucket. A buffer that cannot be placed there (it is not transient, or another buffer already contains it) is copied
-  // to a new one, which replaces it in `buffers`. If the equation sums no bucket, an element type with a single buffer
-  // is left alone. If the equation sums buckets, returns the added buffers: the padding in them must be set to zero.
-  std::vector<int> lay_side_by_side(const Equation& equation, std::vector<int>& buffers);
+  // The slices of an operand that are summed for a local device and lie in these blocks of its group, in order. All of
+  // the blocks are on this GPU.
+  std::vector<Location> addends(const Equation& equation, int operand, std::int64_t local_device,
+                                IndexRange blocks) const;
+  // The sums over the subtrees that this GPU has: own[s][i] is the sum of operand i over subtree s. A GPU that has
+  // fewer subtrees than others has its last one again.
+  std::vector<std::vector<int>> own_sums(const Equation& equation, const SumTree& tree,
+                                         const std::vector<Value>& operands, const std::vector<AxisSet>& axes);
+  // Whether the operand already is the sum of these blocks: each slice of the sum has one addend, in the same place.
+  bool needs_no_reduction(const Equation& equation, int operand, AxisSet axes, IndexRange blocks) const;
+  int reduce_slices(const Equation& equation, int operand, AxisSet axes, IndexRange blocks);
+  // Buffers of one element type that lie one after another from `begin` on, as in a bucket. `items` are their positions
+  // in the list that lay_side_by_side() gets.
+  struct Neighbours {
+    DType dtype = DType::f32;
+    Location begin;
+    std::size_t bytes = 0;
+    std::vector<std::size_t> items;
+  };
+  // For each element type, adds a transient buffer and places the buffers of that type in it one after another. A
+  // buffer that cannot be placed there (it is not transient, or another buffer already contains it) is copied to a new
+  // one, which replaces it in `buffers`. An added buffer of at least options_.least_exchanged bytes consists of `parts`
+  // equal parts, each of whole units (see packing_unit()). If the equation sums no bucket, a single buffer that needs
+  // no parts is left alone.
+  std::vector<Neighbours> lay_side_by_side(const Equation& equation, std::vector<int>& buffers, std::int64_t parts);
   bool sums_buckets(const Equation& equation) const;
   // Buffers that lay_side_by_side() places begin at multiples of this many bytes.
   static std::size_t packing_unit(DType dtype);
-  // Inserts launches that fill these buffers with zeros, before the command with the index `command`.
-  void clear_before(std::size_t command, const Equation& equation, const std::vector<int>& memories);
+  // If the equation sums buckets, inserts launches that fill these buffers with zeros before all commands: the padding
+  // between the arrays must be zero.
+  void clear_padding(const Equation& equation, const std::vector<Neighbours>& memories);
   // The place of a buffer in the buffer that contains it; {buffer, 0} if none does.
   Location place_in_container(int buffer) const;
-  // A range of memory that one collective transfers, and the buffers in it. `items` are their positions in the list
+  // A range of memory that an all_reduce_sum transfers, and the buffers in it. `items` are their positions in the list
   // that messages_of() gets.
   struct Message {
     Location begin;
@@ -116,10 +134,23 @@ class Lowering {
     std::vector<std::size_t> items;
   };
   std::vector<Message> messages_of(const Equation& equation, const std::vector<int>& buffers) const;
-  // Reduces the arrays of type `type` in the places `from` to one array. Copies them first if they are not spaced
-  // evenly.
-  void reduce_places(const Equation& equation, const std::vector<Location>& from, const Type& type, Location to);
+  // Adds up the sums that several GPUs have, which own_sums() returns, in the order of `tree`. Returns the buffers of
+  // the sums; sum i has one slice for each instance along axes[i].
+  std::vector<int> sum_over_gpus(const Equation& equation, const SumTree& tree, const std::vector<AxisSet>& axes,
+                                 std::vector<std::vector<int>> own);
+  // What a GPU has of the sum of a message afterwards. Parts are equal, one for each GPU.
+  enum class Gets : std::uint8_t { all, own_part };
+  // The same for one message: `bytes` bytes from each place in `own`, one for each subtree of this GPU.
+  void sum_message(const Equation& equation, const SumTree& tree, DType dtype, const std::vector<Location>& own,
+                   Location sum, std::size_t bytes, Gets gets = Gets::all);
+  // Reduces the arrays of type `type` in the places `from` to one array, in the order of `tree`. Copies them first if
+  // they are not spaced evenly.
+  void reduce_places(const Equation& equation, const std::vector<Location>& from, std::vector<TreeNode> tree,
+                     const Type& type, Location to, Stream stream = Stream::compute);
   void lower_psum_scatter(const Equation& equation);
+  // Whether the results of a psum_scatter on this GPU are its part of the sum, as Gets::own_part says.
+  bool scatters_parts(const Equation& equation) const;
+  void scatter_parts(const Equation& equation, AxisSet axes);
   void lower_all_slice(const Equation& equation);
   // Copies each device's own part of the array in the buffer `whole` to the result.
   void copy_own_parts(const Equation& equation, int whole);
@@ -154,7 +185,7 @@ class Lowering {
   const Facts facts_;
   const pmaptrain::RowFacts rows_;
   const StorageFacts storage_;
-  Mesh block_;                                         // mesh of the logical devices in a block
+  const Division blocks_;                              // see blocks_of(); if not deterministic, each GPU is a block
   std::int64_t span_ = 1;                              // instances along rows_.axes whose rows are summed together
   std::vector<int> buffers_;                           // by value: its buffer; -1 before it is lowered
   std::map<std::int32_t, PackedSum> packed_sums_;      // see find_packed_sums()
@@ -168,8 +199,5 @@ void schedule_collectives(Plan& plan);
 
 // Assigns offsets in the pool `transient` to buffers, and offsets in the pools to buffers that others contain.
 void place_buffers(Plan& plan);
-
-// Joins reductions of neighbouring arrays into one reduction.
-void join_reductions(Plan& plan);
 
 }  // namespace pmaptrain::gpu

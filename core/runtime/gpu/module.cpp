@@ -19,7 +19,7 @@ namespace {
 
 WorkKind kind_of(const Command& command) {
   if (std::holds_alternative<Await>(command)) return WorkKind::wait;
-  return std::holds_alternative<Collect>(command) ? WorkKind::collective : WorkKind::instruction;
+  return stream_of(command) == Stream::communicate ? WorkKind::collective : WorkKind::instruction;
 }
 
 // A number that is unique among the modules of the process.

@@ -49,8 +49,7 @@ class Writer {
              std::to_string(reduce.arrays.count) + " arrays\n";
   }
   void add(const Collect& collect, const std::string&) {
-    text_ += text_of(plan_, collect.to) +
-             (collect.kind == Collective::all_gather ? " = all_gather " : " = all_reduce_sum ") +
+    text_ += text_of(plan_, collect.to) + " = " + std::string(gpu::to_string(collect.kind)) + " " +
              text_of(plan_, collect.from) + "  # " + plan_.program->mesh.to_string(collect.axes) + "\n";
   }
   void add(const Await&, const std::string&) { text_ += "await\n"; }
@@ -82,6 +81,12 @@ Location Plan::root_of(int index) const {
     place.buffer = buffer(place.buffer).container;
   }
   return place;
+}
+
+Stream stream_of(const Command& command) {
+  if (const Copy* const copy = std::get_if<Copy>(&command)) return copy->stream;
+  if (const Reduce* const reduce = std::get_if<Reduce>(&command)) return reduce->stream;
+  return std::holds_alternative<Collect>(command) ? Stream::communicate : Stream::compute;
 }
 
 const Equation* equation_of(const Command& command) {

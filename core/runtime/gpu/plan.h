@@ -65,10 +65,12 @@ struct Launch {
   std::vector<Location> operands, results;
 };
 
+// Copies and reductions that belong to a sum over GPUs run on the stream of its collectives, between them.
 struct Copy {
   const Equation* equation = nullptr;  // null if the copy belongs to an update or an output of the program
   Location to, from;
   PitchedRows rows;
+  Stream stream = Stream::compute;
 };
 
 struct Reduce {
@@ -77,6 +79,8 @@ struct Reduce {
   Location to, from;
   Type type;  // type of each array
   SpacedArrays arrays;
+  std::vector<TreeNode> tree;
+  Stream stream = Stream::compute;
 };
 
 // Begins a collective of all GPUs that differ from this one only in their positions along `axes` of the grid. The
@@ -87,10 +91,10 @@ struct Collect {
   AxisSet axes;
   DType dtype = DType::f32;
   Location to, from;
-  std::size_t bytes = 0;  // bytes that each GPU contributes
+  std::size_t bytes = 0;  // see Device::collective()
 };
 
-// Makes the following commands wait for all earlier collectives.
+// Makes the following commands wait for all earlier collectives, and for the other commands on their stream.
 struct Await {
   const Equation* equation = nullptr;  // equation of the last collective
 };
@@ -129,6 +133,9 @@ struct PlanOptions {
   // The most bytes of values that one collective reduces. Larger messages mean fewer collectives, but the first one
   // begins later. The default is that of PyTorch's DistributedDataParallel.
   std::size_t message_bytes = std::size_t{25} << 20;
+  // Whether GPUs exchange parts of a message, so that each adds up one part, or gather the whole message and each adds
+  // up all of it: messages of at least this size are exchanged.
+  std::size_t least_exchanged = std::size_t{256} << 10;
   bool tf32 = false;  // see GpuRequest::tf32
 };
 
@@ -173,6 +180,9 @@ void for_each_command(const std::vector<Command>& commands, F&& f) {
     if (const Loop* const loop = std::get_if<Loop>(&command)) for_each_command(loop->body, f);
   }
 }
+
+// The stream on which a command runs; for a loop, that of the copies before an iteration.
+Stream stream_of(const Command& command);
 
 // The equation that a command was lowered from; null for a Copy that belongs to an update or an output of the program.
 const Equation* equation_of(const Command& command);

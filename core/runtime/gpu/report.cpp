@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "core/analysis/cost.h"
+#include "core/base/saturate.h"
 #include "core/base/text.h"
 #include "core/runtime/gpu/plans.h"
 
@@ -31,7 +32,8 @@ std::string implementation_of(const Plan& plan, const Command& command, const Ma
   if (const Launch* const launch = std::get_if<Launch>(&command)) return implementation_of(plan, *launch, make_kernel);
   if (const Loop* const loop = std::get_if<Loop>(&command)) return std::to_string(loop->iterations) + " times";
   if (const Collect* const collect = std::get_if<Collect>(&command)) {
-    return collect->kind == Collective::all_gather ? "all_gather between GPUs" : "all_reduce between GPUs";
+    return std::string(collect->kind == Collective::all_reduce_sum ? "all_reduce" : to_string(collect->kind)) +
+           " between GPUs";
   }
   if (std::holds_alternative<Await>(command)) return "wait for other GPUs";
   return std::holds_alternative<Reduce>(command) ? "reduce" : "copy";
@@ -70,6 +72,18 @@ std::vector<StageReport> stages_of(const Plan& plan, const MakeKernel& make_kern
   all.tasks = plan.division.gpus();
   all.largest_task = all.total / static_cast<double>(all.tasks);
   return {all};
+}
+
+std::size_t sent_bytes_of(const Plan& plan) {
+  std::size_t bytes = 0;
+  for_each_command_with_depth(plan.commands, [&](const Command& command, int, double times) {
+    const Collect* const collect = std::get_if<Collect>(&command);
+    if (collect == nullptr) return;
+    const auto ranks = static_cast<std::size_t>(plan.division.grid.group_size(collect->axes));
+    bytes =
+        sum_of(bytes, product_of(static_cast<std::size_t>(times), bytes_sent(collect->kind, collect->bytes, ranks)));
+  });
+  return bytes;
 }
 
 std::int64_t barriers_of(const Plan& plan) {

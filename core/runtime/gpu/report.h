@@ -18,6 +18,9 @@ std::vector<InstructionReport> instructions_of(const Plan& plan, const MakeKerne
 // exchange values.
 std::vector<StageReport> stages_of(const Plan& plan, const MakeKernel& make_kernel);
 
+// The bytes that each GPU sends to others in a step.
+std::size_t sent_bytes_of(const Plan& plan);
+
 // How many times a step waits for other GPUs.
 std::int64_t barriers_of(const Plan& plan);
 

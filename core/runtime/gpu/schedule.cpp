@@ -46,14 +46,14 @@ class AccessFinder {
     add(copy.to, true);
   }
   void add(const Reduce& reduce) {
-    add(reduce.from, false);
-    add(reduce.to, true);
+    const std::size_t bytes = pmaptrain::bytes(reduce.type);
+    add(reduce.from.buffer, reduce.from.offset, reduce.arrays.end() + bytes, false);
+    add(reduce.to.buffer, reduce.to.offset, bytes, true);
   }
   void add(const Collect& collect) {
-    add(collect.from.buffer, collect.from.offset, collect.bytes, false);
-    const auto copies = static_cast<std::size_t>(
-        collect.kind == Collective::all_gather ? plan_.division.grid.group_size(collect.axes) : 1);
-    add(collect.to.buffer, collect.to.offset, collect.bytes * copies, true);
+    const auto ranks = static_cast<std::size_t>(plan_.division.grid.group_size(collect.axes));
+    add(collect.from.buffer, collect.from.offset, bytes_read(collect.kind, collect.bytes, ranks), false);
+    add(collect.to.buffer, collect.to.offset, bytes_written(collect.kind, collect.bytes, ranks), true);
   }
   void add(const Await&) {}
   void add(const Loop& loop) {
@@ -67,8 +67,8 @@ class AccessFinder {
   std::vector<Access> found_;
 };
 
-// Moves each collective, and the commands that prepare its operand, right after the last command that they depend on,
-// so that other GPUs wait less. All other commands keep their order.
+// Moves each collective, the commands that prepare its operand, and the others on its stream right after the last
+// command that they depend on, so that other GPUs wait less. All other commands keep their order.
 class HoistCollectives {
  public:
   explicit HoistCollectives(const Plan& plan) : accesses_(plan) {}
@@ -100,14 +100,14 @@ class HoistCollectives {
     std::size_t place;
   };
 
-  // By command: whether it is a collective, or precedes a collective of the same equation.
+  // By command: whether it runs on the stream of collectives, or precedes such a command of the same equation.
   static std::vector<bool> leading_to_collectives(const std::vector<Command>& commands) {
     std::vector<bool> lead(commands.size());
     for (std::size_t i = commands.size(); i-- > 0;) {
       const Equation* const equation = equation_of(commands[i]);
       if (equation == nullptr || equation->op.rules().communication == Communication::none) continue;
       const bool is_last = i + 1 == commands.size() || equation_of(commands[i + 1]) != equation;
-      lead[i] = std::holds_alternative<Collect>(commands[i]) || (!is_last && lead[i + 1]);
+      lead[i] = stream_of(commands[i]) == Stream::communicate || (!is_last && lead[i + 1]);
     }
     return lead;
   }
@@ -142,9 +142,9 @@ class AddAwaits {
       // An iteration waits for the collectives that it begins.
       if (loop != nullptr) AddAwaits(plan_).run(loop->body);
       const std::vector<Access> accesses = accesses_.of(command);
-      if (const Collect* const collect = std::get_if<Collect>(&command)) {
+      if (stream_of(command) == Stream::communicate) {
         running_.insert(running_.end(), accesses.begin(), accesses.end());
-        last_ = collect->equation;
+        last_ = equation_of(command);
       } else if (!running_.empty() && (loop != nullptr || uses_running(accesses))) {
         await(all);
       }
@@ -169,7 +169,7 @@ class AddAwaits {
 
   const Plan& plan_;
   AccessFinder accesses_;
-  std::vector<Access> running_;  // accesses of collectives that no Await has followed yet
+  std::vector<Access> running_;  // accesses on the stream of collectives that no Await has followed yet
   const Equation* last_ = nullptr;
 };
 

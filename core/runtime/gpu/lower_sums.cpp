@@ -1,0 +1,131 @@
+// Lowers sums over GPUs whose order of additions is fixed, and maxima and minima. Each GPU has the sums of the subtrees
+// of its blocks. Of a large message, every GPU gets one part from each of the others, adds up this part as the tree
+// says, and an all_gather distributes the results: each GPU sends as many bytes as in an all_reduce. Of a small
+// message, every GPU gets all and adds up all, because one collective takes less time than two. The reductions run on
+// the stream of the collectives, so the backward pass goes on beside them.
+#include <algorithm>
+
+#include "core/base/saturate.h"
+#include "core/runtime/gpu/lowering.h"
+
+namespace pmaptrain::gpu {
+namespace {
+
+// Where the message that begins at `begin` ends, in memory of `bytes` bytes with arrays that begin at `begins`. All
+// messages but the last one consist of whole `parts`. A message ends at the beginning of an array or just before it, if
+// it can: otherwise it would wait for the rest of an array.
+std::size_t end_of_message(std::size_t begin, std::size_t bytes, const std::vector<std::size_t>& begins,
+                           std::size_t parts, std::size_t most) {
+  const std::size_t limit = begin + std::max(most / parts, std::size_t{1}) * parts;
+  if (limit >= bytes) return bytes;
+  std::size_t end = begin;
+  for (const std::size_t array : begins) {
+    if (array > begin && array <= limit) end = begin + (array - begin) / parts * parts;
+  }
+  return end > begin ? end : limit;
+}
+
+}  // namespace
+
+std::vector<int> Lowering::sum_over_gpus(const Equation& equation, const SumTree& tree,
+                                         const std::vector<AxisSet>& axes, std::vector<std::vector<int>> own) {
+  const std::int64_t gpus = plan_.division.grid.group_size(equation.op.axes());
+  std::vector<std::vector<Neighbours>> memories;  // by subtree of this GPU
+  for (std::vector<int>& each : own) {
+    memories.push_back(lay_side_by_side(equation, each, gpus));
+    clear_padding(equation, memories.back());
+  }
+  std::vector<int> sums;
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const Type type = plan_.buffer(own.front()[i]).type;
+    sums.push_back(add_buffer(type, axes[i], Pool::transient));
+  }
+  for (std::size_t m = 0; m < memories.front().size(); ++m) {
+    const Neighbours& memory = memories.front()[m];
+    const bool alone = memory.items.size() == 1 && !sums_buckets(equation) &&
+                       memory.bytes == pitch_of(plan_.buffer(sums[memory.items.front()]).bytes());
+    const Type type{memory.dtype, {static_cast<std::int64_t>(memory.bytes / size_of(memory.dtype))}, {}};
+    const int all = alone ? sums[memory.items.front()] : add_buffer(type, {}, Pool::transient);
+    std::vector<std::size_t> begins;
+    for (const std::size_t i : memory.items) {
+      begins.push_back(place_in_container(own.front()[i]).offset - memory.begin.offset);
+      if (alone) continue;
+      buffer_at(sums[i]).container = all;
+      buffer_at(sums[i]).offset = begins.back();
+    }
+    const std::size_t unit = packing_unit(memory.dtype);
+    const bool are_exchanged =
+        std::min(memory.bytes, std::max(options_.message_bytes, unit)) >= options_.least_exchanged;
+    const std::size_t parts = are_exchanged ? unit * static_cast<std::size_t>(gpus) : unit;
+    for (std::size_t begin = 0; begin < memory.bytes;) {
+      const std::size_t end = end_of_message(begin, memory.bytes, begins, parts, options_.message_bytes);
+      std::vector<Location> places;
+      for (const auto& each : memories) places.push_back({each[m].begin.buffer, each[m].begin.offset + begin});
+      sum_message(equation, tree, memory.dtype, places, {all, begin}, end - begin);
+      begin = end;
+    }
+  }
+  return sums;
+}
+
+void Lowering::sum_message(const Equation& equation, const SumTree& tree, DType dtype, const std::vector<Location>& own,
+                           Location sum, std::size_t bytes, Gets gets) {
+  const AxisSet over = equation.op.axes();
+  const auto gpus = static_cast<std::size_t>(plan_.division.grid.group_size(over));
+  const bool exchanged = gets == Gets::own_part || bytes >= options_.least_exchanged;
+  const std::size_t part = exchanged ? bytes / gpus : pitch_of(bytes);  // what this GPU gets of another one's subtree
+  const auto type_of = [&](std::size_t of) {
+    return Type{dtype, {static_cast<std::int64_t>(of / size_of(dtype))}, {}};
+  };
+  // What arrives of one subtree has the size of the sum, and is in its memory.
+  Location received = sum;
+  if (!exchanged || own.size() > 1 || gets == Gets::own_part) {
+    received = {add_buffer(type_of(product_of(product_of(part, gpus), own.size())), {}, Pool::transient), 0};
+  }
+  const auto place_of = [&](std::size_t slot, std::size_t gpu) {
+    return Location{received.buffer, received.offset + (slot * gpus + gpu) * part};
+  };
+  const Collective collective = exchanged ? Collective::exchange : Collective::all_gather;
+  for (std::size_t slot = 0; slot < own.size(); ++slot) {
+    add(Collect{&equation, collective, over, dtype, place_of(slot, 0), own[slot], part});
+  }
+  std::vector<Location> addends;
+  std::vector<TreeNode> nodes;
+  for (const SumTree::Subtree& each : tree.subtrees) {
+    addends.push_back(place_of(static_cast<std::size_t>(each.slot), static_cast<std::size_t>(each.gpu)));
+    nodes.push_back({1, each.blocks.count});
+  }
+  Location to = sum;
+  const bool gathers_parts = exchanged && gets == Gets::all;
+  if (gathers_parts) to.offset += static_cast<std::size_t>(plan_.division.grid.position(plan_.gpu, over)) * part;
+  reduce_places(equation, addends, nodes, type_of(exchanged ? part : bytes), to, Stream::communicate);
+  if (gathers_parts) add(Collect{&equation, Collective::all_gather, over, dtype, sum, to, part});
+}
+
+bool Lowering::scatters_parts(const Equation& equation) const {
+  const AxisSet over = equation.op.axes();
+  const Type &whole = type(equation.operands.front()), &part = type(equation.results.front());
+  const std::int64_t gpus = plan_.division.grid.group_size(over);
+  if (gpus == 1 || !options_.deterministic || equation.op.collective().dim != 0) return false;
+  if (bytes(whole) < options_.least_exchanged) return false;
+  if (plan_.division.local.group_size(slice_axes(whole.varying - over)) > 1) return false;
+  const Buffer own{part, slice_axes(part.varying), 0, plan_.division.local.group_size(slice_axes(part.varying))};
+  const std::int64_t first = plan_.division.grid.position(plan_.gpu, over) * own.slices;
+  for (std::int64_t slice = 0; slice < own.slices; ++slice) {
+    if (position_in_group(equation, plan_.first_reader_of(own, slice)) != first + slice) return false;
+  }
+  return own.slices * gpus == program_.mesh.group_size(over);
+}
+
+void Lowering::scatter_parts(const Equation& equation, AxisSet axes) {
+  const SumTree tree = sum_tree(blocks_, plan_.division, equation.op.axes());
+  const Type& part = type(equation.results.front());
+  const std::vector<std::vector<int>> own = own_sums(equation, tree, {equation.operands.front()}, {axes});
+  std::vector<Location> places;
+  for (const std::vector<int>& each : own) places.push_back(place_in_container(each.front()));
+  const int result = add_buffer(part, slice_axes(part.varying), Pool::transient);
+  set_buffer(equation.results.front(), result);
+  sum_message(equation, tree, part.dtype, places, {result, 0}, bytes(type(equation.operands.front())), Gets::own_part);
+}
+
+}  // namespace pmaptrain::gpu
