@@ -159,10 +159,11 @@ TEST_CASE("a deterministic sum over GPUs sends the bytes of a ring, and takes th
           "[cuda]") {
   const std::string text = R"(mesh a=8
 params %bucket:f32[1048576]{}
-batch %x:f32[1024,1024]{a}
-%w = unpack[shapes=[[1024,1024]]] %bucket
+batch %x:f32[512,1024]{a}
+batch %z:f32[512,1024]{a}
 %y = tanh %x
-%g = pack %y
+%u = tanh %z
+%g = pack %y, %u
 %s = psum[axes={a}] %g
 %new = sub %bucket, %s
 update %bucket = %new

@@ -11,18 +11,18 @@
 namespace pmaptrain::gpu {
 namespace {
 
-// Where the message that begins at `begin` ends, in memory of `bytes` bytes with arrays that begin at `begins`. All
-// messages but the last one consist of whole `parts`. A message ends at the beginning of an array or just before it, if
-// it can: otherwise it would wait for the rest of an array.
+// Where the message that begins at `begin` ends, in memory of `bytes` bytes with arrays that begin at `begins`. A
+// message has at most `most` bytes, or one array. All messages but the last one consist of whole `parts`, so a message
+// may leave the end of its last array to the next one.
 std::size_t end_of_message(std::size_t begin, std::size_t bytes, const std::vector<std::size_t>& begins,
                            std::size_t parts, std::size_t most) {
-  const std::size_t limit = begin + std::max(most / parts, std::size_t{1}) * parts;
-  if (limit >= bytes) return bytes;
-  std::size_t end = begin;
+  if (bytes - begin <= most) return bytes;
+  std::size_t end = bytes;
   for (const std::size_t array : begins) {
-    if (array > begin && array <= limit) end = begin + (array - begin) / parts * parts;
+    if (array < begin + parts) continue;
+    if (array - begin <= most || end == bytes) end = begin + (array - begin) / parts * parts;
   }
-  return end > begin ? end : limit;
+  return end;
 }
 
 }  // namespace
@@ -54,8 +54,7 @@ std::vector<int> Lowering::sum_over_gpus(const Equation& equation, const SumTree
       buffer_at(sums[i]).offset = begins.back();
     }
     const std::size_t unit = packing_unit(memory.dtype);
-    const bool are_exchanged =
-        std::min(memory.bytes, std::max(options_.message_bytes, unit)) >= options_.least_exchanged;
+    const bool are_exchanged = memory.bytes >= options_.least_exchanged;
     const std::size_t parts = are_exchanged ? unit * static_cast<std::size_t>(gpus) : unit;
     for (std::size_t begin = 0; begin < memory.bytes;) {
       const std::size_t end = end_of_message(begin, memory.bytes, begins, parts, options_.message_bytes);
