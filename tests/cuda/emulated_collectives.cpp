@@ -118,6 +118,23 @@ TEST_CASE("all_gather has the ranks' values by rank, in place too", "[cuda]") {
   CHECK(odd == std::vector<std::vector<std::int32_t>>{{2, 0}, {1, 3}, {2, 0}, {1, 3}});
 }
 
+TEST_CASE("an exchange gives each rank its part of every rank's value, by rank", "[cuda]") {
+  const auto platform = test::make_emulated({.devices = 4});
+  std::vector<std::vector<std::int32_t>> found(4);
+  const auto failures = on_threads(*platform, [&](gpu::Device& device, int number) {
+    const auto group = device.create_communicator(0, all);
+    const std::int32_t n = 10 * number;
+    Exchange<std::int32_t> parts(device, 4, {n, n + 1, n + 2, n + 3}, 4);
+    device.collective(Stream::communicate, group, Collective::exchange, DType::i32, parts.to, parts.from, 4);
+    found[static_cast<std::size_t>(number)] = parts.result();
+  });
+  CHECK(failures == std::vector<std::string>(4));
+  for (std::int32_t i = 0; i < 4; ++i) {
+    CHECK(found[static_cast<std::size_t>(i)] == std::vector<std::int32_t>{i, 10 + i, 20 + i, 30 + i});
+  }
+  CHECK(test::bytes_between(*platform) == std::size_t{4} * 3 * 4);
+}
+
 template <class T>
 std::vector<std::vector<T>> summed(DType dtype, const std::vector<T>& by_rank, unsigned seed) {
   const auto platform = test::make_emulated({.devices = 4, .seed = seed});

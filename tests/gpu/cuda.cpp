@@ -66,7 +66,8 @@ TEST_CASE("NCCL's communicator of one rank gives back what the rank has, in a gr
   const int ranks[] = {0};
   const gpu::Communicator communicator = device->create_communicator(0, ranks);
   const std::vector<float> values{1.5F, -0.25F, 3e20F, 0};
-  for (const gpu::Collective kind : {gpu::Collective::all_reduce_sum, gpu::Collective::all_gather}) {
+  for (const gpu::Collective kind :
+       {gpu::Collective::all_reduce_sum, gpu::Collective::all_gather, gpu::Collective::exchange}) {
     for (const bool replays : {false, true}) {
       DYNAMIC_SECTION("collective " << static_cast<int>(kind) << ", replays " << replays) {
         CHECK(alone(*device, communicator, kind, values, replays) == values);

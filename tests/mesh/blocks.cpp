@@ -46,3 +46,20 @@ TEST_CASE("the left child of a tree of blocks has a power of two of leaves", "[m
   CHECK(tree_depth(5) == 3);
   CHECK(tree_depth(8) == 3);
 }
+
+TEST_CASE("a tree that is added from left to right keeps the sums of its left children alone", "[mesh]") {
+  // A sum is the range of the leaves that it adds. All must be nodes of the tree.
+  for (std::int64_t leaves = 1; leaves <= 70; ++leaves) {
+    std::vector<IndexRange> kept;
+    for (std::int64_t leaf = 0; leaf < leaves; ++leaf) {
+      kept.push_back({leaf, 1});
+      while (std::ssize(kept) > sums_kept(leaf + 1, leaves)) {
+        const IndexRange right = kept.back();
+        kept.pop_back();
+        kept.back().count += right.count;
+        REQUIRE(kept.back().count - right.count == left_leaves(kept.back().count));
+      }
+    }
+    CHECK(kept == std::vector<IndexRange>{{0, leaves}});
+  }
+}

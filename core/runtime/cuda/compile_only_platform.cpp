@@ -34,8 +34,8 @@ class CompileOnlyDevice final : public gpu::Device {
     refuse();
   }
   void copy(gpu::Stream, std::byte*, const std::byte*, const gpu::PitchedRows&) override { refuse(); }
-  void reduce(gpu::Stream, Reduction, DType, std::byte*, const std::byte*, std::int64_t,
-              const gpu::SpacedArrays&) override {
+  void reduce(gpu::Stream, Reduction, DType, std::byte*, const std::byte*, std::int64_t, const gpu::SpacedArrays&,
+              std::span<const TreeNode>) override {
     refuse();
   }
   void collective(gpu::Stream, gpu::Communicator, gpu::Collective, DType, std::byte*, const std::byte*,
