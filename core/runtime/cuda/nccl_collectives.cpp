@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/runtime/cuda/check.h"
+#include "core/runtime/cuda/handles.h"
 
 namespace pmaptrain::cuda {
 namespace {
@@ -59,6 +60,7 @@ class NcclCommunicator {
       return ncclCommInitRankConfig(&communicator_, static_cast<int>(ranks().size()), id_, static_cast<int>(position_),
                                     &config);
     });
+    connect_for_exchanges();
   }
 
   void run(const RankCall& of, cudaStream_t stream) {
@@ -112,6 +114,20 @@ class NcclCommunicator {
                    "another rank did not come to it; PMAPTRAIN_GPU_TIMEOUT sets the seconds");
     }
     must(status, what);
+  }
+
+  // NCCL connects ranks for ncclSend and ncclRecv at the first such call, which may wait for other GPUs as a call of
+  // CUDA does. So one is made here, before the first step.
+  void connect_for_exchanges() {
+    const std::size_t bytes = ranks().size();
+    DeviceMemory memory;
+    cuda::check(cudaMalloc(memory.create(), 2 * bytes), "allocating memory");
+    auto* const from = static_cast<std::byte*>(memory.get());
+    call(beginning(), [&] {
+      return exchange({gpu::Collective::exchange, DType::u8, from + bytes, from, 1}, cudaStreamLegacy);
+    });
+    cuda::check(cudaStreamSynchronize(cudaStreamLegacy), beginning());
+    abort_.check();
   }
 
   // The calls between ncclGroupStart() and ncclGroupEnd() run at the same time. After an error, the group is ended too,
