@@ -1,5 +1,6 @@
 // Sums over GPUs whose order of additions is fixed: the trees, the bits, what is sent, and the memory.
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -26,16 +27,17 @@ using Subtree = gpu::SumTree::Subtree;
 
 const std::size_t always = 1, never = std::size_t{1} << 40;  // as PlanOptions::least_exchanged
 
-// Random fractions, whose sums have other bits in another order; equal where the type says so.
+// Random inputs; those of f32 are positive fractions, whose sums have other bits in another order. They are equal where
+// the type says so.
 test::Values fractions(const Program& program) {
   test::Values inputs = test::random_inputs(program, 3);
-  for (auto& [name, devices] : inputs) {
-    for (std::vector<std::byte>& bytes : devices) {
+  for (const Input& input : program.inputs) {
+    if (program.type(input.value).dtype != DType::f32) continue;
+    for (std::vector<std::byte>& bytes : inputs.at(input.name)) {
       for (std::size_t i = 0; i < bytes.size(); i += sizeof(float)) {
         float value = 0;
         std::memcpy(&value, bytes.data() + i, sizeof value);
-        // Whole numbers that devices share stay shared.
-        value = (value + 0.1F * static_cast<float>(i % 7)) / 3.0F;
+        value = (std::abs(value) + 0.1F * static_cast<float>(i % 7)) / 3.0F;
         std::memcpy(bytes.data() + i, &value, sizeof value);
       }
     }
@@ -126,6 +128,21 @@ TEST_CASE("a sum over GPUs has the bits of one GPU, whether parts are exchanged 
         }
       }
     }
+  }
+}
+
+TEST_CASE("steps of shipped configs whose gradients are exchanged have the bits of one GPU", "[cuda]") {
+  for (const std::string config : {"cnn.yaml", "fashion_mnist.yaml", "nested_axes.yaml"}) {
+    const std::shared_ptr<const Program> program = shortened(config, KernelChoice::reference).training;
+    const test::Values one = run_exchanging(program, {});
+    const std::vector<int> counts = gpu::possible_gpu_counts(program->mesh, 8, gpu::Parts::whole_blocks);
+    REQUIRE(counts.back() >= 4);
+    for (const int gpus : counts) {
+      INFO(config << " on " << gpus << " GPUs");
+      CHECK((run_exchanging(program, {gpus}) == one));
+    }
+    INFO(config);
+    CHECK_FALSE((run_exchanging(program, {counts.back(), always, true}) == one));
   }
 }
 

@@ -102,6 +102,8 @@ TEST_CASE("masks, microbatches, dropout and ensembles train on GPUs as on the CP
       {mlp, "optimizer.sgd={momentum: 0.9, weight_decay: 0.01}", "optimizer.weight_decay_exclude='*.bias'"},
       {mlp, "optimizer.adagrad={}", "optimizer.clip=0.01", "optimizer.clip_by_global_norm=0.1"},
       {mlp, "optimizer.sgd={momentum: 0.9}", "optimizer.learning_rate=1.0e+38", "train.on_nonfinite=skip"},
+      // Gradients that are large enough for GPUs to exchange parts of them.
+      {"train.duration=3 steps", "model.layers=[flatten, {dense: 900}, relu, {dense: 3}]"},
   };
   for (const std::vector<std::string>& set : variations) {
     DYNAMIC_SECTION(set.front() << ' ' << set.back()) { check_on_gpus(setup_of_text(small_images, set), counts); }
@@ -116,6 +118,7 @@ TEST_CASE("shards of parameters and state train on GPUs as on the CPU", "[cuda][
        {std::vector<std::string>{"parallelism.fsdp={axis: devices, stage: 1}"},
         {"parallelism.fsdp={axis: devices, stage: 2}", "data.microbatches=2"},
         {"parallelism.fsdp={axis: devices, stage: 3}", "optimizer.clip_by_global_norm=0.1"},
+        {"parallelism.fsdp={axis: devices, stage: 3}", "model.layers=[flatten, {dense: 900}, relu, {dense: 3}]"},
         two_axes}) {
     DYNAMIC_SECTION(set.front() << ' ' << set.back()) {
       set.insert(set.end(), {"train.ema={decay: 0.9}", "train.duration=4 steps"});
