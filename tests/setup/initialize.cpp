@@ -86,7 +86,8 @@ TEST_CASE("drawn values have the distribution of their initializer", "[setup]") 
 
 TEST_CASE("the columns of an orthogonal kernel are orthogonal and of its length, or its rows if these are fewer",
           "[setup]") {
-  for (const auto& [rows, columns] : std::vector<std::pair<std::int64_t, std::int64_t>>{{30, 7}, {7, 30}, {9, 9}}) {
+  for (const Shape& matrix : {Shape{30, 7}, Shape{7, 30}, Shape{9, 9}}) {
+    const std::int64_t rows = matrix[0], columns = matrix[1];
     // A convolution's rows are those of all places.
     const Shape shape = rows == 30 ? Shape{5, 6, columns} : Shape{rows, columns};
     const model::Initializer init{model::InitializerKind::orthogonal, 1.5, 0, columns};
