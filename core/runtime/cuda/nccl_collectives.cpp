@@ -55,6 +55,11 @@ class NcclCommunicator {
   // Must precede all other calls. It may block, so other threads must already know this communicator, to abort it.
   void connect() {
     abort_.check();
+    // Before the communicator is there: as soon as it is, another GPU may run an exchange that waits for this one, and
+    // so would cudaMalloc.
+    const std::size_t bytes = 2 * ranks().size();
+    cuda::check(cudaMalloc(first_exchange_.create(), bytes), "allocating memory");
+    cuda::check(cudaMemset(first_exchange_.get(), 0, bytes), beginning());
     call(beginning(), [&] {
       ncclConfig_t config = communicator_config();
       return ncclCommInitRankConfig(&communicator_, static_cast<int>(ranks().size()), id_, static_cast<int>(position_),
@@ -120,9 +125,7 @@ class NcclCommunicator {
   // CUDA does. So one is made here, before the first step.
   void connect_for_exchanges() {
     const std::size_t bytes = ranks().size();
-    DeviceMemory memory;
-    cuda::check(cudaMalloc(memory.create(), 2 * bytes), "allocating memory");
-    auto* const from = static_cast<std::byte*>(memory.get());
+    auto* const from = static_cast<std::byte*>(first_exchange_.get());
     call(beginning(), [&] {
       return exchange({gpu::Collective::exchange, DType::u8, from + bytes, from, 1}, cudaStreamLegacy);
     });
@@ -173,6 +176,7 @@ class NcclCommunicator {
   ncclUniqueId id_{};
   std::shared_ptr<gpu::AbortCoordinator> abort_coordinator_;
   alignas(std::atomic_ref<ncclComm_t>::required_alignment) ncclComm_t communicator_ = nullptr;
+  DeviceMemory first_exchange_;  // stays until the end, because cudaFree may wait for other GPUs too
   std::int64_t sequence_ = 0;
   std::atomic<bool> is_late_ = false;
   std::optional<gpu::PeriodicChecker::Registration> registration_;  // destroyed first
