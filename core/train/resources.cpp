@@ -11,6 +11,7 @@
 #include "core/base/text.h"
 #include "core/evaluate/evaluator.h"
 #include "core/runtime/backends.h"
+#include "core/setup/orthogonal.h"
 #include "core/setup/resident.h"
 #include "core/setup/start.h"
 #include "core/setup/values.h"
@@ -27,6 +28,16 @@ std::size_t largest_parameter(const model::Model& model) {
   return most;
 }
 
+std::size_t bytes_to_draw(const model::Model& model) {
+  std::size_t most = 0;
+  for (const model::Parameter& parameter : model.parameters) {
+    if (parameter.initializer.kind != model::InitializerKind::orthogonal) continue;
+    const std::int64_t columns = parameter.initializer.columns;
+    most = std::max(most, orthogonal_bytes(numel(parameter.shape) / columns, columns));
+  }
+  return most;
+}
+
 }  // namespace
 
 MemoryEstimate estimate_memory(const Setup& setup, const MemoryNeeds& needs, std::optional<std::int64_t> members) {
@@ -36,7 +47,8 @@ MemoryEstimate estimate_memory(const Setup& setup, const MemoryNeeds& needs, std
   const std::size_t largest = largest_parameter(setup.model);
   const bool are_held =
       estimate.gpus > 0 || setup.spec().model.initial_from.has_value() || setup.member_spec().fsdp() != nullptr;
-  const std::size_t passing = sum_of(are_held ? largest : 0, std::min(largest, SlicedReader::most_bytes));
+  const std::size_t passing =
+      sum_of(are_held ? largest : 0, std::max(std::min(largest, SlicedReader::most_bytes), bytes_to_draw(setup.model)));
   const std::int64_t all = spec::members(setup.spec());
   // Where processes have shards, a checkpoint is written without a snapshot.
   const std::size_t snapshot = (needs.is_divided ? 0 : snapshot_bytes(setup)) / static_cast<std::size_t>(all) *

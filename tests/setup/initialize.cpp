@@ -86,7 +86,7 @@ TEST_CASE("drawn values have the distribution of their initializer", "[setup]") 
 
 TEST_CASE("the columns of an orthogonal kernel are orthogonal and of its length, or its rows if these are fewer",
           "[setup]") {
-  for (const Shape& matrix : {Shape{30, 7}, Shape{7, 30}, Shape{9, 9}}) {
+  for (const Shape& matrix : {Shape{30, 7}, Shape{7, 30}, Shape{9, 9}, Shape{50, 37}, Shape{40, 40}}) {
     const std::int64_t rows = matrix[0], columns = matrix[1];
     // A convolution's rows are those of all places.
     const Shape shape = rows == 30 ? Shape{5, 6, columns} : Shape{rows, columns};

@@ -50,10 +50,12 @@ TEST_CASE("a run takes no more memory than is planned for it, at its start and a
       {"mesh.axes={a: 1}"},
       {"optimizer={sgd: {}, learning_rate: 0.1}"},
       {"model.init={from: " + (root / "initial.safetensors") + "}"},
+      {"model.layers=[flatten, {dense: 512}, relu, {dense: {features: 1536, kernel_init: orthogonal}}, relu, dense: "
+       "3]"},
   };
   for (std::vector<std::string> set : cases) {
     INFO((set.empty() ? "" : set.back()));
-    set.push_back(dense_model);
+    set.insert(set.begin(), dense_model);
     const train::Setup setup = setup_of_text(small_images, set);
     const train::MemoryEstimate estimate =
         train::estimate_memory(setup, train::backend_of(setup.spec().mesh)->plan(train::run_source(setup))->needs());
