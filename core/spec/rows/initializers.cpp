@@ -3,8 +3,8 @@
 
 namespace pmaptrain::spec {
 
-// What a float32 holds.
-static constexpr double largest = 3.4e38;
+// What a float32 holds; and the largest spread whose draws, of at most 6.7 deviations, it holds.
+static constexpr double largest = 3.4e38, largest_spread = 1e37;
 
 static auto row(Tag<ZerosInit>) {
   return alternative<ZerosInit>({.path = "zeros", .meaning = "0.", .example = "kernel_init: zeros"});
@@ -31,7 +31,7 @@ static auto row(Tag<NormalInit>) {
                                   .meaning = "A normal distribution of mean 0.",
                                   .example = "kernel_init: {normal: {stddev: 0.02}}"},
                                  option(&NormalInit::stddev, {.path = "stddev",
-                                                              .high = largest,
+                                                              .high = largest_spread,
                                                               .shorthand = true,
                                                               .meaning = "The standard deviation.",
                                                               .example = "stddev: 0.02"}));
@@ -45,19 +45,21 @@ static auto row(Tag<TruncatedNormalInit>) {
       option(
           &TruncatedNormalInit::stddev,
           {.path = "stddev",
-           .high = largest,
+           .high = largest_spread,
            .shorthand = true,
            .meaning = "The standard deviation of the distribution before it is truncated; after, it is 0.8796 of it.",
            .example = "stddev: 0.02"}));
 }
 
 static auto row(Tag<UniformInit>) {
-  return alternative<UniformInit>(
-      {.path = "uniform",
-       .meaning = "The uniform distribution of [0, scale).",
-       .example = "kernel_init: {uniform: {scale: 0.1}}"},
-      option(&UniformInit::scale,
-             {.path = "scale", .high = largest, .meaning = "The end of the range.", .example = "scale: 0.1"}));
+  return alternative<UniformInit>({.path = "uniform",
+                                   .meaning = "The uniform distribution of [0, scale).",
+                                   .example = "kernel_init: {uniform: {scale: 0.1}}"},
+                                  option(&UniformInit::scale, {.path = "scale",
+                                                               .high = largest_spread,
+                                                               .shorthand = true,
+                                                               .meaning = "The end of the range.",
+                                                               .example = "scale: 0.1"}));
 }
 
 static constexpr std::array<Word<Fan>, 3> words_of(Tag<Fan>) {
@@ -78,7 +80,7 @@ static auto row(Tag<VarianceScalingInit>) {
        .example = "kernel_init: {variance_scaling: {scale: 2.0, mode: fan_out, distribution: normal}}"},
       option(&VarianceScalingInit::scale, {.path = "scale",
                                            .need = Need::required,
-                                           .high = largest,
+                                           .high = largest_spread,
                                            .open_low = true,
                                            .meaning = "The variance, times the fan.",
                                            .example = "scale: 2.0"}),
@@ -135,8 +137,11 @@ static auto row(Tag<OrthogonalInit>) {
        .meaning = "A random matrix whose columns, the last dimension, are orthogonal and of length scale; its rows, if "
                   "these are fewer.",
        .example = "kernel_init: {orthogonal: {scale: 1.0}}"},
-      option(&OrthogonalInit::scale,
-             {.path = "scale", .high = largest, .meaning = "The length of each column.", .example = "scale: 1.4142"}));
+      option(&OrthogonalInit::scale, {.path = "scale",
+                                      .high = largest_spread,
+                                      .shorthand = true,
+                                      .meaning = "The length of each column.",
+                                      .example = "scale: 1.4142"}));
 }
 
 template struct Choice<KernelInitializer>;
