@@ -164,12 +164,19 @@ std::string host_name() {
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
 
-int affinity_cores() {
+std::vector<int> affinity() {
   cpu_set_t set;
   CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
-  return static_cast<int>(std::thread::hardware_concurrency());  // there are more cores than the set can hold
+  const bool holds_all = sched_getaffinity(0, sizeof set, &set) == 0;
+  const std::size_t most = holds_all ? CPU_SETSIZE : std::thread::hardware_concurrency();
+  std::vector<int> cores;
+  for (std::size_t core = 0; core < most; ++core) {
+    if (!holds_all || CPU_ISSET(core, &set)) cores.push_back(static_cast<int>(core));
+  }
+  return cores;
 }
+
+int affinity_cores() { return static_cast<int>(affinity().size()); }
 
 double cgroup_cores() { return cgroup_cores(own_cgroups("cpu")); }
 

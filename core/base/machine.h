@@ -11,7 +11,8 @@ namespace pmaptrain {
 // The name of this host; empty if the system gives none.
 std::string host_name();
 
-// The number of cores in the affinity mask, which includes cpusets.
+// The cores in the affinity mask, which includes cpusets: their numbers, or how many.
+std::vector<int> affinity();
 int affinity_cores();
 
 // The CPU quota of the cgroups, in cores; 0: no limit.
