@@ -34,8 +34,9 @@ class Transport {
   virtual void largest(std::span<std::int64_t> values) = 0;
 
   // What this process does, which it tells the others with its heartbeats. They may expect it to get on while it reads
-  // or computes.
-  enum class Phase : std::uint8_t { preparing, reading, computing, recording };
+  // or computes. While it serves, it waits for others as long as processes that it has started compute, and leaves the
+  // core to them.
+  enum class Phase : std::uint8_t { preparing, reading, computing, recording, serving };
   virtual void tell(Phase phase, std::int64_t step) { (void)phase, (void)step; }
   // Sets the seconds after which a process that is silent, or does not get on, ends the run. 0: never; negative: the
   // transport chooses.

@@ -24,9 +24,16 @@ const char* doing(std::int64_t phase) {
     case Transport::Phase::reading: return "reading data";
     case Transport::Phase::computing: return "computing";
     case Transport::Phase::recording: return "logging, evaluating or saving";
+    case Transport::Phase::serving: return "running trials";
     case Transport::Phase::preparing: break;
   }
   return "preparing the run";
+}
+
+// Trials have steps of their own.
+std::string at_step(std::int64_t phase, std::int64_t step) {
+  const bool has_steps = static_cast<Transport::Phase>(phase) != Transport::Phase::serving;
+  return has_steps ? " at step " + std::to_string(step) : "";
 }
 
 }  // namespace
@@ -150,11 +157,12 @@ void Heartbeats::check() {
   std::snprintf(seconds, sizeof seconds, "%.0f s", present - (verdict.is_silent ? culprit.heard : culprit.advanced));
   const std::string why =
       name_of(verdict.culprit) + (verdict.is_silent ? " has not answered for " : " has not got on for ") + seconds +
-      "; when last heard it was " + doing(culprit.beat.phase) + " at step " + std::to_string(culprit.beat.step);
+      "; when last heard it was " + doing(culprit.beat.phase) + at_step(culprit.beat.phase, culprit.beat.step);
   std::fprintf(stderr,
-               "error: %s, while %s waited for it at step %lld\n"
+               "error: %s, while %s waited for it%s\n"
                "  help: --resume continues from the last checkpoint; mesh.timeout sets the time\n",
-               why.c_str(), name_of(process_).c_str(), static_cast<long long>(step_.load()));
+               why.c_str(), name_of(process_).c_str(),
+               at_step(static_cast<std::int64_t>(phase_.load()), step_).c_str());
   std::fflush(stderr);
   MPI_Abort(MPI_COMM_WORLD, 1);
 }

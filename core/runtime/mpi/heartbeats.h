@@ -30,6 +30,7 @@ class Heartbeats {
     step_ = step;
   }
   void set_timeout(double seconds) { timeout_ = seconds; }
+  bool is_serving() const { return phase_ == Transport::Phase::serving; }
   // To be called by the thread that communicates: before it waits for other processes, and after.
   void begin_waiting();
   void end_waiting();

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <string>
 
 #include "core/base/error.h"
@@ -71,6 +72,13 @@ int launched_process() {
 int tasks_without_pmix() {
   if (std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr || std::getenv("PMIX_RANK") != nullptr) return 1;
   return std::max(1, number_in("SLURM_STEP_NUM_TASKS"));
+}
+
+bool tells_of_job(std::string_view variable) {
+  constexpr std::string_view beginnings[] = {"OMPI_", "PMIX_", "PMI_", "PRTE_", "ORTE_"};
+  return variable == "SLURM_STEP_NUM_TASKS" ||
+         std::any_of(std::begin(beginnings), std::end(beginnings),
+                     [&](std::string_view beginning) { return variable.starts_with(beginning); });
 }
 
 Job::Job() {

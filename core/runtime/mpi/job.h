@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
 
 #include "core/runtime/transport.h"
 
@@ -15,6 +16,10 @@ int launched_process();
 
 // The tasks that srun has started together with this one, but without PMIx, so that they cannot join. 1 otherwise.
 int tasks_without_pmix();
+
+// Whether a launcher sets this variable of the environment to tell a process of its part in the job. A program that
+// such a process starts has no part in it, and must not be given them.
+bool tells_of_job(std::string_view variable);
 
 // This process's part in the job of a launcher.
 class Job {

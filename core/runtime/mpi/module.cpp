@@ -3,6 +3,7 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <chrono>
 #include <thread>
 #include <vector>
 
@@ -64,14 +65,18 @@ class MpiTransport final : public Transport {
   // Waits for messages, and meanwhile looks whether the other processes are there.
   void wait(std::span<MPI_Request> requests) {
     heartbeats_.begin_waiting();
-    constexpr int tests_between_checks = 1000;
+    const int tests_between_checks = heartbeats_.is_serving() ? 1 : 1000;
     for (int tests = 1;; ++tests) {
       int done = 0;
       MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE);
       if (done != 0) break;
       if (tests % tests_between_checks != 0) continue;
       heartbeats_.check();
-      std::this_thread::yield();  // another process may need this core to answer
+      if (heartbeats_.is_serving()) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      } else {
+        std::this_thread::yield();  // another process may need this core to answer
+      }
     }
     heartbeats_.end_waiting();
   }

@@ -6,7 +6,7 @@
 namespace pmaptrain::mpi {
 
 // Both sides have the same number, or the program refuses the library.
-inline constexpr int module_abi = 2;
+inline constexpr int module_abi = 3;
 
 struct ModuleTable {
   int abi = module_abi;
