@@ -22,13 +22,17 @@ std::array<struct sigaction, stopping.size()> previous;
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<std::int64_t>::is_always_lock_free,
               "a signal handler must not wait on a lock");
 
+std::int64_t monotonic_now() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * second + now.tv_nsec + 1;
+}
+
 // May run in several threads at once: exactly one of them sets the time, and that one's signal is the first.
 void handle(int signal) {
   const int error = errno;
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  const std::int64_t at = monotonic_now();
   errno = error;
-  const std::int64_t at = now.tv_sec * second + now.tv_nsec + 1;
   std::int64_t first = 0;
   if (received_at.compare_exchange_strong(first, at)) {
     received.store(signal);
@@ -58,6 +62,11 @@ StopSignals::~StopSignals() {
   if (received_at != 0) return;
   for (std::size_t i = 0; i < stopping.size(); ++i) ::sigaction(stopping[i], &previous[i], nullptr);
   handling = false;
+}
+
+void StopSignals::take(int signal) {
+  std::int64_t first = 0;
+  if (received_at.compare_exchange_strong(first, monotonic_now())) received.store(signal);
 }
 
 const std::atomic<int>* StopSignals::flag() { return &received; }

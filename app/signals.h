@@ -17,6 +17,9 @@ class StopSignals {
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
 
+  // As if this signal came, unless one has come already: it came to another process of a launcher.
+  static void take(int signal);
+
   // 0, or the number of the first signal that came.
   static const std::atomic<int>* flag();
 };

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -18,12 +17,12 @@
 #include "app/options/output_file.h"
 #include "app/signals.h"
 #include "core/base/clock.h"
-#include "core/base/machine.h"
 #include "core/base/text.h"
 #include "core/run/files/file_writer.h"
 #include "core/sweep/dry_run.h"
 #include "core/sweep/processes.h"
 #include "core/sweep/run.h"
+#include "core/sweep/runners.h"
 #include "core/sweep/summary.h"
 #include "core/sweep/table.h"
 
@@ -57,17 +56,20 @@ int run_trials(CommandArguments arguments, const Streams& streams) {
   if (options.overwrite && options.resume) {
     fail_usage("--overwrite and --resume were both given", "--resume goes on with the sweep, --overwrite replaces it");
   }
-  if (const int processes = processes_of(streams); processes > 1) {
-    fail_usage("sweep run works in one process, and a launcher has started " + std::to_string(processes),
-               "start it without mpirun or srun: each trial is a process of its own, as many at once as max_concurrent "
-               "in the sweep file says");
+  const Processes processes = streams.job != nullptr ? streams.job->processes() : Processes();
+  const std::vector<sweep::Runner> all = sweep::find_runners(streams.job);
+  sweep::Processes own(sweep::Processes::this_program());
+  if (processes.placement.process != 0) {
+    const StopSignals signals;
+    sweep::serve(processes, own, *StopSignals::flag());
+    return 0;
   }
+  sweep::Runners runners(processes, all, own, StopSignals::take);
   const spec::Sweep sweep = spec::Sweep::load(options.sweep, options.set);
-  const int cores = std::max(1, static_cast<int>(std::floor(allowed_cores())));
   if (options.dry_run) {
-    const sweep::SweepPlan plan = sweep::plan_sweep(sweep, cores);
+    const sweep::SweepPlan plan = sweep::plan_sweep(sweep, all.front().cores);
     if (!options.json) print_warnings(plan.warnings, streams);
-    deliver(streams.out, sweep::dry_run_text(sweep, plan, cores, options.json));
+    deliver(streams.out, sweep::dry_run_text(sweep, plan, all, options.json));
     return 0;
   }
   sweep::SweepOptions how;
@@ -77,7 +79,6 @@ int run_trials(CommandArguments arguments, const Streams& streams) {
                : is_folder    ? fs::path(options.sweep)
                               : fs::path("sweeps") / sweep.spec().name;
   how.how = {options.resume, options.overwrite};
-  how.cores = cores;
   how.stop = StopSignals::flag();
   print_notes(sweep.spec().notes, streams);
   const Clock::time_point began = Clock::now();
@@ -87,12 +88,13 @@ int run_trials(CommandArguments arguments, const Streams& streams) {
     options.display.stop = StopSignals::flag();
     display::SweepDisplay display(options.display, sweep.spec());
     how.told = [&display](const sweep::Progress& progress) { display.show(progress); };
-    sweep::Processes processes(sweep::Processes::this_program());
-    rows = sweep::run_sweep(sweep, how, processes);
+    rows = sweep::run_sweep(sweep, how, runners);
   }
   const int signal = *StopSignals::flag();
   const sweep::Summary summary = sweep::write_summary(how.folder, signal != 0, seconds_since(began));
   deliver(streams.out, options.json ? summary.json : summary.text);
+  // A launcher kills all processes once one dies by a signal.
+  if (signal != 0 && streams.job != nullptr) return 128 + signal;
   if (signal != 0) raise_by_default(signal);
   return summary.exit_status;
 }
@@ -144,6 +146,7 @@ int show_best(CommandArguments arguments, const Streams& streams) {
 int command_sweep(CommandArguments arguments, const Streams& streams) {
   const std::string what = arguments.empty() ? "--help" : arguments.front();
   if (what == "run") return run_trials(arguments.subspan(1), streams);
+  if (streams.job != nullptr && streams.job->processes().placement.process != 0) return 0;
   if (what == "show") return show_trials(arguments.subspan(1), streams);
   if (what == "best") return show_best(arguments.subspan(1), streams);
   if (what == "--help" || what == "-h") {

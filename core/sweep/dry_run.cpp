@@ -55,10 +55,14 @@ std::vector<std::int64_t> steps_of_programs(const spec::Sweep& sweep, const Swee
 
 }  // namespace
 
-std::string dry_run_text(const spec::Sweep& sweep, const SweepPlan& plan, int cores, bool json) {
+std::string dry_run_text(const spec::Sweep& sweep, const SweepPlan& plan, std::span<const Runner> runners, bool json) {
   const std::vector<double> per_step = step_seconds(plan);
   const std::vector<std::int64_t> steps = steps_of_programs(sweep, plan);
-  const Concurrency concurrency = concurrency_of(sweep, plan, cores);
+  Concurrency concurrency{0, 1};
+  for (const Concurrency& one : concurrency_of(sweep, plan, runners)) {
+    if (concurrency.runs == 0) concurrency.workers = one.workers;
+    concurrency.runs += one.runs;
+  }
   std::int64_t all_steps = 0, examples = 0;
   double seconds = 0;
   for (std::size_t i = 0; i < steps.size(); ++i) {

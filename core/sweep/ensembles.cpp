@@ -17,6 +17,8 @@ namespace {
 // More members make the plan's pieces no better, and a kill costs more.
 constexpr std::size_t most_members = 256;
 
+std::size_t rounded_up(std::size_t sum, std::size_t parts) { return (sum + parts - 1) / parts; }
+
 bool fits(std::span<const Row* const> rows) {
   try {
     const std::string config = config_of_ensemble(rows, "ensemble");
@@ -38,8 +40,11 @@ std::string config_of_ensemble(std::span<const Row* const> rows, const std::stri
   return spec::ensemble_config(members, name);
 }
 
-std::vector<Row> form_ensembles(const SweepPlan& plan, const std::filesystem::path& folder, std::vector<Row>& rows,
-                                std::int64_t& next) {
+std::vector<Row> form_ensembles(const SweepPlan& plan, const std::filesystem::path& folder,
+                                std::span<const Runner> runners, std::vector<Row>& rows, std::int64_t& next) {
+  // The ensembles of processes on one host share its memory.
+  std::size_t sharers = 1;
+  for (const Runner& runner : runners) sharers = std::max(sharers, static_cast<std::size_t>(runner.sharers));
   const std::vector<std::size_t> programs = programs_of(plan, rows);
   std::map<std::size_t, std::vector<Row*>> by_program;
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -52,6 +57,7 @@ std::vector<Row> form_ensembles(const SweepPlan& plan, const std::filesystem::pa
   for (auto& [program, together] : by_program) {
     std::size_t size = std::min(together.size(), most_members);
     while (size > 1 && !fits({together.data(), size})) size = size > 2 ? (size + 1) / 2 : 1;
+    size = std::min(rounded_up(size, sharers), rounded_up(together.size(), runners.size()));
     for (std::size_t begin = 0; size > 1 && begin + 1 < together.size(); begin += size, ++next) {
       const std::size_t end = std::min(begin + size, together.size());
       for (std::size_t i = begin; i < end; ++i) {

@@ -15,10 +15,10 @@
 namespace pmaptrain::sweep {
 
 // Gives rows that never ran ensembles and member numbers. `rows` are those of the plan and of the store; `folder` is
-// that of the sweep, and has the run folders of what ran. Returns the rows that it changed. `next` is the number of the
-// next ensemble, and is advanced.
-std::vector<Row> form_ensembles(const SweepPlan& plan, const std::filesystem::path& folder, std::vector<Row>& rows,
-                                std::int64_t& next);
+// that of the sweep, and has the run folders of what ran. There are enough ensembles for each of `runners` to train
+// one. Returns the rows that it changed. `next` is the number of the next ensemble, and is advanced.
+std::vector<Row> form_ensembles(const SweepPlan& plan, const std::filesystem::path& folder,
+                                std::span<const Runner> runners, std::vector<Row>& rows, std::int64_t& next);
 
 // An ensemble that did not end well is halved; the rows of a half of one are trained alone. They begin anew. `members`
 // are the indices of its rows by member.

@@ -1,4 +1,4 @@
-// Runs of this program that a sweep starts: the seam between the scheduling of trials and processes.
+// Runs of this program that a sweep starts on this host: the seam between the scheduling of trials and processes.
 #pragma once
 
 #include <cstddef>

@@ -192,6 +192,7 @@ SweepPlan plan_sweep(const spec::Sweep& sweep, int cores, const Numbers& known) 
     }
   }
   mistakes.throw_any();
+  plan.timeout = first->mesh.timeout;
   check_lengths(sweep, plan, *first);
   check_rungs(sweep, plan);
   return plan;
@@ -208,25 +209,66 @@ std::vector<std::size_t> programs_of(const SweepPlan& plan, const std::vector<Ro
   return programs;
 }
 
-Concurrency concurrency_of(const spec::Sweep& sweep, const SweepPlan& plan, int cores) {
-  std::int64_t runs = std::min<std::int64_t>(sweep.spec().max_concurrent.value_or(cores), std::ssize(plan.rows));
+std::vector<Concurrency> concurrency_of(const spec::Sweep& sweep, const SweepPlan& plan,
+                                        std::span<const Runner> runners) {
   const TrialProgram& largest =
       *std::max_element(plan.programs.begin(), plan.programs.end(),
                         [](const TrialProgram& a, const TrialProgram& b) { return a.memory < b.memory; });
-  if (largest.available && largest.memory > 0) {
-    runs = std::min(runs, static_cast<std::int64_t>(*largest.available / largest.memory));
-  }
   constexpr double well = 0.95;
-  const bool uses_all = plan.programs.front().speed_up >= well * cores && cores > 1;
-  if (!sweep.spec().max_concurrent && (largest.on_gpus || uses_all)) runs = 1;
-  // Each process has three descriptors here.
-  rlimit files = {};
-  constexpr std::int64_t others = 64;
-  if (::getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur != RLIM_INFINITY) {
-    runs = std::min(runs, (static_cast<std::int64_t>(files.rlim_cur) - others) / 3);
+  const int first_cores = runners.front().cores;
+  const bool uses_all = plan.programs.front().speed_up >= well * first_cores && first_cores > 1;
+  const bool one_at_a_time = !sweep.spec().max_concurrent && (largest.on_gpus || uses_all);
+  const auto most_of = [&](const Runner& runner) {
+    std::int64_t runs = sweep.spec().max_concurrent.value_or(runner.cores);
+    const std::optional<std::size_t> available = runner.memory && !largest.on_gpus ? runner.memory : largest.available;
+    if (available && largest.memory > 0) {
+      runs = std::min(runs, static_cast<std::int64_t>(*available / largest.memory));
+    }
+    if (one_at_a_time) runs = 1;
+    if (largest.on_gpus && !runner.has_gpus) runs = 0;
+    // Each process has three descriptors here.
+    rlimit files = {};
+    constexpr std::int64_t others = 64;
+    if (::getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur != RLIM_INFINITY) {
+      runs = std::min(runs, (static_cast<std::int64_t>(files.rlim_cur) - others) / 3);
+    }
+    return static_cast<int>(std::max<std::int64_t>(runs, 0));
+  };
+  std::vector<int> most;
+  for (const Runner& runner : runners) most.push_back(most_of(runner));
+  most.front() = std::max(most.front(), 1);
+  std::vector<Concurrency> all(runners.size(), {0, 1});
+  std::int64_t left =
+      std::min<std::int64_t>(sweep.spec().max_concurrent.value_or(std::ssize(plan.rows)), std::ssize(plan.rows));
+  // Each further run goes where there are most cores for each of them.
+  for (; left > 0; --left) {
+    std::optional<std::size_t> next;
+    double best = 0;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const double cores = static_cast<double>(runners[i].cores) / (all[i].runs + 1);
+      if (all[i].runs == most[i] || (next && cores <= best)) continue;
+      next = i;
+      best = cores;
+    }
+    if (!next) break;
+    ++all[*next].runs;
   }
-  runs = std::max<std::int64_t>(runs, 1);
-  return {static_cast<int>(runs), std::max(1, cores / static_cast<int>(runs))};
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    all[i].workers = std::max(1, runners[i].cores / std::max(1, all[i].runs));
+  }
+  return all;
+}
+
+std::vector<Concurrency> one_each(const spec::Sweep& sweep, const SweepPlan& plan, std::span<const Runner> runners) {
+  std::int64_t left = sweep.spec().max_concurrent.value_or(std::ssize(runners));
+  const bool on_gpus = plan.programs.front().on_gpus;
+  std::vector<Concurrency> all;
+  for (const Runner& runner : runners) {
+    const bool has_one = left > 0 && (runner.has_gpus || !on_gpus);
+    left -= has_one ? 1 : 0;
+    all.push_back({has_one ? 1 : 0, runner.cores});
+  }
+  return all;
 }
 
 }  // namespace pmaptrain::sweep

@@ -5,10 +5,13 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "core/spec/spec.h"
 #include "core/spec/sweep.h"
+#include "core/sweep/runner.h"
 #include "core/sweep/store.h"
 
 namespace pmaptrain::sweep {
@@ -51,6 +54,7 @@ struct SweepPlan {
   std::vector<TrialProgram> programs;
   std::vector<std::string> data_paths;  // files and folders that data.source names
   std::vector<std::string> warnings;    // of configs, each once
+  spec::Timeout timeout;                // of the first trial: mesh.timeout
 };
 
 // Makes and checks the configs of all trials, and plans the memory of each program. Throws Error with the mistakes of
@@ -60,11 +64,15 @@ SweepPlan plan_sweep(const spec::Sweep& sweep, int cores, const Numbers& known =
 // The program of each row. `rows` are those of the plan, in any order.
 std::vector<std::size_t> programs_of(const SweepPlan& plan, const std::vector<Row>& rows);
 
-// How many runs at once, and the workers of each. By default as many as there are cores and memory for; one at a time
-// on GPUs, or where a run uses all cores well.
+// How many runs at once a process has, and the workers of each.
 struct Concurrency {
   int runs = 1, workers = 1;
 };
-Concurrency concurrency_of(const spec::Sweep& sweep, const SweepPlan& plan, int cores);
+// Of each runner. By default as many as there are cores and memory for; one at a time on GPUs, or where a run uses all
+// cores well. max_concurrent counts the runs of all of them. The first one has at least one.
+std::vector<Concurrency> concurrency_of(const spec::Sweep& sweep, const SweepPlan& plan,
+                                        std::span<const Runner> runners);
+// The same, where each run has all cores of its process.
+std::vector<Concurrency> one_each(const spec::Sweep& sweep, const SweepPlan& plan, std::span<const Runner> runners);
 
 }  // namespace pmaptrain::sweep

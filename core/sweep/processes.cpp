@@ -12,9 +12,12 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "core/base/error.h"
+#include "core/runtime/mpi/job.h"
 
 namespace pmaptrain::sweep {
 namespace {
@@ -44,7 +47,8 @@ std::string text_of(const Descriptor& file) {
 
 // Becomes the program, in the child after fork(), where all signals are blocked: none is lost between the handlers of
 // the sweep and the actions of the run. Only calls that are safe after a signal.
-[[noreturn]] void become(const char* program, char* const* arguments, int out, int err, pid_t parent) {
+[[noreturn]] void become(const char* program, char* const* arguments, char* const* environment, int out, int err,
+                         pid_t parent) {
   ::setpgid(0, 0);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ, SIGCHLD}) ::signal(signal, SIG_DFL);
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -53,13 +57,33 @@ std::string text_of(const Descriptor& file) {
   ::dup2(in, 0);
   ::dup2(out, 1);
   ::dup2(err, 2);
+  ::syscall(SYS_close_range, 3, ~0U, 0);  // what MPI has open; an older system leaves it open
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  ::execv(program, arguments);
+  ::execve(program, arguments, environment);
   constexpr char text[] = "the program cannot be started\n";
   constexpr int not_started = 127;
   ::_exit(::write(2, text, sizeof text - 1) < 0 ? not_started - 1 : not_started);
+}
+
+// Pointers to the texts, as exec takes them.
+std::vector<char*> pointers_to(std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  pointers.reserve(texts.size() + 1);
+  for (std::string& one : texts) pointers.push_back(one.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+// A run is one process, whatever started the sweep.
+std::vector<std::string> environment_of_run() {
+  std::vector<std::string> variables;
+  for (char** one = environ; *one != nullptr; ++one) {
+    const std::string_view variable(*one);
+    if (!tells_of_job(variable.substr(0, variable.find('=')))) variables.emplace_back(variable);
+  }
+  return variables;
 }
 
 }  // namespace
@@ -80,16 +104,14 @@ void Processes::start(std::size_t job, const std::vector<std::string>& arguments
   child.err = temporary_file("trial-err");
   std::vector<std::string> all{program_.string()};
   all.insert(all.end(), arguments.begin(), arguments.end());
-  std::vector<char*> pointers;
-  pointers.reserve(all.size() + 1);
-  for (std::string& one : all) pointers.push_back(one.data());
-  pointers.push_back(nullptr);
+  std::vector<std::string> variables = environment_of_run();
+  const std::vector<char*> pointers = pointers_to(all), environment = pointers_to(variables);
   const pid_t parent = ::getpid();
   sigset_t all_signals, before;
   ::sigfillset(&all_signals);
   ::pthread_sigmask(SIG_SETMASK, &all_signals, &before);
   const pid_t pid = ::fork();
-  if (pid == 0) become(pointers.front(), pointers.data(), child.out.get(), child.err.get(), parent);
+  if (pid == 0) become(pointers.front(), pointers.data(), environment.data(), child.out.get(), child.err.get(), parent);
   const int error = errno;
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (pid < 0) {

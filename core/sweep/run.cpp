@@ -54,7 +54,7 @@ std::string logarithmic_parameters(const spec::SweepSpec& sweep) {
 
 }  // namespace
 
-std::vector<Row> run_sweep(const spec::Sweep& sweep, const SweepOptions& options, Launcher& launcher) {
+std::vector<Row> run_sweep(const spec::Sweep& sweep, const SweepOptions& options, Runners& runners) {
   SweepFolder::check(options.folder, options.how);
   std::optional<SweepFolder> folder;
   std::optional<Store> store;
@@ -64,17 +64,19 @@ std::vector<Row> run_sweep(const spec::Sweep& sweep, const SweepOptions& options
     store.emplace(folder->path(), Store::Access::write);
   }
   const bool continues = store && !store->rows().empty();
-  const SweepPlan plan = plan_sweep(sweep, options.cores, continues ? numbers_in(*store) : Numbers());
+  const SweepPlan plan = plan_sweep(sweep, runners.all().front().cores, continues ? numbers_in(*store) : Numbers());
   const std::vector<DataFile> data =
       data_files_of(plan.data_paths, continues ? store->data_files() : std::vector<DataFile>());
   std::vector<Row> rows = plan.rows;
   if (continues) {
     rows = reconcile(sweep, plan, *store, data);
+    runners.prepare(folder->path(), plan.data_paths, plan.timeout);
     folder->write("sweep.yaml", sweep.resolved());
     record_space(sweep, *store);
     store->decide({}, rows);
   } else {
     if (!folder) folder = SweepFolder::claim(options.folder, options.how);
+    runners.prepare(folder->path(), plan.data_paths, plan.timeout);
     folder->write("sweep.yaml", sweep.resolved());
     if (!store) store.emplace(folder->path(), Store::Access::write);
     for (const auto& [name, text] : identity_of(sweep, plan)) store->set_text(name, text);
@@ -85,12 +87,12 @@ std::vector<Row> run_sweep(const spec::Sweep& sweep, const SweepOptions& options
   store->set_text("logarithmic", logarithmic_parameters(sweep.spec()));
   if (sweep.spec().vectorize) {
     std::int64_t next = std::strtoll(store->text("next_ensemble").c_str(), nullptr, 10);
-    const std::vector<Row> changed = form_ensembles(plan, folder->path(), rows, next);
+    const std::vector<Row> changed = form_ensembles(plan, folder->path(), runners.all(), rows, next);
     store->set_text("next_ensemble", std::to_string(next));
     if (!changed.empty()) store->decide({}, changed);
   }
   tell_notes(options, plan, *folder, rows);
-  return Scheduler(sweep, options, launcher, *folder, *store, plan, std::move(rows)).run();
+  return Scheduler(sweep, options, runners, *folder, *store, plan, std::move(rows)).run();
 }
 
 }  // namespace pmaptrain::sweep

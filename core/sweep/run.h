@@ -12,8 +12,8 @@
 #include "core/spec/sweep.h"
 #include "core/sweep/folder.h"
 #include "core/sweep/halving.h"
-#include "core/sweep/launcher.h"
 #include "core/sweep/plan.h"
+#include "core/sweep/runners.h"
 #include "core/sweep/store.h"
 
 namespace pmaptrain::sweep {
@@ -40,13 +40,12 @@ struct Progress {
 struct SweepOptions {
   std::filesystem::path folder;
   FolderOptions how;
-  int cores = 1;
   const std::atomic<int>* stop = nullptr;  // non-zero: stop all runs with checkpoints
   std::function<void(const Progress&)> told = {};
 };
 
 // Runs all trials that have no result yet. Returns the rows as the store has them. Throws Error for what prevents a
 // sweep or keeps it from being recorded; runs are then stopped, and --resume goes on.
-std::vector<Row> run_sweep(const spec::Sweep& sweep, const SweepOptions& options, Launcher& launcher);
+std::vector<Row> run_sweep(const spec::Sweep& sweep, const SweepOptions& options, Runners& runners);
 
 }  // namespace pmaptrain::sweep

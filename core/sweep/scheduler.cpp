@@ -25,17 +25,16 @@ constexpr std::int64_t most_attempts = 2;
 
 }  // namespace
 
-Scheduler::Scheduler(const spec::Sweep& sweep, const SweepOptions& options, Launcher& launcher,
-                     const SweepFolder& folder, Store& store, const SweepPlan& plan, std::vector<Row> rows)
+Scheduler::Scheduler(const spec::Sweep& sweep, const SweepOptions& options, Runners& runners, const SweepFolder& folder,
+                     Store& store, const SweepPlan& plan, std::vector<Row> rows)
     : sweep_(sweep),
       options_(options),
-      launcher_(launcher),
+      runners_(runners),
       folder_(folder),
       store_(store),
       plan_(plan),
       rows_(std::move(rows)),
-      program_of_(programs_of(plan, rows_)),
-      concurrency_(concurrency_of(sweep, plan, options.cores)) {
+      program_of_(programs_of(plan, rows_)) {
   next_ensemble_ = std::strtoll(store.text("next_ensemble").c_str(), nullptr, 10);
 }
 
@@ -78,7 +77,7 @@ void Scheduler::run_rung(std::int64_t rung) {
       job.ensemble = row.ensemble;
       job.rows.push_back(i);
     } else {
-      (row.attempts == 0 ? first : again).push_back({{i}, {}});
+      (row.attempts == 0 ? first : again).push_back({{i}});
     }
   }
   for (auto& [number, job] : by_ensemble) {
@@ -86,31 +85,47 @@ void Scheduler::run_rung(std::int64_t rung) {
               [this](std::size_t a, std::size_t b) { return rows_[a].member < rows_[b].member; });
     ensembles.push_back(std::move(job));
   }
-  // An ensemble uses all cores. What is left of one that did not end well is tried after the others.
-  const Concurrency alone{1, options_.cores};
+  // An ensemble uses all cores of a process. What is left of one that did not end well is tried after the others,
+  // alone.
+  const std::vector<Runner>& runners = runners_.all();
+  std::vector<Concurrency> alone(runners.size(), {0, 1});
+  alone.front() = {1, runners.front().cores};
   std::deque<Job> halves;
-  run_all(ensembles, halves, alone);
+  run_all(ensembles, halves, one_each(sweep_, plan_, runners));
   run_all(halves, halves, alone);
-  run_all(first, again, concurrency_);
+  run_all(first, again, concurrency_of(sweep_, plan_, runners));
   std::sort(again.begin(), again.end(), [](const Job& a, const Job& b) { return a.rows < b.rows; });
   run_all(again, again, alone);
 }
 
-void Scheduler::run_all(std::deque<Job>& queue, std::deque<Job>& again, Concurrency concurrency) {
+std::optional<std::size_t> Scheduler::free_runner(const std::vector<Concurrency>& concurrency) const {
+  std::vector<int> jobs(concurrency.size());
+  for (const auto& [number, job] : running_) ++jobs[job.runner];
+  std::optional<std::size_t> found;
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    if (jobs[i] < concurrency[i].runs && (!found || jobs[i] < jobs[*found])) found = i;
+  }
+  return found;
+}
+
+void Scheduler::run_all(std::deque<Job>& queue, std::deque<Job>& again, const std::vector<Concurrency>& concurrency) {
   bool stopped = false;
   while (!queue.empty() || !running_.empty()) {
-    while (!queue.empty() && !stopping() && std::ssize(running_) < concurrency.runs) {
-      const Job job = std::move(queue.front());
+    while (!queue.empty() && !stopping()) {
+      const std::optional<std::size_t> runner = free_runner(concurrency);
+      if (!runner) break;
+      Job job = std::move(queue.front());
       queue.pop_front();
-      start(job, concurrency.workers);
+      job.runner = *runner;
+      start(job, concurrency[*runner].workers);
     }
     if (stopping() && !std::exchange(stopped, true)) {
-      launcher_.stop();
+      runners_.stop();
       progress_.note = "stopping all trials with checkpoints; a second signal ends at once";
       tell(nullptr);
     }
     if (running_.empty()) break;  // stopped, with jobs left
-    const std::optional<Exit> exit = launcher_.wait(0.1);
+    const std::optional<Exit> exit = runners_.wait(0.1);
     if (!exit && seconds_since(told_) > 1) tell(nullptr);
     if (exit) {
       const Job job = std::move(running_.at(exit->job));
@@ -166,10 +181,11 @@ void Scheduler::start(const Job& job, int workers) {
     name = trial_name(rows_[first].number, rows_[first].replicate);
     config = rows_[first].config;
   }
-  const fs::path file = folder_.write_config(name, config);
+  // Another process may be in another folder.
+  const fs::path file = fs::absolute(folder_.write_config(name, config));
   if (!wait_until_free(run)) return;
   if (job.ensemble) prepare_ensemble(job, run);
-  std::vector<std::string> arguments = {"run",      file.string(), "--run-dir",  run.string(),
+  std::vector<std::string> arguments = {"run",      file.string(), "--run-dir",  fs::absolute(run).string(),
                                         "--resume", "--json",      "--progress", "none"};
   if (!program(first).sets_workers && !program(first).on_gpus) {
     arguments.insert(arguments.end(), {"--workers", std::to_string(workers)});
@@ -183,7 +199,7 @@ void Scheduler::start(const Job& job, int workers) {
     changed.push_back(rows_[i]);
   }
   store_.decide({}, changed);
-  launcher_.start(next_job_, arguments);
+  runners_.start(next_job_, job.runner, arguments);
   running_.emplace(next_job_++, job);
   tell(nullptr);
 }
@@ -198,7 +214,7 @@ std::vector<Scheduler::Job> Scheduler::end_run(std::size_t index, const Exit& ex
   store_.update(rows_[index]);
   tell(&rows_[index]);
   if (rows_[index].status != Status::waiting || stopping()) return {};
-  return {Job{{index}, {}}};
+  return {Job{{index}}};
 }
 
 std::vector<Scheduler::Job> Scheduler::end_ensemble(const Job& job, const Exit& exit) {
@@ -226,7 +242,7 @@ std::vector<Scheduler::Job> Scheduler::end_ensemble(const Job& job, const Exit& 
     for (const std::size_t i : job.rows) {
       const std::int64_t ensemble = rows_[i].ensemble;
       if (ensemble < 0) {
-        again.push_back({{i}, {}});
+        again.push_back({{i}});
         continue;
       }
       halves[ensemble].ensemble = ensemble;
@@ -399,9 +415,9 @@ void Scheduler::tell(const Row* ended) {
 // The sweep cannot go on: its runs end with checkpoints, and --resume finds them.
 void Scheduler::stop_all() noexcept {
   try {
-    launcher_.stop();
+    runners_.stop();
     while (!running_.empty()) {
-      if (const std::optional<Exit> exit = launcher_.wait(1)) running_.erase(exit->job);
+      if (const std::optional<Exit> exit = runners_.wait(1)) running_.erase(exit->job);
     }
   } catch (...) {
     running_.clear();

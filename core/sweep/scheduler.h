@@ -9,11 +9,11 @@
 
 #include "core/base/clock.h"
 #include "core/sweep/folder.h"
-#include "core/sweep/launcher.h"
 #include "core/sweep/live.h"
 #include "core/sweep/plan.h"
 #include "core/sweep/result.h"
 #include "core/sweep/run.h"
+#include "core/sweep/runners.h"
 #include "core/sweep/store.h"
 
 namespace pmaptrain::sweep {
@@ -21,7 +21,7 @@ namespace pmaptrain::sweep {
 class Scheduler {
  public:
   // All but `rows` outlive this; the store has these rows.
-  Scheduler(const spec::Sweep& sweep, const SweepOptions& options, Launcher& launcher, const SweepFolder& folder,
+  Scheduler(const spec::Sweep& sweep, const SweepOptions& options, Runners& runners, const SweepFolder& folder,
             Store& store, const SweepPlan& plan, std::vector<Row> rows);
 
   // Runs rung after rung, until all rows have results or a signal came. Returns the rows. Throws Error if the sweep
@@ -32,7 +32,8 @@ class Scheduler {
   // A process: a run of one row, or of an ensemble of rows, by member.
   struct Job {
     std::vector<std::size_t> rows;
-    std::optional<std::int64_t> ensemble;
+    std::optional<std::int64_t> ensemble = {};
+    std::size_t runner = 0;  // that it was given to
   };
 
   bool stopping() const { return options_.stop != nullptr && *options_.stop != 0; }
@@ -40,9 +41,11 @@ class Scheduler {
   std::int64_t first_rung() const;
 
   void run_rung(std::int64_t rung);
-  // Runs the jobs of `queue`, so many at once, until it is empty; jobs to be tried again go to `again`. `queue` and
-  // `again` may be one.
-  void run_all(std::deque<Job>& queue, std::deque<Job>& again, Concurrency concurrency);
+  // Runs the jobs of `queue`, so many at once by runner, until it is empty; jobs to be tried again go to `again`.
+  // `queue` and `again` may be one.
+  void run_all(std::deque<Job>& queue, std::deque<Job>& again, const std::vector<Concurrency>& concurrency);
+  // The runner with the fewest jobs of those that may have another one.
+  std::optional<std::size_t> free_runner(const std::vector<Concurrency>& concurrency) const;
   void start(const Job& job, int workers);
   void prepare_ensemble(const Job& job, const std::filesystem::path& run);
   // Waits until no process of a sweep that was killed writes in the run folder. False where a signal came meanwhile.
@@ -69,14 +72,13 @@ class Scheduler {
 
   const spec::Sweep& sweep_;
   const SweepOptions& options_;
-  Launcher& launcher_;
+  Runners& runners_;
   const SweepFolder& folder_;
   Store& store_;
   const SweepPlan& plan_;
   std::vector<Row> rows_;
   std::vector<std::size_t> program_of_;
-  Concurrency concurrency_;
-  std::map<std::size_t, Job> running_;       // by the number that the launcher has of it
+  std::map<std::size_t, Job> running_;       // by the number that the runner has of it
   std::map<std::size_t, LiveMetrics> live_;  // by the same
   std::size_t next_job_ = 0;
   Progress progress_;

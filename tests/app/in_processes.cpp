@@ -38,14 +38,27 @@ std::vector<Finished> call_in_processes(int processes, const Arguments& argument
 
 }  // namespace
 
-TEST_CASE("sweep run under a launcher is refused once, with the way to run it", "[app][placements]") {
-  const std::vector<Finished> all = call_in_processes(3, {"sweep", "run", "sweep.yaml"});
-  CHECK(all[0].err ==
-        "error: sweep run works in one process, and a launcher has started 3\n  help: start it without mpirun or srun: "
-        "each trial is a process of its own, as many at once as max_concurrent in the sweep file says\n");
-  for (const Finished& each : all) CHECK(each.status == 2);
-  CHECK(all[1].err.empty());
-  CHECK(all[2].err.empty());
+TEST_CASE("what process 0 refuses of a sweep is told once, and ends the others", "[app][placements]") {
+  const auto check_refused = [](const Arguments& arguments, int status, const std::string& message) {
+    const std::vector<Finished> all = call_in_processes(2, arguments);
+    CHECK(contains(all[0].err, message));
+    for (const Finished& each : all) CHECK(each.status == status);
+    CHECK((all[1].out + all[1].err).empty());
+  };
+  check_refused({"sweep", "run", "none.yaml"}, 2, "none.yaml: error: there is no such file\n");
+  check_refused({"sweep", "run", "s.yaml", "--resume", "--overwrite"}, 2, "error: --overwrite and --resume were both");
+  check_refused({"sweep", "show", "nowhere"}, 2, "error: 'nowhere' is no folder of a sweep\n");
+}
+
+TEST_CASE("a dry run of a sweep in processes is shown once", "[app][placements]") {
+  const TemporaryFolder folder;
+  folder.write("s.yaml", "base: " + std::filesystem::absolute(linear).string() +
+                             "\nset: {train.eval_every: 1 epoch, data.validation: 0.2}\n"
+                             "parameters: {optimizer.learning_rate: {choice: [0.01, 0.02]}}\n");
+  const std::vector<Finished> all = call_in_processes(2, {"sweep", "run", folder / "s.yaml", "--dry-run", "--json"});
+  for (const Finished& each : all) CHECK(each.status == 0);
+  CHECK(json::parse(all[0].out)["trials"].size() == 2);
+  CHECK(all[1].out.empty());
 }
 
 TEST_CASE("validate says how the devices divide over processes, and which numbers would", "[app][placements]") {

@@ -30,6 +30,7 @@ namespace fs = std::filesystem;
 namespace {
 
 const std::string rates = "parameters: {optimizer.learning_rate: {choice: [0.01, 0.05, 0.1, 0.2]}}\n";
+
 }  // namespace
 
 TEST_CASE("a grid runs every combination, and each trial is a run of its own config", "[sweep]") {
@@ -400,7 +401,8 @@ TEST_CASE("a trial whose folder was removed between rungs begins anew, and a fin
   options.how.resume = true;
   std::string told;
   options.told = [&told](const sweep::Progress& progress) { told += progress.note; };
-  const auto rows = sweep::run_sweep(folder.sweep(halved), options, rest);
+  sweep::Runners runners(rest, {.cores = 2});
+  const auto rows = sweep::run_sweep(folder.sweep(halved), options, runners);
   CHECK(rows[0].value);
   CHECK(told == "the run folders of these trials are gone; their values stay: 0000");
 }

@@ -5,10 +5,11 @@
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
+#include <mutex>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/sweep/summary.h"
+#include "core/sweep/table.h"
 #include "tests/app/call.h"
 
 namespace pmaptrain::testing {
@@ -18,6 +19,7 @@ const std::string halved =
     "search: {successive_halving: {min: 1 epoch, factor: 2}}\ntrials: 8\n";
 
 void CalledTrials::start(std::size_t job, const std::vector<std::string>& arguments) {
+  if (starts) starts();
   started_.push_back({job, arguments});
   most_at_once = std::max<std::int64_t>(most_at_once, std::ssize(started_));
 }
@@ -44,6 +46,9 @@ std::optional<sweep::Exit> CalledTrials::wait(double /*seconds*/) {
       throw;
     }
   }
+  // Runs of processes that are threads of this one: they handle signals, one at a time.
+  static std::mutex one_at_a_time;
+  const std::lock_guard lock(one_at_a_time);
   const tests::Finished finished = tests::call(one.arguments);
   return sweep::Exit{one.job, finished.status, 0, finished.out, finished.err};
 }
@@ -71,8 +76,8 @@ std::vector<sweep::Row> SweepFolder::run(const spec::Sweep& sweep, const std::st
   sweep::SweepOptions options;
   options.folder = folder_ / name;
   options.how.resume = resume;
-  options.cores = cores;
-  return sweep::run_sweep(sweep, options, trials);
+  sweep::Runners runners(trials, {.cores = cores});
+  return sweep::run_sweep(sweep, options, runners);
 }
 
 std::string values_of(const std::vector<sweep::Row>& rows) {

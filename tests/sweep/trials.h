@@ -20,6 +20,8 @@ struct Killed {};
 class CalledTrials : public sweep::Launcher {
  public:
   std::function<std::size_t(std::size_t started)> choose = [](std::size_t) { return 0U; };
+  // Called before a run starts.
+  std::function<void()> starts = {};
   // Called before a run; what it returns takes the run's place.
   std::function<std::optional<sweep::Exit>(std::size_t job, const std::vector<std::string>& arguments)> instead = {};
   std::int64_t calls = 0, most_at_once = 0;
