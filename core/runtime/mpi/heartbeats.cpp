@@ -119,6 +119,7 @@ void Heartbeats::begin_waiting() {
   waits_since_ = checked_ = now();
   if (must_get_on(phase_)) slowest_ = std::max(slowest_, waits_since_ - worked_since_);
   is_waiting_ = true;
+  ++progress_;  // it may have worked for long, and has only now begun to wait
 }
 
 void Heartbeats::end_waiting() {

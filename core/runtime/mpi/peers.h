@@ -11,7 +11,8 @@ namespace pmaptrain::mpi {
 // The thread of heartbeats runs at least this often, in seconds, unless the process is stopped.
 inline constexpr double most_pause = 2;
 
-// What a process says with a heartbeat. `progress` counts how often it has ended a wait for others.
+// What a process says with a heartbeat. `progress` counts how often it has begun or ended a wait for
+// others.
 struct Beat {
   std::int64_t progress = 0, step = 0, phase = 0, is_waiting = 0;
 };
