@@ -91,7 +91,8 @@ Runners::~Runners() {
 
 void Runners::prepare(const fs::path& folder, const std::vector<std::string>& paths, const spec::Timeout& timeout) {
   if (requests_.empty()) return;
-  const double seconds = timeout.automatic ? automatic_timeout : spec::seconds_of(*timeout.after);
+  const double given = timeout.after ? spec::seconds_of(*timeout.after) : 0;
+  const double seconds = timeout.automatic ? automatic_timeout : given;
   transport_->set_timeout(seconds);
   const Witness witness(fs::absolute(folder));
   for (Request& request : requests_) {

@@ -55,7 +55,7 @@ static auto row(Tag<MeshSpec>) {
            .time = true,
            .meaning = "Of several processes: the time after which a process that is silent, or that does not get on, "
                       "ends the run. auto is ten times the longest that a process has taken for a step so far, at "
-                      "least 5 seconds; a minute before that is known.",
+                      "least 5 seconds; a minute before that is known; of a sweep, 30 seconds.",
            .example = "timeout: 30 seconds"}),
       option(&MeshSpec::tf32,
              {.path = "tf32",
