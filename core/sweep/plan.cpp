@@ -219,7 +219,8 @@ std::vector<Concurrency> concurrency_of(const spec::Sweep& sweep, const SweepPla
   const bool uses_all = plan.programs.front().speed_up >= well * first_cores && first_cores > 1;
   const bool one_at_a_time = !sweep.spec().max_concurrent && (largest.on_gpus || uses_all);
   const auto most_of = [&](const Runner& runner) {
-    std::int64_t runs = sweep.spec().max_concurrent.value_or(runner.cores);
+    std::int64_t runs =
+        std::min<std::int64_t>(sweep.spec().max_concurrent.value_or(runner.cores), std::ssize(plan.rows));
     const std::optional<std::size_t> available = runner.memory && !largest.on_gpus ? runner.memory : largest.available;
     if (available && largest.memory > 0) {
       runs = std::min(runs, static_cast<std::int64_t>(*available / largest.memory));

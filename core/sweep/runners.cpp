@@ -106,7 +106,6 @@ void Runners::prepare(const fs::path& folder, const std::vector<std::string>& pa
     const std::size_t path = answers_[i].missing.back();
     const std::string who = fmt::format("process {} ({}) does not see ", i + 1, all_[i + 1].host);
     if (path == paths.size()) {  // the witness
-
       fail_resource(fmt::format("{}the sweep's folder '{}'", who, fs::absolute(folder).string()),
                     "every process writes the run folders of its trials there: --dir DIR names a folder on a file "
                     "system that all hosts share");

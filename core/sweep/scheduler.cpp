@@ -182,11 +182,14 @@ void Scheduler::start(const Job& job, int workers) {
     config = rows_[first].config;
   }
   // Another process may be in another folder.
-  const fs::path file = fs::absolute(folder_.write_config(name, config));
+  const auto path_for_runner = [&](const fs::path& path) {
+    return (job.runner == 0 ? path : fs::absolute(path)).string();
+  };
+  const std::string file = path_for_runner(folder_.write_config(name, config));
   if (!wait_until_free(run)) return;
   if (job.ensemble) prepare_ensemble(job, run);
-  std::vector<std::string> arguments = {"run",      file.string(), "--run-dir",  fs::absolute(run).string(),
-                                        "--resume", "--json",      "--progress", "none"};
+  std::vector<std::string> arguments = {"run",      file,     "--run-dir",  path_for_runner(run),
+                                        "--resume", "--json", "--progress", "none"};
   if (!program(first).sets_workers && !program(first).on_gpus) {
     arguments.insert(arguments.end(), {"--workers", std::to_string(workers)});
   }
