@@ -192,6 +192,7 @@ TEST_CASE("every layer, loss, metric and optimizer, and every option of them, is
       look_for(kind->path, {std::string(kind->name())});
       for (const spec::Key* const option : spec::children(*kind)) {
         if (option->need == spec::Need::alternative) continue;  // of a nested list of layers
+        if (option->name().ends_with("_init")) continue;        // the cases give all initial values
         look_for(option->path, {std::string(kind->name()), std::string(option->name())});
       }
     }
