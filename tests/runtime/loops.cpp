@@ -281,11 +281,11 @@ update %s = %r
 return r = %r
 )"));
   };
-  const cpu::Plan two = plan_of(2), many = plan_of(60000);
+  const cpu::Plan two = plan_of(2), many = plan_of(6000);
   CHECK(two.stages.size() == many.stages.size());
   CHECK(two.transient.worker == many.transient.worker);
   CHECK(two.transient.devices == many.transient.devices);
-  CHECK(many.barriers_per_step() > 2 * 60000 - 2);
+  CHECK(many.barriers_per_step() > 2 * 6000 - 2);
   check_runtime(R"(mesh a=2
 batch %x:f32[6000]{a}
 state %s:f32[1]{}
