@@ -60,15 +60,12 @@ std::array<double, 2> normal_pair(std::uint32_t a, std::uint32_t b) {
 float normal_from_bits(std::uint32_t a, std::uint32_t b) { return static_cast<float>(normal_pair(a, b)[0]); }
 
 double standard_normal(PhiloxKey key, std::uint64_t index) {
-  const auto words =
-      philox4x32(key, {0, 0, static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32)});
+  const auto words = philox4x32(key, {0, 0, low(index), high(index)});
   return normal_pair(words[0], words[1])[0];
 }
 
 double standard_uniform(PhiloxKey key, std::uint64_t index) {
-  const auto words =
-      philox4x32(key, {0, 0, static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32)});
-  return static_cast<double>(uniform_from_bits(words[0]));
+  return static_cast<double>(uniform_from_bits(philox4x32(key, {0, 0, low(index), high(index)})[0]));
 }
 
 double truncated_normal(PhiloxKey key, std::uint64_t index) {
