@@ -205,9 +205,11 @@ Source open_source(const spec::TextFiles& s, const Opening& opening) {
       open_splits(splits, opening, [&](const spec::TextFiles::Files& files, Notes& notes, const Opening& at) {
         return make_text(s, files, notes, at.place);
       });
+  if (!opening.wants(Split::train) || splits.size() == 1) return source;
+  const std::vector<TextFile> trained = list_text_files(s.train);
   for (const auto& [split, files] : splits) {
-    if (split == Split::train || !opening.wants(Split::train) || !opening.wants(split)) continue;
-    const std::string note = note_of_shared(list_text_files(s.train), list_text_files(files), name_of(split));
+    if (split == Split::train || !opening.wants(split)) continue;
+    const std::string note = note_of_shared(trained, list_text_files(files), name_of(split));
     if (!note.empty()) source.notes.push_back(note);
   }
   return source;
