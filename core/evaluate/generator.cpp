@@ -7,7 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/evaluate/trained_members.h"
-#include "core/model/continuation.h"
+#include "core/model/prediction.h"
 #include "core/ops/all.h"
 #include "core/setup/restore.h"
 #include "core/setup/setup.h"

@@ -1,5 +1,9 @@
 #include "core/model/prediction.h"
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "core/graph/check.h"
 #include "core/model/arithmetic.h"
 #include "core/model/batch.h"
@@ -77,6 +81,69 @@ Program prediction_program(const Model& model, const Mesh& mesh, AxisSet axes, s
   }
   check(program, "building the prediction step");
   return program;
+}
+
+// ---- continuing a sequence ------------------------------------------------------------------------------------------
+
+namespace {
+
+Value keys_or_values(Builder& b, std::size_t layer, const char* which, const Type& type) {
+  return b.input(Group::state, "cache/" + std::to_string(layer) + "/" + which, type);
+}
+
+void replace(Program& program, Value state, Value next) {
+  for (Input& input : program.inputs) {
+    if (input.value == state) input.next = next;
+  }
+}
+
+std::vector<std::pair<Type, Type>> add_whole(Builder& b, const Model& model) {
+  const std::vector<Value> parameters = declare_parameters(b, model, {}).single;
+  Cache cache;
+  Forward forward{b.input(Group::batch, "inputs", {DType::i32, {1, model.input.shape.front()}, {}}), parameters};
+  forward.cache = &cache;
+  b.output("predictions", apply(b, model, forward));
+  std::vector<std::pair<Type, Type>> types;
+  for (const auto& [keys, values] : cache.after) {
+    const auto& [of_keys, of_values] = types.emplace_back(b.type(keys), b.type(values));
+    const std::size_t layer = types.size() - 1;
+    replace(b.program(), keys_or_values(b, layer, "keys", of_keys), keys);
+    replace(b.program(), keys_or_values(b, layer, "values", of_values), values);
+  }
+  return types;
+}
+
+void add_next(Builder& b, const Model& model, const std::vector<std::pair<Type, Type>>& types) {
+  const std::vector<Value> parameters = declare_parameters(b, model, {}).single;
+  Cache cache;
+  for (const auto& [keys, values] : types) {
+    const std::size_t layer = cache.before.size();
+    const Value of_keys = keys_or_values(b, layer, "keys", keys);
+    cache.before.push_back({of_keys, keys_or_values(b, layer, "values", values)});
+  }
+  Forward forward{b.input(Group::batch, "inputs", {DType::i32, {1, 1}, {}}), parameters};
+  cache.position = b.input(Group::batch, "position", {DType::i32, {1}, {}});
+  forward.cache = &cache;
+  b.output("predictions", apply(b, model, forward));
+  for (std::size_t layer = 0; layer < cache.after.size(); ++layer) {
+    replace(b.program(), cache.before[layer].keys, cache.after[layer].keys);
+    replace(b.program(), cache.before[layer].values, cache.after[layer].values);
+  }
+}
+
+}  // namespace
+
+Continuation continuation(const Model& model, const Mesh& mesh, const OpSet& ops) {
+  Continuation made;
+  made.whole.name = "whole";
+  made.next.name = "next";
+  made.whole.mesh = made.next.mesh = mesh;
+  Builder of_whole(made.whole, ops), of_next(made.next, ops);
+  const auto types = add_whole(of_whole, model);
+  add_next(of_next, model, types);
+  check(made.whole, "building the program of a whole sequence");
+  check(made.next, "building the program of a next token");
+  return made;
 }
 
 }  // namespace pmaptrain::model
