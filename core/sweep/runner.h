@@ -34,8 +34,8 @@ RunnerFacts own_facts();
 // processes that are bound to cores of their own have those, and others have equal parts of all.
 std::vector<Runner> runners_of(std::span<const RunnerFacts> facts);
 
-// All processes of a launcher, each of which calls this; null: this process alone. Throws Error (usage) in every
-// process unless all have the same program and instruction set, on which the bits of a run depend.
+// The processes of a launcher; without `agreement`, this process alone. Every process calls it. All must have the same
+// program and instruction set, because the bits of a run depend on these; else every process throws Error (usage).
 std::vector<Runner> find_runners(Agreement* agreement);
 
 }  // namespace pmaptrain::sweep

@@ -27,8 +27,8 @@ class Runners {
  public:
   // This process alone. `own` outlives this.
   Runners(Launcher& own, Runner runner) : own_(own), all_{std::move(runner)} {}
-  // Process 0 of several, of which each of the others calls serve(). `signalled` is called once, with the signal that
-  // came to another process.
+  // For process 0 of several; every other process calls serve(). If a signal comes to one of these, `signalled` is
+  // called with it, once.
   Runners(const pmaptrain::Processes& processes, std::vector<Runner> all, Launcher& own,
           std::function<void(int)> signalled);
   // Ends serve() in the other processes.

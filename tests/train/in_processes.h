@@ -1,4 +1,4 @@
-// A run of several processes, each a thread, of which only process 0 sees the run folder.
+// Runs several processes as threads. Only process 0 sees the run folder.
 #pragma once
 
 #include <filesystem>

@@ -9,7 +9,8 @@
 
 namespace pmaptrain::gpu {
 
-// The tree of the blocks of a group of devices (core/mesh/blocks.h) as subtrees, each of which one GPU adds up itself.
+// A sum over a group of devices adds their blocks in a tree (core/mesh/blocks.h). Here the tree is divided into
+// subtrees. One GPU adds each subtree.
 // The blocks of a group are numbered from 0 in their order. The tree is the same for all groups along the same axes.
 struct SumTree {
   struct Subtree {
