@@ -3,6 +3,7 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <regex>
 #include <set>
 #include <string>
@@ -24,8 +25,15 @@
 namespace pmaptrain::parity {
 namespace {
 
-// Of the mesh of each case here.
-const Layout four_devices{4, "{devices: 4}", 1};
+// Four devices; or of the case's own layouts the one with the most devices that divide over the GPUs, if one does.
+std::optional<Layout> layout_on(int gpus, const std::string& name) {
+  std::vector<Layout> layouts = own_layouts(name);
+  if (layouts.empty()) layouts = {{4, "{devices: 4}", 1}};
+  std::erase_if(layouts, [&](const Layout& layout) { return layout.devices % static_cast<std::size_t>(gpus) != 0; });
+  const auto most = std::max_element(layouts.begin(), layouts.end(),
+                                     [](const Layout& a, const Layout& b) { return a.devices < b.devices; });
+  return most == layouts.end() ? std::nullopt : std::optional(*most);
+}
 
 Names keys_for(int gpus, bool deterministic) {
   return {"mesh.backend=cuda", "mesh.workers=" + std::to_string(gpus),
@@ -74,12 +82,13 @@ TEST_CASE("losses, gradient norms and parameters on 1 and 4 GPUs are JAX's", "[c
   if (!test::has_gpus()) return;
   const std::vector<int> counts = test::gpu_counts({1, 4});
   const auto check = [&](const std::string& name, int gpus) {
-    if (std::find(counts.begin(), counts.end(), gpus) == counts.end()) return;
+    const std::optional<Layout> layout = layout_on(gpus, name);
+    if (!layout || std::find(counts.begin(), counts.end(), gpus) == counts.end()) return;
     const std::string example = name + " on " + std::to_string(gpus) + " GPUs";
     INFO(example);
     test::run_apart(example, [&] {
       const test::WithGpus with(gpus);
-      const Run run = train_case(name, four_devices, keys_for(gpus, gpus == 4));
+      const Run run = train_case(name, *layout, keys_for(gpus, gpus == 4));
       CHECK(differences(read_case(name), run) == Names{});
     });
   };
@@ -111,7 +120,7 @@ TEST_CASE("the loss of mixed precision on 1 and 4 GPUs is that of the same sums 
         const test::WithGpus with(gpus);
         spec::Overrides overrides;
         overrides.set = keys_for(gpus, false);
-        overrides.set.emplace_back("mesh.axes=" + four_devices.axes);
+        overrides.set.emplace_back("mesh.axes={devices: 4}");
         const auto trained = testing::train_setup(train::make_setup(spec::load(path / "config.yaml", overrides)));
         const auto logged = trained.of<train::Logged>();
         REQUIRE(logged.size() == expected.size());

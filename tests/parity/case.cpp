@@ -10,6 +10,7 @@
 #include "core/setup/values.h"
 #include "core/spec/load.h"
 #include "tests/session_run.h"
+#include "tests/words.h"
 
 namespace pmaptrain::parity {
 
@@ -18,7 +19,7 @@ using testing::to_doubles;
 
 namespace {
 
-// Loss, metrics and norm of the gradient, relative to JAX's, at each of 20 steps.
+// Loss, metrics and norm of the gradient, relative to JAX's, at each step.
 constexpr double measure_tolerance = 1e-4;
 // Parameters after the first step.
 constexpr double parameter_tolerance = 1e-5;
@@ -26,8 +27,9 @@ constexpr double parameter_tolerance = 1e-5;
 constexpr double ema_tolerance = 1e-4;
 
 void read_ema(const train::Setup& setup, Module& module, Run& run) {
-  const spec::EmaSpec& ema = *setup.spec().train.ema;
-  const double correction = ema.debias ? 1.0 - std::pow(ema.decay, static_cast<double>(steps)) : 1.0;
+  const spec::TrainSpec& train = setup.spec().train;
+  const auto steps = static_cast<double>(train.duration.count);
+  const double correction = train.ema->debias ? 1.0 - std::pow(train.ema->decay, steps) : 1.0;
   for (std::size_t i = 0; i < setup.model.parameters.size(); ++i) {
     std::vector<double>& values = run.ema[setup.model.parameters[i].name];
     values = train::to_doubles(module, module.input(train::train_entry, setup.roles.ema.at(i)));
@@ -43,6 +45,16 @@ Names listed_cases() {
   std::ifstream file(folder / "cases.txt");
   for (std::string name; std::getline(file, name);) names.push_back(name);
   return names;
+}
+
+std::vector<Layout> own_layouts(const std::string& name) {
+  const Layout one{1, "{devices: 1}", 1};
+  if (name.ends_with("_in_parts_masked")) return {{2, "{devices: 2}", 1}, {1, "{devices: 1}", 2}};
+  if (name.ends_with("_in_parts")) {
+    return {{4, "{devices: 4}", 1}, {2, "{devices: 2}", 2}, {4, "[{rows: 2}, {columns: 2}]", 1}};
+  }
+  if (test::contains(name, "_over_devices")) return {one, {3, "{devices: 3}", 1}, {4, "{devices: 4}", 1}};
+  return name == "batch_norm" ? std::vector<Layout>{one} : std::vector<Layout>();
 }
 
 Case read_case(const std::string& name) {
@@ -66,7 +78,8 @@ Run train_case(const std::string& name, const Layout& layout, Names set) {
   Run run;
   train::SessionOptions options;
   options.between_steps = [&run, &setup](Module& module, std::int64_t step) {
-    if (step == static_cast<std::int64_t>(steps) && setup.spec().train.ema) read_ema(setup, module, run);
+    const spec::TrainSpec& train = setup.spec().train;
+    if (step == train.duration.count && train.ema) read_ema(setup, module, run);
     if (step != 1) return;
     const Program& program = module.program(0);
     for (std::int64_t device = 0; device < program.mesh.devices(); ++device) {

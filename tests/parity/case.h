@@ -1,6 +1,7 @@
 // The cases that make_fixtures.py wrote, on any backend: what JAX has, what a run has, and where they differ.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -12,7 +13,8 @@ namespace pmaptrain::parity {
 
 inline const std::filesystem::path folder = "tests/parity";
 
-inline constexpr std::size_t steps = 20;
+// How many steps most cases have. Residual networks of many layers have few.
+inline constexpr std::int64_t usual_steps = 20, fewest_steps = 5;
 
 using Names = std::vector<std::string>;
 
@@ -23,6 +25,11 @@ struct Layout {
 };
 
 Names listed_cases();
+
+// Of cases whose batch_norm computes statistics of parts of a batch: the layouts that make these parts. Of other cases
+// of batch_norm: those where it has the statistics of the whole batch, on the devices of one axis that it names, or on
+// one. Other cases have none of their own: they are the same on any.
+std::vector<Layout> own_layouts(const std::string& name);
 
 struct Case {
   std::string name;

@@ -176,7 +176,37 @@ def make_cases() -> dict:
         "cnn_shard_map": images([convolution(4, [3, 3]), "relu", pool("max_pool", [2, 2], [2, 2])], ADAM, 0.005,
                                 also="shard_map"),
     }
-    return cases | masked_cases() | convolution_cases() | default_cases() | rule_cases() | optimizer_cases() | sequence_cases()
+    return cases | residual_networks() | masked_cases() | convolution_cases() | default_cases() | rule_cases() | optimizer_cases() | sequence_cases()
+
+
+def resnet18(**norm):
+    """The layers of configs/resnet18.yaml, narrower, and for images that are halved twice only."""
+    normalized = {"batch_norm": norm} if norm else "batch_norm"
+
+    def convolved(features, kernel=3, stride=1):
+        strides = {"strides": [stride, stride]} if stride > 1 else {}
+        return [convolution(features, [kernel, kernel], use_bias=False, **strides), normalized]
+
+    layers = [*convolved(4), "relu"]
+    for features, stride in ((4, 1), (8, 2), (12, 2), (16, 1)):
+        shortcut = {"shortcut": convolved(features, 1, stride)} if features > 4 else {}
+        first = [*convolved(features, 3, stride), "relu", *convolved(features)]
+        layers += [{"residual": {"layers": first, **shortcut}}, "relu",
+                   {"residual": {"layers": [*convolved(features), "relu", *convolved(features)]}}, "relu"]
+    return [*layers, "global_avg_pool", dense_layer(3)]
+
+
+def residual_networks() -> dict:
+    """Few steps: differences in the last bit grow from step to step through 20 norms."""
+    def trained(layers, **more):
+        return classes(layers, NESTEROV, 0.05, data="images", steps=5, **more)
+
+    return {
+        "resnet18_over_devices": trained(resnet18(axes=["devices"], momentum=0.9)),
+        "resnet18_over_devices_masked": trained(resnet18(axes=["devices"], momentum=0.9), **MASKED),
+        "resnet18_in_parts": trained(resnet18(momentum=0.9), parts=4),
+        "resnet18_in_parts_masked": trained(resnet18(momentum=0.9), parts=2, **MASKED),
+    }
 
 
 def masked_cases() -> dict:

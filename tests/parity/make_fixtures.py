@@ -11,11 +11,11 @@ cases/NAME what one case needs:
     config.yaml             on one device, without microbatches; the test cuts it up in other ways
     initial.safetensors     the parameters to start from
     first_step.safetensors  the parameters after one step
-    expected.json           loss, metrics and norm of the gradient for each of 20 steps
+    expected.json           loss, metrics and norm of the gradient for each of 20 steps, or of as many as the case has
     ema.safetensors         the averaged parameters after the last, where the case has them
 
-schedules.json holds the rates of schedules, which tests/step/schedule.cpp reads. cases.txt lists the cases. JAX sees a whole batch at a time, by plain functions: no rows of padding, no devices, no
-microbatches. Two cases are trained by pmap and by shard_map as well, which must agree. Each case is also trained in
+schedules.json holds the rates of schedules, which tests/step/schedule.cpp reads. cases.txt lists the cases. JAX sees a
+whole batch at a time, by plain functions: no rows of padding, no devices, no microbatches. Two cases are trained by pmap and by shard_map as well, which must agree. Each case is also trained in
 64 bits, and one whose results in 32 bits are not close to those is refused: a comparison with it would say nothing.
 """
 
@@ -458,7 +458,7 @@ def rule_of(case, scale, decay, mask):
         factor *= case["batch_size"] / case["base_batch_size"]
     rate = case["learning_rate"]
     if isinstance(rate, dict):
-        schedule = schedule_of(rate, STEPS)
+        schedule = schedule_of(rate, steps_of(case))
         rate = lambda count: schedule(count) * factor
     else:
         rate *= factor
@@ -527,13 +527,17 @@ def optimizer_of(case):
 # ---- training ----
 
 
+def steps_of(case):
+    return case.get("steps", STEPS)
+
+
 def batches(case, data):
     """The batch of each step, in the order of the file."""
     size = len(data["x"]) if case["batch_size"] == "all" else case["batch_size"]
     starts = range(0, len(data["x"]), size)
     if case.get("remainder") != "mask":
         starts = [start for start in starts if start + size <= len(data["x"])]
-    for step in range(STEPS):
+    for step in range(steps_of(case)):
         start = starts[step % len(starts)]
         yield data["x"][start:start + size], data["y"][start:start + size]
 
@@ -656,7 +660,7 @@ def config_of(name, case) -> str:
               "  init: {from: initial.safetensors}", f"loss: {flow(case['loss'])}", f"metrics: {flow(case['metrics'])}",
               "optimizer:", f"  {flow(case['optimizer'])[1:-1]}", f"  learning_rate: {flow(case['learning_rate'])}"]
     lines += [f"  {key}: {flow(case[key])}" for key in BESIDE_THE_RULE if key in case]
-    lines += ["train:", f"  duration: {STEPS} steps", "  log_every: 1 step", "  eval_every: never"]
+    lines += ["train:", f"  duration: {steps_of(case)} steps", "  log_every: 1 step", "  eval_every: never"]
     lines += [f"  ema: {flow(case['ema'])}"] if "ema" in case else []
     return "\n".join(lines) + "\n"
 
