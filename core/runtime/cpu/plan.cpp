@@ -45,11 +45,12 @@ class Planner {
     place_updates();
     find_carries_in_place();
     for (const StageLoop& loop : lowered_.loops) carry_in_place(loop);
-    std::vector<int> temporaries, by_stage;
+    std::vector<int> temporaries;
+    std::map<Pool, std::vector<int>> by_stage;
     for (const Lifetime& value : lifetimes_.values) {
       if (buffer_of(value.root) >= 0 || carried_.contains(value.root)) continue;
       if (is_needed_in_some_stages(value)) {
-        by_stage.push_back(value.root);
+        by_stage[pool_of(value.root)].push_back(value.root);
       } else if (!reused(value)) {
         give_own_buffer(value.root);
       } else if (value.writer != nullptr) {
@@ -57,7 +58,7 @@ class Planner {
       }
     }
     place(temporaries);
-    place_by_stages(by_stage);
+    for (const auto& [pool, roots] : by_stage) place_by_stages(roots, size_of_pool(plan_.transient, pool));
     for (const auto& [from, carry] : carried_) set_buffer(from, buffer_of(carry));
     finish();
     return std::move(plan_);
@@ -194,7 +195,9 @@ class Planner {
 
   // Whether place_by_stages() allocates the value's memory, which values of other stages may then use.
   bool is_needed_in_some_stages(const Lifetime& value) const {
-    return pool_of(value.root) == Pool::device && value.writer != nullptr && !outlives_.contains(value.root);
+    const Pool pool = pool_of(value.root);
+    const bool may_share = pool == Pool::device || (pool == Pool::shared && !reused(value));
+    return may_share && value.writer != nullptr && !outlives_.contains(value.root);
   }
 
   Buffer make_buffer(int root) const {
@@ -300,8 +303,9 @@ class Planner {
     plan_.transient.arena = std::max(placed.arena_bytes, bytes_of_parts());
   }
 
-  // Places values that cross barriers. Two of them may share memory if no stage needs both.
-  void place_by_stages(const std::vector<int>& roots) {
+  // Places values of one pool that cross barriers, behind the `bytes` that the pool has. Two of them may share memory
+  // if no stage needs both.
+  void place_by_stages(const std::vector<int>& roots, std::size_t& bytes) {
     std::vector<Buffer> buffers;
     std::vector<Interval> intervals;
     for (const int root : roots) {
@@ -313,10 +317,10 @@ class Planner {
     }
     const Offsets offsets = pmaptrain::place(intervals, alignment);
     for (std::size_t i = 0; i < roots.size(); ++i) {
-      buffers[i].offset = sum_of(plan_.transient.devices, offsets.of[i]);
+      buffers[i].offset = sum_of(bytes, offsets.of[i]);
       add_buffer(roots[i], buffers[i]);
     }
-    plan_.transient.devices = sum_of(plan_.transient.devices, offsets.end);
+    bytes = sum_of(bytes, offsets.end);
   }
 
   // The bytes of the arena that the tasks of all ProductInParts need: columns of an operand, the sums of inner nodes of

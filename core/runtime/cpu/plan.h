@@ -264,6 +264,9 @@ void erase_empty_stages(Plan& plan);
 // The number of slices of a buffer.
 std::int64_t slices_of(const Buffer& buffer, const Share& share);
 
+// The bytes of a pool that has an entry there.
+std::size_t& size_of_pool(PoolSizes& sizes, Pool pool);
+
 // Sets buffer.offset to the end of its pool in `sizes`, and adds the bytes of all slices of the buffer to the pool.
 void allocate_in_pool(Buffer& buffer, const Share& share, PoolSizes& sizes);
 

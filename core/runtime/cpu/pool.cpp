@@ -5,7 +5,6 @@
 #include "core/runtime/cpu/plan.h"
 
 namespace pmaptrain::cpu {
-namespace {
 
 std::size_t& size_of_pool(PoolSizes& sizes, Pool pool) {
   switch (pool) {
@@ -18,8 +17,6 @@ std::size_t& size_of_pool(PoolSizes& sizes, Pool pool) {
   assert(pool == Pool::device);
   return sizes.devices;
 }
-
-}  // namespace
 
 std::int64_t slices_of(const Buffer& buffer, const Share& share) {
   if (buffer.pieces > 0) return buffer.pieces;

@@ -18,33 +18,27 @@ struct Slot {
   int user = -1;  // the value that uses it last
   int first = 0;  // position at which the first value is written
   std::size_t bytes = 0, offset = 0;
+  int first_stage = 0, last_stage = 0;  // of all values that use it
 };
 
 class Placing {
  public:
-  Placing(const Lowered& lowered, const Lifetimes& lifetimes, const std::vector<Pool>& pools, std::size_t shared_bytes)
-      : lowered_(lowered), lifetimes_(lifetimes), pools_(pools) {
-    out_.shared_bytes = shared_bytes;
-  }
+  Placing(const Lowered& lowered, const Lifetimes& lifetimes, const std::vector<Pool>& pools)
+      : lowered_(lowered), lifetimes_(lifetimes), pools_(pools) {}
 
-  Temporaries run(std::vector<int> roots) {
+  Temporaries run(std::vector<int> roots, std::size_t shared_bytes) {
     std::stable_sort(roots.begin(), roots.end(), [&](int a, int b) { return position_of(a) < position_of(b); });
     std::vector<std::size_t> slot_of;
     slot_of.reserve(roots.size());
     for (const int root : roots) slot_of.push_back(choose_slot(root));
-    std::vector<Interval> intervals;
-    std::vector<Slot*> in_arena;
-    for (Slot& slot : slots_) {
-      if (pool_of(slot.user) == Pool::shared) continue;
-      intervals.push_back(
-          {static_cast<std::size_t>(slot.first), static_cast<std::size_t>(last_of(slot.user)), slot.bytes});
-      in_arena.push_back(&slot);
-    }
-    const Offsets offsets = place(intervals, alignment);
-    for (std::size_t i = 0; i < in_arena.size(); ++i) in_arena[i]->offset = offsets.of[i];
-    out_.arena_bytes = offsets.end;
-    for (std::size_t i = 0; i < roots.size(); ++i) out_.values.push_back({roots[i], slots_[slot_of[i]].offset});
-    return std::move(out_);
+    Temporaries out;
+    out.arena_bytes =
+        place_slots(false, 0, [&](const Slot& slot) { return std::pair(slot.first, last_of(slot.user)); });
+    // Between two stages is a barrier, so workers may divide what is in the memory in any way.
+    out.shared_bytes =
+        place_slots(true, shared_bytes, [](const Slot& slot) { return std::pair(slot.first_stage, slot.last_stage); });
+    for (std::size_t i = 0; i < roots.size(); ++i) out.values.push_back({roots[i], slots_[slot_of[i]].offset});
+    return out;
   }
 
  private:
@@ -54,19 +48,43 @@ class Placing {
   int position_of(int root) const { return lifetimes_.of(root).first_write.position; }
   int last_of(int root) const { return lifetimes_.of(root).last_position; }
 
+  // Sets the offsets, from `begin` on, of the slots of the shared pool or of the other slots, which need their memory
+  // for the range that interval() returns. Returns the end.
+  template <class F>
+  std::size_t place_slots(bool shared, std::size_t begin, F&& interval) {
+    std::vector<Interval> intervals;
+    std::vector<Slot*> placed;
+    for (Slot& slot : slots_) {
+      if ((pool_of(slot.user) == Pool::shared) != shared) continue;
+      const auto [first, last] = interval(std::as_const(slot));
+      intervals.push_back({static_cast<std::size_t>(first), static_cast<std::size_t>(last), slot.bytes});
+      placed.push_back(&slot);
+    }
+    const Offsets offsets = place(intervals, alignment);
+    for (std::size_t i = 0; i < placed.size(); ++i) placed[i]->offset = sum_of(begin, offsets.of[i]);
+    return sum_of(begin, offsets.end);
+  }
+
   std::size_t choose_slot(int root) {
     const bool is_shared = pool_of(root) == Pool::shared;
     if (is_shared) release_shared(position_of(root) - 1);
     std::optional<std::size_t> slot = slot_to_take_over(root);
     if (slot) {
-      const int operand = std::exchange(slots_[*slot].user, root);
+      const int operand = slots_[*slot].user;
       used_.erase(operand);
       live_shared_.erase({last_of(operand), operand});
-    } else {
-      slot = slots_.size();
-      const std::size_t offset = is_shared ? shared_offset(root) : 0;
-      slots_.push_back({root, position_of(root), is_shared ? 0 : arena_bytes(root), offset});
+    } else if (is_shared) {
+      slot = free_slot(root);
     }
+    const auto [first, last] = stages_of(lowered_, lifetimes_.of(root));
+    if (!slot) {
+      slot = slots_.size();
+      slots_.push_back({root, position_of(root), is_shared ? shared_bytes(root) : arena_bytes(root), 0, first, last});
+    }
+    Slot& chosen = slots_[*slot];
+    chosen.user = root;
+    chosen.first_stage = std::min(chosen.first_stage, first);
+    chosen.last_stage = std::max(chosen.last_stage, last);
     used_[root] = *slot;
     if (is_shared) live_shared_.emplace(last_of(root), root);
     return *slot;
@@ -99,33 +117,37 @@ class Placing {
     return product_of(whole / static_cast<std::size_t>(type(root).shape.front()), most);
   }
 
-  // ---- shared memory: a temporary may only reuse the memory of one with equally many elements. Both are cut into the
-  // same chunks, so a worker does not overwrite elements that another worker still reads. Tasks divide values
-  // differently.
+  // ---- shared memory: within a stage, a temporary may only reuse the memory of one with equally many elements. Both
+  // are cut into the same chunks, so a worker does not overwrite elements that another worker still reads. Tasks divide
+  // values differently.
 
   using ChunkShape = std::tuple<std::int64_t, std::size_t, std::uint32_t>;
   ChunkShape shape_of_chunks(int root) const {
     return {numel(type(root)), size_of(type(root).dtype), info(root).axes.bits()};
   }
 
-  std::size_t shared_offset(int root) {
+  std::size_t shared_bytes(int root) const {
+    const auto instances = static_cast<std::size_t>(lowered_.share().instances(info(root).axes).count);
+    return round_up(product_of(bytes(type(root)), instances), alignment);
+  }
+
+  // A slot whose value is not needed any more, if one was in this stage. Those of earlier stages are left to
+  // place_slots(), which lets values of any size use their memory.
+  std::optional<std::size_t> free_slot(int root) {
     release_shared(position_of(root));
     std::vector<std::size_t>& free = free_shared_[shape_of_chunks(root)];
-    if (!free.empty() && !info(root).written_by_tasks) {
-      const std::size_t offset = free.back();
-      free.pop_back();
-      return offset;
-    }
-    const auto instances = static_cast<std::size_t>(lowered_.share().instances(info(root).axes).count);
-    const std::size_t size = round_up(product_of(bytes(type(root)), instances), alignment);
-    return std::exchange(out_.shared_bytes, sum_of(out_.shared_bytes, size));
+    const int stage = stages_of(lowered_, lifetimes_.of(root)).first;
+    if (free.empty() || info(root).written_by_tasks || slots_[free.back()].last_stage < stage) return std::nullopt;
+    const std::size_t slot = free.back();
+    free.pop_back();
+    return slot;
   }
 
   // Releases what no instruction after `position` reads, in an order that depends on the program alone.
   void release_shared(int position) {
     while (!live_shared_.empty() && live_shared_.begin()->first <= position) {
       const int root = live_shared_.begin()->second;
-      free_shared_[shape_of_chunks(root)].push_back(slots_[used_.at(root)].offset);
+      free_shared_[shape_of_chunks(root)].push_back(used_.at(root));
       used_.erase(root);
       live_shared_.erase(live_shared_.begin());
     }
@@ -134,7 +156,6 @@ class Placing {
   const Lowered& lowered_;
   const Lifetimes& lifetimes_;
   const std::vector<Pool>& pools_;
-  Temporaries out_;
   std::vector<Slot> slots_;
   std::map<int, std::size_t> used_;            // by value in use: its slot
   std::set<std::pair<int, int>> live_shared_;  // position of the last read and root, of shared values in use
@@ -145,7 +166,7 @@ class Placing {
 
 Temporaries place_temporaries(const Lowered& lowered, const Lifetimes& lifetimes, const std::vector<Pool>& pools,
                               const std::vector<int>& roots, std::size_t shared_bytes) {
-  return Placing(lowered, lifetimes, pools, shared_bytes).run(roots);
+  return Placing(lowered, lifetimes, pools).run(roots, shared_bytes);
 }
 
 }  // namespace pmaptrain::cpu
