@@ -94,6 +94,29 @@ class Builder {
   // Of the region that is being built, in order.
   const std::vector<Rematerialised>& rematerialised() const { return rematerialised_; }
 
+  // Equations that gather values from shards, and those after them that read these values. differentiate() gathers them
+  // again where the derivatives of the latter begin, so the values are not kept from the one to the other.
+  struct Regathered {
+    std::size_t begin = 0, gathered = 0, end = 0;  // among equations(): the gathers are before `gathered`
+    std::vector<Value> shards;                     // that the gathers read
+  };
+  // Marks the equations appended during its life, of which those before gathered() are the gathers. Not to be nested.
+  class Regather {
+   public:
+    Regather(Builder& b, std::vector<Value> shards) : b_(b) {
+      b.regathered_.push_back({b.equations().size(), b.equations().size(), b.equations().size(), std::move(shards)});
+    }
+    ~Regather() { b_.regathered_.back().end = b_.equations().size(); }
+    Regather(const Regather&) = delete;
+    Regather& operator=(const Regather&) = delete;
+
+    void gathered() { b_.regathered_.back().gathered = b_.equations().size(); }
+
+   private:
+    Builder& b_;
+  };
+  const std::vector<Regathered>& regathered() const { return regathered_; }
+
  private:
   Value new_value(Type type);
   // The operands, varied where rule 1 requires it.
@@ -106,6 +129,7 @@ class Builder {
   std::vector<Equation>* current_;
   std::vector<Rematerialised> rematerialised_;
   bool rematerialises_ = false;
+  std::vector<Regathered> regathered_;
   TypeList operand_types_;  // of the equation at hand
   std::shared_ptr<const Origin> origin_ = std::make_shared<const Origin>();
 };

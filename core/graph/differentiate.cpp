@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <memory>
+#include <set>
 #include <unordered_map>
 
 namespace pmaptrain {
@@ -55,22 +56,25 @@ class Cotangents_ {
                          {}});
 }
 
-// Computes values again where the walk needs them (Builder::Rematerialise). Only equations that compute each row of
-// their results from the same row of what is computed again are repeated: sums over rows and what other devices give
-// are kept, because they are small and their bits depend on all rows.
+// Computes values again where the walk needs them (Builder::Rematerialise), and gathers them again (Builder::Regather).
+// Of what is computed again, only equations that compute each row of their results from the same row of the operands
+// are repeated: sums over rows and what other devices give are kept, because they are small and their bits depend on
+// all rows.
 class Rematerialiser {
  public:
-  explicit Rematerialiser(Builder& b) : b_(b), open_(b.rematerialised()) {}
+  explicit Rematerialiser(Builder& b) : b_(b), open_(b.rematerialised()), gathers_(b.regathered()) {}
 
   // To be called for the equations in reverse. Before the first of a scope's that cotangents reach, appends the scope's
   // equations again; they wait for `cotangent`, because they would else run beside the forward pass.
   void reach(std::size_t equation, Value cotangent) {
-    while (!open_.empty() && equation < open_.back().begin) open_.pop_back();
-    if (open_.empty() || equation >= open_.back().end) return;
-    const Builder::Rematerialised scope = std::move(open_.back());
-    open_.pop_back();
-    hold(scope.inputs, cotangent);
-    for (std::size_t i = scope.begin; i < scope.end; ++i) repeat(Equation(b_.equations()[i]));
+    if (const auto scope = entered(gathers_, equation)) {
+      hold(scope->shards, cotangent);
+      for (std::size_t i = scope->begin; i < scope->gathered; ++i) append_again(Equation(b_.equations()[i]));
+    }
+    if (const auto scope = entered(open_, equation)) {
+      hold(scope->inputs, cotangent);
+      for (std::size_t i = scope->begin; i < scope->end; ++i) repeat(Equation(b_.equations()[i]));
+    }
   }
 
   // The values that stand for `values` in the derivative of an equation.
@@ -83,6 +87,16 @@ class Rematerialiser {
   }
 
  private:
+  // The scope that has this equation, taken from those that were not entered yet; none if there is none.
+  template <class Scope>
+  static std::optional<Scope> entered(std::vector<Scope>& scopes, std::size_t equation) {
+    while (!scopes.empty() && equation < scopes.back().begin) scopes.pop_back();
+    if (scopes.empty() || equation >= scopes.back().end) return std::nullopt;
+    Scope scope = std::move(scopes.back());
+    scopes.pop_back();
+    return scope;
+  }
+
   void hold(std::span<const Value> inputs, Value cotangent) {
     const AxisSet varying = b_.type(cotangent).varying;
     for (const Value input : inputs) {
@@ -98,15 +112,20 @@ class Rematerialiser {
     if (operands == equation.operands || !is_local) return;
     const RowRule rule =
         equation.op.rows(types_of(b_.program(), equation.operands), types_of(b_.program(), equation.results));
-    if (rule.kind != RowRule::Kind::keeps) return;
+    if (rule.kind == RowRule::Kind::keeps) append_again(equation);
+  }
+
+  void append_again(const Equation& equation) {
     const Builder::Scope origin(
         b_, {equation.origin->scope.empty() ? "" : equation.origin->scope + ".again", equation.origin->place});
-    const std::vector<Value> results = b_.emit_all(equation.op, operands);
+    const std::vector<Value> results = b_.emit_all(equation.op, of(equation.operands));
     for (std::size_t k = 0; k < results.size(); ++k) again_[equation.results[k].id] = results[k];
   }
 
   Builder& b_;
-  std::vector<Builder::Rematerialised> open_;  // scopes that no cotangent has reached, in order
+  // Scopes that no cotangent has reached, in order.
+  std::vector<Builder::Rematerialised> open_;
+  std::vector<Builder::Regathered> gathers_;
   std::unordered_map<std::int32_t, Value> again_;
 };
 
@@ -115,6 +134,9 @@ class Rematerialiser {
 std::vector<Value> differentiate(Builder& b, Value of, Value seed, std::span<const Value> wrt) {
   const std::vector<bool> active = dependants(b.program(), b.equations(), wrt);
   const auto is_active = [&](Value value) { return active[static_cast<std::size_t>(value.id)]; };
+  // What a value is made of that derivatives are taken by does not matter.
+  const std::set<Value> leaves(wrt.begin(), wrt.end());
+  const auto is_leaf = [&](Value value) { return leaves.contains(value); };
   Cotangents_ cotangents(b);
   Rematerialiser again(b);
   if (is_active(of)) cotangents.add(of, seed);
@@ -124,7 +146,7 @@ std::vector<Value> differentiate(Builder& b, Value of, Value seed, std::span<con
     std::vector<std::optional<Value>> of_results;
     std::optional<Value> reached;
     for (Value result : equation.results) {
-      of_results.push_back(cotangents.of(result));
+      of_results.push_back(is_leaf(result) ? std::nullopt : cotangents.of(result));
       if (!reached) reached = of_results.back();
     }
     if (!reached) continue;

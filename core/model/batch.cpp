@@ -5,6 +5,7 @@
 #include "core/graph/check.h"
 #include "core/graph/passes.h"
 #include "core/model/arithmetic.h"
+#include "core/model/gathers.h"
 #include "core/model/prediction.h"
 #include "core/model/row_metrics.h"
 
@@ -34,17 +35,6 @@ Weights weights_of(const std::optional<spec::EmaSpec>& ema) {
 }
 
 namespace {
-
-// The averages begin at zero, which the correction takes out.
-void debias(Builder& b, const Model& model, Value correction, std::span<const Bucket> buckets,
-            std::vector<Value>& weights) {
-  for (const Bucket& bucket : buckets) {
-    for (const std::size_t i : bucket.parameters) {
-      const Builder::Scope scope(b, {"ema", model.parameters[i].place});
-      weights[i] = div(b, weights[i], correction);
-    }
-  }
-}
 
 // Outputs of the program: the sums of all measures over all devices, and the rows that metrics need. `chances` are the
 // probabilities, where these are not made of the outputs.
@@ -79,9 +69,19 @@ Program evaluation_program(const Model& model, const Mesh& mesh, AxisSet axes, s
   const std::vector<Value> of_loss = declare_numbers(b, declared);
   std::optional<Value> correction;
   if (weights == Weights::debiased_ema) correction = b.input(Group::hyper, "ema/correction", {model.dtype, {}, {}});
-  std::vector<Value> parameters = unpack_parameters(b, model, buckets, stored);
-  if (correction) debias(b, model, *correction, buckets, parameters);
-  const Value output = apply(b, model, {batch.inputs, parameters});
+  // Averages begin at zero, which the correction takes out.
+  const auto debiased = [&](std::size_t parameter, Value whole) {
+    if (!correction) return whole;
+    const Builder::Scope scope(b, {"ema", model.parameters[parameter].place});
+    return div(b, whole, *correction);
+  };
+  std::vector<Value> parameters = stored.single;
+  Gathers gathers(b, model, buckets, stored.buckets, parameters, debiased);
+  const bool by_groups = gathers_by_groups(model, sharding);
+  if (!by_groups) parameters = unpack_parameters(b, model, buckets, stored, debiased);
+  Forward forward{batch.inputs, parameters};
+  if (by_groups) forward.gathers = &gathers;
+  const Value output = apply(b, model, forward);
   add_measures(b, model, output, batch, {declared, of_loss});
   check(program, "building the evaluation step");
   return program;

@@ -10,7 +10,9 @@ namespace pmaptrain::model {
 
 Sharding sharding_of(const spec::Spec& spec) {
   const spec::Fsdp* const fsdp = spec.fsdp();
-  return fsdp != nullptr ? Sharding{fsdp->axes, fsdp->stage} : Sharding();
+  if (fsdp == nullptr) return {};
+  const bool is_of_all_data = fsdp->axes == spec.data.axes;
+  return {fsdp->axes, fsdp->stage, is_of_all_data, fsdp->stage >= 3 && is_of_all_data && spec.data.microbatches == 1};
 }
 
 std::int64_t elements_of(const Model& model, const Bucket& bucket, const Sharding& sharding, const Mesh& mesh) {
@@ -51,18 +53,24 @@ ParameterInputs declare_parameters(Builder& b, const Model& model, std::span<con
   return stored;
 }
 
+std::vector<Value> unpack_bucket(Builder& b, const Model& model, const Bucket& bucket, Value stored) {
+  ops::Unpack unpack;
+  for (const std::size_t i : bucket.parameters) unpack.shapes.push_back(model.parameters[i].shape);
+  const AxisSet sharded = b.type(stored).varying;
+  const Builder::Scope scope(b, sharded.empty() ? b.origin() : Origin{"gather", {}});
+  const Value whole = sharded.empty() ? stored : b.emit(ops::AllGatherInvariant{sharded, 0}, {stored});
+  return b.emit_all(unpack, std::vector{whole});
+}
+
 std::vector<Value> unpack_parameters(Builder& b, const Model& model, std::span<const Bucket> buckets,
-                                     const ParameterInputs& stored) {
+                                     const ParameterInputs& stored, const Finish& finish) {
   std::vector<Value> values = stored.single;
   for (std::size_t k = 0; k < buckets.size(); ++k) {
-    ops::Unpack unpack;
-    for (const std::size_t i : buckets[k].parameters) unpack.shapes.push_back(model.parameters[i].shape);
-    const AxisSet sharded = b.type(stored.buckets[k]).varying;
-    const Builder::Scope scope(b, sharded.empty() ? b.origin() : Origin{"gather", {}});
-    const Value whole =
-        sharded.empty() ? stored.buckets[k] : b.emit(ops::AllGatherInvariant{sharded, 0}, {stored.buckets[k]});
-    const std::vector<Value> parts = b.emit_all(unpack, std::vector{whole});
-    for (std::size_t j = 0; j < parts.size(); ++j) values[buckets[k].parameters[j]] = parts[j];
+    const std::vector<Value> parts = unpack_bucket(b, model, buckets[k], stored.buckets[k]);
+    for (std::size_t j = 0; j < parts.size(); ++j) {
+      const std::size_t i = buckets[k].parameters[j];
+      values[i] = finish ? finish(i, parts[j]) : parts[j];
+    }
   }
   return values;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,7 +22,11 @@ struct Bucket {
 // How devices share buckets (parallelism.fsdp): those along `axes` each have a shard of what is sharded.
 struct Sharding {
   AxisSet axes = {};
-  int stage = 0;  // 0: nothing is sharded; 1: state; 2: and gradients; 3: and parameters
+  int stage = 0;                // 0: nothing is sharded; 1: state; 2: and gradients; 3: and parameters
+  bool is_of_all_data = false;  // `axes` are all axes over which batches are divided
+  // Whether large models gather their parameters by groups of layers (gathers.h). Not in a loop over microbatches,
+  // which would then add the sums of each microbatch over the devices: another order of sums.
+  bool by_groups = false;
 
   // The axes along which the buckets of a group are sharded.
   AxisSet of(Group group) const { return stage >= (group == Group::params ? 3 : 1) ? axes : AxisSet(); }
@@ -45,9 +50,16 @@ Value declare_bucket(Builder& b, const Model& model, Group group, const std::str
 ParameterInputs declare_parameters(Builder& b, const Model& model, std::span<const Bucket> buckets,
                                    const Sharding& sharding = {}, bool averages = false);
 
-// The arrays in the order of Model::parameters. Appends an equation `unpack` for each bucket, after an
-// `all_gather_invariant` of its shards, so all inputs of the program must have been declared before.
+// The parameters of a bucket, in its order. Appends an equation `unpack`, after an `all_gather_invariant` if `stored`
+// is a shard.
+std::vector<Value> unpack_bucket(Builder& b, const Model& model, const Bucket& bucket, Value stored);
+
+// Makes of a whole parameter in a bucket what the layers read.
+using Finish = std::function<Value(std::size_t parameter, Value whole)>;
+
+// The arrays in the order of Model::parameters, those in buckets finished. Appends an equation `unpack` for each
+// bucket, after an `all_gather_invariant` of its shards, so all inputs of the program must have been declared before.
 std::vector<Value> unpack_parameters(Builder& b, const Model& model, std::span<const Bucket> buckets,
-                                     const ParameterInputs& stored);
+                                     const ParameterInputs& stored, const Finish& finish = {});
 
 }  // namespace pmaptrain::model

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/model/arithmetic.h"
+#include "core/model/gathers.h"
 #include "core/model/model.h"
 
 namespace pmaptrain::model {
@@ -75,7 +76,8 @@ Value apply_in_order(Builder& b, std::span<const Node> nodes, const Forward& for
 
 Value apply(Builder& b, const Model& model, const Forward& forward) {
   assert(forward.parameters.size() == model.parameters.size());
-  const Value x = apply_in_order(b, model.layers, forward, prepare_inputs(b, model, forward.inputs));
+  Value x = prepare_inputs(b, model, forward.inputs);
+  x = forward.gathers != nullptr ? forward.gathers->apply(forward, x) : apply_in_order(b, model.layers, forward, x);
   // The output is the last layer's: a product there has a result of the model's type.
   const Node& last = *model.nodes().back();
   const Builder::Scope scope(b, {last.name, last.place});

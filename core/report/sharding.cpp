@@ -24,9 +24,9 @@ ShardingStage stage_of(const train::Setup& setup, int stage) {
     if (input.group == Group::state) found.state += size;
   }
   const model::Sharding sharding = model::sharding_of(spec);
-  const bool scatters = stage >= 2 && sharding.axes == spec.data.axes;
+  const bool scatters = stage >= 2 && sharding.is_of_all_data;
   const auto shards = static_cast<std::size_t>(scatters ? program.mesh.group_size(sharding.axes) : 1);
-  for (const model::Bucket& bucket : buckets_of(setup.model, setup.optimizer())) {
+  for (const model::Bucket& bucket : buckets_of(setup.model, setup.optimizer(), sharding)) {
     const std::int64_t elements = model::elements_of(setup.model, bucket, sharding, program.mesh);
     found.gradients += static_cast<std::size_t>(elements) * size_of(setup.model.dtype) / shards;
   }

@@ -189,7 +189,7 @@ void make_programs(Setup& setup) {
   setup.evaluations.clear();
   if (setup.timetable.eval_every == 0) return;
   const model::Weights weights = model::weights_of(spec.train.ema);
-  const std::vector<model::Bucket> buckets = buckets_of(setup.model, setup.optimizer());
+  const std::vector<model::Bucket> buckets = buckets_of(setup.model, setup.optimizer(), model::sharding_of(spec));
   for (const data::Split split : {data::Split::validation, data::Split::test}) {
     const auto& dataset = setup.source.of(split);
     if (!dataset) continue;

@@ -4,6 +4,7 @@
 
 #include "core/graph/differentiate.h"
 #include "core/model/arithmetic.h"
+#include "core/model/gathers.h"
 #include "core/ops/loop/loop.h"
 
 namespace pmaptrain::train {
@@ -22,23 +23,36 @@ Sums Sums::unflattened(std::span<const Value> values) const {
 }
 
 DeviceSums::DeviceSums(Builder& b, const model::Model& model, const spec::Spec& spec, const Optimizer& optimizer,
-                       std::span<const std::size_t> statistics)
+                       std::span<const std::size_t> statistics, std::span<const model::Bucket> buckets)
     : b_(b),
       model_(model),
       spec_(spec),
       trained_(optimizer.trained()),
       is_trained_(model.parameters.size(), false),
-      statistics_(statistics) {
+      statistics_(statistics),
+      buckets_(buckets) {
   for (const std::size_t i : trained_) is_trained_[i] = true;
 }
 
 Sums DeviceSums::forward(const ModelValues& values) {
+  std::vector<std::vector<Value>> read;
+  return forward(values, read);
+}
+
+Sums DeviceSums::forward(ModelValues values, std::vector<std::vector<Value>>& read) {
   const model::Numbers numbers(model_.numbers(), values.numbers);
   const Value inputs = values.batch[0], targets = values.batch[1], mask = values.batch[2], rows = values.batch[3];
   std::vector<model::StatisticSum> statistics;
-  const Value output = model::apply(
-      b_, model_,
-      {inputs, values.parameters, true, values.dropout_keys, rows, numbers, mask, &is_trained_, &statistics});
+  model::Forward forward{inputs, values.parameters, true,       values.dropout_keys, rows, numbers,
+                         mask,   &is_trained_,      &statistics};
+  model::Gathers gathers(b_, model_, buckets_, values.shards, values.parameters,
+                         [this](std::size_t i, Value whole) { return varied_parameter(i, whole); });
+  if (!values.shards.empty()) forward.gathers = &gathers;
+  const Value output = model::apply(b_, model_, forward);
+  read = gathers.read();
+  for (std::size_t i = 0; i < read.size(); ++i) {
+    if (read[i].empty()) read[i] = {values.parameters[i]};
+  }
   std::map<std::size_t, Value> by_parameter;
   for (const model::StatisticSum& found : statistics) by_parameter[found.parameter] = found.sum;
   model::LocalSums local = model::local_sums(b_, model_, output, targets, mask, numbers);
@@ -49,22 +63,43 @@ Sums DeviceSums::forward(const ModelValues& values) {
 
 // The parameters already vary over the data axes, so their cotangents vary too, and the loop needs no reduction.
 Sums DeviceSums::of_microbatch(const ModelValues& values) {
-  Sums sums = forward(values);
-  const Value loss = sums.measures.front();
-  const Value seed = b_.vary(b_.constant(model_.dtype, 1.0), b_.type(loss).varying);
-  std::vector<Value> trained;
-  trained.reserve(trained_.size());
-  for (const std::size_t i : trained_) trained.push_back(values.parameters[i]);
-  sums.gradients = differentiate(b_, loss, seed, trained);
+  std::vector<std::vector<Value>> read;
+  Sums sums = forward(values, read);
+  sums.gradients = gradients(sums.measures.front(), read);
   sums.statistics = varied(std::move(sums.statistics));
   return sums;
 }
 
+std::vector<Value> DeviceSums::gradients(Value loss, const std::vector<std::vector<Value>>& read) {
+  const Value seed = b_.vary(b_.constant(model_.dtype, 1.0), b_.type(loss).varying);
+  std::vector<Value> values;
+  for (const std::size_t i : trained_) values.insert(values.end(), read[i].begin(), read[i].end());
+  const std::vector<Value> of_values = differentiate(b_, loss, seed, values);
+  std::vector<Value> sums;
+  auto next = of_values.begin();
+  for (const std::size_t i : trained_) {
+    // From the last group that reads it to the first, as the backward pass adds them.
+    const auto end = next + std::ssize(read[i]);
+    Value sum = *(end - 1);
+    for (auto each = end - 1; each != next; --each) sum = model::add(b_, sum, *(each - 1));
+    sums.push_back(sum);
+    next = end;
+  }
+  return sums;
+}
+
+Value DeviceSums::varied_parameter(std::size_t parameter, Value value) {
+  const Builder::Scope scope(b_, {model_.parameters[parameter].name, model_.parameters[parameter].place});
+  return b_.vary(value, spec_.data.axes);
+}
+
 Sums DeviceSums::with_gradients(const ModelValues& values, std::int64_t microbatches) {
   ModelValues varying = values;
+  std::vector<std::size_t> there;  // the parameters that no layer gathers
   for (std::size_t i = 0; i < varying.parameters.size(); ++i) {
-    const Builder::Scope scope(b_, {model_.parameters[i].name, model_.parameters[i].place});
-    varying.parameters[i] = b_.vary(varying.parameters[i], spec_.data.axes);
+    if (varying.parameters[i] == Value{}) continue;
+    there.push_back(i);
+    varying.parameters[i] = varied_parameter(i, varying.parameters[i]);
   }
   if (microbatches == 1) return of_microbatch(varying);
 
@@ -79,7 +114,9 @@ Sums DeviceSums::with_gradients(const ModelValues& values, std::int64_t microbat
   }
   zeros.count = zero({}, model_.dtype);
 
-  std::vector<Value> constants = varying.parameters;
+  std::vector<Value> constants;
+  for (const std::size_t i : there) constants.push_back(varying.parameters[i]);
+  constants.insert(constants.end(), values.shards.begin(), values.shards.end());
   constants.insert(constants.end(), values.dropout_keys.begin(), values.dropout_keys.end());
   constants.insert(constants.end(), values.numbers.begin(), values.numbers.end());
   const auto body = [&](std::span<const Value> consts, std::span<const Value> carries, std::span<const Value> slices) {
@@ -89,7 +126,9 @@ Sums DeviceSums::with_gradients(const ModelValues& values, std::int64_t microbat
       return first;
     };
     ModelValues inner;
-    inner.parameters = taken(varying.parameters.size());
+    inner.parameters.resize(varying.parameters.size());
+    for (const std::size_t i : there) inner.parameters[i] = taken(1).front();
+    inner.shards = taken(values.shards.size());
     inner.dropout_keys = taken(values.dropout_keys.size());
     inner.numbers = taken(values.numbers.size());
     inner.batch.assign(slices.begin(), slices.end());

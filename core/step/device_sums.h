@@ -8,6 +8,7 @@
 
 #include "core/graph/builder.h"
 #include "core/model/batch.h"
+#include "core/model/buckets.h"
 #include "core/model/model.h"
 #include "core/spec/spec.h"
 #include "core/step/optimizer.h"
@@ -16,7 +17,8 @@ namespace pmaptrain::train {
 
 // The values that the equations of the model read.
 struct ModelValues {
-  std::vector<Value> parameters;    // in the order of Model::parameters
+  std::vector<Value> parameters;    // in the order of Model::parameters; no value for those that layers gather
+  std::vector<Value> shards;        // by bucket, if layers gather them
   std::vector<Value> batch;         // inputs, targets, mask, rows
   std::vector<Value> dropout_keys;  // in the order of Model::drawing_layers
   std::vector<Value> numbers;       // of the model
@@ -39,9 +41,9 @@ struct Sums {
 class DeviceSums {
  public:
   // All references outlive this. `statistics` are the indices of those parameters that are statistics which a step
-  // replaces.
+  // replaces. `buckets` are those of ModelValues::shards.
   DeviceSums(Builder& b, const model::Model& model, const spec::Spec& spec, const Optimizer& optimizer,
-             std::span<const std::size_t> statistics);
+             std::span<const std::size_t> statistics, std::span<const model::Bucket> buckets);
 
   // The sums of a forward pass; they have no gradients.
   Sums forward(const ModelValues& values);
@@ -50,6 +52,12 @@ class DeviceSums {
 
  private:
   Sums of_microbatch(const ModelValues& values);
+  // The sums; `read` gets the values that layers read, by parameter.
+  Sums forward(ModelValues values, std::vector<std::vector<Value>>& read);
+  // Varying over the data axes, so that its cotangents vary too.
+  Value varied_parameter(std::size_t parameter, Value value);
+  // Of the loss by the trained parameters.
+  std::vector<Value> gradients(Value loss, const std::vector<std::vector<Value>>& read);
   // Sums over rows vary over the data axes, also where a collective has made what they are sums of.
   std::vector<Value> varied(std::vector<Value> values);
   Value zero(const Shape& shape, DType dtype);
@@ -60,6 +68,7 @@ class DeviceSums {
   const std::vector<std::size_t> trained_;  // indices of parameters
   std::vector<bool> is_trained_;            // by parameter
   const std::span<const std::size_t> statistics_;
+  const std::span<const model::Bucket> buckets_;
 };
 
 }  // namespace pmaptrain::train

@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "core/base/text.h"
 #include "core/model/arithmetic.h"
@@ -178,14 +179,16 @@ std::vector<model::Number> optimizer_numbers(const Optimizer& optimizer, DType d
   return all;
 }
 
-std::vector<model::Bucket> buckets_of(const model::Model& model, const Optimizer& optimizer) {
+std::vector<model::Bucket> buckets_of(const model::Model& model, const Optimizer& optimizer,
+                                      const model::Sharding& sharding) {
   std::vector<model::Bucket> buckets;
-  std::map<std::pair<std::string, std::string>, std::size_t> known;  // by the options' names
+  const std::vector<std::size_t> groups = model::groups_of_parameters(model, sharding);
+  std::map<std::tuple<std::size_t, std::string, std::string>, std::size_t> known;  // by group and the options' names
   for (std::size_t i = model.parameters.size(); i-- > 0;) {
     const ParameterOptions& options = optimizer.parameter_options[i];
     if (!options.trained) continue;
     const auto [bucket, is_new] =
-        known.try_emplace({options.learning_rate_scale.name, options.weight_decay.name}, buckets.size());
+        known.try_emplace({groups[i], options.learning_rate_scale.name, options.weight_decay.name}, buckets.size());
     if (is_new) buckets.push_back({"bucket_" + std::to_string(buckets.size()), {}});
     buckets[bucket->second].parameters.push_back(i);
   }

@@ -7,6 +7,7 @@
 #include "core/graph/check.h"
 #include "core/graph/passes.h"
 #include "core/model/arithmetic.h"
+#include "core/model/gathers.h"
 #include "core/ops/bucket/bucket.h"
 #include "core/ops/collective/collective.h"
 #include "core/ops/support/rules.h"
@@ -35,10 +36,10 @@ class StepBuilder {
         axes_(spec.data.axes),
         trained_(optimizer.trained()),
         statistics_(replaced_statistics(model, optimizer)),
-        buckets_(buckets_of(model, optimizer)),
         sharding_(model::sharding_of(spec)),
+        buckets_(buckets_of(model, optimizer, sharding_)),
         b_(program_, ops),
-        device_(b_, model, spec, optimizer, statistics_) {
+        device_(b_, model, spec, optimizer, statistics_, buckets_) {
     assert(batch.rows_per_device % batch.microbatches == 0);
     program_.mesh = spec.mesh.mesh;
   }
@@ -77,7 +78,7 @@ class StepBuilder {
   Program synchronised_shards() {
     in_.parameters = model::declare_parameters(b_, model_, buckets_, sharding_);
     declare_batch_and_numbers(batch_.rows_per_device);
-    values_.parameters = model::unpack_parameters(b_, model_, buckets_, in_.parameters);
+    use_parameters();
     const Sums global = synchronised_buckets(packed(device_.with_gradients(values_, batch_.microbatches)));
     const Value divisor = divisor_of(global);
     output_measures(measure_means(global, divisor), global.count);
@@ -95,7 +96,7 @@ class StepBuilder {
     use_batch(in_.batch);
     values_.dropout_keys = in_.dropout_keys;
     use_numbers(step_numbers(model_, spec_, optimizer_), in_.numbers);
-    values_.parameters = model::unpack_parameters(b_, model_, buckets_, in_.parameters);
+    use_parameters();
     owned_ = owned_parameters();
 
     const Sums global = synchronised_buckets(packed(device_.with_gradients(values_, batch_.microbatches)));
@@ -151,6 +152,15 @@ class StepBuilder {
     values_.batch = {batch.inputs, batch.targets, batch.mask, batch.rows};
   }
 
+  void use_parameters() {
+    if (model::gathers_by_groups(model_, sharding_)) {
+      values_.parameters = in_.parameters.single;
+      values_.shards = in_.parameters.buckets;
+    } else {
+      values_.parameters = model::unpack_parameters(b_, model_, buckets_, in_.parameters);
+    }
+  }
+
   // The numbers of the model come first, as in step_numbers().
   void use_numbers(const std::vector<model::Number>& numbers, const std::vector<Value>& values) {
     numbers_ = {numbers, values};
@@ -195,7 +205,7 @@ class StepBuilder {
   Sums synchronised_buckets(Sums local) {
     if (sharding_.stage == 0) return synchronised(local);
     // A psum_scatter over some of the axes, and a psum over the others, would add in another order.
-    const bool scatters = sharding_.stage >= 2 && sharding_.axes == axes_;
+    const bool scatters = sharding_.stage >= 2 && sharding_.is_of_all_data;
     std::vector<Value> gradients;
     if (scatters) {
       const Builder::Scope scope(b_, {"synchronise", {}});
@@ -439,8 +449,8 @@ class StepBuilder {
   const AxisSet axes_;
   const std::vector<std::size_t> trained_;     // indices of parameters
   const std::vector<std::size_t> statistics_;  // indices of parameters: statistics that a step replaces
-  const std::vector<model::Bucket> buckets_;   // of the trained parameters
   const model::Sharding sharding_;
+  const std::vector<model::Bucket> buckets_;  // of the trained parameters
   Program program_;
   Builder b_;
 

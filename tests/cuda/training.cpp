@@ -119,6 +119,9 @@ TEST_CASE("shards of parameters and state train on GPUs as on the CPU", "[cuda][
         {"parallelism.fsdp={axis: devices, stage: 2}", "data.microbatches=2"},
         {"parallelism.fsdp={axis: devices, stage: 3}", "optimizer.clip_by_global_norm=0.1"},
         {"parallelism.fsdp={axis: devices, stage: 3}", "model.layers=[flatten, {dense: 900}, relu, {dense: 3}]"},
+        {"parallelism.fsdp={axis: devices, stage: 3}",
+         "model.layers=[flatten, {dense: 512}, relu, {dense: 512}, relu, {dense: 520}, {dense: 3}]",
+         "optimizer.sgd={momentum: 0.9}"},
         two_axes}) {
     DYNAMIC_SECTION(set.front() << ' ' << set.back()) {
       set.insert(set.end(), {"train.ema={decay: 0.9}", "train.duration=4 steps"});

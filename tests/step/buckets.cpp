@@ -74,7 +74,7 @@ TEST_CASE("a bucket has the parameters of one rule, the last of the model first,
     set.push_back(dense_layers(3));
     const train::Setup setup = setup_of_text(small_images, std::move(set));
     std::vector<Names> names;
-    for (const model::Bucket& bucket : train::buckets_of(setup.model, setup.optimizer())) {
+    for (const model::Bucket& bucket : train::buckets_of(setup.model, setup.optimizer(), {})) {
       names.push_back(names_in(setup.model, bucket));
     }
     return names;
@@ -103,7 +103,7 @@ TEST_CASE("no bit of a run depends on how its parameters are divided into bucket
       std::vector<std::string> apart = set;
       apart.emplace_back(groups);
       const train::Setup setup = setup_of_text(small_images, apart);
-      REQUIRE(train::buckets_of(setup.model, setup.optimizer()).size() > 1);
+      REQUIRE(train::buckets_of(setup.model, setup.optimizer(), {}).size() > 1);
       const Trained several = train_setup(setup);
       CHECK(several.parameters == one.parameters);
       const auto norms = [](const Trained& trained) {

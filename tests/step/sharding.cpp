@@ -122,6 +122,85 @@ TEST_CASE("sharding changes no bit of a run, on every backend", "[step]") {
   }
 }
 
+// Three groups of layers, which gather by themselves: a layer of 512 x 512 is one.
+const std::string three_groups =
+    "model.layers=[flatten, {dense: 512}, relu, {repeat: {times: 2, layers: [{dense: 512}, relu]}}, {residual: "
+    "{layers: "
+    "[{dense: 512}]}}, {dense: 3}]";
+
+TEST_CASE("a group of layers gathers its parameters before it, and again for its backward pass", "[step]") {
+  const Program program = final_program({stage(3), three_groups});
+  CHECK(count(program, "psum_scatter") == 3);
+  // The last group is not gathered again: the backward pass begins there. Norms gather twice for each bucket.
+  CHECK(count(program, "all_gather_invariant") == (3 + 2) + 2 * 3);
+  // All but the first gather wait for the input of their group, or for the cotangent of its output.
+  CHECK(count(program, "optimization_barrier") == 2 + 2);
+  std::vector<std::string> first;
+  for (const Variable& variable : variables_of(program)) {
+    if (variable.group == Group::params && variable.input == 0) first.push_back(variable.name.data());
+  }
+  // A bucket is in the order of the backward pass. What is left of a group's size joins the group before.
+  CHECK(first == std::vector<std::string>{"dense_1.bias", "dense_1.kernel", "residual_0.dense_0.bias",
+                                          "residual_0.dense_0.kernel"});
+  // Along some of the axes of the data only, all are gathered before the first layer.
+  const std::string two_axes = "mesh.axes=[{replicas: 2}, {shards: 2}]", both = "data.axes=[replicas, shards]";
+  const Program some = final_program({stage(3, "shards"), three_groups, two_axes, both});
+  CHECK(count(some, "all_gather_invariant") == 1 + 2);
+  CHECK(count(some, "optimization_barrier") == 0);
+}
+
+TEST_CASE("parameters that groups of layers gather have the bits of plain data parallelism", "[step]") {
+  const std::string backend = any_backend();
+  const std::string sequences =
+      "model.layers=[{reshape: {shape: [-1, 4]}}, {dense: 512}, {repeat: {times: 2, remat: true, layers: [{residual: "
+      "{layers: [layer_norm, {dense: 512}, gelu, {dropout: 0.1}]}}]}}, global_avg_pool, {dense: 3}]";
+  const std::string norms =
+      "model.layers=[flatten, {dense: 512}, {batch_norm: {axes: [devices]}}, relu, {dense: 600}, {batch_norm: {}}, "
+      "relu, "
+      "{dense: 600}, relu, {dense: 3}]";
+  const std::vector<std::vector<std::string>> configs{
+      {three_groups, "data.microbatches=2", "train.ema={decay: 0.9}"},
+      {sequences, "precision=mixed_bfloat16", "optimizer.clip_by_global_norm=0.05"},
+      {norms, "data.batch_size=15", "data.remainder=mask", "mesh.blocks=2", "optimizer.sgd={momentum: 0.9}"},
+      {three_groups,
+       "optimizer.groups=[{parameters: repeat_0.0.*, freeze: true}, {parameters: '*.bias', "
+       "learning_rate_scale: 2}]"},
+  };
+  for (const std::vector<std::string>& config : configs) {
+    INFO(backend << ", " << config.front() << ", " << config.back());
+    std::vector<std::string> set = config;
+    set.insert(set.end(), {backend, "train.duration=3 steps", "train.log_every=1 step", "train.eval_every=2 steps"});
+    const Trained plain = train_setup(setup_of_text(small_images, set));
+    CHECK(plain.ended.exit_status == 0);
+    set.push_back(stage(3));
+    CHECK(train_setup(setup_of_text(small_images, set)).same_bits(plain));
+  }
+}
+
+TEST_CASE("a table that two groups of layers read is gathered for each, and its gradients are added", "[step]") {
+  const std::string text = R"(
+mesh: {axes: {devices: 4}}
+data:
+  source: {npz: {file: tests/parity/data/tokens.npz, train: [x, y]}}
+  batch_size: 16
+model:
+  layers:
+    - embedding: {num_embeddings: 600, features: 512}
+    - attention: {heads: 4, causal: true}
+    - attend: {embedding: embedding_0}
+    - global_avg_pool
+    - dense: 3
+loss: softmax_cross_entropy
+optimizer: {adam: {}, learning_rate: 0.01}
+train: {duration: 4 steps, log_every: 1 step}
+)";
+  const std::string backend = any_backend();
+  const train::Setup setup = setup_of_text(text, {backend, stage(3)});
+  // Both buckets before the last group, that of the table again in the backward pass; twice each for norms.
+  CHECK(count(train::program_at(setup, train::Stage::final), "all_gather_invariant") == (1 + 2) + 1 + 2 * 2);
+  CHECK(train_setup(setup).same_bits(train_setup(setup_of_text(text, {backend}))));
+}
+
 TEST_CASE("sharding does not change into how many pieces the rows are cut", "[step]") {
   // Widths at which the work of gathering and scattering would make one piece more.
   for (const int width : {42, 50, 56, 68, 74}) {

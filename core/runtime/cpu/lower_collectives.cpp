@@ -14,7 +14,7 @@ void Lowering::lower_exchange(const Equation& equation) {
   for (std::size_t i = 0; i < equation.operands.size(); ++i) {
     const Value result = equation.results[i];
     int operand = root_to_read(equation.operands[i], -1);
-    int stage = first_readable_stage(out_.info(operand), ValueInfo());
+    int stage = std::max(first_readable_stage(out_.info(operand), ValueInfo()), earliest_stage(equation.operands[i]));
     out_.read_across_pieces.insert(operand);
     if (!out_.share().is_whole() && joins_instances(equation)) {
       ValueInfo how = info_by_size(type(result), stage);
