@@ -14,8 +14,9 @@ ShardingStage stage_of(const train::Setup& setup, int stage) {
   spec::Spec spec = setup.member_spec();
   spec.parallelism->fsdp->stage = stage;
   if (stage == 0) spec.parallelism.reset();
-  const Program program = train::train_program(setup.training_model(), spec, setup.optimizer(),
-                                               {setup.batch.rows_per_device, setup.batch.microbatches}, all_ops());
+  const Program program =
+      train::optimize(train::train_program(setup.training_model(), spec, setup.optimizer(),
+                                           {setup.batch.rows_per_device, setup.batch.microbatches}, all_ops()));
   ShardingStage found;
   found.stage = stage;
   for (const Input& input : program.inputs) {

@@ -51,7 +51,13 @@ Plan Lowering::run() {
   find_packed_sums();
   for (const Input& input : program_.inputs) lower_input(input);
   for (const Equation& equation : program_.equations) lower_equation(equation);
-  schedule_collectives(plan_);
+  AwaitedBuffers awaited;
+  for (const Equation& equation : program_.equations) {
+    if (equation.op.rules().communication == Communication::none) continue;
+    const auto found = awaited_.find(equation.operands.front().id);
+    if (found != awaited_.end()) awaited[&equation] = found->second;
+  }
+  schedule_collectives(plan_, awaited);
   lower_updates();
   lower_outputs();
   for (const Input& input : program_.inputs) plan_.inputs.push_back(buffer(input.value));
@@ -121,7 +127,10 @@ void Lowering::lower_input(const Input& input) {
 }
 
 void Lowering::lower_equation(const Equation& equation) {
-  if (equation.op.rules().view) return set_buffer(equation.results.front(), buffer(equation.operands.front()));
+  if (equation.op.rules().view) {
+    if (equation.operands.size() > 1) awaited_[equation.results.front().id] = buffer(equation.operands[1]);
+    return set_buffer(equation.results.front(), buffer(equation.operands.front()));
+  }
   if (equation.op.rules().unpacks && !storage_.is_root(equation.results.front())) return lower_unpack(equation);
   if (equation.op.rules().packs && packed_sums_.contains(equation.results.front().id)) return;
   switch (equation.op.rules().communication) {

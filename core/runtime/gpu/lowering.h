@@ -19,6 +19,9 @@
 
 namespace pmaptrain::gpu {
 
+// The buffers of the values for which the operands of collectives wait (optimization_barrier), by equation.
+using AwaitedBuffers = std::map<const Equation*, int>;
+
 class Lowering {
  public:
   Lowering(std::shared_ptr<const Program> program, const Division& division, int gpu, const PlanOptions& options,
@@ -188,14 +191,15 @@ class Lowering {
   const Division blocks_;                              // see blocks_of(); if not deterministic, each GPU is a block
   std::int64_t span_ = 1;                              // instances along rows_.axes whose rows are summed together
   std::vector<int> buffers_;                           // by value: its buffer; -1 before it is lowered
+  std::map<std::int32_t, int> awaited_;                // by value that waits for another one: the buffer of that
   std::map<std::int32_t, PackedSum> packed_sums_;      // see find_packed_sums()
   std::vector<Command>* commands_ = nullptr;           // to which add() appends: the plan's, or those of a loop's body
   const std::shared_ptr<std::deque<Equation>> added_;  // Plan::added_equations
 };
 
-// Moves each collective up to the place where its operands are complete, and inserts an Await before the first command
-// that needs a result of one.
-void schedule_collectives(Plan& plan);
+// Moves each collective up to the place where its operands are complete and what they wait for is computed, and inserts
+// an Await before the first command that needs a result of one.
+void schedule_collectives(Plan& plan, const AwaitedBuffers& awaited);
 
 // Assigns offsets in the pool `transient` to buffers, and offsets in the pools to buffers that others contain.
 void place_buffers(Plan& plan);

@@ -67,11 +67,39 @@ class AccessFinder {
   std::vector<Access> found_;
 };
 
+// Moves launches without operands, such as those that fill buckets with zeros, before the first command that uses their
+// result. Until then other arrays can use its memory.
+void sink_constants(const Plan& plan, std::vector<Command>& commands) {
+  AccessFinder accesses(plan);
+  std::vector<std::pair<Access, Command>> constants;
+  std::vector<Command> sunk;
+  for (Command& command : commands) {
+    const std::vector<Access> used = accesses.of(command);
+    const Launch* const launch = std::get_if<Launch>(&command);
+    if (launch != nullptr && launch->operands.empty() && launch->results.size() == 1) {
+      constants.emplace_back(used.front(), std::move(command));
+      continue;
+    }
+    std::erase_if(constants, [&](auto& constant) {
+      const bool is_used =
+          std::any_of(used.begin(), used.end(), [&](const Access& access) { return conflict(access, constant.first); });
+      if (is_used) sunk.push_back(std::move(constant.second));
+      return is_used;
+    });
+    sunk.push_back(std::move(command));
+  }
+  for (auto& [written, constant] : constants) sunk.push_back(std::move(constant));
+  commands = std::move(sunk);
+}
+
 // Moves each collective, the commands that prepare its operand, and the others on its stream right after the last
 // command that they depend on, so that other GPUs wait less. All other commands keep their order.
+//
+// A collective whose operand waits for a value (optimization_barrier) fills memory that nothing reads before. So it
+// runs one such wait ahead: while the value is computed, but not before the value that the last one like it waits for.
 class HoistCollectives {
  public:
-  explicit HoistCollectives(const Plan& plan) : accesses_(plan) {}
+  HoistCollectives(const Plan& plan, const AwaitedBuffers& awaited) : plan_(plan), accesses_(plan), awaited_(awaited) {}
 
   void run(std::vector<Command>& commands) {
     const std::vector<bool> moves = leading_to_collectives(commands);
@@ -81,7 +109,7 @@ class HoistCollectives {
     for (std::size_t i = 0; i < commands.size(); ++i) {
       const std::vector<Access> accesses = accesses_.of(commands[i]);
       std::pair<std::size_t, std::size_t> place{i + 1, 0};
-      if (moves[i]) place = {last_needed(accesses), i + 1};
+      if (moves[i]) place = {std::max(last_needed(accesses), earliest(commands[i])), i + 1};
       places.push_back(place);
       for (const Access& access : accesses) placed_[access.buffer].push_back({access, place.first});
     }
@@ -99,6 +127,18 @@ class HoistCollectives {
     Access access;
     std::size_t place;
   };
+
+  // The place before which a command may not run because it waits.
+  std::size_t earliest(const Command& command) {
+    const auto found = awaited_.find(equation_of(command));
+    if (found == awaited_.end()) return 0;
+    if (std::exchange(waits_, found->first) != found->first) {
+      const Location value = plan_.root_of(found->second);
+      const std::size_t bytes = plan_.buffer(found->second).bytes();
+      before_ = std::exchange(ahead_, last_needed({{value.buffer, value.offset, value.offset + bytes, false}}));
+    }
+    return before_;
+  }
 
   // By command: whether it runs on the stream of collectives, or precedes such a command of the same equation.
   static std::vector<bool> leading_to_collectives(const std::vector<Command>& commands) {
@@ -125,24 +165,32 @@ class HoistCollectives {
     return last;
   }
 
+  const Plan& plan_;
   AccessFinder accesses_;
+  const AwaitedBuffers& awaited_;
   std::map<int, std::vector<PlacedAccess>> placed_;  // by buffer
+  const Equation* waits_ = nullptr;                  // the last equation that waits
+  std::size_t ahead_ = 0, before_ = 0;  // where the value is computed that it waits for, and the one before
 };
 
 // Inserts an Await before the first command that uses memory of a running collective. A loop also waits for all running
-// collectives, because its body may be captured as a separate graph.
+// collectives, because its body may be captured as a separate graph. A collective that runs a wait ahead begins after
+// an Await for the one before it, whose result is read next: else that read would wait for both.
 class AddAwaits {
  public:
-  explicit AddAwaits(const Plan& plan) : plan_(plan), accesses_(plan) {}
+  AddAwaits(const Plan& plan, const AwaitedBuffers& awaited) : plan_(plan), accesses_(plan), awaited_(awaited) {}
 
   void run(std::vector<Command>& commands) {
     std::vector<Command> all;
     for (Command& command : commands) {
       Loop* const loop = std::get_if<Loop>(&command);
       // An iteration waits for the collectives that it begins.
-      if (loop != nullptr) AddAwaits(plan_).run(loop->body);
+      if (loop != nullptr) AddAwaits(plan_, awaited_).run(loop->body);
       const std::vector<Access> accesses = accesses_.of(command);
       if (stream_of(command) == Stream::communicate) {
+        const bool runs_ahead = awaited_.contains(equation_of(command));
+        if (runs_ahead && runs_ahead_) await(all);
+        runs_ahead_ = runs_ahead_ || runs_ahead;
         running_.insert(running_.end(), accesses.begin(), accesses.end());
         last_ = equation_of(command);
       } else if (!running_.empty() && (loop != nullptr || uses_running(accesses))) {
@@ -165,19 +213,23 @@ class AddAwaits {
   void await(std::vector<Command>& commands) {
     commands.push_back(Await{last_});
     running_.clear();
+    runs_ahead_ = false;
   }
 
   const Plan& plan_;
   AccessFinder accesses_;
+  const AwaitedBuffers& awaited_;
+  bool runs_ahead_ = false;      // whether one that runs a wait ahead is among the running ones
   std::vector<Access> running_;  // accesses on the stream of collectives that no Await has followed yet
   const Equation* last_ = nullptr;
 };
 
 }  // namespace
 
-void schedule_collectives(Plan& plan) {
-  HoistCollectives(plan).run(plan.commands);
-  AddAwaits(plan).run(plan.commands);
+void schedule_collectives(Plan& plan, const AwaitedBuffers& awaited) {
+  HoistCollectives(plan, awaited).run(plan.commands);
+  sink_constants(plan, plan.commands);
+  AddAwaits(plan, awaited).run(plan.commands);
 }
 
 }  // namespace pmaptrain::gpu
