@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/analysis/row_cut.h"
 #include "core/runtime/gpu/lowering.h"
 
 namespace pmaptrain::gpu {
@@ -97,25 +98,36 @@ void sink_constants(const Plan& plan, std::vector<Command>& commands) {
 //
 // A collective whose operand waits for a value (optimization_barrier) fills memory that nothing reads before. So it
 // runs one such wait ahead: while the value is computed, but not before the value that the last one like it waits for.
+//
+// The parts that devices take of a sum are copied when the next sum begins. So the sum runs beside the work up to
+// there, and then leaves its memory.
 class HoistCollectives {
  public:
   HoistCollectives(const Plan& plan, const AwaitedBuffers& awaited) : plan_(plan), accesses_(plan), awaited_(awaited) {}
 
   void run(std::vector<Command>& commands) {
     const std::vector<bool> moves = leading_to_collectives(commands);
-    // The sort key of each command. A command that stays at index i has the key {i + 1, 0}. A command that moves has
-    // the first number of the command that it must follow, so it comes right after that one.
-    std::vector<std::pair<std::size_t, std::size_t>> places;
+    std::vector<Key> keys;
+    std::vector<std::size_t> sums;                           // the places of those of sums
+    std::vector<std::pair<std::size_t, std::size_t>> parts;  // the copies of parts, and the places that they need
     for (std::size_t i = 0; i < commands.size(); ++i) {
       const std::vector<Access> accesses = accesses_.of(commands[i]);
-      std::pair<std::size_t, std::size_t> place{i + 1, 0};
-      if (moves[i]) place = {std::max(last_needed(accesses), earliest(commands[i])), i + 1};
-      places.push_back(place);
-      for (const Access& access : accesses) placed_[access.buffer].push_back({access, place.first});
+      const std::size_t needed = last_needed(accesses);
+      Key key{i + 1, Key::stays, i};
+      if (moves[i]) key = {std::max(needed, earliest(commands[i])), Key::moves, i};
+      if (moves[i] && is_sum_over_devices(equation_of(commands[i])->op)) sums.push_back(key.place);
+      if (!moves[i] && needed > 0 && takes_part(commands[i])) parts.emplace_back(i, needed);
+      keys.push_back(key);
+      for (const Access& access : accesses) placed_[access.buffer].push_back({access, key.place});
+    }
+    std::sort(sums.begin(), sums.end());
+    for (const auto& [i, needed] : parts) {
+      const auto next = std::upper_bound(sums.begin(), sums.end(), needed);
+      if (next != sums.end() && *next < keys[i].place) keys[i] = {*next, Key::takes_part, i};
     }
     std::vector<std::size_t> order(commands.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return places[a] < places[b]; });
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return keys[a] < keys[b]; });
     std::vector<Command> sorted;
     sorted.reserve(commands.size());
     for (const std::size_t i : order) sorted.push_back(std::move(commands[i]));
@@ -127,6 +139,21 @@ class HoistCollectives {
     Access access;
     std::size_t place;
   };
+
+  // By which commands are sorted. A command that stays at index i has the place i + 1. One that moves has the place of
+  // the command that it must follow, so it comes right after that one.
+  struct Key {
+    enum Kind : std::uint8_t { stays, takes_part, moves };
+    std::size_t place = 0;
+    Kind kind = stays;
+    std::size_t index = 0;
+    friend auto operator<=>(const Key&, const Key&) = default;
+  };
+
+  static bool takes_part(const Command& command) {
+    const Equation* const equation = equation_of(command);
+    return equation != nullptr && equation->op.rules().communication == Communication::slice;
+  }
 
   // The place before which a command may not run because it waits.
   std::size_t earliest(const Command& command) {
