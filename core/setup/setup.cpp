@@ -312,6 +312,16 @@ Setup with_batches(Setup setup, std::int64_t batch_size, std::int64_t microbatch
   return setup;
 }
 
+Setup with_sharding(Setup setup, int stage) {
+  spec::Spec& spec = setup.loaded.spec;
+  spec::Fsdp fsdp;
+  fsdp.stage = stage;
+  fsdp.axes = spec.data.axes;
+  spec.parallelism = spec::Parallelism{std::move(fsdp)};
+  make_programs(setup);
+  return setup;
+}
+
 Program program_at(const Setup& setup, Stage stage) {
   return train_program(setup.training_model(), setup.member_spec(), setup.optimizer(),
                        {setup.batch.rows_per_device, setup.batch.microbatches}, all_ops(), stage,

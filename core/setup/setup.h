@@ -141,6 +141,9 @@ SelectionSplit selection_split_of(const Setup& setup, const std::string& key, co
 // divide into such batches.
 Setup with_batches(Setup setup, std::int64_t batch_size, std::int64_t microbatches);
 
+// The same setup, which is no ensemble's, with parallelism.fsdp along all axes of the data.
+Setup with_sharding(Setup setup, int stage);
+
 // The training program at a stage of its construction (train::Stage), for `explain`. Only the program of the final
 // stage is simplified.
 Program program_at(const Setup& setup, Stage stage);

@@ -90,7 +90,8 @@ class SmallerRuns {
     return fit;
   }
 
-  // "4 GPUs (--workers 4), data.batch_size: 64 or data.microbatches: 4 would fit"
+  // "4 GPUs (--workers 4), data.batch_size: 64, data.microbatches: 4 or parallelism.fsdp: {axis: devices, stage: 1}
+  // would fit"
   std::string in_words() const {
     std::vector<std::string> ways;
     if (const std::optional<int> gpus = backend_.fewest_workers_that_fit(source_, available_)) {
@@ -104,21 +105,28 @@ class SmallerRuns {
     if (const std::int64_t count = microbatches(); count > 0) {
       ways.push_back("data.microbatches: " + std::to_string(count));
     }
+    if (const int shards = stage(); shards > 0) {
+      ways.push_back("parallelism.fsdp: {axis: " + axes_of_data() + ", stage: " + std::to_string(shards) + "}");
+    }
     if (ways.empty()) return "a smaller model would fit; smaller batches and more microbatches are not enough";
     return listed(ways, "or") + " would fit";
   }
 
  private:
-  // Whether the run fits with other batches.
-  bool fits(std::int64_t size, std::int64_t microbatches) const {
+  // Whether the run fits with the setup that make() returns.
+  template <class F>
+  bool fits(F&& make) const {
     try {
-      const Setup other = with_batches(setup_, size, microbatches);
+      const Setup other = make();
       Source loaded = run_source(other, source_.private_copies);
       loaded.entries.resize(source_.entries.size());
       return estimate_memory(other, backend_.plan(std::move(loaded))->needs()).total <= available_;
     } catch (const Error&) {
       return false;  // the data or the mesh does not divide into such batches
     }
+  }
+  bool fits(std::int64_t size, std::int64_t microbatches) const {
+    return fits([&] { return with_batches(setup_, size, microbatches); });
   }
 
   // Tries smaller batches, each of at most half the size of the one before. Returns the first size with which the
@@ -141,6 +149,28 @@ class SmallerRuns {
       least = 2 * count;
     }
     return 0;
+  }
+
+  // The first stage of sharding with which the run fits, or 0.
+  int stage() const {
+    if (setup_.spec().ensemble) return 0;
+    const int now = setup_.member_spec().fsdp() != nullptr ? setup_.member_spec().fsdp()->stage : 0;
+    for (int next = now + 1; next <= 3; ++next) {
+      if (fits([&] { return with_sharding(setup_, next); })) return next;
+    }
+    return 0;
+  }
+
+  // As parallelism.fsdp.axis takes them: "devices", or "[rows, columns]".
+  std::string axes_of_data() const {
+    const Mesh& mesh = setup_.spec().mesh.mesh;
+    std::string names;
+    int count = 0;
+    for (int axis = 0; mesh.all().contains(axis); ++axis) {
+      if (!setup_.spec().data.axes.contains(axis)) continue;
+      names += (count++ > 0 ? ", " : "") + mesh.name(axis);
+    }
+    return count == 1 ? names : "[" + names + "]";
   }
 
   const Setup& setup_;

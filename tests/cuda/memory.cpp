@@ -97,6 +97,39 @@ TEST_CASE("a run whose parameters alone do not fit asks for a smaller model", "[
   CHECK(told.ends_with("| a smaller model would fit; smaller batches and more microbatches are not enough"));
 }
 
+TEST_CASE("a run that fits only with shards is told the first stage of sharding with which it does", "[cuda][module]") {
+  const test::WithGpus gpus(4);
+  const auto with_stage = [](const std::string& memory, const std::string& stage) {
+    std::vector<std::string> set{"mesh.axes=[{a: 2}, {b: 2}]",
+                                 "data.axes=[a, b]",
+                                 "mesh.backend=cuda",
+                                 "mesh.workers=4",
+                                 "mesh.gpu_memory=" + memory,
+                                 "model.layers=[flatten, {dense: 2000}, {dense: 2000}, {dense: 2000}, {dense: 3}]"};
+    if (!stage.empty()) set.push_back("parallelism.fsdp={axis: [a, b], stage: " + stage + "}");
+    return setup_of_text(small_images, set);
+  };
+  const auto total = [&](const std::string& stage) {
+    const train::Setup setup = with_stage("80GiB", stage);
+    const auto backend = train::backend_of(setup.spec().mesh);
+    return train::estimate_memory(setup, backend->plan(train::run_source(setup))->needs()).total;
+  };
+  const std::size_t plain = total(""), first = total("1"), third = total("3");
+  CHECK(first < plain);
+  CHECK(third < first);
+  const std::size_t mebibyte = std::size_t{1} << 20U;
+  for (const auto& [bytes, stage] : {std::pair(first, 1), std::pair(third, 3)}) {
+    INFO("stage " << stage);
+    const train::Setup setup = with_stage(std::to_string(bytes / mebibyte + 1) + "MiB", "");
+    const Source source = train::run_source(setup);
+    const auto backend = train::backend_of(setup.spec().mesh);
+    const train::MemoryEstimate estimate = train::estimate_memory(setup, backend->plan(source)->needs());
+    const std::string told =
+        test::refusal([&] { train::check_memory(estimate, setup, *backend, source); }, ExitStatus::resource);
+    CHECK(told.ends_with("| parallelism.fsdp: {axis: [a, b], stage: " + std::to_string(stage) + "} would fit"));
+  }
+}
+
 TEST_CASE("validate states what each GPU needs and whether it fits; run refuses before it writes", "[cuda][module]") {
   const test::WithGpus gpus(2);
   const TemporaryFolder folder;
