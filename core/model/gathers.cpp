@@ -37,6 +37,18 @@ bool reads(const LayerGroup& group, std::size_t parameter) {
   return owns(group, parameter) || std::find(group.shared.begin(), group.shared.end(), parameter) != group.shared.end();
 }
 
+// The buckets that have a parameter which the group reads.
+std::vector<std::size_t> buckets_of(const LayerGroup& group, std::span<const Bucket> buckets) {
+  std::vector<std::size_t> found;
+  for (std::size_t k = 0; k < buckets.size(); ++k) {
+    const std::vector<std::size_t>& parameters = buckets[k].parameters;
+    if (std::any_of(parameters.begin(), parameters.end(), [&](std::size_t i) { return reads(group, i); })) {
+      found.push_back(k);
+    }
+  }
+  return found;
+}
+
 void append(LayerGroup& to, const LayerGroup& from) {
   to.layers.insert(to.layers.end(), from.layers.begin(), from.layers.end());
   to.parameters += from.parameters;
@@ -82,6 +94,25 @@ std::vector<std::size_t> groups_of_parameters(const Model& model, const Sharding
   return found;
 }
 
+std::int64_t most_gathered(const Model& model, std::span<const Bucket> buckets, const Sharding& sharding,
+                           const Mesh& mesh) {
+  if (sharding.of(Group::params).empty()) return 0;
+  std::vector<std::vector<std::size_t>> groups(1);
+  for (std::size_t k = 0; k < buckets.size(); ++k) groups.front().push_back(k);
+  if (gathers_by_groups(model, sharding)) {
+    groups.clear();
+    for (const LayerGroup& group : layer_groups(model)) groups.push_back(buckets_of(group, buckets));
+  }
+  std::int64_t most = 0, before = 0;
+  for (const std::vector<std::size_t>& group : groups) {
+    std::int64_t elements = 0;
+    for (const std::size_t k : group) elements += elements_of(model, buckets[k], sharding, mesh);
+    most = std::max(most, before + elements);
+    before = elements;
+  }
+  return most;
+}
+
 Gathers::Gathers(Builder& b, const Model& model, std::span<const Bucket> buckets, std::span<const Value> shards,
                  std::span<Value> parameters, Finish finish)
     : b_(b),
@@ -98,7 +129,7 @@ Value Gathers::apply(const Forward& forward, Value x) {
     const bool is_first = &group == &groups.front(), is_last = &group == &groups.back();
     // The gathers of a later group wait for its input: before it nobody reads them.
     std::vector<Value> shards;
-    const std::vector<std::size_t> buckets = buckets_of(group);
+    const std::vector<std::size_t> buckets = buckets_of(group, buckets_);
     for (const std::size_t k : buckets) {
       const Builder::Scope scope(b_, {"gather", {}});
       shards.push_back(is_first ? shards_[k] : b_.emit(ops::OptimizationBarrier{}, {shards_[k], x}));
@@ -111,17 +142,6 @@ Value Gathers::apply(const Forward& forward, Value x) {
     for (const Node* const layer : group.layers) x = model::apply(b_, *layer, forward, x);
   }
   return x;
-}
-
-std::vector<std::size_t> Gathers::buckets_of(const LayerGroup& group) const {
-  std::vector<std::size_t> found;
-  for (std::size_t k = 0; k < buckets_.size(); ++k) {
-    const std::vector<std::size_t>& parameters = buckets_[k].parameters;
-    if (std::any_of(parameters.begin(), parameters.end(), [&](std::size_t i) { return reads(group, i); })) {
-      found.push_back(k);
-    }
-  }
-  return found;
 }
 
 void Gathers::gather(const LayerGroup& group, std::size_t bucket, Value shard) {

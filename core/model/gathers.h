@@ -30,6 +30,12 @@ bool gathers_by_groups(const Model& model, const Sharding& sharding);
 // gathered by groups.
 std::vector<std::size_t> groups_of_parameters(const Model& model, const Sharding& sharding);
 
+// The most elements of whole parameters that a device has gathered at a time: of all buckets, or by groups of two groups
+// in succession, because the gathers of a group run beside the layers of the group before. 0 if parameters are not
+// sharded.
+std::int64_t most_gathered(const Model& model, std::span<const Bucket> buckets, const Sharding& sharding,
+                           const Mesh& mesh);
+
 class Gathers {
  public:
   // `shards` are those of the buckets. `parameters`, in the order of Model::parameters, has those in no bucket, and
@@ -44,8 +50,6 @@ class Gathers {
   const std::vector<std::vector<Value>>& read() const { return read_; }
 
  private:
-  // The buckets that have a parameter which the group reads.
-  std::vector<std::size_t> buckets_of(const LayerGroup& group) const;
   void gather(const LayerGroup& group, std::size_t bucket, Value shard);
 
   Builder& b_;

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/base/text.h"
-#include "core/model/buckets.h"
+#include "core/model/gathers.h"
 #include "core/ops/all.h"
 #include "core/report/plan_report.h"
 
@@ -27,7 +27,10 @@ ShardingStage stage_of(const train::Setup& setup, int stage) {
   const model::Sharding sharding = model::sharding_of(spec);
   const bool scatters = stage >= 2 && sharding.is_of_all_data;
   const auto shards = static_cast<std::size_t>(scatters ? program.mesh.group_size(sharding.axes) : 1);
-  for (const model::Bucket& bucket : buckets_of(setup.model, setup.optimizer(), sharding)) {
+  const std::vector<model::Bucket> buckets = buckets_of(setup.model, setup.optimizer(), sharding);
+  found.gathered = static_cast<std::size_t>(model::most_gathered(setup.model, buckets, sharding, program.mesh)) *
+                   size_of(setup.model.dtype);
+  for (const model::Bucket& bucket : buckets) {
     const std::int64_t elements = model::elements_of(setup.model, bucket, sharding, program.mesh);
     found.gradients += static_cast<std::size_t>(elements) * size_of(setup.model.dtype) / shards;
   }
@@ -49,7 +52,7 @@ std::string sharding_text(const train::Setup& setup, bool in_one_memory) {
   const Mesh& mesh = setup.member_spec().mesh.mesh;
   const std::vector<ShardingStage> stages = stages_of_sharding(setup);
   std::vector<std::vector<std::string>> rows{
-      {"each device has"}, {"parameters"}, {"gradients it receives"}, {"optimizer state"}, {"sends in a step"}};
+      {"each device has"}, {"parameters"}, {"gradients it receives"}, {"optimizer state"}, {"gathered at a time"}, {"sends in a step"}};
   for (const ShardingStage& each : stages) {
     rows[0].push_back(each.stage == fsdp->stage ? fmt::format("*stage {}", each.stage)
                                                 : fmt::format("stage {}", each.stage));
@@ -57,7 +60,8 @@ std::string sharding_text(const train::Setup& setup, bool in_one_memory) {
     rows[1].push_back(text(each.parameters));
     rows[2].push_back(text(each.gradients));
     rows[3].push_back(text(each.state));
-    rows[4].push_back(text(each.sent));
+    rows[4].push_back(text(each.gathered));
+    rows[5].push_back(text(each.sent));
   }
   const std::string note =
       in_one_memory ? "  all devices share the memory of one process, so this saves none; mpirun starts several\n" : "";

@@ -15,6 +15,7 @@ struct ShardingStage {
   std::size_t parameters = 0;
   std::size_t gradients = 0;  // the sums that it receives
   std::size_t state = 0;      // of the optimizer, and averages
+  std::size_t gathered = 0;   // whole parameters, at most at a time, besides those above
   double sent = 0;            // in a step, over all axes
 };
 

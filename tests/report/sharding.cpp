@@ -16,6 +16,21 @@ TEST_CASE("along some of the axes of the data a stage keeps whole gradients", "[
   CHECK(stages[2].state < stages[0].state);
 }
 
+TEST_CASE("of large layers whole parameters of two groups are gathered at a time", "[report]") {
+  const train::Setup setup = setup_of_text(
+      small_images, {"model.layers=[flatten, {dense: 512}, relu, {dense: 512}, relu, {dense: 512}, relu, {dense: 512}, "
+                     "relu, {dense: 3}]",
+                     "parallelism.fsdp={axis: devices, stage: 3}"});
+  const std::vector<report::ShardingStage> stages = report::stages_of_sharding(setup);
+  // 36 * 512 and 512 * 512 are the first group, 512 * 512 the next ones, the last of which has the small layer too.
+  const std::size_t first = 4 * (36 * 512 + 512 * 512 + 2 * 512), next = 4 * (512 * 512 + 512);
+  CHECK(stages[3].gathered == first + next);
+  CHECK(stages[2].gathered == 0);
+  // The gradient of the first group needs no parameters again.
+  CHECK(stages[3].sent > stages[2].sent);
+  CHECK(stages[3].sent < 2 * stages[2].sent);
+}
+
 TEST_CASE("validate shows what each stage of sharding keeps on a device and sends", "[report]") {
   const train::Setup plain = setup_of_text(small_images);
   CHECK(report::sharding_text(plain, true).empty());
@@ -40,6 +55,7 @@ TEST_CASE("validate shows what each stage of sharding keeps on a device and send
         "  parameters              8.5 KiB   9.0 KiB   9.0 KiB   2.2 KiB\n"
         "  gradients it receives   8.5 KiB   9.0 KiB   2.2 KiB   2.2 KiB\n"
         "  optimizer state        25.5 KiB   6.8 KiB   6.8 KiB   6.8 KiB\n"
+        "  gathered at a time          0 B       0 B       0 B   9.0 KiB\n"
         "  sends in a step         8.5 KiB  11.4 KiB  11.4 KiB  11.4 KiB\n"
         "  all devices share the memory of one process, so this saves none; mpirun starts several\n\n");
 }
