@@ -30,9 +30,9 @@ bool gathers_by_groups(const Model& model, const Sharding& sharding);
 // gathered by groups.
 std::vector<std::size_t> groups_of_parameters(const Model& model, const Sharding& sharding);
 
-// The most elements of whole parameters that a device has gathered at a time: of all buckets, or by groups of two groups
-// in succession, because the gathers of a group run beside the layers of the group before. 0 if parameters are not
-// sharded.
+// The most elements of whole parameters that a device has gathered at a time: of all buckets, or by groups of two
+// groups in succession, because the gathers of a group run beside the layers of the group before. 0 if parameters are
+// not sharded.
 std::int64_t most_gathered(const Model& model, std::span<const Bucket> buckets, const Sharding& sharding,
                            const Mesh& mesh);
 

@@ -51,8 +51,8 @@ std::string sharding_text(const train::Setup& setup, bool in_one_memory) {
   if (fsdp == nullptr) return "";
   const Mesh& mesh = setup.member_spec().mesh.mesh;
   const std::vector<ShardingStage> stages = stages_of_sharding(setup);
-  std::vector<std::vector<std::string>> rows{
-      {"each device has"}, {"parameters"}, {"gradients it receives"}, {"optimizer state"}, {"gathered at a time"}, {"sends in a step"}};
+  std::vector<std::vector<std::string>> rows{{"each device has"}, {"parameters"},         {"gradients it receives"},
+                                             {"optimizer state"}, {"gathered at a time"}, {"sends in a step"}};
   for (const ShardingStage& each : stages) {
     rows[0].push_back(each.stage == fsdp->stage ? fmt::format("*stage {}", each.stage)
                                                 : fmt::format("stage {}", each.stage));
