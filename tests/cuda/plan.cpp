@@ -88,6 +88,36 @@ TEST_CASE("gradients are sent in messages, each as soon as the backward pass has
   }
 }
 
+TEST_CASE("the parameters of a group of layers are gathered beside the layers of the group before", "[cuda]") {
+  const auto plan_with = [](int layers, bool deterministic) {
+    std::string list = "model.layers=[flatten";
+    for (int i = 0; i < layers; ++i) list += ", {dense: 512}, relu";
+    const train::Setup setup =
+        setup_of_text(small_images, {list + ", {dense: 3}]", "parallelism.fsdp={axis: devices, stage: 3}"});
+    return plan_of(setup.training, 4, {.deterministic = deterministic});
+  };
+  for (const bool deterministic : {false, true}) {
+    INFO("deterministic " << deterministic);
+    const gpu::Plan plan = plan_with(5, deterministic);
+    INFO(to_string(plan));
+    const std::vector<std::size_t> matmuls = launches_of(plan, "matmul");
+    const std::vector<std::size_t> gathers = places(plan, [](const gpu::Command& command) {
+      const auto* const collect = std::get_if<gpu::Collect>(&command);
+      return collect != nullptr && collect->equation->origin->scope == "gather";
+    });
+    // The first group has two layers, and each other one has one, the last of them with the small layer.
+    REQUIRE(gathers.size() == 4);
+    CHECK(gathers[1] < matmuls[0]);
+    CHECK(gathers[2] > matmuls[1]);  // what the second group reads is computed
+    CHECK(gathers[2] < matmuls[2]);
+    CHECK(gathers[3] > matmuls[2]);
+    CHECK(gathers[3] < matmuls[3]);
+    // Two layers more are two parameters more in shards, but not in what is gathered or summed at a time.
+    const std::size_t layer = 4 * 512 * 513, more = plan_with(7, deterministic).transient_bytes - plan.transient_bytes;
+    CHECK(more < layer);
+  }
+}
+
 TEST_CASE("a GPU that is alone sends nothing and copies no gradient", "[cuda]") {
   for (const std::string config : {"configs/cnn.yaml", "configs/nested_axes.yaml", "configs/fashion_mnist.yaml"}) {
     INFO(config);

@@ -127,6 +127,36 @@ TEST_CASE("values that no stage needs together share memory", "[runtime]") {
   }
 }
 
+TEST_CASE("sums that no stage needs together share memory, whoever reads them", "[runtime]") {
+  // Each sum is read by the pieces of the next stage, or reversed by a task for all workers.
+  const auto chain = [](int count, const std::string& read) {
+    std::string text = "mesh a=2\nbatch %x:f32[64,1000]{a}\n%v0 = neg %x\n";
+    for (int i = 1; i <= count; ++i) {
+      const std::string n = std::to_string(i), before = std::to_string(i - 1);
+      text += "%m" + n + " = psum[axes={a}] %v" + before + "\n%r" + n + " = " + read + " %m" + n + "\n%v" + n +
+              " = sub %v" + before + ", %r" + n + "\n";
+    }
+    return text + "%r = reduce_sum[dims=[0,1]] %v" + std::to_string(count) +
+           "\n%t = psum[axes={a}] %r\nreturn t = %t\n";
+  };
+  for (const std::string read : {"neg", "reverse[dims=[0]]"}) {
+    INFO(read);
+    const auto bytes_of_shared = [&](int count) {
+      return cpu::make_plan(test::program_of(chain(count, read)), {false, 4}).transient.shared;
+    };
+    CHECK(bytes_of_shared(3) > 0);
+    CHECK(bytes_of_shared(12) == bytes_of_shared(3));
+    for (const int workers : {1, 3}) {
+      CAPTURE(workers);
+      const auto program = test::program_of(chain(12, read));
+      const auto inputs = test::random_inputs(*program, 2);
+      const bool same = test::run(program, inputs, {workers, false, 4, true, KernelChoice::reference}) ==
+                        test::run(program, inputs, {1, false, 4, false, KernelChoice::reference});
+      CHECK(same);
+    }
+  }
+}
+
 TEST_CASE("sixty-four devices hold eight accumulators, not sixty-four", "[runtime]") {
   const auto program = test::program_of(
       "mesh a=64\nbatch %x:f32[100000]{a}\n%y = reverse[dims=[0]] %x\n%s = psum[axes={a}] %y\n"
