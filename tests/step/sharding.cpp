@@ -8,6 +8,7 @@
 
 #include "core/graph/text.h"
 #include "core/ops/all.h"
+#include "core/runtime/cpu/plan.h"
 #include "core/setup/setup.h"
 #include "core/step/step_program.h"
 #include "core/train/resume.h"
@@ -147,6 +148,27 @@ TEST_CASE("a group of layers gathers its parameters before it, and again for its
   const Program some = final_program({stage(3, "shards"), three_groups, two_axes, both});
   CHECK(count(some, "all_gather_invariant") == 1 + 2);
   CHECK(count(some, "optimization_barrier") == 0);
+}
+
+TEST_CASE("a process receives the parameters of a group of layers, and sends sums, while it computes", "[step]") {
+  const train::Setup setup = setup_of_text(small_images, {stage(3), three_groups, "mesh.blocks=4"});
+  const cpu::Plan plan =
+      cpu::make_plan(setup.training, {.blocks = 4, .placement = {1, 4}, .work = setup.training_work});
+  INFO(to_text(plan));
+  int gathers = 0, beside = 0;
+  for (const cpu::Stage& each : plan.stages) {
+    for (const cpu::Instruction& task : each.tasks) {
+      const auto* const sent = task.as<cpu::Communicate>();
+      if (sent == nullptr || !sent->equation->origin->scope.starts_with("gather")) continue;
+      ++gathers;
+      beside += each.piece_lists.empty() ? 0 : 1;
+    }
+  }
+  CHECK(gathers == 3 + 2);
+  CHECK(beside == gathers);
+  // The whole parameters of two groups, and the gradients of groups whose sums are on their way.
+  const std::size_t group = 4 * 512 * 513;
+  CHECK(plan.transient.shared < 7 * group);
 }
 
 TEST_CASE("parameters that groups of layers gather have the bits of plain data parallelism", "[step]") {
