@@ -169,7 +169,8 @@ std::vector<std::string> differing(Module& module) {
 TEST_CASE("each of 200 flipped bits ends its run at once, named by parameter and device, at every interval",
           "[train]") {
   const train::Setup plain = setup_of_text(tiny);
-  for (const std::uint32_t number : test::some_seeds(60, 200, 7)) {
+  const auto covering = static_cast<std::uint32_t>(60 / test::slices_with_sanitizer(6));
+  for (const std::uint32_t number : test::some_seeds(covering, 200, 7 * test::slices_with_sanitizer(3))) {
     const Flip flip(*plain.training, number);
     // Half of them by the option, which compares at the log interval.
     const bool by_option = number % 2 == 0;
