@@ -42,9 +42,21 @@ class Transport {
   // transport chooses.
   virtual void set_timeout(double seconds) { (void)seconds; }
 
+  // To be called by the thread that communicates while this process waits for its own hardware, whose work may wait for
+  // that of other processes: at the beginning, again and again, and at the end. Looks after the other processes as a
+  // wait for messages does. Throws, or ends the process, if one of them is gone.
+  enum class Wait : std::uint8_t { begins, goes_on, ends };
+  virtual void watch(Wait wait) { (void)wait; }
+
   // Sends the bytes of process 0 to all others. Every process makes the same sequence of calls, with memory of equal
   // size.
   virtual void broadcast(std::span<std::byte> bytes) = 0;
+};
+
+// Which of the processes of a host this is that find the same hardware, for example the same GPUs.
+struct HostPlace {
+  int process = 0, processes = 1;
+  friend bool operator==(const HostPlace&, const HostPlace&) = default;
 };
 
 // The processes that carry a source, and which of them this is.

@@ -13,11 +13,15 @@ using mpi::Verdict;
 constexpr double present = 1000, limit = 10;
 
 // A process whose last heartbeat is so many seconds old, and the last one with progress.
-Peer peer_of(Transport::Phase phase, bool is_waiting, double heard, double advanced) {
-  return {{7, 3, static_cast<std::int64_t>(phase), is_waiting ? 1 : 0}, present - heard, present - advanced};
+Peer peer_of(Transport::Phase phase, mpi::Waiting waiting, double heard, double advanced) {
+  return {{7, 3, static_cast<std::int64_t>(phase), waiting}, present - heard, present - advanced};
 }
-Peer waiting(double heard, double advanced) { return peer_of(Transport::Phase::computing, true, heard, advanced); }
-Peer busy(Transport::Phase phase, double heard, double advanced) { return peer_of(phase, false, heard, advanced); }
+Peer waiting(double heard, double advanced, mpi::Waiting what = mpi::Waiting::for_messages) {
+  return peer_of(Transport::Phase::computing, what, heard, advanced);
+}
+Peer busy(Transport::Phase phase, double heard, double advanced) {
+  return peer_of(phase, mpi::Waiting::no, heard, advanced);
+}
 
 // The judgement of process 0, which says nothing to itself.
 Verdict judge(std::vector<Peer> others, double timeout = limit) {
@@ -51,6 +55,18 @@ TEST_CASE("a process that does not get on while it reads or computes is the culp
     CHECK(verdict.culprit == -1);
     CHECK_FALSE(verdict.all_wait);
   }
+}
+
+TEST_CASE("a process that waits for its GPUs need not get on, but must answer", "[runtime]") {
+  const auto on_gpus = [](double heard, double advanced) {
+    return waiting(heard, advanced, mpi::Waiting::for_hardware);
+  };
+  CHECK(judge({on_gpus(0.1, 500)}).culprit == -1);
+  CHECK_FALSE(judge({on_gpus(0.1, 500)}).all_wait);
+  CHECK_FALSE(judge({on_gpus(0.1, 500), waiting(0.1, 500)}).all_wait);
+  CHECK(judge({on_gpus(10.1, 500)}).is_silent);
+  // One that keeps the GPUs of the others waiting is the culprit.
+  CHECK(judge({on_gpus(0.1, 500), busy(Transport::Phase::reading, 0.1, 10.1)}).culprit == 2);
 }
 
 TEST_CASE("all wait for each other only if each has just said so", "[runtime]") {

@@ -54,24 +54,32 @@ void join(Values& all, const Values& more) {
 
 }  // namespace
 
+Values run_placements(const Program& program, const Values& inputs, std::int64_t steps, MemoryTransport& transport,
+                      int processes, const LoadModule& load) {
+  std::vector<Values> of_each(static_cast<std::size_t>(processes));
+  on_each_process(transport, processes, [&](int p) {
+    const std::unique_ptr<Module> module = load({{p, processes}, &transport.end(p)});
+    NamedValues named(*module);
+    for (const Input& input : program.inputs) named.set_each(input.name, inputs.at(input.name));
+    named.run(steps);
+    of_each[static_cast<std::size_t>(p)] = results_of(*module, program.inputs);
+  });
+  Values all;
+  for (const Values& each : of_each) join(all, each);
+  return all;
+}
+
 Values run_placements(std::shared_ptr<const Program> program, const Values& inputs, const Run& how, int processes,
                       const MemoryTransport::Tamper& tamper, std::size_t* sent) {
   MemoryTransport transport(processes);
   transport.tamper = tamper;
-  std::vector<Values> of_each(static_cast<std::size_t>(processes));
-  on_each_process(transport, processes, [&](int p) {
+  const auto load = [&](const Processes& all) {
     const CpuBackendOptions options{how.workers, how.kernels, {}, how.pieces};
     const Source source{{{"test", program, 1}}, how.private_copies, 1, how.blocks};
-    const std::unique_ptr<Module> module =
-        std::move(*CpuBackend(options).plan(source, {{p, processes}, &transport.end(p)})).load();
-    NamedValues named(*module);
-    for (const Input& input : program->inputs) named.set_each(input.name, inputs.at(input.name));
-    named.run(how.steps);
-    of_each[static_cast<std::size_t>(p)] = results_of(*module, program->inputs);
-  });
+    return std::move(*CpuBackend(options).plan(source, all)).load();
+  };
+  Values all = run_placements(*program, inputs, how.steps, transport, processes, load);
   if (sent != nullptr) *sent = transport.bytes();
-  Values all;
-  for (const Values& each : of_each) join(all, each);
   return all;
 }
 

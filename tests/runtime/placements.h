@@ -86,6 +86,10 @@ class MemoryTransport {
         }
       }
     }
+    void watch(Wait) override {
+      const std::lock_guard lock(all_.mutex_);
+      if (all_.stopped_) throw std::runtime_error("another placement has failed");
+    }
     void broadcast(std::span<std::byte> bytes) override {
       std::vector<Outgoing> sends;
       std::vector<Incoming> receives;
@@ -127,6 +131,12 @@ void on_each_process(MemoryTransport& transport, int processes, F&& f) {
     if (failure) std::rethrow_exception(failure);
   }
 }
+
+// Loads the module of a process.
+using LoadModule = std::function<std::unique_ptr<Module>(const Processes&)>;
+// What the modules of `processes` placements give after `steps` steps, joined, as below.
+Values run_placements(const Program& program, const Values& inputs, std::int64_t steps, MemoryTransport& transport,
+                      int processes, const LoadModule& load);
 
 // What `processes` placements give after how.steps steps, joined: a value that several placements have must be equal in
 // all of them.

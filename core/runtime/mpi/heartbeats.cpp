@@ -93,7 +93,7 @@ void Heartbeats::run() {
       // A process that is stopped receives nothing, so its last message may still be under way.
       MPI_Test(&sends[p], &done, MPI_STATUS_IGNORE);
       if (done == 0) continue;
-      sent_[p] = {progress_, step_, static_cast<std::int64_t>(phase_.load()), is_waiting_ ? 1 : 0};
+      sent_[p] = {progress_, step_, static_cast<std::int64_t>(phase_.load()), waiting_};
       MPI_Isend(&sent_[p], sizeof(Beat), MPI_BYTE, static_cast<int>(p), beat_tag, all_, &sends[p]);
     }
     std::this_thread::sleep_for(interval);
@@ -118,14 +118,25 @@ double Heartbeats::timeout() const {
 void Heartbeats::begin_waiting() {
   waits_since_ = checked_ = now();
   if (must_get_on(phase_)) slowest_ = std::max(slowest_, waits_since_ - worked_since_);
-  is_waiting_ = true;
+  waiting_ = Waiting::for_messages;
   ++progress_;  // it may have worked for long, and has only now begun to wait
 }
 
 void Heartbeats::end_waiting() {
-  is_waiting_ = false;
+  waiting_ = Waiting::no;
   ++progress_;
   worked_since_ = now();
+}
+
+void Heartbeats::begin_watching() {
+  waits_since_ = checked_ = now();
+  waiting_ = Waiting::for_hardware;
+  ++progress_;
+}
+
+void Heartbeats::end_watching() {
+  waiting_ = Waiting::no;
+  ++progress_;
 }
 
 std::string Heartbeats::name_of(int process) const {
@@ -143,7 +154,8 @@ void Heartbeats::check() {
   const std::lock_guard lock(mutex_);
   const Verdict verdict = judge(peers_, process_, present, limit);
   if (verdict.culprit < 0) {
-    if (!verdict.all_wait || (process_ != 0 && present - since < limit + 1)) return;
+    if (waiting_ == Waiting::for_hardware || !verdict.all_wait || (process_ != 0 && present - since < limit + 1))
+      return;
     std::fprintf(stderr,
                  "error: all processes wait for each other, this one at step %lld\n"
                  "  help: this is a mistake in pmaptrain; --resume continues from the last checkpoint\n",

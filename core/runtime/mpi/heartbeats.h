@@ -34,6 +34,9 @@ class Heartbeats {
   // To be called by the thread that communicates: before it waits for other processes, and after.
   void begin_waiting();
   void end_waiting();
+  // The same if it waits for the hardware of its own process.
+  void begin_watching();
+  void end_watching();
   // Ends the job, with a message that names the culprit, if a process was silent or did not get on for too long.
   void check();
 
@@ -52,7 +55,8 @@ class Heartbeats {
   std::vector<Host> hosts_;
   std::atomic<Transport::Phase> phase_ = Transport::Phase::preparing;
   std::atomic<std::int64_t> step_ = 0, progress_ = 0, submissions_ = 0;
-  std::atomic<bool> is_waiting_ = false, stop_ = false;
+  std::atomic<Waiting> waiting_ = Waiting::no;
+  std::atomic<bool> stop_ = false;
   std::atomic<double> timeout_ = -1;
   // When the thread of heartbeats last ran, and when it last went on after a pause, for example of the whole job.
   std::atomic<double> ticked_ = 0, continued_ = 0;

@@ -85,7 +85,7 @@ Job::Job() {
   if (launched_processes() == 1) return;
   const mpi::ModuleTable& module = open_module();
   const char* why = nullptr;
-  processes_.transport = module.join(processes_.placement, why);
+  processes_.transport = module.join(processes_.placement, host_place_, why);
   if (processes_.transport == nullptr) fail_resource(fmt::format("the processes cannot join: {}", why));
   leave_ = module.leave;
 }

@@ -33,9 +33,11 @@ class Job {
   Job& operator=(const Job&) = delete;
 
   const Processes& processes() const { return processes_; }
+  const HostPlace& host_place() const { return host_place_; }
 
  private:
   Processes processes_;
+  HostPlace host_place_;
   void (*leave_)() = nullptr;
 };
 

@@ -3,7 +3,10 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <thread>
 #include <vector>
 
@@ -51,6 +54,14 @@ class MpiTransport final : public Transport {
     });
   }
 
+  void watch(Wait wait) override {
+    switch (wait) {
+      case Wait::begins: return heartbeats_.begin_watching();
+      case Wait::goes_on: return heartbeats_.check();
+      case Wait::ends: return heartbeats_.end_watching();
+    }
+  }
+
   void tell(Phase phase, std::int64_t step) override { heartbeats_.tell(phase, step); }
   void set_timeout(double seconds) override { heartbeats_.set_timeout(seconds); }
 
@@ -88,7 +99,32 @@ class MpiTransport final : public Transport {
 
 Transport* transport = nullptr;
 
-Transport* join(Placement& placement, const char*& why) {
+// The processes of a host that have the same CUDA_VISIBLE_DEVICES, and which of them this is.
+HostPlace find_host_place() {
+  MPI_Comm host = MPI_COMM_NULL, alike = MPI_COMM_NULL;
+  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
+  const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  std::array<char, 256> own{}, other{};
+  std::snprintf(own.data(), own.size(), "%s", visible != nullptr ? visible : "");
+  // The colour of a process is the first one that has the same text.
+  int rank = 0, size = 1, colour = -1;
+  MPI_Comm_rank(host, &rank);
+  MPI_Comm_size(host, &size);
+  for (int process = 0; process < size; ++process) {
+    other = own;
+    MPI_Bcast(other.data(), static_cast<int>(other.size()), MPI_CHAR, process, host);
+    if (colour < 0 && other == own) colour = process;
+  }
+  MPI_Comm_split(host, colour, rank, &alike);
+  HostPlace place;
+  MPI_Comm_rank(alike, &place.process);
+  MPI_Comm_size(alike, &place.processes);
+  MPI_Comm_free(&alike);
+  MPI_Comm_free(&host);
+  return place;
+}
+
+Transport* join(Placement& placement, HostPlace& place, const char*& why) {
   int level = MPI_THREAD_SINGLE;
   if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level) != MPI_SUCCESS) {
     why = "MPI_Init_thread failed";
@@ -103,6 +139,7 @@ Transport* join(Placement& placement, const char*& why) {
   MPI_Comm_dup(MPI_COMM_WORLD, &of_heartbeats);
   MPI_Comm_rank(all, &placement.process);
   MPI_Comm_size(all, &placement.processes);
+  place = find_host_place();
   transport = new MpiTransport(all, of_heartbeats, placement);
   return transport;
 }

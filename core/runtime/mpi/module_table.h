@@ -6,13 +6,13 @@
 namespace pmaptrain::mpi {
 
 // Both sides have the same number, or the program refuses the library.
-inline constexpr int module_abi = 3;
+inline constexpr int module_abi = 4;
 
 struct ModuleTable {
   int abi = module_abi;
-  // Joins the job that a launcher has started. `placement` is set to this process's. Called once. Returns null, with a
-  // reason in `why` that is valid forever, if this fails.
-  Transport* (*join)(Placement& placement, const char*& why) = nullptr;
+  // Joins the job that a launcher has started. `placement` and `place` are set to this process's. Called once. Returns
+  // null, with a reason in `why` that is valid forever, if this fails.
+  Transport* (*join)(Placement& placement, HostPlace& place, const char*& why) = nullptr;
   // Leaves the job, when all other processes do. The transport must not be used afterwards.
   void (*leave)() = nullptr;
 };

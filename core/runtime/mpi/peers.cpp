@@ -17,13 +17,13 @@ Verdict judge(std::span<const Peer> peers, int own, double present, double limit
       continue;
     }
     const Peer& peer = peers[static_cast<std::size_t>(p)];
-    const bool says_it_waits = peer.beat.is_waiting != 0;
+    const bool says_it_waits = peer.beat.waiting != Waiting::no;
     const bool is_silent = present - peer.heard > limit;
     const bool is_to_get_on = !says_it_waits && must_get_on(static_cast<Transport::Phase>(peer.beat.phase));
     const bool stalls = is_to_get_on && present - peer.advanced > limit;
     // What a process said before it fell silent is no longer known to be so.
-    const bool waits =
-        says_it_waits && present - peer.advanced >= limit && present - peer.heard < std::min(most_pause, limit / 2);
+    const bool waits = peer.beat.waiting == Waiting::for_messages && present - peer.advanced >= limit &&
+                       present - peer.heard < std::min(most_pause, limit / 2);
     if (!waits) verdict.all_wait = false;
     if (!is_silent && !stalls) {
       if (verdict.teller < 0) verdict.teller = p;
