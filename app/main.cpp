@@ -12,6 +12,7 @@
 #include "app/commands/commands.h"
 #include "app/display/terminal.h"
 #include "core/base/error.h"
+#include "core/runtime/backends.h"
 #include "core/runtime/mpi/job.h"
 
 namespace {
@@ -40,6 +41,7 @@ int run_in_job(const std::vector<std::string>& arguments, const pmaptrain::app::
     if (pmaptrain::launched_process() == 0) std::cerr << error.what();
     return static_cast<int>(error.status());
   }
+  pmaptrain::set_host_place(job->host_place());
   pmaptrain::Agreement agreement(job->processes());
   std::ostream nothing(nullptr);
   const bool is_first = job->processes().placement.process == 0;

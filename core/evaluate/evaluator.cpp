@@ -229,6 +229,7 @@ std::vector<Evaluation> CheckpointEvaluation::evaluate_members() const {
       plan_source(spec.mesh, std::move(source), KernelChoice::best, shared_.processes()).planned;
   check_memory(estimate_evaluation(planned->needs()), plan.batch,
                members_.size() > 1 ? "--member N evaluates one member alone" : "");
+  shared_.is_planned();
   const std::unique_ptr<Module> module = std::move(*planned).load();
   std::vector<std::int64_t> there;
   for (const std::int64_t member : members_) {
@@ -273,6 +274,7 @@ Evaluation CheckpointEvaluation::evaluate_average() const {
   const std::unique_ptr<Planned> planned =
       plan_source(spec.mesh, std::move(source), KernelChoice::best, shared_.processes()).planned;
   check_memory(estimate_evaluation(planned->needs()), plan.batch, "--member N evaluates one member alone");
+  shared_.is_planned();
   const std::unique_ptr<Module> module = std::move(*planned).load();
   set_loss_numbers(*module, model, 0);
   outputs.restart();

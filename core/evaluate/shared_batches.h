@@ -24,6 +24,11 @@ class SharedBatches {
   // Whether this process has the terminal and the files of results.
   bool is_first() const { return processes().placement.process == 0; }
 
+  // To be called before a module is loaded, which all processes do together. Throws FailedElsewhere.
+  void is_planned() const {
+    if (!is_alone()) agreement_->agree({});
+  }
+
   // To be called before the rows of a batch are read, after that, and when its results are there. Batches count from 0.
   void reads(std::int64_t batch) const { tell(Transport::Phase::reading, batch); }
   // Returns the largest signal that came to any process; `signal` is the one that came to this process, 0 for none.

@@ -16,17 +16,21 @@ namespace pmaptrain {
 namespace {
 
 gpu::Platform* platform_of_tests = nullptr;
+thread_local gpu::Platform* platform_of_thread = nullptr;
+HostPlace host_place;
+
+gpu::Platform* replaced_platform() { return platform_of_thread != nullptr ? platform_of_thread : platform_of_tests; }
 
 gpu::Platform& the_platform() {
-  if (platform_of_tests != nullptr) return *platform_of_tests;
+  if (replaced_platform() != nullptr) return *replaced_platform();
   // This is never freed: the module stays open until the process ends, and its threads may run until then.
-  static gpu::Platform* const platform = gpu::load_platform({gpu::generate_source, 0, {}}).release();
+  static gpu::Platform* const platform = gpu::load_platform({gpu::generate_source, 0, {}, host_place}).release();
   return *platform;
 }
 
 // A platform that only plans: for the first GPU of this machine or, if there is none, for an H100.
 gpu::Platform& planning_platform() {
-  if (platform_of_tests != nullptr) fail_resource("emulated GPUs plan nothing");
+  if (replaced_platform() != nullptr) fail_resource("emulated GPUs plan nothing");
   const auto described = [] {
     try {
       return the_platform().description(0);
@@ -52,11 +56,12 @@ constexpr Factory factories[] = {
     {BackendKind::cuda, "cuda",
      [](const BackendOptions& options) -> std::unique_ptr<Backend> {
        return std::make_unique<gpu::GpuBackend>(
-           the_platform, gpu::GpuOptions{options.workers,
-                                         {.deterministic = options.deterministic, .tf32 = options.tf32},
-                                         {},
-                                         planning_platform,
-                                         options.gpu_memory});
+           the_platform,
+           gpu::GpuOptions{options.workers,
+                           {.deterministic = options.deterministic, .tf32 = options.tf32, .blocks = options.blocks},
+                           {},
+                           planning_platform,
+                           options.gpu_memory});
      }},
     {BackendKind::reference, "reference",
      [](const BackendOptions&) -> std::unique_ptr<Backend> { return std::make_unique<reference::ReferenceBackend>(); }},
@@ -76,6 +81,8 @@ std::unique_ptr<Backend> make_backend(BackendKind kind, const BackendOptions& op
 }
 
 void set_gpu_platform(gpu::Platform* platform) { platform_of_tests = platform; }
+void set_gpu_platform_of_thread(gpu::Platform* platform) { platform_of_thread = platform; }
+void set_host_place(const HostPlace& place) { host_place = place; }
 
 Gpus find_gpus() {
   Gpus gpus;

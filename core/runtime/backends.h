@@ -27,14 +27,20 @@ struct BackendOptions {
   KernelChoice kernels = KernelChoice::best;  // cpu only
   bool deterministic = false;                 // cuda only: results do not depend on the number of GPUs
   bool tf32 = false;                          // cuda only: operands of matrix products may be rounded to TF32
+  int blocks = 0;  // cuda only, if deterministic: the number of blocks; 0: the mesh determines it
   // For cuda: the memory that a plan may use on each GPU; empty: all of it.
   std::optional<std::size_t> gpu_memory = {};
 };
 
 std::unique_ptr<Backend> make_backend(BackendKind kind, const BackendOptions& options = {});
 
-// For tests: makes the backend "cuda" use `platform` in place of libpmaptrain_cuda.so. Null restores this library.
+// For tests: makes the backend "cuda" use `platform` in place of libpmaptrain_cuda.so. Null restores this library. The
+// second function does so for the calling thread alone, which stands for a process.
 void set_gpu_platform(gpu::Platform* platform);
+void set_gpu_platform_of_thread(gpu::Platform* platform);
+
+// Says which part of the GPUs this process may use, before it looks for them (gpu::gpus_of_process()).
+void set_host_place(const HostPlace& place);
 
 // The GPUs that this process may use. If there are none, `none_because` is the reason and `help` a remedy, if known.
 struct Gpus {

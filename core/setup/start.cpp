@@ -47,7 +47,8 @@ void set_hyper_inputs(Module& module, const Setup& setup, std::int64_t member) {
 
 std::unique_ptr<Backend> make_backend(BackendKind kind, const spec::MeshSpec& mesh, KernelChoice kernels) {
   const auto memory = mesh.gpu_memory ? std::optional(mesh.gpu_memory->bytes) : std::nullopt;
-  return pmaptrain::make_backend(kind, {mesh.workers, kernels, mesh.deterministic, mesh.tf32, memory});
+  const int blocks = mesh.deterministic ? mesh.blocks.value_or(0) : 0;
+  return pmaptrain::make_backend(kind, {mesh.workers, kernels, mesh.deterministic, mesh.tf32, blocks, memory});
 }
 
 BackendKind kind_of(const spec::MeshSpec& mesh) {

@@ -106,9 +106,9 @@ class CountedDevice final : public gpu::Device {
     counts_.queue(call);
     if (call != counts_.forgotten) device_->wait_event(event, stream);
   }
-  gpu::Communicator create_communicator(int key, std::span<const int> ranks) override {
+  gpu::Communicator create_communicator(int key, std::span<const int> ranks, const gpu::CommunicatorId* id) override {
     ++counts_.communicators;
-    return device_->create_communicator(key, ranks);
+    return device_->create_communicator(key, ranks, id);
   }
   void barrier(int devices) override {
     ++counts_.barriers;
@@ -144,9 +144,10 @@ class CountedPlatform final : public gpu::Platform {
 
   int devices() const override { return platform_->devices(); }
   gpu::Properties properties(int device) const override { return platform_->properties(device); }
-  std::unique_ptr<gpu::Device> open(int device, int module) override {
-    return std::make_unique<CountedDevice>(platform_->open(device, module), device, counts_);
+  std::unique_ptr<gpu::Device> open(int device, int module, const gpu::RanksHere& ranks) override {
+    return std::make_unique<CountedDevice>(platform_->open(device, module, ranks), device, counts_);
   }
+  gpu::CommunicatorId new_communicator_id() override { return platform_->new_communicator_id(); }
 
  private:
   const std::unique_ptr<gpu::Platform> platform_;

@@ -11,7 +11,8 @@ namespace {
 
 class EmulatedPlatform final : public gpu::Platform {
  public:
-  explicit EmulatedPlatform(const Emulation& options) : machine_(std::make_shared<emulation::Machine>(options)) {}
+  EmulatedPlatform(const Emulation& options, std::shared_ptr<emulation::Links> links)
+      : machine_(std::make_shared<emulation::Machine>(options, std::move(links))) {}
 
   int devices() const override { return machine_->options.devices; }
 
@@ -20,10 +21,12 @@ class EmulatedPlatform final : public gpu::Platform {
     return {"emulated GPU", 90, machine_->options.memory, 0, {}};
   }
 
-  std::unique_ptr<gpu::Device> open(int device, int module) override {
+  std::unique_ptr<gpu::Device> open(int device, int module, const gpu::RanksHere& ranks) override {
     check(device);
-    return std::make_unique<emulation::EmulatedDevice>(machine_, machine_->open(module, device));
+    return std::make_unique<emulation::EmulatedDevice>(machine_, machine_->open(module, device, ranks.first));
   }
+
+  gpu::CommunicatorId new_communicator_id() override { return machine_->links->new_id(); }
 
   void check_host(bool writes, gpu::Range range) const {
     const std::lock_guard lock(machine_->mutex);
@@ -57,7 +60,16 @@ class EmulatedPlatform final : public gpu::Platform {
 }  // namespace
 
 std::unique_ptr<gpu::Platform> make_emulated(const Emulation& options) {
-  return std::make_unique<EmulatedPlatform>(options);
+  return std::make_unique<EmulatedPlatform>(options, std::make_shared<emulation::Links>());
+}
+
+std::vector<std::unique_ptr<gpu::Platform>> make_emulated(int processes, const Emulation& options) {
+  const auto links = std::make_shared<emulation::Links>();
+  std::vector<std::unique_ptr<gpu::Platform>> platforms;
+  for (int process = 0; process < processes; ++process) {
+    platforms.push_back(std::make_unique<EmulatedPlatform>(options, links));
+  }
+  return platforms;
 }
 
 void host_reads(const gpu::Platform& emulated, gpu::Range range) {

@@ -6,6 +6,8 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "core/runtime/gpu/device.h"
 
@@ -29,6 +31,10 @@ inline GpuKernel by_reference(const Op&, const GpuRequest&) { return {{GpuGenera
 
 // Devices throw Error as device.h says. One that was opened may outlive its platform.
 std::unique_ptr<gpu::Platform> make_emulated(const Emulation& options);
+
+// The GPUs of several processes, as many as `options` says in each: platform p is that of process p. A device reaches
+// those of other processes by communicators alone.
+std::vector<std::unique_ptr<gpu::Platform>> make_emulated(int processes, const Emulation& options);
 
 // What the emulation cannot see: the host reads, or writes, pinned memory. Throws Error (failed) where a call that the
 // host has not waited for uses the same bytes.

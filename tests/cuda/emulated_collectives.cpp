@@ -436,6 +436,42 @@ TEST_CASE("after a failure a device ends when all ranks have ended their collect
   }
 }
 
+TEST_CASE("devices of several processes join by an identity that one of them has made, and meet by themselves",
+          "[cuda]") {
+  const auto platforms = test::make_emulated(2, {.devices = 1, .patience = 200ms});
+  const gpu::CommunicatorId id = platforms[0]->new_communicator_id(), other = platforms[1]->new_communicator_id();
+  CHECK(id != other);
+  const std::array both{0, 1};
+  std::array<bool, 2> have_gathered{};
+  const auto failures_with = [&](const std::array<const gpu::CommunicatorId*, 2>& ids) {
+    std::array<std::string, 2> failures;
+    std::vector<std::thread> threads;
+    for (std::size_t process = 0; process < 2; ++process) {
+      threads.emplace_back([&, process] {
+        try {
+          const int rank = static_cast<int>(process);
+          const auto device = platforms[process]->open(0, 7, {rank, 1});
+          const auto group = device->create_communicator(0, both, ids[process]);
+          Exchange<float> exchange(*device, 1, {static_cast<float>(rank + 1)}, 2);
+          device->collective(Stream::communicate, group, Collective::all_gather, DType::f32, exchange.to, exchange.from,
+                             4);
+          device->wait(device->record_event(Stream::communicate));
+          have_gathered[process] = true;
+        } catch (const Error& error) {
+          failures[process] = error.diagnostics().front().message;
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    return failures[0] + failures[1];
+  };
+  CHECK(failures_with({&id, &id}) == "");
+  CHECK(have_gathered == std::array{true, true});
+  CHECK(contains(failures_with({&id, &other}), "rank 1 did not come to join"));
+  gpu::CommunicatorId unknown{};
+  CHECK(contains(failures_with({&unknown, &unknown}), "no process has made this identity of a communicator"));
+}
+
 TEST_CASE("devices meet as often as they call for it, and a device that does not come is named", "[cuda]") {
   const auto platform = test::make_emulated({.devices = 3, .patience = 200ms});
   std::array<std::atomic<int>, 2> rounds{};

@@ -69,8 +69,8 @@ EmulatedDevice::~EmulatedDevice() {
 // A collective of this device, which it has aborted itself, may run until all ranks have done so.
 std::string EmulatedDevice::ends_before_others() const {
   if (!module_.has_ended_collectives.contains(number_)) return {};
-  for (const auto& group : communicators_) {
-    for (const int rank : group->ranks) {
+  for (const Joined& joined : communicators_) {
+    for (const int rank : joined.group->ranks) {
       if (!module_.open.contains(rank) || module_.has_ended_collectives.contains(rank)) continue;
       return "device " + std::to_string(number_) + " ends while device " + std::to_string(rank) +
              " has not ended its collectives";
@@ -214,15 +214,33 @@ void EmulatedDevice::reduce(Stream stream, Reduction reduce, DType dtype, std::b
   issue(std::move(work));
 }
 
-gpu::Communicator EmulatedDevice::create_communicator(int key, std::span<const int> ranks) {
+gpu::Communicator EmulatedDevice::create_communicator(int key, std::span<const int> ranks,
+                                                      const gpu::CommunicatorId* id) {
   enter_alone("create_communicator()");
-  communicators_.push_back(module_.rendezvous.join(number_, key, ranks));
+  std::shared_ptr<Rendezvous> between;
+  if (id != nullptr) {
+    const int last = *std::max_element(ranks.begin(), ranks.end());
+    between = machine_->links->rendezvous_of(*id, last + 1, machine_->options.patience);
+    {
+      const std::lock_guard lock(between_mutex_);
+      between_.push_back(between);
+    }
+    enter();  // it may have been aborted before it was in the list
+  }
+  Rendezvous& place = between != nullptr ? *between : module_.rendezvous;
+  std::shared_ptr<Group> group = place.join(number_, key, ranks);
+  communicators_.push_back({std::move(between), std::move(group)});
   return {static_cast<int>(std::ssize(communicators_)) - 1};
 }
 
 void EmulatedDevice::barrier(int devices) {
   enter_outside_capture("barrier()");
-  module_.rendezvous.meet(module_.rendezvous.first(devices), number_, "meet", &host_, [&](Rendezvous::Parts parts) {
+  if (devices > machine_->options.devices) {
+    fail_running("a barrier of " + std::to_string(devices) + " devices, of which the process has " +
+                 std::to_string(machine_->options.devices));
+  }
+  Group& group = module_.rendezvous.neighbours(module_.first_rank, devices);
+  module_.rendezvous.meet(group, number_, "meet", &host_, [&](Rendezvous::Parts parts) {
     Clock joined;
     for (void* const part : parts) joined.join(*static_cast<Clock*>(part));
     for (void* const part : parts) *static_cast<Clock*>(part) = joined;
@@ -236,7 +254,7 @@ void EmulatedDevice::collective(Stream stream, gpu::Communicator communicator, g
     fail_running("device " + std::to_string(number_) + " has not joined a communicator " +
                  std::to_string(communicator.number));
   }
-  const std::shared_ptr<Group> group = communicators_[static_cast<std::size_t>(communicator.number)];
+  const auto& [between, group] = communicators_[static_cast<std::size_t>(communicator.number)];
   const std::size_t ranks = group->ranks.size(), place = group->place_of(number_);
   const Range read{from, bytes_read(kind, bytes, ranks)}, written{to, bytes_written(kind, bytes, ranks)};
   const std::string call = std::string(gpu::to_string(kind)) + " of " + bytes_text(bytes) + " of " +
@@ -246,7 +264,8 @@ void EmulatedDevice::collective(Stream stream, gpu::Communicator communicator, g
                         (kind == gpu::Collective::all_reduce_sum && from == to);
   if (!in_place && overlap(read, written)) fail_running(*work.what + " writes over part of what it reads");
 
-  work.run = [this, group, kind, dtype, to, from, bytes, ranks, call, what = work.what](const Call&, Clock& clock) {
+  work.run = [this, between = between, group = group, kind, dtype, to, from, bytes, ranks, call, what = work.what](
+                 const Call&, Clock& clock) {
     const test::Emulation& options = machine_->options;
     if (number_ == options.lost_rank && collectives_++ >= options.lost_from) module_.rendezvous.hang(number_);
     if (ranks > 1) {
@@ -259,7 +278,8 @@ void EmulatedDevice::collective(Stream stream, gpu::Communicator communicator, g
       machine_->bytes_between += bytes_sent(kind, bytes, ranks);
     }
     Part mine{&clock, to, from};
-    module_.rendezvous.meet(*group, number_, call, &mine, [&](Rendezvous::Parts parts) {
+    Rendezvous& meeting = between != nullptr ? *between : module_.rendezvous;
+    meeting.meet(*group, number_, call, &mine, [&](Rendezvous::Parts parts) {
       Clock joined;
       std::vector<const std::byte*> arrays;
       for (void* const part : parts) {
@@ -459,6 +479,10 @@ void EmulatedDevice::end_range() {
 
 void EmulatedDevice::abort(const std::string& reason) noexcept {
   module_.rendezvous.abort(number_, reason);
+  {
+    const std::lock_guard lock(between_mutex_);
+    for (const auto& each : between_) each->abort(number_, reason);
+  }
   if (std::this_thread::get_id() != thread_) return;
   graphs_.clear();
   const std::lock_guard lock(machine_->mutex);

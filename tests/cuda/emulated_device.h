@@ -49,7 +49,7 @@ class EmulatedDevice final : public gpu::Device {
   bool poll(gpu::Event event) override;
   void wait(gpu::Event event) override;
   void wait_event(gpu::Event event, Stream stream) override;
-  gpu::Communicator create_communicator(int key, std::span<const int> ranks) override;
+  gpu::Communicator create_communicator(int key, std::span<const int> ranks, const gpu::CommunicatorId* id) override;
   void barrier(int devices) override;
   void abort(const std::string& reason) noexcept override;
 
@@ -94,7 +94,14 @@ class EmulatedDevice final : public gpu::Device {
   std::array<Clock, lanes> clocks_;
   Clock host_;  // what this device's thread has waited for
   std::vector<std::unique_ptr<EmulatedKernel>> kernels_;
-  std::vector<std::shared_ptr<Group>> communicators_;
+  // A communicator, and where its ranks meet: `between` if they are in several processes, else null, for the module's.
+  struct Joined {
+    std::shared_ptr<Rendezvous> between;
+    std::shared_ptr<Group> group;
+  };
+  std::vector<Joined> communicators_;
+  std::mutex between_mutex_;
+  std::vector<std::shared_ptr<Rendezvous>> between_;  // those of all communicators, also before they are joined
   int collectives_ = 0;
   std::vector<Recorded> graphs_;
   std::optional<Capture> capture_;

@@ -1,5 +1,7 @@
 #include "tests/cuda/emulated_machine.h"
 
+#include <cstring>
+
 #include "core/base/error.h"
 #include "tests/catch.h"
 
@@ -45,13 +47,32 @@ Machine::~Machine() {
   if (!misuse.empty()) FAIL_CHECK(misuse);
 }
 
-Opened Machine::open(int module, int device) {
+gpu::CommunicatorId Links::new_id() {
+  const std::lock_guard lock(mutex_);
+  gpu::CommunicatorId id{};
+  const std::size_t number = communicators_.size() + 1;
+  std::memcpy(id.data(), &number, sizeof number);
+  communicators_[id] = nullptr;
+  return id;
+}
+
+std::shared_ptr<Rendezvous> Links::rendezvous_of(const gpu::CommunicatorId& id, int ranks,
+                                                 std::chrono::milliseconds patience) {
+  const std::lock_guard lock(mutex_);
+  const auto found = communicators_.find(id);
+  if (found == communicators_.end()) fail_running("no process has made this identity of a communicator");
+  if (found->second == nullptr) found->second = std::make_shared<Rendezvous>(ranks, patience);
+  return found->second;
+}
+
+Opened Machine::open(int module, int device, int first_rank) {
   const std::lock_guard lock(mutex);
-  OfModule& mine = modules.try_emplace(module, options).first->second;
-  if (!mine.open.insert(device).second) fail_running("device " + std::to_string(device) + " is open already");
-  mine.has_ended_collectives.erase(device);
-  mine.host_order.opened(device);
-  return {module, device, opened++};
+  OfModule& mine = modules.try_emplace(module, options, first_rank).first->second;
+  const int rank = first_rank + device;
+  if (!mine.open.insert(rank).second) fail_running("device " + std::to_string(rank) + " is open already");
+  mine.has_ended_collectives.erase(rank);
+  mine.host_order.opened(rank);
+  return {module, rank, links->next_opened()};
 }
 
 OfModule& Machine::of(int module) {

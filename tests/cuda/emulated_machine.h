@@ -1,11 +1,16 @@
-// What the emulated devices of a platform share, and in which order the threads of the host have to call them.
+// What the emulated devices of a platform share, which are those of a process, and in which order the threads of the
+// host have to call them.
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "tests/cuda/emulated.h"
 #include "tests/cuda/emulated_memory.h"
@@ -18,7 +23,7 @@ namespace pmaptrain::emulation {
 // compute. Behind them there is one for its thread.
 inline constexpr std::size_t lanes = 2 * gpu::stream_count - 1;
 
-// A device as a module has opened it, from then to its end.
+// A device as a module has opened it, from then to its end. Its number is its rank.
 struct Opened {
   int module = 0;
   int number = 0;
@@ -57,33 +62,51 @@ class HostOrder {
   std::set<int> ended_;
 };
 
+// What the machines of several processes share.
+class Links {
+ public:
+  std::size_t next_opened() { return opened_++; }
+  gpu::CommunicatorId new_id();
+  // Where the ranks of a communicator of several processes meet. Throws Error (failed) if no process has made the id.
+  std::shared_ptr<Rendezvous> rendezvous_of(const gpu::CommunicatorId& id, int ranks,
+                                            std::chrono::milliseconds patience);
+
+ private:
+  std::atomic<std::size_t> opened_ = 0;
+  std::mutex mutex_;
+  std::map<gpu::CommunicatorId, std::shared_ptr<Rendezvous>> communicators_;  // null before a rank has come
+};
+
 // What the devices of a module share.
 struct OfModule {
-  explicit OfModule(const test::Emulation& emulation) : rendezvous(emulation.devices, emulation.patience) {}
+  OfModule(const test::Emulation& emulation, int first)
+      : first_rank(first), rendezvous(first + emulation.devices, emulation.patience) {}
 
+  const int first_rank;
   std::set<int> open, has_ended_collectives;  // devices; aborted on its own thread
   HostOrder host_order;
   Rendezvous rendezvous;
 };
 
 struct Machine {
-  explicit Machine(const test::Emulation& emulation) : options(emulation), memory(emulation.memory) {}
+  Machine(const test::Emulation& emulation, std::shared_ptr<Links> shared)
+      : options(emulation), links(std::move(shared)), memory(emulation.memory) {}
   // Fails the test case where `misuse` is not empty.
   ~Machine();
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
 
   // Throws Error (failed) where the module has it already.
-  Opened open(int module, int device);
+  Opened open(int module, int device, int first_rank);
   OfModule& of(int module);
   // A collective of another module that the host has not waited for.
   std::string under_way_elsewhere(int module) const;
 
   const test::Emulation options;
+  const std::shared_ptr<Links> links;
   std::mutex mutex;  // of all but each rendezvous
   Memory memory;
   std::map<int, OfModule> modules;
-  std::size_t opened = 0;
   Clock host;                     // what any thread of the host has waited for
   std::string misuse;             // what was found where nothing can be thrown
   std::size_t bytes_between = 0;  // that devices have sent to others

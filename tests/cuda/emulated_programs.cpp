@@ -40,7 +40,9 @@ Values run_on_gpus(std::shared_ptr<const Program> program, const Values& inputs,
   const auto platform = make_emulated({.devices = how.gpus, .seed = static_cast<unsigned>(how.gpus)});
   gpu::GpuModule module(
       {{{"test", std::move(program), 1}}, how.private_copies}, *platform, how.gpus,
-      {how.gpus, {how.deterministic, how.private_copies, how.message_bytes, how.least_exchanged}, by_reference});
+      {how.gpus,
+       {how.deterministic, how.private_copies, how.message_bytes, how.least_exchanged, false, how.blocks},
+       by_reference});
   return run(module, inputs, how.steps);
 }
 

@@ -17,6 +17,7 @@ struct OnGpus {
   std::int64_t steps = 1;
   std::size_t message_bytes = gpu::PlanOptions{}.message_bytes;
   std::size_t least_exchanged = gpu::PlanOptions{}.least_exchanged;
+  int blocks = 0;  // see gpu::PlanOptions
 };
 
 // Equations are computed by their reference: what is tested is what the GPUs do between them.

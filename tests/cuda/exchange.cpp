@@ -229,6 +229,7 @@ TEST_CASE("GPUs send what the plans of shipped configs say, a ring's bytes of th
     setup.loaded.spec.mesh.workers = 2;
     for (const bool deterministic : {false, true}) {
       setup.loaded.spec.mesh.deterministic = deterministic;
+      setup.loaded.spec.mesh.blocks.reset();  // that of the CPU
       const auto platform = test::make_emulated({.devices = 2});
       set_gpu_platform(platform.get());
       const train::PlannedSource run = train::plan_run(setup);

@@ -43,6 +43,7 @@ train::Setup setup_with(Texts set, bool stays) {
   set.emplace_back(stays ? "mesh.backend=cuda" : "mesh.backend=cpu");
   train::Setup setup = setup_of_text(short_steps, std::move(set));
   setup.loaded.spec.mesh.backend = spec::Backend::cuda;
+  setup.loaded.spec.mesh.blocks.reset();  // that of the CPU
   CHECK(setup.resident_splits.empty() == !stays);
   return setup;
 }

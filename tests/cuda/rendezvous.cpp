@@ -52,11 +52,11 @@ std::shared_ptr<Group> Rendezvous::join(int device, int key, std::span<const int
   return joined;
 }
 
-Group& Rendezvous::first(int devices) {
+Group& Rendezvous::neighbours(int first, int devices) {
   std::vector<int> numbers(static_cast<std::size_t>(devices));
-  std::iota(numbers.begin(), numbers.end(), 0);
+  std::iota(numbers.begin(), numbers.end(), first);
   const Lock lock(mutex_);
-  return first_.try_emplace(devices, std::move(numbers)).first->second;
+  return neighbours_.try_emplace({first, devices}, std::move(numbers)).first->second;
 }
 
 void Rendezvous::meet(Group& group, int device, const std::string& call, void* part,

@@ -49,8 +49,8 @@ class Rendezvous {
   using Parts = std::span<void* const>;
   void meet(Group& group, int device, const std::string& call, void* part, const std::function<void(Parts)>& complete);
 
-  // The devices 0 to `devices` - 1, for barriers on the host.
-  Group& first(int devices);
+  // `devices` devices from `first` on, for barriers on the host.
+  Group& neighbours(int first, int devices);
 
   // A rank that is lost: waits for abort(), and not much longer than the others wait for it.
   [[noreturn]] void hang(int device);
@@ -71,7 +71,7 @@ class Rendezvous {
   std::vector<std::string> reasons_;   // by device: why it was aborted
   std::vector<std::string> waits_in_;  // by device: "all_gather 7 of communicator {0,1}"
   std::map<std::pair<int, std::vector<int>>, Group> joining_;
-  std::map<int, Group> first_;
+  std::map<std::pair<int, int>, Group> neighbours_;
 };
 
 }  // namespace pmaptrain::emulation

@@ -34,6 +34,7 @@ void check_on_gpus(train::Setup setup, std::vector<int> counts) {
   setup.loaded.spec.mesh.backend = spec::Backend::cuda;
   for (const bool deterministic : {true, false}) {
     setup.loaded.spec.mesh.deterministic = deterministic;
+    setup.loaded.spec.mesh.blocks.reset();  // that of the CPU
     std::optional<train::Tensors> one;
     for (const int count : counts) {
       const std::vector<int> possible = gpu::possible_gpu_counts(

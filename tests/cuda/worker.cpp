@@ -30,7 +30,9 @@ std::string error_of(gpu::Progress& progress, std::int64_t ticket) {
 // An executor of nothing.
 std::unique_ptr<gpu::Executor> no_entries(gpu::Device& device) {
   static const std::vector<gpu::Plan> none;
-  return std::make_unique<gpu::Executor>(device, none, gpu::MemorySizes{}, gpu::MakeKernel{});
+  static const gpu::CommunicatorIds no_ids;
+  return std::make_unique<gpu::Executor>(device, none, gpu::MemorySizes{}, gpu::MakeKernel{}, 1,
+                                         []() -> const gpu::CommunicatorIds& { return no_ids; });
 }
 
 }  // namespace
@@ -57,7 +59,7 @@ TEST_CASE("after a failure a worker carries out nothing more, and all that was q
   const auto platform = make_emulated({});
   gpu::Progress progress(1);
   std::atomic<int> told = 0, carried_out = 0;
-  gpu::Worker worker(*platform, 0, 0, progress, no_entries, [&](const std::string& reason) {
+  gpu::Worker worker(*platform, 0, 0, {}, progress, no_entries, [&](const std::string& reason) {
     ++told;
     CHECK(reason == "a kernel has failed");
   });
@@ -75,7 +77,7 @@ TEST_CASE("a worker that is to end carries out what is queued first", "[cuda]") 
   gpu::Progress progress(1);
   std::atomic<int> carried_out = 0;
   {
-    gpu::Worker worker(*platform, 0, 0, progress, no_entries, [](const std::string&) {});
+    gpu::Worker worker(*platform, 0, 0, {}, progress, no_entries, [](const std::string&) {});
     worker.wait_for_start();
     for (std::int64_t ticket = 1; ticket <= 50; ++ticket) worker.add(ticket, [&](gpu::Executor&) { ++carried_out; });
   }
@@ -88,7 +90,7 @@ TEST_CASE("what is to follow when the device is done does not hold up what is qu
   gpu::Progress progress(1);
   std::vector<std::string> order;
   {
-    gpu::Worker worker(*platform, 0, 0, progress, no_entries, [](const std::string&) {});
+    gpu::Worker worker(*platform, 0, 0, {}, progress, no_entries, [](const std::string&) {});
     worker.wait_for_start();
     std::promise<void> all_added;
     worker.add(1, [&, added = all_added.get_future().share()](gpu::Executor&) { added.wait(); });
@@ -109,7 +111,7 @@ TEST_CASE("nothing follows work that has failed", "[cuda]") {
   const auto platform = make_emulated({});
   gpu::Progress progress(1);
   bool has_followed = false;
-  gpu::Worker worker(*platform, 0, 0, progress, no_entries, [](const std::string&) {});
+  gpu::Worker worker(*platform, 0, 0, {}, progress, no_entries, [](const std::string&) {});
   worker.wait_for_start();
   worker.add(
       1, [](gpu::Executor&) { fail_running("a kernel has failed"); }, [&](gpu::Executor&) { has_followed = true; });
@@ -122,7 +124,7 @@ TEST_CASE("a GPU that cannot be set up fails the start, and its worker ends", "[
   gpu::Progress progress(1);
   std::atomic<int> told = 0;
   gpu::Worker worker(
-      *platform, 0, 0, progress,
+      *platform, 0, 0, {}, progress,
       [](gpu::Device&) -> std::unique_ptr<gpu::Executor> { fail_resource("no memory", "less of it"); },
       [&](const std::string&) { ++told; });
   worker.wait_for_start();

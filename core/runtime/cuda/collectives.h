@@ -44,8 +44,8 @@ class Collectives {
   Collectives(const Collectives&) = delete;
   Collectives& operator=(const Collectives&) = delete;
 
-  // Returns the number of the new communicator, counted from 0.
-  virtual int create_communicator(int key, std::span<const int> ranks) = 0;
+  // Returns the number of the new communicator, counted from 0. See gpu::Device::create_communicator().
+  virtual int create_communicator(int key, std::span<const int> ranks, const gpu::CommunicatorId* id) = 0;
   virtual void run(int communicator, const RankCall& call, cudaStream_t stream) = 0;
   // Whether run() may be captured into a CUDA graph.
   virtual bool can_be_captured() const = 0;

@@ -53,7 +53,7 @@ class CompileOnlyDevice final : public gpu::Device {
   bool poll(gpu::Event) override { refuse(); }
   void wait(gpu::Event) override { refuse(); }
   void wait_event(gpu::Event, gpu::Stream) override { refuse(); }
-  gpu::Communicator create_communicator(int, std::span<const int>) override { refuse(); }
+  gpu::Communicator create_communicator(int, std::span<const int>, const gpu::CommunicatorId*) override { refuse(); }
   void barrier(int) override { refuse(); }
   void abort(const std::string&) noexcept override {}
 
@@ -80,10 +80,11 @@ class CompileOnlyPlatform final : public gpu::Platform {
 
   int devices() const override { return 1; }
   gpu::Properties properties(int) const override { return properties_; }
-  std::unique_ptr<gpu::Device> open(int, int) override {
+  std::unique_ptr<gpu::Device> open(int, int, const gpu::RanksHere&) override {
     return std::make_unique<CompileOnlyDevice>(
         Libraries(properties_.compute_capability, generate_source_, compiler_, description_));
   }
+  gpu::CommunicatorId new_communicator_id() override { fail_running("a GPU that is only described joins no others"); }
 
  private:
   GenerateSource generate_source_;

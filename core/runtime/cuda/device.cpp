@@ -395,9 +395,9 @@ void CudaDevice::wait_event(gpu::Event event, gpu::Stream on) {
   if (found != events_.end()) check(cudaStreamWaitEvent(stream(on), found->second.get(), 0), "ordering streams");
 }
 
-gpu::Communicator CudaDevice::create_communicator(int key, std::span<const int> ranks) {
+gpu::Communicator CudaDevice::create_communicator(int key, std::span<const int> ranks, const gpu::CommunicatorId* id) {
   refuse_while_recording("a communicator is created");
-  return {collectives_->create_communicator(key, ranks)};
+  return {collectives_->create_communicator(key, ranks, id)};
 }
 
 void CudaDevice::barrier(int devices) {

@@ -26,8 +26,8 @@ int priority_of(gpu::Stream stream, int least, int greatest);
 
 class CudaDevice final : public gpu::Device {
  public:
-  // `number` and `module` are the arguments of Platform::open(); `gpu` is the number of the GPU in CUDA. For virtual
-  // devices, `gpu` differs from `number`.
+  // `number` and `module` are the arguments of Platform::open(); `gpu` is the number of the GPU in CUDA. It differs
+  // from `number` for virtual devices, and if processes divide the GPUs of a machine.
   CudaDevice(int number, int module, int gpu, GenerateSource generate_source, std::shared_ptr<Compiler> compiler,
              const MakeCollectives& make_collectives, Barriers& barriers);
   ~CudaDevice() override;
@@ -56,7 +56,7 @@ class CudaDevice final : public gpu::Device {
   bool poll(gpu::Event event) override;
   void wait(gpu::Event event) override;
   void wait_event(gpu::Event event, gpu::Stream stream) override;
-  gpu::Communicator create_communicator(int key, std::span<const int> ranks) override;
+  gpu::Communicator create_communicator(int key, std::span<const int> ranks, const gpu::CommunicatorId* id) override;
   void barrier(int devices) override;
   void abort(const std::string& reason) noexcept override;
 

@@ -2,8 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <cstring>
+#include <iterator>
 #include <optional>
+#include <thread>
 
 #include "core/base/error.h"
 #include "core/runtime/cuda/check.h"
@@ -26,18 +31,31 @@ ncclDataType_t nccl_type(DType dtype) {
   return ncclUint8;
 }
 
+void must(ncclResult_t status, const std::string& what) {
+  if (status == ncclSuccess) return;
+  fail_running(fmt::format("GPU: {}: {}", what, reason_of(status, nullptr)));
+}
+
 // One rank of a NCCL communicator whose calls block (see communicator_config()). A call may block until a missing rank
 // makes its call too. So another thread must be able to abort the rank during a call: no lock is held during calls.
 class NcclCommunicator {
  public:
-  // Waits until all ranks have called it.
-  NcclCommunicator(std::shared_ptr<NcclGroup> group, std::size_t position, const Abort& abort,
-                   gpu::PeriodicChecker& stuck_call_checker)
-      : group_(std::move(group)), position_(position), abort_(abort) {
-    group_->barrier.arrive_and_wait(position, abort_, beginning(), [&] {
-      if (position != 0) return;
-      must(ncclGetUniqueId(&group_->id), beginning());
-      group_->abort_coordinator = std::make_shared<gpu::AbortCoordinator>(ranks().size());
+  // Waits until all ranks of this process have called it. `id` is null if there are no others.
+  NcclCommunicator(std::shared_ptr<NcclGroup> group, std::vector<int> ranks, int rank, const gpu::CommunicatorId* id,
+                   const Abort& abort, gpu::PeriodicChecker& stuck_call_checker)
+      : group_(std::move(group)),
+        ranks_(std::move(ranks)),
+        place_(position_of(rank, ranks_)),
+        position_(position_of(rank, group_->barrier.ranks())),
+        abort_(abort) {
+    group_->barrier.arrive_and_wait(position_, abort_, beginning(), [&] {
+      if (position_ != 0) return;
+      if (id != nullptr) {
+        std::memcpy(&group_->id, id->data(), id->size());
+      } else {
+        must(ncclGetUniqueId(&group_->id), beginning());
+      }
+      group_->abort_coordinator = std::make_shared<gpu::AbortCoordinator>(group_->barrier.ranks().size());
     });
     id_ = group_->id;
     abort_coordinator_ = group_->abort_coordinator;
@@ -49,7 +67,7 @@ class NcclCommunicator {
   NcclCommunicator(const NcclCommunicator&) = delete;
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;
 
-  const std::vector<int>& ranks() const { return group_->barrier.ranks(); }
+  const std::vector<int>& ranks() const { return ranks_; }
   std::string next(const RankCall& call) const { return text_of(call, sequence_, ranks()); }
 
   // Must precede all other calls. It may block, so other threads must already know this communicator, to abort it.
@@ -62,7 +80,7 @@ class NcclCommunicator {
     cuda::check(cudaMemset(first_exchange_.get(), 0, bytes), beginning());
     call(beginning(), [&] {
       ncclConfig_t config = communicator_config();
-      return ncclCommInitRankConfig(&communicator_, static_cast<int>(ranks().size()), id_, static_cast<int>(position_),
+      return ncclCommInitRankConfig(&communicator_, static_cast<int>(ranks().size()), id_, static_cast<int>(place_),
                                     &config);
     });
     connect_for_exchanges();
@@ -114,11 +132,13 @@ class NcclCommunicator {
     const ncclResult_t status = abort_coordinator_->enter(position_) ? make() : ncclInvalidUsage;
     abort_coordinator_->leave(position_);
     abort_.check();
-    if (is_late_) {
-      fail_running(fmt::format("GPU: {} has not returned within {} s", what, gpu_timeout().count()),
-                   "another rank did not come to it; PMAPTRAIN_GPU_TIMEOUT sets the seconds");
-    }
+    if (is_late_) fail_late(what);
     must(status, what);
+  }
+
+  [[noreturn]] static void fail_late(const std::string& what) {
+    fail_running(fmt::format("GPU: {} has not returned within {} s", what, gpu_timeout().count()),
+                 "another rank did not come to it; PMAPTRAIN_GPU_TIMEOUT sets the seconds");
   }
 
   // NCCL connects ranks for ncclSend and ncclRecv at the first such call, which may wait for other GPUs as a call of
@@ -129,8 +149,24 @@ class NcclCommunicator {
     call(beginning(), [&] {
       return exchange({gpu::Collective::exchange, DType::u8, from + bytes, from, 1}, cudaStreamLegacy);
     });
-    cuda::check(cudaStreamSynchronize(cudaStreamLegacy), beginning());
-    abort_.check();
+    wait_for_first_exchange();
+  }
+
+  // Looks instead of calling cudaStreamSynchronize, which does not return if a rank never comes.
+  void wait_for_first_exchange() {
+    const OwnEvent end = make_event();
+    cuda::check(cudaEventRecord(end.get(), cudaStreamLegacy), beginning());
+    const auto last = std::chrono::steady_clock::now() + gpu_timeout();
+    for (;;) {
+      const cudaError_t state = cudaEventQuery(end.get());
+      abort_.check();
+      if (state == cudaSuccess) return;
+      if (state != cudaErrorNotReady) cuda::check(state, beginning());
+      cudaGetLastError();  // clears the error, which the next call would report
+      check();
+      if (std::chrono::steady_clock::now() > last) fail_late(beginning());
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
   }
 
   // The calls between ncclGroupStart() and ncclGroupEnd() run at the same time. After an error, the group is ended too,
@@ -148,11 +184,6 @@ class NcclCommunicator {
     return status == ncclSuccess ? ended : status;
   }
 
-  static void must(ncclResult_t status, const std::string& what) {
-    if (status == ncclSuccess) return;
-    fail_running(fmt::format("GPU: {}: {}", what, reason_of(status, nullptr)));
-  }
-
   // Aborts this rank. Returns false if NCCL has not stored the pointer to the communicator yet. NCCL does that early in
   // ncclCommInitRankConfig(); before, there is nothing to abort.
   bool abort_known() noexcept {
@@ -165,13 +196,21 @@ class NcclCommunicator {
   // Called periodically, on the thread of stuck_call_checker.
   void check_for_stuck_call() noexcept {
     abort_coordinator_->retry_aborts();
-    if (abort_coordinator_->time_in_call(position_) <= gpu_timeout()) return;
-    is_late_ = true;
+    // After a failure in another process, all calls of this one may wait for it, so that no rank can finish by itself.
+    constexpr std::chrono::seconds after_failure(5);
+    const bool is_aborted = abort_.is_set();
+    if (abort_coordinator_->time_in_call(position_) <=
+        (is_aborted ? std::min<std::chrono::duration<double>>(after_failure, gpu_timeout()) : gpu_timeout())) {
+      return;
+    }
+    if (!is_aborted) is_late_ = true;
     abort_coordinator_->abort_stuck_call(position_, [this] { return abort_known(); });
   }
 
   std::shared_ptr<NcclGroup> group_;
-  std::size_t position_;
+  std::vector<int> ranks_;  // also those of other processes
+  std::size_t place_;       // among ranks_
+  std::size_t position_;    // among the ranks of this process
   const Abort& abort_;
   ncclUniqueId id_{};
   std::shared_ptr<gpu::AbortCoordinator> abort_coordinator_;
@@ -184,15 +223,20 @@ class NcclCommunicator {
 
 class NcclCollectives final : public Collectives {
  public:
-  NcclCollectives(int rank, int module, NcclGroups& groups, const Abort& abort, bool captured)
-      : rank_(rank), module_(module), captured_(captured), groups_(groups), abort_(abort) {}
+  NcclCollectives(int rank, const gpu::RanksHere& here, int module, NcclGroups& groups, const Abort& abort,
+                  bool captured)
+      : rank_(rank), module_(module), here_(here), captured_(captured), groups_(groups), abort_(abort) {}
 
-  int create_communicator(int key, std::span<const int> ranks) override {
-    const std::size_t position = position_of(rank_, ranks);
-    auto group = groups_.by_ranks.get(
-        module_, key, ranks, [&] { return std::make_shared<NcclGroup>(std::vector<int>(ranks.begin(), ranks.end())); });
-    auto communicator =
-        std::make_unique<NcclCommunicator>(std::move(group), position, abort_, groups_.stuck_call_checker);
+  int create_communicator(int key, std::span<const int> ranks, const gpu::CommunicatorId* id) override {
+    std::vector<int> ranks_here;
+    std::copy_if(ranks.begin(), ranks.end(), std::back_inserter(ranks_here),
+                 [&](int rank) { return here_.first <= rank && rank < here_.first + here_.count; });
+    if (id == nullptr && ranks_here.size() < ranks.size()) {
+      fail_running(fmt::format("GPU: communicator {} of several processes has no identity", ranks_text(ranks)));
+    }
+    auto group = groups_.by_ranks.get(module_, key, ranks, [&] { return std::make_shared<NcclGroup>(ranks_here); });
+    auto communicator = std::make_unique<NcclCommunicator>(
+        std::move(group), std::vector<int>(ranks.begin(), ranks.end()), rank_, id, abort_, groups_.stuck_call_checker);
     NcclCommunicator& added = *communicator;
     {
       const std::lock_guard lock(mutex_);
@@ -225,6 +269,7 @@ class NcclCollectives final : public Collectives {
   NcclCommunicator& at(int communicator) const { return *all_[static_cast<std::size_t>(communicator)]; }
 
   int rank_, module_;
+  gpu::RanksHere here_;
   bool captured_;
   NcclGroups& groups_;
   const Abort& abort_;
@@ -234,9 +279,18 @@ class NcclCollectives final : public Collectives {
 
 }  // namespace
 
-std::unique_ptr<Collectives> make_nccl_collectives(int rank, int module, NcclGroups& groups, const Abort& abort,
-                                                   bool captured) {
-  return std::make_unique<NcclCollectives>(rank, module, groups, abort, captured);
+std::unique_ptr<Collectives> make_nccl_collectives(int rank, const gpu::RanksHere& here, int module, NcclGroups& groups,
+                                                   const Abort& abort, bool captured) {
+  return std::make_unique<NcclCollectives>(rank, here, module, groups, abort, captured);
+}
+
+gpu::CommunicatorId new_nccl_id() {
+  ncclUniqueId made{};
+  must(ncclGetUniqueId(&made), "the identity of a communicator");
+  gpu::CommunicatorId id{};
+  static_assert(sizeof made == sizeof id);
+  std::memcpy(id.data(), &made, sizeof made);
+  return id;
 }
 
 // Communicators block, because NCCL runs each call of a nonblocking communicator on a separate thread.

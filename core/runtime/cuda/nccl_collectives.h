@@ -1,4 +1,4 @@
-// Collectives between the GPUs of one machine, with NCCL.
+// Collectives between GPUs of one process or of several, with NCCL.
 #pragma once
 
 #include <nccl.h>
@@ -9,9 +9,9 @@
 
 namespace pmaptrain::cuda {
 
-// What the ranks of one communicator share.
+// What the ranks of one communicator share that are in this process.
 struct NcclGroup {
-  explicit NcclGroup(const std::vector<int>& ranks) : barrier(ranks) {}
+  explicit NcclGroup(const std::vector<int>& ranks_here) : barrier(ranks_here) {}
   Barrier barrier;
   ncclUniqueId id{};
   std::shared_ptr<gpu::AbortCoordinator> abort_coordinator;
@@ -25,8 +25,11 @@ struct NcclGroups {
 
 // Creates the collectives of the current CUDA device, with rank `rank`. `captured` says whether they may be captured
 // into CUDA graphs.
-std::unique_ptr<Collectives> make_nccl_collectives(int rank, int module, NcclGroups& groups, const Abort& abort,
-                                                   bool captured);
+std::unique_ptr<Collectives> make_nccl_collectives(int rank, const gpu::RanksHere& here, int module, NcclGroups& groups,
+                                                   const Abort& abort, bool captured);
+
+// The identity of a new communicator of several processes.
+gpu::CommunicatorId new_nccl_id();
 
 // The configuration of all communicators.
 ncclConfig_t communicator_config();

@@ -61,37 +61,41 @@ void set_environment_of_nccl() {
 
 class CudaPlatform final : public gpu::Platform {
  public:
-  explicit CudaPlatform(GenerateSource generate_source) : generate_source_(generate_source), count_(count_gpus()) {
+  CudaPlatform(GenerateSource generate_source, const HostPlace& place)
+      : generate_source_(generate_source), own_(gpu::gpus_of_process(count_gpus(), place)) {
     // NCCL need not order collectives in graphs after collectives outside graphs: there are none outside.
     if (captures_collectives()) setenv("NCCL_GRAPH_MIXING_SUPPORT", "0", 0);
   }
 
-  int devices() const override { return count_; }
+  int devices() const override { return own_.count; }
   gpu::Properties properties(int device) const override {
-    gpu::Properties properties = properties_of(device);
-    for (int other = 0; other < count_; ++other) {
+    gpu::Properties properties = properties_of(own_.first + device);
+    for (int other = 0; other < own_.count; ++other) {
       int reached = 0;
       if (other == device) continue;
-      check(cudaDeviceCanAccessPeer(&reached, device, other), "asking which GPUs reach one another");
+      check(cudaDeviceCanAccessPeer(&reached, own_.first + device, own_.first + other),
+            "asking which GPUs reach one another");
       if (reached != 0) properties.peers.push_back(other);
     }
     return properties;
   }
-  std::string description(int device) const override { return properties_for_planning(device); }
-  std::unique_ptr<gpu::Device> open(int device, int module) override {
-    const auto make_collectives = [this, device, module](const Abort& abort) {
-      return make_nccl_collectives(device, module, communicators_, abort, captures_collectives());
+  std::string description(int device) const override { return properties_for_planning(own_.first + device); }
+  std::unique_ptr<gpu::Device> open(int device, int module, const gpu::RanksHere& ranks) override {
+    const auto make_collectives = [this, device, module, ranks](const Abort& abort) {
+      const gpu::RanksHere here{ranks.first, ranks.count > 0 ? ranks.count : own_.count};
+      return make_nccl_collectives(here.first + device, here, module, communicators_, abort, captures_collectives());
     };
-    return std::make_unique<CudaDevice>(device, module, device, generate_source_, compiler_, make_collectives,
-                                        barriers_);
+    return std::make_unique<CudaDevice>(device, module, own_.first + device, generate_source_, compiler_,
+                                        make_collectives, barriers_);
   }
+  gpu::CommunicatorId new_communicator_id() override { return new_nccl_id(); }
 
  private:
-  bool captures_collectives() const { return count_ == 1 || gpu::graph_mode() == gpu::GraphMode::whole; }
+  bool captures_collectives() const { return own_.count == 1 || gpu::graph_mode() == gpu::GraphMode::whole; }
 
   GenerateSource generate_source_;
   const std::shared_ptr<Compiler> compiler_ = std::make_shared<Compiler>();
-  int count_;
+  const gpu::GpusOfProcess own_;
   NcclGroups communicators_;
   Barriers barriers_;
 };
@@ -112,12 +116,13 @@ class VirtualPlatform final : public gpu::Platform {
     return properties;
   }
   std::string description(int) const override { return properties_for_planning(0); }
-  std::unique_ptr<gpu::Device> open(int device, int module) override {
+  std::unique_ptr<gpu::Device> open(int device, int module, const gpu::RanksHere& /*ranks*/) override {
     const auto make_collectives = [this, device, module](const Abort& abort) {
       return make_virtual_collectives(device, module, communicators_, abort);
     };
     return std::make_unique<CudaDevice>(device, module, 0, generate_source_, compiler_, make_collectives, barriers_);
   }
+  gpu::CommunicatorId new_communicator_id() override { fail_running("virtual GPUs are those of one process"); }
 
  private:
   GenerateSource generate_source_;
@@ -134,7 +139,7 @@ std::unique_ptr<gpu::Platform> open_platform(const gpu::ModuleOptions& options) 
   if (options.virtual_devices > 0)
     return std::make_unique<VirtualPlatform>(options.generate_source, options.virtual_devices);
   set_environment_of_nccl();
-  return std::make_unique<CudaPlatform>(options.generate_source);
+  return std::make_unique<CudaPlatform>(options.generate_source, options.place);
 }
 
 gpu::LibrarySettings settings() {

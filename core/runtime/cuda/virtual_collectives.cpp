@@ -116,7 +116,7 @@ class VirtualCollectives final : public Collectives {
   VirtualCollectives(int rank, int module, VirtualGroups& groups, const Abort& abort)
       : rank_(rank), module_(module), groups_(groups), abort_(abort) {}
 
-  int create_communicator(int key, std::span<const int> ranks) override {
+  int create_communicator(int key, std::span<const int> ranks, const gpu::CommunicatorId*) override {
     const std::size_t position = position_of(rank_, ranks);
     if (ranks.size() > most_arrays) {
       fail_running(fmt::format("GPU: a communicator of {} virtual GPUs; the most are {}", ranks.size(), most_arrays));

@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "core/base/saturate.h"
 #include "core/runtime/gpu/module.h"
+#include "core/runtime/gpu/ranks.h"
 #include "core/runtime/gpu/report.h"
 
 namespace pmaptrain::gpu {
@@ -21,11 +22,13 @@ Platform* GpuBackend::platform_if_found() const {
   }
 }
 
-// If no GPU is found but the options have a memory size, the plan is for one GPU of that size.
-int GpuBackend::gpus_for(const Source& source) const {
+// The number of GPUs of each process. If no GPU is found but the options have a memory size, the plan is for one GPU of
+// that size.
+int GpuBackend::gpus_for(const Source& source, Placement placement) const {
   if (options_.gpus) return *options_.gpus;
   if (options_.memory && platform_if_found() == nullptr) return 1;
-  return possible_gpu_counts(source.entries.front().program->mesh, open_().devices(), parts_of(options_)).back();
+  const std::vector<int> possible = possible_gpus_each(source, open_().devices(), options_, placement);
+  return possible.empty() ? 1 : possible.back();  // where none is possible, plan_on() throws
 }
 
 // The memory of the GPU that has least.
@@ -105,14 +108,15 @@ MemoryNeeds needs_of_one(const Plans& plans) {
 
 class GpuPlanned final : public Planned {
  public:
-  GpuPlanned(Source source, int gpus, std::optional<std::size_t> device_memory, std::function<Platform&()> open,
-             const GpuOptions& options)
+  GpuPlanned(Source source, Processes processes, int gpus, std::optional<std::size_t> device_memory,
+             std::function<Platform&()> open, const GpuOptions& options)
       : Planned(std::move(source)),
+        processes_(processes),
         gpus_(gpus),
         device_memory_(device_memory),
         open_(std::move(open)),
         options_(options),
-        plans_(plan_first_gpu(this->source(), gpus, options)) {}
+        plans_(plan_first_gpu(this->source(), gpus, options, processes.placement)) {}
 
   int workers() const override { return gpus_; }
   std::int64_t barriers_per_step(std::size_t entry) const override { return barriers_of(first(entry)); }
@@ -127,11 +131,14 @@ class GpuPlanned final : public Planned {
   }
   const Plan& first(std::size_t entry) const { return plans_.by_gpu.front()[entry]; }
 
-  const int gpus_;
+  void check_gpus(const Platform& platform) const;
+
+  const Processes processes_;
+  const int gpus_;                                  // of this process
   const std::optional<std::size_t> device_memory_;  // see Backend::device_memory()
   const std::function<Platform&()> open_;
   const GpuOptions options_;
-  Plans plans_;  // of the first GPU
+  Plans plans_;  // of the first GPU of this process
 };
 
 MemoryNeeds GpuPlanned::compute_needs() const {
@@ -161,36 +168,41 @@ MemoryNeeds GpuPlanned::compute_needs() const {
   return needs;
 }
 
+void GpuPlanned::check_gpus(const Platform& platform) const {
+  if (gpus_ <= platform.devices()) return;
+  const std::vector<int> possible = possible_gpus_each(source(), platform.devices(), options_, processes_.placement);
+  fail_resource(std::to_string(gpus_) + " GPUs are asked for (mesh.workers, --workers), and there are " +
+                    std::to_string(platform.devices()),
+                possible.empty() ? "" : "--workers " + std::to_string(possible.back()) + " would do");
+}
+
 std::unique_ptr<Module> GpuPlanned::load() && {
-  Platform& platform = open_();
-  if (gpus_ > platform.devices()) {
-    const int most =
-        possible_gpu_counts(source().entries.front().program->mesh, platform.devices(), parts_of(options_)).back();
-    fail_resource(std::to_string(gpus_) + " GPUs are asked for (mesh.workers, --workers), and there are " +
-                      std::to_string(platform.devices()),
-                  "--workers " + std::to_string(most) + " would do");
-  }
+  Platform* platform = nullptr;
+  run_in_all(processes_, [&] {
+    platform = &open_();
+    check_gpus(*platform);
+  });
+  check_equal_gpus(processes_, gpus_);
   plan_other_gpus(plans_, source(), gpus_, options_);
-  return std::make_unique<GpuModule>(take_source(), platform, std::move(plans_), options_);
+  return std::make_unique<GpuModule>(take_source(), *platform, std::move(plans_), options_, processes_);
 }
 
 }  // namespace
 
-std::unique_ptr<Planned> GpuBackend::plan_on(int gpus, Source source) const {
-  return std::make_unique<GpuPlanned>(std::move(source), gpus, device_memory(), open_, options_);
+std::unique_ptr<Planned> GpuBackend::plan_on(int gpus, Source source, Processes processes) const {
+  return std::make_unique<GpuPlanned>(std::move(source), processes, gpus, device_memory(), open_, options_);
 }
 
 std::unique_ptr<Planned> GpuBackend::plan(Source source, Processes processes) const {
-  refuse_several(processes);
-  const int gpus = gpus_for(source);
-  return plan_on(gpus, std::move(source));
+  const int gpus = gpus_for(source, processes.placement);
+  return plan_on(gpus, std::move(source), processes);
 }
 
 std::optional<int> GpuBackend::fewest_workers_that_fit(const Source& source, std::size_t bytes) const {
   constexpr int most = 64;
-  const int now = gpus_for(source);
-  for (const int gpus : possible_gpu_counts(source.entries.front().program->mesh, most, parts_of(options_))) {
-    if (gpus > now && plan_on(gpus, source)->needs().total() / static_cast<std::size_t>(gpus) <= bytes) return gpus;
+  const int now = gpus_for(source, {});
+  for (const int gpus : possible_gpus_each(source, most, options_, {})) {
+    if (gpus > now && plan_on(gpus, source, {})->needs().total() / static_cast<std::size_t>(gpus) <= bytes) return gpus;
   }
   return std::nullopt;
 }

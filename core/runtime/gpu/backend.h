@@ -1,4 +1,4 @@
-// The backend "cuda": logical devices on the GPUs of one machine.
+// The backend "cuda": logical devices on the GPUs of one process, or of several.
 #pragma once
 
 #include <functional>
@@ -29,8 +29,8 @@ class GpuBackend final : public Backend {
 
  private:
   Platform* platform_if_found() const;  // null if there is no GPU
-  int gpus_for(const Source& source) const;
-  std::unique_ptr<Planned> plan_on(int gpus, Source source) const;
+  int gpus_for(const Source& source, Placement placement) const;
+  std::unique_ptr<Planned> plan_on(int gpus, Source source, Processes processes) const;
 
   const std::function<Platform&()> open_;
   const GpuOptions options_;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -108,6 +109,15 @@ struct Event {
   std::int64_t number = 0;
 };
 
+// The ranks of the devices of a process that a module uses: neighbours, in the order of the devices. A count of 0
+// stands for all devices.
+struct RanksHere {
+  int first = 0, count = 0;
+};
+
+// Identifies a communicator whose ranks are in several processes. One of them creates it, and sends it to the others.
+using CommunicatorId = std::array<std::byte, 128>;
+
 struct Properties {
   std::string name;            // "NVIDIA H200"
   int compute_capability = 0;  // 90
@@ -185,11 +195,13 @@ class Device {
   // Makes later work on `stream` wait for the event. Must not be called during a capture.
   virtual void wait_event(Event event, Stream stream) = 0;
 
-  // Creates this device's part of a communicator between the devices `ranks` of the platform. Calls with the same ranks
-  // and the same `key` create one communicator. Blocks until all ranks have called.
-  virtual Communicator create_communicator(int key, std::span<const int> ranks) = 0;
-  // Blocks the thread until each of the devices 0 to `devices` - 1 of the platform has called barrier() as often as
-  // this device.
+  // Creates this device's part of a communicator between the devices with these ranks. Calls with the same ranks and
+  // the same `key` create one communicator. Blocks until all ranks have called. If the ranks are in several processes,
+  // all of them pass the same `id`, which Platform::new_communicator_id() has returned in one process; else it is null.
+  virtual Communicator create_communicator(int key, std::span<const int> ranks, const CommunicatorId* id = nullptr) = 0;
+  // Blocks the thread until each of the devices 0 to `devices` - 1 of this process has called barrier() as often as
+  // this device. Devices of other processes need not meet: no call of a process waits for work of theirs, except for
+  // collectives, and calls that create a communicator.
   virtual void barrier(int devices) = 0;
   // Makes running work, and calls that wait for other ranks, fail with `reason`. May be called on any thread. On the
   // device's own thread it also destroys graphs and communicators. If other ranks are blocked because they wait for
@@ -205,12 +217,14 @@ class Platform {
   virtual Properties properties(int device) const = 0;
   // The properties of a device as the JSON text that cuDNN prints, for ModuleOptions::planned_for.
   virtual std::string description(int) const { return {}; }
-  // Opens a device for use by the calling thread only. `device` is the number of a GPU, and the device's rank in
-  // barriers and communicators. `module` is the number of the caller's Module (core/runtime/backend.h): devices of
+  // Opens a device for use by the calling thread only. `device` is the number of a GPU; `ranks` has its rank in
+  // communicators. `module` is the number of the caller's Module (core/runtime/backend.h): devices of
   // several modules may use the same GPU, but barriers and communicators connect only devices of one module. While one
   // module has collectives in progress, no other module may start collectives, and no module may be created or
   // destroyed.
-  virtual std::unique_ptr<Device> open(int device, int module = 0) = 0;
+  virtual std::unique_ptr<Device> open(int device, int module = 0, const RanksHere& ranks = {}) = 0;
+  // The identity of a new communicator of several processes. Throws Error (failed).
+  virtual CommunicatorId new_communicator_id() = 0;
 };
 
 }  // namespace pmaptrain::gpu

@@ -28,18 +28,48 @@ std::optional<Division> try_divide(const Mesh& mesh, int gpus) {
   return Division{Mesh(std::move(grid)), Mesh(std::move(local))};
 }
 
-bool has_whole_blocks(const Mesh& mesh, const Division& division) {
-  const Mesh block = blocks_of(mesh).local;
+bool has_whole_blocks(const Mesh& mesh, const Division& division, int blocks) {
+  const Mesh block = blocks_of(mesh, blocks).local;
   for (int axis = 0; axis < static_cast<int>(mesh.axes().size()); ++axis) {
     if (division.local.size(axis) % block.size(axis) != 0) return false;
   }
   return true;
 }
 
-std::optional<Division> try_divide(const Mesh& mesh, int gpus, Parts parts) {
+// Whether the devices of each process are neighbours and a sub-box, so that it has the instances of a value from its
+// first one to its last (Share::instances).
+bool are_neighbours(const Mesh& mesh, const Division& division, int processes) {
+  if (processes == 1) return true;
+  const std::optional<Division> boxes = try_divide(mesh, processes);
+  if (division.gpus() % processes != 0 || !boxes) return false;
+  const std::int64_t gpus_each = division.gpus() / processes, devices_each = mesh.devices() / processes;
+  for (std::int64_t device = 0; device < mesh.devices(); ++device) {
+    const std::int64_t process = device / devices_each;
+    if (division.gpu_of(device) / gpus_each != process || boxes->gpu_of(device) != process) return false;
+  }
+  return true;
+}
+
+std::optional<Division> try_divide(const Mesh& mesh, int gpus, Limits limits) {
   std::optional<Division> division = try_divide(mesh, gpus);
-  if (division && parts == Parts::whole_blocks && !has_whole_blocks(mesh, *division)) return std::nullopt;
+  if (division && !are_neighbours(mesh, *division, limits.processes)) return std::nullopt;
+  if (division && limits.parts == Parts::whole_blocks && !has_whole_blocks(mesh, *division, limits.blocks)) {
+    return std::nullopt;
+  }
   return division;
+}
+
+// What would do in place of a number of GPUs that does not divide the mesh.
+std::string help_for(const Mesh& mesh, Limits limits) {
+  std::vector<std::int64_t> counts;
+  for (const int gpus : possible_gpu_counts(mesh, most_listed * limits.processes, limits)) {
+    counts.push_back(gpus / limits.processes);
+  }
+  if (!counts.empty()) return listed(counts, "or") + " would do";
+  for (int processes = 1; processes <= most_listed; ++processes) {
+    if (try_divide(mesh, processes, {limits.parts, limits.blocks, processes})) counts.push_back(processes);
+  }
+  return counts.empty() ? "" : listed(counts, "or") + " processes with a GPU each would do";
 }
 
 // The number of the device at these coordinates.
@@ -83,27 +113,32 @@ std::int64_t Division::local_of(std::int64_t device) const {
   return index_of(local, coordinates);
 }
 
-Division divide(const Mesh& mesh, int gpus, Parts parts) {
-  if (std::optional<Division> division = try_divide(mesh, gpus, parts)) return *std::move(division);
-  const std::vector<int> counts = possible_gpu_counts(mesh, most_listed, parts);
-  const std::string why = parts == Parts::whole_blocks ? " with mesh.deterministic" : "";
-  throw Error(ExitStatus::usage,
-              Diagnostic{"mesh",
-                         {},
-                         "the " + std::to_string(mesh.devices()) + " logical devices of the mesh do not divide over " +
-                             std::to_string(gpus) + " GPUs" + why,
-                         listed(std::vector<std::int64_t>(counts.begin(), counts.end()), "or") + " would do",
-                         {}});
+Division divide(const Mesh& mesh, int gpus, Limits limits) {
+  if (std::optional<Division> division = try_divide(mesh, gpus, limits)) return *std::move(division);
+  std::string over = counted(gpus / limits.processes, "GPU");
+  if (limits.processes > 1) over += " in each of " + std::to_string(limits.processes) + " processes";
+  if (limits.parts == Parts::whole_blocks) over += " with mesh.deterministic";
+  if (limits.parts == Parts::whole_blocks && limits.blocks > 0) {
+    over += " and " + counted(limits.blocks, "block");
+  }
+  throw Error(ExitStatus::usage, Diagnostic{"mesh",
+                                            {},
+                                            "the " + std::to_string(mesh.devices()) +
+                                                " logical devices of the mesh do not divide over " + over,
+                                            help_for(mesh, limits),
+                                            {}});
 }
 
-std::vector<int> possible_gpu_counts(const Mesh& mesh, int most, Parts parts) {
+std::vector<int> possible_gpu_counts(const Mesh& mesh, int most, Limits limits) {
   std::vector<int> found;
   for (int gpus = 1; gpus <= std::min<std::int64_t>(most, mesh.devices()); ++gpus) {
-    if (try_divide(mesh, gpus, parts)) found.push_back(gpus);
+    if (try_divide(mesh, gpus, limits)) found.push_back(gpus);
   }
   return found;
 }
 
-Division blocks_of(const Mesh& mesh) { return *try_divide(mesh, possible_gpu_counts(mesh, most_blocks).back()); }
+Division blocks_of(const Mesh& mesh, int count) {
+  return count == 0 ? *try_divide(mesh, possible_gpu_counts(mesh, most_blocks).back()) : divide(mesh, count);
+}
 
 }  // namespace pmaptrain::gpu

@@ -26,17 +26,30 @@ struct Division {
 // Which parts of a mesh a GPU may get: any sub-box, or only a sub-box that consists of whole blocks (see blocks_of()).
 enum class Parts : std::uint8_t { any, whole_blocks };
 
+// How a mesh may be divided.
+struct Limits {
+  // NOLINTNEXTLINE
+  Limits(Parts of_gpu = Parts::any, int of_mesh = 0, int of_job = 1)
+      : parts(of_gpu), blocks(of_mesh), processes(of_job) {}
+  Parts parts;
+  int blocks;  // see blocks_of()
+  // Processes have equal numbers of GPUs, which are neighbours. The devices of a process are neighbours
+  // (core/mesh/share.h) and a sub-box.
+  int processes;
+};
+
 // Divides the mesh over `gpus` GPUs, along the outermost axes first. Throws Error (usage) if this is impossible; the
 // error lists the possible numbers of GPUs.
-Division divide(const Mesh& mesh, int gpus, Parts parts = Parts::any);
+Division divide(const Mesh& mesh, int gpus, Limits limits = {});
 
 // The numbers of GPUs, up to `most`, over which the mesh can be divided, in ascending order.
-std::vector<int> possible_gpu_counts(const Mesh& mesh, int most, Parts parts = Parts::any);
+std::vector<int> possible_gpu_counts(const Mesh& mesh, int most, Limits limits = {});
 
-// The *blocks* of a mesh, in the place of GPUs: a mesh is divided into at most eight equal sub-boxes of logical
-// devices, in a way that depends only on the mesh. If results must not depend on the number of GPUs, each GPU gets
-// whole blocks, no sum over rows and no library call crosses the boundary of a block, and the sums of blocks are added
-// in a tree.
-Division blocks_of(const Mesh& mesh);
+// The *blocks* of a mesh, in the place of GPUs: a mesh is divided into `count` equal sub-boxes of logical devices; 0
+// stands for the largest possible number up to eight. So the blocks depend on the mesh and on this number alone. If
+// results must not depend on the number of GPUs, each GPU gets whole blocks, no sum over rows and no library call
+// crosses the boundary of a block, and the sums of blocks are added in a tree. Throws Error (usage) if `count` does not
+// divide the mesh.
+Division blocks_of(const Mesh& mesh, int count = 0);
 
 }  // namespace pmaptrain::gpu

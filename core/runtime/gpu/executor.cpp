@@ -64,8 +64,8 @@ GpuRequest request_of(const Plan& plan, const Launch& launch) {
 }
 
 Executor::Executor(Device& device, const std::vector<Plan>& plans, const MemorySizes& sizes,
-                   const MakeKernel& make_kernel)
-    : device_(device), plans_(plans), sizes_(sizes), gpus_(plans.empty() ? 1 : plans.front().division.gpus()) {
+                   const MakeKernel& make_kernel, int gpus, const std::function<const CommunicatorIds&()>& connect)
+    : device_(device), plans_(plans), sizes_(sizes), gpus_(gpus) {
   prepare_kernels(make_kernel);  // comes first, because preparing a kernel may need memory for a trial run
   persistent_ = allocate(product_of(sizes.persistent, static_cast<std::size_t>(sizes.members)));
   data_ = allocate(sizes.data);
@@ -85,7 +85,8 @@ Executor::Executor(Device& device, const std::vector<Plan>& plans, const MemoryS
   }
   scratch_ = allocate(scratch);
   workspace_ = allocate(workspace);
-  for (const Plan& plan : plans) create_communicators(plan);
+  const CommunicatorIds& ids = connect();
+  for (const Plan& plan : plans) create_communicators(plan, ids);
   record_expected();
   if (gpus_ > 1) device_.barrier(gpus_);
 }
@@ -142,7 +143,7 @@ void Executor::prepare_kernels(const MakeKernel& make_kernel) {
   }
 }
 
-void Executor::create_communicators(const Plan& plan) {
+void Executor::create_communicators(const Plan& plan, const CommunicatorIds& ids) {
   for_each_command(plan.commands, [&](const Command& command) {
     const Collect* const collect = std::get_if<Collect>(&command);
     if (collect == nullptr) return;
@@ -151,7 +152,10 @@ void Executor::create_communicators(const Plan& plan) {
       ranks.push_back(static_cast<int>(gpu));
     }
     const auto [known, is_new] = communicators_.try_emplace(ranks);
-    if (is_new) known->second = device_.create_communicator(0, ranks);
+    if (is_new) {
+      const auto id = ids.find(ranks);
+      known->second = device_.create_communicator(0, ranks, id != ids.end() ? &id->second : nullptr);
+    }
     communicator_of_.emplace(collect, known->second);
   });
 }
@@ -408,7 +412,8 @@ std::vector<Executor::CopyRange> Executor::copy_ranges_of(const Plan& plan, cons
     const std::size_t bytes = buffer.slice_bytes();
     for (std::int64_t slice = 0; slice < buffer.slices; ++slice) {
       const std::int64_t device = plan.division.device_of(plan.gpu, plan.first_reader_of(buffer, slice));
-      const auto source = static_cast<std::size_t>(plan.program->mesh.position(device, buffer.axes));
+      const std::int64_t instance = plan.program->mesh.position(device, buffer.axes) - batches.first_instances[i];
+      const auto source = static_cast<std::size_t>(instance);
       add({buffer.offset + static_cast<std::size_t>(slice) * bytes, batches.host_offsets[i] + source * bytes, bytes});
     }
   }

@@ -19,6 +19,9 @@
 
 namespace pmaptrain::gpu {
 
+// By ranks: the identities of communicators of several processes.
+using CommunicatorIds = std::map<std::vector<int>, CommunicatorId>;
+
 using MakeKernel = std::function<GpuKernel(const Op& op, const GpuRequest& request)>;
 
 // The request for the kernel of a launch. The result points into `plan` and `launch`.
@@ -34,8 +37,9 @@ struct BatchLayout {
   int group = 1;               // the largest number of steps that one graph runs: a power of two
   bool in_groups = false;      // whether steps are submitted in groups: on the only slot, or on a slot for each step
   std::int64_t members = 1;    // number of members that have their own batches; 1 if all members share one
-  std::size_t host_bytes = 0;  // bytes of one batch of the whole mesh
-  std::vector<std::size_t> host_offsets;  // offsets in a batch of the batch inputs, in the program's order
+  std::size_t host_bytes = 0;  // bytes of one batch of this process
+  std::vector<std::size_t> host_offsets;      // offsets in a batch of the batch inputs, in the program's order
+  std::vector<std::int64_t> first_instances;  // of the batch inputs: those that this process has begin there
 
   std::size_t count() const { return static_cast<std::size_t>(slots * members); }
   std::size_t index(int slot, std::int64_t member) const {
@@ -62,9 +66,12 @@ struct StepId {
 
 class Executor {
  public:
-  // `plans` has one plan for each entry and must outlive the executor. The constructor captures the graphs that run()
-  // is expected to need, and ends with a barrier of all GPUs, so that no GPU runs a step while another one captures.
-  Executor(Device& device, const std::vector<Plan>& plans, const MemorySizes& sizes, const MakeKernel& make_kernel);
+  // `plans` has one plan for each entry and must outlive the executor. `gpus` is the number of GPUs of this process.
+  // The constructor calls `connect` before it creates communicators, for the identities of those of several processes.
+  // It captures the graphs that run() is expected to need, and ends with a barrier of the GPUs of this process, so that
+  // none of them runs a step while another one captures.
+  Executor(Device& device, const std::vector<Plan>& plans, const MemorySizes& sizes, const MakeKernel& make_kernel,
+           int gpus, const std::function<const CommunicatorIds&()>& connect);
 
   // Queues `steps` steps, as graphs of one or several steps. All steps use the batch in `step.slot`; with `each_slot`,
   // step i uses the batch in slot `step.slot + i`.
@@ -120,7 +127,7 @@ class Executor {
   std::byte* allocate(std::size_t bytes);
   void fill_constants(std::size_t entry);
   void prepare_kernels(const MakeKernel& make_kernel);
-  void create_communicators(const Plan& plan);
+  void create_communicators(const Plan& plan, const CommunicatorIds& ids);
 
   std::byte* address(const StepId& step, Location place) const;
 
@@ -143,7 +150,7 @@ class Executor {
   // Captures single steps on each slot, and the groups of steps that run() makes: groups on successive slots, or on the
   // only slot.
   void record_expected();
-  // Runs `record` between two barriers of all GPUs, because other GPUs must not run work during a capture.
+  // Runs `record` between two barriers of the GPUs of this process, because they must not run work during a capture.
   template <class F>
   void between_barriers(F&& record);
   std::vector<Part> record(const StepGroup& steps);

@@ -33,7 +33,7 @@ Lowering::Lowering(std::shared_ptr<const Program> program, const Division& divis
       facts_(analyse(program_)),
       rows_(find_row_facts(program_, facts_)),
       storage_(storage_of(program_, options.private_copies)),
-      blocks_(options.deterministic ? blocks_of(program_.mesh) : division),
+      blocks_(options.deterministic ? blocks_of(program_.mesh, options.blocks) : division),
       buffers_(program_.types.size(), -1),
       added_(std::make_shared<std::deque<Equation>>()) {
   plan_.added_equations = added_;

@@ -11,6 +11,7 @@
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/saturate.h"
+#include "core/runtime/gpu/ranks.h"
 #include "core/runtime/gpu/report.h"
 #include "core/runtime/gpu/worker.h"
 
@@ -36,11 +37,12 @@ struct GpuModule::Impl {
     int last_slot = 0;             // slot of the last step that was queued
   };
 
-  Impl(Platform& platform, Plans given, const GpuOptions& options)
+  Impl(Platform& platform, Plans given, const GpuOptions& options, const Processes& processes)
       : plans(std::move(given)), make_kernel(make_kernel_of(options)), progress(count()) {
     try {
-      start(platform, count());
+      start(platform, processes);
     } catch (...) {
+      progress.fail(0, std::current_exception());  // unless that is where it comes from
       abort("another GPU has failed");
       stop();
       throw;
@@ -52,22 +54,33 @@ struct GpuModule::Impl {
 
   int count() const { return static_cast<int>(plans.by_gpu.size()); }
 
-  void start(Platform& platform, int gpus) {
+  void start(Platform& platform, const Processes& processes) {
     {
       const std::lock_guard lock(workers_mutex);
-      for (int gpu = 0; gpu < gpus; ++gpu) {
+      for (int gpu = 0; gpu < count(); ++gpu) {
         const std::vector<Plan>& mine = plans.by_gpu[static_cast<std::size_t>(gpu)];
         workers.push_back(std::make_unique<Worker>(
-            platform, gpu, number, progress,
+            platform, gpu, number, RanksHere{plans.first_rank, count()}, progress,
             [this, &mine, gpu](Device& device) {
               if (gpu == 0) pin_batches(device);
-              return std::make_unique<Executor>(device, mine, plans.sizes, make_kernel);
+              const auto connect = [this]() -> const CommunicatorIds& {
+                gate.pass([this] { return progress.has_failed(); });
+                return communicator_ids;
+              };
+              return std::make_unique<Executor>(device, mine, plans.sizes, make_kernel, count(), connect);
             },
             [this](const std::string& reason) { abort(reason); }));
       }
     }
+    // A process that creates communicators waits for all others. So what may fail in one of them alone comes before.
+    run_in_all(processes, [&] {
+      gate.wait_for(count(), [this] { return progress.has_failed(); });
+      progress.wait(0);  // throws the first failure
+    });
+    communicator_ids = exchange_communicator_ids(plans, platform, processes);
+    gate.open();
     for (const std::unique_ptr<Worker>& worker : workers) worker->wait_for_start();
-    progress.wait(0);  // throws the first failure
+    progress.wait(0);
     for (const std::vector<Plan>& of_gpu : plans.by_gpu) {
       std::map<const Command*, std::int32_t>& numbers = rows.emplace_back();
       for (const Plan& plan : of_gpu) {
@@ -139,6 +152,21 @@ struct GpuModule::Impl {
     }
     return {tickets};
   }
+  // The GPU of this process, and its local device, that have the instance of a value that a device has.
+  std::pair<int, std::int64_t> reader_of(std::size_t e, std::int64_t device, AxisSet axes) const {
+    const Division& division = plans.by_gpu.front()[e].division;
+    const int gpu = division.gpu_of(device) - plans.first_rank;
+    if (gpu >= 0 && gpu < count()) return {gpu, division.local_of(device)};
+    const Mesh& mesh = plans.programs[e]->mesh;
+    for (int own = 0; own < count(); ++own) {
+      for (std::int64_t local = 0; local < division.local.devices(); ++local) {
+        const std::int64_t other = division.device_of(plans.first_rank + own, local);
+        if (mesh.position(other, axes) == mesh.position(device, axes)) return {own, local};
+      }
+    }
+    fail_running("the value of device " + std::to_string(device) + " is on a GPU of another process");
+  }
+
   // Adds work that fails with the current exception.
   Ticket add_failure() {
     return add_to_one(0, [failure = std::current_exception()](Executor&) { std::rethrow_exception(failure); });
@@ -151,14 +179,17 @@ struct GpuModule::Impl {
   std::vector<std::map<const Command*, std::int32_t>> rows;
   Progress progress;
   std::vector<EntryState> entries;
+  Gate gate;
+  CommunicatorIds communicator_ids;
   std::mutex workers_mutex;
   std::vector<std::unique_ptr<Worker>> workers;
   std::int64_t tickets = 0;
   std::mutex trace_mutex;  // protects the trace, which several workers write
 };
 
-GpuModule::GpuModule(Source source, Platform& platform, Plans plans, const GpuOptions& options)
-    : Module(std::move(source)), impl_(std::make_unique<Impl>(platform, std::move(plans), options)) {}
+GpuModule::GpuModule(Source source, Platform& platform, Plans plans, const GpuOptions& options, Processes processes)
+    : Module(std::move(source), processes),
+      impl_(std::make_unique<Impl>(platform, std::move(plans), options, processes)) {}
 GpuModule::GpuModule(const Source& source, Platform& platform, int gpus, const GpuOptions& options)
     : GpuModule(source, platform, plan_all_gpus(source, gpus, options), options) {}
 GpuModule::~GpuModule() = default;
@@ -169,7 +200,7 @@ std::span<std::byte> GpuModule::batch(std::size_t entry, int slot, std::string_v
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].group != Group::batch || inputs[i].name != input) continue;
     std::byte* const memory = impl_->entries[entry].batches + batches.index(slot, member) * batches.host_bytes;
-    return {memory + batches.host_offsets[i], host_bytes(program(entry), inputs[i])};
+    return {memory + batches.host_offsets[i], host_bytes(program(entry), inputs[i], share(entry))};
   }
   return {};
 }
@@ -192,8 +223,9 @@ Ticket GpuModule::submit_traced(std::size_t entry, int slot, std::span<const std
   const Ticket ticket = impl_->add_to_all([=, this, &trace,
                                            who = std::vector(named.begin(), named.end())](Executor& executor) {
     const Plan& plan = executor.plan(entry);
-    const auto& rows = impl_->rows[static_cast<std::size_t>(plan.gpu)];
-    std::vector<WorkSpan>& spans = trace.workers[static_cast<std::size_t>(plan.gpu)];
+    const auto worker = static_cast<std::size_t>(plan.gpu - impl_->plans.first_rank);
+    const auto& rows = impl_->rows[worker];
+    std::vector<WorkSpan>& spans = trace.workers[worker];
     impl_->upload(executor, entry, slot, 1, who);
     const Mesh& mesh = plan.program->mesh;
     for (const std::int64_t member : who) {
@@ -253,10 +285,10 @@ Ticket GpuModule::read_slice(Handle handle, DeviceOfMember from, std::span<std::
   const ModuleValue& of = value(handle);
   offset += of.begin;
   const auto e = static_cast<std::size_t>(of.entry);
-  const int gpu = impl_->plans.by_gpu.front()[e].division.gpu_of(from.device);
-  const Plan& plan = impl_->plans.by_gpu[static_cast<std::size_t>(gpu)][e];
+  const Plan& plan = impl_->plans.by_gpu.front()[e];  // all have the same buffers
   const int index = (of.is_input ? plan.inputs : plan.outputs)[static_cast<std::size_t>(of.index)];
-  const std::int64_t slice = plan.slice_of(plan.buffer(index), plan.division.local_of(from.device));
+  const auto [gpu, local_device] = impl_->reader_of(e, from.device, plan.buffer(index).axes);
+  const std::int64_t slice = plan.slice_of(plan.buffer(index), local_device);
   const StepId step{e, impl_->entries[e].last_slot, from.member};
   // Large values are read at once: no later work is queued in the meantime. So are batches, which later work may
   // replace.
@@ -271,7 +303,22 @@ Ticket GpuModule::read_slice(Handle handle, DeviceOfMember from, std::span<std::
 }
 
 bool GpuModule::done(Ticket ticket) { return impl_->progress.done(ticket.number); }
-void GpuModule::wait(Ticket ticket) { impl_->progress.wait(ticket.number); }
+
+// Collectives of several processes do not end if one of them is gone.
+void GpuModule::wait(Ticket ticket) {
+  constexpr std::chrono::milliseconds interval(50);
+  Transport* const transport = processes().transport;
+  if (transport == nullptr) return impl_->progress.wait(ticket.number);
+  if (impl_->progress.wait_for(ticket.number, interval)) return;
+  try {
+    transport->watch(Transport::Wait::begins);
+    while (!impl_->progress.wait_for(ticket.number, interval)) transport->watch(Transport::Wait::goes_on);
+    transport->watch(Transport::Wait::ends);
+  } catch (...) {
+    if (impl_->progress.fail(ticket.number, std::current_exception())) impl_->abort("another process is gone");
+    throw;
+  }
+}
 
 int GpuModule::workers() const { return impl_->count(); }
 std::int64_t GpuModule::barriers_per_step(std::size_t entry) const { return barriers_of(plan(entry)); }

@@ -13,8 +13,8 @@ namespace pmaptrain::gpu {
 
 class GpuModule final : public Module {
  public:
-  // `plans` has the plans of all GPUs.
-  GpuModule(Source source, Platform& platform, Plans plans, const GpuOptions& options);
+  // `plans` has the plans of all GPUs of this process. Every process calls this.
+  GpuModule(Source source, Platform& platform, Plans plans, const GpuOptions& options, Processes processes = {});
   GpuModule(const Source& source, Platform& platform, int gpus, const GpuOptions& options);  // plans the source
   ~GpuModule() override;
 

@@ -8,11 +8,12 @@
 #include <string>
 
 #include "core/runtime/gpu/device.h"
+#include "core/runtime/transport.h"
 
 namespace pmaptrain::gpu {
 
 // The version of the interface. It is increased with each change to this file, device.h or core/kernel/gpu.h.
-inline constexpr int module_abi = 7;
+inline constexpr int module_abi = 8;
 
 // The CUDA C++ source of a kernel that computes one equation, and its launch. The source declares the kernel as extern
 // "C" with the name `launch.kernel`. The string_view `launch.kernel` refers to static memory or to `text`.
@@ -20,6 +21,18 @@ struct GeneratedSource {
   std::string text;
   GpuLaunch launch;
 };
+
+// A part of the GPUs of a machine.
+struct GpusOfProcess {
+  int first = 0, count = 0;
+};
+// The GPUs of one of the processes of a host that find the same `gpus` GPUs: neighbours, and as many in each. If there
+// are fewer GPUs than processes, each process has all of them: the launcher may have given it others than the rest, by
+// the same numbers.
+constexpr GpusOfProcess gpus_of_process(int gpus, const HostPlace& place) {
+  const int each = gpus / place.processes;
+  return each == 0 ? GpusOfProcess{0, gpus} : GpusOfProcess{place.process * each, each};
+}
 
 struct ModuleOptions {
   // Generates the kernel for the command GpuGenerated. If it is null, kernels with this command fail to prepare.
@@ -30,6 +43,7 @@ struct ModuleOptions {
   // If not empty, describes a GPU by its properties, as the JSON text that cuDNN prints. Then no GPU is needed: the
   // only device can only prepare() kernels for the described GPU, and refuses all other calls.
   std::string planned_for = {};
+  HostPlace place = {};  // whose part of the machine's GPUs the platform has
 };
 
 // Settings that the module passes to CUDA and NCCL. Tests check them here, because they do not affect results.

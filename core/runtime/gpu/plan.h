@@ -137,6 +137,7 @@ struct PlanOptions {
   // up all of it: messages of at least this size are exchanged.
   std::size_t least_exchanged = std::size_t{256} << 10;
   bool tf32 = false;  // see GpuRequest::tf32
+  int blocks = 0;     // if deterministic: the number of blocks; 0: chosen by the mesh (see blocks_of())
 };
 
 struct Plan {

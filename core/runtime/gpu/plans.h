@@ -22,25 +22,29 @@ struct GpuOptions {
   std::optional<std::size_t> memory = {};  // bytes that a plan may use on each GPU; empty: all memory of the GPU
 };
 
-// Whole blocks if results must not depend on the number of GPUs, else any sub-boxes.
-Parts parts_of(const GpuOptions& options);
 // `options.make_kernel`, or make_gpu_kernel() if that is empty.
 MakeKernel make_kernel_of(const GpuOptions& options);
 
 struct Plans {
-  std::vector<std::vector<Plan>> by_gpu;                 // by GPU and entry
+  Placement placement;
+  int first_rank = 0;                                    // of the GPUs of this process, among those of all
+  std::vector<std::vector<Plan>> by_gpu;                 // by GPU of this process and entry
   std::vector<std::shared_ptr<const Program>> programs;  // of the entries, after the passes for GPUs
   MemorySizes sizes;
 };
 
-// Plans the entries for `gpus` GPUs, but makes only the plans of the first GPU, which suffice to compute the memory
-// that each GPU needs. plan_other_gpus() adds those of the other GPUs.
-Plans plan_first_gpu(const Source& source, int gpus, const GpuOptions& options);
+// Plans the entries for `gpus` GPUs in each process, but makes only the plans of the first GPU of this process, which
+// suffice to compute the memory that each GPU needs. plan_other_gpus() adds those of its other GPUs. Throws Error
+// (usage) if the mesh cannot be divided so.
+Plans plan_first_gpu(const Source& source, int gpus, const GpuOptions& options, Placement placement = {});
 void plan_other_gpus(Plans& plans, const Source& source, int gpus, const GpuOptions& options);
-Plans plan_all_gpus(const Source& source, int gpus, const GpuOptions& options);
+Plans plan_all_gpus(const Source& source, int gpus, const GpuOptions& options, Placement placement = {});
 
-// The bytes of a batch input on the host, for the whole mesh.
-std::size_t host_bytes(const Program& program, const Input& input);
+// The numbers of GPUs, up to `most`, that each of the processes can have, in ascending order.
+std::vector<int> possible_gpus_each(const Source& source, int most, const GpuOptions& options, Placement placement);
+
+// The bytes of a batch input on the host, for the devices of a process.
+std::size_t host_bytes(const Program& program, const Input& input, const Share& share);
 
 // Calls f(command, depth, times) for each command in order: for a Loop first, then for the commands of its body. The
 // command is inside `depth` loops and runs `times` times in a step.

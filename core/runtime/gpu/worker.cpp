@@ -58,15 +58,21 @@ bool Progress::done(std::int64_t ticket) const {
 }
 
 void Progress::wait(std::int64_t ticket) {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return least_done() >= ticket; });
-  if (failure_ && failed_ <= ticket) std::rethrow_exception(failure_);
+  while (!wait_for(ticket, std::chrono::hours(1))) continue;
 }
 
-Worker::Worker(Platform& platform, int gpu, int module, Progress& progress,
+bool Progress::wait_for(std::int64_t ticket, std::chrono::milliseconds at_most) {
+  std::unique_lock lock(mutex_);
+  if (!changed_.wait_for(lock, at_most, [&] { return least_done() >= ticket; })) return false;
+  if (failure_ && failed_ <= ticket) std::rethrow_exception(failure_);
+  return true;
+}
+
+Worker::Worker(Platform& platform, int gpu, int module, const RanksHere& ranks, Progress& progress,
                std::function<std::unique_ptr<Executor>(Device&)> make, std::function<void(const std::string&)> failed)
     : gpu_(gpu), progress_(progress), failed_(std::move(failed)) {
-  thread_ = std::thread([this, &platform, module, make = std::move(make)] { run(platform, module, make); });
+  thread_ =
+      std::thread([this, &platform, module, ranks, make = std::move(make)] { run(platform, module, ranks, make); });
 }
 
 Worker::~Worker() {
@@ -114,9 +120,10 @@ void Worker::abort(const std::string& reason) noexcept {
   if (device_) device_->abort(reason);
 }
 
-void Worker::run(Platform& platform, int module, const std::function<std::unique_ptr<Executor>(Device&)>& make) {
+void Worker::run(Platform& platform, int module, const RanksHere& ranks,
+                 const std::function<std::unique_ptr<Executor>(Device&)>& make) {
   try {
-    std::unique_ptr<Device> device = platform.open(gpu_, module);
+    std::unique_ptr<Device> device = platform.open(gpu_, module, ranks);
     {
       const std::lock_guard lock(mutex_);
       device_ = std::move(device);

@@ -35,6 +35,8 @@ class Progress {
   // Returns when all workers have done the work of this ticket. Throws the failure if it belongs to this ticket or to
   // an earlier one.
   void wait(std::int64_t ticket);
+  // The same for at most this time. Returns whether the work is done.
+  bool wait_for(std::int64_t ticket, std::chrono::milliseconds at_most);
 
  private:
   std::int64_t least_done() const;  // the last ticket that all workers have done
@@ -50,7 +52,8 @@ class Worker {
  public:
   // Opens the device on a new thread, and calls `make` there to create its executor. If work of this worker is the
   // first in the module to fail, `failed` is called with the message.
-  Worker(Platform& platform, int gpu, int module, Progress& progress,
+  // `gpu` is the number of the device, and of the worker in `progress`; see Platform::open().
+  Worker(Platform& platform, int gpu, int module, const RanksHere& ranks, Progress& progress,
          std::function<std::unique_ptr<Executor>(Device&)> make, std::function<void(const std::string&)> failed);
   ~Worker();
   Worker(const Worker&) = delete;
@@ -78,7 +81,8 @@ class Worker {
     std::function<void(Executor&)> work, finish;
   };
 
-  void run(Platform& platform, int module, const std::function<std::unique_ptr<Executor>(Device&)>& make);
+  void run(Platform& platform, int module, const RanksHere& ranks,
+           const std::function<std::unique_ptr<Executor>(Device&)>& make);
   // Called on the worker's thread after a failure. This GPU joins no more collectives, so its device is aborted: other
   // GPUs may be blocked in collectives that wait for it.
   void end_collectives();

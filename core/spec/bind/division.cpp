@@ -72,6 +72,9 @@ std::vector<std::int64_t> divisors(std::int64_t number, std::int64_t most) {
   return found;
 }
 
+// The most sums of blocks that one launch adds up (gpu::Device::most_nodes).
+constexpr int most_blocks_of_gpus = 64;
+
 // Whether the blocks are those into which GPUs divide a mesh if their number changes no bit.
 bool are_blocks_of_gpus(const MeshSpec& mesh) {
   return mesh.deterministic && (mesh.backend == Backend::cuda || mesh.backend == Backend::automatic);
@@ -162,7 +165,9 @@ void bind_blocks(Node& config, int processes, std::vector<Diagnostic>& errors, S
   if (blocks == nullptr || !blocks->valid() || axes == nullptr || !axes_are_known(spec, config)) return;
   const Mesh mesh = member_mesh(spec);
   const std::int64_t devices = mesh.devices();
-  const std::int64_t automatic = processes > 1 ? processes : automatic_blocks(spec.mesh, devices);
+  // The bits of GPUs do not depend on the number of processes that have them.
+  const bool are_on_gpus = spec.mesh.backend == Backend::cuda && spec.mesh.deterministic;
+  const std::int64_t automatic = processes > 1 && !are_on_gpus ? processes : automatic_blocks(spec.mesh, devices);
   const bool is_automatic = !spec.mesh.blocks;
   if (is_automatic) {
     spec.mesh.blocks = static_cast<int>(automatic);
@@ -178,7 +183,7 @@ void bind_blocks(Node& config, int processes, std::vector<Diagnostic>& errors, S
   constexpr std::int64_t most_listed = 64;
   std::vector<std::int64_t> possible = divisors(devices, most_listed);
   std::erase_if(possible, [&](std::int64_t number) { return number < processes; });
-  if (is_automatic && processes > 1 && devices % processes != 0) {
+  if (is_automatic && processes > 1 && !are_on_gpus && devices % processes != 0) {
     report(to_string(processes) + " processes do not divide " + axes_text(mesh) + ": " + division(devices, processes),
            possible, possible.empty() ? "start fewer processes" : " as mesh.blocks, or another number of processes");
   } else if (devices % *spec.mesh.blocks != 0) {
@@ -189,9 +194,16 @@ void bind_blocks(Node& config, int processes, std::vector<Diagnostic>& errors, S
     report(to_string(processes) + " processes need a block each, and there " +
                (*spec.mesh.blocks == 1 ? "is one block" : "are " + blocks->text + " blocks"),
            possible, possible.empty() ? "start fewer processes" : "");
-  } else if (are_blocks_of_gpus(spec.mesh) && *spec.mesh.blocks != automatic && processes == 1) {
-    reporter.report(*blocks, "with deterministic on GPUs, this mesh has " + counted(automatic, "block"),
-                    "remove the key, or write " + to_string(automatic));
+  } else if (spec.mesh.backend == Backend::cuda && *spec.mesh.blocks % processes != 0) {
+    std::erase_if(possible, [&](std::int64_t number) { return number % processes != 0; });
+    report(counted(*spec.mesh.blocks, "block") + " cannot be divided evenly over " + to_string(processes) +
+               " processes with GPUs",
+           possible, possible.empty() ? "start another number of processes" : " as mesh.blocks");
+  } else if (are_on_gpus && *spec.mesh.blocks > most_blocks_of_gpus) {
+    reporter.report(
+        *blocks,
+        "with deterministic, GPUs add up at most " + to_string(most_blocks_of_gpus) + " blocks, not " + blocks->text,
+        "fewer blocks, or remove the key");
   }
 }
 

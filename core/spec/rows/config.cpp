@@ -44,7 +44,8 @@ static auto row(Tag<MeshSpec>) {
               .meaning = "Runs of neighbouring devices, of equal length, in which sums over devices are added: first "
                          "within each block, then the blocks in a tree. The bits of results depend on this number, and "
                          "not on how many workers carry the devices. It must divide the number of devices (of a member "
-                         "of an ensemble). auto is 1; with deterministic on GPUs, the largest divisor up to 8.",
+                         "of an ensemble). auto is 1, or the number of processes; with deterministic on GPUs, the "
+                         "largest divisor up to 8, and a GPU has whole blocks.",
               .example = "blocks: 4"}),
       option(
           &MeshSpec::timeout,
