@@ -52,9 +52,10 @@ report::Json json_of(const Gpus& gpus) {
   return json;
 }
 
-// What a process of a launcher may use: "node7, 4 hardware threads".
-std::string own_share(const Hardware& hardware) {
-  return fmt::format("{}, {} hardware threads", host_name(), hardware.allowed_threads);
+// What a process of a launcher may use: "node7, 4 hardware threads, 2 GPUs".
+std::string own_share(const Hardware& hardware, const Gpus& gpus) {
+  const std::string threads = fmt::format("{}, {} hardware threads", host_name(), hardware.allowed_threads);
+  return gpus.all.empty() ? threads : threads + ", " + counted(std::ssize(gpus.all), "GPU");
 }
 
 // One row for each process of a launcher.
@@ -137,7 +138,7 @@ int command_devices(CommandArguments arguments, const Streams& streams) {
   const Gpus gpus = find_gpus();
   if (streams.job != nullptr) streams.job->agree({});  // a process that has failed says so
   const std::vector<std::string> processes =
-      texts_of_all(streams.job != nullptr ? streams.job->processes() : Processes(), own_share(hardware));
+      texts_of_all(streams.job != nullptr ? streams.job->processes() : Processes(), own_share(hardware, gpus));
   streams.out << (json ? json_text(hardware, gpus, processes) : text(hardware, gpus, processes));
   return 0;
 }

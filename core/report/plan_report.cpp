@@ -376,7 +376,14 @@ std::string validate_text(const train::Setup& setup, const ValidateReport& repor
   out += fmt::format("mesh: {}, carried by {} (backend {}{})\n", mesh_text(setup.mesh()),
                      carriers_text(report.workers, report.memory.gpus > 0, report.processes, spec.mesh), report.backend,
                      report.backend_because.empty() ? "" : ", taken by auto: " + printable(report.backend_because));
-  if (report.memory.gpus == 0) out += processes_text(spec, report.processes, report.sent_bytes);
+  const bool are_gpus = report.memory.gpus > 0;
+  if (!are_gpus || report.processes > 1) {
+    out += processes_text(spec, report.processes, are_gpus ? std::nullopt : report.sent_bytes);
+  }
+  if (are_gpus && report.sent_bytes) {
+    out += fmt::format("  each GPU sends {} to the others in a step\n",
+                       human_bytes(static_cast<double>(*report.sent_bytes)));
+  }
   out += fmt::format("data: {}\n{}\n", setup.source.description, augment_text(spec.data));
   out += ensemble_text(spec);
   out += fmt::format("model: {}{}; {} at {}\n", to_string(spec.loss), metrics, train::rule_name(spec.optimizer),
@@ -427,7 +434,9 @@ std::string validate_json(const train::Setup& setup, const ValidateReport& repor
       json["devices_of_processes"].push_back({{"first", devices.first}, {"count", devices.count}});
     json["processes_that_divide"] = division.that_divide;
   }
-  if (report.sent_bytes) json["sent_bytes_of_process"] = *report.sent_bytes;
+  if (report.sent_bytes) {
+    json[report.memory.gpus > 0 ? "sent_bytes_of_gpu" : "sent_bytes_of_process"] = *report.sent_bytes;
+  }
   json["backend"] = report.backend;
   if (!report.backend_because.empty()) json["backend_because"] = report.backend_because;
   json["precision"] = spec::to_string(setup.spec().precision);

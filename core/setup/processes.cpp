@@ -53,6 +53,9 @@ std::string data_identity(const Setup& setup) {
 void prepare_processes(Agreement& agreement, const Setup& setup, std::string_view options) {
   check_processes(agreement, setup.spec().mesh,
                   {setup.loaded.resolved, options, setup.source.description, *setup.source.train});
+  // Each process has decided it by the memory of its own GPUs.
+  agreement.check_alike("the number of splits that stay on GPUs", std::to_string(setup.resident_splits.size()),
+                        "mesh.gpu_memory gives all processes the memory that the smallest GPU has");
 }
 
 }  // namespace pmaptrain::train

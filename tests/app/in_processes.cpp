@@ -6,6 +6,8 @@
 #include "app/commands/commands.h"
 #include "tests/app/call.h"
 #include "tests/catch.h"
+#include "tests/cuda/emulated.h"
+#include "tests/cuda/gpus.h"
 #include "tests/runtime/placements.h"
 
 using namespace pmaptrain;
@@ -90,6 +92,33 @@ TEST_CASE("devices lists the processes of a launcher", "[app][placements]") {
   CHECK(contains(text, "\n  process 0             "));
   CHECK(contains(text, "\n  process 1             "));
   CHECK(contains(text, " hardware threads\n"));
+}
+
+TEST_CASE("validate and devices say how many GPUs each process has", "[app][placements]") {
+  const test::WithGpus gpus(test::make_emulated({.devices = 2}));
+  CHECK(contains(call_in_processes(2, {"devices"}).front().out, " hardware threads, 2 GPUs\n"));
+  const Arguments arguments{"validate", linear, "--devices", "8", "--set", "mesh.backend=cuda"};
+  const std::string text = call_in_processes(2, arguments).front().out;
+  CHECK(contains(text, "carried by 2 GPUs in each of 2 processes, in 2 blocks (backend cuda)"));
+  CHECK(contains(text, "\nprocesses: 2 (4 devices each); 1 or 2 would divide the 2 blocks alike\n  each GPU sends "));
+  CHECK(contains(text, "\nmemory of each of 2 GPUs:\n"));
+  const auto with = [&](const Arguments& more, int processes) {
+    Arguments all = arguments;
+    all.insert(all.end(), more.begin(), more.end());
+    return call_in_processes(processes, all).front();
+  };
+  // The blocks of GPUs do not depend on the processes.
+  CHECK(contains(with({"--set", "mesh.deterministic=true"}, 2).out, "2 processes, in 8 blocks"));
+  CHECK(contains(with({"--set", "mesh.blocks=2"}, 4).err, "error: 4 processes need a block each"));
+  const Finished uneven = with({"--set", "mesh.deterministic=true"}, 3);
+  CHECK(uneven.status == 2);
+  CHECK(contains(uneven.err, "error: 8 blocks cannot be divided evenly over 3 processes with GPUs\n"));
+  CHECK(contains(uneven.err, "help: start another number of processes\n"));
+  const Finished most = with({"--workers", "8"}, 2);
+  CHECK(most.status == 2);
+  CHECK(
+      contains(most.err, "error: the 8 logical devices of the mesh do not divide over 8 GPUs in each of 2 processes"));
+  CHECK(contains(most.err, "help: 1, 2 or 4 would do\n"));
 }
 
 TEST_CASE("preflight examines the processes, and a config's data in each", "[app][placements]") {
