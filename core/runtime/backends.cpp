@@ -6,7 +6,6 @@
 #include "core/base/error.h"
 #include "core/runtime/cpu/module.h"
 #include "core/runtime/gpu/backend.h"
-#include "core/runtime/gpu/described.h"
 #include "core/runtime/gpu/generate.h"
 #include "core/runtime/gpu/load_platform.h"
 #include "core/runtime/reference/module.h"

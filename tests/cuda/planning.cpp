@@ -15,7 +15,6 @@
 #include "core/ops/matmul/matmul.h"
 #include "core/passes/fuse_rows.h"
 #include "core/runtime/gpu/backend.h"
-#include "core/runtime/gpu/described.h"
 #include "core/runtime/gpu/executor.h"
 #include "core/runtime/gpu/generate.h"
 #include "core/runtime/gpu/load_platform.h"

@@ -18,4 +18,16 @@ std::vector<std::filesystem::path> module_search_paths();
 // program, or if there is no GPU.
 std::unique_ptr<Platform> load_platform(const ModuleOptions& options = {});
 
+// The description of an NVIDIA H100, for ModuleOptions::planned_for. Plans are made for this GPU if the machine has
+// none.
+inline constexpr const char* h100 = R"({
+"deviceName": "NVIDIA H100 80GB HBM3", "cudaDeviceId": 0, "deviceVer": 900, "driverVer": 13000,
+"multiProcessorCount": 132, "maxGridSize": [2147483647, 65535, 65535], "maxBlockSize": [1024, 1024, 64],
+"regsPerBlock": 65536, "smClockRateKHz": 1980000, "memClockRateKHz": 2619000, "l2CacheSize": 52428800,
+"warpSize": 32, "maxSharedMemoryPerBlock": 49152, "maxSharedMemoryPerBlockOptin": 232448,
+"reservedSharedMemoryPerBlock": 1024, "maxRegistersPerSM": 65536, "pciDeviceId": 0, "maxCtasPerSM": 32,
+"maxThreadsPerBlock": 1024, "maxThreadsPerSM": 2048, "isTccDriver": 0, "supportCoopLaunch": 1,
+"totalGlobalMem": 85029158912
+})";
+
 }  // namespace pmaptrain::gpu
