@@ -229,7 +229,7 @@ std::vector<Evaluation> CheckpointEvaluation::evaluate_members() const {
       plan_source(spec.mesh, std::move(source), KernelChoice::best, shared_.processes()).planned;
   check_memory(estimate_evaluation(planned->needs()), plan.batch,
                members_.size() > 1 ? "--member N evaluates one member alone" : "");
-  shared_.is_planned();
+  shared_.meet();
   const std::unique_ptr<Module> module = std::move(*planned).load();
   std::vector<std::int64_t> there;
   for (const std::int64_t member : members_) {
@@ -247,6 +247,7 @@ std::vector<Evaluation> CheckpointEvaluation::evaluate_members() const {
     results[m].checkpoint = best ? best_checkpoint(state, members_[m]) : checkpoint_name(state.step);
   }
   trained_.parameters.file.check_intact();
+  shared_.meet();
   return results;
 }
 
@@ -274,7 +275,7 @@ Evaluation CheckpointEvaluation::evaluate_average() const {
   const std::unique_ptr<Planned> planned =
       plan_source(spec.mesh, std::move(source), KernelChoice::best, shared_.processes()).planned;
   check_memory(estimate_evaluation(planned->needs()), plan.batch, "--member N evaluates one member alone");
-  shared_.is_planned();
+  shared_.meet();
   const std::unique_ptr<Module> module = std::move(*planned).load();
   set_loss_numbers(*module, model, 0);
   outputs.restart();
@@ -298,6 +299,7 @@ Evaluation CheckpointEvaluation::evaluate_average() const {
   result.is_of_mean = true;
   result.checkpoint = checkpoint_name_of_all();
   trained_.parameters.file.check_intact();
+  shared_.meet();
   return result;
 }
 

@@ -43,7 +43,7 @@ MemberOutputs::MemberOutputs(const spec::Spec& spec, const model::Model& model, 
   const std::unique_ptr<Planned> planned =
       plan_source(spec.mesh, std::move(source), KernelChoice::best, shared_.processes()).planned;
   check_memory(estimate_evaluation(planned->needs()), batch_, members_ > 1 ? "--member N takes one member alone" : "");
-  shared_.is_planned();
+  shared_.meet();
   module_ = std::move(*planned).load();
   for (std::int64_t m = 0; m < members_; ++m) {
     write_group(*module_, m, 0, Group::params, parameters.of_member(members[static_cast<std::size_t>(m)]),

@@ -143,6 +143,7 @@ int Predictor::run(const Take& take, const std::atomic<int>* stop) {
     if (take) take(step * batch_size_, combined().first(examples * predictions_.row_bytes()));
   }
   predictions_.inputs->check_unchanged();
+  shared_.meet();
   return 0;
 }
 

@@ -24,8 +24,9 @@ class SharedBatches {
   // Whether this process has the terminal and the files of results.
   bool is_first() const { return processes().placement.process == 0; }
 
-  // To be called before a module is loaded, which all processes do together. Throws FailedElsewhere.
-  void is_planned() const {
+  // To be called before a module is loaded, which all processes do together, and when its work is done: GPUs of other
+  // processes may still read from those of this one. Throws FailedElsewhere.
+  void meet() const {
     if (!is_alone()) agreement_->agree({});
   }
 

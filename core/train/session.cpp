@@ -52,6 +52,7 @@ class Session::Impl {
       ask();
       loop();
       finish();
+      if (!is_alone()) ask();  // GPUs of other processes may still read from those of this one
     } catch (const Error& error) {
       keep_what_is_trained();
       fail(static_cast<int>(error.status()), error.diagnostics().front().message);
