@@ -44,9 +44,9 @@ void add_table(Node& layer, const LayerInput& in, const Shape& shape, const spec
 // the table is a sum in that type.
 std::optional<Node> plan(const spec::Embedding& embedding, const LayerInput& in) {
   if (in.input_dtype != DType::i32) {
-    return in.refuse(
-        "takes tokens, which are integers; its input is " + in.shown(),
-        "make it the first layer, of data that are tokens: data.source.text, or an array of bytes (uint8)");
+    return in.refuse("takes tokens, which are integers; its input is " + in.shown(),
+                     "make it the first layer, of data that are tokens: data.source.text, or an array of integers "
+                     "(data.source.npz)");
   }
   Node layer = in.start();
   layer.takes_tokens = true;

@@ -12,7 +12,7 @@ struct Found {
   std::int64_t example = 0, position = 0, token = 0;
 };
 
-// The first token of at least `rows` in the examples as they are without an offset.
+// The first token that is negative or at least `rows` in the examples as they are without an offset.
 std::optional<Found> first_beyond(const data::Dataset& split, std::int64_t rows) {
   const data::Field field = split.input();
   const bool bytes = field.dtype == DType::u8;
@@ -26,7 +26,7 @@ std::optional<Found> first_beyond(const data::Dataset& split, std::int64_t rows)
         std::memcpy(&value, input.data() + static_cast<std::size_t>(position) * sizeof(value), sizeof(value));
         token = value;
       }
-      if (token >= rows) return Found{example, position, token};
+      if (token < 0 || token >= rows) return Found{example, position, token};
     }
   }
   return std::nullopt;
@@ -72,10 +72,13 @@ void check_tokens(const Model& model, const data::Dataset& split, const Place& s
     notes.push_back("the table is that of layer '" + table.name + "', " + table.place.file + ":" +
                     std::to_string(table.place.line) + ":" + std::to_string(table.place.column));
   }
-  throw Error(ExitStatus::data, Diagnostic{"data", source,
-                                           what + ", but '" + table.name + "' has num_embeddings " +
-                                               std::to_string(rows) + ": tokens 0 to " + std::to_string(rows - 1),
-                                           "write num_embeddings: " + std::to_string(largest + 1), std::move(notes)});
+  throw Error(ExitStatus::data,
+              Diagnostic{"data", source,
+                         what + ", but '" + table.name + "' has num_embeddings " + std::to_string(rows) +
+                             ": tokens 0 to " + std::to_string(rows - 1),
+                         found && found->token < 0 ? "tokens start at 0"
+                                                   : "write num_embeddings: " + std::to_string(largest + 1),
+                         std::move(notes)});
 }
 
 }  // namespace pmaptrain::model

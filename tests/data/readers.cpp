@@ -260,7 +260,7 @@ TEST_CASE("integer targets are labels, or numbers where the loss takes numbers",
   const std::string x = folder.write("x", npy("<f4", "(3, 1)", raw<float>({1, 2, 3})));
   const std::string y = folder.write("y", npy("<i8", "(3,)", raw<std::int64_t>({-7, 300, 5'000'000'000})));
   std::vector<std::string> notes;
-  const auto numbers = data::make_dataset(data::read_npy(x), data::read_npy(y), notes, {}, true);
+  const auto numbers = data::make_dataset(data::read_npy(x), data::read_npy(y), notes, {}, {.numeric_targets = true});
   CHECK(numbers->target().dtype == DType::f32);
   CHECK(numbers->target().shape == Shape{1});
   CHECK_FALSE(numbers->label_range());

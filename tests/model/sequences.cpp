@@ -292,10 +292,10 @@ TEST_CASE("layers of sequences refuse what does not fit, and say what would", "[
         "layer takes sequences [T, C]; its input is f32[4,4,2] | add reshape: [T, C] before it");
   CHECK(refused({table()}, sequence) ==
         "tokens takes tokens, which are integers; its input is f32[6,8] | make it the first layer, of data that are "
-        "tokens: data.source.text, or an array of bytes (uint8)");
+        "tokens: data.source.text, or an array of integers (data.source.npz)");
   CHECK(refused({table(), layer("again", spec::Embedding{5, 4})}) ==
         "again takes tokens, which are integers; its input is f32[3,4] | make it the first layer, of data that are "
-        "tokens: data.source.text, or an array of bytes (uint8)");
+        "tokens: data.source.text, or an array of integers (data.source.npz)");
   CHECK(refused({table(), layer("layer", spec::PositionEmbedding{2})}) ==
         "layer has length 2, but its input f32[3,4] has 3 positions | write length: 3, or use shorter sequences");
   CHECK(refused({layer("layer", spec::PositionEmbedding{2})}, {DType::f32, {4}}) ==

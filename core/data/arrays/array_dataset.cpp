@@ -70,21 +70,36 @@ void check_finite(const Array& array) {
   });
 }
 
+// Element `position` of an array of integers, which must fit 32 bits; `what` names it in the error.
+std::int32_t integer_of(const Array& array, std::int64_t position, std::string_view what) {
+  const std::optional<std::int64_t> value = read_integer(array, position);
+  if (value && *value == static_cast<std::int32_t>(*value)) return static_cast<std::int32_t>(*value);
+  const Shape index = index_of(position, array.shape);
+  fail_data(fmt::format("the {} of example {} in {} is {}{}, which does not fit 32 bits", what, index.front(),
+                        array.name, value ? std::to_string(*value) : "2^63 or more",
+                        index.size() > 1 ? fmt::format(" at {}", pmaptrain::to_string(index)) : ""));
+}
+
 // Inputs without targets.
 class InputArray : public Dataset {
  public:
-  InputArray(Array inputs, std::vector<std::string>& notes, Place place)
+  InputArray(Array inputs, std::vector<std::string>& notes, Place place, ArrayMeaning meaning)
       : inputs_(std::move(inputs)), place_(std::move(place)) {
     check_not_empty(inputs_);
     input_.origin = inputs_.name;
     input_.shape = example_shape(inputs_);
-    if (input_.shape.size() == 2) input_.shape.push_back(1);  // images without a channel dimension
-    input_.dtype = inputs_.element == Element::u8 ? DType::u8 : DType::f32;
-    if (inputs_.element != Element::u8 && inputs_.element != Element::f32) {
+    const bool tokens = meaning.tokens && !is_floating(inputs_.element);
+    if (input_.shape.size() == 2 && !tokens) input_.shape.push_back(1);  // images without a channel dimension
+    input_.dtype = inputs_.element == Element::u8 ? DType::u8 : tokens ? DType::i32 : DType::f32;
+    if (input_.dtype == DType::f32 && inputs_.element != Element::f32) {
       note(notes, fmt::format("inputs are {} and become f32", name_of(inputs_.element)));
     }
-    check_fits_float(inputs_);
-    check_finite(inputs_);
+    if (tokens) {
+      for (std::int64_t i = 0; i < numel(inputs_.shape); ++i) integer_of(inputs_, i, "token");
+    } else {
+      check_fits_float(inputs_);
+      check_finite(inputs_);
+    }
     input_bytes_ = input_.bytes();
     inputs_.bytes.check_intact();
   }
@@ -97,6 +112,16 @@ class InputArray : public Dataset {
     if (input == nullptr) return;
     if (input_.dtype == DType::u8) {
       std::memcpy(input, inputs_.bytes.data() + static_cast<std::size_t>(index) * input_bytes_, input_bytes_);
+    } else if (input_.dtype == DType::i32) {
+      const std::int64_t count = numel(input_.shape);
+      try {
+        for (std::int64_t i = 0; i < count; ++i, input += sizeof(std::int32_t)) {
+          const std::int32_t token = integer_of(inputs_, index * count + i, "token");
+          std::memcpy(input, &token, sizeof token);
+        }
+      } catch (const Error& error) {
+        throw_at(place_, error);
+      }
     } else {
       const std::size_t count = input_bytes_ / sizeof(float);
       const std::int64_t first = index * static_cast<std::int64_t>(count);
@@ -137,15 +162,15 @@ class InputArray : public Dataset {
 
 class ArrayDataset : public InputArray {
  public:
-  ArrayDataset(Array inputs, const Array& targets, std::vector<std::string>& notes, Place place, bool numeric)
-      : InputArray(std::move(inputs), notes, std::move(place)) {
+  ArrayDataset(Array inputs, const Array& targets, std::vector<std::string>& notes, Place place, ArrayMeaning meaning)
+      : InputArray(std::move(inputs), notes, std::move(place), meaning) {
     check_not_empty(targets);
     if (this->inputs().shape[0] != targets.shape[0]) {
       fail_data(fmt::format("{} holds {} examples, but {} holds {} targets", this->inputs().name,
                             this->inputs().shape[0], targets.name, targets.shape[0]),
                 "inputs and targets must be of the same split, in the same order");
     }
-    read_targets(targets, notes, numeric);
+    read_targets(targets, notes, meaning);
     target_bytes_ = target_.bytes();
     targets.bytes.check_intact();
   }
@@ -164,11 +189,12 @@ class ArrayDataset : public InputArray {
 
  private:
   // Targets are small, so they are converted and checked at opening.
-  void read_targets(const Array& targets, std::vector<std::string>& notes, bool numeric) {
+  void read_targets(const Array& targets, std::vector<std::string>& notes, ArrayMeaning meaning) {
     const Shape shape = example_shape(targets);
-    const bool labels = !numeric && !is_floating(targets.element) && shape.size() == 1 && shape[0] == 1;
-    if (labels) {
-      target_ = {DType::i32, {}, targets.name};
+    const bool one_label = shape == Shape{1};
+    const bool of_positions = meaning.tokens && !is_floating(this->inputs().element) && shape == input().shape;
+    if (!meaning.numeric_targets && !is_floating(targets.element) && (one_label || of_positions)) {
+      target_ = {DType::i32, one_label ? Shape{} : shape, targets.name};
       read_labels(targets);
       return;
     }
@@ -183,19 +209,14 @@ class ArrayDataset : public InputArray {
   }
 
   void read_labels(const Array& targets) {
-    constexpr std::int64_t lowest = std::numeric_limits<std::int32_t>::min();
-    constexpr std::int64_t highest = std::numeric_limits<std::int32_t>::max();
-    const std::int64_t count = targets.shape[0];
+    const std::int64_t count = numel(targets.shape);
     labels_.resize(static_cast<std::size_t>(count));
-    std::pair<std::int64_t, std::int64_t> range{highest, lowest};
+    std::pair<std::int64_t, std::int64_t> range{std::numeric_limits<std::int32_t>::max(),
+                                                std::numeric_limits<std::int32_t>::min()};
     for (std::int64_t i = 0; i < count; ++i) {
-      const std::optional<std::int64_t> label = read_integer(targets, i);
-      if (!label || *label < lowest || *label > highest) {
-        fail_data(fmt::format("the label of example {} in {} is {}, which does not fit 32 bits", i, targets.name,
-                              label ? std::to_string(*label) : "2^63 or more"));
-      }
-      range = {std::min(range.first, *label), std::max(range.second, *label)};
-      labels_[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(*label);
+      const std::int32_t label = integer_of(targets, i, "label");
+      range = {std::min<std::int64_t>(range.first, label), std::max<std::int64_t>(range.second, label)};
+      labels_[static_cast<std::size_t>(i)] = label;
     }
     range_ = range;
   }
@@ -232,19 +253,21 @@ Array to_array(const std::vector<std::vector<double>>& rows, std::string name) {
 }  // namespace
 
 std::shared_ptr<const Dataset> make_dataset(Array inputs, const Array& targets, std::vector<std::string>& notes,
-                                            const Place& place, bool numeric) {
-  return std::make_shared<ArrayDataset>(std::move(inputs), targets, notes, place, numeric);
+                                            const Place& place, ArrayMeaning meaning) {
+  return std::make_shared<ArrayDataset>(std::move(inputs), targets, notes, place, meaning);
 }
 
-std::shared_ptr<const Dataset> make_inputs(Array inputs, std::vector<std::string>& notes, const Place& place) {
-  return std::make_shared<InputArray>(std::move(inputs), notes, place);
+std::shared_ptr<const Dataset> make_inputs(Array inputs, std::vector<std::string>& notes, const Place& place,
+                                           ArrayMeaning meaning) {
+  return std::make_shared<InputArray>(std::move(inputs), notes, place, meaning);
 }
 
 std::shared_ptr<const Dataset> make_dataset(const std::vector<std::vector<double>>& inputs,
                                             const std::vector<std::vector<double>>& targets) {
   std::vector<std::string> notes;  // stays empty: both are f32 already
   Array first = to_array(inputs, "values.inputs");
-  return std::make_shared<ArrayDataset>(std::move(first), to_array(targets, "values.targets"), notes, Place{}, false);
+  return std::make_shared<ArrayDataset>(std::move(first), to_array(targets, "values.targets"), notes, Place{},
+                                        ArrayMeaning{});
 }
 
 }  // namespace pmaptrain::data

@@ -10,17 +10,24 @@
 
 namespace pmaptrain::data {
 
-// Inputs: u8 stays u8, all other types become f32. An array (N) gives examples of shape [1], (N,H,W) gives [H,W,1].
-// Targets: integers of shape (N) or (N,1) become i32 labels; floating-point targets become f32, and (N) gives [1];
-// integers of shape (N,C) become f32[C] (one-hot rows).
-// Conversions that may lose precision add a note to `notes`. Throws Error (data) if the numbers of examples differ, an
-// array is empty, a number is NaN or infinite, or overflows f32, or a label 32 bits. `place` is the place of the files
-// in the config, for errors during reading. With `numeric`, integers of shape (N) or (N,1) are numbers too: f32[1].
+// What the numbers of arrays are, which a config says, not a file.
+struct ArrayMeaning {
+  bool numeric_targets = false;  // integers (N) or (N,1) are numbers, not labels
+  bool tokens = false;           // integers of the inputs are indices into the table of an embedding layer
+};
+
+// Inputs: u8 stays u8, integers that are tokens become i32, all other types become f32. An array (N) gives examples of
+// shape [1], (N,H,W) gives [H,W,1]. Targets: integers of shape (N) or (N,1) become i32 labels; floating-point targets
+// become f32, and (N) gives [1]; integers of shape (N,C) become f32[C] (one-hot rows), but i32[C] labels if they have
+// the shape of inputs that are tokens. Conversions that may lose precision add a note to `notes`. Throws Error (data)
+// if the numbers of examples differ, an array is empty, a number is NaN or infinite, or overflows f32, or a label 32
+// bits. `place` is the place of the files in the config, for errors during reading.
 std::shared_ptr<const Dataset> make_dataset(Array inputs, const Array& targets, std::vector<std::string>& notes,
-                                            const Place& place = {}, bool numeric = false);
+                                            const Place& place = {}, ArrayMeaning meaning = {});
 
 // Makes a dataset of inputs without targets.
-std::shared_ptr<const Dataset> make_inputs(Array inputs, std::vector<std::string>& notes, const Place& place = {});
+std::shared_ptr<const Dataset> make_inputs(Array inputs, std::vector<std::string>& notes, const Place& place = {},
+                                           ArrayMeaning meaning = {});
 
 // Inputs and targets from rows of numbers. Throws Error (data) if there are no rows, rows are empty or differ in
 // length, or the numbers of examples differ.

@@ -34,11 +34,11 @@ namespace {
 struct Opening {
   std::uint64_t seed = 0;
   std::int64_t devices = 1;
-  Place place;                                                       // of the source in the config
-  std::optional<Split> only;                                         // none: all splits
-  const Encoding* known;                                             // null: that of the training split
-  const Skipped& left_out;                                           // by the run that is continued
-  bool numeric = false;                                              // integers of a file are numbers, not labels
+  Place place;                // of the source in the config
+  std::optional<Split> only;  // none: all splits
+  const Encoding* known;      // null: that of the training split
+  const Skipped& left_out;    // by the run that is continued
+  ArrayMeaning meaning = {};
   bool needs_train = false;                                          // to learn from it
   std::map<Split, std::shared_ptr<TableDataset>>* tables = nullptr;  // of a source of tables
   bool wants(Split split) const { return !only || *only == split || (needs_train && split == Split::train); }
@@ -48,12 +48,12 @@ using Notes = std::vector<std::string>;
 
 std::shared_ptr<const Dataset> open_idx(const spec::FilePair& pair, Notes& notes, const Opening& opening) {
   Array inputs = read_idx(pair.inputs);  // first, so that its errors are reported first
-  return make_dataset(std::move(inputs), read_idx(pair.targets), notes, opening.place, opening.numeric);
+  return make_dataset(std::move(inputs), read_idx(pair.targets), notes, opening.place, opening.meaning);
 }
 
 std::shared_ptr<const Dataset> open_npz(const spec::Npz::Split& split, Notes& notes, const Opening& opening) {
   Array inputs = read_npz(split.file, split.inputs);
-  return make_dataset(std::move(inputs), read_npz(split.file, split.targets), notes, opening.place, opening.numeric);
+  return make_dataset(std::move(inputs), read_npz(split.file, split.targets), notes, opening.place, opening.meaning);
 }
 
 void check_equal(std::string_view what, Split first, const Field& a, Split second, const Field& b) {
@@ -176,7 +176,8 @@ Source open_source(const spec::Npz& s, const Opening& opening) {
 
 Source open_source(const spec::Csv& s, const Opening& opening) {
   CsvSource csv = open_csv(
-      s, [&](Split split) { return opening.wants(split); }, opening.known, opening.numeric, opening.left_out);
+      s, [&](Split split) { return opening.wants(split); }, opening.known, opening.meaning.numeric_targets,
+      opening.left_out);
   Source source;
   std::optional<Split> first;
   for (const auto& [split, table] : csv.splits) {
@@ -408,7 +409,7 @@ Source open(const spec::DataSpec& spec, std::uint64_t seed, std::int64_t devices
       (spec.normalize && spec.normalize->automatic) || spec.normalize_targets || spec.balances_classes;
   std::map<Split, std::shared_ptr<TableDataset>> tables;
   Opening opening{seed_of(spec, seed), devices, spec.source_place, from_train ? Split::train : only, known, left_out};
-  opening.numeric = spec.numeric_targets;
+  opening.meaning = {spec.numeric_targets, spec.token_inputs};
   opening.needs_train = known == nullptr && (csv != nullptr || measures);
   opening.tables = &tables;
   Source source;

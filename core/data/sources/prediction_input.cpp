@@ -112,17 +112,23 @@ bool is_one_example(const Shape& shape, const Shape& trained) {
   return shape.size() <= trained.size() && without_ones(shape) == without_ones(trained);
 }
 
-std::shared_ptr<const Dataset> open_array(Array array, const Field& trained, std::vector<std::string>& notes,
-                                          const Place& place) {
-  if (trained.dtype == DType::i32) {
+std::shared_ptr<const Dataset> open_array(Array array, const Field& trained, bool is_text,
+                                          std::vector<std::string>& notes, const Place& place) {
+  const bool tokens = trained.dtype == DType::i32;
+  if (tokens && is_text) {
     fail_data(fmt::format("the model was trained on tokens of a text, {}, and predictions of texts are not supported",
                           shown(trained.dtype, trained.shape)),
               "pmaptrain predict RUN --prompt TEXT continues a text; pmaptrain eval measures the model");
   }
+  if (tokens && (is_floating(array.element) || array.element == Element::u8)) {
+    fail_data(fmt::format("{} is {}{}, but the model was trained on tokens, {}", array.name, name_of(array.element),
+                          pmaptrain::to_string(array.shape), shown(trained.dtype, trained.shape)),
+              "save integers: x.astype(np.int32)");
+  }
   check_type(array, trained);
   const std::string name = array.name;
   const Shape whole = array.shape;
-  auto dataset = make_inputs(std::move(array), notes, place);
+  auto dataset = make_inputs(std::move(array), notes, place, {.tokens = tokens});
   if (dataset->input().shape == trained.shape) return dataset;
   fail_data(
       fmt::format("{} has the shape {}: examples of {}, but the model takes {}", name, pmaptrain::to_string(whole),
@@ -163,10 +169,14 @@ std::shared_ptr<const Dataset> open_dataset(const PredictionFile& file, const sp
     fail_data(fmt::format("'{}' is no NPZ archive, so it has no array '{}'", file.path, *file.array),
               "leave --array out");
   }
+  const auto opened = [&](Array array) {
+    const bool is_text = std::holds_alternative<spec::TextFiles>(spec.source);
+    return open_array(std::move(array), trained, is_text, notes, file.place);
+  };
   switch (format) {
-    case Format::npz: return open_array(read_npz(file.path, chosen_array(file, spec)), trained, notes, file.place);
-    case Format::npy: return open_array(read_npy(file.path), trained, notes, file.place);
-    case Format::idx: return open_array(read_idx(file.path), trained, notes, file.place);
+    case Format::npz: return opened(read_npz(file.path, chosen_array(file, spec)));
+    case Format::npy: return opened(read_npy(file.path));
+    case Format::idx: return opened(read_idx(file.path));
     case Format::image: return open_images(file.path, spec, trained, input);
     case Format::other: break;
   }

@@ -57,6 +57,20 @@ class LayerNames {
   const Reporter& reporter_;
 };
 
+// Whether the first layer, inside of any lists, is an embedding.
+bool begins_with_embedding(const std::vector<Layer>& layers) {
+  if (layers.empty()) return false;
+  return std::visit(
+      []<class Kind>(const Kind& kind) {
+        if constexpr (requires { kind.layers; }) {
+          return begins_with_embedding(kind.layers);
+        } else {
+          return std::is_same_v<Kind, Embedding>;
+        }
+      },
+      layers.front().kind);
+}
+
 class Binder {
  public:
   Binder(Node& config, std::vector<Diagnostic>& errors) : config_(config), reporter_(errors) {}
@@ -77,6 +91,8 @@ class Binder {
     }
     spec.data.numeric_targets = takes_numbers(spec.loss);
     spec.data.balances_classes = balances_classes(spec.loss);
+    // data.normalize makes numbers of tokens.
+    spec.data.token_inputs = begins_with_embedding(spec.model.layers) && !spec.data.normalize;
     check_targets(config_, spec, reporter_);
     metrics(spec);
     bind_optimizer(config_, reporter_, spec);

@@ -40,7 +40,8 @@ static auto row(Tag<Npz>) {
   return alternative<Npz>(
       {.path = "npz",
        .meaning = "NumPy archives: one file with separate arrays for each split, or one file per split with the same "
-                  "array names in each.",
+                  "array names in each. Where the model begins with embedding, integers of the inputs are tokens, and "
+                  "integer targets of their shape are labels of their positions.",
        .example = "source: {npz: {file: f.npz, train: [x_train, y_train], test: [x_test, y_test]}}\n"
                   "source: {npz: {train: train.npz, test: test.npz, inputs: x, targets: y}}"},
       option(&Npz::file, {.path = "file",
