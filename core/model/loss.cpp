@@ -74,6 +74,10 @@ struct LossOf<spec::SoftmaxCrossEntropy> {
   static void check(spec::SoftmaxCrossEntropy& loss, const LossChecks& checks) {
     checks.need_classes();
     if (!checks.model.output.empty()) checks.complete(loss.class_weights, checks.model.output.back());
+    if (!loss.ignore_label || !checks.model.has_distributions()) return;
+    checks.checks.refuse(checks.model.loss_place,
+                         "ignore_label takes class labels; the targets are " + checks.checks.targets(),
+                         "remove it, or store one label for each example in place of class probabilities");
   }
   static std::vector<Number> numbers(const spec::SoftmaxCrossEntropy& loss, const Model& model) {
     if (!(loss.label_smoothing > 0.0)) return {};
@@ -85,10 +89,11 @@ struct LossOf<spec::SoftmaxCrossEntropy> {
     std::optional<Smoothing> smoothing;
     if (loss.label_smoothing > 0.0) smoothing = {numbers[rest], numbers[share]};
     const Value entropy = softmax_cross_entropy(b, output, targets, smoothing);
-    if (loss.class_weights.each.empty()) return feature_mean(b, entropy);
+    if (loss.class_weights.each.empty()) return position_mean(b, entropy, loss.ignore_label);
     const Value weights = vector_constant(b, b.type(output).dtype, loss.class_weights.each);
     if (!is_floating(b.type(targets).dtype)) {
-      return feature_mean(b, mul(b, entropy, b.emit(ops::Gather{}, {weights, targets})));
+      const Value weighed = mul(b, entropy, b.emit(ops::Gather{}, {weights, targets}));
+      return position_mean(b, weighed, loss.ignore_label);
     }
     const Value probabilities = cast(b, targets, b.type(output).dtype);
     const Value each = broadcast_along(b, weights, b.type(probabilities).shape, 1);
@@ -187,6 +192,20 @@ Value feature_mean(Builder& b, Value values) {
   return features == 1 ? sum : div(b, sum, static_cast<double>(features));
 }
 
+Value position_mean(Builder& b, Value values, std::optional<std::int64_t> ignored_label) {
+  return ignored_label ? values : feature_mean(b, values);
+}
+
+Value counting_weights(Builder& b, Value weights, Value labels, std::int64_t ignored_label) {
+  const Shape shape = b.type(labels).shape;
+  if (shape.size() > 1) {
+    const Value share = div(b, weights, static_cast<double>(numel(Shape(shape.begin() + 1, shape.end()))));
+    weights = broadcast_along(b, share, shape, 0);
+  }
+  const Value ignored = b.emit(ops::Eq{}, {labels, scalar_like(b, labels, static_cast<double>(ignored_label))});
+  return select(b, ignored, scalar_like(b, weights, 0.0), weights);
+}
+
 Value difference(Builder& b, Value output, Value targets) {
   return sub(b, output, cast(b, targets, b.type(output).dtype));
 }
@@ -235,11 +254,14 @@ Value example_losses(Builder& b, const Model& model, Value output, Value targets
 
 Value masked(Builder& b, const ExampleMask& rows, Value values) {
   const Shape shape = b.type(values).shape;
+  const auto of_values = [&](Value row) {
+    return b.type(row).shape.size() == shape.size() ? row : broadcast_along(b, row, shape, 0);
+  };
   if (rows.weighted) {
     const Value weights = cast(b, rows.weights, b.type(values).dtype);
-    values = mul(b, values, shape.size() == 1 ? weights : broadcast_along(b, weights, shape, 0));
+    values = mul(b, values, of_values(weights));
   }
-  const Value count = shape.size() == 1 ? rows.count : broadcast_along(b, rows.count, shape, 0);
+  const Value count = of_values(rows.count);
   return select(b, count, values, scalar_like(b, values, 0.0));
 }
 
@@ -274,6 +296,14 @@ std::vector<std::pair<std::string, double>> finish_measures(const Model& model,
   return measures;
 }
 
+// [B]: 1 for each example that counts, or of which a position counts.
+static Value counted_examples(Builder& b, const ExampleMask& rows, DType dtype) {
+  const Value counts = cast(b, rows.count, dtype);
+  std::vector<std::int64_t> positions;
+  for (std::size_t d = 1; d < b.type(counts).shape.size(); ++d) positions.push_back(static_cast<std::int64_t>(d));
+  return positions.empty() ? counts : b.emit(ops::ReduceMax{std::move(positions)}, {counts});
+}
+
 LocalSums local_sums(Builder& b, const Model& model, Value output, Value targets, Value mask, const Numbers& numbers) {
   LocalSums sums;
   ExampleMask rows;
@@ -281,11 +311,18 @@ LocalSums local_sums(Builder& b, const Model& model, Value output, Value targets
     const Builder::Scope scope(b, {"loss", model.loss_place});
     rows.weights = cast(b, mask, model.dtype);
     rows.weighted = model.weighted;
-    rows.count = b.emit(ops::Gt{}, {mask, scalar_like(b, mask, 0.0)});
+    if (const std::optional<std::int64_t> ignored = model.ignored_label()) {
+      rows.weights = counting_weights(b, rows.weights, targets, *ignored);
+      rows.count = b.emit(ops::Gt{}, {rows.weights, scalar_like(b, rows.weights, 0.0)});
+      // A label that does not count need not be a class, as whose number losses and metrics use it.
+      targets = select(b, rows.count, targets, scalar_like(b, targets, 0.0));
+    } else {
+      rows.count = b.emit(ops::Gt{}, {mask, scalar_like(b, mask, 0.0)});
+    }
     targets = normalised_targets(b, model, targets);
     const Value losses = example_losses(b, model, output, targets, numbers);
     sums.measures.push_back(sum_from(b, masked(b, rows, losses), 0));
-    sums.count = sum_from(b, model.weighted ? cast(b, rows.count, model.dtype) : rows.weights, 0);
+    sums.count = sum_from(b, model.weighted ? counted_examples(b, rows, model.dtype) : rows.weights, 0);
   }
   const Builder::Scope scope(b, {"metrics", model.metrics_place});
   for (const PlannedMetric& metric : model.metrics) {

@@ -19,6 +19,14 @@ Value softmax_cross_entropy(Builder& b, Value logits, Value labels, std::optiona
 // The mean over the features of each example, [B]; `values` is [B, features...].
 Value feature_mean(Builder& b, Value values);
 
+// Of values [B, T...] of the positions of a sequence the mean of each example, [B]. Where labels are ignored, the
+// values as they are: each position then has a weight of its own (ExampleMask).
+Value position_mean(Builder& b, Value values, std::optional<std::int64_t> ignored_label);
+
+// `weights` [B], or [B, T...], of examples with these labels: 0 where the label is ignored. Of sequences each position
+// has its share of the weight of its example.
+Value counting_weights(Builder& b, Value weights, Value labels, std::int64_t ignored_label);
+
 // output - targets, in the output's element type.
 Value difference(Builder& b, Value output, Value targets);
 

@@ -185,10 +185,11 @@ struct MetricOf<metric::Accuracy> {
     if (!call.model.is_binary()) call.need_classes(checks);
   }
   static PlannedMetric plan(const metric::Accuracy&, const MetricCall& call) {
-    return mean_of(call.name, [threshold = class_threshold(call.model)](Builder& b, Value output, Value targets) {
+    return mean_of(call.name, [threshold = class_threshold(call.model), ignored = call.model.ignored_label()](
+                                  Builder& b, Value output, Value targets) {
       const Value prediction = predicted_class(b, output, threshold);
       const Value correct = b.emit(ops::Eq{}, {prediction, true_class(b, targets)});
-      return feature_mean(b, cast(b, correct, b.type(output).dtype));
+      return position_mean(b, cast(b, correct, b.type(output).dtype), ignored);
     });
   }
 };
@@ -249,8 +250,8 @@ struct MetricOf<metric::Perplexity> {
   static PlannedMetric plan(const metric::Perplexity&, const MetricCall& call) {
     return mean_of(
         call.name,
-        [](Builder& b, Value output, Value targets) {
-          return feature_mean(b, softmax_cross_entropy(b, output, targets));
+        [ignored = call.model.ignored_label()](Builder& b, Value output, Value targets) {
+          return position_mean(b, softmax_cross_entropy(b, output, targets), ignored);
         },
         [](double mean) { return std::exp(mean); });
   }

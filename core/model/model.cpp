@@ -278,7 +278,7 @@ Model make_model(const spec::Spec& spec, const data::Field& input, const data::F
   model.loss = spec.loss;
   model.loss_place = spec.loss_place;
   model.metrics_place = spec.metrics_place;
-  model.weighted = spec::has_weights(spec.data.source);
+  model.weighted = spec::has_weights(spec.data.source) || spec::ignored_label(spec.loss);
   Maker(spec, encoding, model).run();
   return model;
 }

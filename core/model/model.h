@@ -23,15 +23,16 @@ struct MeasurePart {
   bool is_f64 = false;  // f64 instead of the model's dtype, because the metric subtracts large sums
 };
 
-// Marks the rows of a device that are examples; the others are padding.
+// Marks the rows of a device that are examples; the others are padding. Where labels of sequences are ignored, it marks
+// the positions that count: of T positions each has a T-th of the weight of its example.
 struct ExampleMask {
-  Value count;    // bool[B]: true for examples
-  Value weights;  // [B] of the model's dtype: the weight of an example, 1 unless they are weighted; 0 for padding
+  Value count;    // bool[B], or [B,T]: true for what counts
+  Value weights;  // the same shape, of the model's dtype: 1 unless examples are weighted; 0 for what does not count
   bool weighted = false;
 };
 
-// `values` [B, ...] multiplied by the weights of their examples. Padding becomes 0 by `select`: a multiplication of ∞
-// by 0 would give NaN.
+// `values` [B, ...] multiplied by the weights of their examples or positions. What does not count becomes 0 by
+// `select`: a multiplication of ∞ by 0 would give NaN.
 Value masked(Builder& b, const ExampleMask& rows, Value values);
 
 // A metric as sums over examples and a function of these sums. Its values therefore do not depend on how the examples
@@ -61,7 +62,8 @@ struct Model {
   std::vector<PlannedMetric> metrics;
   std::vector<spec::Metric> row_metrics;  // row_metrics.h
   Place metrics_place;
-  bool weighted = false;  // examples have weights, so measures and gradients are weighted means
+  // Examples have weights, or labels are ignored, so measures and gradients are weighted means.
+  bool weighted = false;
 
   std::int64_t parameter_count() const;  // elements, without statistics
   bool has_statistics() const;
@@ -82,6 +84,8 @@ struct Model {
   bool is_binary() const {
     return has_labels() && !has_sequences() && outputs_of(loss) == spec::Outputs::sigmoid_logits;
   }
+  // With ignore_label: examples, or positions of a sequence, with this label do not count.
+  std::optional<std::int64_t> ignored_label() const { return spec::ignored_label(loss); }
   // The number of classes if the loss takes labels; else 0.
   std::int64_t classes() const;
   // The names of the nodes that draw random numbers; Node::key is the place. Each has a hyper input "dropout/<name>".
@@ -106,8 +110,8 @@ Model make_model(const spec::Spec& spec, const data::Field& input, const data::F
                  const data::Encoding& encoding = {});
 
 // Throws Error (data), placed at the source of the data in the config, if the loss does not accept the targets of
-// `split`: labels out of range, invalid class probabilities, or numbers outside of [0, 1] for sigmoid_cross_entropy.
-// Reads the targets up to the first invalid one.
+// `split`: labels out of range, or all ignored, invalid class probabilities, or numbers outside of [0, 1] for
+// sigmoid_cross_entropy. Reads the targets up to the first invalid one.
 void check_targets(const Model& model, const data::Dataset& split, const Place& source);
 
 // Throws Error (data), placed at the source, if the model takes tokens and an input of `split` is outside of its table.
@@ -126,8 +130,8 @@ std::vector<Number> loss_numbers(const Model& model);
 // costs no digits.
 Value normalised_targets(Builder& b, const Model& model, Value targets);
 Value in_units_of_targets(Builder& b, const Model& model, Value output);
-// The loss of each example, [B], from outputs [B, output...] and targets [B, target...]. With data.normalize_targets,
-// both are in normalised units.
+// The loss of each example, [B] (of each position, [B, T], where labels of sequences are ignored), from outputs [B,
+// output...] and targets [B, target...]. With data.normalize_targets, both are in normalised units.
 Value example_losses(Builder& b, const Model& model, Value output, Value targets, const Numbers& numbers);
 
 // The names of a metric's values: "recall", or one for each class, "recall_0".

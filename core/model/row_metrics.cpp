@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/model/arithmetic.h"
+#include "core/model/loss.h"
 #include "core/model/prediction.h"
 
 namespace pmaptrain::model {
@@ -123,7 +124,8 @@ std::int64_t row_size(const Model& model) {
 
 Value gathered_rows(Builder& b, const Model& model, Value output, Value probabilities, Value targets, Value mask) {
   const Builder::Scope scope(b, {"metrics", model.metrics_place});
-  const Value weight = column(b, mask);
+  const std::optional<std::int64_t> ignored = model.ignored_label();
+  const Value weight = column(b, ignored ? counting_weights(b, mask, targets, *ignored) : mask);
   const Value actual = column(b, true_class(b, targets));
   const Value predicted = column(b, predicted_class(b, output, class_threshold(model)));
   return b.emit(ops::Concatenate{1}, {weight, actual, predicted, cast(b, probabilities, DType::f32)});

@@ -1,9 +1,13 @@
 // Checks the values of the targets of a split, which requires reading them.
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "core/base/text.h"
+#include "core/data/statistics.h"
 #include "core/model/model.h"
 
 namespace pmaptrain::model {
@@ -22,6 +26,12 @@ std::string of_file(const data::Dataset& split) {
 // What would make these labels fit.
 std::string labels_help(const Model& model, std::int64_t first, std::int64_t last) {
   const std::string enough = "end the layers with dense: " + std::to_string(last + 1);
+  const bool takes_ignored = outputs_of(model.loss) == spec::Outputs::softmax_logits && !model.ignored_label();
+  if (first < 0 && takes_ignored) {
+    return "labels start at 0; if " + std::to_string(first) +
+           " marks what has no label, write loss: {softmax_cross_entropy: {ignore_label: " + std::to_string(first) +
+           "}}";
+  }
   if (first < 0) return "labels start at 0";
   if (first == 1 && last == model.classes()) {
     return "labels begin at 1: subtract 1 from them" + (model.is_binary() ? "" : ", or " + enough);
@@ -40,10 +50,29 @@ std::vector<std::string> notes_of_layer(const Model& model) {
           ":" + std::to_string(place.column)};
 }
 
+// The smallest and the largest label of a split, without those that are ignored; none if all are.
+std::optional<std::pair<std::int64_t, std::int64_t>> counting_labels(const data::Dataset& split, std::int64_t ignored) {
+  std::map<std::int32_t, std::int64_t> counts = data::count_labels(split);
+  counts.erase(static_cast<std::int32_t>(ignored));
+  if (counts.empty()) return std::nullopt;
+  return std::pair<std::int64_t, std::int64_t>{counts.begin()->first, counts.rbegin()->first};
+}
+
 void check_labels(const Model& model, const data::Dataset& split, const Place& source) {
-  const auto labels = split.label_range();
+  auto labels = split.label_range();
   const std::int64_t classes = model.classes();
-  if (!labels || classes == 0 || (labels->first >= 0 && labels->second < classes)) return;
+  if (!labels || classes == 0) return;
+  const auto fits = [&] { return labels->first >= 0 && labels->second < classes; };
+  const std::optional<std::int64_t> ignored = model.ignored_label();
+  if (ignored && (!fits() || labels->first == labels->second)) {
+    labels = counting_labels(split, *ignored);
+    if (!labels) {
+      refuse(source,
+             "all labels" + of_file(split) + " are " + std::to_string(*ignored) + ", which ignore_label leaves out",
+             "a split takes at least one label that counts");
+    }
+  }
+  if (fits()) return;
   refuse(source,
          "the labels" + of_file(split) + " range from " + std::to_string(labels->first) + " to " +
              std::to_string(labels->second) +

@@ -211,11 +211,12 @@ struct DataSpec {
   Limit limit;
   std::optional<Normalize> normalize;
   std::optional<NormalizeTargets> normalize_targets;
-  std::vector<Augmentation> augment;  // in the order in which they are applied
-  std::optional<std::uint64_t> seed;  // none: use the top-level seed
-  bool numeric_targets = false;       // the loss takes numbers: integers of a file are not labels
-  bool token_inputs = false;          // the model begins with an embedding: integers of a file are tokens
-  bool balances_classes = false;      // the loss takes the class weights that balance the training split
+  std::vector<Augmentation> augment;          // in the order in which they are applied
+  std::optional<std::uint64_t> seed;          // none: use the top-level seed
+  bool numeric_targets = false;               // the loss takes numbers: integers of a file are not labels
+  bool token_inputs = false;                  // the model begins with an embedding: integers of a file are tokens
+  std::optional<std::int64_t> ignored_label;  // of the loss
+  bool balances_classes = false;              // the loss takes the class weights that balance the training split
   Place source_place, batch_size_place, microbatches_place, normalize_place, normalize_targets_place, remainder_place,
       validation_place;
 };

@@ -28,6 +28,7 @@ struct SoftmaxCrossEntropy {
   static constexpr Outputs outputs = Outputs::softmax_logits;
   double label_smoothing = 0.0;
   ClassWeights class_weights;
+  std::optional<std::int64_t> ignore_label;  // examples, or positions of a sequence, with this label do not count
 };
 struct SigmoidCrossEntropy {
   static constexpr Outputs outputs = Outputs::sigmoid_logits;
@@ -51,6 +52,8 @@ Outputs outputs_of(const Loss& loss);
 inline bool takes_numbers(const Loss& loss) { return outputs_of(loss) == Outputs::values; }
 // Whether its class weights are those that balance the training split.
 bool balances_classes(const Loss& loss);
+// The label that does not count, if there is one.
+std::optional<std::int64_t> ignored_label(const Loss& loss);
 
 namespace metric {
 

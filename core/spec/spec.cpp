@@ -71,6 +71,11 @@ bool balances_classes(const Loss& loss) {
       loss);
 }
 
+std::optional<std::int64_t> ignored_label(const Loss& loss) {
+  const auto* const entropy = std::get_if<SoftmaxCrossEntropy>(&loss);
+  return entropy != nullptr ? entropy->ignore_label : std::nullopt;
+}
+
 bool is_time(const Duration& duration) {
   return duration.unit == Unit::seconds || duration.unit == Unit::minutes || duration.unit == Unit::hours;
 }

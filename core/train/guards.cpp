@@ -12,9 +12,12 @@ namespace pmaptrain::train {
 namespace {
 
 // The reason for skipped steps.
-std::string skipped_why(bool weighted) {
+std::string skipped_why(const model::Model& model) {
   return std::string(" skipped: the loss, the gradient or the update was not finite") +
-         (weighted ? ", or the weights of the batch were all 0" : "") + " (train.on_nonfinite: skip)";
+         (model.ignored_label() ? ", or no label of the batch counted (ignore_label)"
+          : model.weighted      ? ", or the weights of the batch were all 0"
+                                : "") +
+         " (train.on_nonfinite: skip)";
 }
 
 }  // namespace
@@ -32,7 +35,7 @@ std::int64_t Guards::steps_skipped() const {
 std::string Guards::skipped_steps() const {
   const std::int64_t skipped = steps_skipped();
   if (skipped == 0 || must_stop()) return "";
-  return (skipped == 1 ? "1 step was" : with_commas(skipped) + " steps were") + skipped_why(setup_.model.weighted);
+  return (skipped == 1 ? "1 step was" : with_commas(skipped) + " steps were") + skipped_why(setup_.model);
 }
 
 // After a bad step the program updates nothing, so the number of updates tells which step was the first bad one,
@@ -42,8 +45,9 @@ bool Guards::check_finite(bool replays) {
   const std::int64_t good = updates() + steps_skipped();
   const bool weighs = has_weighted_example(setup_.member_spec(member_), *setup_.source.train, setup_.batch, good + 1);
   reason_ = "step " + std::to_string(good + 1) + ": " +
-            (weighs ? "the loss, the gradient or the update is not finite"
-                    : "the weights of the batch are all 0, so it has no mean") +
+            (weighs                         ? "the loss, the gradient or the update is not finite"
+             : setup_.model.ignored_label() ? "no label of the batch counts (ignore_label), so it has no mean"
+                                            : "the weights of the batch are all 0, so it has no mean") +
             "; stopped with the parameters " +
             (good == 0 ? "that training began with" : "after step " + std::to_string(good)) +
             " (train.on_nonfinite: halt)";
@@ -70,8 +74,8 @@ std::string Guards::replayed(std::int64_t step) const {
 // With on_nonfinite: skip, every step may have been skipped, so that nothing was trained.
 bool Guards::check_all_skipped(std::int64_t steps) {
   if (steps == 0 || steps_skipped() < steps || must_stop()) return false;
-  reason_ = (steps == 1 ? "the only step was" : "all " + with_commas(steps) + " steps were") +
-            skipped_why(setup_.model.weighted);
+  reason_ =
+      (steps == 1 ? "the only step was" : "all " + with_commas(steps) + " steps were") + skipped_why(setup_.model);
   return true;
 }
 

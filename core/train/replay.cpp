@@ -294,11 +294,20 @@ std::string replay(const Setup& setup, Module& module, std::int64_t step, std::i
 
 bool has_weighted_example(const spec::Spec& spec, const data::Dataset& train, const data::BatchPlan& batch,
                           std::int64_t step) {
-  if (!train.is_weighted()) return true;
-  const data::Sampler order = data::training_sampler(spec.data, spec.seed, train.size());
+  const std::optional<std::int64_t> ignored = spec::ignored_label(spec.loss);
+  if (!train.is_weighted() && !ignored) return true;
+  const data::Stream stream = data::training_stream(spec.data, spec.seed, train);
+  std::vector<std::byte> input(train.input().bytes());
+  std::vector<std::int32_t> labels(ignored ? static_cast<std::size_t>(numel(train.target().shape)) : 0);
+  const auto counts = [&](std::int64_t epoch, std::int64_t position) {
+    if (!ignored) return true;
+    stream.read(train, epoch, position, input.data(), reinterpret_cast<std::byte*>(labels.data()));
+    return std::any_of(labels.begin(), labels.end(), [&](std::int32_t label) { return label != *ignored; });
+  };
   const std::int64_t epoch = (step - 1) / batch.steps_per_epoch, k = (step - 1) % batch.steps_per_epoch;
   for (std::int64_t row = 0; row < batch.examples_in(k); ++row) {
-    if (train.weight(order.index(epoch, k * batch.global + row)) > 0) return true;
+    const std::int64_t position = k * batch.global + row;
+    if (train.weight(stream.order().index(epoch, position)) > 0 && counts(epoch, position)) return true;
   }
   return false;
 }

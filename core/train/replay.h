@@ -24,8 +24,8 @@ struct ReplayLimits {
 std::string replay(const Setup& setup, Module& module, std::int64_t step, std::int64_t member = 0,
                    const ReplayLimits& limits = {});
 
-// Whether any example in the batch of step `step` (from 1) has a weight other than 0. `spec` is the member's config,
-// and `batch` the plan of batches of the training split `train`.
+// Whether any example in the batch of step `step` (from 1) has a weight other than 0 and a label that counts. `spec` is
+// the member's config, and `batch` the plan of batches of the training split `train`.
 bool has_weighted_example(const spec::Spec& spec, const data::Dataset& train, const data::BatchPlan& batch,
                           std::int64_t step);
 

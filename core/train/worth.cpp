@@ -65,9 +65,11 @@ struct Majority {
   double share = 0;
 };
 
-Majority majority_of(const data::Dataset& dataset, std::int64_t classes) {
+Majority majority_of(const data::Dataset& dataset, const model::Model& model) {
+  const std::int64_t classes = model.classes();
   std::vector<double> counts(static_cast<std::size_t>(classes));
   Targets(dataset).for_each<std::int32_t>([&](std::size_t, std::int32_t label, double weight) {
+    if (label == model.ignored_label()) return;
     if (label >= 0 && label < classes) counts[static_cast<std::size_t>(label)] += weight;
   });
   const auto most = std::max_element(counts.begin(), counts.end());
@@ -189,7 +191,7 @@ std::string class_text(const model::Model& model, const std::vector<std::string>
     return has;
   };
   if (!accuracy || !model.has_labels() || model.has_sequences()) return "";
-  const Majority most = majority_of(measured.dataset, model.classes());
+  const Majority most = majority_of(measured.dataset, model);
   constexpr double rounding = 1e-6;
   if (!(most.share < 1)) return "";
   const std::optional<std::size_t> constant = found != confusions.end() ? only_predicted(found->second) : std::nullopt;

@@ -97,6 +97,8 @@ TEST_CASE("masks, microbatches, dropout and ensembles train on GPUs as on the CP
   const std::string mlp = "model.layers=[flatten, {dense: 8}, {dropout: 0.4}, gelu, {dense: 3}]";
   const std::vector<std::vector<std::string>> variations = {
       {"data.batch_size=10", "data.remainder=mask", "data.microbatches=3"},
+      {"loss={softmax_cross_entropy: {ignore_label: 1}}", "data.batch_size=10", "data.remainder=mask",
+       "data.microbatches=3"},
       {mlp, "data.microbatches=2", "optimizer.adamw={}", "train.eval_every=1 step"},
       {"mesh.axes=[{a: 2}, {b: 3}]", "data.batch_size=12", "train.verify_replicas=1 step"},
       {"optimizer.learning_rate=1.0e+38", "train.duration=9 steps", "train.on_nonfinite=skip"},

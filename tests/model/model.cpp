@@ -202,10 +202,10 @@ TEST_CASE("softmax cross-entropy smooths labels and weighs classes", "[model]") 
   CHECK(plain.at("loss")[0] == Approx(std::log(2.0)));
   CHECK(plain.at("loss")[1] == Approx(2000.0));  // no overflow
 
-  spec.loss = spec::SoftmaxCrossEntropy{0.3, {}};
+  spec.loss = spec::SoftmaxCrossEntropy{0.3, {}, {}};
   // Probabilities 1/4, 1/4, 1/2 against 0.1, 0.1, 0.8: 0.2 log 4 + 0.8 log 2.
   CHECK(measured(spec, labels, logits, wanted).at("loss")[0] == Approx(1.2 * std::log(2.0)));
-  spec.loss = spec::SoftmaxCrossEntropy{0.0, {{1.0, 0.5, 3.0}}};
+  spec.loss = spec::SoftmaxCrossEntropy{0.0, {{1.0, 0.5, 3.0}}, {}};
   const Feed weighed = measured(spec, labels, logits, wanted);
   CHECK(weighed.at("loss")[0] == Approx(3 * std::log(2.0)));
   CHECK(weighed.at("loss")[1] == Approx(1000.0));
@@ -254,8 +254,8 @@ TEST_CASE("one-hot labels give the loss of labels, and class probabilities the w
           "[model]") {
   const Numbers scores = {2, 1, 0, 0, 2, 1, 1, 0, 2};
   const data::Field probabilities{DType::f64, {3}};
-  for (const spec::SoftmaxCrossEntropy& loss : {spec::SoftmaxCrossEntropy{}, spec::SoftmaxCrossEntropy{0.2, {}},
-                                                spec::SoftmaxCrossEntropy{0.2, {{1, 3, 0.5}}}}) {
+  for (const spec::SoftmaxCrossEntropy& loss : {spec::SoftmaxCrossEntropy{}, spec::SoftmaxCrossEntropy{0.2, {}, {}},
+                                                spec::SoftmaxCrossEntropy{0.2, {{1, 3, 0.5}}, {}}}) {
     spec::Spec spec = network({}, loss);
     spec.metrics = {spec::Metric{metric::Accuracy{}}, spec::Metric{metric::TopKAccuracy{2}}, spec::Metric{metric::F1{}},
                     spec::Metric{metric::Perplexity{}}};
@@ -345,7 +345,7 @@ TEST_CASE("padding of any value changes no loss and no metric", "[model]") {
   for (const Numbers& padding : bad) {
     INFO(padding[0]);
     for (const spec::SoftmaxCrossEntropy& loss :
-         {spec::SoftmaxCrossEntropy{}, spec::SoftmaxCrossEntropy{0.2, {{1, 3, 0.5}}}}) {
+         {spec::SoftmaxCrossEntropy{}, spec::SoftmaxCrossEntropy{0.2, {{1, 3, 0.5}}, {}}}) {
       spec::Spec classes = network({}, loss);
       classes.metrics = {spec::Metric{metric::Accuracy{}},  spec::Metric{metric::TopKAccuracy{2}},
                          spec::Metric{metric::Precision{}}, spec::Metric{metric::Recall{}},
@@ -374,7 +374,7 @@ TEST_CASE("losses and metrics refuse targets of the wrong type or shape", "[mode
     spec.metrics = std::move(metrics);
     return refusal(spec, features, target);
   };
-  CHECK(refused(spec::SoftmaxCrossEntropy{0, {{1, 2}}}, 10, labels) ==
+  CHECK(refused(spec::SoftmaxCrossEntropy{0, {{1, 2}}, {}}, 10, labels) ==
         "softmax_cross_entropy has 2 class_weights; the model has 10 classes | list one weight for each class");
   CHECK(refused(spec::SigmoidCrossEntropy{}, 3, labels) ==
         "sigmoid_cross_entropy takes one output for labels 0 and 1; the output of the model is f32[3] | end the layers "

@@ -67,7 +67,8 @@ TEST_CASE("labels out of range are an error of the data, with the name of their 
         "the labels in array 'y' of 'a.npz' range from 0 to 9, but the model has 5 outputs: classes 0 to 4 | end the "
         "layers with dense: 10");
   CHECK(refused(softmax, 5, labelled({-1, 3}, "")) ==
-        "the labels range from -1 to 3, but the model has 5 outputs: classes 0 to 4 | labels start at 0");
+        "the labels range from -1 to 3, but the model has 5 outputs: classes 0 to 4 | labels start at 0; if "
+        "-1 marks what has no label, write loss: {softmax_cross_entropy: {ignore_label: -1}}");
   CHECK(refused(spec::SigmoidCrossEntropy{}, 1, labelled({0, 1})) == "accepted");
   CHECK(refused(spec::SigmoidCrossEntropy{}, 1, labelled({0, 9})) ==
         "the labels in array 'y' of 'a.npz' range from 0 to 9, but sigmoid_cross_entropy takes 0 and 1 | use "

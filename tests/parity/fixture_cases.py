@@ -219,6 +219,9 @@ def masked_cases() -> dict:
         return {"loss": {"softmax_cross_entropy": options}, "metrics": of_labels}
 
     return {
+        "ignored_labels_masked": classes(mlp("tanh"), ADAM, 0.01, **softmax(ignore_label=1), **MASKED),
+        "ignored_weighted_smoothed_masked": classes(mlp("gelu"), SGD, 0.2,
+                                                    **softmax(ignore_label=2, **weights, **smoothing), **MASKED),
         "weighted_smoothed_masked": classes(mlp("gelu"), ADAM, 0.01, **softmax(**weights, **smoothing), **MASKED),
         "sigmoid_chances_masked": regression(mlp("relu", outputs=2), SGD, 0.2, data="chances",
                                              loss="sigmoid_cross_entropy", **MASKED),
@@ -339,7 +342,7 @@ def sequence_cases() -> dict:
         return {"residual": {"layers": ["layer_norm", *layers]}}
 
     def sequences(*layers, optimizer=ADAM, rate=0.005, end=("global_avg_pool", dense_layer(3)), **more):
-        return classes([table, *layers, *end], optimizer, rate, data="tokens", **more)
+        return classes([table, *layers, *end], optimizer, rate, **{"data": "tokens", **more})
 
     positions = {"position_embedding": {"length": 6}}
     return {
@@ -359,6 +362,12 @@ def sequence_cases() -> dict:
             block({"attention": {"heads": 4, "kv_heads": 2, "head_dim": 6, "causal": True, "use_bias": False,
                                  "rotary": {"base": 50.0}, "qk_norm": True}}), block({"swiglu": {"hidden": 5}}),
             "layer_norm", optimizer=ADAMW, **MASKED),
+        # A label at each position, of which some count, and of one sequence none.
+        "ignored_positions_masked": sequences(
+            positions, block({"attention": {"heads": 2, "causal": True}}), "layer_norm",
+            end=({"attend": {"embedding": "tokens"}},), optimizer=MOMENTUM, rate=0.02,
+            loss={"softmax_cross_entropy": {"ignore_label": -100}}, metrics=["accuracy", "perplexity"],
+            data="labelled", **MASKED),
     }
 
 

@@ -74,8 +74,11 @@ def make_data() -> dict:
     answers = {"x": classes["x"], "y": (classes["y"] > 0).astype(np.int64)}
     kinds = {"x": classes["x"], "y": np.argmax(classes["x"] @ normal(6, 7) + normal(n, 7), axis=1).astype(np.int32)}
     tokens = {"x": rng.integers(0, 24, (n, 6)).astype(np.uint8), "y": rng.integers(0, 3, n).astype(np.int64)}
+    following = rng.integers(0, 24, (n, 6)).astype(np.int64)
+    following[rng.random((n, 6)) < 0.3] = following[3] = -100
+    labelled = {"x": rng.integers(0, 24, (n, 6)).astype(np.uint16), "y": following}
     return {"regression": regression, "classes": classes, "images": images, "chances": chances, "answers": answers,
-            "tokens": tokens,
+            "tokens": tokens, "labelled": labelled,
             "pixels": {"x": pixels, "y": (pixels.mean(axis=(1, 2)) > 128).astype(np.uint8)}, "kinds": kinds}
 
 
@@ -559,6 +562,9 @@ def prepared(case, data, dtype):
 def measures_of(case, parameters, x, t):
     y, means = forward_in_parts(case, parameters, x)
     loss, options = kind_and_options(case["loss"])
+    if "ignore_label" in options:  # what counts, of sequences one position after another
+        counts = np.asarray(t) != options["ignore_label"]
+        y, t = y[counts], t[counts]
     values = {"loss": jnp.mean(LOSSES[loss](options, y, t))}
     for metric in case.get("metrics", []):
         kind, options = kind_and_options(metric)
@@ -577,7 +583,8 @@ def whole_batch_step(case, optimizer):
                       for path, fields in parameters.items()}
         return parameters, state, values | {"grad_norm": optax.global_norm(gradients)}
 
-    return jax.jit(step)
+    # What counts depends on labels, which a compiled step does not know.
+    return step if "ignore_label" in kind_and_options(case["loss"])[1] else jax.jit(step)
 
 
 def mean_over(axes, case, optimizer):

@@ -162,7 +162,7 @@ TEST_CASE("the gradient of every loss matches finite differences, and every metr
   const std::vector<spec::Metric> of_classes = {spec::Metric{metric::F1{}}, spec::Metric{metric::Precision{each}}};
   const std::vector<spec::Metric> of_numbers = {spec::Metric{metric::R2{}}};
   for (const spec::Loss& loss :
-       std::vector<spec::Loss>{spec::SoftmaxCrossEntropy{0.2, {{1, 2, 0.5}}}, spec::SigmoidCrossEntropy{},
+       std::vector<spec::Loss>{spec::SoftmaxCrossEntropy{0.2, {{1, 2, 0.5}}, {}}, spec::SigmoidCrossEntropy{},
                                spec::MeanSquaredError{}, spec::MeanAbsoluteError{}, spec::Huber{0.4}}) {
     spec::Spec spec = classifier(Mesh({{"devices", 2}}));
     spec.loss = loss;

@@ -358,7 +358,9 @@ void learn(Source& source, const spec::DataSpec& spec, const std::map<Split, std
       source.encoding.statistics = measure(*source.train, source.encoding.columns);
     }
     if (spec.balances_classes && source.train->target().dtype == DType::i32) {
-      source.encoding.class_weights = balanced_weights(count_labels(*source.train));
+      std::map<std::int32_t, std::int64_t> counts = count_labels(*source.train);
+      if (spec.ignored_label) counts.erase(static_cast<std::int32_t>(*spec.ignored_label));
+      source.encoding.class_weights = balanced_weights(counts);
     }
     // Other targets are refused by the model.
     if (spec.normalize_targets && source.train->target().dtype == DType::f32) {

@@ -104,7 +104,8 @@ class Collector {
     const std::vector<double> target = numbers_of(target_field_, target_);
     const double weight = dataset_.is_weighted() ? static_cast<double>(dataset_.weight(index)) : 1;
     ++found_.examples;
-    if (weight == 0) return;
+    const std::optional<std::int64_t> ignored = model_.ignored_label();
+    if (weight == 0 || (ignored && target.front() == static_cast<double>(*ignored))) return;
     WorstExample example;
     example.index = index;
     if (found_.classes.empty()) {

@@ -91,6 +91,7 @@ class Binder {
     }
     spec.data.numeric_targets = takes_numbers(spec.loss);
     spec.data.balances_classes = balances_classes(spec.loss);
+    spec.data.ignored_label = ignored_label(spec.loss);
     // data.normalize makes numbers of tokens.
     spec.data.token_inputs = begins_with_embedding(spec.model.layers) && !spec.data.normalize;
     check_targets(config_, spec, reporter_);

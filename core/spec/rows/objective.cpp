@@ -1,4 +1,6 @@
 // The rows of the losses and the metrics.
+#include <limits>
+
 #include "core/spec/rows/row.h"
 #include "core/spec/types/lists.h"
 
@@ -31,7 +33,16 @@ static auto row(Tag<SoftmaxCrossEntropy>) {
               .meaning = "Label smoothing: the share of each target's probability mass that is distributed uniformly "
                          "over all classes.",
               .example = "label_smoothing: 0.1"}),
-      option(&SoftmaxCrossEntropy::class_weights, weights_key()));
+      option(&SoftmaxCrossEntropy::class_weights, weights_key()),
+      option(&SoftmaxCrossEntropy::ignore_label,
+             {.path = "ignore_label",
+              .low = std::numeric_limits<std::int32_t>::min(),
+              .high = std::numeric_limits<std::int32_t>::max(),
+              .meaning = "Examples with this label, or positions of a sequence, do not count: neither in the loss and "
+                         "its gradient nor in the metrics, and the means divide by the number of the others. It need "
+                         "not be a class. As PyTorch's ignore_index.",
+              .example = "ignore_label: -100",
+              .fallback_text = "none"}));
 }
 
 static auto row(Tag<SigmoidCrossEntropy>) {

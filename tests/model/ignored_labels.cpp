@@ -1,0 +1,201 @@
+// Labels that do not count: loss, gradient and metrics are means over the others, however these are divided.
+#include <cmath>
+#include <cstring>
+
+#include "core/setup/initialize.h"
+#include "tests/catch.h"
+#include "tests/model/fixture.h"
+#include "tests/session_run.h"
+
+using namespace pmaptrain;
+using namespace pmaptrain::testing;
+
+namespace {
+
+spec::SoftmaxCrossEntropy without(std::int64_t label) {
+  spec::SoftmaxCrossEntropy loss;
+  loss.ignore_label = label;
+  return loss;
+}
+
+// What an evaluation of logits finds: its sums, and its measures with "loss". Each device has 4 rows.
+Feed evaluated(spec::Spec spec, const data::Field& target, const Shape& logits, const Numbers& outputs,
+               const Numbers& targets, const Numbers& mask) {
+  spec.model.layers = {layer("reshape_0", spec::Reshape{logits})};
+  const model::Model model = model::make_model(spec, {DType::f64, logits}, target, DType::f64);
+  const Mesh mesh({{"devices", 2}});
+  const Program program = model::evaluation_program(model, mesh, mesh.all(), 4, all_ops());
+  Feed feed{{"inputs", outputs}, {"targets", targets}, {"mask", mask}};
+  add_numbers(feed, model::loss_numbers(model));
+  Feed found = run(program, feed);
+  std::vector<Numbers> means;
+  for (const model::MeasurePart& part : model::measure_parts(model)) {
+    means.push_back(found.at(part.name));
+    for (double& sum : means.back()) sum /= found.at("count").front();
+  }
+  for (const auto& [name, value] : model::finish_measures(model, means)) found[name] = {value};
+  return found;
+}
+
+Numbers logits_of(std::size_t count) {
+  Numbers values;
+  for (std::size_t i = 0; i < count; ++i) values.push_back(2 * std::sin(1.0 + 1.7 * static_cast<double>(i)));
+  return values;
+}
+
+// A split of sequences of labels, each as long as `length`.
+class Sequences : public data::Dataset {
+ public:
+  Sequences(std::int64_t length, std::vector<std::int32_t> labels) : length_(length), labels_(std::move(labels)) {}
+  std::int64_t size() const override { return std::ssize(labels_) / length_; }
+  data::Field input() const override { return {DType::f32, {length_, 3}}; }
+  data::Field target() const override { return {DType::i32, {length_}, "array 'y' of 'a.npz'"}; }
+  void read(std::int64_t index, std::byte*, std::byte* target) const override {
+    std::memcpy(target, labels_.data() + index * length_, static_cast<std::size_t>(length_) * sizeof(std::int32_t));
+  }
+  std::optional<std::pair<std::int64_t, std::int64_t>> label_range() const override {
+    const auto [low, high] = std::minmax_element(labels_.begin(), labels_.end());
+    return std::pair<std::int64_t, std::int64_t>{*low, *high};
+  }
+
+ private:
+  std::int64_t length_;
+  std::vector<std::int32_t> labels_;
+};
+
+// "message | help" of what a model of three classes at each position says of these labels.
+std::string refused_labels(const spec::SoftmaxCrossEntropy& loss, std::vector<std::int32_t> labels) {
+  const Sequences split(2, std::move(labels));
+  const spec::Spec spec = network({layer("dense_0", spec::Dense{3})}, loss);
+  try {
+    model::check_targets(model::make_model(spec, split.input(), split.target()), split, {});
+  } catch (const Error& error) {
+    CHECK(error.status() == ExitStatus::data);
+    return error.diagnostics().front().message + " | " + error.diagnostics().front().help;
+  }
+  return "accepted";
+}
+
+}  // namespace
+
+TEST_CASE("an example whose label is ignored changes no measure, whatever its outputs", "[model]") {
+  spec::SoftmaxCrossEntropy loss = without(-7);
+  loss.label_smoothing = 0.2;
+  loss.class_weights.each = {1, 3, 0.5};
+  spec::Spec spec = network({}, loss);
+  spec.metrics = {spec::Metric{metric::Accuracy{}}, spec::Metric{metric::TopKAccuracy{2}}, spec::Metric{metric::F1{}},
+                  spec::Metric{metric::Recall{each}}, spec::Metric{metric::Perplexity{}}};
+  Numbers outputs = logits_of(24);
+  const Feed all = evaluated(spec, labels, {3}, outputs, {0, 2, 1, 1, 2, 0, 0, 0}, {1, 1, 1, 1, 1, 0, 0, 0});
+  const Numbers ignored_rows = {std::nan(""), 1, 2, 1e308, -1e308, 0};
+  std::copy(ignored_rows.begin(), ignored_rows.end(), outputs.begin() + 15);
+  const Feed some = evaluated(spec, labels, {3}, outputs, {0, 2, 1, 1, 2, -7, -7, 0}, {1, 1, 1, 1, 1, 1, 1, 0});
+  CHECK(all.at("count").front() == 5);
+  CHECK(some == all);
+  CHECK(std::isfinite(some.at("loss").front()));
+}
+
+TEST_CASE("measures of sequences are means over the positions that count, on all devices", "[model]") {
+  spec::Spec spec = network({}, without(1));  // a class of the model, such as padding
+  spec.metrics = {spec::Metric{metric::Accuracy{}}, spec::Metric{metric::Perplexity{}}};
+  const Numbers outputs = logits_of(48);
+  // Of two positions each. The first device has one that counts, the second five, and a row of padding.
+  const Numbers targets = {1, 1, 1, 1, 0, 1, 1, 1, 0, 2, 2, 1, 2, 0, 2, 2};
+  const Numbers mask = {1, 1, 1, 1, 1, 1, 1, 0};
+  const Feed found = evaluated(spec, {DType::i32, {2}}, {2, 3}, outputs, targets, mask);
+  double sum = 0, right = 0, count = 0;
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    if (targets[i] == 1 || mask[i / 2] == 0) continue;
+    const auto* const logits = outputs.data() + 3 * i;
+    const auto label = static_cast<std::size_t>(targets[i]);
+    sum += std::log(std::exp(logits[0]) + std::exp(logits[1]) + std::exp(logits[2])) - logits[label];
+    right += std::max_element(logits, logits + 3) - logits == static_cast<std::ptrdiff_t>(label) ? 1 : 0;
+    ++count;
+  }
+  CHECK(count == 6);
+  CHECK(found.at("loss").front() == Approx(sum / count).epsilon(1e-12));
+  CHECK(found.at("perplexity").front() == Approx(std::exp(sum / count)).epsilon(1e-12));
+  CHECK(found.at("accuracy").front() == Approx(right / count).epsilon(1e-12));
+}
+
+TEST_CASE("gradients where positions are ignored match finite differences of the loss, in microbatches", "[model]") {
+  spec::Spec spec = classifier(Mesh({{"devices", 2}}));
+  spec.loss = without(-100);
+  spec.model.layers = {layer("tanh_0", spec::Tanh{}), layer("head", spec::Dense{3})};
+  const model::Model model = model::make_model(spec, {DType::f64, {2, 2}}, {DType::i32, {2}}, DType::f64);
+  const Program program = train::train_program(model, spec, optimizer_of(spec, model, {2, 2}), {2, 2}, all_ops());
+  // The first microbatch of the first device has no label that counts.
+  Feed feed{{"targets", {-100, -100, 0, 2, -100, 1, 2, 2}}, {"mask", {1, 1, 1, 0}}, {"rows", {0, 1, 2, 3}}};
+  feed["inputs"] = logits_of(16);
+  add_numbers(feed, train::step_numbers(model, spec, optimizer_of(spec, model)));
+  for (const model::Parameter& parameter : model.parameters) {
+    feed[parameter.name] = to_numbers(train::draw(parameter, 5, DType::f64), DType::f64);
+  }
+  const Feed result = run(program, feed);
+  for (const model::Parameter& parameter : model.parameters) {
+    for (std::size_t i = 0; i < feed[parameter.name].size(); ++i) {
+      const double step = 1e-5;
+      Feed above = feed, below = feed;
+      above[parameter.name][i] += step;
+      below[parameter.name][i] -= step;
+      const double expected = (run(program, above)["loss"].front() - run(program, below)["loss"].front()) / (2 * step);
+      INFO(parameter.name << "[" << i << "]");
+      CHECK(feed[parameter.name][i] - result.at(parameter.name)[i] == Approx(expected).epsilon(1e-6).margin(1e-9));
+    }
+  }
+  // Without a label that counts there is no mean, and no update.
+  feed["targets"] = Numbers(8, -100);
+  const Feed none = run(program, feed);
+  for (const model::Parameter& parameter : model.parameters) {
+    CHECK(none.at(parameter.name) == feed[parameter.name]);
+  }
+}
+
+TEST_CASE("a label that is ignored need not be a class, and the others must be", "[model]") {
+  CHECK(refused_labels(without(-100), {0, -100, 2, 1}) == "accepted");
+  CHECK(refused_labels(without(9), {0, 9, 2, 1}) == "accepted");
+  CHECK(refused_labels({}, {0, -100, 2, 1}) ==
+        "the labels in array 'y' of 'a.npz' range from -100 to 2, but the model has 3 outputs: classes 0 to 2 | labels "
+        "start at 0; if -100 marks what has no label, write loss: {softmax_cross_entropy: {ignore_label: -100}}");
+  CHECK(refused_labels(without(-100), {0, -100, 3, 1}) ==
+        "the labels in array 'y' of 'a.npz' range from 0 to 3, but the model has 3 outputs: classes 0 to 2 | end the "
+        "layers with dense: 4");
+  CHECK(refused_labels(without(-100), {0, -100, -1, 1}) ==
+        "the labels in array 'y' of 'a.npz' range from -1 to 1, but the model has 3 outputs: classes 0 to 2 | labels "
+        "start at 0");
+  CHECK(refused_labels(without(-100), {-100, -100}) ==
+        "all labels in array 'y' of 'a.npz' are -100, which ignore_label leaves out | a split takes at least one label "
+        "that counts");
+}
+
+TEST_CASE("ignore_label is refused where targets are class probabilities", "[model]") {
+  const spec::Spec spec = network({layer("dense_0", spec::Dense{3})}, without(0));
+  CHECK(refusal(spec, {DType::f32, {4}}, {DType::f32, {3}}) ==
+        "ignore_label takes class labels; the targets are f32[3] | remove it, or store one label for each example in "
+        "place of class probabilities");
+}
+
+TEST_CASE("a batch without a label that counts stops the run or is skipped, and is said to be the reason",
+          "[model][train]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("w.csv", "x,y\n1,0\n2,-1\n3,1\n");
+  const auto trained = [&](const std::string& action) {
+    return train_setup(setup_of_text(
+        "mesh: {axes: {devices: 1}}\ndata: {source: {csv: {train: " + path +
+        ", target: y}}, batch_size: 1, shuffle: false}\nmodel: {layers: [dense: 2]}\nloss: {softmax_cross_entropy: "
+        "{ignore_label: -1}}\nmetrics: [accuracy]\noptimizer: {sgd: {}, learning_rate: 0.1}\ntrain: {duration: 3 "
+        "steps, log_every: 1 step, on_nonfinite: " +
+        action + "}\n"));
+  };
+  const Trained halted = trained("halt");
+  CHECK(halted.ended.exit_status == 5);
+  CHECK(halted.of<train::Warned>().back().text ==
+        "step 2: no label of the batch counts (ignore_label), so it has no mean; stopped with the parameters after "
+        "step 1 (train.on_nonfinite: halt); a larger batch, or on_nonfinite: skip, gets past it");
+  const Trained skipped = trained("skip");
+  CHECK(skipped.ended.exit_status == 0);
+  CHECK(skipped.ended.steps_skipped() == 1);
+  CHECK(skipped.of<train::Warned>().back().text ==
+        "1 step was skipped: the loss, the gradient or the update was not finite, or no label of the batch counted "
+        "(ignore_label) (train.on_nonfinite: skip)");
+}
