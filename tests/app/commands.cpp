@@ -187,7 +187,7 @@ TEST_CASE("the resolved config that is printed validates to itself", "[app]") {
 TEST_CASE("init lists the shipped configs, writes one, and replaces nothing", "[app]") {
   const TemporaryFolder folder;
   const std::string list = call({"init"}).out;
-  for (const char* name : {"cnn", "fashion_mnist", "gpt", "gradient_averaging", "linear_regression", "resnet18",
+  for (const char* name : {"cnn", "fashion_mnist", "gpt", "gpt2", "gradient_averaging", "linear_regression", "resnet18",
                            "resnet_fashion", "vit"}) {
     CHECK(contains(list, "\n  " + std::string(name) + " "));
   }
