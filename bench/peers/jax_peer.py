@@ -1,6 +1,8 @@
 """One work in JAX: pmap over devices with donated buffers, or one plain jit.
 
-    jax_peer.py linear_regression|cnn|cnn_BATCH|mlp|wide_mlp VARIANT DEVICES SECONDS
+    jax_peer.py WORK VARIANT DEVICES SECONDS
+
+WORK is linear_regression, cnn, cnn_BATCH, mlp, wide_mlp, transformer, transformer_large or resnet18.
 
 VARIANT joins words with '-': pmap or jit, then perhaps bf16, and cuda. With bf16, parameters are cast to bfloat16 for
 the layers; they, Adam and the loss stay float32. With cuda it runs on the first GPU, of which pmap's axis is then the
@@ -26,6 +28,7 @@ import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 
+import jax_models as models  # noqa: E402
 from measure import measure, report  # noqa: E402
 
 if on_gpu:
@@ -60,7 +63,7 @@ def conv_relu_pool(parameters, x):
 
 
 def cross_entropy(logits, labels):
-    chosen = jnp.take_along_axis(jax.nn.log_softmax(logits.astype(jnp.float32)), labels[:, None], axis=1)
+    chosen = jnp.take_along_axis(jax.nn.log_softmax(logits.astype(jnp.float32)), labels[..., None], axis=-1)
     return -jnp.mean(chosen)
 
 
@@ -83,6 +86,18 @@ def labels(count):
     return random.integers(0, 10, count).astype(np.int32)
 
 
+def transformer_loss(parameters, x, y):
+    return cross_entropy(models.transformer(work)(parameters, x), y)
+
+
+statistics = []  # running ones of batch norms: their means and variances
+
+
+def resnet_loss(parameters, x, y):
+    logits, moments = models.resnet18(parameters, x)
+    return cross_entropy(logits, y), moments
+
+
 # The loss, the parameters, the whole batch, and whether Adam updates.
 if work == "linear_regression":
     examples = 100 * devices
@@ -95,12 +110,25 @@ elif work in ("mlp", "wide_mlp"):
     width = 512 if work == "mlp" else 4096
     loss, parameters = mlp_loss, [layer(784, width), layer(width, width), layer(width, 10)]
     batch, adam = (normal(256, 784), labels(256)), True
+elif work in models.TRANSFORMERS:
+    loss, parameters = transformer_loss, models.transformer_parameters(random, work)
+    batch, adam = models.text(random, work), True
+elif work == "resnet18":
+    loss, parameters, statistics = resnet_loss, models.resnet18_parameters(random), models.resnet18_statistics()
+    batch, adam = (normal(128, 32, 32, 3), labels(128)), False
 else:
     sys.exit(f"jax_peer.py: there is no work '{work}'")
 
 
 def sgd(state, gradients):
     return {"parameters": jax.tree.map(lambda p, g: p - 0.05 * g, state["parameters"], gradients)}
+
+
+def nesterov(state, gradients, rate=0.01, momentum=0.9, decay=0.0005):
+    gradients = jax.tree.map(lambda p, g: g + decay * p, state["parameters"], gradients)
+    trace = jax.tree.map(lambda t, g: momentum * t + g, state["trace"], gradients)
+    parameters = jax.tree.map(lambda p, t, g: p - rate * (momentum * t + g), state["parameters"], trace, gradients)
+    return {"parameters": parameters, "trace": trace}
 
 
 def adam_update(state, gradients, rate=1e-3, b1=0.9, b2=0.999, eps=1e-8):
@@ -119,16 +147,21 @@ def adam_update(state, gradients, rate=1e-3, b1=0.9, b2=0.999, eps=1e-8):
 def step(state, x, y):
     def in_precision(parameters, x, y):
         if "bf16" in words:
-            parameters, x = jax.tree.map(lambda array: array.astype(jnp.bfloat16), (parameters, x))
-        return loss(parameters, x, y)
+            narrow = lambda array: array.astype(jnp.bfloat16) if array.dtype == jnp.float32 else array  # noqa: E731
+            parameters, x = jax.tree.map(narrow, (parameters, x))
+        return loss(parameters, x, y) if statistics else (loss(parameters, x, y), [])
 
-    value, gradients = jax.value_and_grad(in_precision)(state["parameters"], x, y)
+    (value, moments), gradients = jax.value_and_grad(in_precision, has_aux=True)(state["parameters"], x, y)
     if variant == "pmap":
         value, gradients = jax.lax.pmean((value, gradients), "devices")
-    return (adam_update if adam else sgd)(state, gradients), value
+    moved = jax.tree.map(lambda old, new: 0.9 * old + 0.1 * new, state["statistics"], moments)
+    return update(state, gradients) | {"statistics": moved}, value
 
 
-state = {"parameters": parameters}
+update = adam_update if adam else nesterov if statistics else sgd
+state = {"parameters": parameters, "statistics": statistics}
+if update is nesterov:
+    state |= {"trace": jax.tree.map(np.zeros_like, parameters)}
 if adam:
     state |= {"mean": jax.tree.map(np.zeros_like, parameters), "square": jax.tree.map(np.zeros_like, parameters)}
     state |= {"count": np.zeros((), np.int32)}
@@ -143,6 +176,9 @@ else:
 jax.block_until_ready((state, batch))
 
 
+losses = []  # of the first step
+
+
 def steps(count):
     global state
     for _ in range(count):
@@ -150,6 +186,9 @@ def steps(count):
     jax.block_until_ready((state, value))
     if not np.isfinite(np.asarray(value)).all():
         sys.exit("jax_peer.py: the loss is not finite")
+    if not losses:
+        losses.append(float(np.mean(value)))
 
 
-report(measure(steps, seconds) | {"version": jax.__version__})
+count = sum(array.size for array in jax.tree.leaves(parameters))
+report(measure(steps, seconds) | {"parameters": count, "first_loss": losses[0], "version": jax.__version__})

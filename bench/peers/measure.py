@@ -21,15 +21,24 @@ def peak_rss_bytes():
     raise RuntimeError("/proc/self/status has no VmHWM")
 
 
+SLOW = 20  # seconds of a step
+
+
 def measure(steps, seconds, agree=lambda number: number):
     """Times `steps(n)`, which does n training steps and returns when they are done; the first one ever included.
 
-    Steps are timed in groups of about 20 ms or more, for about `seconds` and at least five groups. `agree` maps a
-    number of this process to the one that all processes which step together take.
+    Steps are timed in groups of about 20 ms or more, for about `seconds` and at least five groups. Of steps that take
+    more than SLOW seconds only two are, which the result says ("steps"). `agree` maps a number of this process to the
+    one that all processes which step together take.
     """
     steps(1)
     first = seconds_since_process_start()
-    steps(2)  # a library may still compile or allocate at the second
+
+    begin = time.perf_counter()
+    steps(1)  # a library may still compile or allocate at the second
+    if agree(time.perf_counter() - begin) > SLOW:
+        return timed(steps, 1, 2, first)
+    steps(1)
 
     begin = time.perf_counter()
     steps(3)
@@ -37,7 +46,10 @@ def measure(steps, seconds, agree=lambda number: number):
     steps(group)
     begin = time.perf_counter()
     steps(group)
-    groups = max(5, int(agree(seconds / (time.perf_counter() - begin))))
+    return timed(steps, group, max(5, int(agree(seconds / (time.perf_counter() - begin)))), first)
+
+
+def timed(steps, group, groups, first):
     samples = []
     for _ in range(groups):
         begin = time.perf_counter()

@@ -1,6 +1,8 @@
 """One work in PyTorch.
 
-    torch_peer.py linear_regression|cnn|cnn_BATCH|mlp|wide_mlp VARIANT DEVICES SECONDS
+    torch_peer.py WORK VARIANT DEVICES SECONDS
+
+WORK is linear_regression, cnn, cnn_BATCH, mlp, wide_mlp, transformer, transformer_large or resnet18.
 
 VARIANT joins words with '-': eager, compile or graph (a CUDA graph of the whole eager step), then perhaps channels_last,
 autocast (to bfloat16) or bf16 (all of it, parameters and Adam too), and cuda, which runs it on the first GPU, in float32
@@ -21,6 +23,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from measure import measure, report
+from torch_models import TRANSFORMERS, loss_of_positions, resnet18, transformer
 
 
 def linear_regression(examples):
@@ -49,8 +52,21 @@ def mlp(width):
     return model, F.cross_entropy, functools.partial(torch.optim.Adam, lr=1e-3, fused=True), x, y
 
 
+def tokens(work):
+    model, x, y = transformer(work)
+    return model, loss_of_positions, functools.partial(torch.optim.Adam, lr=1e-3, fused=True), x, y
+
+
+def images(channels_last):
+    model, x, y = resnet18(), torch.randn(128, 3, 32, 32), torch.randint(0, 10, (128,))
+    if channels_last:
+        model, x = model.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
+    sgd = functools.partial(torch.optim.SGD, lr=0.01, momentum=0.9, nesterov=True, weight_decay=0.0005, fused=True)
+    return model, F.cross_entropy, sgd, x, y
+
+
 def in_bf16(model, loss, optimizer, x, y):
-    return model.to(torch.bfloat16), loss, optimizer, x.to(torch.bfloat16), y
+    return model.to(torch.bfloat16), loss, optimizer, x.to(torch.bfloat16) if x.is_floating_point() else x, y
 
 
 def on_gpu(model, loss, optimizer, x, y):
@@ -82,6 +98,7 @@ def graphed(step):
 
 def stepper(model, loss, optimizer, x, y, words=()):
     optimizer = optimizer(model.parameters())
+    losses = []  # of the first step
 
     def forward(inputs, targets):
         # What a graph has cast must not come from a step before it.
@@ -107,7 +124,10 @@ def stepper(model, loss, optimizer, x, y, words=()):
             value = step()
         if not torch.isfinite(value):  # waits for the GPU
             sys.exit("torch_peer.py: the loss is not finite")
+        if not losses:
+            losses.append(value.item())
 
+    steps.work = lambda: {"parameters": sum(p.numel() for p in model.parameters()), "first_loss": losses[0]}
     return steps
 
 
@@ -158,6 +178,10 @@ def main():
             parts = linear_regression(100 * devices)
         elif work.partition("_")[0] == "cnn":
             parts = cnn(int(work.partition("_")[2] or 128), "channels_last" in words)
+        elif work in TRANSFORMERS:
+            parts = tokens(work)
+        elif work == "resnet18":
+            parts = images("channels_last" in words)
         elif work == "mlp":
             parts = mlp(512)
         elif work == "wide_mlp":
@@ -170,7 +194,8 @@ def main():
             sys.exit("torch_peer.py: error: PyTorch finds no GPU")
         if "cuda" in words:
             parts = on_gpu(*parts)
-        result = measure(stepper(*parts, words), seconds)
+        steps = stepper(*parts, words)
+        result = measure(steps, seconds) | steps.work()
     report(result | {"version": torch.__version__})
 
 
