@@ -69,10 +69,12 @@ TEST_CASE("a token outside of the table is an error of the data, with file, arra
   };
   const std::string file = " of '" + (folder / "a.npz") + "'";
   CHECK(refused({0, 1, 2, 3, 4, 299}) == "accepted");
-  CHECK(refused({0, 1, 2, 3, 300, 5}) == "position 1 of example 1 in array 'x'" + file +
-                                             " has the token 300, but 'tokens' has num_embeddings 300: tokens 0 to 299 | "
-                                             "write num_embeddings: 301");
-  CHECK(refused({0, -1, 2, 3, 300, 5}) == "position 1 of example 0 in array 'x'" + file +
-                                              " has the token -1, but 'tokens' has num_embeddings 300: tokens 0 to 299 | "
-                                              "tokens start at 0");
+  CHECK(refused({0, 1, 2, 3, 300, 5}) ==
+        "position 1 of example 1 in array 'x'" + file +
+            " has the token 300, but 'tokens' has num_embeddings 300: tokens 0 to 299 | "
+            "write num_embeddings: 301");
+  CHECK(refused({0, -1, 2, 3, 300, 5}) ==
+        "position 1 of example 0 in array 'x'" + file +
+            " has the token -1, but 'tokens' has num_embeddings 300: tokens 0 to 299 | "
+            "tokens start at 0");
 }
