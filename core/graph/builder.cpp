@@ -50,11 +50,9 @@ std::vector<Value> Builder::emit_region(const Op& op, std::span<const Value> ope
   // The body's equations go into the region: pvary included, so that it never reaches outside.
   std::vector<Equation>* const outer = std::exchange(current_, &region.equations);
   std::vector<Rematerialised> of_outer = std::exchange(rematerialised_, {});
-  std::vector<Regathered> regathered_of_outer = std::exchange(regathered_, {});
   const auto leave = [&] {
     current_ = outer;
     rematerialised_ = std::move(of_outer);
-    regathered_ = std::move(regathered_of_outer);
   };
   try {
     region.results = body(region.params);

@@ -95,12 +95,13 @@ class Builder {
   const std::vector<Rematerialised>& rematerialised() const { return rematerialised_; }
 
   // Equations that gather values from shards, and those after them that read these values. differentiate() gathers them
-  // again where the derivatives of the latter begin, so the values are not kept from the one to the other.
+  // again where the derivatives of the latter begin, and repeats what is computed of these values alone, so that they
+  // are not kept from the one to the other. Not in regions.
   struct Regathered {
     std::size_t begin = 0, gathered = 0, end = 0;  // among equations(): the gathers are before `gathered`
     std::vector<Value> shards;                     // that the gathers read
   };
-  // Marks the equations appended during its life, of which those before gathered() are the gathers. Not to be nested.
+  // Marks the equations appended during its life, of which those before gathered() are the gathers.
   class Regather {
    public:
     Regather(Builder& b, std::vector<Value> shards) : b_(b) {

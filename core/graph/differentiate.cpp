@@ -70,6 +70,7 @@ class Rematerialiser {
     if (const auto scope = entered(gathers_, equation)) {
       hold(scope->shards, cotangent);
       for (std::size_t i = scope->begin; i < scope->gathered; ++i) append_again(Equation(b_.equations()[i]));
+      for (std::size_t i = scope->gathered; i < scope->end; ++i) repeat_of_gathered(Equation(b_.equations()[i]));
     }
     if (const auto scope = entered(open_, equation)) {
       hold(scope->inputs, cotangent);
@@ -104,6 +105,14 @@ class Rematerialiser {
       const Value now = of({&input, 1}).front();
       again_[input.id] = b_.emit(b_.ops().optimization_barrier(), {now, cotangent});
     }
+  }
+
+  // What is computed of gathered values alone, such as the cast of a kernel, is as large as they are.
+  void repeat_of_gathered(const Equation& equation) {
+    const bool is_local = equation.op.local() && equation.regions.empty();
+    const bool all = std::all_of(equation.operands.begin(), equation.operands.end(),
+                                 [&](Value operand) { return again_.contains(operand.id); });
+    if (is_local && all && !equation.operands.empty()) append_again(equation);
   }
 
   void repeat(const Equation& equation) {

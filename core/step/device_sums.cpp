@@ -1,5 +1,6 @@
 #include "core/step/device_sums.h"
 
+#include <cassert>
 #include <map>
 
 #include "core/graph/differentiate.h"
@@ -95,13 +96,12 @@ Value DeviceSums::varied_parameter(std::size_t parameter, Value value) {
 
 Sums DeviceSums::with_gradients(const ModelValues& values, std::int64_t microbatches) {
   ModelValues varying = values;
-  std::vector<std::size_t> there;  // the parameters that no layer gathers
   for (std::size_t i = 0; i < varying.parameters.size(); ++i) {
-    if (varying.parameters[i] == Value{}) continue;
-    there.push_back(i);
-    varying.parameters[i] = varied_parameter(i, varying.parameters[i]);
+    // Of those that layers gather there is no value yet.
+    if (varying.parameters[i] != Value{}) varying.parameters[i] = varied_parameter(i, varying.parameters[i]);
   }
   if (microbatches == 1) return of_microbatch(varying);
+  assert(values.shards.empty());  // see Sharding::by_groups
 
   const Builder::Scope scope(b_, {"microbatches", spec_.data.microbatches_place});
   Sums zeros;
@@ -114,9 +114,7 @@ Sums DeviceSums::with_gradients(const ModelValues& values, std::int64_t microbat
   }
   zeros.count = zero({}, model_.dtype);
 
-  std::vector<Value> constants;
-  for (const std::size_t i : there) constants.push_back(varying.parameters[i]);
-  constants.insert(constants.end(), values.shards.begin(), values.shards.end());
+  std::vector<Value> constants = varying.parameters;
   constants.insert(constants.end(), values.dropout_keys.begin(), values.dropout_keys.end());
   constants.insert(constants.end(), values.numbers.begin(), values.numbers.end());
   const auto body = [&](std::span<const Value> consts, std::span<const Value> carries, std::span<const Value> slices) {
@@ -126,9 +124,7 @@ Sums DeviceSums::with_gradients(const ModelValues& values, std::int64_t microbat
       return first;
     };
     ModelValues inner;
-    inner.parameters.resize(varying.parameters.size());
-    for (const std::size_t i : there) inner.parameters[i] = taken(1).front();
-    inner.shards = taken(values.shards.size());
+    inner.parameters = taken(varying.parameters.size());
     inner.dropout_keys = taken(values.dropout_keys.size());
     inner.numbers = taken(values.numbers.size());
     inner.batch.assign(slices.begin(), slices.end());

@@ -154,7 +154,8 @@ class SmallerRuns {
   // The first stage of sharding with which the run fits, or 0.
   int stage() const {
     if (setup_.spec().ensemble) return 0;
-    const int now = setup_.member_spec().fsdp() != nullptr ? setup_.member_spec().fsdp()->stage : 0;
+    const spec::Fsdp* const fsdp = setup_.member_spec().fsdp();
+    const int now = fsdp != nullptr && fsdp->axes == setup_.member_spec().data.axes ? fsdp->stage : 0;
     for (int next = now + 1; next <= 3; ++next) {
       if (fits([&] { return with_sharding(setup_, next); })) return next;
     }

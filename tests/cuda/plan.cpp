@@ -92,8 +92,9 @@ TEST_CASE("the parameters of a group of layers are gathered beside the layers of
   const auto plan_with = [](int layers, bool deterministic) {
     std::string list = "model.layers=[flatten";
     for (int i = 0; i < layers; ++i) list += ", {dense: 512}, relu";
-    const train::Setup setup =
-        setup_of_text(small_images, {list + ", {dense: 3}]", "parallelism.fsdp={axis: devices, stage: 3}"});
+    const train::Setup setup = setup_of_text(
+        small_images, {list + ", {dense: 3}]", "parallelism.fsdp={axis: devices, stage: 3}",
+                       "optimizer.adamw={weight_decay: 0.1}", "optimizer.weight_decay_exclude=['*.bias']"});
     return plan_of(setup.training, 4, {.deterministic = deterministic});
   };
   for (const bool deterministic : {false, true}) {
@@ -105,13 +106,18 @@ TEST_CASE("the parameters of a group of layers are gathered beside the layers of
       const auto* const collect = std::get_if<gpu::Collect>(&command);
       return collect != nullptr && collect->equation->origin->scope == "gather";
     });
-    // The first group has two layers, and each other one has one, the last of them with the small layer.
-    REQUIRE(gathers.size() == 4);
-    CHECK(gathers[1] < matmuls[0]);
-    CHECK(gathers[2] > matmuls[1]);  // what the second group reads is computed
-    CHECK(gathers[2] < matmuls[2]);
-    CHECK(gathers[3] > matmuls[2]);
-    CHECK(gathers[3] < matmuls[3]);
+    // The first group has two layers, and each other one has one, the last of them with the small layer. Each has two
+    // buckets, of kernels and of biases.
+    REQUIRE(gathers.size() == 8);
+    const std::vector<std::size_t> awaits = places_of<gpu::Await>(plan);
+    for (const std::size_t k : {std::size_t{2}, std::size_t{3}}) {
+      const std::size_t first = gathers[2 * k], second = gathers[2 * k + 1];
+      CHECK(first > matmuls[k - 1]);  // what the group before reads is computed
+      CHECK(second < matmuls[k]);
+      // Nothing waits for them before the layers of the group before have begun.
+      CHECK(std::none_of(awaits.begin(), awaits.end(), [&](std::size_t at) { return at > first && at < matmuls[k]; }));
+    }
+    CHECK(gathers[3] < matmuls[0]);
     // Two layers more are two parameters more in shards, but not in what is gathered or summed at a time.
     const std::size_t layer = 4 * 512 * 513, more = plan_with(7, deterministic).transient_bytes - plan.transient_bytes;
     CHECK(more < layer);

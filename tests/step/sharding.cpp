@@ -150,6 +150,40 @@ TEST_CASE("a group of layers gathers its parameters before it, and again for its
   CHECK(count(some, "optimization_barrier") == 0);
 }
 
+TEST_CASE("what is made of gathered parameters alone is made again, and not kept for the backward pass", "[step]") {
+  const std::string dense = "{dense: 512}, relu, ", attention = "{attention: {heads: 4}}, ";
+  const auto with_layers = [&](const std::string& layer, int layers) {
+    std::string list = "model.layers=[{reshape: {shape: [9, 4]}}, {dense: 512}, ";
+    for (int i = 0; i < layers; ++i) list += layer;
+    return list + "global_avg_pool, {dense: 3}]";
+  };
+  const auto gathers_again = [](const Program& program) {
+    return std::count_if(program.equations.begin(), program.equations.end(), [](const Equation& equation) {
+      return equation.op.name() == "all_gather_invariant" && equation.origin->scope == "gather.again";
+    });
+  };
+  for (const std::string& layer : {dense, attention}) {
+    for (const std::string precision : {"float32", "mixed_bfloat16"}) {
+      INFO(layer << precision);
+      const auto setup_with = [&](int layers) {
+        return setup_of_text(small_images, {stage(3), with_layers(layer, layers), "precision=" + precision,
+                                            "mesh.blocks=4", "data.batch_size=4"});
+      };
+      // The first group has the layer before, and the last one is not gathered again.
+      const train::Setup four = setup_with(4), eight = setup_with(8);
+      CHECK(gathers_again(*four.training) == 3);
+      CHECK(gathers_again(*eight.training) == 7);
+      const auto shared_bytes = [](const train::Setup& setup) {
+        return cpu::make_plan(setup.training, {.blocks = 4, .placement = {1, 4}, .work = setup.training_work})
+            .transient.shared;
+      };
+      // If they were kept, four layers more would need their parameters, besides what waits to be sent.
+      const auto more = static_cast<std::size_t>(eight.model.parameter_count() - four.model.parameter_count());
+      CHECK(shared_bytes(eight) - shared_bytes(four) < 4 * more);
+    }
+  }
+}
+
 TEST_CASE("a process receives the parameters of a group of layers, and sends sums, while it computes", "[step]") {
   const train::Setup setup = setup_of_text(small_images, {stage(3), three_groups, "mesh.blocks=4"});
   const cpu::Plan plan =
@@ -181,7 +215,8 @@ TEST_CASE("parameters that groups of layers gather have the bits of plain data p
       "relu, "
       "{dense: 600}, relu, {dense: 3}]";
   const std::vector<std::vector<std::string>> configs{
-      {three_groups, "data.microbatches=2", "train.ema={decay: 0.9}"},
+      {three_groups, "data.microbatches=2", "train.ema={decay: 0.9}"},  // gathers before the loop
+      {three_groups, "precision=mixed_bfloat16", "train.ema={decay: 0.9}"},
       {sequences, "precision=mixed_bfloat16", "optimizer.clip_by_global_norm=0.05"},
       {norms, "data.batch_size=15", "data.remainder=mask", "mesh.blocks=2", "optimizer.sgd={momentum: 0.9}"},
       {three_groups,

@@ -196,7 +196,7 @@ class Planner {
   // Whether place_by_stages() allocates the value's memory, which values of other stages may then use.
   bool is_needed_in_some_stages(const Lifetime& value) const {
     const Pool pool = pool_of(value.root);
-    const bool may_share = pool == Pool::device || (pool == Pool::shared && !reused(value));
+    const bool may_share = pool == Pool::device || pool == Pool::worker || (pool == Pool::shared && !reused(value));
     return may_share && value.writer != nullptr && !outlives_.contains(value.root);
   }
 

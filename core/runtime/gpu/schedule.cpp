@@ -1,6 +1,7 @@
 // Moves collectives to earlier places in the plan, so that they run at the same time as independent commands.
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -81,12 +82,22 @@ void sink_constants(const Plan& plan, std::vector<Command>& commands) {
       constants.emplace_back(used.front(), std::move(command));
       continue;
     }
-    std::erase_if(constants, [&](auto& constant) {
-      const bool is_used =
-          std::any_of(used.begin(), used.end(), [&](const Access& access) { return conflict(access, constant.first); });
-      if (is_used) sunk.push_back(std::move(constant.second));
-      return is_used;
-    });
+    // Those which are used, and before them those whose memory they overwrite in part.
+    std::vector<Access> needed = used;
+    const auto is_needed = [&](const auto& constant) {
+      return std::any_of(needed.begin(), needed.end(),
+                         [&](const Access& access) { return conflict(access, constant.first); });
+    };
+    std::vector<bool> leaves(constants.size());
+    for (std::size_t i = constants.size(); i-- > 0;) {
+      leaves[i] = is_needed(constants[i]);
+      if (leaves[i]) needed.push_back(constants[i].first);
+    }
+    for (std::size_t i = 0; i < leaves.size(); ++i) {
+      if (leaves[i]) sunk.push_back(std::move(constants[i].second));
+    }
+    std::size_t i = 0;
+    std::erase_if(constants, [&](const auto&) { return leaves[i++]; });
     sunk.push_back(std::move(command));
   }
   for (auto& [written, constant] : constants) sunk.push_back(std::move(constant));
@@ -159,7 +170,7 @@ class HoistCollectives {
   std::size_t earliest(const Command& command) {
     const auto found = awaited_.find(equation_of(command));
     if (found == awaited_.end()) return 0;
-    if (std::exchange(waits_, found->first) != found->first) {
+    if (std::exchange(waits_, found->second) != found->second) {
       const Location value = plan_.root_of(found->second);
       const std::size_t bytes = plan_.buffer(found->second).bytes();
       before_ = std::exchange(ahead_, last_needed({{value.buffer, value.offset, value.offset + bytes, false}}));
@@ -196,13 +207,13 @@ class HoistCollectives {
   AccessFinder accesses_;
   const AwaitedBuffers& awaited_;
   std::map<int, std::vector<PlacedAccess>> placed_;  // by buffer
-  const Equation* waits_ = nullptr;                  // the last equation that waits
+  int waits_ = -1;                                   // the buffer that the last one waits for
   std::size_t ahead_ = 0, before_ = 0;  // where the value is computed that it waits for, and the one before
 };
 
 // Inserts an Await before the first command that uses memory of a running collective. A loop also waits for all running
 // collectives, because its body may be captured as a separate graph. A collective that runs a wait ahead begins after
-// an Await for the one before it, whose result is read next: else that read would wait for both.
+// an Await for those of the wait before it, whose results are read next: else that read would wait for both.
 class AddAwaits {
  public:
   AddAwaits(const Plan& plan, const AwaitedBuffers& awaited) : plan_(plan), accesses_(plan), awaited_(awaited) {}
@@ -215,9 +226,11 @@ class AddAwaits {
       if (loop != nullptr) AddAwaits(plan_, awaited_).run(loop->body);
       const std::vector<Access> accesses = accesses_.of(command);
       if (stream_of(command) == Stream::communicate) {
-        const bool runs_ahead = awaited_.contains(equation_of(command));
-        if (runs_ahead && runs_ahead_) await(all);
-        runs_ahead_ = runs_ahead_ || runs_ahead;
+        const auto awaited = awaited_.find(equation_of(command));
+        if (awaited != awaited_.end()) {
+          if (ahead_ && *ahead_ != awaited->second) await(all);
+          ahead_ = awaited->second;
+        }
         running_.insert(running_.end(), accesses.begin(), accesses.end());
         last_ = equation_of(command);
       } else if (!running_.empty() && (loop != nullptr || uses_running(accesses))) {
@@ -240,13 +253,13 @@ class AddAwaits {
   void await(std::vector<Command>& commands) {
     commands.push_back(Await{last_});
     running_.clear();
-    runs_ahead_ = false;
+    ahead_.reset();
   }
 
   const Plan& plan_;
   AccessFinder accesses_;
   const AwaitedBuffers& awaited_;
-  bool runs_ahead_ = false;      // whether one that runs a wait ahead is among the running ones
+  std::optional<int> ahead_;     // if one that runs a wait ahead is running: the buffer that it waits for
   std::vector<Access> running_;  // accesses on the stream of collectives that no Await has followed yet
   const Equation* last_ = nullptr;
 };
