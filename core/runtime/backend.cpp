@@ -12,8 +12,12 @@ std::size_t MemoryNeeds::total() const {
   return sum_of(parameters, state, data, batches, gradients, temporaries, kernels, programs, workspaces);
 }
 
-Module::Module(Source source, Processes processes) : source_(std::move(source)), processes_(processes) {
-  for (std::int64_t member = 0; member < source_.members; ++member) all_members_.push_back(member);
+Module::Module(Source source, Processes processes, bool divides_members)
+    : source_(std::move(source)),
+      processes_(processes),
+      member_share_(source_.members, processes.placement, divides_members) {
+  const IndexRange own = member_share_.members();
+  for (std::int64_t i = 0; i < own.count; ++i) own_members_.push_back(own.first + i);
   for (std::size_t e = 0; e < source_.entries.size(); ++e) {
     const Program& program = *source_.entries[e].program;
     variables_.push_back(variables_of(program));
@@ -53,6 +57,12 @@ Module::Module(Source source, Processes processes) : source_(std::move(source)),
   }
 }
 
+std::span<const std::int64_t> Module::members_or_all(std::span<const std::int64_t> members) const {
+  if (members.empty()) return own_members_;
+  const auto begin = std::lower_bound(members.begin(), members.end(), own_members_.front());
+  return {begin, std::upper_bound(begin, members.end(), own_members_.back())};
+}
+
 Ticket Module::submit_each(std::size_t entry, int slot, int count, std::span<const std::int64_t> members) {
   Ticket last;
   for (int i = 0; i < count; ++i) last = submit(entry, slot + i, 1, members);
@@ -71,6 +81,8 @@ void Module::clear_slices(Handle input) {
 }
 
 void Module::fill(Handle input, std::int64_t member, const std::function<void(std::span<std::byte>)>& make) {
+  check_member(member);
+  if (!member_share_.has(member)) return;
   if (value(input).bucket < 0) return fill_slices(input, member, make);
   Module::fill_slices(input, member, make);
 }
@@ -85,7 +97,7 @@ AxisSet Module::shard_axes(Handle part) const {
   return program(static_cast<std::size_t>(of.entry)).inputs[static_cast<std::size_t>(of.index)].sharded;
 }
 
-bool Module::is_divided(Handle handle) const {
+bool Module::is_sharded(Handle handle) const {
   if (value(handle).bucket < 0) return false;
   return share(static_cast<std::size_t>(value(handle).entry)).divides(shard_axes(handle));
 }
@@ -103,6 +115,10 @@ void Module::for_each_shard(Handle part, std::size_t offset, std::size_t size, F
 
 Ticket Module::write(Handle input, DeviceOfMember to, std::span<const std::byte> bytes,
                      std::optional<std::size_t> offset) {
+  if (to.member != every_member) {
+    check_member(to.member);
+    if (!member_share_.has(to.member)) return {};
+  }
   if (value(input).bucket < 0) return write_slices(input, to, bytes, offset);
   check_write(input, to, bytes.size(), offset);
   const Handle bucket{value(input).bucket};
@@ -124,13 +140,45 @@ Ticket Module::write(Handle input, DeviceOfMember to, std::span<const std::byte>
 
 Ticket Module::read(Handle handle, DeviceOfMember from, std::span<std::byte> into, std::size_t offset,
                     std::optional<int> to) {
+  if (member_share_.is_whole()) return read_in_group(handle, from, into, offset, to);
+  check_member(from.member);
+  Ticket last;
+  if (member_share_.has(from.member)) {
+    const bool is_to_group = to && member_share_.carries(*to, from.member);
+    const int first = member_share_.first_process();
+    last = read_in_group(handle, from, into, offset, to ? std::optional(is_to_group ? *to - first : 0) : std::nullopt);
+    wait(last);
+  }
+  pass_on(from.member, into, to);
+  return last;
+}
+
+Ticket Module::read_here(Handle handle, DeviceOfMember from, std::span<std::byte> into, std::size_t offset) {
+  return read_in_group(handle, from, into, offset, std::nullopt);
+}
+
+void Module::pass_on(std::int64_t member, std::span<std::byte> bytes, std::optional<int> to) {
+  const int sender = member_share_.first_process(member), own = processes_.placement.process;
+  std::vector<Transport::Outgoing> sends;
+  std::vector<Transport::Incoming> receives;
+  for (int process = 0; process < processes_.placement.processes; ++process) {
+    if (member_share_.carries(process, member) || process != to.value_or(process)) continue;
+    if (own == sender) sends.push_back({process, bytes.data(), bytes.size()});
+    if (own == process) receives.push_back({sender, bytes.data(), bytes.size()});
+  }
+  if (!sends.empty() || !receives.empty()) processes_.transport->exchange(sends, receives);
+}
+
+Ticket Module::read_in_group(Handle handle, DeviceOfMember from, std::span<std::byte> into, std::size_t offset,
+                             std::optional<int> to) {
   if (value(handle).bucket < 0) return read_slice(handle, from, into, offset);
   check_read(handle, from, offset, into.size());
   const Handle bucket{value(handle).bucket};
   const Mesh& mesh = mesh_of(handle);
   const AxisSet axes = shard_axes(handle);
   const Share share = this->share(static_cast<std::size_t>(value(handle).entry));
-  const bool divided = is_divided(handle);
+  const bool divided = is_sharded(handle);
+  const int first_process = member_share_.first_process();
   const std::vector<std::int64_t> group = mesh.group(from.device, axes);
   std::vector<Transport::Outgoing> sends;
   std::vector<Transport::Incoming> receives;
@@ -147,8 +195,8 @@ Ticket Module::read(Handle handle, DeviceOfMember from, std::span<std::byte> int
     if (owner == share.process()) last = read_slice(bucket, {device, from.member}, memory, begin);
     for (int process = 0; process < share.processes(); ++process) {
       if (process == owner || process != to.value_or(process)) continue;
-      if (owner == share.process()) sends.push_back({process, memory.data(), count});
-      if (process == share.process()) receives.push_back({owner, memory.data(), count});
+      if (owner == share.process()) sends.push_back({first_process + process, memory.data(), count});
+      if (process == share.process()) receives.push_back({first_process + owner, memory.data(), count});
     }
   };
   for_each_shard(handle, offset, into.size(), read_shard);
@@ -165,6 +213,12 @@ Handle Module::input(std::string_view name) const {
 }
 
 void Module::read_every_device(Handle value, std::int64_t member, std::span<std::byte> into) {
+  check_member(member);
+  if (member_share_.has(member)) read_every_device_in_group(value, member, into);
+  if (!member_share_.is_whole()) pass_on(member, into);
+}
+
+void Module::read_every_device_in_group(Handle value, std::int64_t member, std::span<std::byte> into) {
   const std::size_t slice = slice_bytes(value);
   const Share share = this->share(static_cast<std::size_t>(this->value(value).entry));
   const auto part_of = [&](int process) {
@@ -176,17 +230,18 @@ void Module::read_every_device(Handle value, std::int64_t member, std::span<std:
   Ticket last;
   for (std::int64_t i = 0; i < own.count; ++i) {
     const std::span<std::byte> memory = part_of(share.process()).subspan(static_cast<std::size_t>(i) * slice, slice);
-    last = read(value, {own.first + i, member}, memory);
+    last = read_here(value, {own.first + i, member}, memory);
   }
   wait(last);
   if (share.is_whole()) return;
   std::vector<Transport::Outgoing> sends;
   std::vector<Transport::Incoming> receives;
   const std::span<const std::byte> mine = part_of(share.process());
+  const int first_process = member_share_.first_process();
   for (int process = 0; process < share.processes(); ++process) {
     if (process == share.process()) continue;
-    sends.push_back({process, mine.data(), mine.size()});
-    receives.push_back({process, part_of(process).data(), part_of(process).size()});
+    sends.push_back({first_process + process, mine.data(), mine.size()});
+    receives.push_back({first_process + process, part_of(process).data(), part_of(process).size()});
   }
   processes_.transport->exchange(sends, receives);
 }
@@ -202,7 +257,7 @@ Handle Module::output(std::size_t entry, std::string_view name) const {
 bool Module::has(Handle handle, std::int64_t device) const {
   const Mesh& mesh = program(static_cast<std::size_t>(value(handle).entry)).mesh;
   const AxisSet axes = source_.private_copies ? mesh.all() : type(handle).varying;
-  const Share share(mesh, source_.blocks, processes_.placement);
+  const Share share(mesh, source_.blocks, member_share_.within_group());
   return share.has_instance(mesh.position(device, axes), axes, share.process());
 }
 

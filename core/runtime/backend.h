@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "core/graph/program.h"
+#include "core/mesh/member_share.h"
 #include "core/runtime/trace.h"
 #include "core/runtime/transport.h"
 
@@ -78,7 +79,7 @@ struct MemoryNeeds {
   std::vector<PoolReport> pools;
   // If positive, the sizes are sums over this many GPUs, which need equal amounts. 0: the sizes are host memory.
   int gpus = 0;
-  bool is_divided = false;                   // whether processes have different shards of parameters or state
+  bool is_divided = false;                   // whether processes have different parts of parameters or state
   std::string workspaces_planned_for;        // a GPU model; empty if `workspaces` is an upper bound
   std::optional<std::size_t> device_memory;  // see Backend::device_memory()
   std::size_t total() const;
@@ -147,15 +148,19 @@ struct Profile {
 class Module {
  public:
   // Throws Error (failed) if two entries give an input different types.
-  explicit Module(Source source, Processes processes = {});
+  explicit Module(Source source, Processes processes = {}, bool divides_members = false);
   virtual ~Module() = default;
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 
   const Source& source() const { return source_; }
   const Processes& processes() const { return processes_; }
-  // What this process has of the mesh of an entry.
-  Share share(std::size_t entry) const { return Share(program(entry).mesh, source_.blocks, processes_.placement); }
+  // What this process has of the ensemble. A call for a member that it has not changes nothing here.
+  const MemberShare& member_share() const { return member_share_; }
+  // What this process has of the mesh of an entry. Its processes are those that have the same members.
+  Share share(std::size_t entry) const {
+    return Share(program(entry).mesh, source_.blocks, member_share_.within_group());
+  }
   // A device of this process, for reads of values that are equal on all devices.
   std::int64_t own_device() const { return share(0).devices().first; }
   const Program& program(std::size_t entry) const { return *source_.entries[entry].program; }
@@ -186,6 +191,7 @@ class Module {
 
   // Runs an entry `steps` times on the batch in `slot`; each step continues from the values that the previous one left.
   // `members`, in ascending order, selects the members that run; empty means all. Other members keep their values.
+  // A process runs those that it has.
   virtual Ticket submit(std::size_t entry, int slot, std::int64_t steps = 1,
                         std::span<const std::int64_t> members = {}) = 0;
 
@@ -222,12 +228,18 @@ class Module {
   // Reads bytes from `offset` on of a device's slice: of an input as the last step left it, or of an output as the last
   // step of its entry computed it. An output that is also an input, or the new value of one, becomes undefined when
   // that input is written, updated by another entry, or refilled. A part of a sharded bucket is read from the shards of
-  // the device's group. If processes have different shards of it (is_divided()), all of them must make the same call,
-  // but for the device, and the bytes are there when it returns: in all processes, or in process `to` alone.
+  // the device's group. If processes have different members, or different shards of the value (is_divided()), all of
+  // them must make the same call, but for the device, and the bytes are there when it returns: in all processes, or in
+  // process `to` alone. Of a member that other processes have, the first of them reads its device.
   Ticket read(Handle value, DeviceOfMember from, std::span<std::byte> into, std::size_t offset = 0,
               std::optional<int> to = std::nullopt);
+  // Reads a value of a member of this process for itself: only processes that have the member make the call, and one
+  // alone may, unless is_sharded().
+  Ticket read_here(Handle value, DeviceOfMember from, std::span<std::byte> into, std::size_t offset = 0);
   // Whether it is a part of a sharded bucket, of which processes have different shards.
-  bool is_divided(Handle value) const;
+  bool is_sharded(Handle value) const;
+  // Whether read() of the value is a call of all processes.
+  bool is_divided(Handle value) const { return !member_share_.is_whole() || is_sharded(value); }
 
   // Reads the slices of all devices of a member, in device order, and returns when that is done. Every process must
   // call it, because the processes exchange their slices.
@@ -271,10 +283,9 @@ class Module {
   // a single device's or member's copy of a value that is stored once, or a range that exceeds the value.
   void check_write(Handle input, DeviceOfMember instance, std::size_t size, std::optional<std::size_t> offset) const;
   void check_read(Handle value, DeviceOfMember instance, std::size_t offset, std::size_t size) const;
-  // The members that a call of submit() runs: the given ones, or all if none are given.
-  std::span<const std::int64_t> members_or_all(std::span<const std::int64_t> members) const {
-    return members.empty() ? std::span<const std::int64_t>(all_members_) : members;
-  }
+  // The members that a call of submit() runs in this process: of the given ones, or of all if none are given, those
+  // that it has.
+  std::span<const std::int64_t> members_or_all(std::span<const std::int64_t> members) const;
   const ModuleValue& value(Handle handle) const { return values_[static_cast<std::size_t>(handle.id)]; }
 
  private:
@@ -285,13 +296,20 @@ class Module {
   // of a part of a sharded bucket, from `offset` on.
   template <class F>
   void for_each_shard(Handle part, std::size_t offset, std::size_t size, F&& f) const;
+  // Where a bucket is sharded over processes, `to` is one of those of the member, counted from the first of them.
+  Ticket read_in_group(Handle value, DeviceOfMember from, std::span<std::byte> into, std::size_t offset,
+                       std::optional<int> to);
+  void read_every_device_in_group(Handle value, std::int64_t member, std::span<std::byte> into);
+  // Sends what the first process of a member has read to the processes that have not the member, or to one of them.
+  void pass_on(std::int64_t member, std::span<std::byte> bytes, std::optional<int> to = std::nullopt);
   void check_device(Handle handle, std::int64_t device) const;
   void check_member(std::int64_t member) const;
 
   Source source_;
   Processes processes_;
+  MemberShare member_share_;
   std::vector<std::vector<Variable>> variables_;  // by entry
-  std::vector<std::int64_t> all_members_;
+  std::vector<std::int64_t> own_members_;
   std::vector<ModuleValue> values_;
   std::map<std::string_view, std::int32_t> inputs_;                // handles by name
   std::vector<std::map<std::string_view, std::int32_t>> outputs_;  // handles by name, for each entry

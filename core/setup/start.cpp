@@ -94,12 +94,17 @@ std::unique_ptr<Backend> backend_of(const spec::MeshSpec& mesh, KernelChoice ker
   return make_backend(kind_of(mesh), mesh, kernels);
 }
 
-PlannedSource plan_source(const spec::MeshSpec& mesh, Source source, KernelChoice kernels, const Processes& processes) {
+PlannedSource plan_source(const spec::MeshSpec& mesh, Source source, KernelChoice kernels, const Processes& of_all) {
   source.blocks = mesh.blocks.value_or(1);
+  // A run has a block for each process of a member. Of fewer members, which are evaluated, it may have fewer: then
+  // every process computes all of them for itself.
+  const Placement in_group =
+      MemberShare(source.members, of_all.placement, mesh.backend != spec::Backend::cuda).within_group();
+  const Processes processes = in_group.processes <= source.blocks ? of_all : Processes();
   if (mesh.backend != spec::Backend::automatic) {
     return plan_by(backend_of(mesh, kernels), std::move(source), "", processes);
   }
-  PlannedSource on_gpus = processes.placement.processes > 1
+  PlannedSource on_gpus = of_all.placement.processes > 1
                               ? PlannedSource{nullptr, nullptr, "several processes carry the run"}
                               : plan_for_gpus(mesh, source);
   if (on_gpus.planned) return on_gpus;
@@ -153,16 +158,25 @@ std::vector<data::Stream> training_streams(const Setup& setup) {
   return streams;
 }
 
+std::vector<data::Stream> training_streams(const Setup& setup, const Module& module) {
+  const std::vector<data::Stream> all = training_streams(setup);
+  if (all.size() == 1) return all;
+  const IndexRange own = module.member_share().members();
+  return {all.begin() + own.first, all.begin() + own.first + own.count};
+}
+
 std::vector<data::BatchBuffers> batch_slots(Module& module, std::size_t entry, const data::Dataset& dataset,
                                             const data::BatchPlan& batch) {
   std::vector<data::BatchBuffers> slots;
   const IndexRange devices = module.share(entry).devices();
   const IndexRange own_rows{devices.first * batch.rows_per_device, devices.count * batch.rows_per_device};
   const auto rows = static_cast<std::size_t>(own_rows.count);
-  const std::int64_t own = module.source().entries[entry].batch_by_member ? module.source().members : 1;
-  for (std::int64_t i = 0; i < module.slots(entry) * own; ++i) {
+  const IndexRange own =
+      module.source().entries[entry].batch_by_member ? module.member_share().members() : IndexRange{0, 1};
+  for (std::int64_t i = 0; i < module.slots(entry) * own.count; ++i) {
     const auto memory = [&](std::string_view input, std::size_t row_bytes) -> std::byte* {
-      const std::span<std::byte> found = module.batch(entry, static_cast<int>(i / own), input, i % own);
+      const std::span<std::byte> found =
+          module.batch(entry, static_cast<int>(i / own.count), input, own.first + i % own.count);
       if (!found.empty() && found.size() != rows * row_bytes) {
         fail_running("a batch has " + std::to_string(rows * row_bytes) + " bytes of " + std::string(input) +
                      "; the program has " + std::to_string(found.size()));
@@ -194,7 +208,8 @@ void set_initial_values(Module& module, const Setup& setup, const Checkpoint* ch
     module.wait(module.write(module.input(variable.name), {every_device, every_member},
                              initial_bytes(variable.type, initial->second)));
   }
-  for (std::int64_t m = 0; m < module.source().members; ++m) {
+  const IndexRange own = module.member_share().members();
+  for (std::int64_t m = own.first; m < own.first + own.count; ++m) {
     set_hyper_inputs(module, setup, m);
     if (checkpoint != nullptr) {
       restore(module, setup, *checkpoint, m);
@@ -223,10 +238,11 @@ void set_ema_correction(Module& module, const Setup& setup, std::int64_t updates
 }
 
 void set_initial_averages(Module& module, const Setup& setup, bool as_parameters, std::int64_t member) {
+  if (!module.member_share().has(member)) return;
   for (std::size_t i = 0; i < setup.roles.ema.size(); ++i) {
     if (setup.roles.ema[i] == setup.roles.parameters[i]) continue;  // it has no average
     std::vector<std::byte> value =
-        bytes_of(module, module.input(train_entry, setup.roles.parameters[i]), {module.own_device(), member});
+        bytes_here(module, module.input(train_entry, setup.roles.parameters[i]), {module.own_device(), member});
     if (!as_parameters) std::fill(value.begin(), value.end(), std::byte{0});
     write_now(module, setup.roles.ema[i], value, member);
   }

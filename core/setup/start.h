@@ -47,12 +47,17 @@ PlannedSource plan_run(const Setup& setup, bool private_copies = false, KernelCh
 // The order of the training examples: one for all members, or one for each member if data.seed varies.
 std::vector<data::Stream> training_streams(const Setup& setup);
 
+// Those of the members that this process has.
+std::vector<data::Stream> training_streams(const Setup& setup, const Module& module);
+
 // The memory that a loader of `batch` from `dataset` fills for an entry: one element for each slot, or, if members have
-// their own batches, one for each member in each slot. Throws Error (failed) if the program has other sizes.
+// their own batches, one for each member of this process in each slot. Throws Error (failed) if the program has other
+// sizes.
 std::vector<data::BatchBuffers> batch_slots(Module& module, std::size_t entry, const data::Dataset& dataset,
                                             const data::BatchPlan& batch);
 
-// Sets every parameter, state input and hyper input of the training program, the module's first entry, for each member.
+// Sets every parameter, state input and hyper input of the training program, the module's first entry, for each member
+// that this process has.
 // Parameters and state come from `checkpoint` if there is one; else parameters are read or drawn (model.init). Throws
 // Error (data) for values that do not fit.
 void set_initial_values(Module& module, const Setup& setup, const Checkpoint* checkpoint = nullptr);
@@ -62,7 +67,8 @@ void set_initial_values(Module& module, const Setup& setup, const Checkpoint* ch
 double ema_correction(const spec::EmaSpec& ema, std::int64_t updates);
 // Sets a member's hyper input "ema/correction" in the entries of evaluations, if they have it.
 void set_ema_correction(Module& module, const Setup& setup, std::int64_t updates, std::int64_t member);
-// Sets the averages of a member before its first update: to the parameters for an evaluation, to zero for training.
+// Sets the averages of a member, if this process has it, before its first update: to the parameters for an evaluation,
+// to zero for training.
 void set_initial_averages(Module& module, const Setup& setup, bool as_parameters, std::int64_t member);
 // Sets the factor of the learning rate by optimizer.reduce_on_plateau, for one member or all.
 void set_learning_rate_scale(Module& module, const Setup& setup, double scale, std::int64_t member);

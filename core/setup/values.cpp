@@ -28,6 +28,12 @@ std::vector<std::byte> bytes_of(Module& module, Handle value, DeviceOfMember ins
   return bytes;
 }
 
+std::vector<std::byte> bytes_here(Module& module, Handle value, DeviceOfMember instance) {
+  std::vector<std::byte> bytes(module.slice_bytes(value));
+  module.wait(module.read_here(value, instance, bytes));
+  return bytes;
+}
+
 std::vector<double> to_doubles(std::span<const std::byte> bytes, DType dtype) {
   return dispatch(dtype, [&]<class T>() {
     std::vector<double> elements(bytes.size() / sizeof(T));
@@ -51,7 +57,7 @@ double scalar(Module& module, Handle value, DeviceOfMember instance) {
 SlicedReader::SlicedReader(Module& module) : module_(module), slice_(slice_size(module, most_bytes)) {
   for (std::size_t entry = 0; entry < module.source().entries.size(); ++entry) {
     for (const Variable& variable : module.variables(entry)) {
-      is_divided_ = is_divided_ || (is_kept(variable.group) && module.is_divided(module.input(variable.name)));
+      is_sharded_ = is_sharded_ || (is_kept(variable.group) && module.is_sharded(module.input(variable.name)));
     }
   }
 }
@@ -69,7 +75,8 @@ void SlicedReader::read(Handle value, DeviceOfMember instance, std::size_t offse
       Request request{value.id, instance.member, static_cast<std::int64_t>(offset), std::ssize(slice)};
       tell(request);
     }
-    module_.wait(module_.read(value, instance, slice, offset, leads_ ? std::optional(0) : std::nullopt));
+    module_.wait(leads_ ? module_.read(value, instance, slice, offset, 0)
+                        : module_.read_here(value, instance, slice, offset));
     use(slice);
   }
 }
@@ -79,7 +86,7 @@ void SlicedReader::tell(Request& request) {
 }
 
 void SlicedReader::lead(const std::function<void()>& reads) {
-  if (!is_divided_) return reads();
+  if (!is_divided()) return reads();
   leads_ = true;
   Request over;
   try {
@@ -94,7 +101,7 @@ void SlicedReader::lead(const std::function<void()>& reads) {
 }
 
 void SlicedReader::help() {
-  while (is_divided_) {
+  while (is_divided()) {
     Request request;
     tell(request);
     if (request.value < 0) return;

@@ -18,8 +18,10 @@ std::vector<double> to_doubles(Module& module, Handle value, DeviceOfMember inst
 // The element of a scalar.
 double scalar(Module& module, Handle value, DeviceOfMember instance = 0);
 
-// The bytes of a value on one device of a member.
+// The bytes of a value on one device of a member: by a call of all processes (Module::read), or of those that have the
+// member (Module::read_here).
 std::vector<std::byte> bytes_of(Module& module, Handle value, DeviceOfMember instance = 0);
+std::vector<std::byte> bytes_here(Module& module, Handle value, DeviceOfMember instance);
 
 // Reads values of any size through a buffer of fixed size, which is allocated once.
 class SlicedReader {
@@ -29,15 +31,19 @@ class SlicedReader {
   // The module outlives this.
   explicit SlicedReader(Module& module);
   Module& module() const { return module_; }
-  // Calls `use` with the value's bytes on a device of a member, slice by slice in order.
+  // Calls `use` with the value's bytes on a device of a member, slice by slice in order. Outside lead(), the member
+  // must be one of this process.
   void read(Handle value, DeviceOfMember instance, const std::function<void(std::span<const std::byte>)>& use);
   // The same with some of the value's bytes.
   void read(Handle value, DeviceOfMember instance, std::size_t offset, std::size_t size,
             const std::function<void(std::span<const std::byte>)>& use);
 
-  // Whether processes have shards of some value that is kept from step to step (Module::is_divided). Such values are
-  // read by all processes together: process 0 calls lead(), and the others call help() at the same place.
-  bool is_divided() const { return is_divided_; }
+  // Whether processes have different members, or shards of some value that is kept from step to step
+  // (Module::is_divided). Such values are read by all processes together: process 0 calls lead(), and the others call
+  // help() at the same place.
+  bool is_divided() const { return is_sharded_ || !module_.member_share().is_whole(); }
+  // Whether processes have shards of some value.
+  bool is_sharded() const { return is_sharded_; }
   // Calls `reads`, which may read any values, and then ends the others' calls of help(). Throws what it throws.
   void lead(const std::function<void()>& reads);
   // Takes part in the reads of process 0 until it is done.
@@ -52,7 +58,7 @@ class SlicedReader {
 
   Module& module_;
   std::vector<std::byte> slice_;
-  bool is_divided_ = false, leads_ = false;
+  bool is_sharded_ = false, leads_ = false;
 };
 
 }  // namespace pmaptrain::train

@@ -37,13 +37,13 @@ class CheckpointWriter {
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
   // Waits for a write in progress, takes a snapshot of the module and returns. The thread writes the snapshot. If
-  // processes have shards of what is written, a snapshot would hold all of it in one process, and save_now() is called
-  // instead. All processes call this.
+  // processes have different members or shards of what is written, a snapshot would hold all of it in one process, and
+  // save_now() is called instead. All processes call this.
   void save(const RunState& state);
   // Waits for a write in progress, then writes a checkpoint from the module, without a snapshot. All processes call it.
   // Throws Error (failed).
   void save_now(const RunState& state);
-  // Whether processes have shards of what is written, so that they read it together.
+  // Whether processes have different members or shards of what is written, so that they read it together.
   bool is_divided() const { return reader_.is_divided(); }
   // Waits for a write in progress, if there is one.
   void wait();

@@ -58,7 +58,15 @@ bool Guards::check_finite(bool replays) {
 }
 
 std::string Guards::replayed(std::int64_t step) const {
-  if (reader_.is_divided()) {
+  const Module& module = reader_.module();
+  const MemberShare& share = module.member_share();
+  const std::string here = share.has(member_) ? replayed_here(step) : std::string();
+  if (share.is_whole()) return here;
+  return texts_of_all(module.processes(), here)[static_cast<std::size_t>(share.first_process(member_))];
+}
+
+std::string Guards::replayed_here(std::int64_t step) const {
+  if (reader_.is_sharded()) {
     return "it is not replayed, because processes have shards of what it began with: a run of this seed without "
            "parallelism names the layer";
   }

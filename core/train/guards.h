@@ -45,7 +45,9 @@ class Guards {
 
  private:
   double state(std::size_t input) const;
+  // What a replay of the step tells, in every process. One that has the member replays it.
   std::string replayed(std::int64_t step) const;
+  std::string replayed_here(std::int64_t step) const;
 
   const Setup& setup_;
   SlicedReader& reader_;

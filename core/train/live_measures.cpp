@@ -1,6 +1,7 @@
 #include "core/train/live_measures.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "core/run/records/spread.h"
 #include "core/setup/start.h"
@@ -52,12 +53,14 @@ Measures LiveMeasures::submitted(std::span<const std::int64_t> members) {
 }
 
 void LiveMeasures::read(std::span<const std::int64_t> members) {
-  members_.assign(members.begin(), members.end());
+  members_.clear();
+  std::ranges::copy_if(members, std::back_inserter(members_),
+                       [&](std::int64_t member) { return module_.member_share().has(member); });
   std::span<std::byte> rest(bytes_);
   for (const std::int64_t member : members_) {
     for (const Handle mean : means_) {
       const std::size_t size = module_.slice_bytes(mean);
-      pending_ = module_.read(mean, {module_.own_device(), member}, rest.first(size));
+      pending_ = module_.read_here(mean, {module_.own_device(), member}, rest.first(size));
       rest = rest.subspan(size);
     }
   }

@@ -27,7 +27,8 @@ class LiveMeasures {
   LiveMeasures& operator=(const LiveMeasures&) = delete;
 
   // Called after a step of these members was submitted. Reads its measures if it is time to. Returns measures that have
-  // arrived since the last call, for several members their medians; empty if none have arrived.
+  // arrived since the last call, for several members the medians of those that this process has; empty if none have
+  // arrived.
   Measures submitted(std::span<const std::int64_t> members);
 
  private:

@@ -248,7 +248,7 @@ class Replay {
     std::map<std::string, PerDevice> values;
     for (const Input& input : program.inputs) {
       if (input.group != Group::batch)
-        values[input.name] = {bytes_of(module_, module_.input(input.name), {module_.own_device(), member_})};
+        values[input.name] = {bytes_here(module_, module_.input(input.name), {module_.own_device(), member_})};
     }
     return values;
   }
@@ -269,7 +269,7 @@ class Replay {
       for (std::int64_t d = 0; d < program.mesh.devices(); ++d) {
         inputs[input.name].push_back(input.group == Group::batch
                                          ? batch_.slice(input.name, d * rows, rows)
-                                         : bytes_of(module_, module_.input(input.name), {d, member_}));
+                                         : bytes_here(module_, module_.input(input.name), {d, member_}));
         if (is_guard) inputs[input.name].back().front() = std::byte{1};  // the value before the step
       }
     }

@@ -49,15 +49,17 @@ std::int64_t hash_of(SlicedReader& reader, const Variable& variable, DeviceOfMem
   return static_cast<std::int64_t>(XXH3_64bits_digest(state.get()));
 }
 
-// The hashes of the copies of every variable, for each variable by device. Each process hashes its own devices'.
+// The hashes of the copies of every variable, for each variable by device. Each process hashes those of its own
+// devices, if it has the member.
 std::vector<std::int64_t> hashes_of(SlicedReader& reader, Agreement* agreement, std::span<const Variable> variables,
                                     std::int64_t member) {
   const IndexRange own = reader.module().share(0).devices();
   const std::int64_t devices = reader.module().program(0).mesh.devices();
+  const bool has_member = reader.module().member_share().has(member);
   std::vector<std::int64_t> hashes;
   for (const Variable& variable : variables) {
     for (std::int64_t d = 0; d < devices; ++d) {
-      const bool is_here = own.first <= d && d < own.first + own.count;
+      const bool is_here = has_member && own.first <= d && d < own.first + own.count;
       hashes.push_back(is_here ? hash_of(reader, variable, {d, member}) : std::numeric_limits<std::int64_t>::min());
     }
   }

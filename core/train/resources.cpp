@@ -50,7 +50,7 @@ MemoryEstimate estimate_memory(const Setup& setup, const MemoryNeeds& needs, std
   const std::size_t passing =
       sum_of(are_held ? largest : 0, std::max(std::min(largest, SlicedReader::most_bytes), bytes_to_draw(setup.model)));
   const std::int64_t all = spec::members(setup.spec());
-  // Where processes have shards, a checkpoint is written without a snapshot.
+  // Where processes have different members or shards, a checkpoint is written without a snapshot.
   const std::size_t snapshot = (needs.is_divided ? 0 : snapshot_bytes(setup)) / static_cast<std::size_t>(all) *
                                static_cast<std::size_t>(members.value_or(all));
   if (estimate.gpus > 0) {

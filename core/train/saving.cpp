@@ -21,8 +21,8 @@ void Saving::save(std::int64_t step, const std::function<RunState()>& state) {
     report_.emit(Warned{"step " + std::to_string(step) + " waited " + duration(waited) +
                         " until the checkpoint before was written: the disk is slower than train.checkpoint asks for"});
   }
-  const RunState present = state();
   await_all();
+  const RunState present = state();
   writer_.save(present);
   saved_step_ = step;
   saved_at_ = Clock::now();

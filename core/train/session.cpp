@@ -93,10 +93,11 @@ class Session::Impl {
     copy_resident_splits(*module_, setup_, options_.working);
     evaluations_.emplace(setup_, *module_, *members_, *report_, agreement_, [this] { return is_signalled(); });
     if (resumed() != nullptr) {
+      await_reads();
       continue_from(*resumed());
       options_.resume->checkpoint.release();
     }
-    loader_.emplace(setup_.loader_dataset(), training_streams(setup_), setup_.batch,
+    loader_.emplace(setup_.loader_dataset(), training_streams(setup_, *module_), setup_.batch,
                     batch_slots(*module_, train_entry, *setup_.loader_dataset(), setup_.batch),
                     data::LoaderOptions{step_, std::max(step_, steps_), batches_in_use(*module_), tracer_->loader()});
     pacing_.emplace(*module_, *loader_, *tracer_, !setup_.model.drawing_layers().empty());
@@ -193,6 +194,12 @@ class Session::Impl {
   bool is_due(std::int64_t step, std::int64_t every) const { return every > 0 && step % every == 0; }
   bool is_alone() const { return agreement_.processes().placement.processes == 1; }
 
+  // Before all processes read values of members together (Module::read). One that has failed answers this, and takes no
+  // part in the reads that follow.
+  void await_reads() {
+    if (!module_->member_share().is_whole()) agreement_.any(false);
+  }
+
   // All processes ask at the same places, and get the same answers. Throws FailedElsewhere.
   void ask() {
     const int signal = options_.stop != nullptr ? options_.stop->load() : 0;
@@ -277,6 +284,7 @@ class Session::Impl {
   void end_epoch() {
     const auto span = tracer_->span(step_, "end of the epoch");
     check_data_unchanged();
+    await_reads();
     const std::vector<std::int64_t> sound = members_->sound();
     for (const std::int64_t member : sound) (*members_)[member].loss_watch.epoch_ends();
     report_->end_epoch(step_, sound);
@@ -338,6 +346,7 @@ class Session::Impl {
 
   void finish() {
     tell(Transport::Phase::recording);  // process 0 may take its time to save and to load checkpoints
+    await_reads();
     check_finite();
     if (private_copies_) check_replicas();
     if (step_ == timetable_.steps)
@@ -346,6 +355,7 @@ class Session::Impl {
     check_data_unchanged();
     saving_->finish_write();
     tracer_->write(*report_);
+    await_reads();
     const RunState last = state();  // before the lines that are written only because the run stops
     report_->report_last_lines(step_, members_->active());
     saving_->save_last(last);
@@ -353,6 +363,7 @@ class Session::Impl {
     if (reader_->is_divided()) agreement_.any(false);
     add_results();
     ended_.test_parameters = evaluations_->run_last(step_, folder_);
+    await_reads();
     for (const MemberRun& member : *members_) {
       if (const std::string skipped = member.guards.skipped_steps(); !skipped.empty()) tell(member, skipped, false);
     }
@@ -423,8 +434,9 @@ class Session::Impl {
     if (saving_->has_saved_last() || step_ == 0 || pacing_->wait_and_count_failed() > 0 || folder_.is_removed()) return;
     if (reader_->is_divided()) {
       return report_->emit(
-          Warned{"no checkpoint could be written: other processes have shards of the parameters or of the "
-                 "optimizer's state, and one that fails is alone"});
+          Warned{std::string("no checkpoint could be written: other processes have ") +
+                 (reader_->is_sharded() ? "shards of the parameters or of the optimizer's state" : "other members") +
+                 ", and one that fails is alone"});
     }
     try {
       check_data_unchanged();
@@ -444,11 +456,12 @@ class Session::Impl {
   // Adds to each member's report its number of skipped steps, and the final values of the parameters that are compared
   // with known true values.
   void add_results() {
+    // What other processes have is read by all processes together, and one that fails is alone.
+    const bool is_alone = ended_.status == "failed";
     for (MemberRun& member : *members_) {
+      if (is_alone && !module_->member_share().is_whole()) continue;
       member.steps_skipped = member.guards.steps_skipped();
-      // Shards of other processes are read by all processes together, and one that fails is alone.
-      const bool can_read = !reader_->is_divided() || ended_.status != "failed";
-      if (can_read) add_current_values(member.comparisons, *module_, member.number);
+      if (!is_alone || !reader_->is_divided()) add_current_values(member.comparisons, *module_, member.number);
     }
   }
 
@@ -470,7 +483,7 @@ class Session::Impl {
     const std::int64_t failed = pacing_->wait_and_count_failed();
     if (failed == 0) {
       add_results();
-      report_->note_epoch(step_, members_->active());
+      if (module_->member_share().is_whole()) report_->note_epoch(step_, members_->active());
     }
     fill_totals(step_ - failed);
     if (folder_.is_removed()) report_->detach_records();  // nothing can be written, and this was already reported

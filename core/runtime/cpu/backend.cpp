@@ -55,8 +55,9 @@ MemoryNeeds CpuPlanned::compute_needs() const {
     sizes.scratch = std::max(sizes.scratch, bound.scratch_bytes());
     commands = sum_of(commands, bound.command_bytes());
   }
-  const auto workers = static_cast<std::size_t>(sizes.workers), members = static_cast<std::size_t>(source().members);
+  const auto workers = static_cast<std::size_t>(sizes.workers), members = static_cast<std::size_t>(sizes.members);
   MemoryNeeds needs;
+  needs.is_divided = !plans_.member_share.is_whole();
   std::set<std::string_view> counted;
   for (const Entry& entry : source().entries) {
     for (const Input& input : entry.program->inputs) {

@@ -70,8 +70,12 @@ std::size_t bytes_of_row(const Type& type) { return bytes(type) / count_of(type.
 
 }  // namespace
 
-BoundPlan::BoundPlan(const Plan& plan, const KernelFactory& kernels, Transport* transport)
-    : plan_(plan), share_(plan.share()), kernel_factory_(kernels), transport_(transport) {
+BoundPlan::BoundPlan(const Plan& plan, const KernelFactory& kernels, Transport* transport, int first_process)
+    : plan_(plan),
+      share_(plan.share()),
+      kernel_factory_(kernels),
+      transport_(transport),
+      first_process_(first_process) {
   use_one_thread_in_libraries();
   for (const auto& [buffer, reader] : readers_of_packed(plan)) {
     KernelRequest request = request_of(plan, *reader.kernel, first_piece_of(plan, reader));

@@ -34,8 +34,9 @@ struct BoundStage {
 // A plan bound for one worker. It must be created on the thread that will run it.
 class BoundPlan {
  public:
-  // `transport` may be null if the plan is not run, or has one process.
-  BoundPlan(const Plan& plan, const KernelFactory& kernels, Transport* transport = nullptr);
+  // `transport` may be null if the plan is not run, or has one process. `first_process` is the number there of the
+  // first of the plan's processes.
+  BoundPlan(const Plan& plan, const KernelFactory& kernels, Transport* transport = nullptr, int first_process = 0);
   BoundPlan(const BoundPlan&) = delete;
   BoundPlan& operator=(const BoundPlan&) = delete;
 
@@ -150,6 +151,7 @@ class BoundPlan {
   mutable std::map<std::uint32_t, std::int64_t> first_instances_;  // by the bits of an AxisSet
   const KernelFactory& kernel_factory_;
   Transport* const transport_;
+  const int first_process_;
   std::vector<BoundStage> stages_;
   std::deque<CommandList> task_lists_;
   std::map<std::string, std::unique_ptr<CpuKernel>> kernels_;  // by op and shapes

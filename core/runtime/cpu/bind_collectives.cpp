@@ -214,6 +214,8 @@ void BoundPlan::bind(const Communicate& communicate, const Instruction& instruct
       case Communicate::Kind::gather: bind_gather(values, to, command); break;
     }
   }
+  for (RunCommunication::Message& message : command.sends) message.process += first_process_;
+  for (RunCommunication::Message& message : command.receives) message.process += first_process_;
   command.outgoing.reserve(command.sends.size());
   command.incoming.reserve(command.receives.size());
   into.push_back({&instruction, std::move(command)});

@@ -34,6 +34,7 @@ struct CpuModule::Impl {
       : kernels{options.kernels, options.make_kernel},
         inputs(std::move(plans.inputs)),
         worker_per_member(plans.sizes.worker_per_member),
+        first_member(plans.member_share.members().first),
         team(plans.sizes.workers) {
     const auto count = static_cast<std::size_t>(team.count());
     for (Plan& plan : plans.entries) {
@@ -43,8 +44,8 @@ struct CpuModule::Impl {
     try {
       team.run([&](int w) {
         for (EntryState& entry : entries) {
-          entry.bound[static_cast<std::size_t>(w)] =
-              std::make_unique<BoundPlan>(entry.plan, kernels, plans.processes.transport);
+          entry.bound[static_cast<std::size_t>(w)] = std::make_unique<BoundPlan>(
+              entry.plan, kernels, plans.processes.transport, plans.member_share.first_process());
         }
       });
     } catch (const std::bad_alloc&) {
@@ -71,6 +72,7 @@ struct CpuModule::Impl {
     return entries[e].plan.buffers[static_cast<std::size_t>(index)];
   }
 
+  // `of.member` counts from the first member of this process.
   std::byte* address(const Buffer& b, std::size_t e, int worker, DeviceOfMember of) const {
     std::byte* const base = b.pool == Pool::batch
                                 ? memory->batch(e, entries[e].last_slot, of.member)
@@ -122,7 +124,8 @@ struct CpuModule::Impl {
         for (std::int64_t member : members) {
           // A single worker, and workers that meet after the step, need only one set of accumulators.
           const int parity = team.count() > 1 && !meet ? static_cast<int>(number & 1) : 0;
-          f(static_cast<std::size_t>(w), StepId{static_cast<std::uint32_t>(++number), parity, slot, member});
+          f(static_cast<std::size_t>(w),
+            StepId{static_cast<std::uint32_t>(++number), parity, slot, member - first_member});
           if (meet) team.barrier().arrive_and_wait();
         }
       }
@@ -138,7 +141,8 @@ struct CpuModule::Impl {
       while (true) {
         const std::size_t at = next_member.fetch_add(1, std::memory_order_relaxed);
         if (at >= members.size()) return;
-        for (std::int64_t i = 0; i < steps; ++i) f(static_cast<std::size_t>(w), StepId{1, 0, slot, members[at]});
+        const StepId step{1, 0, slot, members[at] - first_member};
+        for (std::int64_t i = 0; i < steps; ++i) f(static_cast<std::size_t>(w), step);
       }
     });
   }
@@ -162,6 +166,7 @@ struct CpuModule::Impl {
   std::vector<EntryState> entries;
   std::optional<Memory> memory;
   const bool worker_per_member;
+  const std::int64_t first_member;  // of this process
   std::atomic<std::size_t> next_member{0};
   Team team;
   // Whether the memory of an input may differ from what was allocated, which is zero.
@@ -173,7 +178,7 @@ struct CpuModule::Impl {
 };
 
 CpuModule::CpuModule(Source source, Plans plans, const CpuBackendOptions& options)
-    : Module(std::move(source), plans.processes), impl_(std::make_unique<Impl>(std::move(plans), options)) {}
+    : Module(std::move(source), plans.processes, true), impl_(std::make_unique<Impl>(std::move(plans), options)) {}
 CpuModule::CpuModule(const Source& source, const CpuBackendOptions& options)
     : CpuModule(source, make_plans(source, options), options) {}
 CpuModule::~CpuModule() = default;
@@ -184,7 +189,8 @@ std::span<std::byte> CpuModule::batch(std::size_t entry, int slot, std::string_v
   if (found == nullptr || found->group != Group::batch) return {};
   const Buffer& b = impl_->buffer(entry, plan.inputs[static_cast<std::size_t>(found - plan.program->inputs.data())]);
   const auto slices = static_cast<std::size_t>(slices_of(b, plan.share()));
-  return {impl_->memory->batch(entry, slot, member) + b.offset, slices * b.slice_bytes()};
+  const std::int64_t of = source().entries[entry].batch_by_member ? member - impl_->first_member : 0;
+  return {impl_->memory->batch(entry, slot, of) + b.offset, slices * b.slice_bytes()};
 }
 
 Ticket CpuModule::submit(std::size_t entry, int slot, std::int64_t steps, std::span<const std::int64_t> members) {
@@ -228,7 +234,7 @@ void CpuModule::for_each_copy(Handle input, DeviceOfMember of, F&& f) {
       of.device == every_device ? impl_->devices_with_instances(e, b) : std::vector{of.device};
   const auto of_member = [&](std::int64_t member) {
     for (int w = 0; w < copies; ++w) {
-      for (const std::int64_t d : devices) f(impl_->address(b, e, w, {d, member}) + found.begin);
+      for (const std::int64_t d : devices) f(impl_->address(b, e, w, {d, member - impl_->first_member}) + found.begin);
     }
   };
   if (of.member != every_member) return of_member(of.member);
@@ -278,7 +284,8 @@ Ticket CpuModule::read_slice(Handle handle, DeviceOfMember from, std::span<std::
     const Plan& plan = impl_->entries[e].plan;
     const std::vector<int>& buffers = value(handle).is_input ? plan.inputs : plan.outputs;
     const Buffer& b = impl_->buffer(e, buffers[static_cast<std::size_t>(value(handle).index)]);
-    const std::byte* const bytes = impl_->address(b, e, 0, from) + value(handle).begin + offset;
+    const DeviceOfMember here(from.device, from.member - impl_->first_member);
+    const std::byte* const bytes = impl_->address(b, e, 0, here) + value(handle).begin + offset;
     std::copy(bytes, bytes + into.size(), into.begin());
   });
 }

@@ -46,14 +46,16 @@ bool steps_are_of_one_worker(const std::vector<Plan>& plans, const MemorySizes& 
 Plans make_plans(const Source& source, const CpuBackendOptions& options, Processes processes) {
   Plans plans;
   plans.processes = processes;
-  PlanOptions how{source.private_copies, options.pieces, source.blocks, processes.placement};
+  plans.member_share = MemberShare(source.members, processes.placement);
+  const std::int64_t members = plans.member_share.members().count;
+  PlanOptions how{source.private_copies, options.pieces, source.blocks, plans.member_share.within_group()};
   for (const Entry& entry : source.entries) add_inputs(*entry.program, how, plans.inputs);
   SharedInputs inputs = plans.inputs;
   for (const Entry& entry : source.entries) {
     how.work = entry.work;
     Plan& plan = plans.entries.emplace_back(make_plan(entry.program, how, inputs));
     plans.sizes.packed = std::max(plans.sizes.packed, settle_packing(plan, {options.kernels, options.make_kernel}));
-    const std::int64_t batches = entry.batches * (entry.batch_by_member ? source.members : 1);
+    const std::int64_t batches = entry.batches * (entry.batch_by_member ? members : 1);
     plans.sizes.slot_bytes.push_back(plan.persistent.batch);
     plans.sizes.batch_bytes.push_back(product_of(plan.persistent.batch, static_cast<std::size_t>(batches)));
     plans.sizes.batch_by_member.push_back(entry.batch_by_member);
@@ -63,11 +65,10 @@ Plans make_plans(const Source& source, const CpuBackendOptions& options, Process
     plans.sizes.transient = larger(plans.sizes.transient, plan.transient);
   }
   plans.sizes.persistent = inputs.sizes;
-  plans.sizes.members = source.members;
-  plans.sizes.workers = workers_of(plans.entries, source.members, options);
+  plans.sizes.members = members;
+  plans.sizes.workers = workers_of(plans.entries, members, options);
   // Workers that run members by themselves would exchange messages with other processes in no common order.
-  plans.sizes.worker_per_member =
-      processes.placement.processes == 1 && steps_are_of_one_worker(plans.entries, plans.sizes);
+  plans.sizes.worker_per_member = how.placement.processes == 1 && steps_are_of_one_worker(plans.entries, plans.sizes);
   const bool alone = plans.sizes.workers == 1 || plans.sizes.worker_per_member;
   for (const Plan& plan : plans.entries) {
     const bool two = !alone && !plan.barrier_after_step;

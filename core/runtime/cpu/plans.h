@@ -29,6 +29,7 @@ struct Plans {
   SharedInputs inputs;
   MemorySizes sizes;  // without the scratch memory of kernels
   Processes processes;
+  MemberShare member_share;
 };
 
 // Plans the entries, and asks the libraries for the layouts of packed operands.

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/base/text.h"
+#include "core/mesh/member_share.h"
 #include "core/spec/bind/bind.h"
 #include "core/spec/keys/check.h"
 #include "core/spec/yaml/find.h"
@@ -165,14 +166,18 @@ void bind_blocks(Node& config, int processes, std::vector<Diagnostic>& errors, S
   if (blocks == nullptr || !blocks->valid() || axes == nullptr || !axes_are_known(spec, config)) return;
   const Mesh mesh = member_mesh(spec);
   const std::int64_t devices = mesh.devices();
-  // The bits of GPUs do not depend on the number of processes that have them.
+  // The bits of GPUs do not depend on the number of processes that have them, and these have all members.
   const bool are_on_gpus = spec.mesh.backend == Backend::cuda && spec.mesh.deterministic;
-  const std::int64_t automatic = processes > 1 && !are_on_gpus ? processes : automatic_blocks(spec.mesh, devices);
+  const MemberShare share(spec.mesh.mesh.devices() / devices, {0, processes}, spec.mesh.backend != Backend::cuda);
+  const int of_member = share.within_group().processes;
+  const std::int64_t automatic = processes > 1 && !are_on_gpus ? of_member : automatic_blocks(spec.mesh, devices);
   const bool is_automatic = !spec.mesh.blocks;
   if (is_automatic) {
-    spec.mesh.blocks = static_cast<int>(automatic);
-    blocks->text = to_string(automatic);
-    blocks->parsed = automatic;
+    // A number that does not divide is refused below, and is not to be refused for the config of a member again.
+    const std::int64_t taken = devices % automatic == 0 ? automatic : 1;
+    spec.mesh.blocks = static_cast<int>(taken);
+    blocks->text = to_string(taken);
+    blocks->parsed = taken;
   }
   const Reporter reporter(errors);
   const auto report = [&](std::string message, const std::vector<std::int64_t>& numbers, const std::string& else_help) {
@@ -182,16 +187,18 @@ void bind_blocks(Node& config, int processes, std::vector<Diagnostic>& errors, S
   };
   constexpr std::int64_t most_listed = 64;
   std::vector<std::int64_t> possible = divisors(devices, most_listed);
-  std::erase_if(possible, [&](std::int64_t number) { return number < processes; });
-  if (is_automatic && processes > 1 && !are_on_gpus && devices % processes != 0) {
-    report(to_string(processes) + " processes do not divide " + axes_text(mesh) + ": " + division(devices, processes),
-           possible, possible.empty() ? "start fewer processes" : " as mesh.blocks, or another number of processes");
+  std::erase_if(possible, [&](std::int64_t number) { return number < of_member; });
+  const std::string who = (share.is_whole() ? "" : "the ") + to_string(of_member) + " processes" +
+                          (share.is_whole() ? "" : " of each member");
+  if (is_automatic && !are_on_gpus && devices % of_member != 0) {
+    report(who + " do not divide " + axes_text(mesh) + ": " + division(devices, of_member), possible,
+           possible.empty() ? "start fewer processes" : " as mesh.blocks, or another number of processes");
   } else if (devices % *spec.mesh.blocks != 0) {
     report(
         "blocks " + blocks->text + " does not divide " + axes_text(mesh) + ": " + division(devices, *spec.mesh.blocks),
         possible, "");
-  } else if (processes > *spec.mesh.blocks) {
-    report(to_string(processes) + " processes need a block each, and there " +
+  } else if (of_member > *spec.mesh.blocks) {
+    report(who + " need a block each, and there " +
                (*spec.mesh.blocks == 1 ? "is one block" : "are " + blocks->text + " blocks"),
            possible, possible.empty() ? "start fewer processes" : "");
   } else if (spec.mesh.backend == Backend::cuda && *spec.mesh.blocks % processes != 0) {
