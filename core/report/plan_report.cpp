@@ -429,6 +429,11 @@ std::string validate_json(const train::Setup& setup, const ValidateReport& repor
   json["blocks"] = setup.spec().mesh.blocks.value_or(1);
   if (report.memory.gpus == 0) {
     const ProcessDivision division = divide_over_processes(setup.spec(), report.processes);
+    if (setup.spec().ensemble) {
+      json["members_of_processes"] = Json::array();
+      for (const IndexRange& members : division.members)
+        json["members_of_processes"].push_back({{"first", members.first}, {"count", members.count}});
+    }
     json["devices_of_processes"] = Json::array();
     for (const IndexRange& devices : division.devices)
       json["devices_of_processes"].push_back({{"first", devices.first}, {"count", devices.count}});

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/base/text.h"
+#include "core/mesh/member_share.h"
 
 namespace pmaptrain::report {
 namespace {
@@ -26,14 +27,18 @@ std::string shares_text(const std::vector<IndexRange>& devices) {
 
 ProcessDivision divide_over_processes(const spec::Spec& spec, int processes) {
   const Mesh mesh = spec::member_mesh(spec);
-  const std::int64_t blocks = spec.mesh.blocks.value_or(1);
+  const std::int64_t blocks = spec.mesh.blocks.value_or(1), members = spec::members(spec);
+  const bool divide = spec.mesh.backend != spec::Backend::cuda;  // processes with GPUs have all members
   ProcessDivision division;
   for (int p = 0; p < processes; ++p) {
-    division.devices.push_back(Share(mesh, blocks, {p, processes}).devices());
+    const MemberShare share(members, {p, processes}, divide);
+    division.members.push_back(share.members());
+    division.devices.push_back(Share(mesh, blocks, share.within_group()).devices());
   }
   const std::int64_t whole = blocks == 1 ? mesh.devices() : blocks;
-  for (std::int64_t number = 1; number <= whole; ++number) {
-    if (whole % number == 0) division.that_divide.push_back(number);
+  for (std::int64_t number = 1; number <= members * whole; ++number) {
+    const MemberShare share(members, {0, static_cast<int>(number)}, divide);
+    if (whole % share.within_group().processes == 0) division.that_divide.push_back(number);
   }
   return division;
 }
@@ -48,13 +53,22 @@ std::string carriers_text(int workers, bool are_gpus, int processes, const spec:
 std::string processes_text(const spec::Spec& spec, int processes, std::optional<std::size_t> sent_bytes) {
   const ProcessDivision division = divide_over_processes(spec, processes);
   std::string out = "processes: " + std::to_string(processes);
-  if (processes > 1) out += " (" + shares_text(division.devices) + ")";
-  const std::int64_t blocks = spec.mesh.blocks.value_or(1);
-  if (blocks == 1) {
-    out += fmt::format("; {} would each have as many devices, with a block each (mesh.blocks)",
-                       listed(division.that_divide, "or"));
+  const std::int64_t blocks = spec.mesh.blocks.value_or(1), members = spec::members(spec);
+  const std::string numbers = listed(division.that_divide, "or");
+  if (members > 1) {
+    const std::int64_t own = division.members.front().count;
+    if (processes > 1)
+      out += fmt::format(" ({} each, and of these {})", counted(own, "member"), shares_text(division.devices));
+    out += blocks == 1
+               ? fmt::format(
+                     "; {} would divide the {} members and their devices alike, with a block for each "
+                     "process of a member (mesh.blocks)",
+                     numbers, members)
+               : fmt::format("; {} would divide the {} members and their {} blocks alike", numbers, members, blocks);
   } else {
-    out += fmt::format("; {} would divide the {} blocks alike", listed(division.that_divide, "or"), blocks);
+    if (processes > 1) out += " (" + shares_text(division.devices) + ")";
+    out += blocks == 1 ? fmt::format("; {} would each have as many devices, with a block each (mesh.blocks)", numbers)
+                       : fmt::format("; {} would divide the {} blocks alike", numbers, blocks);
   }
   out += "\n";
   if (sent_bytes) {

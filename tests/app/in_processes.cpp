@@ -86,6 +86,40 @@ TEST_CASE("validate says how the devices divide over processes, and which number
   CHECK(two.back().out.empty());
 }
 
+TEST_CASE("validate says how members divide over processes, and which numbers would divide them",
+          "[app][placements][members]") {
+  const Arguments validate = {
+      "validate", linear,
+      "--set",    "mesh.axes=[{trials: 4}, {batch: 8}]",
+      "--set",    "ensemble={axis: trials, vary: {optimizer.learning_rate: [0.1, 0.05, 0.02, 0.01]}}"};
+  const auto with = [&](const Arguments& more) {
+    Arguments all = validate;
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  };
+  CHECK(
+      contains(call(validate).out,
+               "\nprocesses: 1; 1, 2, 4, 8, 16 or 32 would divide the 4 members and their devices alike, with a block "
+               "for each process of a member (mesh.blocks)\n"));
+  const std::string blocks = call_in_processes(4, with({"--set", "mesh.blocks=2"})).front().out;
+  CHECK(contains(blocks,
+                 "\nprocesses: 4 (1 member each, and of these 8 devices each); 1, 2, 4 or 8 would divide the 4 members "
+                 "and their 2 blocks alike\n  process 0 sends 0 B to the others in a step\n"));
+  const json document = json::parse(call_in_processes(8, with({"--json"})).front().out);
+  CHECK(document["blocks"] == 2);
+  CHECK(document["members_of_processes"][5] == json::parse(R"({"first": 2, "count": 1})"));
+  CHECK(document["devices_of_processes"][5] == json::parse(R"({"first": 4, "count": 4})"));
+  CHECK(document["processes_that_divide"] == json{1, 2, 4, 8});
+  const Finished refused = call_in_processes(8, with({"--set", "mesh.blocks=1"})).front();
+  CHECK(refused.status == 2);
+  CHECK(contains(refused.err, "the 2 processes of each member need a block each, and there is one block\n"));
+  CHECK(contains(refused.err, "help: 2, 4 or 8 would do\n"));
+  const Finished uneven = call_in_processes(6, with({})).front();
+  CHECK(contains(uneven.err, "the 3 processes of each member do not divide axis 'batch' (8 devices): 8 = 3 × 2 + 2\n"));
+  CHECK(contains(uneven.err, "help: 4 or 8 would do as mesh.blocks, or another number of processes\n"));
+  CHECK_FALSE(contains(uneven.err, "blocks 3"));
+}
+
 TEST_CASE("devices lists the processes of a launcher", "[app][placements]") {
   CHECK(contains(call({"devices"}).out, "  processes             1: no launcher has started others\n"));
   const std::string text = call_in_processes(2, {"devices"}).front().out;
