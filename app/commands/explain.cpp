@@ -76,13 +76,16 @@ int command_explain(CommandArguments arguments, const Streams& streams) {
   }
   if (measure && !kernels) fail_usage("--measure is about kernels", "say --kernels --measure");
 
+  const int processes = processes_of(streams);
+  if (measure && processes > 1) fail_usage("--measure runs steps in one process", "leave out the launcher");
+  config.overrides.processes = processes;
   const train::Setup setup = train::make_setup(spec::load(config.config, config.overrides));
   if (!kernels && !memory && !parallelism) {
     const bool what_runs = stage.value_or(train::Stage::final) == train::Stage::final;
     streams.out << program_text(setup.spec(), what_runs ? *setup.training : train::program_at(setup, *stage));
     return 0;
   }
-  const train::PlannedSource run = train::plan_run(setup);
+  const train::PlannedSource run = train::plan_run(setup, false, KernelChoice::best, {{0, processes}});
   const Planned& planned = *run.planned;
   const train::MemoryEstimate estimate = train::estimate_memory(setup, planned.needs());
   train::check_memory(estimate, setup, *run.backend, planned.source());

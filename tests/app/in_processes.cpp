@@ -86,6 +86,18 @@ TEST_CASE("validate says how the devices divide over processes, and which number
   CHECK(two.back().out.empty());
 }
 
+TEST_CASE("explain shows the plan of a process", "[app][placements]") {
+  const std::vector<std::string> kernels{"explain", linear, "--kernels"}, memory{"explain", linear, "--memory"};
+  CHECK(!contains(call(kernels).out, "messages between processes"));
+  const std::vector<Finished> two = call_in_processes(2, kernels);
+  CHECK(contains(two.front().out, "messages between processes"));
+  CHECK(two.back().out.empty());
+  CHECK(call_in_processes(2, memory).front().out != call(memory).out);
+  std::vector<std::string> measured = kernels;
+  measured.push_back("--measure");
+  for (const Finished& each : call_in_processes(2, measured)) CHECK(each.status == 2);
+}
+
 TEST_CASE("validate says how members divide over processes, and which numbers would divide them",
           "[app][placements][members]") {
   const Arguments validate = {
