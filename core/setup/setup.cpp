@@ -237,6 +237,16 @@ std::shared_ptr<const MixedTraining> mixed_training(const Setup& setup) {
                            "remove it, or train with one class for each image and softmax_cross_entropy",
                            {}});
   }
+  if (const std::optional<std::int64_t> ignored = model.ignored_label()) {
+    throw Error(ExitStatus::usage,
+                Diagnostic{"config",
+                           mixing->place,
+                           spec::to_string(mixing->kind) +
+                               " mixes the labels of two images, but softmax_cross_entropy leaves out those that are " +
+                               std::to_string(*ignored) + " (ignore_label)",
+                           "remove one of the two",
+                           {}});
+  }
   spec::Spec spec = setup.member_spec();
   spec.loss = model.loss;
   if (auto* entropy = std::get_if<spec::SoftmaxCrossEntropy>(&spec.loss)) {
