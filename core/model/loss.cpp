@@ -296,14 +296,6 @@ std::vector<std::pair<std::string, double>> finish_measures(const Model& model,
   return measures;
 }
 
-// [B]: 1 for each example that counts, or of which a position counts.
-static Value counted_examples(Builder& b, const ExampleMask& rows, DType dtype) {
-  const Value counts = cast(b, rows.count, dtype);
-  std::vector<std::int64_t> positions;
-  for (std::size_t d = 1; d < b.type(counts).shape.size(); ++d) positions.push_back(static_cast<std::int64_t>(d));
-  return positions.empty() ? counts : b.emit(ops::ReduceMax{std::move(positions)}, {counts});
-}
-
 LocalSums local_sums(Builder& b, const Model& model, Value output, Value targets, Value mask, const Numbers& numbers) {
   LocalSums sums;
   ExampleMask rows;
@@ -311,18 +303,21 @@ LocalSums local_sums(Builder& b, const Model& model, Value output, Value targets
     const Builder::Scope scope(b, {"loss", model.loss_place});
     rows.weights = cast(b, mask, model.dtype);
     rows.weighted = model.weighted;
+    const Value is_example = b.emit(ops::Gt{}, {mask, scalar_like(b, mask, 0.0)});
+    // Statistics of layers are of all examples, also of those without a label that counts.
+    const Value examples = model.weighted ? cast(b, is_example, model.dtype) : rows.weights;
     if (const std::optional<std::int64_t> ignored = model.ignored_label()) {
       rows.weights = counting_weights(b, rows.weights, targets, *ignored);
       rows.count = b.emit(ops::Gt{}, {rows.weights, scalar_like(b, rows.weights, 0.0)});
       // A label that does not count need not be a class, as whose number losses and metrics use it.
       targets = select(b, rows.count, targets, scalar_like(b, targets, 0.0));
     } else {
-      rows.count = b.emit(ops::Gt{}, {mask, scalar_like(b, mask, 0.0)});
+      rows.count = is_example;
     }
     targets = normalised_targets(b, model, targets);
     const Value losses = example_losses(b, model, output, targets, numbers);
     sums.measures.push_back(sum_from(b, masked(b, rows, losses), 0));
-    sums.count = sum_from(b, model.weighted ? counted_examples(b, rows, model.dtype) : rows.weights, 0);
+    sums.count = sum_from(b, examples, 0);
   }
   const Builder::Scope scope(b, {"metrics", model.metrics_place});
   for (const PlannedMetric& metric : model.metrics) {

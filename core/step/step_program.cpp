@@ -274,7 +274,8 @@ class StepBuilder {
     const Builder::Scope scope(b_, {"guard", {}});
     const Value no = b_.constant(DType::boolean, 0.0);
     std::optional<Update> update;
-    Value good = b_.emit(ops::Gt{}, {global.count, b_.constant(model_.dtype, 0.0)});
+    const Value weight = model_.weighted ? global.measures.back() : global.count;
+    Value good = b_.emit(ops::Gt{}, {weight, b_.constant(model_.dtype, 0.0)});
     const auto demand = [&](Value also) { good = select(b_, also, good, no); };
     demand(b_.emit(ops::IsFinite{}, {loss}));
     demand(b_.emit(ops::IsFinite{}, {norms.max_abs}));
