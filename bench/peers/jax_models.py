@@ -45,10 +45,11 @@ def transformer_parameters(random, work):
     layers, features, _, positions, _ = TRANSFORMERS[work]
 
     def block():
-        of_attention = {name: dense_parameters(random, features, features) for name in ("query", "key", "value", "out")}
-        return of_attention | {"norm1": norm_parameters(features), "norm2": norm_parameters(features),
-                               "up": dense_parameters(random, features, 4 * features),
-                               "down": dense_parameters(random, 4 * features, features)}  # fmt: skip
+        return {"norm1": norm_parameters(features), "norm2": norm_parameters(features),
+                "query_key_value": dense_parameters(random, features, 3 * features),
+                "out": dense_parameters(random, features, features),
+                "up": dense_parameters(random, features, 4 * features),
+                "down": dense_parameters(random, 4 * features, features)}  # fmt: skip
 
     return {"tokens": normal(random, (VOCABULARY, features), features**-0.5),
             "positions": normal(random, (positions, features), 0.02),
@@ -59,8 +60,8 @@ def transformer(work):
     heads = TRANSFORMERS[work][2]
 
     def of_block(p, x):
-        normalised = layer_norm(p["norm1"], x)
-        q, k, v = (dense(p[name], normalised).reshape(*x.shape[:2], heads, -1) for name in ("query", "key", "value"))
+        parts = dense(p["query_key_value"], layer_norm(p["norm1"], x))
+        q, k, v = (part.reshape(*x.shape[:2], heads, -1) for part in jnp.split(parts, 3, axis=-1))
         attended = jax.nn.dot_product_attention(q, k, v, is_causal=True)
         x = x + dense(p["out"], attended.reshape(x.shape))
         return x + dense(p["down"], jax.nn.gelu(dense(p["up"], layer_norm(p["norm2"], x)), approximate=True))
