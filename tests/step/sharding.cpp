@@ -205,6 +205,14 @@ TEST_CASE("a process receives the parameters of a group of layers, and sends sum
   CHECK(plan.transient.shared < 7 * group);
 }
 
+TEST_CASE("in one process the workers share what is gathered", "[step]") {
+  for (const int number : {1, 2, 3}) {
+    INFO("stage " << number);
+    const train::Setup setup = setup_of_text(small_images, {stage(number), three_groups});
+    CHECK(cpu::make_plan(setup.training, {.work = setup.training_work}).transient.worker < 8192);
+  }
+}
+
 TEST_CASE("parameters that groups of layers gather have the bits of plain data parallelism", "[step]") {
   const std::string backend = any_backend();
   const std::string sequences =

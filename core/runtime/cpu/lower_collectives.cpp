@@ -16,12 +16,16 @@ void Lowering::lower_exchange(const Equation& equation) {
     int operand = root_to_read(equation.operands[i], -1);
     int stage = std::max(first_readable_stage(out_.info(operand), ValueInfo()), earliest_stage(equation.operands[i]));
     out_.read_across_pieces.insert(operand);
-    if (!out_.share().is_whole() && joins_instances(equation)) {
+    if (joins_instances(equation)) {
       ValueInfo how = info_by_size(type(result), stage);
       how.written_by_tasks = true;
       define(result, how);
-      communicate(equation, {Communicate::Kind::join, operand, result.id, type(equation.operands[i]).varying, {}},
-                  stage);
+      if (out_.share().is_whole()) {
+        add(Exchange{&equation, i, operand, result.id}, how, stage);
+      } else {
+        communicate(equation, {Communicate::Kind::join, operand, result.id, type(equation.operands[i]).varying, {}},
+                    stage);
+      }
       continue;
     }
     if (!out_.share().is_whole() && reads_other_devices(equation.op.rules().communication)) {

@@ -83,7 +83,7 @@ void Lowered::add(Instruction instruction, const ValueInfo& like, int stage, std
   } else if (like.storage != Storage::chunked) {
     into.every_worker.push_back(std::move(instruction));
   } else if (instruction.as<ProductInParts>() != nullptr || instruction.as<PackOperand>() != nullptr ||
-             instruction.as<Communicate>() != nullptr) {
+             instruction.as<Communicate>() != nullptr || instruction.as<Exchange>() != nullptr) {
     into.tasks.push_back(std::move(instruction));
   } else {
     chunk_list(stage, elements, like.axes).instructions.push_back(std::move(instruction));
