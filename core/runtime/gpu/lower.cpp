@@ -53,7 +53,7 @@ Plan Lowering::run() {
   for (const Equation& equation : program_.equations) lower_equation(equation);
   AwaitedBuffers awaited;
   for (const Equation& equation : program_.equations) {
-    if (equation.op.rules().communication == Communication::none) continue;
+    if (equation.op.rules().communication == Communication::none || equation.operands.empty()) continue;
     const auto found = awaited_.find(equation.operands.front().id);
     if (found != awaited_.end()) awaited[&equation] = found->second;
   }
