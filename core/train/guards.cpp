@@ -43,7 +43,7 @@ std::string Guards::skipped_steps() const {
 bool Guards::check_finite(bool replays) {
   if (finite() || must_stop()) return false;
   const std::int64_t good = updates() + steps_skipped();
-  const bool weighs = has_weighted_example(setup_.member_spec(member_), *setup_.source.train, setup_.batch, good + 1);
+  const bool weighs = weighs_anything(good + 1);
   reason_ = "step " + std::to_string(good + 1) + ": " +
             (weighs                         ? "the loss, the gradient or the update is not finite"
              : setup_.model.ignored_label() ? "no label of the batch counts (ignore_label), so it has no mean"
@@ -76,6 +76,16 @@ std::string Guards::replayed_here(std::int64_t step) const {
     return "it could not be replayed: " + error.diagnostics().front().message;
   } catch (const std::bad_alloc&) {
     return "it could not be replayed: there is not enough memory";
+  } catch (const std::exception& error) {  // other processes wait for the text
+    return std::string("it could not be replayed: ") + error.what();
+  }
+}
+
+bool Guards::weighs_anything(std::int64_t step) const {
+  try {
+    return has_weighted_example(setup_.member_spec(member_), *setup_.source.train, setup_.batch, step);
+  } catch (const Error&) {  // the data can no longer be read; what is said next does not need it
+    return true;
   }
 }
 

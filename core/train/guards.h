@@ -48,6 +48,8 @@ class Guards {
   // What a replay of the step tells, in every process. One that has the member replays it.
   std::string replayed(std::int64_t step) const;
   std::string replayed_here(std::int64_t step) const;
+  // Whether the batch of a step has an example with a weight; true where that cannot be read.
+  bool weighs_anything(std::int64_t step) const;
 
   const Setup& setup_;
   SlicedReader& reader_;

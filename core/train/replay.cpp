@@ -267,9 +267,14 @@ class Replay {
     for (const Input& input : program.inputs) {
       const bool is_guard = setup_.roles.finite && variables[*setup_.roles.finite].name == input.name;
       for (std::int64_t d = 0; d < program.mesh.devices(); ++d) {
-        inputs[input.name].push_back(input.group == Group::batch
-                                         ? batch_.slice(input.name, d * rows, rows)
-                                         : bytes_here(module_, module_.input(input.name), {d, member_}));
+        if (input.group == Group::batch) {
+          inputs[input.name].push_back(batch_.slice(input.name, d * rows, rows));
+        } else {
+          // Before a step that is not finite, the copies of all devices are the same.
+          const Handle handle = module_.input(input.name);
+          const std::int64_t from = module_.has(handle, d) ? d : module_.own_device();
+          inputs[input.name].push_back(bytes_here(module_, handle, {from, member_}));
+        }
         if (is_guard) inputs[input.name].back().front() = std::byte{1};  // the value before the step
       }
     }

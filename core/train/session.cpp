@@ -294,6 +294,7 @@ class Session::Impl {
   // because it is the best of a member.
   bool evaluate_and_save() {
     const auto span = tracer_->span(step_, "evaluation");
+    await_reads();
     const std::vector<Evaluation> evaluations = evaluations_->run(step_);
     if (evaluations.empty()) {  // a signal interrupted it, so it stays due
       stopping_ = true;

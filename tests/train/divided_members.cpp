@@ -248,6 +248,43 @@ TEST_CASE("a process of one member that cannot read its data ends the processes 
   }
 }
 
+TEST_CASE("a run folder that is moved during the evaluations of divided members ends all processes",
+          "[train][placements][members]") {
+  const train::Setup setup = setup_of_text(
+      small_images,
+      with(four_members, {"train.duration=50 steps", "train.log_every=1 step", "train.eval_every=1 step"}));
+  const TemporaryFolder root;
+  const Ends ends = train_in_processes(4, root / "run", [&](int process, Agreement&, train::SessionOptions& options) {
+    if (process == 0) {
+      options.between_steps = [&root](Module&, std::int64_t step) {
+        if (step == 4) std::filesystem::rename(root / "run", root / "moved");
+      };
+    }
+    return setup;
+  });
+  CHECK(ends.failures[0] != "");
+  for (std::size_t process = 1; process < 4; ++process) CHECK(ends.failures[process] == "process 0 has failed");
+}
+
+TEST_CASE("a member that is not finite is replayed although its copies are in several processes",
+          "[train][placements][members]") {
+  const train::Setup setup =
+      setup_of_text(small_images, {"mesh.axes=[{trials: 2}, {shards: 4}]", "mesh.blocks=4", "train.duration=6 steps",
+                                   "optimizer={sgd: {momentum: 0.9}, learning_rate: 0.1}",
+                                   "ensemble={axis: trials, vary: {optimizer.learning_rate: [0.01, 3.0e+38]}}"});
+  train::SessionOptions alone;
+  alone.verify_replicas = true;
+  const Trained expected = train_setup(setup, alone);
+  REQUIRE(expected.ended.members[1].reason == "nonfinite");
+  for (const int processes : {2, 4, 8}) {
+    INFO(processes << " processes");
+    check_as_alone(
+        train_divided(setup, processes,
+                      [](int, train::Setup&, train::SessionOptions& options) { options.verify_replicas = true; }),
+        expected);
+  }
+}
+
 TEST_CASE("damage of a copy of one member stops that member alone", "[train][placements][members]") {
   const train::Setup setup = setup_of_text(
       small_images, with(four_members, {"mesh.blocks=2", "train.duration=5 steps", "train.log_every=1 step"}));
