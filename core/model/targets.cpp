@@ -53,6 +53,14 @@ std::vector<std::string> notes_of_layer(const Model& model) {
 // The smallest and the largest label of a split, without those that are ignored; none if all are.
 std::optional<std::pair<std::int64_t, std::int64_t>> counting_labels(const data::Dataset& split, std::int64_t ignored) {
   std::map<std::int32_t, std::int64_t> counts = data::count_labels(split);
+  // Windows into a sequence begin at its first element there; those at the last offset have its end.
+  if (split.offsets() > 1) {
+    std::vector<std::int32_t> labels(static_cast<std::size_t>(numel(split.target().shape)));
+    for (std::int64_t example = 0; example < split.size(); ++example) {
+      split.read_at(split.offsets() - 1, example, nullptr, reinterpret_cast<std::byte*>(labels.data()));
+      for (const std::int32_t label : labels) ++counts[label];
+    }
+  }
   counts.erase(static_cast<std::int32_t>(ignored));
   if (counts.empty()) return std::nullopt;
   return std::pair<std::int64_t, std::int64_t>{counts.begin()->first, counts.rbegin()->first};

@@ -175,6 +175,24 @@ TEST_CASE("a label that is ignored need not be a class, and the others must be",
         "that counts");
 }
 
+TEST_CASE("labels of a text are also looked at where only windows at other offsets reach", "[model]") {
+  const TemporaryFolder folder;
+  const auto setup_with_end = [&](char end) {
+    // Windows of 8 at the first offset end before the last three bytes.
+    const std::string bytes = std::string(16, '\1') + '\xc8' + std::string(16, '\2') + "\3\3" + end;
+    return setup_of_text(R"(mesh: {axes: {devices: 1}}
+data: {source: {text: {train: [)" +
+                         folder.write("t.bin", bytes) + R"(], tokens: bytes, length: 8}}, batch_size: 2}
+model: {layers: [{embedding: {num_embeddings: 256, features: 4}}, {dense: 150}]}
+loss: {softmax_cross_entropy: {ignore_label: 200}}
+optimizer: {sgd: {}, learning_rate: 0.1}
+train: {duration: 1 steps}
+)");
+  };
+  setup_with_end('\3');
+  CHECK(test::contains(test::refusal([&] { setup_with_end('\xb4'); }, ExitStatus::data), "range from 1 to 180"));
+}
+
 TEST_CASE("ignore_label is refused where targets are class probabilities", "[model]") {
   const spec::Spec spec = network({layer("dense_0", spec::Dense{3})}, without(0));
   CHECK(refusal(spec, {DType::f32, {4}}, {DType::f32, {3}}) ==
