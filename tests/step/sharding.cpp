@@ -234,7 +234,7 @@ TEST_CASE("parameters that groups of layers gather have the bits of plain data p
   for (const std::vector<std::string>& config : configs) {
     INFO(backend << ", " << config.front() << ", " << config.back());
     std::vector<std::string> set = config;
-    set.insert(set.end(), {backend, "train.duration=3 steps", "train.log_every=1 step", "train.eval_every=2 steps"});
+    set.insert(set.end(), {backend, "train.duration=2 steps", "train.log_every=1 step", "train.eval_every=2 steps"});
     const Trained plain = train_setup(setup_of_text(small_images, set));
     CHECK(plain.ended.exit_status == 0);
     set.push_back(stage(3));
@@ -257,7 +257,7 @@ model:
     - dense: 3
 loss: softmax_cross_entropy
 optimizer: {adam: {}, learning_rate: 0.01}
-train: {duration: 4 steps, log_every: 1 step}
+train: {duration: 2 steps, log_every: 1 step}
 )";
   const std::string backend = any_backend();
   const train::Setup setup = setup_of_text(text, {backend, stage(3)});
