@@ -143,7 +143,7 @@ class Rematerialiser {
 std::vector<Value> differentiate(Builder& b, Value of, Value seed, std::span<const Value> wrt) {
   const std::vector<bool> active = dependants(b.program(), b.equations(), wrt);
   const auto is_active = [&](Value value) { return active[static_cast<std::size_t>(value.id)]; };
-  // What a value is made of that derivatives are taken by does not matter.
+  // The walk ends at the values by which derivatives are taken.
   const std::set<Value> leaves(wrt.begin(), wrt.end());
   const auto is_leaf = [&](Value value) { return leaves.contains(value); };
   Cotangents_ cotangents(b);

@@ -86,7 +86,7 @@ bool gathers_by_groups(const Model& model, const Sharding& sharding) {
 
 std::vector<std::size_t> groups_of_parameters(const Model& model, const Sharding& sharding) {
   std::vector<std::size_t> found(model.parameters.size(), 0);
-  if (!gathers_by_groups(model, sharding)) return found;
+  if (!sharding.by_groups) return found;
   const std::vector<LayerGroup> groups = layer_groups(model);
   for (std::size_t k = 0; k < groups.size(); ++k) {
     std::fill_n(found.begin() + static_cast<std::ptrdiff_t>(groups[k].first_parameter), groups[k].parameters, k);
@@ -99,7 +99,7 @@ std::int64_t most_gathered(const Model& model, std::span<const Bucket> buckets, 
   if (sharding.of(Group::params).empty()) return 0;
   std::vector<std::vector<std::size_t>> groups(1);
   for (std::size_t k = 0; k < buckets.size(); ++k) groups.front().push_back(k);
-  if (gathers_by_groups(model, sharding)) {
+  if (sharding.by_groups) {
     groups.clear();
     for (const LayerGroup& group : layer_groups(model)) groups.push_back(buckets_of(group, buckets));
   }

@@ -91,45 +91,7 @@ TEST_CASE("a sum over the GPUs of several processes has the bits of one process"
 }
 
 TEST_CASE("every collective over one axis or two has the bits of one process", "[cuda][placements]") {
-  check_ranks(test::program_of(R"(mesh a=4 b=6
-batch %x:f32[4,6]{b}
-batch %y:f32[4,6]{a, b}
-batch %n:f32[4,6]{a}
-%r = reduce_sum[dims=[0]] %x
-%s = psum[axes={b}] %r
-%t = psum[axes={b}] %y
-%u = psum[axes={a}] %y
-%v = psum[axes={a, b}] %y
-%p = psum_scatter[axes={a}, dim=0] %y
-%q = psum_scatter[axes={b}, dim=1] %y
-%m = pmax[axes={b}] %y
-%c = all_gather[axes={b}, dim=0] %y
-%i = all_gather_invariant[axes={b}, dim=1] %x
-%g = all_gather_invariant[axes={a, b}, dim=0] %y
-%l = all_slice[axes={b}, dim=1] %n
-%h = pack[elements=768] %y, %v
-%j = psum_scatter[axes={a, b}, dim=0] %h
-%e = all_to_all[axes={a}, split=0, concat=1] %y
-%o = ppermute[axes={b}, pairs=[0:1,1:2,5:0]] %y
-%w = psum[axes={a}] %n
-%k = axis_index[axes={b}]
-return s = %s
-return t = %t
-return u = %u
-return v = %v
-return p = %p
-return q = %q
-return m = %m
-return c = %c
-return i = %i
-return g = %g
-return l = %l
-return j = %j
-return e = %e
-return o = %o
-return w = %w
-return k = %k
-)"));
+  check_ranks(test::program_of(test::every_collective("a=4 b=6")));
 }
 
 TEST_CASE("random programs over two axes have the bits of one process on the GPUs of several", "[cuda][placements]") {

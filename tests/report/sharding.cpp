@@ -22,7 +22,7 @@ TEST_CASE("of large layers whole parameters of two groups are gathered at a time
                      "relu, {dense: 3}]",
                      "parallelism.fsdp={axis: devices, stage: 3}"});
   const std::vector<report::ShardingStage> stages = report::stages_of_sharding(setup);
-  // 36 * 512 and 512 * 512 are the first group, 512 * 512 the next ones, the last of which has the small layer too.
+  // The first group has layers of 36 * 512 and 512 * 512, and the second group has one of 512 * 512.
   const std::size_t first = 4 * (36 * 512 + 512 * 512 + 2 * 512), next = 4 * (512 * 512 + 512);
   CHECK(stages[3].gathered == first + next);
   CHECK(stages[2].gathered == 0);

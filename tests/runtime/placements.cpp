@@ -83,6 +83,49 @@ Values run_placements(std::shared_ptr<const Program> program, const Values& inpu
   return all;
 }
 
+std::string every_collective(const std::string& mesh, const std::string& more) {
+  return "mesh " + mesh + R"(
+batch %x:f32[4,6]{b}
+batch %y:f32[4,6]{a, b}
+batch %n:f32[4,6]{a}
+%r = reduce_sum[dims=[0]] %x
+%s = psum[axes={b}] %r
+%t = psum[axes={b}] %y
+%u = psum[axes={a}] %y
+%v = psum[axes={a, b}] %y
+%p = psum_scatter[axes={a}, dim=0] %y
+%q = psum_scatter[axes={b}, dim=1] %y
+%m = pmax[axes={b}] %y
+%c = all_gather[axes={b}, dim=0] %y
+%i = all_gather_invariant[axes={b}, dim=1] %x
+%g = all_gather_invariant[axes={a, b}, dim=0] %y
+%l = all_slice[axes={b}, dim=1] %n
+%h = pack[elements=768] %y, %v
+%j = psum_scatter[axes={a, b}, dim=0] %h
+%e = all_to_all[axes={a}, split=0, concat=1] %y
+%o = ppermute[axes={b}, pairs=[0:1,1:2,5:0]] %y
+%w = psum[axes={a}] %n
+%k = axis_index[axes={b}]
+)" + more +
+         R"(return s = %s
+return t = %t
+return u = %u
+return v = %v
+return p = %p
+return q = %q
+return m = %m
+return c = %c
+return i = %i
+return g = %g
+return l = %l
+return j = %j
+return e = %e
+return o = %o
+return w = %w
+return k = %k
+)";
+}
+
 }  // namespace test
 
 namespace {
@@ -191,47 +234,8 @@ return h = %sh
 }
 
 TEST_CASE("every collective gives the same bits on any number of processes", "[runtime][placements]") {
-  const auto program = test::program_of(R"(mesh a=2 b=6
-batch %x:f32[4,6]{b}
-batch %y:f32[4,6]{a, b}
-batch %n:f32[4,6]{a}
-%r = reduce_sum[dims=[0]] %x
-%s = psum[axes={b}] %r
-%t = psum[axes={b}] %y
-%u = psum[axes={a}] %y
-%v = psum[axes={a, b}] %y
-%p = psum_scatter[axes={a}, dim=0] %y
-%q = psum_scatter[axes={b}, dim=1] %y
-%m = pmax[axes={b}] %y
-%c = all_gather[axes={b}, dim=0] %y
-%i = all_gather_invariant[axes={b}, dim=1] %x
-%g = all_gather_invariant[axes={a, b}, dim=0] %y
-%l = all_slice[axes={b}, dim=1] %n
-%z = all_slice[axes={a}, dim=1] %v
-%h = pack[elements=768] %y, %v
-%j = psum_scatter[axes={a, b}, dim=0] %h
-%e = all_to_all[axes={a}, split=0, concat=1] %y
-%o = ppermute[axes={b}, pairs=[0:1,1:2,5:0]] %y
-%w = psum[axes={a}] %n
-%k = axis_index[axes={b}]
-return s = %s
-return t = %t
-return u = %u
-return v = %v
-return p = %p
-return q = %q
-return m = %m
-return c = %c
-return i = %i
-return g = %g
-return l = %l
-return z = %z
-return j = %j
-return e = %e
-return o = %o
-return w = %w
-return k = %k
-)");
+  const auto program =
+      test::program_of(test::every_collective("a=2 b=6", "%z = all_slice[axes={a}, dim=1] %v\nreturn z = %z\n"));
   const test::Values inputs = test::uneven_inputs(*program, 7);
   for (const std::int64_t blocks : {2, 3, 4, 6, 12}) {
     for (const bool private_copies : {false, true}) {

@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -131,6 +132,9 @@ void on_each_process(MemoryTransport& transport, int processes, F&& f) {
     if (failure) std::rethrow_exception(failure);
   }
 }
+
+// A program with every collective on axes `a` and `b` of this mesh, such as "a=2 b=6", and with the lines `more`.
+std::string every_collective(const std::string& mesh, const std::string& more = "");
 
 // Loads the module of a process.
 using LoadModule = std::function<std::unique_ptr<Module>(const Processes&)>;

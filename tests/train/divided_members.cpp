@@ -209,27 +209,6 @@ TEST_CASE("a signal to a process of one member stops all members after the same 
   CHECK(train_setup(setup, alone).parameters == ends.trained.parameters);
 }
 
-namespace {
-
-// Another dataset, of which some examples cannot be read later.
-class Breaking : public data::Dataset {
- public:
-  explicit Breaking(std::shared_ptr<const data::Dataset> whole) : whole_(std::move(whole)) {}
-  std::int64_t size() const override { return whole_->size(); }
-  data::Field input() const override { return whole_->input(); }
-  data::Field target() const override { return whole_->target(); }
-  void read(std::int64_t index, std::byte* input, std::byte* target) const override {
-    if (reads_++ > 100) fail_data("example " + std::to_string(index) + " cannot be read", "");
-    whole_->read(index, input, target);
-  }
-
- private:
-  std::shared_ptr<const data::Dataset> whole_;
-  mutable std::atomic<int> reads_ = 0;
-};
-
-}  // namespace
-
 TEST_CASE("a process of one member that cannot read its data ends the processes of the others",
           "[train][placements][members]") {
   const train::Setup setup =
@@ -237,7 +216,7 @@ TEST_CASE("a process of one member that cannot read its data ends the processes 
   for (const int broken : {0, 2}) {
     INFO("process " << broken);
     const Ends ends = train_divided(setup, 4, [&](int process, train::Setup& own, train::SessionOptions&) {
-      if (process == broken) own.source.train = std::make_shared<Breaking>(own.source.train);
+      if (process == broken) own.source.train = std::make_shared<UnreadableAfter>(own.source.train, 101);
     });
     for (int process = 0; process < 4; ++process) {
       const std::string& failure = ends.failures[static_cast<std::size_t>(process)];

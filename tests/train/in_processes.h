@@ -1,17 +1,40 @@
 // Runs several processes as threads. Only process 0 sees the run folder.
 #pragma once
 
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/data/dataset.h"
 #include "core/runtime/agreement.h"
 #include "tests/runtime/placements.h"
 #include "tests/session_run.h"
 
 namespace pmaptrain::testing {
+
+// Another dataset, which fails at each read after the first `reads`.
+class UnreadableAfter : public data::Dataset {
+ public:
+  UnreadableAfter(std::shared_ptr<const data::Dataset> whole, int reads) : whole_(std::move(whole)), left_(reads) {}
+  std::int64_t size() const override { return whole_->size(); }
+  data::Field input() const override { return whole_->input(); }
+  data::Field target() const override { return whole_->target(); }
+  void read(std::int64_t index, std::byte* input, std::byte* target) const override {
+    if (left_-- <= 0) fail_data("example " + std::to_string(index) + " cannot be read", "");
+    whole_->read(index, input, target);
+  }
+
+ private:
+  std::shared_ptr<const data::Dataset> whole_;
+  mutable std::atomic<int> left_;
+};
 
 struct Ends {
   Trained trained;                    // process 0

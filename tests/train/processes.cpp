@@ -191,27 +191,6 @@ TEST_CASE("processes with different configs are refused, and the first that diff
 
 namespace {
 
-// Another dataset, some of whose examples cannot be read.
-class Unreadable : public data::Dataset {
- public:
-  explicit Unreadable(std::shared_ptr<const data::Dataset> whole) : whole_(std::move(whole)) {}
-  std::int64_t size() const override { return whole_->size(); }
-  data::Field input() const override { return whole_->input(); }
-  data::Field target() const override { return whole_->target(); }
-  void read(std::int64_t index, std::byte* input, std::byte* target) const override {
-    if (reads++ > 40) fail_data("example " + std::to_string(index) + " cannot be read", "");
-    whole_->read(index, input, target);
-  }
-
- private:
-  std::shared_ptr<const data::Dataset> whole_;
-  mutable std::atomic<int> reads = 0;
-};
-
-}  // namespace
-
-namespace {
-
 // Another dataset, which cannot be read after it was closed.
 class Closing : public data::Dataset {
  public:
@@ -263,7 +242,7 @@ TEST_CASE("a step that was not finite ends all processes, also if one cannot rea
 TEST_CASE("a process that cannot read its data ends the others, and what was trained is saved", "[train][placements]") {
   train::Setup setup = setup_of_text(small_images, {"train.duration=50 steps", "mesh.blocks=4"});
   const Ends ends = train_in_processes(setup, 4, [&](int process, train::Setup& own, train::SessionOptions&) {
-    if (process == 2) own.source.train = std::make_shared<Unreadable>(own.source.train);
+    if (process == 2) own.source.train = std::make_shared<UnreadableAfter>(own.source.train, 41);
   });
   CHECK(ends.failures[2].find("cannot be read") != std::string::npos);
   for (const int process : {0, 1, 3}) {
