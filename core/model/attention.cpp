@@ -83,12 +83,10 @@ Value rotated(Builder& b, const spec::Rotary& rotary, Value x, std::optional<Val
   return b.emit(ops::Concatenate{3}, {turned, add(b, second_along, second_across)});
 }
 
-// Whether position t of a query sees position s: bool[T, S]. With `only`, i32[1], T is 1 and the position this one.
-Value sees(Builder& b, std::int64_t queries, std::int64_t keys, std::optional<Value> only = {}) {
-  const Value query =
-      only ? b.emit(ops::Broadcast{{1, keys}, {0}}, {*only}) : b.emit(ops::Iota{DType::i32, {queries, keys}, 0}, {});
-  const Value key = b.emit(ops::Iota{DType::i32, {queries, keys}, 1}, {});
-  return b.emit(ops::Ge{}, {query, key});
+// Which of the keys the position `only`, i32[1], sees: bool[1, S].
+Value sees(Builder& b, std::int64_t keys, Value only) {
+  const Value query = b.emit(ops::Broadcast{{1, keys}, {0}}, {only});
+  return b.emit(ops::Ge{}, {query, b.emit(ops::Iota{DType::i32, {1, keys}, 1}, {})});
 }
 
 // x [B, S, K, D] with `row` [B, 1, K, D] in the place of position `only`, i32[1].
@@ -106,11 +104,8 @@ Value permuted(Builder& b, Value x, std::vector<std::int64_t> permutation) {
 
 // softmax(Q Kᵀ / √D) V of each head: q [B, T, H, D], k and v [B, S, K, D] -> [B, T, H, D]. Query head h reads the keys
 // and values of head h / (H / K), so the queries of a group are the rows of one product. Scores and weights are
-// computed in the type of parameters; `weights` is applied to the weights [B, K, H / K, T, S]. A query sees what
-// `seen`, bool[T, S], says; without it everything.
-template <class Weights>
-Value scaled_dot_product_attention(Builder& b, Value q, Value k, Value v, std::optional<Value> seen, DType storage,
-                                   const Weights& weights) {
+// computed in the type of parameters. A query sees what `seen`, bool[T, S], says. All weights are in memory.
+Value scaled_dot_product_attention(Builder& b, Value q, Value k, Value v, Value seen, DType storage) {
   const Type type = b.type(q);
   const std::int64_t examples = type.shape[0], positions = type.shape[1], heads = type.shape[2], size = type.shape[3];
   const std::int64_t keys = b.type(k).shape[1], shared = b.type(k).shape[2], group = heads / shared;
@@ -129,11 +124,9 @@ Value scaled_dot_product_attention(Builder& b, Value q, Value k, Value v, std::o
   scores = mul(b, scores, 1.0 / std::sqrt(static_cast<double>(size)));
   const Shape by_group{examples, shared, group, positions, keys};
   scores = b.emit(ops::Reshape{by_group}, {scores});
-  if (seen) {
-    const Value each = b.emit(ops::Broadcast{by_group, {3, 4}}, {*seen});
-    scores = select(b, each, scores, scalar_like(b, scores, std::numeric_limits<float>::lowest()));
-  }
-  Value shares = cast(b, weights(softmax(b, scores)), type.dtype);
+  const Value each = b.emit(ops::Broadcast{by_group, {3, 4}}, {seen});
+  scores = select(b, each, scores, scalar_like(b, scores, std::numeric_limits<float>::lowest()));
+  Value shares = cast(b, softmax(b, scores), type.dtype);
   shares = b.emit(ops::Reshape{{examples, shared, group * positions, keys}}, {shares});
   Value out = b.emit(ops::BatchMatmul{}, {shares, v});
   if (group == 1) return permuted(b, out, {0, 2, 1, 3});
@@ -176,17 +169,17 @@ Value attend(const spec::Attention& attention, const LayerCall& call, Value x, D
     }
     cache->after.push_back({k, v});
   }
-  const std::int64_t keys = b.type(k).shape[1];
   Value out = q;
-  if (call.training && call.node.draws) {
-    // Only weights that dropout changes have to be in memory.
-    const std::optional<Value> seen = attention.causal ? std::optional(sees(b, type.shape[1], keys)) : std::nullopt;
-    out = scaled_dot_product_attention(b, q, k, v, seen, storage, [&](Value weights) { return drop(call, weights); });
-  } else if (only) {
-    out = scaled_dot_product_attention(b, q, k, v, sees(b, 1, keys, only), storage,
-                                       [](Value weights) { return weights; });
+  if (only) {
+    const std::int64_t keys = b.type(k).shape[1];
+    out = scaled_dot_product_attention(b, q, k, v, sees(b, keys, *only), storage);
   } else {
-    out = b.emit_all(ops::Attention{attention.causal}, std::vector{q, k, v}).front();
+    std::vector<Value> operands{q, k, v};
+    if (call.training && call.node.draws) {
+      const DType scale = type.dtype == DType::f64 ? DType::f64 : DType::f32;
+      for (const Value operand : dropout_operands(call, scale)) operands.push_back(operand);
+    }
+    out = b.emit_all(ops::Attention{attention.causal}, operands).front();
   }
   const std::int64_t columns = heads.queries * heads.size;
   out = b.emit(ops::Reshape{{type.shape[0], type.shape[1], columns}}, {out});

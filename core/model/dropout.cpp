@@ -31,6 +31,12 @@ Value drop(const LayerCall& call, Value x) {
   return select(b, keep, scaled, scalar_like(b, scaled, 0.0));
 }
 
+std::vector<Value> dropout_operands(const LayerCall& call, DType scale) {
+  assert(call.key && call.rows);
+  return {*call.key, *call.rows, call.numbers[number_of(call.node, "rate")],
+          cast(call.b, call.numbers[number_of(call.node, "scale")], scale)};
+}
+
 // Evaluation is the identity.
 std::optional<Node> plan(const spec::Dropout& dropout, const LayerInput& in) {
   Node layer = in.start();

@@ -12,4 +12,8 @@ void add_dropout(Node& layer, double rate, DType storage);
 // becomes 0. x has the type of storage. Else x.
 Value drop(const LayerCall& call, Value x);
 
+// What an op that drops by itself takes: the key of the layer, the rows of the batch, the rate, and the factor of what
+// is kept, in the type `scale`. The layer draws.
+std::vector<Value> dropout_operands(const LayerCall& call, DType scale);
+
 }  // namespace pmaptrain::model

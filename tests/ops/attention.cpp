@@ -37,12 +37,16 @@ HostArray random_heads(Shape shape, std::uint32_t seed, std::int64_t devices = 1
 }
 
 HostArray in_wider(const HostArray& x) {
+  if (!is_floating(x.type.dtype)) return x;
   if (x.type.dtype == DType::bf16) return apply(Cast{DType::f32}, {x});
   const std::vector<float> values = x.as<float>();
   return f64(x.type.shape, {values.begin(), values.end()});
 }
 std::vector<HostArray> in_wider(std::vector<HostArray> arrays) {
-  for (HostArray& array : arrays) array = in_wider(array);
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    const bool is_rate = i > 0 && arrays[i - 1].type.dtype == DType::i64;  // which is f32 always
+    if (!is_rate) arrays[i] = in_wider(arrays[i]);
+  }
   return arrays;
 }
 
@@ -57,6 +61,24 @@ std::vector<HostArray> attention_grad_operands(const HeadSizes& s, std::uint32_t
   operands.push_back(random_heads(s.q(), seed + 3));
   operands.push_back(random_heads({s.examples, s.queries, s.heads}, seed + 4));
   return operands;
+}
+
+// With the operands of dropout, of rows that need both words of a counter.
+std::vector<HostArray> with_dropout(std::vector<HostArray> operands, float rate = 0.3F, std::uint32_t key = 5) {
+  std::vector<std::int64_t> rows;
+  for (std::int64_t i = 0; i < operands[0].type.shape[0]; ++i) rows.push_back((std::int64_t{1} << 33) + 7 * i);
+  operands.push_back(array<std::uint32_t>(DType::u32, {2}, {key, 9}));
+  operands.push_back(array<std::int64_t>(DType::i64, {operands[0].type.shape[0]}, rows));
+  operands.push_back(f32({}, {rate}));
+  operands.push_back(f32({}, {1 / (1 - rate)}));
+  return operands;
+}
+
+// Of those of attention_grad, those of attention.
+std::vector<HostArray> forward_operands(const std::vector<HostArray>& operands) {
+  std::vector<HostArray> result(operands.begin(), operands.begin() + 3);
+  if (operands.size() > 7) result.insert(result.end(), operands.end() - 4, operands.end());
+  return result;
 }
 
 std::vector<HostArray> kernel_results(const Op& op, const std::vector<HostArray>& operands,
@@ -125,9 +147,41 @@ TEST_CASE("attention is the mean of v, weighted by the exponentials of scaled sc
   }
 }
 
+TEST_CASE("dropout multiplies the weights of attention by what random_uniform decides", "[ops]") {
+  for (const bool causal : {false, true}) {
+    INFO(causal);
+    const HeadSizes s{2, 3, 3, 4, 2, 3, causal};
+    // v picks the weights out: element i of the v of key i is 1.
+    std::vector<double> unit;
+    for (int i = 0; i < 2 * 3 * 2 * 3; ++i) unit.push_back(i / 6 % 3 == i % 3 ? 1 : 0);
+    std::vector<HostArray> operands = in_wider(with_dropout(attention_operands(s)));
+    operands[2] = f64(s.k(), unit);
+    const std::vector<HostArray> whole = apply_all(Attention{causal}, {operands.begin(), operands.begin() + 3});
+    const std::vector<HostArray> found = apply_all(Attention{causal}, operands);
+    CHECK(found[1].bytes == whole[1].bytes);
+    const std::vector<float> draws = apply(RandomUniform{{4, 3, 3}}, {operands[3], operands[4]}).as<float>();
+    int dropped = 0;
+    for (std::size_t i = 0; i < draws.size(); ++i) {
+      const std::size_t example = i / 36, head = i / 9 % 4, query = i / 3 % 3, key = i % 3;
+      const std::size_t at = ((example * 3 + query) * 4 + head) * 3 + key;
+      const bool kept = draws[i] >= 0.3F;
+      dropped += kept ? 0 : 1;
+      CHECK(found[0].as<double>()[at] ==
+            Approx(kept ? whole[0].as<double>()[at] / static_cast<double>(1 - 0.3F) : 0).epsilon(1e-6));
+    }
+    CHECK(dropped > 8);
+    CHECK(dropped < 40);
+  }
+}
+
 TEST_CASE("attention and its gradient are close to exact for every size", "[ops]") {
   for (const HeadSizes& s : head_sizes) {
     INFO(text_of(s));
+    const std::vector<HostArray> dropping = with_dropout(attention_grad_operands(s));
+    CHECK(worst_error(kernel_results(Attention{s.causal}, forward_operands(dropping)),
+                      apply_all(Attention{s.causal}, in_wider(forward_operands(dropping)))) < 3e-6);
+    CHECK(worst_error(kernel_results(AttentionGrad{s.causal}, dropping),
+                      apply_all(AttentionGrad{s.causal}, in_wider(dropping))) < 1e-5);
     const std::vector<HostArray> operands = attention_grad_operands(s), wide = in_wider(operands);
     const std::vector<HostArray> three(operands.begin(), operands.begin() + 3);
     CHECK(worst_error(kernel_results(Attention{s.causal}, three),
@@ -173,8 +227,9 @@ TEST_CASE("a device's attention has the same bits beside other devices", "[ops]"
   constexpr std::int64_t devices = 3;
   for (const bool gradient : {false, true}) {
     const Op op = gradient ? Op(AttentionGrad{true}) : Op(Attention{true});
-    const std::vector<HostArray> one = gradient ? attention_grad_operands(s) : attention_operands(s);
-    for (unsigned choice = 0; choice < (1U << one.size()); choice += 3) {
+    const std::vector<HostArray> one = with_dropout(gradient ? attention_grad_operands(s) : attention_operands(s));
+    const std::size_t dropout = one.size() - 4;
+    for (unsigned choice = 0; choice < (1U << one.size()); choice += gradient ? 67 : 3) {
       std::vector<bool> stacked;
       std::vector<HostArray> all = one;
       std::vector<std::vector<HostArray>> each(devices, one);
@@ -183,7 +238,9 @@ TEST_CASE("a device's attention has the same bits beside other devices", "[ops]"
         if (!stacked[i]) continue;
         all[i].bytes.clear();
         for (std::size_t d = 0; d < devices; ++d) {
-          each[d][i] = random_heads(one[i].type.shape, static_cast<std::uint32_t>(7 * d + i));
+          const auto seed = static_cast<std::uint32_t>(7 * d + i);
+          each[d][i] = i >= dropout ? with_dropout({one[0]}, 0.2F + 0.1F * static_cast<float>(d), seed)[i - dropout + 1]
+                                    : random_heads(one[i].type.shape, seed);
           all[i].bytes.insert(all[i].bytes.end(), each[d][i].bytes.begin(), each[d][i].bytes.end());
         }
       }
@@ -203,7 +260,7 @@ TEST_CASE("a device's attention has the same bits beside other devices", "[ops]"
 
 TEST_CASE("attention of bf16 is that of the same values in f32, rounded once", "[ops]") {
   for (const HeadSizes& s : {HeadSizes{2, 70, 70, 4, 2, 20, true}, HeadSizes{1, 9, 33, 2, 1, 32}}) {
-    std::vector<HostArray> operands = attention_grad_operands(s);
+    std::vector<HostArray> operands = with_dropout(attention_grad_operands(s));
     for (HostArray& x : operands) {
       if (x.type.shape.size() == 4) x = apply(Cast{DType::bf16}, {x});
     }
@@ -219,7 +276,10 @@ TEST_CASE("attention of bf16 is that of the same values in f32, rounded once", "
         CHECK(same);
       }
     };
-    check(Attention{s.causal}, {operands.begin(), operands.begin() + 3});
+    check(Attention{s.causal}, forward_operands(operands));
+    check(AttentionGrad{s.causal}, operands);
+    operands.resize(operands.size() - 4);
+    check(Attention{s.causal}, forward_operands(operands));
     check(AttentionGrad{s.causal}, operands);
   }
 }
@@ -290,12 +350,33 @@ TEST_CASE("attention refuses operands that do not fit, and says what fits", "[op
   CHECK(gradient({f(q), f(k), f(k), f(q), f(lse), f(q)}) == "accepted");
   CHECK(gradient({f(q), f(k), f(k), f(q), f(lse), f(q), f(lse)}) == "accepted");
   CHECK(gradient({f(q), f(k), f(k), f(q), f(lse)}) ==
-        "attention_grad of 5 operands (attention_grad takes q, k, v, out, lse, dout and optionally dlse)");
+        "attention_grad of 5 operands (attention_grad takes q, k, v, out, lse, dout, optionally dlse, and with dropout "
+        "key, rows, rate and scale)");
   CHECK(gradient({f(q), f(k), f(k), f(q), f(q), f(q)}) ==
         "attention_grad: q is f32[2,3,4,5], but lse is f32[2,3,4,5] (lse is f32[2,3,4], as the op attention gives it)");
   CHECK(gradient({f(q), f(k), f(k), f(q), f(lse), f(k)}) ==
         "attention_grad: q is f32[2,3,4,5], but dout is f32[2,3,2,5] (dout is f32[2,3,4,5], as the op attention gives "
         "it)");
+
+  const Type key = type(DType::u32, {2}), rows = type(DType::i64, {2}), rate = f({}), scale = f({});
+  const auto dropout = [&](const Type& a, const Type& b, const Type& c, const Type& d) {
+    return refusal_of(Attention{}, {f(q), f(k), f(k), a, b, c, d});
+  };
+  CHECK(dropout(key, rows, rate, scale) == "accepted");
+  CHECK(gradient({f(q), f(k), f(k), f(q), f(lse), f(q), key, rows, rate, scale}) == "accepted");
+  CHECK(gradient({f(q), f(k), f(k), f(q), f(lse), f(q), f(lse), key, rows, rate, scale}) == "accepted");
+  CHECK(dropout(type(DType::u32, {3}), rows, rate, scale) ==
+        "attention: the key of its dropout is u32[3] (with q f32[2,3,4,5] it is u32[2])");
+  CHECK(dropout(key, type(DType::i64, {3}), rate, scale) ==
+        "attention: rows of its dropout is i64[3] (with q f32[2,3,4,5] it is i64[2])");
+  CHECK(dropout(key, rows, type(DType::f64, {}), scale) ==
+        "attention: the rate of its dropout is f64[] (with q f32[2,3,4,5] it is f32[])");
+  CHECK(dropout(key, rows, rate, type(DType::bf16, {})) ==
+        "attention: the scale of its dropout is bf16[] (with q f32[2,3,4,5] it is f32[])");
+  const Type long_q = f({2, 1 << 16, 1, 5}), long_k = f({2, 1 << 16, 1, 5});
+  CHECK(refusal_of(Attention{}, {long_q, long_k, long_k, key, rows, rate, scale}) ==
+        "attention: an example has 4294967296 weights (with dropout it has fewer than 2^32: the counter of random "
+        "values has 32 bits for them)");
 }
 
 TEST_CASE("a program with attention is parsed from the text that it is printed as", "[ops]") {
@@ -327,18 +408,18 @@ TEST_CASE("the operations of attention are those of its products, half of them w
   CHECK(flops(Attention{}, attention_operands(s)) == 4.0 * 2 * 4 * 3 * 25);
   CHECK(flops(Attention{true}, attention_operands(s)) == 4.0 * 2 * 4 * 3 * 15);
   CHECK(flops(AttentionGrad{}, attention_grad_operands(s)) == 10.0 * 2 * 4 * 3 * 25);
+  CHECK(flops(Attention{true}, with_dropout(attention_operands(s))) == (4.0 * 3 + 60) * 2 * 4 * 15);
 }
 
 #ifndef PMAPTRAIN_REFERENCE_KERNELS
 
 TEST_CASE("attention by vectors is close to exact on every instruction set, with the same bits by FMA", "[ops]") {
   for (const HeadSizes& s : {HeadSizes{1, 70, 70, 2, 1, 20, true}, HeadSizes{1, 9, 100, 1, 1, 33}}) {
-    const std::vector<HostArray> operands = attention_grad_operands(s), wide = in_wider(operands);
+    const std::vector<HostArray> operands = with_dropout(attention_grad_operands(s)), wide = in_wider(operands);
     const auto expected = apply_all(AttentionGrad{s.causal}, wide);
-    const auto three = [](const std::vector<HostArray>& x) { return std::vector<HostArray>(x.begin(), x.begin() + 3); };
-    const auto expected_forward = apply_all(Attention{s.causal}, three(wide));
+    const auto expected_forward = apply_all(Attention{s.causal}, forward_operands(wide));
     on_every_target([&] {
-      CHECK(worst_error(kernel_results(Attention{s.causal}, three(operands)), expected_forward) < 2e-6);
+      CHECK(worst_error(kernel_results(Attention{s.causal}, forward_operands(operands)), expected_forward) < 3e-6);
       CHECK(worst_error(kernel_results(AttentionGrad{s.causal}, operands), expected) < 1e-5);
     });
 #ifndef __clang__  // Releases are GCC's; Clang's code for the two differs in last bits.
@@ -347,8 +428,8 @@ TEST_CASE("attention by vectors is close to exact on every instruction set, with
       if ((hwy::SupportedTargets() & target) == 0) continue;
       hwy::GetChosenTarget().Update(target);
       bits.emplace_back();
-      for (const auto& results :
-           {kernel_results(Attention{s.causal}, three(operands)), kernel_results(AttentionGrad{s.causal}, operands)}) {
+      for (const auto& results : {kernel_results(Attention{s.causal}, forward_operands(operands)),
+                                  kernel_results(AttentionGrad{s.causal}, operands)}) {
         for (const HostArray& x : results) bits.back().insert(bits.back().end(), x.bytes.begin(), x.bytes.end());
       }
     }

@@ -43,29 +43,53 @@ void expect_heads(std::string_view op, std::span<const Type> operands, bool caus
   }
 }
 
-// The pairs of a query and a key that it sees, times the elements of a head.
-double products(const AttentionSizes& sizes, bool causal) {
+// Checks the operands of dropout, which begin at `first`.
+void expect_dropout(std::string_view op, std::span<const Type> operands, std::size_t first) {
+  const Type& q = operands[0];
+  const AttentionSizes sizes(q.shape, operands[1].shape);
+  const auto expect = [&](std::string_view what, std::size_t i, const Type& type) {
+    if (operands[i].dtype == type.dtype && operands[i].shape == type.shape) return;
+    throw TypeError(6, fmt::format("{}: {} of its dropout is {}", op, what, describe(operands[i])),
+                    fmt::format("with q {} it is {}", describe(q), describe(type)));
+  };
+  expect("the key", first, {DType::u32, {2}, {}});
+  expect("rows", first + 1, {DType::i64, {sizes.examples}, {}});
+  expect("the rate", first + 2, {DType::f32, {}, {}});
+  expect("the scale", first + 3, {lse_type(q).dtype, {}, {}});
+  if (sizes.draw_of(sizes.heads, 0) < std::int64_t{1} << 32) return;
+  throw TypeError(6, fmt::format("{}: an example has {} weights", op, sizes.draw_of(sizes.heads, 0)),
+                  "with dropout it has fewer than 2^32: the counter of random values has 32 bits for them");
+}
+
+// Of all pairs of a query and a key that it sees: so many products of the elements of a head, and the rounds of Philox.
+double operations(const AttentionSizes& sizes, bool causal, double products, bool dropout) {
+  constexpr double draw = 60;
   const auto queries = static_cast<double>(sizes.queries), keys = static_cast<double>(sizes.keys);
   const double pairs = causal ? queries * (queries + 1) / 2 : queries * keys;
   return pairs * static_cast<double>(sizes.examples) * static_cast<double>(sizes.heads) *
-         static_cast<double>(sizes.width);
+         (2 * products * static_cast<double>(sizes.width) + (dropout ? draw : 0));
 }
 
 }  // namespace
 
 std::vector<Type> Attention::infer(const InferContext& context) const {
+  const std::size_t dropout = dropout_of(context.operands.size());
   static constexpr std::string_view names[] = {"q", "k", "v"};
-  expect_floating(name, context.operands, names);
+  expect_floating(name, dropout == 0 ? context.operands : context.operands.first(3), names);
   expect_heads(name, context.operands, causal);
+  if (dropout > 0) expect_dropout(name, context.operands, dropout);
   const Type& q = context.operands[0];
   return {{q.dtype, q.shape, {}}, lse_type(q)};
 }
 
 std::vector<Type> AttentionGrad::infer(const InferContext& context) const {
   const std::span<const Type> operands = context.operands;
-  if (operands.size() != 6 && operands.size() != 7) {
-    throw TypeError(6, fmt::format("{} of {} operands", name, operands.size()),
-                    fmt::format("{} takes q, k, v, out, lse, dout and optionally dlse", name));
+  const std::size_t count = operands.size(), dropout = dropout_of(count);
+  if (count != 6 && count != 7 && count != 10 && count != 11) {
+    throw TypeError(6, fmt::format("{} of {} operands", name, count),
+                    fmt::format("{} takes q, k, v, out, lse, dout, optionally dlse, and with dropout key, rows, rate "
+                                "and scale",
+                                name));
   }
   static constexpr std::string_view names[] = {"q", "k", "v", "out", "dout"};
   const Type floating[] = {operands[0], operands[1], operands[2], operands[3], operands[5]};
@@ -81,30 +105,40 @@ std::vector<Type> AttentionGrad::infer(const InferContext& context) const {
   expect("out", 3, q);
   expect("lse", 4, lse);
   expect("dout", 5, q);
-  if (operands.size() == 7) expect("dlse", 6, lse);
+  if (has_dlse(count)) expect("dlse", 6, lse);
+  if (dropout > 0) expect_dropout(name, operands, dropout);
   const Type& k = operands[1];
   return {{q.dtype, q.shape, {}}, {k.dtype, k.shape, {}}, {k.dtype, k.shape, {}}};
 }
 
 // Two products: scores, and their sums of v.
 Cost Attention::cost(const Mesh&, std::span<const Type> operands, std::span<const Type> results) const {
-  return traffic(operands, results, 4 * products({operands[0].shape, operands[1].shape}, causal));
+  return traffic(operands, results,
+                 operations({operands[0].shape, operands[1].shape}, causal, 2, dropout_of(operands.size()) > 0));
 }
 
 // Five products: scores again, the gradients of the probabilities, and dq, dk and dv.
 Cost AttentionGrad::cost(const Mesh&, std::span<const Type> operands, std::span<const Type> results) const {
-  return traffic(operands, results, 10 * products({operands[0].shape, operands[1].shape}, causal));
+  return traffic(operands, results,
+                 operations({operands[0].shape, operands[1].shape}, causal, 5, dropout_of(operands.size()) > 0));
 }
 
 Cotangents Attention::derivative(VjpContext& context) const {
   Builder& b = context.b;
   const Type out = b.type(context.results[0]);
-  std::vector<Value> operands(context.operands.begin(), context.operands.end());
+  const std::span<const Value> heads = context.operands.first(3), dropout = context.operands.subspan(3);
+  for (std::size_t i = 3; i < context.operands.size(); ++i) {
+    if (context.needed[i]) {
+      throw TypeError(6, "attention: a gradient of its dropout", "rate and scale are numbers that nothing trains");
+    }
+  }
+  std::vector<Value> operands(heads.begin(), heads.end());
   operands.insert(operands.end(), context.results.begin(), context.results.end());
   operands.push_back(context.cotangents[0] ? *context.cotangents[0] : b.constant(out.dtype, 0, out.shape));
   if (context.cotangents[1]) operands.push_back(*context.cotangents[1]);
+  operands.insert(operands.end(), dropout.begin(), dropout.end());
   const std::vector<Value> gradients = b.emit_all(AttentionGrad{causal}, operands);
-  Cotangents result(3);
+  Cotangents result(context.operands.size());
   for (std::size_t i = 0; i < 3; ++i) {
     if (context.needed[i]) result[i] = gradients[i];
   }

@@ -13,13 +13,21 @@
 
 namespace pmaptrain::ops {
 
+// Of the operands of dropout all but `rows` are the same for all examples.
+constexpr RowRule keeps_rows_beside_dropout(std::size_t first) {
+  return {RowRule::Kind::keeps, first == 0 ? 0U : 0b1101U << first};
+}
+
 // q [B,T,H,D], k and v [B,S,K,D], of one floating type -> out [B,T,H,D] of this type, and lse [B,T,H], f32 (f64 for
 // f64). H is a multiple of K: head h of q reads head h / (H/K) of k and v. With `causal`, S is T, and query i sees the
 // keys 0 to i.
 //
 // The score of a query and a key is q·k / √D, lse is the logarithm of the sum of the exponentials of a query's scores,
-// and out = Σ exp(score - lse) v. A NaN in q, in k or in v reaches every query that sees it. With `causal`, a value
-// that is not finite may also reach the few queries before its position that a kernel computes together with it.
+// and out = Σ weight v, where weight = exp(score - lse). With dropout there are four operands more: key u32[2], rows
+// i64[B], rate f32[] and scale [], of the type of lse. A weight is then multiplied by `scale` where the element of
+// random_uniform[H,T,S] of key and rows is at least `rate`, and by 0 elsewhere. A NaN in q, in k or in v reaches every
+// query that sees it. With `causal`, a value that is not finite may also reach the few queries before its position that
+// a kernel computes together with it.
 struct Attention {
   static constexpr std::string_view name = "attention";
   static constexpr bool local = true;
@@ -28,10 +36,15 @@ struct Attention {
 
   bool causal = false;
 
+  // Which operand, of so many, is the first of dropout; 0 without dropout.
+  static constexpr std::size_t dropout_of(std::size_t operands) { return operands == 7 ? 3 : 0; }
+
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
   Cotangents derivative(VjpContext& context) const;
-  RowRule row_rule(std::span<const Type>, std::span<const Type>) const { return {RowRule::Kind::keeps}; }
+  RowRule row_rule(std::span<const Type> operands, std::span<const Type>) const {
+    return keeps_rows_beside_dropout(dropout_of(operands.size()));
+  }
   void attributes(AttributeVisitor& visitor) { visitor.field("causal", causal); }
   void reference(const ReferenceCall& call) const;
   GpuKernel gpu(const GpuRequest& request) const;
@@ -39,7 +52,8 @@ struct Attention {
   std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;
 };
 
-// q, k, v, out, lse, dout and optionally dlse -> dq, dk, dv. Probabilities are computed again from q, k and lse.
+// q, k, v, out, lse, dout, optionally dlse, and optionally the operands of dropout -> dq, dk, dv. Weights are computed
+// again from q, k and lse, and what dropout did to them from its operands.
 struct AttentionGrad {
   static constexpr std::string_view name = "attention_grad";
   static constexpr bool local = true;
@@ -49,9 +63,14 @@ struct AttentionGrad {
 
   bool causal = false;
 
+  static constexpr std::size_t dropout_of(std::size_t operands) { return operands >= 10 ? operands - 4 : 0; }
+  static constexpr bool has_dlse(std::size_t operands) { return operands == 7 || operands == 11; }
+
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
-  RowRule row_rule(std::span<const Type>, std::span<const Type>) const { return {RowRule::Kind::keeps}; }
+  RowRule row_rule(std::span<const Type> operands, std::span<const Type>) const {
+    return keeps_rows_beside_dropout(dropout_of(operands.size()));
+  }
   void attributes(AttributeVisitor& visitor) { visitor.field("causal", causal); }
   void reference(const ReferenceCall& call) const;
   GpuKernel gpu(const GpuRequest& request) const;
@@ -73,6 +92,8 @@ struct AttentionSizes {
   std::int64_t key_row(std::int64_t example, std::int64_t key, std::int64_t kv_head) const {
     return (example * keys + key) * kv_heads + kv_head;
   }
+  // The element of a row of random_uniform that decides on the weight of a query for key 0.
+  std::int64_t draw_of(std::int64_t head, std::int64_t query) const { return (head * queries + query) * keys; }
   // The keys that a query sees are those before this one.
   std::int64_t end_of(std::int64_t query, bool causal) const { return causal ? query + 1 : keys; }
 };

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "core/base/saturate.h"
@@ -35,8 +36,9 @@ struct HeadRows {
 template <class T>
 class AttentionKernel : public CpuKernel {
  public:
-  AttentionKernel(const CpuRequest& request, bool causal)
-      : sizes_(request.operands[0].shape, request.operands[1].shape), devices_(request.devices) {
+  // `dropout` is the first operand of dropout, or 0.
+  AttentionKernel(const CpuRequest& request, bool causal, std::size_t dropout)
+      : sizes_(request.operands[0].shape, request.operands[1].shape), devices_(request.devices), dropout_(dropout) {
     const auto width = static_cast<std::size_t>(sizes_.width);
     head_ = {static_cast<std::size_t>(sizes_.queries),
              static_cast<std::size_t>(sizes_.keys),
@@ -58,6 +60,10 @@ class AttentionKernel : public CpuKernel {
     std::size_t at = 0;
   };
   Place place(std::size_t floats) { return {std::exchange(scratch_, scratch_ + round_up(floats, 16))}; }
+  // Blocks of scores, and one of factors of dropout.
+  Place place_blocks(std::size_t count) {
+    return place((count + (dropout_ > 0 ? 1 : 0)) * attention_block * attention_block);
+  }
   Place place_rows(std::size_t count) { return place(round_up(count, attention_block) * head_.row); }
   static float* in(Place place, const CpuArguments& arguments) {
     return reinterpret_cast<float*>(arguments.scratch) + place.at;
@@ -82,6 +88,18 @@ class AttentionKernel : public CpuKernel {
             static_cast<std::size_t>(sizes_.kv_heads * sizes_.width)};
   }
 
+  std::optional<AttentionDropout> dropout(const CpuArguments& arguments, std::int64_t device, std::int64_t example,
+                                          std::int64_t head) const {
+    if (dropout_ == 0) return {};
+    const auto* const key = operand<std::uint32_t>(arguments, dropout_, device);
+    return AttentionDropout{
+        .key = {key[0], key[1]},
+        .row = static_cast<std::uint64_t>(operand<std::int64_t>(arguments, dropout_ + 1, device)[example]),
+        .first = static_cast<std::uint32_t>(sizes_.draw_of(head, 0)),
+        .rate = *operand<float>(arguments, dropout_ + 2, device),
+        .scale = *operand<float>(arguments, dropout_ + 3, device)};
+  }
+
   void load(HeadRows<const T> rows, float* to) const {
     for (std::size_t i = 0; i < rows.count; ++i, to += head_.row) {
       copy_row(head_.width, rows.at + i * rows.stride, to);
@@ -103,6 +121,7 @@ class AttentionKernel : public CpuKernel {
   AttentionSizes sizes_;
   AttentionHead head_;
   std::int64_t devices_;
+  std::size_t dropout_;
 
  private:
   std::vector<std::int64_t> strides_, result_strides_;
@@ -115,10 +134,11 @@ class AttentionForward final : public AttentionKernel<T> {
   using Base::head_, Base::sizes_;
 
  public:
-  AttentionForward(const CpuRequest& request, bool causal) : Base(request, causal) {
+  AttentionForward(const CpuRequest& request, bool causal)
+      : Base(request, causal, Attention::dropout_of(request.operands.size())) {
     q_ = this->place_rows(head_.queries), out_ = this->place_rows(head_.queries);
     k_ = this->place_rows(head_.keys), v_ = this->place_rows(head_.keys), columns_ = this->place_rows(head_.keys);
-    lse_ = this->place(head_.queries), scores_ = this->place(attention_block * attention_block);
+    lse_ = this->place(head_.queries), scores_ = this->place_blocks(1);
   }
 
   void run(const CpuArguments& a) override {
@@ -133,7 +153,8 @@ class AttentionForward final : public AttentionKernel<T> {
       for (std::int64_t head = kv_head * sizes_.group(); head < (kv_head + 1) * sizes_.group(); ++head) {
         const HeadRows<const T> rows = this->query_rows(a, 0, device, example, head);
         this->load(rows, q);
-        attention_of_head(head_, q, columns, v, out, lse, this->in(scores_, a));
+        const std::optional<AttentionDropout> dropout = this->dropout(a, device, example, head);
+        attention_of_head(head_, dropout ? &*dropout : nullptr, q, columns, v, out, lse, this->in(scores_, a));
         const std::int64_t first = sizes_.query_row(example, 0, head);
         this->store(out, {this->template result<T>(a, 0, device) + first * sizes_.width, rows.count, rows.stride});
         float* const to = this->template result<float>(a, 1, device) + first;
@@ -153,13 +174,14 @@ class AttentionBackward final : public AttentionKernel<T> {
 
  public:
   AttentionBackward(const CpuRequest& request, bool causal)
-      : Base(request, causal), has_dlse_(request.operands.size() == 7) {
+      : Base(request, causal, AttentionGrad::dropout_of(request.operands.size())),
+        has_dlse_(AttentionGrad::has_dlse(request.operands.size())) {
     for (auto* const of_queries : {&q_, &dout_, &dq_}) *of_queries = this->place_rows(head_.queries);
     for (auto* const of_keys : {&k_, &v_, &k_columns_, &v_columns_, &dk_, &dv_}) {
       *of_keys = this->place_rows(head_.keys);
     }
     for (auto* const row : {&lse_, &delta_}) *row = this->place(head_.queries);
-    scores_ = this->place(2 * attention_block * attention_block);
+    scores_ = this->place_blocks(2);
   }
 
   void run(const CpuArguments& a) override {
@@ -195,8 +217,10 @@ class AttentionBackward final : public AttentionKernel<T> {
         if (has_dlse_) delta[i] -= this->template operand<float>(a, 6, device)[first + i * sizes_.heads];
       }
       std::fill_n(dq, query_floats, 0.0F);
-      attention_gradients_of_head(head_, {q, dout, k, this->in(k_columns_, a), this->in(v_columns_, a), lse, delta, dq,
-                                          dk, dv, this->in(scores_, a)});
+      const std::optional<AttentionDropout> dropout = this->dropout(a, device, example, head);
+      attention_gradients_of_head(
+          head_, dropout ? &*dropout : nullptr,
+          {q, dout, k, this->in(k_columns_, a), this->in(v_columns_, a), lse, delta, dq, dk, dv, this->in(scores_, a)});
       for (std::size_t i = 0; i < query_floats; ++i) dq[i] *= head_.scale;
       this->store(dq, {this->template result<T>(a, 0, device) + first * sizes_.width, queries.count, queries.stride});
     }

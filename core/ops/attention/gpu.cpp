@@ -36,6 +36,13 @@ void add_sizes(std::vector<GpuArgument>& arguments, const AttentionSizes& sizes,
                                           : static_cast<double>(1 / std::sqrt(static_cast<float>(sizes.width)))));
 }
 
+// The operands of dropout, from `first` on. Where first is 0, a device draws for 0 examples.
+void add_dropout(std::vector<GpuArgument>& arguments, const GpuRequest& request, std::size_t first) {
+  for (std::size_t i = 0; i < 4; ++i) arguments.push_back(GpuArgument::operand(first == 0 ? 0 : first + i));
+  arguments.push_back(number(first == 0 ? 0 : request.operands[0].shape[0]));
+  for (std::size_t i = 0; i < 4; ++i) arguments.push_back(number(first == 0 ? 0 : device_stride(request, first + i)));
+}
+
 }  // namespace
 
 GpuKernel Attention::gpu(const GpuRequest& request) const {
@@ -47,6 +54,7 @@ GpuKernel Attention::gpu(const GpuRequest& request) const {
                                      GpuArgument::operand(1), GpuArgument::operand(2), number(count)};
   for (std::size_t operand = 0; operand < 3; ++operand) arguments.push_back(examples_of(request, operand));
   add_sizes(arguments, sizes, dtype, request.devices, causal);
+  add_dropout(arguments, request, dropout_of(request.operands.size()));
   return {{launch_blocks(kernel_name("attention", dtype), count, gpu_threads, std::move(arguments))}};
 }
 
@@ -60,13 +68,13 @@ GpuKernel AttentionGrad::gpu(const GpuRequest& request) const {
   GpuKernel kernel;
   kernel.scratch_bytes =
       product_of(static_cast<std::size_t>(rows), size_of(dtype == DType::f64 ? DType::f64 : DType::f32));
-  const bool has_dlse = request.operands.size() == 7;
+  const bool dlse = has_dlse(request.operands.size());
   if (rows > 0) {
     kernel.commands.push_back(
         launch_elements(kernel_name("attention_delta", dtype), rows,
                         {GpuArgument::scratch(), GpuArgument::operand(3), GpuArgument::operand(5),
-                         GpuArgument::operand(has_dlse ? 6 : 4), number(rows), rows_of(request, 3), rows_of(request, 5),
-                         has_dlse ? rows_of(request, 6) : number(0), number(sizes.width)}));
+                         GpuArgument::operand(dlse ? 6 : 4), number(rows), rows_of(request, 3), rows_of(request, 5),
+                         dlse ? rows_of(request, 6) : number(0), number(sizes.width)}));
   }
   static constexpr std::size_t read[] = {0, 1, 2, 4, 5};  // all but out, which delta replaces
   const auto add = [&](std::string_view kernel_base, std::initializer_list<std::size_t> results, std::int64_t count) {
@@ -78,6 +86,7 @@ GpuKernel AttentionGrad::gpu(const GpuRequest& request) const {
     arguments.push_back(number(count));
     for (const std::size_t operand : read) arguments.push_back(examples_of(request, operand));
     add_sizes(arguments, sizes, dtype, request.devices, causal);
+    add_dropout(arguments, request, dropout_of(request.operands.size()));
     kernel.commands.push_back(launch_blocks(kernel_name(kernel_base, dtype), count, gpu_threads, std::move(arguments)));
   };
   add("attention_grad_q", {0}, examples * sizes.heads * blocks_of(sizes.queries));

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/ops/matmul/inner.h"
+#include "core/ops/random/stream.cuh"
 #include "core/ops/support/device.cuh"
 
 namespace pmaptrain::ops::device {
@@ -30,6 +31,24 @@ struct AttentionArrays {
     return (example * keys + key) * kv_heads + kv_head;
   }
   __device__ bool sees(i64 query, i64 key) const { return causal == 0 || key <= query; }
+};
+
+// Dropout of weights. Each device has its own rate and scale. Without it, `local` of the stream is 0.
+template <class C>
+struct WeightDropout {
+  Stream stream;
+  const f32* rate;
+  const C* scale;
+  i64 rate_stride, scale_stride;
+
+  __device__ bool is_on() const { return stream.local > 0; }
+  // What the weight of a query and a key is multiplied by.
+  __device__ C factor(const AttentionArrays& x, i64 example, i64 head, i64 query, i64 key) const {
+    if (!is_on()) return C{1};
+    const i64 device = example / stream.local;
+    const Words words = stream.words(example, (head * x.queries + query) * x.keys + key);
+    return uniform_from_bits(words.first) >= rate[device * rate_stride] ? scale[device * scale_stride] : C{};
+  }
 };
 
 // Some rows of a head: the first, the distance to the next, and their number, which may be 0 or less.
@@ -86,7 +105,8 @@ __device__ inline i64 at_most(i64 a, i64 b) { return a < b ? a : b; }
 
 template <class T>
 __device__ void attention_of_block(T* out, Computed<T>* lse, const T* q, const T* k, const T* v, i64 count,
-                                   i64 q_examples, i64 k_examples, i64 v_examples, const AttentionArrays& x) {
+                                   i64 q_examples, i64 k_examples, i64 v_examples, const AttentionArrays& x,
+                                   const WeightDropout<Computed<T>>& dropout) {
   using C = Computed<T>;
   SHARED(C, near_tile, near_rows * tile_row);
   SHARED(C, far_tile, far_rows * tile_row);
@@ -136,8 +156,15 @@ __device__ void attention_of_block(T* out, Computed<T>* lse, const T* q, const T
         }
         load_tile(values, sum_width, far_rows, keys(v, v_examples, key), first, sum_width, x.width);
         __syncthreads();
-        weigh_rows(sums, weights, 0, at_most(seen, far_rows), values);
         for (i64 far = 0; far < at_most(seen, far_rows); ++far) sum += weights[row * far_rows + far];
+        if (dropout.is_on()) {
+          __syncthreads();
+          for (i64 e = threadIdx.x; e < near_rows * far_rows; e += gpu_threads) {
+            weights[e] *= dropout.factor(x, example, head, query + e / far_rows, key + e % far_rows);
+          }
+          __syncthreads();
+        }
+        weigh_rows(sums, weights, 0, at_most(seen, far_rows), values);
         __syncthreads();
       }
       if (query + row >= x.queries) continue;
@@ -172,6 +199,7 @@ struct GradientOperands {
   const T *q, *k, *v, *dout;
   const Computed<T>*lse, *delta;  // delta has the examples of all devices
   i64 q_examples, k_examples, v_examples, lse_examples, dout_examples;
+  WeightDropout<Computed<T>> dropout;
 
   __device__ Rows<T> queries(const AttentionArrays& x, const T* array, i64 examples, i64 example, i64 query,
                              i64 head) const {
@@ -228,7 +256,9 @@ __device__ void attention_query_gradients(T* dq, const GradientOperands<T>& from
           const i64 near = threadIdx.x / far_rows + n * (gpu_threads / far_rows), far = threadIdx.x % far_rows;
           if (query + near >= x.queries || key + far >= x.keys || !x.sees(query + near, key + far)) continue;
           const C p = from.probability(x, example, query + near, head, scores[n]);
-          gradients[near * far_rows + far] = from.score_gradient(x, example, query + near, head, p, products[n]);
+          const C factor = from.dropout.factor(x, example, head, query + near, key + far);
+          gradients[near * far_rows + far] =
+              from.score_gradient(x, example, query + near, head, p, products[n] * factor);
         }
         load_tile(values, sum_width, far_rows, keys, first, sum_width, x.width);
         __syncthreads();
@@ -271,8 +301,10 @@ __device__ void attention_key_gradients(T* dk, T* dv, const GradientOperands<T>&
             const i64 near = threadIdx.x / far_rows + n * (gpu_threads / far_rows), far = threadIdx.x % far_rows;
             if (query + far >= x.queries || key + near >= x.keys || !x.sees(query + far, key + near)) continue;
             const C p = from.probability(x, example, query + far, head, scores[n]);
-            probabilities[near * far_rows + far] = p;
-            gradients[near * far_rows + far] = from.score_gradient(x, example, query + far, head, p, products[n]);
+            const C factor = from.dropout.factor(x, example, head, query + far, key + near);
+            probabilities[near * far_rows + far] = p * factor;
+            gradients[near * far_rows + far] =
+                from.score_gradient(x, example, query + far, head, p, products[n] * factor);
           }
           load_tile(values, sum_width, far_rows, queries, first, sum_width, x.width);
           __syncthreads();
@@ -298,10 +330,19 @@ __device__ void attention_key_gradients(T* dk, T* dv, const GradientOperands<T>&
 #define PMAPTRAIN_SIZES i64 examples, i64 queries, i64 keys, i64 heads, i64 kv_heads, i64 width, i64 causal, f64 scale
 #define PMAPTRAIN_SIZES_OF \
   AttentionArrays { examples, queries, keys, heads, kv_heads, width, causal, scale }
+#define PMAPTRAIN_DROPOUT(T)                                                                                    \
+  const u32 *keys_of_draws, const i64 *rows_of_draws, const f32 *rate, const Computed<T>*drop_scale, i64 local, \
+      i64 key_stride, i64 row_stride, i64 rate_stride, i64 scale_stride
+#define PMAPTRAIN_DROPOUT_OF(T)                                                                                \
+  WeightDropout<Computed<T>> {                                                                                 \
+    {keys_of_draws, rows_of_draws, local, key_stride, row_stride}, rate, drop_scale, rate_stride, scale_stride \
+  }
 #define PMAPTRAIN_KERNEL(name, T)                                                                                \
   extern "C" __global__ void name##_##T(T* out, Computed<T>* lse, const T* q, const T* k, const T* v, i64 count, \
-                                        i64 q_examples, i64 k_examples, i64 v_examples, PMAPTRAIN_SIZES) {       \
-    attention_of_block(out, lse, q, k, v, count, q_examples, k_examples, v_examples, PMAPTRAIN_SIZES_OF);        \
+                                        i64 q_examples, i64 k_examples, i64 v_examples, PMAPTRAIN_SIZES,         \
+                                        PMAPTRAIN_DROPOUT(T)) {                                                  \
+    attention_of_block(out, lse, q, k, v, count, q_examples, k_examples, v_examples, PMAPTRAIN_SIZES_OF,         \
+                       PMAPTRAIN_DROPOUT_OF(T));                                                                 \
   }
 PMAPTRAIN_FLOATING(PMAPTRAIN_KERNEL, attention)
 #undef PMAPTRAIN_KERNEL
@@ -315,20 +356,25 @@ PMAPTRAIN_FLOATING(PMAPTRAIN_KERNEL, attention_delta)
 #define PMAPTRAIN_OPERANDS(T)                                                                                   \
   const T *q, const T *k, const T *v, const Computed<T>*lse, const T *dout, const Computed<T>*delta, i64 count, \
       i64 q_examples, i64 k_examples, i64 v_examples, i64 lse_examples, i64 dout_examples
-#define PMAPTRAIN_OPERANDS_OF(T) \
-  GradientOperands<T> { q, k, v, dout, lse, delta, q_examples, k_examples, v_examples, lse_examples, dout_examples }
-#define PMAPTRAIN_KERNEL(name, T)                                                        \
-  extern "C" __global__ void name##_##T(T* dq, PMAPTRAIN_OPERANDS(T), PMAPTRAIN_SIZES) { \
-    attention_query_gradients(dq, PMAPTRAIN_OPERANDS_OF(T), count, PMAPTRAIN_SIZES_OF);  \
+#define PMAPTRAIN_OPERANDS_OF(T)                                                                \
+  GradientOperands<T> {                                                                         \
+    q, k, v, dout, lse, delta, q_examples, k_examples, v_examples, lse_examples, dout_examples, \
+        PMAPTRAIN_DROPOUT_OF(T)                                                                 \
+  }
+#define PMAPTRAIN_KERNEL(name, T)                                                                              \
+  extern "C" __global__ void name##_##T(T* dq, PMAPTRAIN_OPERANDS(T), PMAPTRAIN_SIZES, PMAPTRAIN_DROPOUT(T)) { \
+    attention_query_gradients(dq, PMAPTRAIN_OPERANDS_OF(T), count, PMAPTRAIN_SIZES_OF);                        \
   }
 PMAPTRAIN_FLOATING(PMAPTRAIN_KERNEL, attention_grad_q)
 #undef PMAPTRAIN_KERNEL
-#define PMAPTRAIN_KERNEL(name, T)                                                               \
-  extern "C" __global__ void name##_##T(T* dk, T* dv, PMAPTRAIN_OPERANDS(T), PMAPTRAIN_SIZES) { \
-    attention_key_gradients(dk, dv, PMAPTRAIN_OPERANDS_OF(T), count, PMAPTRAIN_SIZES_OF);       \
+#define PMAPTRAIN_KERNEL(name, T)                                                                                     \
+  extern "C" __global__ void name##_##T(T* dk, T* dv, PMAPTRAIN_OPERANDS(T), PMAPTRAIN_SIZES, PMAPTRAIN_DROPOUT(T)) { \
+    attention_key_gradients(dk, dv, PMAPTRAIN_OPERANDS_OF(T), count, PMAPTRAIN_SIZES_OF);                             \
   }
 PMAPTRAIN_FLOATING(PMAPTRAIN_KERNEL, attention_grad_kv)
 #undef PMAPTRAIN_KERNEL
+#undef PMAPTRAIN_DROPOUT_OF
+#undef PMAPTRAIN_DROPOUT
 #undef PMAPTRAIN_OPERANDS_OF
 #undef PMAPTRAIN_OPERANDS
 #undef PMAPTRAIN_SIZES_OF

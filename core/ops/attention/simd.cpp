@@ -14,6 +14,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 #include "core/kernel/vector_exp-inl.h"
+#include "core/kernel/vector_random.h"
 // clang-format on
 
 HWY_BEFORE_NAMESPACE();
@@ -166,6 +167,38 @@ float total_of(float* parts) {
   return parts[0];
 }
 
+// factors [block,block] = what dropout multiplies the weights of a pair of blocks by: scale, or 0. The pair begins at
+// `query` and `key`. A row has factors for a multiple of columns_together, more than a query sees.
+void find_factors(const AttentionHead& head, const AttentionDropout& dropout, const Pair& pair, std::size_t query,
+                  std::size_t key, float* factors) {
+  const Floats d;
+  const hn::RebindToSigned<Floats> integers;
+  std::uint32_t low[block], high[block], draws[block], words[block], unused[block];
+  std::fill_n(low, block, static_cast<std::uint32_t>(dropout.row));
+  std::fill_n(high, block, static_cast<std::uint32_t>(dropout.row >> 32));
+  const Vector rate = hn::Set(d, dropout.rate), scale = hn::Set(d, dropout.scale);
+  for (std::size_t i = 0; i < pair.rows; ++i, factors += block) {
+    const std::size_t count = up_to(pair.seen_by(i), columns_together);
+    const auto first = dropout.first + static_cast<std::uint32_t>((query + i) * head.keys + key);
+    for (std::size_t j = 0; j < count; ++j) draws[j] = first + static_cast<std::uint32_t>(j);
+    vector_philox(dropout.key, count, low, high, draws, words, unused);
+    for (std::size_t j = 0; j < count; j += lanes) {
+      // As uniform_from_bits has it.
+      const auto bits = hn::ShiftRight<8>(hn::LoadU(hn::RebindToUnsigned<Floats>(), words + j));
+      const Vector uniform = hn::Mul(hn::ConvertTo(d, hn::BitCast(integers, bits)), hn::Set(d, 0x1.0p-24F));
+      hn::StoreU(hn::IfThenElseZero(hn::Ge(uniform, rate), scale), d, factors + j);
+    }
+  }
+}
+
+// The first n weights, up to a multiple of columns_together, times their factors.
+HWY_INLINE void multiply_weights(std::size_t n, const float* factors, float* weights) {
+  const Floats d;
+  for (std::size_t j = 0; j < n; j += lanes) {
+    hn::StoreU(hn::Mul(hn::LoadU(d, weights + j), hn::LoadU(d, factors + j)), d, weights + j);
+  }
+}
+
 // What is known of a block of queries after some blocks of keys.
 struct Running {
   HWY_ALIGN float most[block];                    // the largest score
@@ -247,8 +280,9 @@ void divide_row(std::size_t row, float divisor, float* x) {
   for (std::size_t i = 0; i < row; i += lanes) hn::StoreU(hn::Div(hn::LoadU(d, x + i), hn::Set(d, divisor)), d, x + i);
 }
 
-void of_head(const AttentionHead& head, const float* q, const float* k_columns, const float* v, float* out, float* lse,
-             float* scores) {
+void of_head(const AttentionHead& head, const AttentionDropout* dropout, const float* q, const float* k_columns,
+             const float* v, float* out, float* lse, float* scores) {
+  float* const factors = scores + block * block;  // with dropout only
   for (std::size_t query = 0; query < head.queries; query += block) {
     Running running;
     float* const sums = out + query * head.row;
@@ -258,6 +292,12 @@ void of_head(const AttentionHead& head, const float* q, const float* k_columns, 
       const Pair pair = pair_of(head, query, key);
       pair.multiply(head, q + query * head.row, k_columns + key * head.row, scores);
       weigh_block(pair, head.scale, scores, running);
+      if (dropout != nullptr) {
+        find_factors(head, *dropout, pair, query, key, factors);
+        for (std::size_t i = 0; i < rows; ++i) {
+          multiply_weights(pair.seen_by(i), factors + i * block, scores + i * block);
+        }
+      }
       for (std::size_t i = 0; i < rows && key > 0; ++i) {
         if (running.factor[i] != 1) scale_row(head.row, running.factor[i], sums + i * head.row);
       }
@@ -288,14 +328,19 @@ void delta_of_head(const AttentionHead& head, const float* dout, const float* ou
   }
 }
 
-// Replaces the first n scores of a query by probabilities p, and the products dout·v by p (dout·v - delta), which is
-// the gradient of the scores. What is behind them becomes 0, up to a multiple of columns_together.
-HWY_INLINE void differentiate_scores(std::size_t n, float scale, float lse, float delta, float* scores,
-                                     float* products) {
+// Replaces the first n scores of a query by weights, and the products dout·v by p (dout·v - delta), which is the
+// gradient of the scores, where p is exp(score - lse). With dropout, weights and dout·v are multiplied by `factors`.
+// What is behind them becomes 0, up to a multiple of columns_together.
+template <bool dropout>
+HWY_INLINE void differentiate_scores(std::size_t n, float scale, float lse, float delta, const float* factors,
+                                     float* scores, float* products) {
   const Floats d;
   for (std::size_t j = 0; j < up_to(n, columns_together); j += lanes) {
     Vector p = weight_of(hn::LoadU(d, scores + j), hn::Set(d, scale), hn::Set(d, lse));
-    Vector gradient = hn::Mul(p, hn::Sub(hn::LoadU(d, products + j), hn::Set(d, delta)));
+    Vector product = hn::LoadU(d, products + j);
+    if constexpr (dropout) product = hn::Mul(product, hn::LoadU(d, factors + j));
+    Vector gradient = hn::Mul(p, hn::Sub(product, hn::Set(d, delta)));
+    if constexpr (dropout) p = hn::Mul(p, hn::LoadU(d, factors + j));
     if (j + lanes > n) {
       const auto seen = below(n, j);
       p = hn::IfThenElseZero(seen, p);
@@ -306,17 +351,23 @@ HWY_INLINE void differentiate_scores(std::size_t n, float scale, float lse, floa
   }
 }
 
-void gradients_of_head(const AttentionHead& head, const AttentionGradients& x) {
-  float *const scores = x.scores, *const products = x.scores + block * block;
+void gradients_of_head(const AttentionHead& head, const AttentionDropout* dropout, const AttentionGradients& x) {
+  float *const scores = x.scores, *const products = scores + block * block, *const factors = products + block * block;
   for (std::size_t key = 0; key < head.keys; key += block) {
     for (std::size_t query = head.causal ? key : 0; query < head.queries; query += block) {
       const Pair pair = pair_of(head, query, key);
       const std::size_t at_query = query * head.row, at_key = key * head.row;
       pair.multiply(head, x.q + at_query, x.k_columns + at_key, scores);
       pair.multiply(head, x.dout + at_query, x.v_columns + at_key, products);
+      if (dropout != nullptr) find_factors(head, *dropout, pair, query, key, factors);
       for (std::size_t i = 0; i < pair.rows; ++i) {
         const std::size_t seen = pair.seen_by(i), at = i * block;
-        differentiate_scores(seen, head.scale, x.lse[query + i], x.delta[query + i], scores + at, products + at);
+        const float lse = x.lse[query + i], delta = x.delta[query + i];
+        if (dropout == nullptr) {
+          differentiate_scores<false>(seen, head.scale, lse, delta, nullptr, scores + at, products + at);
+        } else {
+          differentiate_scores<true>(seen, head.scale, lse, delta, factors + at, scores + at, products + at);
+        }
         const std::size_t first = up_to(seen, columns_together),
                           last = pair.seen_from(i / rows_together * rows_together);
         for (std::size_t j = first; j < last; ++j) scores[at + j] = products[at + j] = 0;
@@ -378,17 +429,18 @@ void attention_transpose(std::size_t keys, std::size_t row, const float* rows, f
   HWY_DYNAMIC_DISPATCH(transpose)(keys, row, rows, columns);
 }
 
-void attention_of_head(const AttentionHead& head, const float* q, const float* k_columns, const float* v, float* out,
-                       float* lse, float* scores) {
-  HWY_DYNAMIC_DISPATCH(of_head)(head, q, k_columns, v, out, lse, scores);
+void attention_of_head(const AttentionHead& head, const AttentionDropout* dropout, const float* q,
+                       const float* k_columns, const float* v, float* out, float* lse, float* scores) {
+  HWY_DYNAMIC_DISPATCH(of_head)(head, dropout, q, k_columns, v, out, lse, scores);
 }
 
 void attention_delta(const AttentionHead& head, const float* dout, const float* out, float* delta) {
   HWY_DYNAMIC_DISPATCH(delta_of_head)(head, dout, out, delta);
 }
 
-void attention_gradients_of_head(const AttentionHead& head, const AttentionGradients& arrays) {
-  HWY_DYNAMIC_DISPATCH(gradients_of_head)(head, arrays);
+void attention_gradients_of_head(const AttentionHead& head, const AttentionDropout* dropout,
+                                 const AttentionGradients& arrays) {
+  HWY_DYNAMIC_DISPATCH(gradients_of_head)(head, dropout, arrays);
 }
 
 }  // namespace pmaptrain::ops

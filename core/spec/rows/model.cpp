@@ -446,8 +446,7 @@ static auto row(Tag<Attention>) {
               .open_high = true,
               .varies = true,
               .structural = Structural{0.0, "dropout of rate 0 does nothing"},
-              .meaning = "In training, the probability that a weight of the attention is set to zero. The weights of "
-                         "all pairs of positions are then in memory; without it they never are.",
+              .meaning = "In training, the probability that a weight of the attention is set to zero.",
               .example = "dropout: 0.1"}),
       option(&Attention::use_bias, {.path = "use_bias",
                                     .meaning = "Whether queries, keys, values and the output have a bias.",
