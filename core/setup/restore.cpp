@@ -33,7 +33,7 @@ bool is_average_of_frozen(std::string_view tensor, std::span<const Variable> var
 }  // namespace
 
 void write_group(Module& module, std::int64_t member, std::size_t entry, Group group,
-                 std::span<const TensorView> tensors, const std::string& file, std::optional<std::size_t> left_out) {
+                 std::span<const TensorView> tensors, const std::string& file, const StepRoles* roles) {
   std::map<std::string_view, const Variable*> taken;
   for (const Variable& variable : module.variables(entry)) {
     if (is_in(group, variable)) taken[variable.name] = &variable;
@@ -47,7 +47,7 @@ void write_group(Module& module, std::int64_t member, std::size_t entry, Group g
   }
   for (std::size_t i = 0; i < module.variables(entry).size(); ++i) {
     const Variable& input = module.variables(entry)[i];
-    if (!is_in(group, input) || i == left_out) continue;
+    if (!is_in(group, input) || (roles != nullptr && roles->is_of_guard(i))) continue;
     const std::string name(input.name);
     const auto found = given.find(name);
     if (found == given.end()) {
@@ -67,8 +67,7 @@ void write_group(Module& module, std::int64_t member, std::size_t entry, Group g
 void restore(Module& module, const Setup& setup, const Checkpoint& checkpoint, std::int64_t member) {
   const auto& [folder, state, parameters, optimizer] = checkpoint;
   write_group(module, member, train_entry, Group::params, parameters.of_member(member), parameters.path);
-  write_group(module, member, train_entry, Group::state, optimizer.of_member(member), optimizer.path,
-              setup.roles.guard());
+  write_group(module, member, train_entry, Group::state, optimizer.of_member(member), optimizer.path, &setup.roles);
   parameters.file.check_intact();
   optimizer.file.check_intact();
 }

@@ -12,11 +12,11 @@
 
 namespace pmaptrain::train {
 
-// Sets every input of `group` of an entry, except for `left_out`, to its tensor, in one member of the module. Throws
-// Error (data), naming `file`, if a tensor is missing or unused, or has a different element type or shape.
+// Sets every input of `group` of an entry to its tensor, in one member of the module; not those of the guard, if
+// `roles` tell which they are. Throws Error (data), naming `file`, if a tensor is missing or unused, or has a different
+// element type or shape.
 void write_group(Module& module, std::int64_t member, std::size_t entry, Group group,
-                 std::span<const TensorView> tensors, const std::string& file,
-                 std::optional<std::size_t> left_out = std::nullopt);
+                 std::span<const TensorView> tensors, const std::string& file, const StepRoles* roles = nullptr);
 
 // Sets all values of a member in the module's training entry to those of a checkpoint. Throws Error (data).
 void restore(Module& module, const Setup& setup, const Checkpoint& checkpoint, std::int64_t member);

@@ -24,9 +24,11 @@ void declare_state(Builder& b, const model::Model& model, const spec::Spec& spec
     }
   }
   inputs.step = b.input(Group::state, "step", {DType::i64, {}, {}});
-  inputs.guard = halts(spec) ? b.input(Group::state, "finite", {DType::boolean, {}, {}})
-                             : b.input(Group::state, "skipped", {DType::i64, {}, {}});
-  if (halts(spec)) inputs.initial.emplace_back(inputs.guard, 1.0);
+  if (halts(spec)) {
+    inputs.finite = b.input(Group::state, "finite", {DType::boolean, {}, {}});
+    inputs.initial.emplace_back(*inputs.finite, 1.0);
+  }
+  if (!halts(spec) || model.ignored_label()) inputs.skipped = b.input(Group::state, "skipped", {DType::i64, {}, {}});
   for (const model::MeasurePart& part : model::measure_parts(model)) {
     inputs.epoch.push_back(b.input(Group::state, "epoch/" + part.name, {DType::f64, part.shape, {}}));
   }
@@ -102,7 +104,8 @@ StepRoles input_roles(const Program& program, const StepInputs& inputs, const sp
     first.find_parts(inputs.ema, buckets, roles.ema);
   }
   roles.step = first.of(inputs.step);
-  (halts(spec) ? roles.finite : roles.skipped) = first.of(inputs.guard);
+  if (inputs.finite) roles.finite = first.of(*inputs.finite);
+  if (inputs.skipped) roles.skipped = first.of(*inputs.skipped);
   roles.epoch_sums = first.of(std::span(inputs.epoch).first(inputs.epoch.size() - 1));
   roles.epoch_examples = first.of(inputs.epoch.back());
   if (inputs.learning_rate_scale) roles.learning_rate_scale = first.of(*inputs.learning_rate_scale);

@@ -21,7 +21,7 @@ struct StepInputs {
   std::vector<std::vector<Value>> slots;  // by kind, then by bucket
   std::vector<Value> ema;                 // with train.ema: the averages, by bucket
   Value step;                             // the number of updates
-  Value guard;                            // the state of the guard: "finite" or "skipped"
+  std::optional<Value> finite, skipped;   // the state of the guard
   std::vector<Value> epoch;               // the sums in the order of measure_parts, then the number of examples
   model::BatchInputs batch;
   std::vector<Value> numbers;  // in the order of step_numbers

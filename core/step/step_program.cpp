@@ -167,8 +167,6 @@ class StepBuilder {
     values_.numbers.assign(values.begin(), values.begin() + std::ssize(model_.numbers()));
   }
 
-  bool halts() const { return spec_.train.on_nonfinite == spec::OnNonfinite::halt; }
-
   // The same sums, with the gradients packed into buckets.
   Sums packed(Sums sums) {
     std::vector<std::size_t> position(model_.parameters.size());  // among the trained parameters
@@ -275,7 +273,8 @@ class StepBuilder {
     const Value no = b_.constant(DType::boolean, 0.0);
     std::optional<Update> update;
     const Value weight = model_.weighted ? global.measures.back() : global.count;
-    Value good = b_.emit(ops::Gt{}, {weight, b_.constant(model_.dtype, 0.0)});
+    const Value counts = b_.emit(ops::Gt{}, {weight, b_.constant(model_.dtype, 0.0)});
+    Value good = counts;
     const auto demand = [&](Value also) { good = select(b_, also, good, no); };
     demand(b_.emit(ops::IsFinite{}, {loss}));
     demand(b_.emit(ops::IsFinite{}, {norms.max_abs}));
@@ -288,11 +287,15 @@ class StepBuilder {
     } else {
       demand(b_.emit(ops::IsFinite{}, {slot_bound(b_, optimizer_.spec.rule, clipping.max_abs)}));
     }
-    if (halts()) {
-      demand(in_.guard);
-      replace(in_.guard, good);
+    if (in_.finite) demand(*in_.finite);
+    if (in_.finite && in_.skipped) {
+      const Value skips = select(b_, counts, no, *in_.finite);
+      replace(*in_.finite, select(b_, skips, *in_.finite, good));
+      replace(*in_.skipped, select(b_, skips, add(b_, *in_.skipped, 1.0), *in_.skipped));
+    } else if (in_.finite) {
+      replace(*in_.finite, good);
     } else {
-      replace(in_.guard, select(b_, good, in_.guard, add(b_, in_.guard, 1.0)));
+      replace(*in_.skipped, select(b_, good, *in_.skipped, add(b_, *in_.skipped, 1.0)));
     }
     return {good, update};
   }

@@ -40,7 +40,8 @@ enum class EpochSums : std::uint8_t { last_step, all_steps };
 //           With on_nonfinite: halt, "finite" bool[] becomes false at the first refused step and stays false. From that
 //           step on, parameters, slots, step and epoch sums keep their values (sums of the last step are 0).
 //           With on_nonfinite: skip, "skipped" i64[] counts refused steps. A refused step keeps the old values; later
-//           steps update them.
+//           steps update them. With ignore_label a step without a label that counts is always skipped, so that with
+//           halt there are both.
 // batch   "inputs", "targets", "mask", "rows" (see model::declare_batch).
 // hyper   the numbers of the config, step_numbers(): "b1" and so on; "learning_rate", if no schedule computes it from
 //         "step"; with reduce_on_plateau, "learning_rate_scale", by which the rate is multiplied;
@@ -65,7 +66,7 @@ struct StepRoles {
   std::vector<std::size_t> parameters;         // in the order of Model::parameters
   std::vector<std::size_t> ema;                // likewise; none without train.ema. What has no average is in both
   std::size_t step = 0;                        // the number of updates
-  std::optional<std::size_t> finite, skipped;  // the guard's state: one of the two
+  std::optional<std::size_t> finite, skipped;  // the guard's state: one of the two, or both
   std::vector<std::size_t> epoch_sums;         // in the order of measure_parts
   std::size_t epoch_examples = 0;
   std::vector<std::size_t> numbers;                // in the order of step_numbers
@@ -77,7 +78,7 @@ struct StepRoles {
   std::size_t count = 0, grad_norm = 0, used_learning_rate = 0;
 
   // The state of the guard. A checkpoint does not have it, because a run that continues begins with a new guard.
-  std::optional<std::size_t> guard() const { return finite ? finite : skipped; }
+  bool is_of_guard(std::size_t variable) const { return variable == finite || variable == skipped; }
 };
 
 struct StepProgram {

@@ -11,8 +11,9 @@
 namespace pmaptrain::train {
 namespace {
 
-// The reason for skipped steps.
-std::string skipped_why(const model::Model& model) {
+// The reason for skipped steps; `halts`, where the run ends at one that is not finite.
+std::string skipped_why(const model::Model& model, bool halts) {
+  if (halts) return " skipped: no label of the batch counted (ignore_label)";
   return std::string(" skipped: the loss, the gradient or the update was not finite") +
          (model.ignored_label() ? ", or no label of the batch counted (ignore_label)"
           : model.weighted      ? ", or the weights of the batch were all 0"
@@ -35,7 +36,8 @@ std::int64_t Guards::steps_skipped() const {
 std::string Guards::skipped_steps() const {
   const std::int64_t skipped = steps_skipped();
   if (skipped == 0 || must_stop()) return "";
-  return (skipped == 1 ? "1 step was" : with_commas(skipped) + " steps were") + skipped_why(setup_.model);
+  return (skipped == 1 ? "1 step was" : with_commas(skipped) + " steps were") +
+         skipped_why(setup_.model, setup_.roles.finite.has_value());
 }
 
 // After a bad step the program updates nothing, so the number of updates tells which step was the first bad one,
@@ -45,9 +47,8 @@ bool Guards::check_finite(bool replays) {
   const std::int64_t good = updates() + steps_skipped();
   const bool weighs = weighs_anything(good + 1);
   reason_ = "step " + std::to_string(good + 1) + ": " +
-            (weighs                         ? "the loss, the gradient or the update is not finite"
-             : setup_.model.ignored_label() ? "no label of the batch counts (ignore_label), so it has no mean"
-                                            : "the weights of the batch are all 0, so it has no mean") +
+            (weighs ? "the loss, the gradient or the update is not finite"
+                    : "the weights of the batch are all 0, so it has no mean") +
             "; stopped with the parameters " +
             (good == 0 ? "that training began with" : "after step " + std::to_string(good)) +
             " (train.on_nonfinite: halt)";
@@ -89,11 +90,11 @@ bool Guards::weighs_anything(std::int64_t step) const {
   }
 }
 
-// With on_nonfinite: skip, every step may have been skipped, so that nothing was trained.
+// Every step may have been skipped, so that nothing was trained.
 bool Guards::check_all_skipped(std::int64_t steps) {
   if (steps == 0 || steps_skipped() < steps || must_stop()) return false;
-  reason_ =
-      (steps == 1 ? "the only step was" : "all " + with_commas(steps) + " steps were") + skipped_why(setup_.model);
+  reason_ = (steps == 1 ? "the only step was" : "all " + with_commas(steps) + " steps were") +
+            skipped_why(setup_.model, setup_.roles.finite.has_value());
   return true;
 }
 

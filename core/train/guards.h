@@ -28,8 +28,8 @@ class Guards {
   bool finite() const;
   // For a resumed run: the number of steps that it skipped before.
   void continue_from(std::int64_t steps_skipped) { skipped_before_ = steps_skipped; }
-  // The number of steps that were not finite and changed nothing (on_nonfinite: skip, now or before the run was
-  // resumed).
+  // The number of steps that changed nothing and did not end the run: with on_nonfinite: skip, now or before the run
+  // was resumed, and without a label that counts.
   std::int64_t steps_skipped() const;
   // The number of steps that changed the parameters, as counted by the program.
   std::int64_t updates() const { return static_cast<std::int64_t>(state(setup_.roles.step)); }

@@ -89,7 +89,7 @@ std::vector<std::size_t> checkpoint_inputs(const Setup& setup) {
   const std::vector<Variable> variables = variables_of(*setup.training);
   for (std::size_t i = 0; i < variables.size(); ++i) {
     const Group group = variables[i].group;
-    if (is_kept(group) && i != setup.roles.guard()) inputs.push_back(i);
+    if (is_kept(group) && !setup.roles.is_of_guard(i)) inputs.push_back(i);
   }
   return inputs;
 }

@@ -200,11 +200,10 @@ TEST_CASE("ignore_label is refused where targets are class probabilities", "[mod
         "place of class probabilities");
 }
 
-TEST_CASE("a batch without a label that counts stops the run or is skipped, and is said to be the reason",
-          "[model][train]") {
+TEST_CASE("a batch without a label that counts is skipped, and is said to be the reason", "[model][train]") {
   const TemporaryFolder folder;
-  const std::string path = folder.write("w.csv", "x,y\n1,0\n2,-1\n3,1\n");
-  const auto trained = [&](const std::string& action) {
+  const auto trained = [&](const std::string& action, const std::string& rows = "1,0\n2,-1\n3,1\n") {
+    const std::string path = folder.write("w.csv", "x,y\n" + rows);
     return train_setup(setup_of_text(
         "mesh: {axes: {devices: 1}}\ndata: {source: {csv: {train: " + path +
         ", target: y}}, batch_size: 1, shuffle: false}\nmodel: {layers: [dense: 2]}\nloss: {softmax_cross_entropy: "
@@ -212,17 +211,28 @@ TEST_CASE("a batch without a label that counts stops the run or is skipped, and 
         "steps, log_every: 1 step, on_nonfinite: " +
         action + "}\n"));
   };
-  const Trained halted = trained("halt");
-  CHECK(halted.ended.exit_status == 5);
-  CHECK(halted.of<train::Warned>().back().text ==
-        "step 2: no label of the batch counts (ignore_label), so it has no mean; stopped with the parameters after "
-        "step 1 (train.on_nonfinite: halt); a larger batch, or on_nonfinite: skip, gets past it");
-  const Trained skipped = trained("skip");
-  CHECK(skipped.ended.exit_status == 0);
-  CHECK(skipped.ended.steps_skipped() == 1);
+  const Trained by_default = trained("halt"), skipped = trained("skip");
+  for (const Trained* const run : {&by_default, &skipped}) {
+    CHECK(run->ended.exit_status == 0);
+    CHECK(run->ended.steps_skipped() == 1);
+    const auto logged = run->of<train::Logged>();
+    REQUIRE(logged.size() == 3);
+    CHECK(std::isnan(logged[1].measures.front().second));
+    CHECK(std::isfinite(logged[2].measures.front().second));
+  }
+  CHECK(by_default.parameters == skipped.parameters);
+  CHECK(by_default.of<train::Warned>().back().text ==
+        "1 step was skipped: no label of the batch counted (ignore_label)");
   CHECK(skipped.of<train::Warned>().back().text ==
         "1 step was skipped: the loss, the gradient or the update was not finite, or no label of the batch counted "
         "(ignore_label) (train.on_nonfinite: skip)");
+
+  // A step that is not finite still ends the run, wherever the skipped ones are.
+  const Trained halted = trained("halt", "1,-1\n1e38,1\n1e38,0\n");
+  CHECK(halted.ended.exit_status == 5);
+  CHECK(halted.ended.steps_skipped() == 1);
+  CHECK(
+      halted.of<train::Warned>().back().text.starts_with("step 3: the loss, the gradient or the update is not finite"));
 }
 
 TEST_CASE("running statistics are of all examples, whatever labels the loss ignores", "[model][train]") {
