@@ -1,4 +1,4 @@
-// The first half of the pass `fuse`: decides which elementwise equations form a chain.
+// The first step of the pass `fuse`: decides which elementwise equations form a chain.
 #pragma once
 
 #include <cstddef>

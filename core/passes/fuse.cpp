@@ -1,7 +1,9 @@
 #include "core/passes/fuse.h"
 
 #include <algorithm>
+#include <set>
 #include <unordered_set>
+#include <utility>
 
 #include "core/graph/passes.h"
 #include "core/ops/collective/collective.h"
@@ -13,6 +15,7 @@
 #include "core/passes/chains.h"
 #include "core/passes/lists.h"
 #include "core/passes/order.h"
+#include "core/passes/recompute.h"
 
 namespace pmaptrain {
 namespace {
@@ -45,10 +48,12 @@ class Fuser {
     groups_ = std::move(found.chains);
     group_of_ = std::move(found.chain_of);
     sink_ends();
-    for (const Chain& group : groups_) {
+    for (Chain& group : groups_) {
       if (is_useful(group)) continue;
       for (std::size_t member : group.members) group_of_[member] = none;
+      group.members.clear();
     }
+    copies_ = find_recomputed(flow_, {groups_, group_of_}, find_readers());
     emit();
   }
 
@@ -110,11 +115,11 @@ class Fuser {
   // By equation: its readers. A reader in a chain is given by its index, any other by `none`.
   Lists find_readers() const {
     Lists readers(equations_.size());
-    const std::vector<bool> live = needed();
+    const std::vector<bool> live = needed().equations;
     for (std::size_t i = 0; i < equations_.size(); ++i) {
       if (group_of_[i] == none && !live[i]) continue;
       for (Value operand : equations_[i].operands) {
-        const std::size_t* const at = definition(group_of_[i] == none ? operand : source(operand));
+        const std::size_t* const at = definition(read_in(group_of_[i], operand));
         if (at != nullptr) readers.add(*at, group_of_[i] == none ? none : i);
       }
     }
@@ -166,7 +171,8 @@ class Fuser {
   // ---- the new order: each group is at the index of its last member, or later
 
   void emit() {
-    const std::vector<bool> used = find_used();
+    const Needed live = needed();
+    const std::vector<bool> used = find_used(live);
     inside_.resize(program_.types.size());
     std::vector<Equation> made;      // fused equations, and pvary equations of their operands
     std::vector<std::size_t> which;  // by node: index in `made`; none for an equation that stays
@@ -185,7 +191,9 @@ class Fuser {
       } else if (!begun[g]) {
         begun[g] = true;
         const std::size_t last = groups_[g].members.back();
-        add(make_fused(g, used), last);
+        Equation fused = make_fused(g, live, used);
+        if (fused.results.empty()) continue;  // others compute all of it again
+        add(std::move(fused), last);
         for (Equation& varied : varied_) add(std::move(varied), last);
         varied_.clear();
       }
@@ -200,43 +208,54 @@ class Fuser {
     equations_ = topologically_sorted(std::move(nodes), place, definitions_);
   }
 
+  // What yielded values depend on: equations where they stand, and equations that a group computes again, with the
+  // group.
+  struct Needed {
+    std::vector<bool> equations;
+    std::set<std::pair<std::size_t, std::size_t>> copies;
+  };
+
   // By equation: whether its result is read outside of its group, so that the group has to store it.
-  std::vector<bool> find_used() const {
+  std::vector<bool> find_used(const Needed& live) const {
     std::vector<bool> used(equations_.size());
-    const std::vector<bool> live = needed();
     for (Value value : yielded_) {
       if (const std::size_t* const at = definition(value)) used[*at] = true;
     }
-    for (std::size_t i = 0; i < equations_.size(); ++i) {
+    const auto read_by = [&](std::size_t i, std::size_t g) {
       for (Value operand : equations_[i].operands) {
-        // A chain copies the free equations before an operand, so it reads the source. Other equations read the
-        // operand itself.
-        const Value read = group_of_[i] == none ? operand : source(operand);
-        const std::size_t* const at = definition(read);
-        if (at == nullptr) continue;
-        const bool is_inside = group_of_[i] != none && group_of_[*at] == group_of_[i];
-        if (!is_inside && live[i]) used[*at] = true;
+        const std::size_t* const at = definition(read_in(g, operand));
+        if (at != nullptr && (g == none || !is_inside(*at, g))) used[*at] = true;
       }
+    };
+    for (std::size_t i = 0; i < equations_.size(); ++i) {
+      if (live.equations[i]) read_by(i, group_of_[i]);
     }
+    for (const auto& [i, g] : live.copies) read_by(i, g);
     return used;
   }
 
-  // By equation: whether a yielded value depends on it. A chain depends on the sources of its operands, not on the free
-  // equations that it copies.
-  std::vector<bool> needed() const {
-    std::vector<bool> found(equations_.size());
-    std::vector<std::size_t> open;
-    const auto visit = [&](Value value) {
+  // A chain copies the free equations before an operand, so it reads the source. Other equations read the operand
+  // itself.
+  Value read_in(std::size_t g, Value operand) const { return g == none ? operand : source(operand); }
+
+  Needed needed() const {
+    Needed found{std::vector<bool>(equations_.size()), {}};
+    std::vector<std::pair<std::size_t, std::size_t>> open;
+    const auto visit = [&](Value value, std::size_t g) {
       const std::size_t* const at = definition(value);
-      if (at == nullptr || found[*at]) return;
-      found[*at] = true;
-      open.push_back(*at);
+      if (at == nullptr) return;
+      if (g != none && group_of_[*at] != g && is_inside(*at, g)) {
+        if (found.copies.emplace(*at, g).second) open.emplace_back(*at, g);
+      } else if (!found.equations[*at]) {
+        found.equations[*at] = true;
+        open.emplace_back(*at, group_of_[*at]);
+      }
     };
-    for (Value value : yielded_) visit(value);
+    for (Value value : yielded_) visit(value, none);
     while (!open.empty()) {
-      const std::size_t i = open.back();
+      const auto [i, g] = open.back();
       open.pop_back();
-      for (Value operand : equations_[i].operands) visit(group_of_[i] == none ? operand : source(operand));
+      for (Value operand : equations_[i].operands) visit(read_in(g, operand), g);
     }
     return found;
   }
@@ -248,10 +267,11 @@ class Fuser {
     return Value{static_cast<std::int32_t>(program_.types.size() - 1)};
   }
 
-  Equation make_fused(std::size_t g, const std::vector<bool>& used) {
+  Equation make_fused(std::size_t g, const Needed& live, const std::vector<bool>& used) {
     Equation fused{ops::Fused{}, {}, {}, equations_[groups_[g].members.front()].origin, {}};
     Region region;
     for (std::size_t i : groups_[g].members) {
+      if (!live.equations[i]) continue;  // only others compute it, again
       Equation copy = equations_[i];
       for (Value& operand : copy.operands) operand = bring_inside(operand, g, region, fused);
       const Value result = copy.results.front();
@@ -308,11 +328,16 @@ class Fuser {
     return inner;
   }
 
+  // Whether a group computes an equation: as a member, or again (find_recomputed).
+  bool is_inside(std::size_t i, std::size_t g) const {
+    return group_of_[i] == g || (!copies_.empty() && std::binary_search(copies_[g].begin(), copies_[g].end(), i));
+  }
+
   // Whether the region of group g contains equation i as a member, or as a copy of a constant or a broadcast. A view is
   // copied if the region contains its operand; otherwise it stays outside, where it costs nothing.
   bool goes_inside(std::size_t i, std::size_t g) const {
     const Equation& equation = equations_[i];
-    if (!is_free_in_chain(program_, equation)) return group_of_[i] == g;
+    if (!is_free_in_chain(program_, equation)) return is_inside(i, g);
     const std::int64_t elements = numel(result_type(i));
     if (elements != 1 && elements != groups_[g].elements) return false;
     if (!equation.is_view()) return true;
@@ -327,9 +352,11 @@ class Fuser {
   const Dataflow flow_;
   std::vector<std::size_t> group_of_;  // by equation: its group, or none
   std::vector<Chain> groups_;          // the chains
-  std::vector<Value> inside_;          // by value: its value in the current region; see bring_inside()
-  std::vector<Value> brought_;         // the values for which inside_ is set
-  std::vector<Equation> varied_;       // pvary equations for operands of the current group
+  std::vector<std::vector<std::size_t>>
+      copies_;                    // by group: the equations of others that it computes again; empty at first
+  std::vector<Value> inside_;     // by value: its value in the current region; see bring_inside()
+  std::vector<Value> brought_;    // the values for which inside_ is set
+  std::vector<Equation> varied_;  // pvary equations for operands of the current group
 };
 
 void fuse_region(Program& program, std::vector<Equation>& equations, std::span<const Value> yielded,
