@@ -29,22 +29,32 @@ struct Statistics {
   }
 };
 
-// The mean over `dims`, repeated along these in the shape of x.
-Value repeated_mean(Builder& b, Value x, const Statistics& of) {
+// The mean over `dims`: a value for each of the other dimensions.
+Value mean_of(Builder& b, Value x, const Statistics& of) {
+  return div(b, b.emit(ops::ReduceSum{of.dims}, {x}), of.count());
+}
+
+// Such a value repeated along `dims`, in the shape of x.
+Value repeated(Builder& b, Value value, Value x, const Statistics& of) {
   const Shape shape = b.type(x).shape;
   Dims kept;
   for (std::int64_t d = 0; d < std::ssize(shape); ++d) {
     if (std::find(of.dims.begin(), of.dims.end(), d) == of.dims.end()) kept.push_back(d);
   }
-  const Value mean = div(b, b.emit(ops::ReduceSum{of.dims}, {x}), of.count());
-  return b.emit(ops::Broadcast{shape, std::move(kept)}, {mean});
+  return b.emit(ops::Broadcast{shape, std::move(kept)}, {value});
 }
 
-// (x - mean) / √(variance + ε), or x / √(mean of x² + ε).
+// (x - mean) / √(variance + ε), or x / √(mean of x² + ε). The derivative of the variance by the mean is 0, and the one
+// of the result goes through a term that is 0: so the backward pass needs one array of differences, and its sums before
+// it writes anything.
 Value normalised(Builder& b, Value x, const Statistics& of) {
-  if (of.centred) x = sub(b, x, repeated_mean(b, x, of));
-  const Value variance = repeated_mean(b, mul(b, x, x), of);
-  return mul(b, x, b.emit(ops::Rsqrt{}, {add(b, variance, of.epsilon)}));
+  const auto factor_of = [&](Value variance) { return b.emit(ops::Rsqrt{}, {add(b, variance, of.epsilon)}); };
+  if (!of.centred) return mul(b, x, repeated(b, factor_of(mean_of(b, mul(b, x, x), of)), x, of));
+  const Value mean = mean_of(b, x, of), fixed = b.emit(ops::StopGradient{}, {mean});
+  const Value centred = sub(b, x, repeated(b, fixed, x, of));
+  const Value factor = factor_of(mean_of(b, mul(b, centred, centred), of));
+  const Value zero = mul(b, sub(b, fixed, mean), factor);
+  return add(b, mul(b, centred, repeated(b, factor, x, of)), repeated(b, zero, x, of));
 }
 
 onnx::Value normalised(onnx::Graph& graph, const std::string& x, const Statistics& of) {
