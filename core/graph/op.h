@@ -116,6 +116,7 @@ struct RowRule {
     none,
     rows,     // the columns i to j of the first operand, a matrix, determine the rows i to j of the result
     columns,  // the columns i to j of the second operand determine the columns i to j of the result
+    either,   // both
   };
   Parts parts = Parts::none;
 

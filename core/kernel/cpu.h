@@ -24,6 +24,13 @@ struct CpuRequest {
   std::vector<bool> stacked;  // by operand
   // The operand, if any, that is passed in the layout that the op's CpuPreparation for this request has packed it into.
   std::optional<std::size_t> packed = {};
+  // The operand, if any, that consists of some columns of a wider matrix, and the number of columns of that matrix.
+  // Columns are along the last dimension.
+  struct Columns {
+    std::size_t operand;
+    std::int64_t of;
+  };
+  std::optional<Columns> columns = {};
   // Pairs of an operand and a result that use the same memory.
   std::vector<std::pair<std::size_t, std::size_t>> shared = {};
   const Region* region = nullptr;    // the equation's region, if it has one

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/kernel/columns.h"
 #include "core/kernel/in_f32.h"
 #include "core/ops/list.h"
 
@@ -51,6 +52,10 @@ concept CpuTakesBf16 = requires {
   requires T::cpu_takes_bf16;
 };
 template <class T>
+concept CpuTakesColumns = requires {
+  requires T::cpu_takes_columns;
+};
+template <class T>
 concept IsRuntimeOp = requires {
   { T::cpu } -> std::convertible_to<RuntimeOp>;
 };
@@ -68,6 +73,7 @@ constexpr KernelRules kernel_rules() {
   KernelRules rules;
   rules.in_f32 = ComputesInF32<T>;
   rules.cpu_takes_bf16 = CpuTakesBf16<T>;
+  rules.cpu_takes_columns = CpuTakesColumns<T>;
   if constexpr (ComputesInF32<T>) {
     rules.reference = [](const void* op, const ReferenceCall& call) {
       const auto reference = [op](const ReferenceCall& wide) { static_cast<const T*>(op)->reference(wide); };
@@ -136,10 +142,14 @@ std::unique_ptr<CpuKernel> make_cpu_kernel(const Op& op, const CpuRequest& reque
   const KernelRules& rules = kernels_of(op);
   const bool copies = rules.in_f32 && has_bf16(request);
 #ifndef PMAPTRAIN_REFERENCE_KERNELS
-  if (choice == KernelChoice::best && rules.cpu != nullptr && (!copies || rules.cpu_takes_bf16)) {
+  if (choice == KernelChoice::best && rules.cpu != nullptr && (!copies || rules.cpu_takes_bf16) &&
+      (!request.columns || rules.cpu_takes_columns)) {
     if (auto kernel = rules.cpu(op.data(), request)) return kernel;
   }
 #endif
+  if (request.columns) {
+    return make_kernel_of_columns(request, [&](const CpuRequest& whole) { return make_cpu_kernel(op, whole, choice); });
+  }
   if (copies) {
     return make_kernel_in_f32(request, [&](const CpuRequest& wide) { return make_cpu_kernel(op, wide, choice); });
   }

@@ -19,6 +19,8 @@ struct KernelRules {
   // Whether bf16 elements are computed in f32, on copies. `reference` then accepts bf16 itself. `cpu` and `prepare` see
   // bf16 only if cpu_takes_bf16 is set, and may refuse it so that copies are made.
   bool in_f32 = false, cpu_takes_bf16 = false;
+  // Whether `cpu` sees CpuRequest::columns. It may refuse them so that they are copied.
+  bool cpu_takes_columns = false;
   std::unique_ptr<CpuKernel> (*cpu)(const void* op, const CpuRequest& request) = nullptr;
   void (*exchange)(const void* op, const CollectiveCall& call) = nullptr;
   // The operand that the CPU kernel can read faster in another layout, and the copy to that layout. `prepare` returns

@@ -256,33 +256,6 @@ TEST_CASE("parameters are cast and packed before all pieces, which then meet now
   test::check_runtime(to_text(*program), {});
 }
 
-// A weight gradient of [columns, 40] from 6 rows of each device.
-std::string gradient(std::int64_t columns, const std::string& dtype = "f32") {
-  const std::string m = std::to_string(columns);
-  return "mesh a=8\nparams %w:" + dtype + "[" + m + ",40]{}\nbatch %x:" + dtype + "[6," + m +
-         "]{a}\nbatch %y:" + dtype +
-         "[6,40]{a}\n%x2 = add %x, %x\n%y2 = neg %y\n%g = matmul[transpose_a=true] %x2, %y2\n"
-         "%b = reduce_sum[dims=[0]] %y2\n%s, %t = psum[axes={a}] %g, %b\n%w2 = sub %w, %s\nupdate %w = %w2\n"
-         "return s = %s\nreturn t = %t\n";
-}
-
-TEST_CASE("a large weight gradient is one product over all devices' rows, in parts, without accumulators",
-          "[runtime]") {
-  const auto program = test::program_of(gradient(130));
-  const cpu::Plan plan = cpu::make_plan(program, {false, 8});
-  INFO(to_text(plan));
-  CHECK(to_text(plan).find("matmul[transpose_a=true, transpose_b=false] over all rows in 8 parts device+") !=
-        std::string::npos);
-  REQUIRE(plan.accumulators.size() == 1);
-  CHECK(plan.accumulators.front().elements == 40);
-  // Fewer columns than 16 for each part are not worth it, nor is a sum that is small beside its rows.
-  CHECK(cpu::make_plan(test::program_of(gradient(127)), {false, 8}).accumulators.size() == 2);
-  const auto flat = test::program_of(
-      "mesh a=8\nbatch %x:f32[512,130]{a}\nbatch %y:f32[512,40]{a}\n%g = matmul[transpose_a=true] %x, %y\n"
-      "%s = psum[axes={a}] %g\nreturn s = %s\n");
-  CHECK(cpu::make_plan(flat, {false, 8}).accumulators.size() == 1);
-}
-
 TEST_CASE("the kernels of convolutions are packed once a step, for the pieces of both passes", "[runtime]") {
   const std::string text = R"(mesh a=2
 params %w:f32[3,3,64,128]{}
@@ -303,31 +276,6 @@ return s = %s
   for (const cpu::Instruction& task : plan.stages.front().tasks) CHECK(task.as<cpu::PackOperand>() != nullptr);
   test::check_runtime(text);
   test::same_for_all_workers(test::program_of(text), test::uneven_inputs(*test::program_of(text), 7), 3);
-}
-
-// The gradient of a kernel of 3x3, 8 -> `channels`, from images of 4x4 that each device has `rows` of.
-std::string kernel_gradient(std::int64_t channels, std::int64_t rows, const std::string& dtype = "f32") {
-  const std::string o = std::to_string(channels), n = std::to_string(rows);
-  return "mesh a=2 b=3\nparams %w:" + dtype + "[3,3,8," + o + "]{}\nbatch %x:" + dtype + "[" + n +
-         ",4,4,8]{a, b}\nbatch %y:" + dtype + "[" + n + ",4,4," + o +
-         "]{a, b}\n%d = neg %y\n%g = conv_kernel_grad[strides=[1,1], padding=[1:1,1:1], kernel_shape=[3,3,8," + o +
-         "]] %x, %d\n%s = psum[axes={a, b}] %g\n%w2 = sub %w, %s\nupdate %w = %w2\n";
-}
-
-TEST_CASE("the large gradient of a kernel is computed in parts of output channels, without accumulators", "[runtime]") {
-  const auto in_parts = [](const std::string& text) {
-    return to_text(cpu::make_plan(test::program_of(text), {false, 8})).find("over all rows in") != std::string::npos;
-  };
-  CHECK(in_parts(kernel_gradient(130, 2)));
-  CHECK_FALSE(in_parts(kernel_gradient(112, 2)));  // too narrow
-  CHECK_FALSE(in_parts(kernel_gradient(130, 9)));  // the rows of all devices take more memory than eight accumulators
-  for (const char* const dtype : {"f32", "f64"}) test::check_runtime(kernel_gradient(130, 2, dtype));
-}
-
-TEST_CASE("the gradient of a kernel in parts has the same bits whoever computes it, block by block", "[runtime]") {
-  const auto program = test::program_of(kernel_gradient(144, 2));
-  const auto inputs = test::uneven_inputs(*program, 5);
-  for (const std::int64_t blocks : {1, 2, 6}) test::same_for_all_workers(program, inputs, 8, blocks);
 }
 
 TEST_CASE("pieces are ranges of rows that know no device, but keep to the group of their sums", "[runtime]") {
@@ -458,61 +406,6 @@ return y = %y
         INFO("workers " << workers << ", private " << private_copies);
         CHECK(same);
       }
-    }
-  }
-}
-
-TEST_CASE("a large weight gradient that is wanted by device too is summed like everything else", "[runtime]") {
-  const std::string text = gradient(130) + "return g = %g\n";
-  CHECK(cpu::make_plan(test::program_of(text), {false, 8}).accumulators.size() == 2);
-  test::check_runtime(text);
-}
-
-TEST_CASE("parts begin at multiples of sixteen rows and leave out none", "[runtime]") {
-  for (const std::int64_t rows : {1, 17, 128, 130, 143, 144, 784}) {
-    const std::int64_t parts = cpu::part_count(rows);
-    CHECK(parts <= cpu::most_parts);
-    CHECK(cpu::part_begin(rows, parts, 0) == 0);
-    CHECK(cpu::part_begin(rows, parts, parts) == rows);
-    for (std::int64_t part = 0; part < parts; ++part) {
-      CHECK(cpu::part_begin(rows, parts, part) % 16 == 0);
-      CHECK(cpu::part_begin(rows, parts, part) < cpu::part_begin(rows, parts, part + 1));
-    }
-  }
-}
-
-TEST_CASE("a weight gradient in parts has the interpreter's values, for whole and for other numbers", "[runtime]") {
-  for (const char* const dtype : {"f32", "f64", "i32"}) test::check_runtime(gradient(130, dtype));
-  const std::string fractions = R"(mesh a=3 b=2
-params %w:f32[150,40]{}
-state %m:f32[150,40]{}
-batch %x:f32[5,150]{a, b}
-hyper %rate:f32[]{}
-%small = constant[dtype=f32, shape=[], value=0.0078125]
-%v = mul %w, %small
-%h = matmul %x, %v
-%t = tanh %h
-%g = matmul[transpose_a=true] %x, %t
-%s = psum[axes={a, b}] %g
-%d = mul %s, %small
-%squares = mul %d, %d
-%norm = reduce_sum[dims=[0,1]] %squares
-%m2 = add %m, %d
-%w2 = sub %w, %m2
-update %w = %w2
-update %m = %m2
-return norm = %norm
-return s = %s
-)";
-  test::check_runtime(fractions);
-  const auto program = test::program_of(fractions);
-  const auto inputs = test::random_inputs(*program, 3);
-  const auto expected = test::run(program, inputs, {1, false, 3, false, KernelChoice::best});
-  for (const int workers : {1, 2, 3, 5, 9}) {
-    for (const bool private_copies : {false, true}) {
-      const bool same =
-          test::run(program, inputs, {workers, private_copies, 3, workers == 2, KernelChoice::best}) == expected;
-      CHECK(same);
     }
   }
 }

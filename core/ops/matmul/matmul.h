@@ -29,6 +29,7 @@ struct Matmul {
   static constexpr bool local = true;
   static constexpr bool in_f32 = true;
   static constexpr bool cpu_takes_bf16 = true;
+  static constexpr bool cpu_takes_columns = true;
 
   bool transpose_a = false;
   bool transpose_b = false;
@@ -40,7 +41,7 @@ struct Matmul {
   Cotangents derivative(VjpContext& context) const;
   RowRule row_rule(std::span<const Type> operands, std::span<const Type>) const {
     if (!transpose_a) return {RowRule::Kind::keeps, 0b110};  // the second matrix and the bias
-    if (!transpose_b && !relu && operands.size() == 2) return {RowRule::Kind::sums, 0, RowRule::Parts::rows};
+    if (!transpose_b && !relu && operands.size() == 2) return {RowRule::Kind::sums, 0, RowRule::Parts::either};
     return {};
   }
   void attributes(AttributeVisitor& visitor) {

@@ -20,6 +20,7 @@ std::string key_of(const Op& op, const CpuRequest& request, int region) {
     add(request.operands[i]);
     if (request.stacked[i]) key += "*";
     if (request.packed == i) key += "packed";
+    if (request.columns && request.columns->operand == i) key += " of " + std::to_string(request.columns->of);
   }
   for (const Type& type : request.results) add(type);
   for (const auto& [operand, result] : request.shared) {
@@ -286,10 +287,9 @@ void BoundPlan::bind(const ProductInParts& parts, const Instruction& instruction
   begin.offset += count_of(to.extent.first) * (parts.of_columns ? size : bytes_of_row(whole));
   // Rows are written where they belong. Columns are first written to the arena, because they do not lie together.
   const auto sum_blocks = [&](std::span<const IndexRange> of, Address result) {
-    const std::size_t free = bytes_to_gather(plan_, parts, to.extent.count);
-    if (!parts.of_columns) return bind_product(parts, instruction, of, result, free, to, into);
-    const Address aside{Base::arena, free};
-    bind_product(parts, instruction, of, aside, free + round_up(bytes(part), alignment), to, into);
+    if (!parts.of_columns) return bind_product(parts, instruction, of, result, 0, to, into);
+    const Address aside{Base::arena, 0};
+    bind_product(parts, instruction, of, aside, round_up(bytes(part), alignment), to, into);
     StridedCopy scatter;
     scatter.first_pointer = to.list.add(aside);
     to.list.add(result);
@@ -313,14 +313,12 @@ void BoundPlan::bind(const ProductInParts& parts, const Instruction& instruction
 }
 
 // A part of the result's rows needs the same columns of the first operand, a part of its columns those of the second.
-// They are first copied to the arena, where they form an array that any kernel can read. This costs little beside the
-// product, which uses each element many times.
 void BoundPlan::bind_product(const ProductInParts& parts, const Instruction& instruction,
                              std::span<const IndexRange> blocks, Address rows, std::size_t sums, Binding to,
                              std::vector<Command>& into) {
   const Extent& part = to.extent;
   const Type result = type_of_part(plan_, parts, part.count);
-  const std::size_t cut = parts.of_columns ? 1 : 0, whole = 1 - cut;  // indices of operands
+  const std::size_t cut = parts.of_columns ? 1 : 0;  // the operand whose columns decide
   if (blocks.size() > 1) {
     const auto left = static_cast<std::size_t>(left_leaves(static_cast<std::int64_t>(blocks.size())));
     const Address right{Base::arena, sums};
@@ -333,28 +331,20 @@ void BoundPlan::bind_product(const ProductInParts& parts, const Instruction& ins
     return;
   }
   const IndexRange& instances = blocks.front();
-  const Buffer& from = buffer(parts.operands[cut]);
   std::vector<Type> operands = types_of(*plan_.program, parts.equation->operands);
   for (Type& operand : operands) operand.shape.front() *= instances.count;
   const auto first_slice = [&](int operand) {
     const Buffer& b = buffer(operand);
     return Address{base_of(b), b.offset + count_of(instances.first - first_instance(b.axes)) * b.slice_bytes()};
   };
-  StridedCopy gather;
-  const std::size_t columns = count_of(operands[cut].shape.back());
-  gather.first_pointer = to.list.add(first_slice(parts.operands[cut]));
-  to.list.addresses.back().offset += count_of(part.first) * size_of(from.dtype);
-  to.list.add({Base::arena, 0});
-  gather.bytes = gather.to_stride = count_of(part.count) * size_of(from.dtype);
-  gather.from_stride = columns * size_of(from.dtype);
-  gather.count = count_of(numel(operands[cut].shape)) / columns;
-  into.push_back({&instruction, gather});
-
+  CpuRequest request{{}, {&result, 1}, 1, {true, true}};
+  request.columns = {cut, operands[cut].shape.back()};
   operands[cut].shape.back() = part.count;
-  const CpuRequest request{operands, {&result, 1}, 1, {true, true}};
+  request.operands = operands;
   const RunKernel product{find_or_make_kernel(parts.equation->op, request), to.list.addresses.size(), operands.size()};
   for (std::size_t i = 0; i < operands.size(); ++i) {
-    to.list.add(i == whole ? first_slice(parts.operands[whole]) : Address{Base::arena, 0});
+    to.list.add(first_slice(parts.operands[i]));
+    if (i == cut) to.list.addresses.back().offset += count_of(part.first) * size_of(operands[i].dtype);
   }
   to.list.add(rows);
   into.push_back({&instruction, product});

@@ -118,7 +118,12 @@ std::vector<IndexRange> cut_instances(std::span<const IndexRange> runs, std::int
 RowRule::Parts parts_of(const Program& program, const Equation& equation) {
   if (equation.results.size() != 1) return RowRule::Parts::none;
   const RowRule rule = equation.op.rows(types_of(program, equation.operands), types_of(program, equation.results));
-  return rule.kind == RowRule::Kind::sums ? rule.parts : RowRule::Parts::none;
+  if (rule.kind != RowRule::Kind::sums) return RowRule::Parts::none;
+  if (rule.parts != RowRule::Parts::either) return rule.parts;
+  // Every part reads all of the operand that is not cut. This should be the narrower one.
+  const Shape& shape = program.type(equation.results.front()).shape;
+  const bool by_columns = shape.back() > shape.front() && shape.back() >= least_parts * part_columns;
+  return by_columns ? RowRule::Parts::columns : RowRule::Parts::rows;
 }
 
 std::int64_t size_in_parts(const Program& program, const Equation& equation) {
@@ -126,7 +131,8 @@ std::int64_t size_in_parts(const Program& program, const Equation& equation) {
   switch (parts_of(program, equation)) {
     case RowRule::Parts::rows: return shape.front();
     case RowRule::Parts::columns: return shape.back();
-    case RowRule::Parts::none: break;
+    case RowRule::Parts::none:
+    case RowRule::Parts::either: break;
   }
   return 0;
 }

@@ -323,9 +323,8 @@ class Planner {
     bytes = sum_of(bytes, offsets.end);
   }
 
-  // The bytes of the arena that the tasks of all ProductInParts need: columns of an operand, the sums of inner nodes of
-  // the tree of blocks, and columns of the result. The arena is free then, because the worker runs no piece at the same
-  // time.
+  // The bytes of the arena that the tasks of all ProductInParts need: the sums of inner nodes of the tree of blocks,
+  // and columns of the result. The arena is free then, because the worker runs no piece at the same time.
   std::size_t bytes_of_parts() const {
     std::size_t most = 0;
     for (const Stage& stage : lowered_.stages) {
@@ -336,8 +335,7 @@ class Planner {
             static_cast<std::size_t>(tree_depth(static_cast<std::int64_t>(blocks_of(plan_, *parts).size())));
         for (const Extent& part : extents_of(plan_, instruction)) {
           const std::size_t own = round_up(bytes(type_of_part(plan_, *parts, part.count)), alignment);
-          most = std::max(most, sum_of(bytes_to_gather(plan_, *parts, part.count),
-                                       product_of(depth + (parts->of_columns ? 1 : 0), own)));
+          most = std::max(most, product_of(depth + (parts->of_columns ? 1 : 0), own));
         }
       }
     }

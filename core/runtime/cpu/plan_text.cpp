@@ -103,8 +103,8 @@ class Printer {
                        list(i.operands));
   }
   std::string line(const ProductInParts& i, const std::string&) const {
-    return fmt::format("{} = {} over all rows in {} parts {}", buffer(i.result), op(i.equation), i.parts,
-                       list(i.operands));
+    return fmt::format("{} = {} over all rows in {} parts {}{}", buffer(i.result), op(i.equation), i.parts,
+                       i.of_columns ? "of columns " : "", list(i.operands));
   }
   std::string line(const Copy& i, const std::string&) const {
     return fmt::format("{} = {} {}", buffer(i.to), i.iteration_parts > 0 ? "slice of" : "copy", buffer(i.from));

@@ -75,14 +75,6 @@ std::vector<IndexRange> blocks_of(const Plan& plan, const ProductInParts& parts)
   return Blocks(mesh, plan.options.blocks).runs(axes, mesh.group_size(axes));
 }
 
-std::size_t bytes_to_gather(const Plan& plan, const ProductInParts& parts, std::int64_t rows) {
-  std::int64_t most = 0;
-  for (const IndexRange& block : blocks_of(plan, parts)) most = std::max(most, block.count);
-  Type columns = plan.program->type(parts.equation->operands[parts.of_columns ? 1 : 0]);
-  columns.shape.back() = rows;
-  return round_up(product_of(bytes(columns), static_cast<std::size_t>(most)), alignment);
-}
-
 Type type_of_part(const Plan& plan, const ProductInParts& parts, std::int64_t rows) {
   Type part = plan.program->type(parts.equation->results.front());
   (parts.of_columns ? part.shape.back() : part.shape.front()) = rows;

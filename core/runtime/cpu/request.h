@@ -61,9 +61,6 @@ Extent extent_of(const Cut& cut, const IndexRange& piece);
 
 // The instances along the axes of a ProductInParts' operands, block by block.
 std::vector<IndexRange> blocks_of(const Plan& plan, const ProductInParts& parts);
-// The bytes of the arena that a task of a ProductInParts needs for columns of an operand, if it computes `rows` rows or
-// columns of the result.
-std::size_t bytes_to_gather(const Plan& plan, const ProductInParts& parts, std::int64_t rows);
 // The type of that many rows or columns of the result.
 Type type_of_part(const Plan& plan, const ProductInParts& parts, std::int64_t rows);
 
