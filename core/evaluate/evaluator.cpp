@@ -1,5 +1,6 @@
 #include "core/evaluate/evaluator.h"
 
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 #include <utility>
@@ -93,7 +94,9 @@ Evaluator::Evaluator(Module& module, std::size_t entry, const EvaluationPlan& pl
 void Evaluator::add_step(Sums& sums, std::int64_t member) {
   // The outputs are the parts in their order, followed by the count.
   const auto output = [&](std::size_t i) {
-    return to_doubles(module_, module_.output(entry_, i), {module_.own_device(), member});  // waits for the step
+    const Handle value = module_.output(entry_, i);
+    return to_doubles(bytes_here(module_, value, {module_.own_device(), member}),  // waits for the step
+                      module_.type(value).dtype);
   };
   for (std::size_t i = 0; i < sums.parts.size(); ++i) {
     const std::vector<double> found = output(i);
@@ -105,7 +108,32 @@ void Evaluator::add_step(Sums& sums, std::int64_t member) {
   const std::size_t slice = module_.slice_bytes(rows) / sizeof(float);
   const std::size_t begin = sums.rows.size();
   sums.rows.resize(begin + slice * static_cast<std::size_t>(batch_.devices));
-  module_.read_every_device(rows, member, std::as_writable_bytes(std::span(sums.rows).subspan(begin)));
+  module_.read_every_device_here(rows, member, std::as_writable_bytes(std::span(sums.rows).subspan(begin)));
+}
+
+void Evaluator::share(std::span<const std::int64_t> members, std::vector<Sums>& sums) {
+  const MemberShare& share = module_.member_share();
+  if (share.is_whole()) return;
+  std::vector<double> numbers;
+  for (const Sums& of_member : sums) {
+    for (const std::vector<double>& part : of_member.parts) numbers.insert(numbers.end(), part.begin(), part.end());
+    numbers.push_back(of_member.count);
+  }
+  module_.share_of_members(members, std::as_writable_bytes(std::span(numbers)));
+  const double* next = numbers.data();
+  for (Sums& of_member : sums) {
+    for (std::vector<double>& part : of_member.parts) {
+      std::copy_n(next, part.size(), part.begin());
+      next += part.size();
+    }
+    of_member.count = *next++;
+  }
+  if (model::row_size(model_) == 0) return;
+  const std::size_t slice = module_.slice_bytes(module_.output(entry_, "rows")) / sizeof(float);
+  for (std::size_t m = 0; m < members.size(); ++m) {
+    sums[m].rows.resize(slice * static_cast<std::size_t>(batch_.devices * batch_.steps_per_epoch));
+    module_.share_of_members(members.subspan(m, 1), std::as_writable_bytes(std::span(sums[m].rows)));
+  }
 }
 
 Evaluation Evaluator::finish(Sums sums, std::int64_t member) const {
@@ -137,8 +165,11 @@ std::vector<Evaluation> Evaluator::run(std::span<const std::int64_t> members, co
     if (fill) fill(slot);
     if (is_to_stop && is_to_stop()) return {};
     module_.submit(entry_, slot, 1, members);
-    for (std::size_t m = 0; m < members.size(); ++m) add_step(sums[m], members[m]);
+    for (std::size_t m = 0; m < members.size(); ++m) {
+      if (module_.member_share().has(members[m])) add_step(sums[m], members[m]);
+    }
   }
+  share(members, sums);
   std::vector<Evaluation> evaluations;
   for (std::size_t m = 0; m < members.size(); ++m) evaluations.push_back(finish(std::move(sums[m]), members[m]));
   for (Evaluation& evaluation : evaluations) evaluation.seconds = seconds_since(begin);

@@ -61,7 +61,10 @@ class Evaluator {
     double count = 0;
     std::vector<float> rows;
   };
+  // Adds those of a batch, of a member of this process.
   void add_step(Sums& sums, std::int64_t member);
+  // Gives all processes the sums of all members, which may be of different processes.
+  void share(std::span<const std::int64_t> members, std::vector<Sums>& sums);
   Evaluation finish(Sums sums, std::int64_t member) const;
 
   Module& module_;

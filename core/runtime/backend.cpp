@@ -214,11 +214,29 @@ Handle Module::input(std::string_view name) const {
 
 void Module::read_every_device(Handle value, std::int64_t member, std::span<std::byte> into) {
   check_member(member);
-  if (member_share_.has(member)) read_every_device_in_group(value, member, into);
+  if (member_share_.has(member)) read_every_device_here(value, member, into);
   if (!member_share_.is_whole()) pass_on(member, into);
 }
 
-void Module::read_every_device_in_group(Handle value, std::int64_t member, std::span<std::byte> into) {
+void Module::share_of_members(std::span<const std::int64_t> members, std::span<std::byte> bytes) {
+  if (member_share_.is_whole() || members.empty()) return;
+  const std::size_t size = bytes.size() / members.size();
+  const int own = processes_.placement.process;
+  std::vector<Transport::Outgoing> sends;
+  std::vector<Transport::Incoming> receives;
+  for (std::size_t m = 0; m < members.size(); ++m) {
+    const std::span<std::byte> of_member = bytes.subspan(m * size, size);
+    const int sender = member_share_.first_process(members[m]);
+    for (int process = 0; process < processes_.placement.processes; ++process) {
+      if (member_share_.carries(process, members[m])) continue;
+      if (own == sender) sends.push_back({process, of_member.data(), size});
+      if (own == process) receives.push_back({sender, of_member.data(), size});
+    }
+  }
+  processes_.transport->exchange(sends, receives);
+}
+
+void Module::read_every_device_here(Handle value, std::int64_t member, std::span<std::byte> into) {
   const std::size_t slice = slice_bytes(value);
   const Share share = this->share(static_cast<std::size_t>(this->value(value).entry));
   const auto part_of = [&](int process) {

@@ -42,6 +42,7 @@ class MemoryTransport {
     arrived_.notify_all();
   }
   std::size_t bytes() const { return bytes_; }
+  std::size_t messages() const { return messages_; }
 
  private:
   class End final : public Transport {
@@ -53,6 +54,7 @@ class MemoryTransport {
         std::vector<std::byte> copy(message.memory, message.memory + message.bytes);
         if (all_.tamper) all_.tamper(process_, message.to, copy);
         all_.bytes_ += message.bytes;
+        ++all_.messages_;
         all_.queues_[static_cast<std::size_t>(process_ * processes_ + message.to)].push_back(std::move(copy));
       }
       all_.arrived_.notify_all();
@@ -109,7 +111,7 @@ class MemoryTransport {
   std::vector<std::deque<std::vector<std::byte>>> queues_;  // by sender and receiver
   std::vector<std::unique_ptr<End>> ends_;
   bool stopped_ = false;
-  std::size_t bytes_ = 0;
+  std::size_t bytes_ = 0, messages_ = 0;
 };
 
 // Calls f(process) on a thread for each process. Throws the first exception.

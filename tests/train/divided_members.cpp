@@ -128,6 +128,26 @@ TEST_CASE("members of an ensemble on processes leave the bits of one process, wh
   check_divided({"mesh.workers=1"}, own_orders);
 }
 
+TEST_CASE("processes exchange what they have measured of their members once for each evaluation",
+          "[train][placements][members]") {
+  // Of validation splits of two batches and of six: beside the exchange, processes agree before each batch. To exchange
+  // each number of a batch would take 12 messages more for each.
+  constexpr std::size_t batches = 2 * (6 - 2), agreement = 2;
+  const auto messages = [](const std::string& examples, const std::string& eval_every) {
+    const Ends found = train_divided(
+        setup_of_text(small_images, with(four_members, {"data.source.synthetic_images.train=" + examples,
+                                                        "data.validation=0.5", "train.log_every=100 steps",
+                                                        "train.duration=3 steps", "train.eval_every=" + eval_every})),
+        2);
+    CHECK(found.failures == std::vector<std::string>(2));
+    return found.messages;
+  };
+  const auto of_evaluations = [&](const std::string& examples) {
+    return messages(examples, "1 step") - messages(examples, "100 steps");
+  };
+  CHECK(of_evaluations("192") - of_evaluations("64") < 2 * batches * agreement);
+}
+
 TEST_CASE("a member in another process that stops early, or is not finite, ends as in one process",
           "[train][placements][members]") {
   check_divided(with(four_members, {"train.eval_every=1 step", "train.duration=12 steps",

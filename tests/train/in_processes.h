@@ -40,6 +40,7 @@ struct Ends {
   Trained trained;                    // process 0
   std::vector<train::Ended> ended;    // by process
   std::vector<std::string> failures;  // by process; empty for those that have not failed
+  std::size_t messages = 0;           // that processes have sent
 };
 
 // Prepares the session of a process: its setup, and where in `options` the run continues.
@@ -70,6 +71,7 @@ inline Ends train_in_processes(int processes, const std::filesystem::path& run, 
       ends.failures[at] = error.diagnostics().front().message;
     }
   });
+  ends.messages = transport.messages();
   return ends;
 }
 
