@@ -61,6 +61,33 @@ TEST_CASE("of a gradient that is wider than high, parts are columns", "[runtime]
   for (const std::int64_t blocks : {1, 2, 8}) test::same_for_all_workers(program, inputs, 8, blocks);
 }
 
+TEST_CASE("a gradient that is reshaped before it is summed over the devices is computed in parts too", "[runtime]") {
+  // As that of the kernels of attention, which have a dimension of heads.
+  const std::string text =
+      "mesh a=8\nparams %w:f32[130,5,8]{}\nbatch %x:f32[6,130]{a}\nbatch %y:f32[6,40]{a}\n"
+      "%x2 = add %x, %x\n%y2 = neg %y\n%f = matmul[transpose_a=true] %x2, %y2\n%g = reshape[shape=[130,5,8]] %f\n"
+      "%s = psum[axes={a}] %g\n%w2 = sub %w, %s\nupdate %w = %w2\nreturn s = %s\n";
+  const auto program = test::program_of(text);
+  const cpu::Plan plan = cpu::make_plan(program, {false, 8});
+  CHECK(to_text(plan).find("over all rows in 8 parts") != std::string::npos);
+  CHECK(plan.accumulators.empty());
+  test::check_runtime(text);
+  // What is read as it was computed, too, is summed like everything else.
+  const std::string read = text + "%h = neg %f\nreturn h = %h\n";
+  CHECK(cpu::make_plan(test::program_of(read), {false, 8}).accumulators.size() == 1);
+  test::check_runtime(read);
+}
+
+TEST_CASE("of many products that are computed at the same time, each has fewer parts", "[runtime]") {
+  CHECK(cpu::part_count(784) == 16);
+  CHECK(cpu::part_count(784, false, 10) == 16);
+  CHECK(cpu::part_count(784, false, 36) == 5);
+  CHECK(cpu::part_count(784, true, 36) == 5);
+  CHECK(cpu::part_count(784, false, 1000) == 1);
+  CHECK(cpu::part_count(130) == 8);  // shorter ones, because there would be fewer than 8
+  CHECK(cpu::part_count(130, false, 40) == 4);
+}
+
 TEST_CASE("parts begin at multiples of sixteen rows and leave out none", "[runtime]") {
   for (const std::int64_t rows : {1, 17, 128, 130, 143, 144, 784}) {
     const std::int64_t parts = cpu::part_count(rows);

@@ -137,8 +137,11 @@ std::int64_t size_in_parts(const Program& program, const Equation& equation) {
   return 0;
 }
 
-std::int64_t part_count(std::int64_t rows, std::int64_t least) {
-  return std::clamp<std::int64_t>(rows / least, 1, most_parts);
+std::int64_t part_count(std::int64_t size, bool of_columns, std::int64_t products) {
+  const std::int64_t most = std::clamp<std::int64_t>((enough_parts + products - 1) / products, 1, most_parts);
+  if (of_columns) return std::clamp<std::int64_t>(size / part_columns, 1, most);
+  const std::int64_t fewest = std::clamp<std::int64_t>(size / part_alignment, 1, std::min(least_parts, most));
+  return std::clamp(size / part_rows, fewest, most);
 }
 
 std::int64_t part_begin(std::int64_t rows, std::int64_t parts, std::int64_t part) {

@@ -219,6 +219,7 @@ bool Lowering::try_make_alias(const Equation& equation) {
   for (const Value result : equation.results) {
     if (equation.op.rules().view) {
       info(result) = operand;
+      viewed_.emplace(result.id, equation.operands.front());
       int earliest = earliest_stage(equation.operands.front());
       for (const Value awaited : std::span(equation.operands).subspan(1)) {
         earliest = std::max({earliest, earliest_stage(awaited), out_.info(info(awaited).root).stage});

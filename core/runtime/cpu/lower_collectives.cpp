@@ -64,7 +64,7 @@ std::vector<Lowering::ReducedArray> Lowering::reduced_arrays_of(const Equation& 
     const Value operand = equation.operands[i], result = equation.results[i];
     const auto packed = packed_sums_.find(operand.id);
     if (packed == packed_sums_.end()) {
-      arrays.push_back({operand, result, result, {&equation, type(operand).varying, {}, -1, -1, result.id}});
+      arrays.push_back({operand, operand, result, result, {&equation, type(operand).varying, {}, -1, -1, result.id}});
       continue;
     }
     define(result, info_by_size(type(result), first_main_stage_));
@@ -76,8 +76,11 @@ std::vector<Lowering::ReducedArray> Lowering::reduced_arrays_of(const Equation& 
       // add_packs_of_sums() copies the sums into the bucket.
       const bool is_range = stored_axes(type(result)).empty();
       if (!is_range) define(sum, info_by_size(type(sum), first_main_stage_));
-      arrays.push_back(
-          {packed_arrays[k], sum, is_range ? result : sum, {&equation, type(operand).varying, {}, -1, -1, sum.id}});
+      arrays.push_back({packed_arrays[k],
+                        packed_arrays[k],
+                        sum,
+                        is_range ? result : sum,
+                        {&equation, type(operand).varying, {}, -1, -1, sum.id}});
     }
   }
   return arrays;
@@ -115,7 +118,8 @@ void Lowering::lower_reduction(const Equation& equation) {
     ReducedArray& array = arrays[i];
     if (info(array.operand).kind == RowKind::partial && is_sum_over_devices(equation.op)) {
       array.of_rows = true;
-      array_of_.try_emplace(array.operand.id, i);
+      array.sum_of_rows = viewed_by(array.operand);
+      array_of_.try_emplace(array.sum_of_rows.id, i);
       combine_stage = std::max(combine_stage, info(array.operand).stage + 1);
       continue;
     }
@@ -279,7 +283,7 @@ int Lowering::zeros(DType dtype, std::int64_t gap) {
 }
 
 void Lowering::finish_reduction(const Equation& equation, const ReducedArray& array, int combine_stage) {
-  if (array.of_rows && !accumulated_.contains(array.operand.id)) {
+  if (array.of_rows && !accumulated_.contains(array.sum_of_rows.id)) {
     const ValueInfo from = info(array.operand);
     out_.add(ReducePartial{first_half_of(equation), from.root, array.combine.accumulator}, from, from.stage, 0);
   }
@@ -302,6 +306,15 @@ void Lowering::finish_reduction(const Equation& equation, const ReducedArray& ar
     last.by_shards = array.by_shards;
   }
   add(last, how, array.last_stage, is_reduce_scatter(equation.op) ? 0 : numel(type(array.bucket)));
+}
+
+Value Lowering::viewed_by(Value value) const {
+  Value viewed = value;
+  for (auto view = viewed_.find(value.id); view != viewed_.end() && facts(viewed).uses == 1;
+       view = viewed_.find(viewed.id)) {
+    viewed = view->second;
+  }
+  return type(viewed).varying == type(value).varying ? viewed : value;
 }
 
 bool Lowering::sums_rows_for_reduction(const Instruction& instruction) const {
@@ -350,7 +363,9 @@ void Lowering::sum_rows_in_parts(const Equation& psum, std::vector<ReducedArray>
       return true;
     });
   });
-  for (Kernel& kernel : sums) lower_parts(psum, arrays, combine_stage, std::move(kernel));
+  // Where activations are computed again, each product runs as early as it can, by itself.
+  const std::int64_t products = computes_again() ? 1 : std::ssize(sums);
+  for (Kernel& kernel : sums) lower_parts(psum, arrays, combine_stage, products, std::move(kernel));
 }
 
 bool Lowering::is_better_in_parts(const Equation& equation) const {
@@ -365,19 +380,17 @@ bool Lowering::is_better_in_parts(const Equation& equation) const {
          static_cast<double>(program_.mesh.group_size(out_.rows.axes)) * rows;
 }
 
-void Lowering::lower_parts(const Equation& psum, std::vector<ReducedArray>& arrays, int combine_stage, Kernel kernel) {
+void Lowering::lower_parts(const Equation& psum, std::vector<ReducedArray>& arrays, int combine_stage,
+                           std::int64_t products, Kernel kernel) {
   const Value summed = kernel.equation->results.front();
   ReducedArray& array = arrays[array_of_.at(summed.id)];
   array.in_parts = true;
   array.of_rows = false;
   const std::int64_t size = size_in_parts(program_, *kernel.equation);
   const bool of_columns = parts_of(program_, *kernel.equation) == RowRule::Parts::columns;
-  ProductInParts parts{kernel.equation,
-                       &psum,
-                       std::move(kernel.operands),
-                       array.result.id,
-                       part_count(size, of_columns ? part_columns : part_alignment),
-                       of_columns};
+  ProductInParts parts{
+      kernel.equation, &psum, std::move(kernel.operands), array.result.id, part_count(size, of_columns, products),
+      of_columns};
   ValueInfo how;
   how.storage = Storage::chunked;
   how.written_by_tasks = true;
@@ -396,9 +409,7 @@ void Lowering::lower_parts(const Equation& psum, std::vector<ReducedArray>& arra
   } else {
     info(array.bucket).written_by_tasks = true;
     out_.info(array.result.id).written_by_tasks = true;
-    // A program that computes activations again needs memory more than it needs tasks for many workers at a time: the
-    // product runs as early as its operands can be read, because their memory is free afterwards.
-    if (!earliest_stages_.empty() && out_.loops.empty()) {
+    if (computes_again()) {
       stage = first_main_stage_;
       for (const int operand : parts.operands) {
         stage = std::max(stage, first_readable_stage(out_.info(operand), how));

@@ -131,6 +131,7 @@ class Lowering {
   // bucket. Such arrays are summed one by one, and the bucket of the addends is never made.
   struct ReducedArray {
     Value operand;          // the addends
+    Value sum_of_rows;      // `operand`, or what it is a view of: the result of an equation that sums over rows
     Value result;           // the sum: a result of the reduction, an array inside such a result, or a value of its own
     Value bucket;           // if `result` is inside a bucket: the bucket; else equal to `result`
     ReduceCombine combine;  // the second half of the reduction
@@ -145,6 +146,9 @@ class Lowering {
   // compute the value, and that the reduction is over all devices. The order of the sum is the same with private
   // copies.
   bool pieces_add_instances(const Equation& equation, const ValueInfo& operand, const Type& of) const;
+
+  // The value that nothing reads but views, of which `value` is the last.
+  Value viewed_by(Value value) const;
 
   // The equation that the first half of a reduction carries out: a psum if the reduction is a psum_scatter, else the
   // reduction itself.
@@ -203,9 +207,13 @@ class Lowering {
   // sums. False if the result has too few rows for efficient products in parts.
   bool is_better_in_parts(const Equation& equation) const;
 
-  // Adds the ProductInParts, which computes one sum for the whole mesh. With private copies, each device then copies
-  // it.
-  void lower_parts(const Equation& psum, std::vector<ReducedArray>& arrays, int combine_stage, Kernel kernel);
+  // Adds the ProductInParts, which computes one sum for the whole mesh, beside others: `products` with it. With private
+  // copies, each device then copies it.
+  void lower_parts(const Equation& psum, std::vector<ReducedArray>& arrays, int combine_stage, std::int64_t products,
+                   Kernel kernel);
+  // Whether the program computes activations again. Then it needs memory more than it needs tasks for many workers at a
+  // time: a product in parts runs as early as its operands can be read, because their memory is free afterwards.
+  bool computes_again() const { return !earliest_stages_.empty() && out_.loops.empty(); }
 
   // ---- loops
 
@@ -240,8 +248,9 @@ class Lowering {
   // index of its first ReducedArray. accumulated_: values that RowSums write, so that they have no buffer.
   std::unordered_map<int, std::size_t> array_of_;
   std::set<int> accumulated_;
-  std::shared_ptr<const Origin> origin_;  // of the equation that is being lowered
-  std::set<int> early_casts_;             // see plan_preparations(); roots
+  std::shared_ptr<const Origin> origin_;   // of the equation that is being lowered
+  std::set<int> early_casts_;              // see plan_preparations(); roots
+  std::unordered_map<int, Value> viewed_;  // by value that is a view: its operand
   // Instructions are added to this stage or a later one: behind the preparations, and behind or in a loop over stages.
   int first_main_stage_ = 0;
   std::vector<Instruction>* loop_body_ = nullptr;  // the body of the Loop that is being lowered; null outside of loops

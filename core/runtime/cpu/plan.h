@@ -148,14 +148,17 @@ void for_each_stage(std::span<const StageLoop> loops, std::size_t first, std::si
 inline constexpr std::int64_t small_elements = 4096;
 // The largest number of pieces, unless collectives over some axes need more.
 inline constexpr std::int64_t most_pieces = 64;
-// The largest number of parts of a ProductInParts.
-inline constexpr std::int64_t most_parts = 16;
+// The largest number of parts of a ProductInParts, and the number from which several that are computed at the same time
+// have enough together, for 64 workers: larger parts take less time for the same work.
+inline constexpr std::int64_t most_parts = 16, enough_parts = 160;
 // A product whose result has too few rows for this many parts is not computed in parts.
 inline constexpr std::int64_t least_parts = 8;
 // Parts begin at multiples of this many rows, because the inner loops of matrix products process rows in groups.
 inline constexpr std::int64_t part_alignment = 16;
-// A part of columns, the output channels of a kernel, has at least so many: each part transposes the images anew.
-inline constexpr std::int64_t part_columns = 64;
+// A part has at least so many columns: each reads the other operand anew, and the gradient of a kernel also transposes
+// the images anew for each range of output channels. It has at least so many rows, unless there would be fewer than
+// least_parts.
+inline constexpr std::int64_t part_columns = 64, part_rows = 48;
 // The smallest size of a chunk, unless the array is smaller, and the largest number of chunks of an array.
 inline constexpr std::int64_t least_chunk_elements = 8192;
 inline constexpr std::int64_t most_chunks = 256;
@@ -190,8 +193,9 @@ std::vector<IndexRange> cut_instances(std::span<const IndexRange> runs, std::int
 // there are, 0 if `none`.
 RowRule::Parts parts_of(const Program& program, const Equation& equation);
 std::int64_t size_in_parts(const Program& program, const Equation& equation);
-// The number of parts of a ProductInParts whose result has `rows` rows, or as many columns.
-std::int64_t part_count(std::int64_t rows, std::int64_t least = part_alignment);
+// The number of parts of a ProductInParts whose result has so many rows, or so many columns; `products` of them are
+// computed at the same time.
+std::int64_t part_count(std::int64_t size, bool of_columns = false, std::int64_t products = 1);
 // The first row of part `part` if the `rows` rows of a result are cut into `parts` parts.
 std::int64_t part_begin(std::int64_t rows, std::int64_t parts, std::int64_t part);
 // The first element of chunk `chunk`, a multiple of 64. Chunks have equal lengths; only the last
