@@ -100,7 +100,7 @@ TEST_CASE("losses, gradient norms and parameters on 1 and 4 GPUs are JAX's", "[c
     return;
   }
   test::Turns turns;
-  test::Slice slice(test::slices_with_sanitizer(2));
+  test::Slice slice(test::slices_with_sanitizer(5));
   for (const std::string& name : covering) {
     if (!slice.takes()) continue;
     for (const std::size_t four : turns.next(2)) check(name, four == 1 ? 4 : 1);

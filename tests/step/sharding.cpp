@@ -14,6 +14,7 @@
 #include "core/train/resume.h"
 #include "tests/catch.h"
 #include "tests/session_run.h"
+#include "tests/slice.h"
 
 using namespace pmaptrain;
 using namespace pmaptrain::testing;
@@ -231,7 +232,9 @@ TEST_CASE("parameters that groups of layers gather have the bits of plain data p
        "optimizer.groups=[{parameters: repeat_0.0.*, freeze: true}, {parameters: '*.bias', "
        "learning_rate_scale: 2}]"},
   };
+  test::Slice slice(test::slices_with_sanitizer(4));
   for (const std::vector<std::string>& config : configs) {
+    if (!slice.takes()) continue;
     INFO(backend << ", " << config.front() << ", " << config.back());
     std::vector<std::string> set = config;
     set.insert(set.end(), {backend, "train.duration=2 steps", "train.log_every=1 step", "train.eval_every=2 steps"});
@@ -263,7 +266,10 @@ train: {duration: 2 steps, log_every: 1 step}
   const train::Setup setup = setup_of_text(text, {backend, stage(3)});
   // Both buckets before the last group, that of the table again in the backward pass; twice each for norms.
   CHECK(count(train::program_at(setup, train::Stage::final), "all_gather_invariant") == (1 + 2) + 1 + 2 * 2);
-  CHECK(train_setup(setup).same_bits(train_setup(setup_of_text(text, {backend}))));
+  test::Slice slice(test::slices_with_sanitizer(2));
+  if (slice.takes(backend == "mesh.backend=cpu")) {
+    CHECK(train_setup(setup).same_bits(train_setup(setup_of_text(text, {backend}))));
+  }
 }
 
 TEST_CASE("sharding does not change into how many pieces the rows are cut", "[step]") {
