@@ -185,6 +185,28 @@ TEST_CASE("what is made of gathered parameters alone is made again, and not kept
   }
 }
 
+TEST_CASE("more layers need no more memory for gathered parameters and for sums of gradients", "[step]") {
+  for (const std::string& layer : {std::string("{dense: 512}, relu, "), std::string("{attention: {heads: 4}}, ")}) {
+    for (const char* const batch : {"data.batch_size=4", "data.batch_size=32"}) {  // sums of pieces, and in parts
+      INFO(layer << batch);
+      const auto planned = [&](int layers) {
+        std::string list = "model.layers=[{reshape: {shape: [9, 4]}}, {dense: 512}, ";
+        for (int i = 0; i < layers; ++i) list += layer;
+        const train::Setup setup =
+            setup_of_text(small_images, {stage(3), list + "global_avg_pool, {dense: 3}]", "mesh.blocks=4", batch});
+        const cpu::PoolSizes needs =
+            cpu::make_plan(setup.training, {.blocks = 4, .placement = {1, 4}, .work = setup.training_work}).transient;
+        const auto bytes = 4 * static_cast<std::size_t>(setup.model.parameter_count());
+        return std::pair(needs.shared + needs.accumulators, bytes);
+      };
+      // The gathers and the sums of seven layers are under way at once, so shorter models need less.
+      const auto [twelve, of_twelve] = planned(12);
+      const auto [twenty, of_twenty] = planned(20);
+      CHECK(twenty < twelve + (of_twenty - of_twelve) / 20);
+    }
+  }
+}
+
 TEST_CASE("a process receives the parameters of a group of layers, and sends sums, while it computes", "[step]") {
   const train::Setup setup = setup_of_text(small_images, {stage(3), three_groups, "mesh.blocks=4"});
   const cpu::Plan plan =

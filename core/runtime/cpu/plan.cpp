@@ -344,43 +344,8 @@ class Planner {
 
   // ---- the finished plan: buffers in place of values, and no copies from a buffer to itself
 
-  // The small arrays of a piece share cache lines. After the barrier, a worker waits for each line that another worker
-  // has written, so a step of a few scalars takes less time with fewer lines.
-  void place_accumulators() {
-    struct Small {
-      std::size_t bytes = 0;                  // of a piece
-      std::optional<std::size_t> begin = {};  // of the first piece, among the accumulators
-    };
-    std::map<int, Small> by_cut;
-    const auto is_small = [](const Accumulator& accumulator) { return accumulator.bytes() <= alignment; };
-    for (Accumulator& accumulator : lowered_.accumulators) {
-      if (!is_small(accumulator)) continue;
-      std::size_t& end = by_cut[accumulator.cut].bytes;
-      accumulator.offset = round_up(end, size_of(accumulator.dtype));
-      end = accumulator.offset + accumulator.bytes();
-    }
-    for (Accumulator& accumulator : lowered_.accumulators) {
-      const std::int64_t pieces = lowered_.cuts[static_cast<std::size_t>(accumulator.cut)].own.count;
-      const auto reserve = [&] {
-        const std::size_t begin = plan_.transient.accumulators;
-        plan_.transient.accumulators =
-            sum_of(begin, product_of(accumulator.piece_stride, static_cast<std::size_t>(pieces)));
-        return begin;
-      };
-      if (is_small(accumulator)) {
-        Small& small = by_cut[accumulator.cut];
-        accumulator.piece_stride = round_up(small.bytes, alignment);
-        if (!small.begin) small.begin = reserve();
-        accumulator.offset += *small.begin;
-      } else {
-        accumulator.piece_stride = round_up(accumulator.bytes(), alignment);
-        accumulator.offset = reserve();
-      }
-    }
-  }
-
   void finish() {
-    place_accumulators();
+    plan_.transient.accumulators = place_accumulators(lowered_);
     plan_.cuts = std::move(lowered_.cuts);
     plan_.added_equations = lowered_.added_equations;
     plan_.accumulators = std::move(lowered_.accumulators);

@@ -162,11 +162,85 @@ class Placing {
   std::map<ChunkShape, std::vector<std::size_t>> free_shared_;
 };
 
+// Calls f(accumulator) for those that an instruction writes or reads.
+template <class F>
+void for_each_accumulator(const Instruction& instruction, F&& f) {
+  if (const auto* const sums = instruction.as<RowSums>()) {
+    for (const int accumulator : sums->accumulators) f(accumulator);
+  } else if (const auto* const partial = instruction.as<ReducePartial>()) {
+    f(partial->accumulator);
+  } else if (const auto* const combine = instruction.as<ReduceCombine>(); combine && combine->accumulator >= 0) {
+    f(combine->accumulator);
+  } else if (const auto* const loop = instruction.as<Loop>()) {
+    for (const Instruction& inner : loop->body) for_each_accumulator(inner, f);
+  }
+}
+
+// By accumulator: the first and the last stage in which its memory is needed.
+std::vector<std::pair<int, int>> stages_of_accumulators(const Lowered& lowered) {
+  std::vector<Lifetime> used(lowered.accumulators.size());
+  for (std::size_t stage = 0; stage < lowered.stages.size(); ++stage) {
+    for_each_instruction(lowered.stages[stage], [&](const Instruction& instruction, Reader, int) {
+      for_each_accumulator(instruction, [&](int accumulator) {
+        Lifetime& lifetime = used[static_cast<std::size_t>(accumulator)];
+        const bool is_first = std::exchange(lifetime.writer, &instruction) == nullptr;
+        if (is_first) lifetime.first_write.stage = static_cast<int>(stage);
+        lifetime.last_stage = static_cast<int>(stage);
+      });
+    });
+  }
+  std::vector<std::pair<int, int>> stages;
+  stages.reserve(used.size());
+  for (const Lifetime& lifetime : used) stages.push_back(stages_of(lowered, lifetime));
+  return stages;
+}
+
 }  // namespace
 
 Temporaries place_temporaries(const Lowered& lowered, const Lifetimes& lifetimes, const std::vector<Pool>& pools,
                               const std::vector<int>& roots, std::size_t shared_bytes) {
   return Placing(lowered, lifetimes, pools).run(roots, shared_bytes);
+}
+
+std::size_t place_accumulators(Lowered& lowered) {
+  // The small arrays of a piece share cache lines. After the barrier, a worker waits for each line that another worker
+  // has written, so a step of a few scalars takes less time with fewer lines.
+  std::map<int, std::size_t> line_of_cut;  // the bytes of a piece
+  const auto is_small = [](const Accumulator& accumulator) { return accumulator.bytes() <= alignment; };
+  const auto pieces = [&](int cut) {
+    return static_cast<std::size_t>(lowered.cuts[static_cast<std::size_t>(cut)].own.count);
+  };
+  for (Accumulator& accumulator : lowered.accumulators) {
+    if (!is_small(accumulator)) continue;
+    std::size_t& end = line_of_cut[accumulator.cut];
+    accumulator.offset = round_up(end, size_of(accumulator.dtype));
+    end = accumulator.offset + accumulator.bytes();
+  }
+  std::size_t bytes = 0;
+  std::map<int, std::size_t> begin_of_cut;
+  for (const auto& [cut, line] : line_of_cut) {
+    begin_of_cut[cut] = bytes;
+    bytes = sum_of(bytes, product_of(round_up(line, alignment), pieces(cut)));
+  }
+  const std::vector<std::pair<int, int>> stages = stages_of_accumulators(lowered);
+  std::vector<Interval> intervals;
+  std::vector<Accumulator*> large;
+  for (std::size_t i = 0; i < lowered.accumulators.size(); ++i) {
+    Accumulator& accumulator = lowered.accumulators[i];
+    if (is_small(accumulator)) {
+      accumulator.piece_stride = round_up(line_of_cut.at(accumulator.cut), alignment);
+      accumulator.offset += begin_of_cut.at(accumulator.cut);
+      continue;
+    }
+    accumulator.piece_stride = round_up(accumulator.bytes(), alignment);
+    const auto [first, last] = stages[i];
+    intervals.push_back({static_cast<std::size_t>(first), static_cast<std::size_t>(last),
+                         product_of(accumulator.piece_stride, pieces(accumulator.cut))});
+    large.push_back(&accumulator);
+  }
+  const Offsets offsets = place(intervals, alignment);
+  for (std::size_t i = 0; i < large.size(); ++i) large[i]->offset = sum_of(bytes, offsets.of[i]);
+  return sum_of(bytes, offsets.end);
 }
 
 }  // namespace pmaptrain::cpu

@@ -1,5 +1,5 @@
-// Memory of temporaries that is reused within a step: the arena of a worker's current piece, and shared memory of
-// arrays that are computed in chunks.
+// Memory of temporaries that is reused within a step: the arena of a worker's current piece, shared memory of arrays
+// that are computed in chunks, and the accumulators of pieces.
 #pragma once
 
 #include <cstddef>
@@ -24,5 +24,9 @@ struct Temporaries {
 // afterwards.
 Temporaries place_temporaries(const Lowered& lowered, const Lifetimes& lifetimes, const std::vector<Pool>& pools,
                               const std::vector<int>& roots, std::size_t shared_bytes);
+
+// Sets the offsets of the accumulators, and returns the bytes that they take. Large ones whose reductions are in
+// different stages share memory: so the gradients of all layers are never there at once.
+std::size_t place_accumulators(Lowered& lowered);
 
 }  // namespace pmaptrain::cpu
