@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/base/text.h"
+#include "core/graph/bucket.h"
 #include "core/model/gathers.h"
 #include "core/ops/all.h"
 #include "core/report/plan_report.h"
@@ -38,6 +39,21 @@ ShardingStage stage_of(const train::Setup& setup, int stage) {
   return found;
 }
 
+// What buckets have beyond those of plain data parallelism.
+std::string padding_text(const train::Setup& setup) {
+  const Mesh& mesh = setup.member_spec().mesh.mesh;
+  const model::Sharding sharding = model::sharding_of(setup.member_spec());
+  std::int64_t elements = 0, needed = 0;
+  for (const model::Bucket& bucket : buckets_of(setup.model, setup.optimizer(), sharding)) {
+    elements += model::elements_of(setup.model, bucket, sharding, mesh);
+    needed += model::elements_of(setup.model, bucket, {}, mesh);
+  }
+  if (elements == needed) return "";
+  return fmt::format("  padding: {} of {} elements, because each of {} shards of a bucket has whole units of {}\n",
+                     with_commas(elements - needed), with_commas(elements), mesh.group_size(sharding.axes),
+                     bucket_unit);
+}
+
 }  // namespace
 
 std::vector<ShardingStage> stages_of_sharding(const train::Setup& setup) {
@@ -65,9 +81,9 @@ std::string sharding_text(const train::Setup& setup, bool in_one_memory) {
   }
   const std::string note =
       in_one_memory ? "  all devices share the memory of one process, so this saves none; mpirun starts several\n" : "";
-  return fmt::format("sharding: stage {} along {}, {} shards (stage 0 is plain data parallelism)\n{}{}\n", fsdp->stage,
-                     mesh.to_string(fsdp->axes), mesh.group_size(fsdp->axes),
-                     columns(rows, {false, true, true, true, true}), note);
+  return fmt::format("sharding: stage {} along {}, {} shards (stage 0 is plain data parallelism)\n{}{}{}\n",
+                     fsdp->stage, mesh.to_string(fsdp->axes), mesh.group_size(fsdp->axes),
+                     columns(rows, {false, true, true, true, true}), padding_text(setup), note);
 }
 
 }  // namespace pmaptrain::report

@@ -57,5 +57,22 @@ TEST_CASE("validate shows what each stage of sharding keeps on a device and send
         "  optimizer state        25.5 KiB   6.8 KiB   6.8 KiB   6.8 KiB\n"
         "  gathered at a time          0 B       0 B       0 B   9.0 KiB\n"
         "  sends in a step         8.5 KiB  11.4 KiB  11.4 KiB  11.4 KiB\n"
+        "  padding: 128 of 2,304 elements, because each of 4 shards of a bucket has whole units of 64\n"
         "  all devices share the memory of one process, so this saves none; mpirun starts several\n\n");
+}
+
+TEST_CASE("validate says how much of a bucket that is smaller than its shards is padding", "[report]") {
+  const auto said = [](const std::string& layers) {
+    const std::string text = report::sharding_text(
+        setup_of_text(small_images, {"model.layers=" + layers, "parallelism.fsdp={axis: devices, stage: 3}"}), false);
+    const std::size_t at = text.find("  padding");
+    return at == std::string::npos ? "" : text.substr(at, text.find('\n', at) - at);
+  };
+  // A bias and a kernel of 3 and 27 elements are two units of 64, and four shards have one each.
+  CHECK(said("[{max_pool: {window_shape: [2, 2], strides: [2, 2]}}, flatten, {dense: 3}]") ==
+        "  padding: 128 of 256 elements, because each of 4 shards of a bucket has whole units of 64");
+  // A kernel of 36 * 7 elements and its bias, and one of 7 * 3 and its bias: 7 units.
+  CHECK(said("[flatten, {dense: 7}, {dense: 3}]") ==
+        "  padding: 64 of 512 elements, because each of 4 shards of a bucket has whole units of 64");
+  CHECK(said("[flatten, {dense: {features: 7, use_bias: false}}]").empty());
 }

@@ -151,6 +151,26 @@ TEST_CASE("a group of layers gathers its parameters before it, and again for its
   CHECK(count(some, "optimization_barrier") == 0);
 }
 
+TEST_CASE("a frozen parameter is whole on every device, and no gradient of it is scattered", "[step]") {
+  const auto elements_of = [](const Program& program, std::string_view op) {
+    std::int64_t elements = 0;
+    for (const Equation& equation : program.equations) {
+      if (equation.op.name() == op) elements += numel(program.type(equation.operands.front()).shape);
+    }
+    return elements;
+  };
+  const std::string layers = "model.layers=[flatten, {dense: 50}, relu, {dense: 3}]";
+  const Program all = final_program({stage(3), layers});
+  const Program some = final_program({stage(3), layers, "optimizer.groups=[{parameters: dense_0.*, freeze: true}]"});
+  CHECK(elements_of(all, "psum_scatter") == 2304);
+  CHECK(elements_of(some, "psum_scatter") == 256);
+  for (const Input& input : some.inputs) {
+    if (input.name.starts_with("dense_0")) CHECK(some.type(input.value).varying.empty());
+  }
+  CHECK(std::count_if(some.inputs.begin(), some.inputs.end(),
+                      [](const Input& input) { return input.name.starts_with("dense_0"); }) == 2);
+}
+
 TEST_CASE("what is made of gathered parameters alone is made again, and not kept for the backward pass", "[step]") {
   const std::string dense = "{dense: 512}, relu, ", attention = "{attention: {heads: 4}}, ";
   const auto with_layers = [&](const std::string& layer, int layers) {
