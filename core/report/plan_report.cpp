@@ -297,7 +297,7 @@ std::string memory_text(const train::MemoryEstimate& m) {
                         : "workspace of libraries, planned for " + printable(m.workspace_planned_for),
                     bytes_text(m.workspace)});
   } else {
-    rows.push_back({"the kernel library's code and scratch", bytes_text(m.kernels)});
+    rows.push_back({"the libraries' code and scratch", bytes_text(m.kernels)});
     rows.push_back({"programs and plans", bytes_text(m.programs)});
     rows.push_back({"snapshot for checkpoints", bytes_text(m.snapshot)});
   }

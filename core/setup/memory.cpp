@@ -85,7 +85,7 @@ void check_memory(const MemoryEstimate& estimate, const data::BatchPlan& batch, 
       {"activations", estimate.activations},
       {"batches", estimate.batch},
       {"data that stays", estimate.data},
-      {on_gpus ? "scratch of kernels" : "the kernel library", estimate.kernels},
+      {on_gpus ? "scratch of kernels" : "the libraries", estimate.kernels},
       {"the snapshot for checkpoints", estimate.snapshot},
       {is_bound ? "the bound of the libraries' workspace" : "the libraries' workspace", estimate.workspace}};
   const auto& largest = *std::max_element(std::begin(items), std::end(items),

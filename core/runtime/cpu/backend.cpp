@@ -15,6 +15,10 @@
 namespace pmaptrain::cpu {
 namespace {
 
+// What the library that carries the messages of processes (Open MPI) uses in each of them: its code, and the memory
+// that the processes of a machine share.
+constexpr std::size_t message_library_bytes = std::size_t{11} << 20;
+
 class CpuPlanned final : public Planned {
  public:
   CpuPlanned(Source source, const CpuBackendOptions& options, Processes processes)
@@ -87,6 +91,9 @@ MemoryNeeds CpuPlanned::compute_needs() const {
   for (const Input& input : source().entries.front().program->inputs) {
     if (input.group != Group::params) continue;
     needs.programs = sum_of(needs.programs, product_of(input.parts.size(), bytes_of_layer));
+  }
+  if (plans_.entries.front().share().processes() > 1 || !plans_.member_share.is_whole()) {
+    needs.kernels = sum_of(needs.kernels, message_library_bytes);
   }
   const auto pool = [&](std::string name, std::size_t bytes, std::size_t copies, std::string meaning) {
     if (bytes > 0) needs.pools.push_back({std::move(name), bytes, copies, std::move(meaning)});
