@@ -44,7 +44,7 @@ class Transport {
 
   // To be called by the thread that communicates while this process waits for its own hardware, whose work may wait for
   // that of other processes: at the beginning, again and again, and at the end. Looks after the other processes as a
-  // wait for messages does. Throws, or ends the process, if one of them is gone.
+  // wait for messages does. Throws, or ends the process, if one of them is gone; `ends` does not.
   enum class Wait : std::uint8_t { begins, goes_on, ends };
   virtual void watch(Wait wait) { (void)wait; }
 

@@ -108,6 +108,7 @@ class CountedDevice final : public gpu::Device {
   }
   gpu::Communicator create_communicator(int key, std::span<const int> ranks, const gpu::CommunicatorId* id) override {
     ++counts_.communicators;
+    if (counts_.before_communicator) counts_.before_communicator(number_);
     return device_->create_communicator(key, ranks, id);
   }
   void barrier(int devices) override {

@@ -25,8 +25,8 @@ struct CallCounts {
   std::atomic<int> most_in_flight = 0;     // calls of a device's graphs that it was not known to be done with
   std::atomic<int> graphs_that_work = -1;  // planted: after so many, one fails
 
-  // What a test does before a device's replay, and when a device is aborted.
-  std::function<void(int device)> before_replay, at_abort;
+  // What a test does before a device's replay, before it joins a communicator, and when a device is aborted.
+  std::function<void(int device)> before_replay, before_communicator, at_abort;
 
   // The devices that were closed, in order.
   std::vector<int> take_closed() {

@@ -13,6 +13,7 @@
 #include "core/runtime/gpu/backend.h"
 #include "core/runtime/gpu/module_table.h"
 #include "tests/catch.h"
+#include "tests/cuda/counted.h"
 #include "tests/cuda/emulated.h"
 #include "tests/cuda/emulated_programs.h"
 #include "tests/runtime/placements.h"
@@ -258,6 +259,40 @@ TEST_CASE("collectives end when a process is gone, long before they would give u
                               }),
         "another placement has failed");
     CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(20));
+    CHECK(transport.watching() == 0);
+  }
+}
+
+TEST_CASE("a GPU that fails while processes join their communicators ends the load of all others at once",
+          "[cuda][placements]") {
+  const auto program = test::program_of(summed);
+  for (const int each : {1, 2}) {
+    INFO(each << " GPUs in each process");
+    test::CallCounts counts;
+    counts.before_communicator = [&](int gpu) {
+      if (gpu == each - 1) fail_running("no more memory");
+    };
+    auto platforms = test::make_emulated(2, {.devices = each, .patience = std::chrono::minutes(1)});
+    platforms[1] = test::make_counted(std::move(platforms[1]), counts);
+    test::MemoryTransport transport(2);
+    std::vector<std::string> errors(2);
+    const auto begin = std::chrono::steady_clock::now();
+    CHECK_THROWS(test::on_each_process(transport, 2, [&](int p) {
+      const auto at = static_cast<std::size_t>(p);
+      try {
+        const gpu::GpuBackend backend([&]() -> gpu::Platform& { return *platforms[at]; },
+                                      {each, {}, test::by_reference});
+        const Source source{{{"test", program, 1}}, false, 1, 2};
+        std::move(*backend.plan(source, {{p, 2}, &transport.end(p)})).load();
+      } catch (const std::exception& error) {
+        errors[at] = error.what();
+        throw;
+      }
+    }));
+    CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(20));
+    CHECK(errors[0] == "another placement has failed");
+    CHECK(errors[1].find("no more memory") != errors[1].npos);
+    CHECK(transport.watching() == 0);
   }
 }
 

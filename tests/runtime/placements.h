@@ -43,6 +43,7 @@ class MemoryTransport {
   }
   std::size_t bytes() const { return bytes_; }
   std::size_t messages() const { return messages_; }
+  int watching() const { return watching_; }  // processes that wait for their own hardware
 
  private:
   class End final : public Transport {
@@ -89,9 +90,11 @@ class MemoryTransport {
         }
       }
     }
-    void watch(Wait) override {
+    void watch(Wait wait) override {
       const std::lock_guard lock(all_.mutex_);
-      if (all_.stopped_) throw std::runtime_error("another placement has failed");
+      if (all_.stopped_ && wait != Wait::ends) throw std::runtime_error("another placement has failed");
+      if (wait == Wait::begins) ++all_.watching_;
+      if (wait == Wait::ends) --all_.watching_;
     }
     void broadcast(std::span<std::byte> bytes) override {
       std::vector<Outgoing> sends;
@@ -111,6 +114,7 @@ class MemoryTransport {
   std::vector<std::deque<std::vector<std::byte>>> queues_;  // by sender and receiver
   std::vector<std::unique_ptr<End>> ends_;
   bool stopped_ = false;
+  int watching_ = 0;
   std::size_t bytes_ = 0, messages_ = 0;
 };
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -27,6 +29,32 @@ WorkKind kind_of(const Command& command) {
 int next_number() {
   static std::atomic<int> last = 0;
   return ++last;
+}
+
+// While it exists, the other processes know that this one waits for its own GPUs.
+class Watch {
+ public:
+  explicit Watch(Transport& transport) : transport_(transport) { transport_.watch(Transport::Wait::begins); }
+  ~Watch() { transport_.watch(Transport::Wait::ends); }
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+  void goes_on() { transport_.watch(Transport::Wait::goes_on); }
+
+ private:
+  Transport& transport_;
+};
+
+// Returns when `is_done`, which waits for at most the given time, has returned true. What GPUs of several processes do
+// together does not end if one of them is gone, so this process looks whether the others are there.
+void wait_until(Transport* transport, const std::function<bool(std::chrono::milliseconds)>& is_done) {
+  const std::chrono::milliseconds interval =
+      transport != nullptr ? std::chrono::milliseconds(50) : std::chrono::hours(1);
+  if (is_done(interval)) return;
+  std::optional<Watch> watch;
+  if (transport != nullptr) watch.emplace(*transport);
+  while (!is_done(interval)) {
+    if (watch) watch->goes_on();
+  }
 }
 
 }  // namespace
@@ -79,7 +107,10 @@ struct GpuModule::Impl {
     });
     communicator_ids = exchange_communicator_ids(plans, platform, processes);
     gate.open();
-    for (const std::unique_ptr<Worker>& worker : workers) worker->wait_for_start();
+    for (const std::unique_ptr<Worker>& worker : workers) {
+      wait_until(processes.transport,
+                 [&](std::chrono::milliseconds at_most) { return worker->wait_for_start(at_most); });
+    }
     progress.wait(0);
     for (const std::vector<Plan>& of_gpu : plans.by_gpu) {
       std::map<const Command*, std::int32_t>& numbers = rows.emplace_back();
@@ -304,16 +335,10 @@ Ticket GpuModule::read_slice(Handle handle, DeviceOfMember from, std::span<std::
 
 bool GpuModule::done(Ticket ticket) { return impl_->progress.done(ticket.number); }
 
-// Collectives of several processes do not end if one of them is gone.
 void GpuModule::wait(Ticket ticket) {
-  constexpr std::chrono::milliseconds interval(50);
-  Transport* const transport = processes().transport;
-  if (transport == nullptr) return impl_->progress.wait(ticket.number);
-  if (impl_->progress.wait_for(ticket.number, interval)) return;
   try {
-    transport->watch(Transport::Wait::begins);
-    while (!impl_->progress.wait_for(ticket.number, interval)) transport->watch(Transport::Wait::goes_on);
-    transport->watch(Transport::Wait::ends);
+    wait_until(processes().transport,
+               [&](std::chrono::milliseconds at_most) { return impl_->progress.wait_for(ticket.number, at_most); });
   } catch (...) {
     if (impl_->progress.fail(ticket.number, std::current_exception())) impl_->abort("another process is gone");
     throw;

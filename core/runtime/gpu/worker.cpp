@@ -81,8 +81,12 @@ Worker::~Worker() {
 }
 
 void Worker::wait_for_start() {
+  while (!wait_for_start(std::chrono::hours(1))) continue;
+}
+
+bool Worker::wait_for_start(std::chrono::milliseconds at_most) {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return has_begun_; });
+  return changed_.wait_for(lock, at_most, [&] { return has_begun_; });
 }
 
 void Worker::end() {

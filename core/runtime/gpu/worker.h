@@ -61,6 +61,8 @@ class Worker {
 
   // Returns when the executor exists or when creating it has failed. Such a failure has the ticket 0 in Progress.
   void wait_for_start();
+  // The same for at most this time. Returns whether it is so.
+  bool wait_for_start(std::chrono::milliseconds at_most);
   // The three steps of shutdown. The module makes each step for all of its workers before it begins the next step.
   // end() asks the worker to stop after the queued work. wait_for_end() returns when that work is done, or when it has
   // failed and this GPU has left its collectives. close() destroys the device.
