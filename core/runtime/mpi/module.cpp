@@ -3,10 +3,9 @@
 #include <mpi.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -104,15 +103,17 @@ HostPlace find_host_place() {
   MPI_Comm host = MPI_COMM_NULL, alike = MPI_COMM_NULL;
   MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
   const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
-  std::array<char, 256> own{}, other{};
-  std::snprintf(own.data(), own.size(), "%s", visible != nullptr ? visible : "");
+  const std::string own = visible != nullptr ? visible : "";
   // The colour of a process is the first one that has the same text.
   int rank = 0, size = 1, colour = -1;
   MPI_Comm_rank(host, &rank);
   MPI_Comm_size(host, &size);
   for (int process = 0; process < size; ++process) {
-    other = own;
-    MPI_Bcast(other.data(), static_cast<int>(other.size()), MPI_CHAR, process, host);
+    std::string other = own;
+    int length = static_cast<int>(other.size());
+    MPI_Bcast(&length, 1, MPI_INT, process, host);
+    other.resize(static_cast<std::size_t>(length));
+    MPI_Bcast(other.data(), length, MPI_CHAR, process, host);
     if (colour < 0 && other == own) colour = process;
   }
   MPI_Comm_split(host, colour, rank, &alike);
