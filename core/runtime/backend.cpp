@@ -119,8 +119,8 @@ Ticket Module::write(Handle input, DeviceOfMember to, std::span<const std::byte>
     check_member(to.member);
     if (!member_share_.has(to.member)) return {};
   }
-  if (value(input).bucket < 0) return write_slices(input, to, bytes, offset);
   check_write(input, to, bytes.size(), offset);
+  if (value(input).bucket < 0) return write_slices(input, to, bytes, offset);
   const Handle bucket{value(input).bucket};
   const Mesh& mesh = mesh_of(input);
   const AxisSet axes = shard_axes(input);
@@ -171,8 +171,8 @@ void Module::pass_on(std::int64_t member, std::span<std::byte> bytes, std::optio
 
 Ticket Module::read_in_group(Handle handle, DeviceOfMember from, std::span<std::byte> into, std::size_t offset,
                              std::optional<int> to) {
-  if (value(handle).bucket < 0) return read_slice(handle, from, into, offset);
   check_read(handle, from, offset, into.size());
+  if (value(handle).bucket < 0) return read_slice(handle, from, into, offset);
   const Handle bucket{value(handle).bucket};
   const Mesh& mesh = mesh_of(handle);
   const AxisSet axes = shard_axes(handle);

@@ -246,8 +246,8 @@ class Module {
   void read_every_device(Handle value, std::int64_t member, std::span<std::byte> into);
   // The same for a member of this process: only processes that have it make the call.
   void read_every_device_here(Handle value, std::int64_t member, std::span<std::byte> into);
-  // Gives every process what those that have a member know of it: `bytes` has as many bytes for each of `members`. Every
-  // process must call it. If processes have different members, it is one exchange, whatever the number of members.
+  // Gives all processes what those that have a member know of it: `bytes` has as many bytes for each of `members`. All
+  // processes must call it. If they have different members, it is one exchange, whatever the number of members.
   void share_of_members(std::span<const std::int64_t> members, std::span<std::byte> bytes);
 
   // Whether the work of a ticket and of all earlier tickets is done.
@@ -284,8 +284,8 @@ class Module {
   virtual void clear_slices(Handle input);
   virtual Ticket read_slice(Handle value, DeviceOfMember from, std::span<std::byte> into, std::size_t offset) = 0;
 
-  // Throw Error (failed) for accesses that every backend refuses: a wrong size, a device or member that does not exist,
-  // a single device's or member's copy of a value that is stored once, or a range that exceeds the value.
+  // read() and write() begin with these. They throw Error (failed), and the module stays as it was, for a wrong size, a
+  // device or member that is not there, one copy of a value that is stored once, or a range past the end.
   void check_write(Handle input, DeviceOfMember instance, std::size_t size, std::optional<std::size_t> offset) const;
   void check_read(Handle value, DeviceOfMember instance, std::size_t offset, std::size_t size) const;
   // The members that a call of submit() runs in this process: of the given ones, or of all if none are given, those

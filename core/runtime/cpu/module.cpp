@@ -244,7 +244,6 @@ void CpuModule::for_each_copy(Handle input, DeviceOfMember of, F&& f) {
 Ticket CpuModule::write_slices(Handle input, DeviceOfMember to, std::span<const std::byte> bytes,
                                std::optional<std::size_t> offset) {
   return impl_->carry_out([&] {
-    check_write(input, to, bytes.size(), offset);
     impl_->written.insert(name_of(input));
     for_each_copy(input, to,
                   [&](std::byte* copy) { std::copy(bytes.begin(), bytes.end(), copy + offset.value_or(0)); });
@@ -279,7 +278,6 @@ void CpuModule::clear_slices(Handle input) {
 
 Ticket CpuModule::read_slice(Handle handle, DeviceOfMember from, std::span<std::byte> into, std::size_t offset) {
   return impl_->carry_out([&] {
-    check_read(handle, from, offset, into.size());
     const auto e = static_cast<std::size_t>(value(handle).entry);
     const Plan& plan = impl_->entries[e].plan;
     const std::vector<int>& buffers = value(handle).is_input ? plan.inputs : plan.outputs;

@@ -198,11 +198,6 @@ struct GpuModule::Impl {
     fail_running("the value of device " + std::to_string(device) + " is on a GPU of another process");
   }
 
-  // Adds work that fails with the current exception.
-  Ticket add_failure() {
-    return add_to_one(0, [failure = std::current_exception()](Executor&) { std::rethrow_exception(failure); });
-  }
-
   const int number = next_number();
   const Plans plans;
   const MakeKernel make_kernel;
@@ -282,11 +277,6 @@ Ticket GpuModule::submit_traced(std::size_t entry, int slot, std::span<const std
 
 Ticket GpuModule::write_slices(Handle input, DeviceOfMember to, std::span<const std::byte> bytes,
                                std::optional<std::size_t> offset) {
-  try {
-    check_write(input, to, bytes.size(), offset);
-  } catch (...) {
-    return impl_->add_failure();
-  }
   const auto e = static_cast<std::size_t>(value(input).entry);
   const auto index = static_cast<std::size_t>(value(input).index);
   const std::size_t begin = value(input).begin + offset.value_or(0);
@@ -308,11 +298,6 @@ Ticket GpuModule::write_slices(Handle input, DeviceOfMember to, std::span<const 
 }
 
 Ticket GpuModule::read_slice(Handle handle, DeviceOfMember from, std::span<std::byte> into, std::size_t offset) {
-  try {
-    check_read(handle, from, offset, into.size());
-  } catch (...) {
-    return impl_->add_failure();
-  }
   const ModuleValue& of = value(handle);
   offset += of.begin;
   const auto e = static_cast<std::size_t>(of.entry);
