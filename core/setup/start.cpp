@@ -67,6 +67,14 @@ PlannedSource plan_by(std::unique_ptr<Backend> backend, Source source, std::stri
   return {std::move(backend), std::move(planned), std::move(because)};
 }
 
+// Processes may find different numbers of GPUs, so `auto` takes the CPU in all of them.
+std::string why_no_gpus_of_several() {
+  const std::string why = "several processes carry the run";
+  const Gpus gpus = find_gpus();
+  if (gpus.all.empty()) return why;
+  return why + "; backend: cuda would use the " + counted(std::ssize(gpus.all), "GPU") + " found here";
+}
+
 // The plan of `auto` for GPUs. If they cannot run `source`, there is no plan, and `because` is the reason.
 PlannedSource plan_for_gpus(const spec::MeshSpec& mesh, const Source& source) {
   const Gpus gpus = find_gpus();
@@ -104,9 +112,8 @@ PlannedSource plan_source(const spec::MeshSpec& mesh, Source source, KernelChoic
   if (mesh.backend != spec::Backend::automatic) {
     return plan_by(backend_of(mesh, kernels), std::move(source), "", processes);
   }
-  PlannedSource on_gpus = of_all.placement.processes > 1
-                              ? PlannedSource{nullptr, nullptr, "several processes carry the run"}
-                              : plan_for_gpus(mesh, source);
+  PlannedSource on_gpus = of_all.placement.processes > 1 ? PlannedSource{nullptr, nullptr, why_no_gpus_of_several()}
+                                                         : plan_for_gpus(mesh, source);
   if (on_gpus.planned) return on_gpus;
   return plan_by(make_backend(BackendKind::cpu, mesh, kernels), std::move(source), std::move(on_gpus.because),
                  processes);

@@ -224,6 +224,11 @@ TEST_CASE("auto takes GPUs that can run the config, and says why it takes the CP
     CHECK(chosen({"mesh.workers=5"}) == "cpu: mesh.workers is 5, and there are 4 GPUs");
     // What is too large is refused: another backend would take another time.
     CHECK(chosen({"mesh.gpu_memory=1MiB"}).starts_with("cuda: "));
+    const train::Setup of_two = setup_of_text(
+        small_images, {"mesh.axes={devices: 6}", "mesh.blocks=2", "data.batch_size=12", "mesh.backend=auto"});
+    const train::PlannedSource run = train::plan_run(of_two, false, KernelChoice::best, {{0, 2}});
+    CHECK(run.backend->name() == "cpu");
+    CHECK(run.because == "several processes carry the run; backend: cuda would use the 4 GPUs found here");
   }
   const test::Variable nowhere("PMAPTRAIN_CUDA_MODULE", "/nowhere/module.so");
   if (!find_gpus().all.empty()) return;  // found before
