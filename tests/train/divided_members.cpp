@@ -208,7 +208,12 @@ TEST_CASE("a process needs the memory of its own members", "[train][placements][
   CHECK(needs(2).parameters * 2 == alone.parameters);
   CHECK(needs(4).parameters * 4 == alone.parameters);
   CHECK(needs(4).state * 4 == alone.state);
-  CHECK(train::estimate_memory(setup, needs(4)).total < train::estimate_memory(setup, alone).total);
+  // Beside what libraries take: several processes also have one that carries messages.
+  const auto own = [&](const MemoryNeeds& of) {
+    const train::MemoryEstimate estimate = train::estimate_memory(setup, of);
+    return estimate.total - estimate.kernels;
+  };
+  CHECK(own(needs(4)) < own(alone));
 }
 
 TEST_CASE("a signal to a process of one member stops all members after the same step", "[train][placements][members]") {
