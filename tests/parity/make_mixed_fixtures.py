@@ -53,7 +53,10 @@ def make_cases() -> dict:
     table = {"embedding": {"num_embeddings": 24, "features": 16}}
     sequence = [table, {"position_embedding": {"length": 6}}, "layer_norm", {"attention": {"heads": 2, "causal": True}},
                 "rms_norm", {"swiglu": {"hidden": 24}}, "global_avg_pool", dense_layer(3)]
+    batch_norm = {"batch_norm": {"axes": ["devices"], "momentum": 0.9}}
     return {
+        "batch_norm": images([convolution(8, [3, 3], use_bias=False), batch_norm, "relu", two_by_two, "flatten",
+                              dense_layer(16), "relu"], ADAM, 0.0005),
         "sequence": classes(sequence, ADAM, 0.002, data="tokens"),
         "norms": images([convolution(8, [3, 3]), norm, "relu", two_by_two, convolution(8, [3, 3]), "layer_norm", "relu",
                          two_by_two, "flatten", dense_layer(16), "rms_norm", "relu"], ADAM, 0.0005),
@@ -107,7 +110,10 @@ class Network(nn.Module):
             if kind == "dense":
                 x = nn.Dense(options["features"], **common)(x)
             elif kind == "conv":
-                x = nn.Conv(options["features"], options["kernel_size"], **common)(x)
+                x = nn.Conv(options["features"], options["kernel_size"], use_bias=options.get("use_bias", True),
+                            **common)(x)
+            elif kind == "batch_norm":  # as in training; nothing here reads the running statistics
+                x = nn.BatchNorm(use_running_average=False, momentum=options["momentum"], **common)(x)
             elif kind == "max_pool":
                 x = nn.max_pool(x, tuple(options["window_shape"]), tuple(options["strides"]))
             elif kind in NORMS:
@@ -143,6 +149,15 @@ def narrow(x):
     return x.astype(jnp.bfloat16).astype(jnp.float32)
 
 
+@jax.custom_vjp
+def sum_for_float32(x):
+    """What a norm reads of a matrix product: not rounded, but its cotangent is."""
+    return x
+
+
+sum_for_float32.defvjp(lambda x: (x, None), lambda _, g: (narrow(g),))
+
+
 def attention_sums(options, p, x):
     def heads(part):
         return narrow(jnp.einsum("btc,chd->bthd", x, rounded(p[part]["kernel"])) + p[part]["bias"])
@@ -161,15 +176,24 @@ def swiglu_sums(p, x):
 
 def float32_sums(layers, parameters, x):
     """Products are those of bfloat16 numbers, exact in float32."""
+    before = None
     for name, kind, options, in_float32 in named_layers(layers):
         if kind == "embedding":
             x = parameters[name]["embedding"][x]
             continue
-        x = x.astype(jnp.float32 if in_float32 else jnp.bfloat16)
+        if before == "dense" and (kind in NORMS or kind == "batch_norm"):
+            x = sum_for_float32(x)
+        else:
+            x = x.astype(jnp.float32 if in_float32 else jnp.bfloat16)
+        before = kind
         if kind in ("dense", "conv"):
-            kernel, bias = parameters[name]["kernel"], parameters[name]["bias"]
-            own = {"kernel": kernel if in_float32 else rounded(kernel), "bias": bias}
+            kernel = parameters[name]["kernel"]
+            own = parameters[name] | {"kernel": kernel if in_float32 else rounded(kernel)}
             x = fixtures.LAYERS[kind](options, own, x.astype(jnp.float32))
+        elif kind == "batch_norm":
+            scale = parameters[name]["scale"]
+            running = {"mean": jnp.zeros_like(scale), "var": jnp.ones_like(scale)}
+            x = fixtures.LAYERS[kind](options, parameters[name] | running, x.astype(jnp.float32))
         elif kind in NORMS or kind == "position_embedding":
             x = fixtures.LAYERS[kind](options, parameters[name], x.astype(jnp.float32))
         elif kind == "attention":
@@ -214,7 +238,7 @@ def train(apply, parameters, case, data):
 
 def modules(case, dtype):
     network = Network(case["layers"], dtype)
-    return lambda parameters, x: network.apply({"params": parameters}, x)
+    return lambda parameters, x: network.apply({"params": parameters}, x, mutable=["batch_stats"])[0]
 
 
 def distance(one, other):

@@ -114,7 +114,7 @@ namespace {
 
 const std::vector<std::string> names = {"mlp", "mlp_in_part", "cnn"};
 // Of norms only losses are compared: gradients of what is before a norm are sums that cancel.
-const std::vector<std::string> names_with_norms = {"mlp", "mlp_in_part", "cnn", "norms", "sequence"};
+const std::vector<std::string> names_with_norms = {"mlp", "mlp_in_part", "cnn", "norms", "sequence", "batch_norm"};
 
 // Of the loss of any step: relative where the loss is above 1.
 double apart_in_loss(const std::vector<double>& ours, const std::vector<double>& expected) {
@@ -138,6 +138,7 @@ TEST_CASE("the loss of mixed precision is Flax's over 20 steps, on 1 and 4 devic
     REQUIRE(flax.size() == 20);
     for (const char* const devices : {"1", "4"}) {
       for (const char* const microbatches : {"1", "2"}) {
+        if (name == "batch_norm" && microbatches[0] == '2') continue;  // its statistics are of a microbatch
         INFO(name << " on " << devices << " devices with " << microbatches << " microbatches");
         const std::vector<double> ours = losses(train_setup(setup_of(
             name, {std::string("mesh.axes.devices=") + devices, std::string("data.microbatches=") + microbatches})));
