@@ -147,7 +147,7 @@ class Lowering {
   // copies.
   bool pieces_add_instances(const Equation& equation, const ValueInfo& operand, const Type& of) const;
 
-  // The value that nothing reads but views, of which `value` is the last.
+  // The value whose memory `value` shows, if only views lie between the two and nothing else reads them; else `value`.
   Value viewed_by(Value value) const;
 
   // The equation that the first half of a reduction carries out: a psum if the reduction is a psum_scatter, else the
