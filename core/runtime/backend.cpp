@@ -149,7 +149,7 @@ Ticket Module::read(Handle handle, DeviceOfMember from, std::span<std::byte> int
     last = read_in_group(handle, from, into, offset, to ? std::optional(is_to_group ? *to - first : 0) : std::nullopt);
     wait(last);
   }
-  pass_on(from.member, into, to);
+  share_of_members({&from.member, 1}, into, to);
   return last;
 }
 
@@ -157,14 +157,21 @@ Ticket Module::read_here(Handle handle, DeviceOfMember from, std::span<std::byte
   return read_in_group(handle, from, into, offset, std::nullopt);
 }
 
-void Module::pass_on(std::int64_t member, std::span<std::byte> bytes, std::optional<int> to) {
-  const int sender = member_share_.first_process(member), own = processes_.placement.process;
+void Module::share_of_members(std::span<const std::int64_t> members, std::span<std::byte> bytes,
+                              std::optional<int> to) {
+  if (member_share_.is_whole() || members.empty()) return;
+  const std::size_t size = bytes.size() / members.size();
+  const int own = processes_.placement.process;
   std::vector<Transport::Outgoing> sends;
   std::vector<Transport::Incoming> receives;
-  for (int process = 0; process < processes_.placement.processes; ++process) {
-    if (member_share_.carries(process, member) || process != to.value_or(process)) continue;
-    if (own == sender) sends.push_back({process, bytes.data(), bytes.size()});
-    if (own == process) receives.push_back({sender, bytes.data(), bytes.size()});
+  for (std::size_t m = 0; m < members.size(); ++m) {
+    const std::span<std::byte> of_member = bytes.subspan(m * size, size);
+    const int sender = member_share_.first_process(members[m]);
+    for (int process = 0; process < processes_.placement.processes; ++process) {
+      if (member_share_.carries(process, members[m]) || process != to.value_or(process)) continue;
+      if (own == sender) sends.push_back({process, of_member.data(), size});
+      if (own == process) receives.push_back({sender, of_member.data(), size});
+    }
   }
   if (!sends.empty() || !receives.empty()) processes_.transport->exchange(sends, receives);
 }
@@ -215,25 +222,7 @@ Handle Module::input(std::string_view name) const {
 void Module::read_every_device(Handle value, std::int64_t member, std::span<std::byte> into) {
   check_member(member);
   if (member_share_.has(member)) read_every_device_here(value, member, into);
-  if (!member_share_.is_whole()) pass_on(member, into);
-}
-
-void Module::share_of_members(std::span<const std::int64_t> members, std::span<std::byte> bytes) {
-  if (member_share_.is_whole() || members.empty()) return;
-  const std::size_t size = bytes.size() / members.size();
-  const int own = processes_.placement.process;
-  std::vector<Transport::Outgoing> sends;
-  std::vector<Transport::Incoming> receives;
-  for (std::size_t m = 0; m < members.size(); ++m) {
-    const std::span<std::byte> of_member = bytes.subspan(m * size, size);
-    const int sender = member_share_.first_process(members[m]);
-    for (int process = 0; process < processes_.placement.processes; ++process) {
-      if (member_share_.carries(process, members[m])) continue;
-      if (own == sender) sends.push_back({process, of_member.data(), size});
-      if (own == process) receives.push_back({sender, of_member.data(), size});
-    }
-  }
-  processes_.transport->exchange(sends, receives);
+  share_of_members({&member, 1}, into);
 }
 
 void Module::read_every_device_here(Handle value, std::int64_t member, std::span<std::byte> into) {

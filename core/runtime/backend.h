@@ -246,9 +246,11 @@ class Module {
   void read_every_device(Handle value, std::int64_t member, std::span<std::byte> into);
   // The same for a member of this process: only processes that have it make the call.
   void read_every_device_here(Handle value, std::int64_t member, std::span<std::byte> into);
-  // Gives all processes what those that have a member know of it: `bytes` has as many bytes for each of `members`. All
-  // processes must call it. If they have different members, it is one exchange, whatever the number of members.
-  void share_of_members(std::span<const std::int64_t> members, std::span<std::byte> bytes);
+  // Gives all processes, or process `to` alone, what those that have a member know of it: `bytes` has as many bytes for
+  // each of `members`. All processes must call it. If they have different members, it is one exchange, whatever the
+  // number of members.
+  void share_of_members(std::span<const std::int64_t> members, std::span<std::byte> bytes,
+                        std::optional<int> to = std::nullopt);
 
   // Whether the work of a ticket and of all earlier tickets is done.
   virtual bool done(Ticket ticket) = 0;
@@ -304,8 +306,6 @@ class Module {
   // Where a bucket is sharded over processes, `to` is one of those of the member, counted from the first of them.
   Ticket read_in_group(Handle value, DeviceOfMember from, std::span<std::byte> into, std::size_t offset,
                        std::optional<int> to);
-  // Sends what the first process of a member has read to the processes that have not the member, or to one of them.
-  void pass_on(std::int64_t member, std::span<std::byte> bytes, std::optional<int> to = std::nullopt);
   void check_device(Handle handle, std::int64_t device) const;
   void check_member(std::int64_t member) const;
 

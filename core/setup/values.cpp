@@ -50,8 +50,34 @@ std::vector<double> to_doubles(Module& module, Handle value, DeviceOfMember inst
   return to_doubles(bytes_of(module, value, instance), module.type(value).dtype);
 }
 
-double scalar(Module& module, Handle value, DeviceOfMember instance) {
-  return to_doubles(module, value, instance).front();
+std::vector<std::vector<std::vector<double>>> numbers_of(Module& module, std::span<const Handle> values,
+                                                         std::span<const std::int64_t> members) {
+  if (members.empty()) return {};
+  std::size_t of_member = 0;
+  for (const Handle value : values) of_member += module.slice_bytes(value);
+  std::vector<std::byte> bytes(of_member * members.size());
+  // Calls f(member's place, value, its bytes).
+  const auto for_each = [&](auto&& f) {
+    std::span<std::byte> rest(bytes);
+    for (std::size_t m = 0; m < members.size(); ++m) {
+      for (const Handle value : values) {
+        f(m, value, rest.first(module.slice_bytes(value)));
+        rest = rest.subspan(module.slice_bytes(value));
+      }
+    }
+  };
+  Ticket last;
+  for_each([&](std::size_t m, Handle value, std::span<std::byte> into) {
+    if (!module.member_share().has(members[m])) return;
+    last = module.read_here(value, {module.own_device(), members[m]}, into);
+  });
+  module.wait(last);
+  module.share_of_members(members, bytes);
+  std::vector<std::vector<std::vector<double>>> numbers(members.size());
+  for_each([&](std::size_t m, Handle value, std::span<const std::byte> from) {
+    numbers[m].push_back(to_doubles(from, module.type(value).dtype));
+  });
+  return numbers;
 }
 
 SlicedReader::SlicedReader(Module& module) : module_(module), slice_(slice_size(module, most_bytes)) {

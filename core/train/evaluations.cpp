@@ -27,7 +27,7 @@ Evaluations::Evaluations(const Setup& setup, Module& module, Members& members, R
 std::vector<std::int64_t> Evaluations::updates_of(const std::vector<std::int64_t>& members) const {
   std::vector<std::int64_t> updates;
   updates.reserve(members.size());
-  for (const std::int64_t member : members) updates.push_back(members_[member].guards.updates());
+  for (const GuardState& guard : members_.guard_states(members)) updates.push_back(guard.updates);
   return updates;
 }
 

@@ -23,18 +23,21 @@ std::string skipped_why(const model::Model& model, bool halts) {
 
 }  // namespace
 
-double Guards::state(std::size_t input) const {
-  return scalar(reader_.module(), reader_.module().input(train_entry, input), {reader_.module().own_device(), member_});
+std::vector<GuardState> guard_states(const StepRoles& roles, Module& module, std::span<const std::int64_t> members) {
+  std::vector<Handle> inputs = {module.input(train_entry, roles.step)};
+  if (roles.finite) inputs.push_back(module.input(train_entry, *roles.finite));
+  if (roles.skipped) inputs.push_back(module.input(train_entry, *roles.skipped));
+  std::vector<GuardState> states;
+  for (const auto& numbers : numbers_of(module, inputs, members)) {
+    GuardState& state = states.emplace_back();
+    state.updates = static_cast<std::int64_t>(numbers.front().front());
+    if (roles.finite) state.finite = numbers[1].front() != 0;
+    if (roles.skipped) state.skipped = static_cast<std::int64_t>(numbers.back().front());
+  }
+  return states;
 }
 
-bool Guards::finite() const { return !setup_.roles.finite || state(*setup_.roles.finite) != 0; }
-
-std::int64_t Guards::steps_skipped() const {
-  return setup_.roles.skipped ? static_cast<std::int64_t>(state(*setup_.roles.skipped)) : skipped_before_;
-}
-
-std::string Guards::skipped_steps() const {
-  const std::int64_t skipped = steps_skipped();
+std::string Guards::skipped_steps(std::int64_t skipped) const {
   if (skipped == 0 || must_stop()) return "";
   return (skipped == 1 ? "1 step was" : with_commas(skipped) + " steps were") +
          skipped_why(setup_.model, setup_.roles.finite.has_value());
@@ -42,9 +45,9 @@ std::string Guards::skipped_steps() const {
 
 // After a bad step the program updates nothing, so the number of updates tells which step was the first bad one,
 // however many steps have run since.
-bool Guards::check_finite(bool replays) {
-  if (finite() || must_stop()) return false;
-  const std::int64_t good = updates() + steps_skipped();
+bool Guards::check_finite(const GuardState& state, bool replays) {
+  if (state.finite || must_stop()) return false;
+  const std::int64_t good = state.updates + steps_skipped(state);
   const bool weighs = weighs_anything(good + 1);
   reason_ = "step " + std::to_string(good + 1) + ": " +
             (weighs ? "the loss, the gradient or the update is not finite"
@@ -91,8 +94,8 @@ bool Guards::weighs_anything(std::int64_t step) const {
 }
 
 // Every step may have been skipped, so that nothing was trained.
-bool Guards::check_all_skipped(std::int64_t steps) {
-  if (steps == 0 || steps_skipped() < steps || must_stop()) return false;
+bool Guards::check_all_skipped(const GuardState& state, std::int64_t steps) {
+  if (steps == 0 || steps_skipped(state) < steps || must_stop()) return false;
   reason_ = (steps == 1 ? "the only step was" : "all " + with_commas(steps) + " steps were") +
             skipped_why(setup_.model, setup_.roles.finite.has_value());
   return true;

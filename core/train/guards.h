@@ -3,13 +3,28 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "core/runtime/agreement.h"
 #include "core/setup/setup.h"
 #include "core/setup/values.h"
 
 namespace pmaptrain::train {
+
+// What the guard of the program (core/step) has found up to the last step of a member.
+struct GuardState {
+  // With on_nonfinite: halt, false after a step that was not finite. From that step on, the program leaves all values
+  // unchanged.
+  bool finite = true;
+  // The number of steps that changed nothing and did not end the run. Empty if the program skips none.
+  std::optional<std::int64_t> skipped;
+  std::int64_t updates = 0;  // the number of steps that changed the parameters
+};
+
+// Of each of `members`, read by all processes together.
+std::vector<GuardState> guard_states(const StepRoles& roles, Module& module, std::span<const std::int64_t> members);
 
 class Guards {
  public:
@@ -23,28 +38,22 @@ class Guards {
   // After a step that was not finite: the number of good steps before it.
   std::optional<std::int64_t> good_steps() const { return good_steps_; }
 
-  // With on_nonfinite: halt, false after a step that was not finite. From that step on, the program leaves all values
-  // unchanged.
-  bool finite() const;
   // For a resumed run: the number of steps that it skipped before.
   void continue_from(std::int64_t steps_skipped) { skipped_before_ = steps_skipped; }
-  // The number of steps that changed nothing and did not end the run: with on_nonfinite: skip, now or before the run
-  // was resumed, and without a label that counts.
-  std::int64_t steps_skipped() const;
-  // The number of steps that changed the parameters, as counted by the program.
-  std::int64_t updates() const { return static_cast<std::int64_t>(state(setup_.roles.step)); }
+  // The number of skipped steps: with on_nonfinite: skip, now or before the run was resumed, and without a label that
+  // counts.
+  std::int64_t steps_skipped(const GuardState& state) const { return state.skipped.value_or(skipped_before_); }
   // A warning about skipped steps, for a run that ends well; empty without skipped steps.
-  std::string skipped_steps() const;
+  std::string skipped_steps(std::int64_t skipped) const;
 
   // Each check returns whether it found a reason to stop, if there was none before. check_finite() replays the step to
   // explain it, if `replays`.
-  bool check_finite(bool replays = true);
-  bool check_all_skipped(std::int64_t steps);
+  bool check_finite(const GuardState& state, bool replays = true);
+  bool check_all_skipped(const GuardState& state, std::int64_t steps);
   // Compares the private copies of the logical devices (replicas.h); in a single process at most once after each step.
   bool check_replicas(std::int64_t step, Agreement& agreement);
 
  private:
-  double state(std::size_t input) const;
   // What a replay of the step tells, in every process. One that has the member replays it.
   std::string replayed(std::int64_t step) const;
   std::string replayed_here(std::int64_t step) const;

@@ -5,17 +5,29 @@
 
 namespace pmaptrain::train {
 
-LossWatch::LossWatch(const Setup& setup, Module& module, std::int64_t member)
-    : setup_(setup), module_(module), member_(member) {
+std::vector<EpochLoss> epoch_losses(const Setup& setup, Module& module, std::span<const std::int64_t> members) {
+  if (!setup.spec().train.loss_spike) return std::vector<EpochLoss>(members.size());
+  const StepRoles& roles = setup.roles;
+  const Handle sums[] = {
+      module.input(train_entry, roles.epoch_sums.front()),
+      module.input(train_entry, setup.model.weighted ? roles.epoch_sums.back() : roles.epoch_examples)};
+  std::vector<EpochLoss> losses;
+  for (const auto& numbers : numbers_of(module, sums, members)) {
+    losses.push_back({numbers.front().front(), numbers.back().front()});
+  }
+  return losses;
+}
+
+LossWatch::LossWatch(const Setup& setup) : setup_(setup) {
   const auto& spike = setup.spec().train.loss_spike;
   if (spike) spike_.emplace(spike->factor, setup.timetable.spike_window);
 }
 
-void LossWatch::restore(const MemberState& state, std::int64_t step) {
+void LossWatch::restore(const MemberState& state, std::int64_t step, const EpochLoss& now) {
   if (!spike_) return;
   if (!state.loss_sums) {  // nothing was watched before
     last_logged_step_ = step;
-    sums_at_log_ = of_epoch();
+    sums_at_log_ = now;
     return;
   }
   const LossSums& sums = *state.loss_sums;
@@ -32,18 +44,8 @@ void LossWatch::save(MemberState& state) const {
                              sums_at_log_.examples, ended_epochs_.loss, ended_epochs_.examples};
 }
 
-LossWatch::Sums LossWatch::of_epoch() const {
-  const auto number = [&](std::size_t input) {
-    return scalar(module_, module_.input(train_entry, input), {module_.own_device(), member_});
-  };
-  const StepRoles& roles = setup_.roles;
-  return {number(roles.epoch_sums.front()),
-          number(setup_.model.weighted ? roles.epoch_sums.back() : roles.epoch_examples)};
-}
-
-std::optional<std::string> LossWatch::logged(std::int64_t step) {
+std::optional<std::string> LossWatch::logged(std::int64_t step, const EpochLoss& now) {
   if (!spike_) return std::nullopt;
-  const Sums now = of_epoch();
   const double examples = ended_epochs_.examples + now.examples - sums_at_log_.examples;
   const double loss = ended_epochs_.loss + now.loss - sums_at_log_.loss;
   const LossMean mean{last_logged_step_, step, loss / examples};
@@ -54,9 +56,8 @@ std::optional<std::string> LossWatch::logged(std::int64_t step) {
   return spike_->observe(mean);
 }
 
-void LossWatch::epoch_ends() {
+void LossWatch::epoch_ends(const EpochLoss& now) {
   if (!spike_) return;
-  const Sums now = of_epoch();
   ended_epochs_.loss += now.loss - sums_at_log_.loss;
   ended_epochs_.examples += now.examples - sums_at_log_.examples;
   sums_at_log_ = {};

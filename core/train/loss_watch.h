@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "core/run/loss_spike.h"
 #include "core/run/run_state.h"
@@ -12,33 +14,35 @@
 
 namespace pmaptrain::train {
 
+// The module's sums of the current epoch.
+struct EpochLoss {
+  double loss = 0, examples = 0;
+};
+
+// Of each of `members`, read by all processes together. Not read, and 0, if no spike is watched.
+std::vector<EpochLoss> epoch_losses(const Setup& setup, Module& module, std::span<const std::int64_t> members);
+
+// Watches one member.
 class LossWatch {
  public:
-  // Watches one member. Setup and module outlive this; `module` is the module that trains.
-  LossWatch(const Setup& setup, Module& module, std::int64_t member);
+  // Setup outlives this.
+  explicit LossWatch(const Setup& setup);
 
-  // `step` is the run's step.
-  void restore(const MemberState& state, std::int64_t step);
+  // `step` is the run's step, and `now` are the sums that the run continues from.
+  void restore(const MemberState& state, std::int64_t step, const EpochLoss& now);
   void save(MemberState& state) const;
 
   // Called at each line of the log interval. Returns a warning about a spike.
-  std::optional<std::string> logged(std::int64_t step);
+  std::optional<std::string> logged(std::int64_t step, const EpochLoss& now);
   // Called before the module's sums of an epoch are reset.
-  void epoch_ends();
+  void epoch_ends(const EpochLoss& now);
 
  private:
-  struct Sums {
-    double loss = 0, examples = 0;
-  };
-  Sums of_epoch() const;
-
   const Setup& setup_;
-  Module& module_;
-  std::int64_t member_;
   std::optional<LossSpike> spike_;
   std::int64_t last_logged_step_ = 0;
-  Sums sums_at_log_;   // sums of the current epoch at last_logged_step_
-  Sums ended_epochs_;  // sums of the epochs that have ended since that step
+  EpochLoss sums_at_log_;   // of the current epoch at last_logged_step_
+  EpochLoss ended_epochs_;  // of the epochs that have ended since that step
 };
 
 }  // namespace pmaptrain::train

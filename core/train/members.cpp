@@ -14,7 +14,7 @@ namespace pmaptrain::train {
 MemberRun::MemberRun(const Setup& setup, SlicedReader& reader, std::int64_t its_number)
     : number(its_number),
       guards(setup, reader, its_number),
-      loss_watch(setup, reader.module(), its_number),
+      loss_watch(setup),
       decisions(setup.member_spec(its_number)),
       comparisons(initial_comparisons(setup, its_number)) {}
 
@@ -23,12 +23,12 @@ std::int64_t MemberRun::steps(std::int64_t step) const {
   return is_finished() ? guards.good_steps().value_or(finished_at) : step;
 }
 
-void MemberRun::continue_from(const RunState& run, const spec::TrainSpec& spec) {
+void MemberRun::continue_from(const RunState& run, const spec::TrainSpec& spec, const EpochLoss& now) {
   const MemberState& state = run.members[static_cast<std::size_t>(number)];
   evaluated_at = state.evaluated_step;
   guards.continue_from(state.steps_skipped);
   decisions.restore(state, run.best_mode);
-  loss_watch.restore(state, run.step);
+  loss_watch.restore(state, run.step, now);
   if (!stays_finished(state, run, spec)) return;
   finished = state.finished;
   finished_why = state.finished_why;
@@ -36,11 +36,11 @@ void MemberRun::continue_from(const RunState& run, const spec::TrainSpec& spec) 
   left_behind = state.left_behind;
 }
 
-MemberState MemberRun::state(std::int64_t step) const {
+MemberState MemberRun::state(std::int64_t step, const GuardState& guard) const {
   MemberState state;
   state.steps = steps(step);
-  state.steps_skipped = guards.steps_skipped();
-  state.updates = guards.updates();
+  state.steps_skipped = guards.steps_skipped(guard);
+  state.updates = guard.updates;
   state.evaluated_step = evaluated_at;
   state.finished = finished;
   state.finished_why = finished_why;
@@ -78,19 +78,21 @@ std::vector<Warned> MemberTexts::take(bool is_ensemble) {
   return texts;
 }
 
-Members::Members(const Setup& setup, SlicedReader& reader) {
+Members::Members(const Setup& setup, SlicedReader& reader) : setup_(setup), module_(reader.module()) {
   const std::int64_t count = spec::members(setup.spec());
   members_.reserve(static_cast<std::size_t>(count));
   for (std::int64_t member = 0; member < count; ++member) {
     members_.emplace_back(setup, reader, member);
-    active_.push_back(member);
+    all_.push_back(member);
   }
+  active_ = all_;
 }
 
 void Members::continue_from(const RunState& run, const spec::TrainSpec& spec) {
   active_.clear();
+  const std::vector<EpochLoss> losses = epoch_losses(all_);
   for (MemberRun& member : members_) {
-    member.continue_from(run, spec);
+    member.continue_from(run, spec, losses[static_cast<std::size_t>(member.number)]);
     if (member.is_finished()) ++finished_;
     if (!member.left_behind) active_.push_back(member.number);
   }
@@ -99,17 +101,27 @@ void Members::continue_from(const RunState& run, const spec::TrainSpec& spec) {
 void Members::store_in(RunState& state, std::int64_t step) const {
   state.members.clear();
   state.step = 0;
+  const std::vector<GuardState> guards = guard_states(all_);
   for (const MemberRun& member : members_) {
-    state.members.push_back(member.state(step));
+    state.members.push_back(member.state(step, guards[static_cast<std::size_t>(member.number)]));
     state.step = std::max(state.step, state.members.back().steps);
   }
 }
 
-std::vector<std::int64_t> Members::sound() const {
+template <class Predicate>
+std::vector<std::int64_t> Members::active_that(Predicate&& is_wanted) const {
   std::vector<std::int64_t> found;
   std::copy_if(active_.begin(), active_.end(), std::back_inserter(found),
-               [&](std::int64_t member) { return members_[static_cast<std::size_t>(member)].is_sound(); });
+               [&](std::int64_t member) { return is_wanted(members_[static_cast<std::size_t>(member)]); });
   return found;
+}
+
+std::vector<std::int64_t> Members::unfinished() const {
+  return active_that([](const MemberRun& member) { return !member.is_finished(); });
+}
+
+std::vector<std::int64_t> Members::sound() const {
+  return active_that([](const MemberRun& member) { return member.is_sound(); });
 }
 
 void Members::finish(MemberRun& member, std::string kind, std::string why, std::int64_t step) {

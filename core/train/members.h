@@ -44,8 +44,8 @@ struct MemberRun {
   // The number of steps that the member has taken when the run has taken `step`.
   std::int64_t steps(std::int64_t step) const;
 
-  void continue_from(const RunState& run, const spec::TrainSpec& spec);
-  MemberState state(std::int64_t step) const;
+  void continue_from(const RunState& run, const spec::TrainSpec& spec, const EpochLoss& now);
+  MemberState state(std::int64_t step, const GuardState& guard) const;
   MemberEnded ended(std::int64_t step) const;
 };
 
@@ -67,8 +67,17 @@ class Members {
 
   void continue_from(const RunState& run, const spec::TrainSpec& spec);
   // Sets the members' fields of `state` to their values after `step`, and RunState::step to the largest number of steps
-  // of any member.
+  // of any member. All processes call it together.
   void store_in(RunState& state, std::int64_t step) const;
+
+  // The numbers of all members, in ascending order.
+  std::span<const std::int64_t> all() const { return all_; }
+  std::vector<GuardState> guard_states(std::span<const std::int64_t> members) const {
+    return train::guard_states(setup_.roles, module_, members);
+  }
+  std::vector<EpochLoss> epoch_losses(std::span<const std::int64_t> members) const {
+    return train::epoch_losses(setup_, module_, members);
+  }
 
   auto begin() { return members_.begin(); }
   auto end() { return members_.end(); }
@@ -82,6 +91,8 @@ class Members {
   std::span<const std::int64_t> submitted() const {
     return active_.size() < members_.size() ? std::span<const std::int64_t>(active_) : std::span<const std::int64_t>();
   }
+  // The active members that have not finished.
+  std::vector<std::int64_t> unfinished() const;
   // The active members that are sound.
   std::vector<std::int64_t> sound() const;
 
@@ -96,8 +107,13 @@ class Members {
   std::vector<std::int64_t> drop_finished();
 
  private:
+  template <class Predicate>
+  std::vector<std::int64_t> active_that(Predicate&& is_wanted) const;
+
+  const Setup& setup_;
+  Module& module_;
   std::vector<MemberRun> members_;
-  std::vector<std::int64_t> active_;
+  std::vector<std::int64_t> all_, active_;
   std::int64_t finished_ = 0;  // number of finished members
 };
 

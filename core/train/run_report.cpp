@@ -13,6 +13,17 @@
 #include "core/train/resume.h"
 
 namespace pmaptrain::train {
+namespace {
+
+// In the order of the members.
+template <class Event>
+std::vector<Event> values_of(std::map<std::int64_t, Event> by_member) {
+  std::vector<Event> events;
+  for (auto& [member, event] : by_member) events.push_back(std::move(event));
+  return events;
+}
+
+}  // namespace
 
 RunReport::RunReport(const Setup& setup, Module& module)
     : setup_(setup), module_(module), reported_(static_cast<std::size_t>(spec::members(setup.spec()))) {}
@@ -80,7 +91,17 @@ void RunReport::save(RunState& state, std::int64_t step) const {
   // The line of a step that the guard has undone is not part of the state.
   const bool cuts_line = logged_step_ > state.step;
   state.metrics_bytes = cuts_line ? bytes_before_line_ : records_->metrics_bytes();
+  std::vector<std::int64_t> with_line, with_epoch;
   for (std::size_t m = 0; m < reported_.size(); ++m) {
+    if (state.members[m].left_behind) continue;
+    if (!reported_[m].is_undone && state.step == step) with_line.push_back(static_cast<std::int64_t>(m));
+    if (state.members[m].steps == step) with_epoch.push_back(static_cast<std::int64_t>(m));
+  }
+  Lines lines = last_lines(step, with_line);
+  // The measures that report_last_lines() would report.
+  Epochs epochs = last_epochs(step, with_epoch);
+  for (std::size_t m = 0; m < reported_.size(); ++m) {
+    const auto number = static_cast<std::int64_t>(m);
     const Reported& reported = reported_[m];
     MemberState& member = state.members[m];
     member.logged_step =
@@ -92,18 +113,14 @@ void RunReport::save(RunState& state, std::int64_t step) const {
     if (member.left_behind) continue;
     if (reported.is_undone) {
       member.last_step = reported.last_step;  // also if it was logged, because its line may be cut
-    } else if (state.step == step) {
-      member.last_step = last_step(step, static_cast<std::int64_t>(m));
+    } else if (const auto line = lines.find(number); line != lines.end()) {
+      member.last_step = std::move(line->second);
     }
     if (reported.unreported && reported.unreported->step == member.steps) member.last_epoch = reported.unreported;
-    if (member.steps == step) add_last(member.measures, step, static_cast<std::int64_t>(m));
+    if (const auto epoch = epochs.find(number); epoch != epochs.end()) {
+      member.measures["train"] = std::move(epoch->second.measures);
+    }
   }
-}
-
-// Adds the measures that report_last_lines() would report.
-void RunReport::add_last(std::map<std::string, Measures>& measures, std::int64_t step, std::int64_t member) const {
-  std::vector<EpochEnded> epochs = last_events(step, {&member, 1}).second;
-  if (!epochs.empty()) measures["train"] = std::move(epochs.front().measures);
 }
 
 Started RunReport::started(const std::string& run_dir, std::int64_t steps, const std::string& workers,
@@ -153,10 +170,6 @@ std::int64_t RunReport::examples_until(std::int64_t step) const {
   return step / steps_per_epoch * setup_.batch.examples_per_epoch + step % steps_per_epoch * setup_.batch.global;
 }
 
-double RunReport::output(std::size_t index, std::int64_t member) const {
-  return scalar(module_, module_.output(train_entry, index), {module_.own_device(), member});
-}
-
 // The last step of a member after `step` of the run: if a guard undid a step of it, that step; else `step`.
 std::int64_t RunReport::step_of(std::int64_t member, std::int64_t step) const {
   const Reported& reported = reported_of(member);
@@ -165,82 +178,110 @@ std::int64_t RunReport::step_of(std::int64_t member, std::int64_t step) const {
 
 void RunReport::note_undone_step(std::int64_t step, std::int64_t member) {
   Reported& reported = reported_of(member);
-  reported.last_step = logged(step, member);
+  reported.last_step = std::move(read_lines(step, {&member, 1}).at(member));
   reported.is_undone = true;
 }
 
 void RunReport::log(std::int64_t step, std::span<const std::int64_t> members) {
-  std::vector<Logged> lines;
+  Lines lines;
+  std::vector<std::int64_t> read;
   for (const std::int64_t member : members) {
     const Reported& reported = reported_of(member);
-    lines.push_back(reported.is_undone ? *reported.last_step : logged(step, member));
-    lines.back().seconds = lines.front().seconds;  // the members took the step together
-    lines.back().examples_per_second = lines.front().examples_per_second;
-  }
-  report(std::move(lines));
-}
-
-std::pair<std::vector<Logged>, std::vector<EpochEnded>> RunReport::last_events(
-    std::int64_t step, std::span<const std::int64_t> members) const {
-  std::vector<Logged> lines;
-  std::vector<EpochEnded> epochs;
-  for (const std::int64_t member : members) {
-    const std::int64_t own = step_of(member, step);
-    if (own == 0) continue;
-    const Reported& reported = reported_of(member);
-    if (auto line = last_step(step, member)) lines.push_back(std::move(*line));
-    if (reported.reported_epoch_at != own) {
-      const bool known = reported.unreported && reported.unreported->step == own;
-      epochs.push_back(known ? *reported.unreported : epoch(own, member));
+    if (reported.is_undone) {
+      lines.emplace(member, *reported.last_step);
+    } else {
+      read.push_back(member);
     }
   }
-  std::erase_if(epochs, [](const EpochEnded& epoch) { return epoch.examples == 0; });
-  return {std::move(lines), std::move(epochs)};
+  lines.merge(read_lines(step, read));
+  std::vector<Logged> in_order = values_of(std::move(lines));
+  for (Logged& line : in_order) {
+    line.seconds = in_order.front().seconds;  // the members took the step together
+    line.examples_per_second = in_order.front().examples_per_second;
+  }
+  report(std::move(in_order));
+}
+
+// The log lines of the last steps of members that have none. If the resumed run has not taken a step yet, the module
+// has no outputs, so the lines are the checkpoint's.
+RunReport::Lines RunReport::last_lines(std::int64_t step, std::span<const std::int64_t> members) const {
+  Lines lines;
+  std::vector<std::int64_t> read;
+  for (const std::int64_t member : members) {
+    const Reported& reported = reported_of(member);
+    const std::int64_t own = step_of(member, step);
+    if (own == 0 || reported.logged_step == own) continue;
+    if (!reported.is_undone && step != first_step_) {
+      read.push_back(member);
+    } else if (reported.last_step && reported.last_step->step == own) {
+      lines.emplace(member, *reported.last_step);
+    }
+  }
+  lines.merge(read_lines(step, read));
+  return lines;
+}
+
+// The means of the current epochs of members that have not been reported.
+RunReport::Epochs RunReport::last_epochs(std::int64_t step, std::span<const std::int64_t> members) const {
+  Epochs epochs;
+  std::map<std::int64_t, std::vector<std::int64_t>> read;  // by the members' last step
+  for (const std::int64_t member : members) {
+    const Reported& reported = reported_of(member);
+    const std::int64_t own = step_of(member, step);
+    if (own == 0 || reported.reported_epoch_at == own) continue;
+    if (reported.unreported && reported.unreported->step == own) {
+      epochs.emplace(member, *reported.unreported);
+    } else {
+      read[own].push_back(member);
+    }
+  }
+  for (const auto& [own, of_members] : read) epochs.merge(read_epochs(own, of_members));
+  std::erase_if(epochs, [](const auto& epoch) { return epoch.second.examples == 0; });
+  return epochs;
 }
 
 void RunReport::report_last_lines(std::int64_t step, std::span<const std::int64_t> members) {
-  auto [lines, epochs] = last_events(step, members);
-  report(std::move(lines));
-  report(std::move(epochs));
+  Lines lines = last_lines(step, members);
+  Epochs epochs = last_epochs(step, members);
+  report(values_of(std::move(lines)));
+  report(values_of(std::move(epochs)));
+}
+
+void RunReport::note_epoch(std::int64_t step, std::span<const std::int64_t> members) {
+  note(values_of(last_epochs(step, members)));
 }
 
 void RunReport::report_left_behind(std::int64_t step, std::span<const std::int64_t> members) {
-  const auto [lines, epochs] = last_events(step, members);
+  const std::vector<Logged> lines = values_of(last_lines(step, members));
+  const std::vector<EpochEnded> epochs = values_of(last_epochs(step, members));
   note(lines);
   note(epochs);
   records_->write_metrics(lines);
   records_->write_metrics(epochs);
 }
 
-// The log line of the member's last step; none if that was logged. If the resumed run has not taken a step yet, the
-// module has no outputs, so the line is the checkpoint's.
-std::optional<Logged> RunReport::last_step(std::int64_t step, std::int64_t member) const {
-  const Reported& reported = reported_of(member);
-  const std::int64_t own = step_of(member, step);
-  if (own == 0 || reported.logged_step == own) return std::nullopt;
-  if (reported.is_undone) return reported.last_step;
-  if (step == first_step_)
-    return reported.last_step && reported.last_step->step == own ? reported.last_step : std::nullopt;
-  return logged(step, member);
-}
-
-Logged RunReport::logged(std::int64_t step, std::int64_t member) const {
+RunReport::Lines RunReport::read_lines(std::int64_t step, std::span<const std::int64_t> members) const {
+  std::vector<Handle> outputs = {module_.output(train_entry, setup_.roles.used_learning_rate),
+                                 module_.output(train_entry, setup_.roles.grad_norm)};
+  for (const std::size_t mean : setup_.roles.means) outputs.push_back(module_.output(train_entry, mean));
+  auto numbers = numbers_of(module_, outputs, members);
   Logged event;
-  event.member = setup_.member_number(member);
   event.step = step;
   event.epoch = epoch_of(step);
-  std::vector<std::vector<double>> means;
-  for (std::size_t mean : setup_.roles.means) {
-    means.push_back(to_doubles(module_, module_.output(train_entry, mean), {module_.own_device(), member}));
-  }
-  event.measures = model::finish_measures(setup_.model, means);
-  event.learning_rate = output(setup_.roles.used_learning_rate, member);
-  event.grad_norm = output(setup_.roles.grad_norm, member);
   event.seconds = seconds_since(begin_);
   const std::int64_t examples = examples_until(step);
   const double elapsed = seconds_since(logged_at_);
   event.examples_per_second = elapsed > 0 ? static_cast<double>(examples - logged_examples_) / elapsed : 0;
-  return event;
+  Lines lines;
+  for (std::size_t m = 0; m < members.size(); ++m) {
+    event.member = setup_.member_number(members[m]);
+    event.learning_rate = numbers[m][0].front();
+    event.grad_norm = numbers[m][1].front();
+    numbers[m].erase(numbers[m].begin(), numbers[m].begin() + 2);
+    event.measures = model::finish_measures(setup_.model, numbers[m]);
+    lines.emplace(members[m], event);
+  }
+  return lines;
 }
 
 void RunReport::note(const std::vector<Logged>& lines) {
@@ -286,8 +327,7 @@ void RunReport::report(std::vector<EpochEnded> epochs) {
 
 void RunReport::end_epoch(std::int64_t step, std::span<const std::int64_t> members) {
   const bool reports = setup_.timetable.log_every <= setup_.timetable.steps_per_epoch || logged_step_ == step;
-  std::vector<EpochEnded> epochs;
-  for (const std::int64_t member : members) epochs.push_back(epoch(step, member));
+  std::vector<EpochEnded> epochs = values_of(read_epochs(step, members));
   if (!reports) {
     for (EpochEnded& epoch : epochs) {
       Reported& reported = reported_of(epoch.member.value_or(0));
@@ -310,27 +350,30 @@ void RunReport::end_epoch(std::int64_t step, std::span<const std::int64_t> membe
   clear(setup_.roles.epoch_examples);
 }
 
-// If every step was skipped there are no examples, and so no means.
-EpochEnded RunReport::epoch(std::int64_t step, std::int64_t member) const {
-  const auto sums = [&](std::size_t input) {
-    return to_doubles(module_, module_.input(train_entry, input), {module_.own_device(), member});
-  };
-  const double examples = sums(setup_.roles.epoch_examples).front();
+// If every step of a member was skipped there are no examples, and so no means.
+RunReport::Epochs RunReport::read_epochs(std::int64_t step, std::span<const std::int64_t> members) const {
+  std::vector<Handle> inputs = {module_.input(train_entry, setup_.roles.epoch_examples)};
+  for (const std::size_t sum : setup_.roles.epoch_sums) inputs.push_back(module_.input(train_entry, sum));
+  auto numbers = numbers_of(module_, inputs, members);
   EpochEnded event;
-  event.member = setup_.member_number(member);
   event.step = step;
   event.epoch = epoch_of(step);
-  event.examples = static_cast<std::int64_t>(examples);
   // If epochs have one step, end_epoch() is not called for each of them.
-  const std::int64_t epochs = (step - epoch_began_after_) / setup_.timetable.steps_per_epoch;
-  event.seconds = (seconds_since(begin_) - epoch_began_) / static_cast<double>(std::max<std::int64_t>(epochs, 1));
-  std::vector<std::vector<double>> means;
-  for (std::size_t sum : setup_.roles.epoch_sums) {
-    means.push_back(sums(sum));
-    for (double& value : means.back()) value /= examples;
+  const std::int64_t ended = (step - epoch_began_after_) / setup_.timetable.steps_per_epoch;
+  event.seconds = (seconds_since(begin_) - epoch_began_) / static_cast<double>(std::max<std::int64_t>(ended, 1));
+  Epochs epochs;
+  for (std::size_t m = 0; m < members.size(); ++m) {
+    const double examples = numbers[m].front().front();
+    event.member = setup_.member_number(members[m]);
+    event.examples = static_cast<std::int64_t>(examples);
+    numbers[m].erase(numbers[m].begin());
+    for (std::vector<double>& sums : numbers[m]) {
+      for (double& value : sums) value /= examples;
+    }
+    event.measures = model::finish_measures(setup_.model, numbers[m]);
+    epochs.emplace(members[m], event);
   }
-  event.measures = model::finish_measures(setup_.model, means);
-  return event;
+  return epochs;
 }
 
 // The time of evaluations does not count as training time.

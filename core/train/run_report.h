@@ -54,7 +54,7 @@ class RunReport {
   // resumed run takes no step, those of its checkpoint.
   void report_last_lines(std::int64_t step, std::span<const std::int64_t> members);
   // Keeps the means of the current epoch for the totals, without reporting them.
-  void note_epoch(std::int64_t step, std::span<const std::int64_t> members) { note(last_events(step, members).second); }
+  void note_epoch(std::int64_t step, std::span<const std::int64_t> members);
   // The same as report_last_lines(), for finished members without which the others continue. Writes to metrics.jsonl
   // only, because displays show the other members.
   void report_left_behind(std::int64_t step, std::span<const std::int64_t> members);
@@ -79,19 +79,19 @@ class RunReport {
   std::int64_t step_of(std::int64_t member, std::int64_t step) const;
   Started started(const std::string& run_dir, std::int64_t steps, const std::string& workers,
                   std::int64_t first_step) const;
-  EpochEnded epoch(std::int64_t step, std::int64_t member) const;
   void tell_changes(std::size_t reported);
   std::vector<Changed> all_changes() const;
+  // By member. Those that are read from the module are read by all processes together.
+  using Lines = std::map<std::int64_t, Logged>;
+  using Epochs = std::map<std::int64_t, EpochEnded>;
+  Lines read_lines(std::int64_t step, std::span<const std::int64_t> members) const;
+  Epochs read_epochs(std::int64_t step, std::span<const std::int64_t> members) const;
+  Lines last_lines(std::int64_t step, std::span<const std::int64_t> members) const;
+  Epochs last_epochs(std::int64_t step, std::span<const std::int64_t> members) const;
   void report(std::vector<EpochEnded> epochs);
-  std::pair<std::vector<Logged>, std::vector<EpochEnded>> last_events(std::int64_t step,
-                                                                      std::span<const std::int64_t> members) const;
   void note(const std::vector<Logged>& lines);
   void note(const std::vector<EpochEnded>& epochs);
-  void add_last(std::map<std::string, Measures>& measures, std::int64_t step, std::int64_t member) const;
-  std::optional<Logged> last_step(std::int64_t step, std::int64_t member) const;
-  Logged logged(std::int64_t step, std::int64_t member) const;
   void report(std::vector<Logged> lines);
-  double output(std::size_t index, std::int64_t member) const;
 
   const Setup& setup_;
   Module& module_;

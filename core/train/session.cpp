@@ -230,9 +230,11 @@ class Session::Impl {
     const auto span = tracer_->span(step_, "log");
     find_nonfinite();
     report_->log(step_, members_->active());
-    for (const std::int64_t number : members_->active()) {
-      MemberRun& member = (*members_)[number];
-      const std::optional<std::string> spike = member.is_finished() ? std::nullopt : member.loss_watch.logged(step_);
+    const std::vector<std::int64_t> watched = members_->unfinished();
+    const std::vector<EpochLoss> losses = members_->epoch_losses(watched);
+    for (std::size_t i = 0; i < watched.size(); ++i) {
+      MemberRun& member = (*members_)[watched[i]];
+      const std::optional<std::string> spike = member.loss_watch.logged(step_, losses[i]);
       if (spike && setup_.spec().train.loss_spike->action == spec::SpikeAction::halt) {
         finish(member, "loss_spike", *spike);
       } else if (spike) {
@@ -253,9 +255,12 @@ class Session::Impl {
     // Of copies that differ, those of one process alone may say that a step was not finite.
     if (private_copies_ && !is_alone()) check_replicas();
     bool replays = true;
-    for (const std::int64_t number : members_->active()) {
+    const std::vector<std::int64_t> watched = members_->unfinished();
+    const std::vector<GuardState> guards = members_->guard_states(watched);
+    for (std::size_t i = 0; i < watched.size(); ++i) {
+      const std::int64_t number = watched[i];
       MemberRun& member = (*members_)[number];
-      if (member.is_finished() || !member.guards.check_finite(replays)) continue;
+      if (!member.guards.check_finite(guards[i], replays)) continue;
       replays = false;
       finish(member, nonfinite, member.guards.reason());
       // The steps after the bad one have overwritten its measures in the module, so the bad step runs again.
@@ -286,7 +291,8 @@ class Session::Impl {
     check_data_unchanged();
     await_reads();
     const std::vector<std::int64_t> sound = members_->sound();
-    for (const std::int64_t member : sound) (*members_)[member].loss_watch.epoch_ends();
+    const std::vector<EpochLoss> losses = members_->epoch_losses(sound);
+    for (std::size_t i = 0; i < sound.size(); ++i) (*members_)[sound[i]].loss_watch.epoch_ends(losses[i]);
     report_->end_epoch(step_, sound);
   }
 
@@ -366,7 +372,8 @@ class Session::Impl {
     ended_.test_parameters = evaluations_->run_last(step_, folder_);
     await_reads();
     for (const MemberRun& member : *members_) {
-      if (const std::string skipped = member.guards.skipped_steps(); !skipped.empty()) tell(member, skipped, false);
+      const std::string skipped = member.guards.skipped_steps(member.steps_skipped);
+      if (!skipped.empty()) tell(member, skipped, false);
     }
     emit_told();
     set_status();
@@ -386,8 +393,10 @@ class Session::Impl {
   }
 
   void check_all_skipped() {
+    const std::vector<GuardState> guards = members_->guard_states(members_->all());
     for (MemberRun& member : *members_) {
-      if (!member.is_finished() && member.guards.check_all_skipped(step_))
+      const GuardState& guard = guards[static_cast<std::size_t>(member.number)];
+      if (!member.is_finished() && member.guards.check_all_skipped(guard, step_))
         finish(member, "skipped", member.guards.reason());
     }
     emit_told();
@@ -459,9 +468,10 @@ class Session::Impl {
   void add_results() {
     // What other processes have is read by all processes together, and one that fails is alone.
     const bool is_alone = ended_.status == "failed";
+    if (is_alone && !module_->member_share().is_whole()) return;
+    const std::vector<GuardState> guards = members_->guard_states(members_->all());
     for (MemberRun& member : *members_) {
-      if (is_alone && !module_->member_share().is_whole()) continue;
-      member.steps_skipped = member.guards.steps_skipped();
+      member.steps_skipped = member.guards.steps_skipped(guards[static_cast<std::size_t>(member.number)]);
       if (!is_alone || !reader_->is_divided()) add_current_values(member.comparisons, *module_, member.number);
     }
   }

@@ -87,7 +87,7 @@ TEST_CASE("a step that is skipped does not advance the schedule", "[step]") {
   const std::unique_ptr<Module> module = load_step(setup);
   const auto rate = [&] {
     run(*module);
-    return train::scalar(*module, module->output(train::train_entry, setup.roles.used_learning_rate));
+    return train::to_doubles(*module, module->output(train::train_entry, setup.roles.used_learning_rate)).front();
   };
   const auto set_bias = [&](double value) {
     const std::vector<std::byte> bytes = to_bytes({value}, DType::f32);

@@ -148,6 +148,22 @@ TEST_CASE("processes exchange what they have measured of their members once for 
   CHECK(of_evaluations("192") - of_evaluations("64") < 2 * batches * agreement);
 }
 
+TEST_CASE("processes exchange a log line at once, however many measures and guards it has",
+          "[train][placements][members]") {
+  const auto messages = [](const Texts& more, const std::string& log_every) {
+    const Texts lines = {"train.log_every=" + log_every, "train.duration=6 steps", "train.eval_every=never"};
+    const Ends found = train_divided(setup_of_text(small_images, with(with(four_members, lines), more)), 2);
+    CHECK(found.failures == std::vector<std::string>(2));
+    return found.messages;
+  };
+  const auto of_lines = [&](const Texts& more) { return messages(more, "1 step") - messages(more, "100 steps"); };
+  const std::size_t found = of_lines({});
+  CHECK(of_lines({"metrics=[accuracy]"}) == found);
+  CHECK(of_lines({"train.on_nonfinite=skip"}) == found);
+  // For each line a message of each member with the guard's state, and one with its measures.
+  CHECK(found <= 6 * 2 * 4);
+}
+
 TEST_CASE("a member in another process that stops early, or is not finite, ends as in one process",
           "[train][placements][members]") {
   check_divided(with(four_members, {"train.eval_every=1 step", "train.duration=12 steps",
