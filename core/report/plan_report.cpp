@@ -348,24 +348,23 @@ std::vector<std::string> notes_of(const spec::Loaded& loaded, const data::Source
 
 }  // namespace
 
-ValidateReport make_validate_report(const train::Setup& setup, const train::PlannedSource& run) {
+ValidateReport make_validate_report(const train::Setup& setup, const train::PlannedSource& run, int processes) {
   ValidateReport report;
   report.backend = run.backend->name();
   report.backend_because = run.because;
   report.workers = run.planned->workers();
   report.memory = train::estimate_memory(setup, run.planned->needs());
-  train::check_memory(report.memory, setup, *run.backend, run.planned->source());
+  train::check_memory(report.memory, setup, *run.backend, run.planned->source(), {{0, processes}});
   report.cost = train::cost_of(*setup.training, setup.spec());
   for (const std::string& warning : setup.warnings) report.warnings.push_back(warning);
+  report.processes = processes;
+  if (processes > 1) report.sent_bytes = run.planned->report(train::train_entry).sent_bytes;
   return report;
 }
 
 ValidateReport make_validate_report(const train::Setup& setup, bool private_copies, int processes) {
-  const train::PlannedSource run = train::plan_run(setup, private_copies, KernelChoice::best, {{0, processes}});
-  ValidateReport report = make_validate_report(setup, run);
-  report.processes = processes;
-  if (processes > 1) report.sent_bytes = run.planned->report(train::train_entry).sent_bytes;
-  return report;
+  return make_validate_report(setup, train::plan_run(setup, private_copies, KernelChoice::best, {{0, processes}}),
+                              processes);
 }
 
 std::string validate_text(const train::Setup& setup, const ValidateReport& report) {

@@ -22,8 +22,8 @@ struct ValidateReport {
   std::vector<std::string> warnings;
 };
 
-// The report of a planned run. Throws Error (resource) if the memory is not sufficient.
-ValidateReport make_validate_report(const train::Setup& setup, const train::PlannedSource& run);
+// The report of a run that is planned for `processes`. Throws Error (resource) if the memory is not sufficient.
+ValidateReport make_validate_report(const train::Setup& setup, const train::PlannedSource& run, int processes = 1);
 // Plans the run first. `private_copies`: as with --verify-replicas.
 ValidateReport make_validate_report(const train::Setup& setup, bool private_copies = false, int processes = 1);
 

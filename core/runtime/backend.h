@@ -366,11 +366,12 @@ class Backend {
   // cannot run, and for several processes if it runs programs in one process only.
   virtual std::unique_ptr<Planned> plan(Source source, Processes processes) const = 0;
   std::unique_ptr<Planned> plan(Source source) const { return plan(std::move(source), {}); }
-  // The smallest number of GPUs, greater than the present one, among which the mesh can be divided so that each needs
-  // at most `bytes` of memory. Empty if there is none, or if the workers are threads, which share one memory. Plans the
-  // entries for each number that it tries.
-  virtual std::optional<int> fewest_workers_that_fit(const Source& source, std::size_t bytes) const {
-    (void)source, (void)bytes;
+  // The smallest number of GPUs of each process, greater than the present one, among which the mesh can be divided so
+  // that each needs at most `bytes` of memory. Empty if there is none, or if the workers are threads, which share one
+  // memory. Plans the entries for each number that it tries.
+  virtual std::optional<int> fewest_workers_that_fit(const Source& source, const Processes& processes,
+                                                     std::size_t bytes) const {
+    (void)source, (void)processes, (void)bytes;
     return std::nullopt;
   }
   // Plans and loads, for callers that ask nothing of the plan.

@@ -75,27 +75,32 @@ namespace {
 // or other batches. The backend plans each of them.
 class SmallerRuns {
  public:
-  SmallerRuns(const Setup& setup, const Backend& backend, const Source& source, std::size_t available)
-      : setup_(setup), backend_(backend), source_(source), available_(available) {}
+  SmallerRuns(const Setup& setup, const Backend& backend, const Source& source, const Processes& processes,
+              std::size_t available)
+      : setup_(setup), backend_(backend), source_(source), processes_(processes), available_(available) {}
 
-  // The largest number of members that fit; 0 if a single member does not.
+  // The largest number of members that fit, of those that divide among as many groups of processes as all members do;
+  // 0 if a single one in each group does not.
   std::int64_t members() const {
     Source source = source_;
-    std::int64_t fit = 0, too_many = source.members;
+    const std::int64_t groups = MemberShare(source.members, processes_.placement, !backend_.uses_gpus()).groups();
+    std::int64_t fit = 0, too_many = source.members / groups;
     while (fit + 1 < too_many) {
-      source.members = fit + (too_many - fit) / 2;
-      const bool fits = estimate_memory(setup_, backend_.plan(source)->needs(), source.members).total <= available_;
-      (fits ? fit : too_many) = source.members;
+      const std::int64_t each = fit + (too_many - fit) / 2;
+      source.members = each * groups;
+      const MemoryNeeds needs = backend_.plan(source, processes_)->needs();
+      (estimate_memory(setup_, needs, source.members).total <= available_ ? fit : too_many) = each;
     }
-    return fit;
+    return fit * groups;
   }
 
   // "4 GPUs (--workers 4), data.batch_size: 64, data.microbatches: 4 or parallelism.fsdp: {axis: devices, stage: 1}
   // would fit"
   std::string in_words() const {
     std::vector<std::string> ways;
-    if (const std::optional<int> gpus = backend_.fewest_workers_that_fit(source_, available_)) {
-      ways.push_back(counted(*gpus, "GPU") + " (--workers " + std::to_string(*gpus) + ")");
+    if (const std::optional<int> gpus = backend_.fewest_workers_that_fit(source_, processes_, available_)) {
+      const std::string whose = processes_.placement.processes > 1 ? " of each process" : "";
+      ways.push_back(counted(*gpus, "GPU") + whose + " (--workers " + std::to_string(*gpus) + ")");
     }
     if (const std::int64_t size = batch(); size > 0) {
       const bool each = std::holds_alternative<spec::BatchPerDevice>(setup_.member_spec().data.batch_size);
@@ -120,7 +125,7 @@ class SmallerRuns {
       const Setup other = make();
       Source loaded = run_source(other, source_.private_copies);
       loaded.entries.resize(source_.entries.size());
-      return estimate_memory(other, backend_.plan(std::move(loaded))->needs()).total <= available_;
+      return estimate_memory(other, backend_.plan(std::move(loaded), processes_)->needs()).total <= available_;
     } catch (const Error&) {
       return false;  // the data or the mesh does not divide into such batches
     }
@@ -177,14 +182,16 @@ class SmallerRuns {
   const Setup& setup_;
   const Backend& backend_;
   const Source& source_;
+  const Processes processes_;
   const std::size_t available_;
 };
 
 }  // namespace
 
-void check_memory(const MemoryEstimate& estimate, const Setup& setup, const Backend& backend, const Source& source) {
+void check_memory(const MemoryEstimate& estimate, const Setup& setup, const Backend& backend, const Source& source,
+                  const Processes& processes) {
   if (!estimate.available || estimate.total <= *estimate.available) return check_memory(estimate, setup.batch);
-  const SmallerRuns smaller(setup, backend, source, *estimate.available);
+  const SmallerRuns smaller(setup, backend, source, processes, *estimate.available);
   std::string help;
   if (const auto& ensemble = setup.spec().ensemble) {
     const std::int64_t fit = smaller.members();

@@ -79,7 +79,7 @@ class Session::Impl {
     }
     const PlannedSource run = plan_run(setup_, private_copies_, options_.kernels, processes);
     workers_ = workers_text(run, processes);
-    check_memory(estimate_memory(setup_, run.planned->needs()), setup_, *run.backend, run.planned->source());
+    check_memory(estimate_memory(setup_, run.planned->needs()), setup_, *run.backend, run.planned->source(), processes);
     if (!is_alone()) ask();  // processes load together
     module_ = std::move(*run.planned).load();
     reader_.emplace(*module_);

@@ -136,11 +136,16 @@ TEST_CASE("the least number of GPUs is found on which each needs no more than th
   };
   const gpu::GpuBackend one(missing, {.gpus = 1, .make_kernel = by_reference});
   REQUIRE(of_each(4) < of_each(2));
-  CHECK(one.fewest_workers_that_fit(source, of_each(2)) == 2);
-  CHECK(one.fewest_workers_that_fit(source, of_each(2) - 1) == 4);
-  CHECK(one.fewest_workers_that_fit(source, of_each(8) - 1) == std::nullopt);
+  CHECK(one.fewest_workers_that_fit(source, {}, of_each(2)) == 2);
+  CHECK(one.fewest_workers_that_fit(source, {}, of_each(2) - 1) == 4);
+  CHECK(one.fewest_workers_that_fit(source, {}, of_each(8) - 1) == std::nullopt);
   const gpu::GpuBackend four(missing, {.gpus = 4, .make_kernel = by_reference});
-  CHECK(four.fewest_workers_that_fit(source, of_each(1)) == 8);
+  CHECK(four.fewest_workers_that_fit(source, {}, of_each(1)) == 8);
+  // Two processes with 2 and 4 GPUs each.
+  Source blocks = source;
+  blocks.blocks = 2;
+  CHECK(one.fewest_workers_that_fit(blocks, {{0, 2}}, of_each(4)) == 2);
+  CHECK(one.fewest_workers_that_fit(blocks, {{0, 2}}, of_each(4) - 1) == 4);
 }
 
 TEST_CASE("what a GPU needs is what its module allocates, besides the workspace of libraries", "[cuda]") {

@@ -226,6 +226,27 @@ TEST_CASE("an ensemble beyond the memory there is is refused with the number of 
   CHECK(refused(estimated(1).total - 1).find("member would fit") == std::string::npos);
 }
 
+TEST_CASE("of members that processes divide, as many are told as fit into each process", "[setup]") {
+  const train::Setup setup = setup_of_text(
+      small_images,
+      {"mesh.axes=[{trials: 8}, {batch: 4}]", "ensemble={axis: trials, vary: {seed: [1, 2, 3, 4, 5, 6, 7, 8]}}"});
+  const CpuBackend backend({.workers = 1});
+  const Source source = train::run_source(setup);
+  const Processes two = {{0, 2}};
+  const auto estimated = [&](std::int64_t members) {
+    Source some = source;
+    some.members = members;
+    return train::estimate_memory(setup, backend.plan(some, two)->needs(), members);
+  };
+  train::MemoryEstimate estimate = estimated(8);
+  const auto refused = [&](std::size_t available) {
+    estimate.available = available;
+    return refusal([&] { train::check_memory(estimate, setup, backend, source, two); }, ExitStatus::resource);
+  };
+  CHECK(refused(estimated(6).total).find("| 6 members would fit") != std::string::npos);
+  CHECK(refused(estimated(6).total - 1).find("| 4 members would fit") != std::string::npos);
+}
+
 TEST_CASE("members that will be equal are told", "[setup]") {
   const auto warnings = [](std::vector<std::string> set) {
     set.emplace_back("mesh.axes=[{trials: 3}, {batch: 8}]");

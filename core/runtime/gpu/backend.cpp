@@ -198,11 +198,13 @@ std::unique_ptr<Planned> GpuBackend::plan(Source source, Processes processes) co
   return plan_on(gpus, std::move(source), processes);
 }
 
-std::optional<int> GpuBackend::fewest_workers_that_fit(const Source& source, std::size_t bytes) const {
+std::optional<int> GpuBackend::fewest_workers_that_fit(const Source& source, const Processes& processes,
+                                                       std::size_t bytes) const {
   constexpr int most = 64;
-  const int now = gpus_for(source, {});
-  for (const int gpus : possible_gpus_each(source, most, options_, {})) {
-    if (gpus > now && plan_on(gpus, source, {})->needs().total() / static_cast<std::size_t>(gpus) <= bytes) return gpus;
+  const int now = gpus_for(source, processes.placement);
+  for (const int gpus : possible_gpus_each(source, most, options_, processes.placement)) {
+    if (gpus <= now) continue;
+    if (plan_on(gpus, source, processes)->needs().total() / static_cast<std::size_t>(gpus) <= bytes) return gpus;
   }
   return std::nullopt;
 }

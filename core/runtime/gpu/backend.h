@@ -25,7 +25,8 @@ class GpuBackend final : public Backend {
   std::optional<std::size_t> device_memory() const override;
   using Backend::plan;
   std::unique_ptr<Planned> plan(Source source, Processes processes) const override;
-  std::optional<int> fewest_workers_that_fit(const Source& source, std::size_t bytes) const override;
+  std::optional<int> fewest_workers_that_fit(const Source& source, const Processes& processes,
+                                             std::size_t bytes) const override;
 
  private:
   Platform* platform_if_found() const;  // null if there is no GPU
