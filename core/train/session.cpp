@@ -11,6 +11,7 @@
 #include "core/setup/start.h"
 #include "core/setup/values.h"
 #include "core/train/checkpoint_writer.h"
+#include "core/train/checks.h"
 #include "core/train/comparisons.h"
 #include "core/train/evaluations.h"
 #include "core/train/live_measures.h"
@@ -85,6 +86,7 @@ class Session::Impl {
     reader_.emplace(*module_);
     members_.emplace(setup_, *reader_);
     report_.emplace(setup_, *module_);
+    checks_.emplace(setup_, *members_, *report_, agreement_, private_copies_);
     tracer_.emplace(options_.trace, setup_.spec(), *module_, resumed() != nullptr ? resumed()->step : 0, steps_);
     writer_.emplace(setup_, folder_, *reader_, tracer_->checkpoints());
     saving_.emplace(timetable_, *writer_, *members_, *report_, agreement_);
@@ -178,9 +180,10 @@ class Session::Impl {
       // If a step was not finite, the guard has kept the parameters from before it. This must be known before
       // parameters are evaluated or saved as those of `step_`. log() checks it too.
       check_finite();
+      checks_->emit_told();
     }
     if (options_.between_steps) options_.between_steps(*module_, step_);
-    if (is_due(step_, timetable_.verify_every)) check_replicas();
+    if (is_due(step_, timetable_.verify_every)) checks_->replicas(step_);
     if ((epoch_ends || evaluation_is_due_ || saves) && members_->sound().empty()) return;
     if (epoch_ends) end_epoch();
     if (evaluation_is_due_) {
@@ -215,75 +218,19 @@ class Session::Impl {
     return agreed_.signal != 0 || agreed_.time_is_over;
   }
 
-  void tell(const MemberRun& member, const std::string& text, bool stops) { warned_.add(member.number, text, stops); }
-  void emit_told() {
-    for (const Warned& warned : warned_.take(setup_.spec().ensemble.has_value())) report_->emit(warned);
-  }
-
-  // Called if a guard or early stopping ends the member before the duration.
-  void finish(MemberRun& member, const std::string& kind, const std::string& why) {
-    members_->finish(member, kind, why, step_);
-    tell(member, why, kind != early_stopping);
-  }
-
   void log() {
     const auto span = tracer_->span(step_, "log");
-    find_nonfinite();
+    check_finite();
     report_->log(step_, members_->active());
-    const std::vector<std::int64_t> watched = members_->unfinished();
-    const std::vector<EpochLoss> losses = members_->epoch_losses(watched);
-    for (std::size_t i = 0; i < watched.size(); ++i) {
-      MemberRun& member = (*members_)[watched[i]];
-      const std::optional<std::string> spike = member.loss_watch.logged(step_, losses[i]);
-      if (spike && setup_.spec().train.loss_spike->action == spec::SpikeAction::halt) {
-        finish(member, "loss_spike", *spike);
-      } else if (spike) {
-        tell(member, *spike, false);
-      }
-    }
-    emit_told();
+    checks_->loss_spikes(step_);
+    checks_->emit_told();
     folder_.check_in_place();
   }
 
   void check_finite() {
-    find_nonfinite();
-    emit_told();
-  }
-  // If several members have a step that was not finite, replays the step of one member only, because a replay takes
-  // seconds.
-  void find_nonfinite() {
-    // Of copies that differ, those of one process alone may say that a step was not finite.
-    if (private_copies_ && !is_alone()) check_replicas();
-    bool replays = true;
-    const std::vector<std::int64_t> watched = members_->unfinished();
-    const std::vector<GuardState> guards = members_->guard_states(watched);
-    for (std::size_t i = 0; i < watched.size(); ++i) {
-      const std::int64_t number = watched[i];
-      MemberRun& member = (*members_)[number];
-      if (!member.guards.check_finite(guards[i], replays)) continue;
-      replays = false;
-      finish(member, nonfinite, member.guards.reason());
-      // The steps after the bad one have overwritten its measures in the module, so the bad step runs again.
-      const std::int64_t bad = *member.guards.good_steps() + 1;
-      try {
-        if (bad < step_) {
-          pacing_->repeat(bad, {&number, 1}, step_, std::max(step_, steps_),
-                          [this](bool own) { return agreement_.any(own); });
-        }
-        report_->note_undone_step(bad, number);
-      } catch (const FailedElsewhere&) {
-        throw;
-      } catch (const Error&) {  // the data can no longer be read; the guard's finding matters more
-      }
-    }
-  }
-  void check_replicas() {
-    for (const std::int64_t number : members_->active()) {
-      MemberRun& member = (*members_)[number];
-      if (!member.is_finished() && member.guards.check_replicas(step_, agreement_))
-        finish(member, replicas, member.guards.reason());
-    }
-    emit_told();
+    checks_->nonfinite(step_, [this](std::int64_t step, std::span<const std::int64_t> members) {
+      pacing_->repeat(step, members, step_, std::max(step_, steps_), [this](bool own) { return agreement_.any(own); });
+    });
   }
 
   void end_epoch() {
@@ -319,10 +266,11 @@ class Session::Impl {
       best = decisions.observe(step_, evaluation.measures) || best;
       if (decisions.learning_rate_scale() < scale) falls.add(member.number, decisions.rate_decrease_note(step_), false);
       set_learning_rate_scale(*module_, setup_, decisions.learning_rate_scale(), member.number);
-      if (decisions.stops_early() && !member.is_finished()) finish(member, early_stopping, decisions.stop_reason());
+      if (decisions.stops_early() && !member.is_finished())
+        checks_->finish(member, early_stopping, decisions.stop_reason(), step_);
     }
     for (const Warned& fall : falls.take(setup_.spec().ensemble.has_value())) report_->emit(Noted{fall.text});
-    emit_told();
+    checks_->emit_told();
     if (best) save();
     return best;
   }
@@ -355,9 +303,10 @@ class Session::Impl {
     tell(Transport::Phase::recording);  // process 0 may take its time to save and to load checkpoints
     await_reads();
     check_finite();
-    if (private_copies_) check_replicas();
+    checks_->emit_told();
+    if (private_copies_) checks_->replicas(step_);
     if (step_ == timetable_.steps)
-      check_all_skipped();  // after a resume, a run that stops earlier may still have a good step
+      checks_->all_skipped(step_);  // after a resume, a run that stops earlier may still have a good step
     folder_.check_in_place();
     check_data_unchanged();
     saving_->finish_write();
@@ -371,11 +320,7 @@ class Session::Impl {
     add_results();
     ended_.test_parameters = evaluations_->run_last(step_, folder_);
     await_reads();
-    for (const MemberRun& member : *members_) {
-      const std::string skipped = member.guards.skipped_steps(member.steps_skipped);
-      if (!skipped.empty()) tell(member, skipped, false);
-    }
-    emit_told();
+    checks_->tell_skipped();
     set_status();
     fill_totals(last.step);
     const auto stuck = [&](std::int64_t member) { return report_->stuck_loss(member); };
@@ -390,16 +335,6 @@ class Session::Impl {
     const int told = ended_.exit_status;
     note_what_is_missing();  // the last lines, or the summary, may have failed
     if (ended_.exit_status != told) report_->records().write_summary(ended_);
-  }
-
-  void check_all_skipped() {
-    const std::vector<GuardState> guards = members_->guard_states(members_->all());
-    for (MemberRun& member : *members_) {
-      const GuardState& guard = guards[static_cast<std::size_t>(member.number)];
-      if (!member.is_finished() && member.guards.check_all_skipped(guard, step_))
-        finish(member, "skipped", member.guards.reason());
-    }
-    emit_told();
   }
 
   void set_status() {
@@ -522,7 +457,7 @@ class Session::Impl {
   std::optional<Members> members_;
   std::optional<RunReport> report_;
   std::optional<Evaluations> evaluations_;
-  MemberTexts warned_;  // not emitted yet
+  std::optional<Checks> checks_;
   std::optional<LiveMeasures> live_measures_;
   std::optional<Tracer> tracer_;
   std::optional<data::Loader> loader_;
