@@ -24,10 +24,14 @@ struct Options {
   bool json = false;
   double seconds = 1.0;
   int workers = 2;
-  std::vector<std::string> only;
+  std::vector<std::string> only, networks;
 
-  bool wants(const std::string& part) const {
-    return only.empty() || std::find(only.begin(), only.end(), part) != only.end();
+  bool wants(const std::string& part) const { return is_chosen(only, part); }
+  bool wants_network(const std::string& name) const { return is_chosen(networks, name); }
+
+ private:
+  static bool is_chosen(const std::vector<std::string>& chosen, const std::string& name) {
+    return chosen.empty() || std::find(chosen.begin(), chosen.end(), name) != chosen.end();
   }
 };
 
@@ -77,6 +81,17 @@ Json linear_regression(const Options& options) {
   return found;
 }
 
+struct Measured {
+  Network network;
+  std::vector<std::int64_t> devices;
+};
+
+std::vector<Measured> measured_networks() {
+  return {{cnn(), {8, 2, 64}},        {fashion_mnist(), {8, 2, 64}}, {mlp(), {8, 2}},
+          {wide_mlp(), {2}},          {resnet18(), {8, 2}},          {in_bf16(cnn()), {2}},
+          {in_bf16(wide_mlp()), {2}}, {in_bf16(resnet18()), {8, 2}}};
+}
+
 Json primitives(const Options& options, Team& team, const Network& network, std::int64_t devices) {
   const NetworkTime time = measure(team, network, devices, options.seconds);
   say(options, "{}: the primitives of one step, batch {} as {} x {}, {} worker{}\n", network.name, network.batch,
@@ -86,7 +101,7 @@ Json primitives(const Options& options, Team& team, const Network& network, std:
   for (const PrimitiveTime& primitive : time.primitives) {
     const double median = primitive.seconds.median;
     const std::string rate = primitive.flops > 0 ? fmt::format("{:.1f}", primitive.flops / median * 1e-9) : "-";
-    say(options, "  {:24} {:>12} {:>8} GFLOP/s  {}\n", primitive.name, microseconds(median), rate,
+    say(options, "  {:28} {:>12} {:>8} GFLOP/s  {}\n", primitive.name, microseconds(median), rate,
         primitive.implementation);
     rows.push_back({{"name", primitive.name},
                     {"implementation", primitive.implementation},
@@ -94,10 +109,11 @@ Json primitives(const Options& options, Team& team, const Network& network, std:
                     {"flops", primitive.flops}});
     flops += primitive.flops;
   }
-  say(options, "  {:24} {:>12} {:>8.1f} GFLOP/s  (sum of the minima {})\n\n", "sum", microseconds(time.seconds.median),
+  say(options, "  {:28} {:>12} {:>8.1f} GFLOP/s  (sum of the minima {})\n\n", "sum", microseconds(time.seconds.median),
       flops / time.seconds.median * 1e-9, microseconds(time.seconds.min));
   return {{"network", network.name},
           {"batch", network.batch},
+          {"parameters", time.parameters},
           {"devices", devices},
           {"workers", team.size()},
           {"seconds", {{"median", time.seconds.median}, {"min", time.seconds.min}}},
@@ -112,14 +128,12 @@ int run(const Options& options) {
   if (options.wants("primitives")) {
     Team team(options.workers);
     Json networks = Json::array();
-    for (const Network& network : {cnn(), fashion_mnist()}) {
-      for (const std::int64_t devices : {8, 2, 64}) networks.push_back(primitives(options, team, network, devices));
-    }
-    for (const std::int64_t devices : {8, 2}) networks.push_back(primitives(options, team, mlp(), devices));
-    networks.push_back(primitives(options, team, wide_mlp(), 2));
-    if (has_bf16_instructions()) {
-      for (const Network& network : {cnn(), wide_mlp()})
-        networks.push_back(primitives(options, team, in_bf16(network), 2));
+    for (const Measured& measured : measured_networks()) {
+      if (!options.wants_network(measured.network.name)) continue;
+      if (measured.network.bf16 && !has_bf16_instructions()) continue;
+      for (const std::int64_t devices : measured.devices) {
+        networks.push_back(primitives(options, team, measured.network, devices));
+      }
     }
     document["primitives"] = networks;
   }
@@ -139,6 +153,9 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({1, 2}));
   app.add_option("--only", options.only, "Measure just these parts")
       ->check(CLI::IsMember({"peaks", "linear_regression", "primitives"}));
+  std::vector<std::string> names;
+  for (const auto& measured : pmaptrain::limits::measured_networks()) names.push_back(measured.network.name);
+  app.add_option("--network", options.networks, "Of the networks, measure just these")->check(CLI::IsMember(names));
   CLI11_PARSE(app, argc, argv);
   try {
     return pmaptrain::limits::run(options);
