@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 class Contender:
     name: str
     command: list
-    pick: object = None  # takes the step out of what pmaptrain_limits or a run prints
+    pick: object = None  # makes a result such as bench's of what pmaptrain_limits or a run prints
     runs: list = field(default_factory=list)
     failure: str = ""
     lasts: float = 0  # seconds that its steps are to take, where its command has an option --steps
@@ -67,7 +67,7 @@ def result_of(contender, command, timeout):
     try:
         document = json.loads(done.stdout[start:])
         if contender.pick:
-            document = {"step_seconds": contender.pick(document)}
+            document = contender.pick(document)
         document["step_seconds"]["median"]
     except (ValueError, KeyError) as error:
         contender.failure = f"its output was not understood: {type(error).__name__} {error}"

@@ -14,6 +14,7 @@
 #include "bench/limits/linear_regression.h"
 #include "bench/limits/peaks.h"
 #include "bench/limits/primitives.h"
+#include "core/base/error.h"
 
 namespace pmaptrain::limits {
 namespace {
@@ -25,6 +26,7 @@ struct Options {
   double seconds = 1.0;
   int workers = 2;
   std::vector<std::string> only, networks;
+  std::vector<std::int64_t> devices;
 
   bool wants(const std::string& part) const { return is_chosen(only, part); }
   bool wants_network(const std::string& name) const { return is_chosen(networks, name); }
@@ -130,8 +132,11 @@ int run(const Options& options) {
     Json networks = Json::array();
     for (const Measured& measured : measured_networks()) {
       if (!options.wants_network(measured.network.name)) continue;
-      if (measured.network.bf16 && !has_bf16_instructions()) continue;
-      for (const std::int64_t devices : measured.devices) {
+      if (measured.network.bf16 && !has_bf16_instructions()) {
+        if (options.networks.empty()) continue;
+        fail_running("no primitives of " + measured.network.name + ": this CPU has no bf16 instructions");
+      }
+      for (const std::int64_t devices : options.devices.empty() ? measured.devices : options.devices) {
         networks.push_back(primitives(options, team, measured.network, devices));
       }
     }
@@ -156,6 +161,8 @@ int main(int argc, char** argv) {
   std::vector<std::string> names;
   for (const auto& measured : pmaptrain::limits::measured_networks()) names.push_back(measured.network.name);
   app.add_option("--network", options.networks, "Of the networks, measure just these")->check(CLI::IsMember(names));
+  app.add_option("--devices", options.devices, "Measure networks on so many devices; may repeat")
+      ->check(CLI::PositiveNumber);
   CLI11_PARSE(app, argc, argv);
   try {
     return pmaptrain::limits::run(options);
