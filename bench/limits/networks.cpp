@@ -1,5 +1,7 @@
 #include "bench/limits/networks.h"
 
+#include <utility>
+
 namespace pmaptrain::limits {
 namespace {
 
@@ -18,6 +20,19 @@ Layer block(std::int64_t features, std::int64_t stride) {
   append_normed(block.layers, features, 3, 1, false);
   if (stride != 1) append_normed(block.shortcut, features, 1, stride, false);
   return block;
+}
+
+Network products_of_transformer(std::string name, std::int64_t blocks, std::int64_t features, std::int64_t heads,
+                                std::int64_t positions, std::int64_t batch) {
+  using enum Layer::Kind;
+  Network network{std::move(name), 1, 1, features, batch, {}, positions};
+  for (std::int64_t i = 0; i < blocks; ++i) {
+    network.layers.push_back({product, 3 * features});
+    network.layers.push_back({.kind = attention, .heads = heads});
+    for (const std::int64_t width : {features, 4 * features, features}) network.layers.push_back({product, width});
+  }
+  network.layers.push_back({product, 256});  // with the transposed embedding
+  return network;
 }
 
 }  // namespace
@@ -58,6 +73,10 @@ Network resnet18() {
   network.layers.push_back({dense, 10});
   return network;
 }
+
+Network transformer() { return products_of_transformer("transformer", 4, 128, 4, 128, 32); }
+
+Network transformer_large() { return products_of_transformer("transformer_large", 6, 384, 6, 256, 16); }
 
 Network in_bf16(Network network) {
   network.name += "_bf16";

@@ -22,14 +22,14 @@ struct PrimitiveTime {
 struct NetworkTime {
   std::vector<PrimitiveTime> primitives;
   Seconds seconds;              // the sums of the medians and of the minima
-  std::int64_t parameters = 0;  // of the network
+  std::int64_t parameters = 0;  // of the network; 0 for one of products
 };
 
 // Each primitive of the step in the layouts that it likes best, with reorders between them not counted: once for each
 // logical device, on the device's own data, the devices divided over the team (their number must be a multiple of its
 // size), each worker single-threaded. All primitives run in turn on arrays as a step has them, so that each finds in
-// the caches what it would find there in a step. The input's gradient is left out. Throws Error or what the library
-// throws.
+// the caches what it would find there in a step. The input's gradient is left out, but for products. Throws Error or
+// what the library throws.
 NetworkTime measure(Team& team, const Network& network, std::int64_t devices, double seconds);
 
 }  // namespace pmaptrain::limits

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <optional>
 
 #include "core/base/error.h"
 
@@ -48,8 +49,8 @@ struct Side {
 class Walk {
  public:
   Walk(const Network& network, std::int64_t batch)
-      : n_(batch), dtype_(network.bf16 ? bf16 : f32), at_{network.height, network.width, network.channels,
-                                                          new_array(),    new_array(),   {}} {
+      : n_(batch), positions_(network.positions), dtype_(network.bf16 ? bf16 : f32) {
+    at_ = {network.height, network.width, network.channels, new_array(), new_array(), {}};
     walk(network.layers, new_array());
   }
 
@@ -86,6 +87,8 @@ class Walk {
       case Layer::Kind::global_avg_pool: global_avg_pool(); break;
       case Layer::Kind::dense: dense(layer); break;
       case Layer::Kind::residual: residual(layer); break;
+      case Layer::Kind::product: product(layer); break;
+      case Layer::Kind::attention: attention(layer); break;
     }
   }
 
@@ -126,6 +129,33 @@ class Walk {
     at_.desc = forward.dst_desc();
   }
 
+  struct Sides {
+    std::int64_t rows, inner, columns;
+    std::int64_t batch = 1;
+  };
+  struct Factor {
+    int array;
+    bool shared = false;
+  };
+
+  // A matrix and the transposed one have the same number, but not the same layout, so they are two arrays.
+  void multiply(std::vector<Recipe>& to, std::string name, const Sides& sides, int left, Factor right, int result,
+                std::optional<memory::data_type> result_dtype = {}) {
+    const auto matrices = [&](std::int64_t rows, std::int64_t columns, memory::data_type dtype) {
+      const Dims dims = sides.batch == 1 ? Dims{rows, columns} : Dims{sides.batch, rows, columns};
+      return memory::desc(dims, dtype, memory::format_tag::any);
+    };
+    const dnnl::matmul::primitive_desc product(
+        engine(), matrices(sides.rows, sides.inner, dtype_), matrices(sides.inner, sides.columns, dtype_),
+        matrices(sides.rows, sides.columns, result_dtype.value_or(dtype_)), attributes());
+    const std::int64_t multiplications = sides.batch * sides.rows * sides.inner * sides.columns;
+    add(to, std::move(name), product,
+        {{DNNL_ARG_SRC, product.src_desc(), left},
+         {DNNL_ARG_WEIGHTS, product.weights_desc(), right.array, right.shared},
+         {DNNL_ARG_DST, product.dst_desc(), result}},
+        2.0 * static_cast<double>(multiplications));
+  }
+
   void conv(const Layer& layer) {
     const Side h(at_.h, layer.kernel, layer.stride), w(at_.w, layer.kernel, layer.stride);
     const Dims strides = {layer.stride, layer.stride}, low = {h.low, w.low}, high = {h.high, w.high};
@@ -163,6 +193,43 @@ class Walk {
     parameters_ += layer.features * (in + 1);
     at_.h = at_.w = 1;
     at_.c = layer.features;
+  }
+
+  // A dense layer without its bias, by matrix products, and with the gradient of its input even where it is the first:
+  // an embedding is before it.
+  void product(const Layer& layer) {
+    const std::int64_t rows = n_ * positions_, in = at_.c, out = layer.features;
+    const std::string name = "product_" + std::to_string(denses_++);
+    const Factor kernel{new_array(), true};
+    const int result = new_array();
+    multiply(forward_, name + " forward", {rows, in, out}, at_.array, kernel, result);
+    multiply(backward_, name + " data gradient", {rows, out, in}, result_gradient_, kernel, at_.gradient);
+    multiply(backward_, name + " kernel gradient", {in, rows, out}, at_.array, {result_gradient_}, new_array(), f32);
+    at_.array = result;
+    at_.c = out;
+  }
+
+  // Of 64 queries at a time, with the keys that one of them sees. The backward pass computes the scores again.
+  void attention(const Layer& layer) {
+    constexpr std::int64_t most_queries = 64;
+    const std::int64_t features = at_.c / 3, size = features / layer.heads, batch = n_ * layer.heads;
+    const std::string name = "attention_" + std::to_string(attentions_++);
+    const int result = new_array(), scores = new_array(), score_gradients = new_array();
+    for (std::int64_t first = 0; first < positions_; first += most_queries) {
+      const std::int64_t queries = std::min(most_queries, positions_ - first), keys = first + queries;
+      const std::string of = name + " of " + std::to_string(keys) + " keys: ";
+      const Sides of_scores{queries, size, keys, batch}, of_queries{queries, keys, size, batch},
+          of_keys{keys, queries, size, batch};
+      multiply(forward_, of + "scores", of_scores, at_.array, {at_.array}, scores);
+      multiply(forward_, of + "values", of_queries, scores, {at_.array}, result);
+      multiply(backward_, of + "gradient of keys", of_keys, score_gradients, {at_.array}, at_.gradient);
+      multiply(backward_, of + "gradient of queries", of_queries, score_gradients, {at_.array}, at_.gradient);
+      multiply(backward_, of + "gradient of values", of_keys, scores, {result_gradient_}, at_.gradient);
+      multiply(backward_, of + "gradient of scores", of_scores, result_gradient_, {at_.array}, score_gradients);
+      multiply(backward_, of + "scores again", of_scores, at_.array, {at_.array}, scores);
+    }
+    at_.array = result;
+    at_.c = features;
   }
 
   void batch_norm(const Layer& layer) {
@@ -291,11 +358,11 @@ class Walk {
   static memory::desc sums(const Dims& dims) { return {dims, f32, memory::format_tag::any}; }
 
   int arrays_ = 0;
-  std::int64_t n_;
+  std::int64_t n_, positions_;
   memory::data_type dtype_;
   Place at_;
   int result_gradient_ = 0;  // the array of the gradient of the current layer's result
-  int convs_ = 0, norms_ = 0, denses_ = 0, pools_ = 0, blocks_ = 0;
+  int convs_ = 0, norms_ = 0, denses_ = 0, pools_ = 0, blocks_ = 0, attentions_ = 0;
   std::int64_t parameters_ = 0;
   std::vector<Recipe> forward_, backward_;
 };

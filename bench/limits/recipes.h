@@ -32,7 +32,7 @@ struct Recipe {
 
 struct Step {
   std::vector<Recipe> recipes;  // in order: forward, then backward
-  std::int64_t parameters = 0;
+  std::int64_t parameters = 0;  // of the network; those of products are not counted
 };
 
 // The step on one device with `batch` rows. Throws Error or what the library throws.
