@@ -129,6 +129,15 @@ std::string implementation_of(const PrimitiveDesc& desc) {
   return text;
 }
 
+PrimitiveDesc prefer(std::string_view name, const std::function<PrimitiveDesc()>& make) {
+  PrimitiveDesc desc = make();
+  while (desc && !name.empty()) {
+    if (implementation_of(desc) == name) return desc;
+    if (dnnl_primitive_desc_next_impl(desc.get()) != dnnl_success) return make();
+  }
+  return desc;
+}
+
 bool has_slow_post_ops(const PrimitiveDesc& desc) {
   const std::string implementation = implementation_of(desc);
   return implementation.starts_with("ref") || implementation.starts_with("gemm:") ||

@@ -9,6 +9,7 @@
 
 #include <oneapi/dnnl/dnnl.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -87,6 +88,10 @@ bool has_slow_post_ops(const PrimitiveDesc& desc);
 
 // The library's name for the implementation of a primitive, for example "brg:avx512_core", "gemm:jit:f32".
 std::string implementation_of(const PrimitiveDesc& desc);
+
+// Of the library's implementations the one with this name. The first, which make() creates, if there is no such one, or
+// if the name is empty.
+PrimitiveDesc prefer(std::string_view name, const std::function<PrimitiveDesc()>& make);
 
 // Packs an operand by a reorder from one layout to another. Returns null if the layouts are equal. The caller may
 // destroy `from` and `to` afterwards.

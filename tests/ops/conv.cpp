@@ -85,7 +85,8 @@ TEST_CASE("convolutions are close to exact for every size, stride, padding and s
                            Sizes{2, 19, 16, 16, 3, 2, 8, {2, 3}, {{1, 0}, {0, 2}}, {3, 2}},
                            Sizes{2, 12, 12, 16, 3, 3, 32, {1, 1}, {{1, 1}, {1, 1}}, {1, 1}, 2},
                            Sizes{3, 11, 13, 6, 3, 3, 15, {2, 1}, {{1, 1}, {0, 1}}, {1, 2}, 3},
-                           Sizes{2, 14, 14, 24, 3, 3, 24, {1, 1}, {{1, 1}, {1, 1}}, {1, 1}, 24});  // depthwise
+                           Sizes{2, 14, 14, 24, 3, 3, 24, {1, 1}, {{1, 1}, {1, 1}}, {1, 1}, 24},  // depthwise
+                           Sizes{2, 3, 2, 192, 3, 3, 192, {1, 1}, {{1, 1}, {1, 1}}});             // short rows
   CAPTURE(s);
   const auto length = static_cast<std::int64_t>(numel(s.kernel()));
   for (const std::int64_t devices : {1, 3}) {
@@ -123,7 +124,9 @@ TEST_CASE("an example's bits in a convolution do not depend on the examples besi
   for (const Sizes& v : {Sizes{4, 14, 14, 32, 3, 3, 64, {1, 1}, {{2, 2}, {2, 2}}, {2, 2}},
                          Sizes{4, 14, 14, 32, 3, 3, 64, {1, 1}, {{1, 1}, {1, 1}}, {1, 1}, 2},
                          Sizes{4, 14, 14, 8, 11, 11, 8, {1, 1}, {{5, 5}, {5, 5}}},
-                         Sizes{4, 14, 14, 32, 3, 3, 32, {1, 1}, {{1, 1}, {1, 1}}, {1, 1}, 32}}) {
+                         Sizes{4, 14, 14, 32, 3, 3, 32, {1, 1}, {{1, 1}, {1, 1}}, {1, 1}, 32},
+                         Sizes{4, 4, 4, 192, 3, 3, 192, {1, 1}, {{1, 1}, {1, 1}}},
+                         Sizes{4, 8, 8, 160, 3, 3, 224, {2, 2}, {{0, 1}, {0, 1}}}}) {
     CAPTURE(v);
     CHECK(test::same_bits_alone(v.conv(), {{v.x(), v.kernel()}, 3, {true, false}}, Devices::merged));
     CHECK(test::same_bits_alone(v.input_grad(), {{v.kernel(), v.y()}, 3, {false, true}}, Devices::merged));
@@ -136,6 +139,21 @@ TEST_CASE("a large convolution takes the library's kernel and says its name", "[
   REQUIRE(kernel != nullptr);
   CHECK_FALSE(kernel->implementation().empty());
   CHECK(kernel->implementation() != "reference");
+}
+
+TEST_CASE("a large kernel is not read again for each of the short rows of an image", "[ops]") {
+  const auto names = [](std::int64_t width, std::int64_t channels) {
+    const Sizes s{4, 4, width, channels, 3, 3, channels, {1, 1}, {{1, 1}, {1, 1}}};
+    return std::pair(test::cpu_kernel(s.conv(), {{s.x(), s.kernel()}})->implementation(),
+                     test::cpu_kernel(s.input_grad(), {{s.kernel(), s.y()}})->implementation());
+  };
+  const auto [first, first_of_gradient] = names(8, 192);
+  if (first == "brgconv:avx512_core") {  // which reads it again
+    CHECK(names(4, 192) == std::pair<std::string, std::string>("jit:avx512_core", "jit:avx512_core"));
+    CHECK(names(4, 64) == std::pair(first, first_of_gradient));
+  } else {
+    CHECK(names(4, 192) == std::pair(first, first_of_gradient));
+  }
 }
 #endif
 

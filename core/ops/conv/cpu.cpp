@@ -34,11 +34,21 @@ struct Elements {
   DType x, kernel, bias, y;
 };
 
+// The implementation that is preferred for rows of an image of `width` pixels. The library's first choice multiplies
+// one row after the other, and reads the whole kernel for each. Where rows are short and the kernel does not stay in a
+// core's cache, another of its implementations is up to 1.6 times as fast (measured).
+std::string_view preferred(const ConvGeometry& g, DType dtype, std::int64_t width) {
+  constexpr std::int64_t short_row = 6, large_kernel = std::int64_t{1} << 18;  // elements
+  const bool rereads = width < short_row && numel(g.kernel_shape()) >= large_kernel;
+  return dtype == DType::f32 && rereads ? "jit:avx512_core" : "";
+}
+
 // The arrays of one call in plain layouts, and the arguments that all three primitives share.
 struct Library {
   onednn::MemoryDesc x, kernel, bias, y;
   onednn::MemoryDesc any_kernel;
   onednn::Attributes attributes;
+  std::string_view forward_name;  // of the preferred implementation
   dnnl_dims_t strides, dilations, low, high;
 
   Library(std::string_view op, const ConvGeometry& g, const Elements& of)
@@ -48,6 +58,7 @@ struct Library {
         y(onednn::nhwc_desc(op, of.y, g.n, g.h.out, g.w.out, g.o)),
         any_kernel(onednn::any_layout_desc(op, of.kernel, kernel_sizes(g))),
         attributes(onednn::attributes(op)),
+        forward_name(preferred(g, of.x, g.w.out)),
         strides{g.h.stride, g.w.stride},
         dilations{g.h.dilation - 1, g.w.dilation - 1},
         low{g.h.low, g.w.low},
@@ -72,11 +83,13 @@ struct Library {
 
   onednn::PrimitiveDesc forward(std::string_view op, bool with_bias = false, bool relu = false) const {
     const onednn::Attributes chosen = onednn::attributes(op, relu);
-    dnnl_primitive_desc_t created = nullptr;
-    const dnnl_status_t status = dnnl_convolution_forward_primitive_desc_create(
-        &created, onednn::engine(), dnnl_forward_training, dnnl_convolution_direct, x.get(), any_kernel.get(),
-        with_bias ? bias.get() : nullptr, y.get(), strides, dilations, low, high, chosen.get());
-    return onednn::own_primitive_desc(op, status, created);
+    return onednn::prefer(forward_name, [&] {
+      dnnl_primitive_desc_t created = nullptr;
+      const dnnl_status_t status = dnnl_convolution_forward_primitive_desc_create(
+          &created, onednn::engine(), dnnl_forward_training, dnnl_convolution_direct, x.get(), any_kernel.get(),
+          with_bias ? bias.get() : nullptr, y.get(), strides, dilations, low, high, chosen.get());
+      return onednn::own_primitive_desc(op, status, created);
+    });
   }
 };
 
@@ -196,11 +209,16 @@ struct InputGrad {
     const DType dtype = request.operands[0].dtype;
     const onednn::PrimitiveDesc forward = Library(op.name, g, {dtype, dtype, dtype, dtype}).forward(op.name);
     if (!forward) return;
-    dnnl_primitive_desc_t created = nullptr;
-    const dnnl_status_t status = dnnl_convolution_backward_data_primitive_desc_create(
-        &created, onednn::engine(), dnnl_convolution_direct, library.x.get(), library.any_kernel.get(), library.y.get(),
-        library.strides, library.dilations, library.low, library.high, forward.get(), library.attributes.get());
-    desc = onednn::own_primitive_desc(op.name, status, created);
+    // A row of dx is divided by the stride: each part of it meets other elements of the kernel.
+    const std::int64_t width = (g.w.in + g.w.stride - 1) / g.w.stride;
+    desc = onednn::prefer(preferred(g, dtype, width), [&] {
+      dnnl_primitive_desc_t created = nullptr;
+      const dnnl_status_t status = dnnl_convolution_backward_data_primitive_desc_create(
+          &created, onednn::engine(), dnnl_convolution_direct, library.x.get(), library.any_kernel.get(),
+          library.y.get(), library.strides, library.dilations, library.low, library.high, forward.get(),
+          library.attributes.get());
+      return onednn::own_primitive_desc(op.name, status, created);
+    });
     in_tiles = is_better_in_tiles(desc, g);
   }
 
