@@ -3,6 +3,7 @@
 
 #include "tests/catch.h"
 #include "tests/runtime/programs.h"
+#include "tests/slice.h"
 #include "tests/words.h"
 
 namespace pmaptrain {
@@ -281,15 +282,17 @@ update %s = %r
 return r = %r
 )"));
   };
-  const cpu::Plan two = plan_of(2), many = plan_of(6000);
+  const std::int64_t iterations = 6000 / static_cast<std::int64_t>(test::slices_with_sanitizer(10));
+  const std::string n = std::to_string(iterations);
+  const cpu::Plan two = plan_of(2), many = plan_of(iterations);
   CHECK(two.stages.size() == many.stages.size());
   CHECK(two.transient.worker == many.transient.worker);
   CHECK(two.transient.devices == many.transient.devices);
-  CHECK(many.barriers_per_step() > 2 * 6000 - 2);
-  check_runtime(R"(mesh a=2
-batch %x:f32[6000]{a}
+  CHECK(many.barriers_per_step() > 2 * iterations - 2);
+  check_runtime("mesh a=2\nbatch %x:f32[" + n + R"(]{a}
 state %s:f32[1]{}
-%r = loop[iterations=6000, consts=0, carries=1] %s, %x (%c:f32[1]{}, %y:f32[1]{a}) {
+%r = loop[iterations=)" +
+                n + R"(, consts=0, carries=1] %s, %x (%c:f32[1]{}, %y:f32[1]{a}) {
   %1 = psum[axes={a}] %y
   %2 = add %c, %1
   yield %2

@@ -246,7 +246,7 @@ TEST_CASE("every collective gives the same bits on any number of processes", "[r
 
 TEST_CASE("random programs over two axes have the same bits on any number of processes", "[runtime][placements]") {
   test::Turns turns;
-  for (const std::uint32_t seed : test::some_seeds(0, 60, test::slices_with_sanitizer(4))) {
+  for (const std::uint32_t seed : test::some_seeds(0, 60, test::slices_with_sanitizer(12))) {
     const auto plain = test::program_of(test::ProgramWriter(seed, DType::i32).write());
     const auto passed = std::make_shared<const Program>(run_passes(simplify(*plain), passes_of_all_backends()));
     const test::Values inputs = test::random_inputs(*plain, seed);
