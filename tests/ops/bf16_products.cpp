@@ -215,6 +215,14 @@ TEST_CASE("convolutions of bf16 and their gradients are those of f64 but for rou
   for (const bool bias : {false, true}) {
     check_products(ConvKernelGrad{ones, wide, kernel, bias}, {x, y}, {true, true}, std::nullopt);
   }
+  // Small images with many channels, whose gradient is a product for each tap where the processor has AMX.
+  const Shape many = {20, 4, 3, 64}, taps = {3, 3, 64, 128};
+  for (const bool bias : {false, true}) {
+    check_products(ConvKernelGrad{ones, same, taps, bias}, {many, {20, 4, 3, 128}}, {true, true}, true);
+    check_products(ConvKernelGrad{ones, same, taps, bias}, {many, {20, 4, 3, 128}}, {false, true}, true);
+  }
+  check_products(ConvKernelGrad{twos, {{2, 2}, {0, 2}}, taps, false, {2, 1}}, {{30, 5, 5, 64}, {30, 3, 3, 128}},
+                 {true, true}, true);
   // Depthwise, by loops of ours in f32.
   check_products(Conv{ones, same, false, ones, 8}, {{4, 12, 12, 8}, {3, 3, 1, 16}}, {true, false}, false);
 }

@@ -6,6 +6,7 @@
 #include "core/kernel/onednn.h"
 #include "core/kernel/vector_convert.h"
 #include "core/ops/conv/depthwise.h"
+#include "core/ops/conv/taps.h"
 #include "core/ops/conv/tiled.h"
 #include "core/ops/reduce/vector_loops.h"
 #endif
@@ -321,6 +322,11 @@ std::unique_ptr<CpuKernel> ConvKernelGrad::cpu(const CpuRequest& request) const 
     return kernel;
   }
   if (!desc) return nullptr;
+  if (onednn::implementation_of(desc).ends_with("amx") && takes_taps(g)) {
+    auto kernel = make_kernel_grad_of_taps(request, g);
+    if (bias) return std::make_unique<WithBiasSum>(std::move(kernel), request);
+    return kernel;
+  }
 
   auto sequence = std::make_unique<onednn::Sequence>(name, request, false);
   const auto weights = onednn::chosen_layout(desc, DNNL_ARG_DIFF_WEIGHTS);
