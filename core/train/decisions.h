@@ -7,7 +7,7 @@
 #include "core/run/records/events.h"
 #include "core/run/run_state.h"
 #include "core/setup/setup.h"
-#include "core/train/selection.h"
+#include "core/run/selection.h"
 
 namespace pmaptrain::train {
 

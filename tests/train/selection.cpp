@@ -1,5 +1,5 @@
 // What evaluations decide, and spikes of the loss.
-#include "core/train/selection.h"
+#include "core/run/selection.h"
 
 #include <limits>
 

@@ -1,4 +1,4 @@
-#include "core/train/selection.h"
+#include "core/run/selection.h"
 
 #include <cmath>
 
