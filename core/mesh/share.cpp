@@ -1,6 +1,9 @@
 #include "core/mesh/share.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
 
 namespace pmaptrain {
 namespace {
@@ -111,12 +114,25 @@ std::vector<Contribution> sums_of_processes(const Share& share, AxisSet varying,
 }
 
 std::vector<Contribution> instances_of_processes(const Share& share, AxisSet varying) {
+  const Mesh& mesh = share.mesh();
+  std::vector<std::set<std::int64_t>> own(static_cast<std::size_t>(share.processes()));
+  for (std::int64_t device = 0; device < mesh.devices(); ++device) {
+    own[static_cast<std::size_t>(share.process_of(device))].insert(mesh.position(device, varying));
+  }
   std::vector<Contribution> all;
-  for (std::int64_t instance = 0; instance < share.mesh().group_size(varying); ++instance) {
+  for (std::int64_t instance = 0; instance < mesh.group_size(varying); ++instance) {
     const std::int64_t block = share.blocks().of_instance(instance, varying);
-    Contribution& one = all.emplace_back(Contribution{instance, {block, 1}, 1, share.process_of_block(block), {}});
+    std::map<int, std::vector<int>> readers;  // by owner
     for (int process = 0; process < share.processes(); ++process) {
-      if (process != one.owner) one.readers.push_back(process);
+      if (own[static_cast<std::size_t>(process)].contains(instance)) {
+        readers.try_emplace(process);
+        continue;
+      }
+      const std::vector<std::int64_t> group = mesh.group(share.devices(process).first, varying);
+      readers[share.process_of(group[static_cast<std::size_t>(instance)])].push_back(process);
+    }
+    for (auto& [owner, of_owner] : readers) {
+      all.push_back(Contribution{instance, {block, 1}, 1, owner, std::move(of_owner)});
     }
   }
   number_slices(share, all);

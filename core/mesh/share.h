@@ -55,7 +55,7 @@ struct Contribution {
   IndexRange blocks;         // the sum is over the addends of these blocks
   std::int64_t leaves = 1;   // how many of the blocks have addends
   int owner = 0;             // the process that computes it
-  std::vector<int> readers;  // the other processes that need it, ascending
+  std::vector<int> readers;  // the other processes that get it from the owner, ascending
   // Where this process stores it: the index of a slice; -1 if this process neither owns nor needs it.
   std::int64_t slice = -1;
 
@@ -66,8 +66,8 @@ struct Contribution {
 // of the result, from left to right, the largest subtrees of the tree of blocks whose blocks one process carries.
 std::vector<Contribution> sums_of_processes(const Share& share, AxisSet varying, AxisSet along);
 
-// The instances of a value that varies over `varying`. Every process needs all of them; their owners are the processes
-// of their blocks.
+// The instances of a value that varies over `varying`. A process owns those of its devices, and gets each other
+// one from the device that has it in the group along `varying` of its own first device.
 std::vector<Contribution> instances_of_processes(const Share& share, AxisSet varying);
 
 // The number of slices that this process stores, and whether any process sends something.

@@ -26,8 +26,7 @@ ShardingStage stage_of(const train::Setup& setup, int stage) {
     if (input.group == Group::state) found.state += size;
   }
   const model::Sharding sharding = model::sharding_of(spec);
-  const bool scatters = stage >= 2 && sharding.is_of_all_data;
-  const auto shards = static_cast<std::size_t>(scatters ? program.mesh.group_size(sharding.axes) : 1);
+  const auto shards = static_cast<std::size_t>(stage >= 2 ? program.mesh.group_size(sharding.axes) : 1);
   const std::vector<model::Bucket> buckets = buckets_of(setup.model, setup.optimizer(), sharding);
   found.gathered = static_cast<std::size_t>(model::most_gathered(setup.model, buckets, sharding, program.mesh)) *
                    size_of(setup.model.dtype);

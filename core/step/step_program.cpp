@@ -202,20 +202,23 @@ class StepBuilder {
   // The same with gradients in buckets, of which each device has the part that it updates.
   Sums synchronised_buckets(Sums local) {
     if (sharding_.stage == 0) return synchronised(local);
-    // A psum_scatter over some of the axes, and a psum over the others, would add in another order.
-    const bool scatters = sharding_.stage >= 2 && sharding_.is_of_all_data;
     std::vector<Value> gradients;
-    if (scatters) {
-      const Builder::Scope scope(b_, {"synchronise", {}});
-      for (const Value bucket : std::exchange(local.gradients, {})) {
-        gradients.push_back(b_.emit(ops::PsumScatter{axes_, 0}, {bucket}));
-      }
+    if (sharding_.stage >= 2) {
+      for (const Value bucket : std::exchange(local.gradients, {})) gradients.push_back(scattered(bucket));
     }
     Sums global = synchronised(local);
     for (const Value bucket : std::exchange(global.gradients, std::move(gradients))) {
       global.gradients.push_back(own_part(bucket));
     }
     return global;
+  }
+
+  // A device's part of the sum of a bucket. Shards along some axes are parts of the sum along all axes, because a
+  // psum_scatter along these and a psum along the others would add in another order.
+  Value scattered(Value bucket) {
+    const Builder::Scope scope(b_, {"synchronise", {}});
+    if (sharding_.is_of_all_data) return b_.emit(ops::PsumScatter{axes_, 0}, {bucket});
+    return own_part(b_.emit(ops::Psum{axes_}, {bucket}));
   }
 
   // A device's part of a bucket.

@@ -233,6 +233,63 @@ return h = %sh
   }
 }
 
+// A large bucket of which the devices along `axis` have a shard of the sum, and which they gather again.
+std::shared_ptr<const Program> shards_of_a_sum(const std::string& mesh, const std::string& axis) {
+  return test::program_of("mesh " + mesh + R"(
+batch %x:f32[5,700]{a, b}
+batch %y:f32[5,150]{a, b}
+%g = matmul[transpose_a=true] %x, %y
+%h = reduce_sum[dims=[0]] %y
+%c = cumsum[dim=0] %x
+%k = reduce_sum[dims=[0]] %c
+%p = pack[elements=106752] %h, %k, %g
+%s = psum[axes={a, b}] %p
+%o = all_slice[axes={)" + axis +
+                          R"(}, dim=0] %s
+%w = all_gather_invariant[axes={)" +
+                          axis + R"(}, dim=0] %o
+return o = %o
+return w = %w
+)");
+}
+
+TEST_CASE("of a large sum a process gets the shards of its devices alone, along any of the axes",
+          "[runtime][placements]") {
+  for (const char* const mesh : {"a=2 b=4", "a=4 b=2", "a=3 b=4"}) {
+    for (const char* const axis : {"a", "b"}) {
+      INFO(mesh << ", shards along " << axis);
+      const auto program = shards_of_a_sum(mesh, axis);
+      const test::Values inputs = test::uneven_inputs(*program, 8);
+      for (const std::int64_t blocks : divisors(program->mesh.devices())) {
+        if (blocks == 1) continue;
+        for (const bool private_copies : {false, true}) {
+          check_placements(program, inputs, blocks, {2, private_copies, 2, false, KernelChoice::best, 8});
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("shards along some of the axes are received once, and no whole sum is gathered", "[runtime][placements]") {
+  constexpr std::size_t bucket = 106752 * sizeof(float);
+  // Each process adds its range of the sum, and gets it from all others. Then those with the same shards gather them:
+  // of the four processes two have the same half, and of the eight four have the same half, or two the same quarter.
+  // The last addend is the gather of the shards: a process gets those that it lacks from one that is near.
+  const auto sent = [&](const char* axis, int processes) {
+    std::size_t bytes = 0;
+    const auto program = shards_of_a_sum("a=2 b=4", axis);
+    test::run_placements(program, test::uneven_inputs(*program, 8), {1, false, 1, false, KernelChoice::best, 8, 8},
+                         processes, {}, &bytes);
+    return bytes;
+  };
+  CHECK(sent("b", 8) == 7 * bucket + bucket + 8 * 3 * bucket / 4);
+  CHECK(sent("b", 4) == 3 * bucket + bucket + 4 * bucket / 2);
+  CHECK(sent("b", 2) == bucket + bucket);  // each has all shards
+  CHECK(sent("a", 8) == 7 * bucket + 3 * bucket + 8 * bucket / 2);
+  CHECK(sent("a", 4) == 3 * bucket + bucket + 4 * bucket / 2);
+  CHECK(sent("a", 2) == bucket + 2 * bucket / 2);
+}
+
 TEST_CASE("every collective gives the same bits on any number of processes", "[runtime][placements]") {
   const auto program =
       test::program_of(test::every_collective("a=2 b=6", "%z = all_slice[axes={a}, dim=1] %v\nreturn z = %z\n"));

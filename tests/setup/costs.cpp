@@ -216,7 +216,12 @@ TEST_CASE("validate says the bytes that a process sends in a step, which a trans
     check_sent(setup_of_config("linear_regression.yaml", {"mesh.blocks=8"}), processes);
     check_sent(setup_of_config("linear_regression.yaml", {"mesh.blocks=8", "data.microbatches=4"}), processes);
     check_sent(small_cnn({"mesh.blocks=8"}), processes);
-    check_sent(small_cnn({"mesh.blocks=8", "data.microbatches=2", "mesh.axes=[{a: 2}, {b: 4}]"}), processes);
+    const std::string two_axes = "mesh.axes=[{a: 2}, {b: 4}]";
+    check_sent(small_cnn({"mesh.blocks=8", "data.microbatches=2", two_axes}), processes);
+    for (const char* const axis : {"a", "b", "[a, b]"}) {
+      const std::string shards = "parallelism.fsdp={axis: " + std::string(axis) + ", stage: 3}";
+      check_sent(small_cnn({"mesh.blocks=8", two_axes, "data.axes=[a, b]", shards}), processes);
+    }
   }
 }
 

@@ -160,7 +160,7 @@ std::optional<Extent> BoundPlan::extent_in_bucket(const Instruction& instruction
   }
   if (combine != nullptr && combine->received >= 0) {
     const std::int64_t all = written.bucket_elements > 0 ? written.bucket_elements : written.elements;
-    const IndexRange range = range_of_process(share_, all, share_.process(), combine->by_shards);
+    const IndexRange range = range_of_process(share_, all, share_.process(), combine->sliced);
     const std::int64_t end = std::min(own.first + own.count, range.first + range.count - written.bucket_begin);
     own.first = std::max(own.first, range.first - written.bucket_begin);
     own.count = end - own.first;

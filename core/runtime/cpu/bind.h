@@ -125,6 +125,8 @@ class BoundPlan {
   // The contributions of processes to a reduction, with their slices. `own_only`: see ReduceCombine; then those of
   // other processes have slices of `received`.
   std::vector<Contribution> contributions_to(AxisSet axes, AxisSet along, bool own_only) const;
+  // The first device of this process that has an instance of a value that varies over `axes`.
+  std::int64_t own_device(std::int64_t instance, AxisSet axes) const;
   // The address of a contribution in buffer `index`; in a chunk of its first element.
   Address contribution(int index, const Contribution& which, const Extent& extent) const;
   void add_reduce(const Equation& equation, const Addends& addends, Address result, std::int64_t elements, DType dtype,

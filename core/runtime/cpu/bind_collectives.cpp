@@ -82,12 +82,18 @@ BoundPlan::Addends BoundPlan::sums_of(const ReduceCombine& combine, std::int64_t
     const Buffer& received = buffer(combine.received);
     const Buffer& own = buffer(combine.operand);
     const std::int64_t all = own.bucket_elements > 0 ? own.bucket_elements : own.elements;
-    const std::int64_t first = range_of_process(share_, all, share_.process(), combine.by_shards).first;
+    const std::int64_t first = range_of_process(share_, all, share_.process(), combine.sliced).first;
     Address address{base_of(received), received.offset + count_of(sum.slice) * received.stride()};
     address.offset += count_of(own.bucket_begin + extent.first - first) * size_of(received.dtype);
     sums.addresses.push_back(address);
   }
   return sums;
+}
+
+std::int64_t BoundPlan::own_device(std::int64_t instance, AxisSet axes) const {
+  std::int64_t device = share_.devices().first;
+  while (plan_.program->mesh.position(device, axes) != instance) ++device;
+  return device;
 }
 
 Address BoundPlan::contribution(int index, const Contribution& which, const Extent& extent) const {
@@ -154,8 +160,8 @@ void BoundPlan::bind_whole(const Communicate::Values& values, Binding to, RunCom
     Address own = address(values.to, to.extent);
     own.offset += count_of(each.slice) * bytes;
     if (moves && each.owner == share_.process()) {
-      const std::int64_t device = plan_.program->mesh.device_at(each.result, values.axes);
-      command.copies.push_back({to.list.add(slice_of_device(values.from, device)), bytes, 1});
+      command.copies.push_back(
+          {to.list.add(slice_of_device(values.from, own_device(each.result, values.axes))), bytes, 1});
       to.list.add(own);
     }
     const std::size_t pointer = to.list.add(own);
@@ -177,7 +183,7 @@ void BoundPlan::bind_scatter(const Communicate::Values& values, Binding to, RunC
       continue;
     }
     for (const int reader : each.readers) {
-      const IndexRange range = range_of_process(share_, sums.elements, reader, values.by_shards);
+      const IndexRange range = range_of_process(share_, sums.elements, reader, values.sliced);
       Address part = contribution(values.from, each, to.extent);
       part.offset += count_of(range.first) * size;
       command.sends.push_back({reader, to.list.add(part), count_of(range.count) * size});
@@ -188,11 +194,11 @@ void BoundPlan::bind_scatter(const Communicate::Values& values, Binding to, RunC
 void BoundPlan::bind_gather(const Communicate::Values& values, Binding to, RunCommunication& command) {
   const Buffer& result = buffer(values.to);
   const auto message_of = [&](int owner, int other) {
-    const IndexRange range = elements_of_process(result.elements, owner, share_.processes());
+    const IndexRange range = range_of_process(share_, result.elements, owner, values.sliced);
     Address part{base_of(result), result.offset + count_of(range.first) * size_of(result.dtype)};
     return RunCommunication::Message{other, to.list.add(part), count_of(range.count) * size_of(result.dtype)};
   };
-  for (int other = 0; other < share_.processes(); ++other) {
+  for (const int other : processes_that_read(share_, share_.process(), values.sliced)) {
     if (other == share_.process()) continue;
     command.sends.push_back(message_of(share_.process(), other));
     command.receives.push_back(message_of(other, other));

@@ -176,11 +176,35 @@ std::int64_t chunk_begin(const ChunkList& chunked, std::int64_t chunk) {
   return std::min(chunked.elements, chunk * size);
 }
 
-IndexRange range_of_process(const Share& share, std::int64_t elements, int process, bool by_shards) {
-  if (!by_shards) return elements_of_process(elements, process, share.processes());
-  const std::int64_t shard = elements / share.mesh().devices();
-  const IndexRange devices = share.devices(process);
-  return {devices.first * shard, devices.count * shard};
+IndexRange range_of_process(const Share& share, std::int64_t elements, int process, AxisSet sliced) {
+  const std::int64_t part = elements / share.mesh().group_size(sliced);
+  const IndexRange read = share.instances(sliced, process);
+  const std::vector<int> readers = processes_that_read(share, process, sliced);
+  const auto number = std::find(readers.begin(), readers.end(), process) - readers.begin();
+  const IndexRange own =
+      elements_of_process(read.count * part, static_cast<int>(number), static_cast<int>(readers.size()));
+  return {read.first * part + own.first, own.count};
+}
+
+std::vector<int> processes_that_read(const Share& share, int process, AxisSet sliced) {
+  const IndexRange own = share.instances(sliced, process);
+  std::vector<int> readers;
+  for (int other = 0; other < share.processes(); ++other) {
+    if (share.instances(sliced, other) == own) readers.push_back(other);
+  }
+  return readers;
+}
+
+bool divides_readers(const Share& share, AxisSet sliced) {
+  for (int process = 0; process < share.processes(); ++process) {
+    const IndexRange own = share.instances(sliced, process);
+    for (int other = 0; other < process; ++other) {
+      const IndexRange read = share.instances(sliced, other);
+      const bool have_common = read.first < own.first + own.count && own.first < read.first + read.count;
+      if (have_common && read != own) return false;
+    }
+  }
+  return true;
 }
 
 IndexRange elements_of_process(std::int64_t elements, int process, int processes) {

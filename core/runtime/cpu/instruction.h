@@ -94,8 +94,8 @@ struct ReduceCombine {
   int operand = -1;
   int result = -1;
   int received = -1;
-  bool own_only = false;   // step `own_blocks`: whether the result has the own sums only
-  bool by_shards = false;  // whether the ranges are the shards of the processes' devices
+  bool own_only = false;  // step `own_blocks`: whether the result has the own sums only
+  AxisSet sliced = {};    // as in range_of_process
 };
 
 // Sends what this process contributes to reductions and other collectives to the processes that need it, and receives
@@ -108,13 +108,13 @@ struct Communicate {
     join,       // likewise; they lie one after another in `to`, which is an array of all of them
     sums,       // all `sums`, from and to the same value
     scatter,    // the ranges of `sums` that other processes reduce; the others' sums of the own range are `to`
-    gather,     // the ranges of a result, from and to the same value
+    gather,     // the ranges of a result, among the processes that read them; from and to the same value
   };
   struct Values {
     Kind kind = Kind::sums;
     int from = -1, to = -1;
-    AxisSet axes, along;     // of the reduction; if instances are sent, `along` is empty
-    bool by_shards = false;  // as in ReduceCombine
+    AxisSet axes, along;  // of the reduction; if instances are sent, `along` is empty
+    AxisSet sliced = {};  // as in range_of_process
   };
   std::vector<Values> values;
 };

@@ -43,7 +43,7 @@ void Lowering::lower_exchange(const Equation& equation) {
 bool Lowering::joins_instances(const Equation& gather) const {
   const CollectiveRule rule = gather.op.collective();
   const Type &operand = type(gather.operands.front()), &result = type(gather.results.front());
-  return rule.kind == Communication::gather && rule.dim == 0 && rule.axes == operand.varying && rule.axes == all() &&
+  return rule.kind == Communication::gather && rule.dim == 0 && rule.axes == operand.varying &&
          stored_axes(result).empty() && storage_of({}, numel(result)) == Storage::chunked;
 }
 
@@ -177,15 +177,17 @@ bool Lowering::is_scattered(Value result, const std::vector<Contribution>& sums)
          numel(type(result)) > small_elements && bytes(type(result)) >= least_scattered_bytes;
 }
 
-bool Lowering::is_only_sliced(const Equation& psum, Value sum) const {
-  const AxisSet everywhere = program_.mesh.all();
-  if (psum.op.axes() != everywhere || type(sum).shape.size() != 1) return false;
-  const auto slices =
-      std::count_if(program_.equations.begin(), program_.equations.end(), [&](const Equation& equation) {
-        return equation.op.rules().communication == Communication::slice && equation.op.axes() == everywhere &&
-               equation.operands.front() == sum;
-      });
-  return slices > 0 && slices == facts(sum).uses;
+AxisSet Lowering::axes_of_slices(Value sum) const {
+  if (type(sum).shape.size() != 1) return {};
+  std::vector<AxisSet> slices;
+  for (const Equation& equation : program_.equations) {
+    if (equation.op.rules().communication == Communication::slice && equation.operands.front() == sum) {
+      slices.push_back(equation.op.axes());
+    }
+  }
+  if (slices.empty() || std::ssize(slices) != facts(sum).uses) return {};
+  const bool are_alike = std::count(slices.begin(), slices.end(), slices.front()) == std::ssize(slices);
+  return are_alike && divides_readers(out_.share(), slices.front()) ? slices.front() : AxisSet();
 }
 
 void Lowering::exchange_sums(const Equation& equation, std::vector<ReducedArray>& arrays, int combine_stage) {
@@ -199,13 +201,14 @@ void Lowering::exchange_sums(const Equation& equation, std::vector<ReducedArray>
     return;
   struct Exchanged {
     int sums = -1, received = -1;
-    bool by_shards = false;
+    AxisSet sliced;
+    bool is_gathered = false;
   };
   using Kind = Communicate::Kind;
   std::map<int, Exchanged> of_bucket;
   for (ReducedArray& array : arrays) {
     const auto [known, is_new] = of_bucket.try_emplace(array.bucket.id);
-    auto& [sums, received, by_shards] = known->second;
+    auto& [sums, received, sliced, is_gathered] = known->second;
     if (is_new) {
       const std::vector<Contribution> all = sums_of(array);
       const auto own =
@@ -215,13 +218,18 @@ void Lowering::exchange_sums(const Equation& equation, std::vector<ReducedArray>
       const Value whole = is_reduce_scatter(equation.op) ? array.operand : array.bucket;
       sums = add_contributions(whole.id, scattered ? own : slices_of(all), combine_stage);
       if (scattered) {
-        by_shards = is_only_sliced(equation, array.bucket);
-        const IndexRange range = range_of_process(share, numel(type(whole)), share.process(), by_shards);
+        sliced = axes_of_slices(array.bucket);
+        const IndexRange range = range_of_process(share, numel(type(whole)), share.process(), sliced);
         received = add_contributions(whole.id, std::ssize(all) - own, combine_stage + 1);
         out_.copied_types.back().shape = {range.count};
-        communicate(equation, {Kind::scatter, sums, received, array.combine.axes, along, by_shards}, combine_stage + 1);
-        if (!by_shards) {
-          communicate(equation, {Kind::gather, whole.id, whole.id, array.combine.axes, along}, combine_stage + 3);
+        communicate(equation, {Kind::scatter, sums, received, array.combine.axes, along, sliced}, combine_stage + 1);
+        // All processes agree on it, so that their plans have the same stages.
+        for (int process = 0; process < share.processes(); ++process) {
+          is_gathered = is_gathered || processes_that_read(share, process, sliced).size() > 1;
+        }
+        if (is_gathered) {
+          communicate(equation, {Kind::gather, whole.id, whole.id, array.combine.axes, along, sliced},
+                      combine_stage + 3);
         }
       } else {
         communicate(equation, {Kind::sums, sums, sums, array.combine.axes, along}, combine_stage + 1);
@@ -231,7 +239,8 @@ void Lowering::exchange_sums(const Equation& equation, std::vector<ReducedArray>
     const std::int64_t begin = out_.info(array.result.id).bucket_begin;
     array.sums = is_range ? out_.add_range(sums, begin, Shape(type(array.result).shape)) : sums;
     array.received = received;
-    array.by_shards = by_shards;
+    array.sliced = sliced;
+    array.is_gathered = is_gathered;
     array.last_stage = combine_stage + 2;
   }
 }
@@ -241,7 +250,7 @@ void Lowering::define_results(const Equation& equation, std::span<const ReducedA
     // The block that psum_scatter leaves on a device does not begin at a chunk, so it is not computed in chunks.
     define(result, is_reduce_scatter(equation.op) ? info_by_instance(type(result), array.last_stage)
                                                   : info_by_size(type(result), array.last_stage));
-    if (array.received < 0 || array.by_shards || result != array.bucket) return;
+    if (!array.is_gathered || result != array.bucket) return;
     info(result).stage = array.last_stage + 1;  // the processes gather their ranges
     info(result).written_by_tasks = true;
   };
@@ -303,7 +312,7 @@ void Lowering::finish_reduction(const Equation& equation, const ReducedArray& ar
     last.accumulator = -1;
     last.operand = array.sums;
     last.received = array.received;
-    last.by_shards = array.by_shards;
+    last.sliced = array.sliced;
   }
   add(last, how, array.last_stage, is_reduce_scatter(equation.op) ? 0 : numel(type(array.bucket)));
 }

@@ -139,7 +139,8 @@ class Lowering {
     bool in_parts = false;  // a ProductInParts computes the whole sum, or what this process contributes to it
     int sums = -1, received = -1;  // see ReduceCombine::Step; -1 if no process sends anything
     int last_stage = 0;            // the stage of the last ReduceCombine
-    bool by_shards = false;        // the processes' ranges are their shards, which nobody gathers
+    AxisSet sliced = {};           // as in range_of_process
+    bool is_gathered = false;      // processes gather their ranges of the sum
   };
 
   // Whether each piece first reduces the slices of its own instances into an accumulator. This requires that pieces
@@ -165,11 +166,11 @@ class Lowering {
   // If processes must exchange sums for this reduction: lets each array be reduced in three steps (ReduceCombine::Step)
   // in stages from `combine_stage` on. Sets the last stage of each array.
   void exchange_sums(const Equation& equation, std::vector<ReducedArray>& arrays, int combine_stage);
-  // Whether a gather of the instances of all devices is an array of them, one after another, which workers share.
+  // Whether a gather of all instances of a value is an array of them, one after another, which workers share.
   bool joins_instances(const Equation& gather) const;
-  // Whether a sum over all devices is read by nothing but all_slices over all devices. Then each process needs only the
-  // shards of its devices.
-  bool is_only_sliced(const Equation& psum, Value sum) const;
+  // The axes of the all_slices that read a sum, if nothing else reads it: each process then needs only the parts of its
+  // devices. Empty if it needs more, or if processes would need overlapping parts.
+  AxisSet axes_of_slices(Value sum) const;
   // Whether the processes reduce a sum of these contributions in ranges.
   bool is_scattered(Value result, const std::vector<Contribution>& sums) const;
   // Adds a value for contributions of processes, which tasks write in `stage`. It has the type of value `like`.

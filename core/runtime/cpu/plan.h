@@ -205,9 +205,14 @@ std::int64_t chunk_begin(const ChunkList& chunked, std::int64_t chunk);
 std::int64_t chunk_count(std::int64_t elements);
 // The elements of an array that `process` reduces for all processes: whole chunks.
 IndexRange elements_of_process(std::int64_t elements, int process, int processes);
-// The range of an array of `elements` elements that a process reduces: chunks, or (`by_shards`) the shards of its
-// devices, where each device of the mesh has one.
-IndexRange range_of_process(const Share& share, std::int64_t elements, int process, bool by_shards);
+// The range of a large sum of `elements` elements that a process reduces. The devices along `sliced` read one of its
+// equal parts each; if there are no such axes, all devices read all of it. The processes that read the same parts
+// divide these among themselves, and then gather them.
+IndexRange range_of_process(const Share& share, std::int64_t elements, int process, AxisSet sliced);
+// The processes that read the same parts as `process`, in ascending order; it is one of them.
+std::vector<int> processes_that_read(const Share& share, int process, AxisSet sliced);
+// Whether any two processes read either the same parts or none in common, as such a division needs.
+bool divides_readers(const Share& share, AxisSet sliced);
 
 struct PlanOptions {
   // Whether each logical device has its own copy of every value, even of replicated ones (see Source).
