@@ -165,6 +165,30 @@ TEST_CASE("all_reduce_sum gives every rank the same sum, in an order that the se
         std::vector<std::int64_t>{(std::int64_t{1} << 40) + 1});
 }
 
+TEST_CASE("reduce_scatter_sum gives each rank its part of the sum, in an order that the seed chooses", "[cuda]") {
+  std::set<float> found;
+  for (unsigned seed = 0; seed < 8; ++seed) {
+    const auto platform = test::make_emulated({.devices = 4, .seed = seed});
+    std::vector<std::vector<float>> sums(4);
+    const auto failures = on_threads(*platform, [&](gpu::Device& device, int number) {
+      const auto group = device.create_communicator(0, all);
+      const auto n = static_cast<float>(number);
+      constexpr std::array uneven{1e8F, 1.0F, -1e8F, 2.0F};
+      Exchange<float> parts(device, 4, {uneven[static_cast<std::size_t>(number)], n, 10 * n, 100 * n}, 1);
+      device.collective(Stream::communicate, group, Collective::reduce_scatter_sum, DType::f32, parts.to, parts.from,
+                        sizeof(float));
+      sums[static_cast<std::size_t>(number)] = parts.result();
+    });
+    CHECK(failures == std::vector<std::string>(4));
+    found.insert(sums[0].front());
+    CHECK(sums[1] == std::vector<float>{6});
+    CHECK(sums[2] == std::vector<float>{60});
+    CHECK(sums[3] == std::vector<float>{600});
+    CHECK(test::bytes_between(*platform) == std::size_t{4} * 3 * sizeof(float));
+  }
+  CHECK(found.size() > 1);
+}
+
 TEST_CASE("a collective orders what one rank did before it and another does after it", "[cuda]") {
   const auto platform = test::make_emulated({.devices = 2});
   const auto failures = on_threads(*platform, [&](gpu::Device& device, int number) {

@@ -300,7 +300,14 @@ void EmulatedDevice::collective(Stream stream, gpu::Communicator communicator, g
       } else {
         std::mt19937 random(options.seed);
         std::shuffle(arrays.begin(), arrays.end(), random);
-        results.assign(ranks, reduce_arrays(*what, Reduction::sum, dtype, bytes, arrays));
+        if (kind == gpu::Collective::all_reduce_sum) {
+          results.assign(ranks, reduce_arrays(*what, Reduction::sum, dtype, bytes, arrays));
+        } else {
+          for (std::vector<std::byte>& part : results) {
+            part = reduce_arrays(*what, Reduction::sum, dtype, bytes, arrays);
+            for (const std::byte*& array : arrays) array += bytes;
+          }
+        }
       }
       for (std::size_t i = 0; i < ranks; ++i) {
         auto& rank = *static_cast<Part*>(parts[i]);

@@ -211,6 +211,67 @@ update %bucket = %new
   }
 }
 
+TEST_CASE("of a sum whose parts devices take, GPUs send half of a ring's bytes", "[cuda]") {
+  const auto text = [](const std::string& axis, int shards) {
+    return "mesh a=2 b=4\nparams %bucket:f32[" + std::to_string(1048576 / shards) + "]{" + axis +
+           "}\nbatch %x:f32[512,1024]{a, b}\nbatch %z:f32[512,1024]{a, b}\n%y = tanh %x\n%u = tanh %z\n" +
+           "%g = pack %y, %u\n%s = psum[axes={a, b}] %g\n%o = all_slice[axes={" + axis +
+           "}, dim=0] %s\n%new = sub %bucket, %o\nupdate %bucket = %new\n";
+  };
+  constexpr std::size_t bucket = std::size_t{4} << 20;
+  const auto sent = [&](const std::string& axis, int shards, int gpus, bool deterministic) {
+    const gpu::Plan plan =
+        plan_exchanging(test::program_of(text(axis, shards)), gpus, {.deterministic = deterministic});
+    INFO(to_string(plan));
+    CHECK(plan.transient_bytes <= (8 / static_cast<std::size_t>(gpus) + 4) * bucket);
+    return gpu::sent_bytes_of(plan);
+  };
+  for (const int gpus : {2, 4, 8}) {
+    const auto ranks = static_cast<std::size_t>(gpus);
+    for (const bool deterministic : {true, false}) {
+      CHECK(sent("a, b", 8, gpus, deterministic) == (ranks - 1) * bucket / ranks);
+    }
+    // Along some axes, parts are added in a fixed order only of the whole sum.
+    CHECK(sent("b", 4, gpus, true) == 2 * (ranks - 1) * bucket / ranks);
+  }
+  // A library adds along `b` and then the parts along `a`: three quarters, and a ring of two with a quarter.
+  CHECK(sent("b", 4, 8, false) == 3 * bucket / 4 + bucket / 4);
+  CHECK(sent("a", 2, 8, false) == bucket / 2 + 2 * 3 * (bucket / 2) / 4);
+}
+
+TEST_CASE("parts of a sum have the bits of one GPU where the order of additions is fixed", "[cuda]") {
+  // Of a bucket whose arrays are summed one by one, of one with more padding, and of an array that is there.
+  const auto program = test::program_of(R"(mesh a=2 b=4
+batch %x:f32[4,5]{a, b}
+batch %k:f32[5,3]{a, b}
+batch %y:f32[500]{a, b}
+%p = matmul %x, %k
+%g = matmul[transpose_a=true] %x, %p
+%b = pack %y
+%c = pack[elements=1024] %g, %y
+%d = pack[elements=1024] %y, %g
+%e = add %d, %d
+%sb = psum[axes={a, b}] %b
+%ob = all_slice[axes={a, b}, dim=0] %sb
+%sc = psum[axes={a, b}] %c
+%oc = all_slice[axes={a, b}, dim=0] %sc
+%sd = psum[axes={a, b}] %d
+%od = all_slice[axes={b}, dim=0] %sd
+%oe = psum_scatter[axes={a, b}, dim=0] %e
+return ob = %ob
+return oc = %oc
+return od = %od
+return oe = %oe
+)");
+  const test::Values one = run_exchanging(program, {});
+  for (const int gpus : gpu::possible_gpu_counts(program->mesh, 8, gpu::Parts::whole_blocks)) {
+    for (const std::size_t least : {always, never}) {
+      INFO("GPUs " << gpus << ", exchanged from " << least);
+      CHECK((run_exchanging(program, {gpus, least}) == one));
+    }
+  }
+}
+
 TEST_CASE("the tree of a message is added beside the backward pass, on the stream of its collectives", "[cuda]") {
   const auto program = test::program_of(step_over("a=8", "a", "a"));
   const std::string text = to_string(plan_exchanging(program, 4, {.least_exchanged = always}));

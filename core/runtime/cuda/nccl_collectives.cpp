@@ -92,6 +92,9 @@ class NcclCommunicator {
         case gpu::Collective::exchange: return exchange(of, stream);
         case gpu::Collective::all_gather:
           return ncclAllGather(of.from, of.to, of.bytes, ncclUint8, communicator_, stream);
+        case gpu::Collective::reduce_scatter_sum:
+          return ncclReduceScatter(of.from, of.to, static_cast<std::size_t>(of.elements()), nccl_type(of.dtype),
+                                   ncclSum, communicator_, stream);
         case gpu::Collective::all_reduce_sum: break;
       }
       const auto elements = static_cast<std::size_t>(of.elements());

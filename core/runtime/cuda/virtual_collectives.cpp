@@ -27,7 +27,9 @@ class VirtualCommunicator {
         },
         &VirtualGroup::RankEntry::ready);
     compare_calls(what);
-    if (call.kind != gpu::Collective::all_reduce_sum) {
+    if (call.kind == gpu::Collective::reduce_scatter_sum) {
+      add_up(call, {position_ * call.bytes, call.bytes}, call.to, stream);
+    } else if (call.kind != gpu::Collective::all_reduce_sum) {
       const std::size_t part = call.kind == gpu::Collective::exchange ? position_ * call.bytes : 0;
       for (std::size_t i = 0; i < ranks().size(); ++i) {
         copy(call.to + i * call.bytes, shared_->rank_entries[i].call.from + part, call.bytes, stream);
@@ -35,7 +37,8 @@ class VirtualCommunicator {
     } else {
       // Each rank sums one part of the arrays. It may do so in place, because no other rank reads this part of its
       // array. Then it copies the other parts from the other ranks.
-      add_up_part(call, stream);
+      const Part mine = part_of(call, position_);
+      add_up(call, mine, call.to + mine.begin, stream);
       wait_for_others(
           what, stream, ready_, [] {}, &VirtualGroup::RankEntry::ready);
       for (std::size_t i = 0; i < ranks().size(); ++i) {
@@ -60,12 +63,11 @@ class VirtualCommunicator {
     return {first * element, (end - first) * element};
   }
 
-  void add_up_part(const RankCall& call, cudaStream_t stream) const {
-    const Part mine = part_of(call, position_);
+  // Adds up a part of the arrays of all ranks.
+  void add_up(const RankCall& call, Part part, std::byte* to, cudaStream_t stream) const {
     Scattered from;
-    for (std::size_t i = 0; i < ranks().size(); ++i) from.begin[i] = shared_->rank_entries[i].call.from + mine.begin;
-    check(reduce(ReductionKind::sum, call.dtype, call.to + mine.begin, from,
-                 static_cast<std::int64_t>(mine.bytes / size_of(call.dtype)),
+    for (std::size_t i = 0; i < ranks().size(); ++i) from.begin[i] = shared_->rank_entries[i].call.from + part.begin;
+    check(reduce(ReductionKind::sum, call.dtype, to, from, static_cast<std::int64_t>(part.bytes / size_of(call.dtype)),
                  AdditionOrder::one_after_another(static_cast<int>(ranks().size())), stream),
           "adding up the values of virtual GPUs");
   }

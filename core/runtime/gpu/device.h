@@ -77,19 +77,21 @@ struct SpacedArrays {
 };
 
 enum class Collective : std::uint8_t {
-  all_reduce_sum,  // sums over the ranks, in an order that the library chooses
-  all_gather,      // concatenates the values of the ranks, in rank order
-  exchange,        // rank i gets the i-th part of the value of each rank, in rank order
+  all_reduce_sum,      // sums over the ranks, in an order that the library chooses
+  reduce_scatter_sum,  // likewise; rank i gets the i-th part of the sum
+  all_gather,          // concatenates the values of the ranks, in rank order
+  exchange,            // rank i gets the i-th part of the value of each rank, in rank order
 };
-inline constexpr std::string_view collective_names[] = {"all_reduce_sum", "all_gather", "exchange"};
+inline constexpr std::string_view collective_names[] = {"all_reduce_sum", "reduce_scatter_sum", "all_gather",
+                                                        "exchange"};
 inline std::string_view to_string(Collective kind) { return collective_names[static_cast<std::size_t>(kind)]; }
 
 // The bytes that a call reads and writes on each rank, if `bytes` is its argument; see Device::collective().
 inline std::size_t bytes_read(Collective kind, std::size_t bytes, std::size_t ranks) {
-  return kind == Collective::exchange ? bytes * ranks : bytes;
+  return kind == Collective::exchange || kind == Collective::reduce_scatter_sum ? bytes * ranks : bytes;
 }
 inline std::size_t bytes_written(Collective kind, std::size_t bytes, std::size_t ranks) {
-  return kind == Collective::all_reduce_sum ? bytes : bytes * ranks;
+  return kind == Collective::all_gather || kind == Collective::exchange ? bytes * ranks : bytes;
 }
 // The bytes that each rank sends to others. An all_reduce counts as a ring: each rank sends one part to its neighbour
 // twice as often as there are other ranks.
@@ -162,7 +164,7 @@ class Device {
   static constexpr std::size_t most_nodes = 64;
   // Takes part in a collective; each rank passes its own memory. An all_reduce_sum reads and writes `bytes` bytes. An
   // all_gather reads `bytes` bytes and writes as many for each rank; `from` may be where this rank's are written. An
-  // exchange reads and writes `bytes` bytes for each rank.
+  // exchange reads and writes `bytes` bytes for each rank, and a reduce_scatter_sum reads as many and writes `bytes`.
   virtual void collective(Stream stream, Communicator communicator, Collective kind, DType dtype, std::byte* to,
                           const std::byte* from, std::size_t bytes) = 0;
 

@@ -41,11 +41,13 @@ std::int64_t Lowering::position_in_group(const Equation& equation, std::int64_t 
 void Lowering::lower_psum_scatter(const Equation& equation) {
   const Value operand = equation.operands.front();
   const AxisSet axes = slice_axes(type(operand).varying - equation.op.axes());
-  if (scatters_parts(equation)) return scatter_parts(equation, axes);
+  if (scatters_parts(equation)) return scatter_parts(equation, {operand}, equation);
   copy_own_parts(equation, reduce(equation, {operand}, {axes}).front());
 }
 
 void Lowering::lower_all_slice(const Equation& equation) {
+  // There is nothing to take if the sum has given each GPU its part.
+  if (buffers_[static_cast<std::size_t>(equation.results.front().id)] >= 0) return;
   copy_own_parts(equation, buffer(equation.operands.front()));
 }
 

@@ -272,6 +272,7 @@ void Lowering::lower_reduction(const Equation& equation) {
     operands.insert(operands.end(), own.begin(), own.end());
     axes.resize(operands.size(), slice_axes(type(equation.results[i]).varying));
   }
+  if (const Equation* const parts = parts_taken_of(equation)) return scatter_parts(equation, operands, *parts);
   const std::vector<int> reduced = reduce(equation, operands, axes);
   for (std::size_t i = 0, next = 0; i < equation.operands.size(); ++i) {
     const Value result = equation.results[i];

@@ -101,12 +101,23 @@ void Lowering::sum_message(const Equation& equation, const SumTree& tree, DType 
   if (gathers_parts) add(Collect{&equation, Collective::all_gather, over, dtype, sum, to, part});
 }
 
+const Equation* Lowering::parts_taken_of(const Equation& psum) const {
+  const Value sum = psum.results.front();
+  if (psum.results.size() > 1 || commands_ != &plan_.commands || facts_.of(sum).uses != 1) return nullptr;
+  const auto taken = std::find_if(program_.equations.begin(), program_.equations.end(), [&](const Equation& equation) {
+    return equation.op.rules().communication == Communication::slice && equation.operands.front() == sum;
+  });
+  if (taken == program_.equations.end() || !scatters_parts(*taken)) return nullptr;
+  // A tree of additions has all addends at once. A library may add those along some of the axes first.
+  const bool adds_all = !options_.deterministic || taken->op.axes() == psum.op.axes();
+  return adds_all ? &*taken : nullptr;
+}
+
 bool Lowering::scatters_parts(const Equation& equation) const {
   const AxisSet over = equation.op.axes();
   const Type &whole = type(equation.operands.front()), &part = type(equation.results.front());
   const std::int64_t gpus = plan_.division.grid.group_size(over);
-  if (gpus == 1 || !options_.deterministic || equation.op.collective().dim != 0) return false;
-  if (bytes(whole) < options_.least_exchanged) return false;
+  if (gpus == 1 || equation.op.collective().dim != 0 || bytes(whole) < options_.least_exchanged) return false;
   if (plan_.division.local.group_size(slice_axes(whole.varying - over)) > 1) return false;
   const Buffer own{part, slice_axes(part.varying), 0, plan_.division.local.group_size(slice_axes(part.varying))};
   const std::int64_t first = plan_.division.grid.position(plan_.gpu, over) * own.slices;
@@ -116,15 +127,31 @@ bool Lowering::scatters_parts(const Equation& equation) const {
   return own.slices * gpus == program_.mesh.group_size(over);
 }
 
-void Lowering::scatter_parts(const Equation& equation, AxisSet axes) {
-  const SumTree tree = sum_tree(blocks_, plan_.division, equation.op.axes());
-  const Type& part = type(equation.results.front());
-  const std::vector<std::vector<int>> own = own_sums(equation, tree, {equation.operands.front()}, {axes});
+void Lowering::scatter_parts(const Equation& sum, const std::vector<Value>& operands, const Equation& parts) {
+  const AxisSet over = sum.op.axes(), along = parts.op.axes();
+  const std::int64_t gpus = plan_.division.grid.group_size(along);
+  const SumTree tree = sum_tree(blocks_, plan_.division, over);
+  const Type& part = type(parts.results.front());
+  const Type& whole = type(sum.operands.front());
+  const std::vector<AxisSet> axes(operands.size(), slice_axes(whole.varying - over));
   std::vector<Location> places;
-  for (const std::vector<int>& each : own) places.push_back(place_in_container(each.front()));
+  for (std::vector<int>& each : own_sums(sum, tree, operands, axes)) {
+    if (!sums_buckets(sum)) {
+      places.push_back(place_in_container(each.front()));
+      continue;
+    }
+    const std::vector<Neighbours> memories = lay_side_by_side(sum, each, gpus);
+    clear_padding(sum, memories);
+    places.push_back(memories.front().begin);
+  }
   const int result = add_buffer(part, slice_axes(part.varying), Pool::transient);
-  set_buffer(equation.results.front(), result);
-  sum_message(equation, tree, part.dtype, places, {result, 0}, bytes(type(equation.operands.front())), Gets::own_part);
+  set_buffer(parts.results.front(), result);
+  const std::size_t size = bytes(whole) / static_cast<std::size_t>(gpus);
+  if (options_.deterministic)
+    return sum_message(sum, tree, part.dtype, places, {result, 0}, bytes(whole), Gets::own_part);
+  add(Collect{&sum, Collective::reduce_scatter_sum, along, part.dtype, {result, 0}, places.front(), size});
+  if (plan_.division.grid.group_size(over - along) == 1) return;
+  add(Collect{&sum, Collective::all_reduce_sum, over - along, part.dtype, {result, 0}, {result, 0}, size});
 }
 
 }  // namespace pmaptrain::gpu

@@ -151,9 +151,13 @@ class Lowering {
   void reduce_places(const Equation& equation, const std::vector<Location>& from, std::vector<TreeNode> tree,
                      const Type& type, Location to, Stream stream = Stream::compute);
   void lower_psum_scatter(const Equation& equation);
-  // Whether the results of a psum_scatter on this GPU are its part of the sum, as Gets::own_part says.
+  // The all_slice that takes the parts of a sum, if GPUs then get only their parts of it; null if they get all of it.
+  const Equation* parts_taken_of(const Equation& psum) const;
+  // Whether the results of a psum_scatter or all_slice on this GPU are its part of a large sum, as Gets::own_part says.
   bool scatters_parts(const Equation& equation) const;
-  void scatter_parts(const Equation& equation, AxisSet axes);
+  // Adds up what `sum` adds, which are `operands`, of which this GPU gets its part: the results of `parts`, which is
+  // the sum itself or an all_slice of it.
+  void scatter_parts(const Equation& sum, const std::vector<Value>& operands, const Equation& parts);
   void lower_all_slice(const Equation& equation);
   // Copies each device's own part of the array in the buffer `whole` to the result.
   void copy_own_parts(const Equation& equation, int whole);

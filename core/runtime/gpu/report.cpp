@@ -32,8 +32,8 @@ std::string implementation_of(const Plan& plan, const Command& command, const Ma
   if (const Launch* const launch = std::get_if<Launch>(&command)) return implementation_of(plan, *launch, make_kernel);
   if (const Loop* const loop = std::get_if<Loop>(&command)) return std::to_string(loop->iterations) + " times";
   if (const Collect* const collect = std::get_if<Collect>(&command)) {
-    return std::string(collect->kind == Collective::all_reduce_sum ? "all_reduce" : to_string(collect->kind)) +
-           " between GPUs";
+    const std::string_view name = to_string(collect->kind);  // without what it computes
+    return std::string(name.ends_with("_sum") ? name.substr(0, name.size() - 4) : name) + " between GPUs";
   }
   if (std::holds_alternative<Await>(command)) return "wait for other GPUs";
   return std::holds_alternative<Reduce>(command) ? "reduce" : "copy";
