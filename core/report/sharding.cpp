@@ -11,6 +11,14 @@
 namespace pmaptrain::report {
 namespace {
 
+// Whether devices receive whole sums of gradients in every stage: GPUs that add in a fixed order do, unless each has
+// shards of its own (core/runtime/gpu).
+bool receives_whole_sums(const train::Setup& setup) {
+  const spec::MeshSpec& mesh = setup.spec().mesh;
+  return mesh.backend == spec::Backend::cuda && mesh.deterministic &&
+         !model::sharding_of(setup.member_spec()).is_of_all_data;
+}
+
 ShardingStage stage_of(const train::Setup& setup, int stage) {
   spec::Spec spec = setup.member_spec();
   spec.parallelism->fsdp->stage = stage;
@@ -26,7 +34,8 @@ ShardingStage stage_of(const train::Setup& setup, int stage) {
     if (input.group == Group::state) found.state += size;
   }
   const model::Sharding sharding = model::sharding_of(spec);
-  const auto shards = static_cast<std::size_t>(stage >= 2 ? program.mesh.group_size(sharding.axes) : 1);
+  const bool scatters = stage >= 2 && !receives_whole_sums(setup);
+  const auto shards = static_cast<std::size_t>(scatters ? program.mesh.group_size(sharding.axes) : 1);
   const std::vector<model::Bucket> buckets = buckets_of(setup.model, setup.optimizer(), sharding);
   found.gathered = static_cast<std::size_t>(model::most_gathered(setup.model, buckets, sharding, program.mesh)) *
                    size_of(setup.model.dtype);
@@ -36,6 +45,15 @@ ShardingStage stage_of(const train::Setup& setup, int stage) {
   }
   for (const auto& [axis, sent] : train::cost_of(program).wire_bytes) found.sent += sent;
   return found;
+}
+
+std::string whole_sums_text(const train::Setup& setup) {
+  const spec::Spec& spec = setup.member_spec();
+  if (spec.fsdp()->stage < 2 || !receives_whole_sums(setup)) return "";
+  return fmt::format(
+      "  with mesh.deterministic GPUs add whole gradients, and then take their shards; without it, or along "
+      "{}, each would receive its shard alone\n",
+      spec.mesh.mesh.to_string(spec.data.axes));
 }
 
 // What buckets have beyond those of plain data parallelism.
@@ -80,9 +98,9 @@ std::string sharding_text(const train::Setup& setup, bool in_one_memory) {
   }
   const std::string note =
       in_one_memory ? "  all devices share the memory of one process, so this saves none; mpirun starts several\n" : "";
-  return fmt::format("sharding: stage {} along {}, {} shards (stage 0 is plain data parallelism)\n{}{}{}\n",
+  return fmt::format("sharding: stage {} along {}, {} shards (stage 0 is plain data parallelism)\n{}{}{}{}\n",
                      fsdp->stage, mesh.to_string(fsdp->axes), mesh.group_size(fsdp->axes),
-                     columns(rows, {false, true, true, true, true}), padding_text(setup), note);
+                     columns(rows, {false, true, true, true, true}), whole_sums_text(setup), padding_text(setup), note);
 }
 
 }  // namespace pmaptrain::report
