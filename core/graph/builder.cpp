@@ -35,7 +35,7 @@ std::vector<Value> Builder::emit_all(const Op& op, std::span<const Value> operan
 
 std::vector<Value> Builder::varied(const Op& op, std::span<const Value> operands) {
   std::vector<Value> values(operands.begin(), operands.end());
-  if (op.local()) {
+  if (op.local() && !op.rules().view) {
     AxisSet all;
     for (Value value : values) all = all | program_.type(value).varying;
     for (Value& value : values) value = vary(value, all);

@@ -99,9 +99,7 @@ class Rematerialiser {
   }
 
   void hold(std::span<const Value> inputs, Value cotangent) {
-    const AxisSet varying = b_.type(cotangent).varying;
     for (const Value input : inputs) {
-      if (b_.type(input).varying != varying) continue;  // a barrier of both would vary over more axes than the input
       const Value now = of({&input, 1}).front();
       again_[input.id] = b_.emit(b_.ops().optimization_barrier(), {now, cotangent});
     }

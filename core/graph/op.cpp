@@ -130,10 +130,11 @@ std::vector<Type> Op::infer(const InferContext& context) const {
 
 std::vector<Type> Op::infer_unchecked(const InferContext& context) const {
   if (!local()) return rules_->infer(op_.get(), context);
-  // Rule 1: operands of a local op have equal sets, and its results have that set.
+  // Rule 1: operands of a local op have equal sets, and its results have that set. What a view only waits for may vary
+  // over any axes.
   const AxisSet varying = context.operands.empty() ? AxisSet{} : context.operands.front().varying;
   for (const Type& operand : context.operands) {
-    if (operand.varying == varying) continue;
+    if (operand.varying == varying || rules_->view) continue;
     throw TypeError(1,
                     std::string(name()) + ": its operands vary over different axes: " +
                         context.mesh.to_string(varying) + " and " + context.mesh.to_string(operand.varying),

@@ -12,7 +12,7 @@ Sharding sharding_of(const spec::Spec& spec) {
   const spec::Fsdp* const fsdp = spec.fsdp();
   if (fsdp == nullptr) return {};
   const bool is_of_all_data = fsdp->axes == spec.data.axes;
-  return {fsdp->axes, fsdp->stage, is_of_all_data, fsdp->stage >= 3 && is_of_all_data && spec.data.microbatches == 1};
+  return {fsdp->axes, fsdp->stage, is_of_all_data, fsdp->stage >= 3 && spec.data.microbatches == 1};
 }
 
 std::int64_t elements_of(const Model& model, const Bucket& bucket, const Sharding& sharding, const Mesh& mesh) {

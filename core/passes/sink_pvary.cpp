@@ -49,7 +49,8 @@ class Sinker {
   // Whether the equation could run on operands with a smaller set of axes.
   bool is_movable(const Equation& equation) const {
     const bool repeats = equation.op.as<ops::Broadcast>() != nullptr && !is_view(equation);
-    return equation.op.local() && equation.regions.empty() && !equation.operands.empty() && !repeats;
+    const bool waits = equation.op.rules().view && equation.operands.size() > 1;
+    return equation.op.local() && equation.regions.empty() && !equation.operands.empty() && !repeats && !waits;
   }
 
   // The axes over which the value would vary without the `pvary`s before it.

@@ -110,8 +110,9 @@ std::vector<Type> OptimizationBarrier::infer(const InferContext& context) const 
 
 RowRule OptimizationBarrier::row_rule(std::span<const Type> operands, std::span<const Type> results) const {
   if (operands.size() != 2) return Identity::row_rule(operands, results);
-  const Shape &x = operands[0].shape, &awaited = operands[1].shape;
-  return keeps_rows_if(!x.empty() && !awaited.empty() && x[0] == awaited[0]);
+  const Type &x = operands[0], &awaited = operands[1];
+  return keeps_rows_if(x.varying == awaited.varying && !x.shape.empty() && !awaited.shape.empty() &&
+                       x.shape[0] == awaited.shape[0]);
 }
 
 Cotangents OptimizationBarrier::derivative(VjpContext& context) const {
