@@ -130,6 +130,9 @@ TEST_CASE("shards of parameters and state train on GPUs as on the CPU", "[cuda][
          "optimizer.sgd={momentum: 0.9}"},
         two_axes,
         {two_axes[0], two_axes[1], "model.layers=[flatten, {dense: 900}, relu, {dense: 3}]",
+         "optimizer.sgd={momentum: 0.9}"},
+        {two_axes[0], two_axes[1],
+         "model.layers=[flatten, {dense: 512}, relu, {dense: 512}, relu, {dense: 520}, {dense: 3}]",
          "optimizer.sgd={momentum: 0.9}"}}) {
     DYNAMIC_SECTION(set.front() << ' ' << set.back()) {
       set.insert(set.end(), {"train.ema={decay: 0.9}", "train.duration=4 steps"});

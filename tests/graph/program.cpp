@@ -45,6 +45,20 @@ TEST_CASE("a pass that leaves a program with other types than its ops give is to
   CHECK(test::contains(with([](Program& p) { p.equations[0].results[0] = Value{7}; }), "a value has no type"));
 }
 
+TEST_CASE("what an optimization_barrier waits for may vary over other axes than its result", "[graph]") {
+  const Program program = parse(R"(mesh a=2 b=2
+params %w:f32[3]{b}
+batch %x:f32[4,5]{a, b}
+%y = optimization_barrier %w, %x
+%z = optimization_barrier %x, %w
+update %w = %y
+return z = %z
+)");
+  CHECK(program.equations.size() == 2);  // no pvary
+  CHECK(program.type(program.equations[0].results.front()).varying == AxisSet::of(1));
+  CHECK(program.type(program.equations[1].results.front()).varying == program.mesh.all());
+}
+
 TEST_CASE("the text of a program parses back to the same text", "[graph]") {
   const std::string text = R"(mesh rows=2 cols=3
 params %w:f64[4,3]{}

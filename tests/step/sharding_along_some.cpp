@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/graph/text.h"
+#include "core/runtime/cpu/plan.h"
 #include "core/setup/setup.h"
 #include "core/step/step_program.h"
 #include "tests/catch.h"
@@ -144,6 +145,37 @@ TEST_CASE("several processes have the bits of one with shards along some axes of
         }
       }
     }
+  }
+}
+
+TEST_CASE("along some axes of the data a process gathers and sums two groups of layers at a time", "[step]") {
+  const auto planned = [&](const std::string& axis, int layers) {
+    std::string list = "model.layers=[flatten, {dense: 512}, ";
+    for (int i = 0; i < layers; ++i) list += "{dense: 512}, relu, ";
+    const train::Setup setup = setup_of_text(
+        small_images, joined_set(mesh_of(4, 4), {list + "{dense: 3}]", stage_along(axis, 3), "data.batch_size=4"}));
+    const cpu::Plan plan =
+        cpu::make_plan(setup.training, {.blocks = 4, .placement = {1, 4}, .work = setup.training_work});
+    int gathers = 0, beside = 0;
+    for (const cpu::Stage& each : plan.stages) {
+      for (const cpu::Instruction& task : each.tasks) {
+        const auto* const sent = task.as<cpu::Communicate>();
+        if (sent == nullptr || !sent->equation->origin->scope.starts_with("gather")) continue;
+        ++gathers;
+        beside += each.piece_lists.empty() ? 0 : 1;
+      }
+    }
+    CHECK(gathers == 2 * layers - 1);  // the last group is not gathered again
+    CHECK(beside == gathers);
+    const auto bytes = 4 * static_cast<std::size_t>(setup.model.parameter_count());
+    return std::pair(plan.transient.shared + plan.transient.accumulators, bytes);
+  };
+  for (const char* const axis : {"hosts", "shards", "[hosts, shards]"}) {
+    INFO(axis);
+    const auto [twelve, of_twelve] = planned(axis, 12);
+    const auto [twenty, of_twenty] = planned(axis, 20);
+    CAPTURE(twelve, twenty, of_twelve, of_twenty);
+    CHECK(twenty < twelve + (of_twenty - of_twelve) / 20);
   }
 }
 
