@@ -15,8 +15,8 @@ namespace pmaptrain::train {
 std::vector<double> to_doubles(std::span<const std::byte> bytes, DType dtype);
 // The elements of a module's value on one device of a member.
 std::vector<double> to_doubles(Module& module, Handle value, DeviceOfMember instance = 0);
-// The elements of several values of each of `members`: by member, then by value. All processes make the call, and it is one
-// exchange even if they have different members. No value is a part of a sharded bucket.
+// The elements of several values of each of `members`: by member, then by value. All processes make the call, and it is
+// one exchange even if they have different members. No value is a part of a sharded bucket.
 std::vector<std::vector<std::vector<double>>> numbers_of(Module& module, std::span<const Handle> values,
                                                          std::span<const std::int64_t> members);
 

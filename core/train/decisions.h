@@ -6,8 +6,8 @@
 
 #include "core/run/records/events.h"
 #include "core/run/run_state.h"
-#include "core/setup/setup.h"
 #include "core/run/selection.h"
+#include "core/setup/setup.h"
 
 namespace pmaptrain::train {
 
