@@ -164,6 +164,12 @@ class WithBiasSum final : public CpuKernel {
   bool stacked_, of_bf16_, to_bf16_;
 };
 
+// A kernel of the kernel's gradient as it is, or with a sum for the bias's.
+std::unique_ptr<CpuKernel> with_bias_sum(bool bias, std::unique_ptr<CpuKernel> kernel, const CpuRequest& request) {
+  if (!bias) return kernel;
+  return std::make_unique<WithBiasSum>(std::move(kernel), request);
+}
+
 ConvGeometry geometry_of(const Conv& op, const CpuRequest& request) {
   return conv_geometry(op.name, request.operands[0].shape, request.operands[1].shape, op.strides, op.padding,
                        op.dilation, op.groups);
@@ -299,9 +305,7 @@ std::unique_ptr<CpuKernel> ConvKernelGrad::cpu(const CpuRequest& request) const 
       conv_geometry(name, request.operands[0].shape, request.results[0].shape, strides, padding, dilation, groups);
   if (takes_depthwise(g, true)) {
     if (!is_f32(request)) return nullptr;
-    auto kernel = make_depthwise_kernel_grad(request, g);
-    if (bias) return std::make_unique<WithBiasSum>(std::move(kernel), request);
-    return kernel;
+    return with_bias_sum(bias, make_depthwise_kernel_grad(request, g), request);
   }
   if (!worthwhile(request, g)) return nullptr;
   const bool own_sum = bias && g.c < few_channels, library_sum = bias && !own_sum;
@@ -317,15 +321,11 @@ std::unique_ptr<CpuKernel> ConvKernelGrad::cpu(const CpuRequest& request) const 
   const onednn::PrimitiveDesc desc = onednn::own_primitive_desc(name, status, created);
   if (is_better_in_tiles(desc, g)) {
     if (!is_f32(request)) return nullptr;
-    auto kernel = make_tiled_kernel_grad(request, g);
-    if (bias) return std::make_unique<WithBiasSum>(std::move(kernel), request);
-    return kernel;
+    return with_bias_sum(bias, make_tiled_kernel_grad(request, g), request);
   }
   if (!desc) return nullptr;
   if (onednn::implementation_of(desc).ends_with("amx") && takes_taps(g)) {
-    auto kernel = make_kernel_grad_of_taps(request, g);
-    if (bias) return std::make_unique<WithBiasSum>(std::move(kernel), request);
-    return kernel;
+    return with_bias_sum(bias, make_kernel_grad_of_taps(request, g), request);
   }
 
   auto sequence = std::make_unique<onednn::Sequence>(name, request, false);
@@ -339,8 +339,7 @@ std::unique_ptr<CpuKernel> ConvKernelGrad::cpu(const CpuRequest& request) const 
   sequence->add(desc, arguments);
   if (!plain) sequence->reorder(at, weights, onednn::result(0), library.kernel.get());
   sequence->use_name_of(desc);
-  if (own_sum) return std::make_unique<WithBiasSum>(std::move(sequence), request);
-  return sequence;
+  return with_bias_sum(own_sum, std::move(sequence), request);
 }
 
 #endif  // PMAPTRAIN_REFERENCE_KERNELS
