@@ -15,6 +15,7 @@
 #include "tests/catch.h"
 #include "tests/session_run.h"
 #include "tests/slice.h"
+#include "tests/step/gathers.h"
 
 using namespace pmaptrain;
 using namespace pmaptrain::testing;
@@ -237,15 +238,7 @@ TEST_CASE("a process receives the parameters of a group of layers, and sends sum
   const cpu::Plan plan =
       cpu::make_plan(setup.training, {.blocks = 4, .placement = {1, 4}, .work = setup.training_work});
   INFO(to_text(plan));
-  int gathers = 0, beside = 0;
-  for (const cpu::Stage& each : plan.stages) {
-    for (const cpu::Instruction& task : each.tasks) {
-      const auto* const sent = task.as<cpu::Communicate>();
-      if (sent == nullptr || !sent->equation->origin->scope.starts_with("gather")) continue;
-      ++gathers;
-      beside += each.piece_lists.empty() ? 0 : 1;
-    }
-  }
+  const auto [gathers, beside] = gathers_of(plan);
   CHECK(gathers == 3 + 2);
   CHECK(beside == gathers);
   // The whole parameters of two groups, and the gradients of groups whose sums are on their way.

@@ -12,6 +12,7 @@
 #include "tests/golden.h"
 #include "tests/session_run.h"
 #include "tests/slice.h"
+#include "tests/step/gathers.h"
 #include "tests/train/in_processes.h"
 
 using namespace pmaptrain;
@@ -156,15 +157,7 @@ TEST_CASE("along some axes of the data a process gathers and sums two groups of 
         small_images, joined_set(mesh_of(4, 4), {list + "{dense: 3}]", stage_along(axis, 3), "data.batch_size=4"}));
     const cpu::Plan plan =
         cpu::make_plan(setup.training, {.blocks = 4, .placement = {1, 4}, .work = setup.training_work});
-    int gathers = 0, beside = 0;
-    for (const cpu::Stage& each : plan.stages) {
-      for (const cpu::Instruction& task : each.tasks) {
-        const auto* const sent = task.as<cpu::Communicate>();
-        if (sent == nullptr || !sent->equation->origin->scope.starts_with("gather")) continue;
-        ++gathers;
-        beside += each.piece_lists.empty() ? 0 : 1;
-      }
-    }
+    const auto [gathers, beside] = gathers_of(plan);
     CHECK(gathers == 2 * layers - 1);  // the last group is not gathered again
     CHECK(beside == gathers);
     const auto bytes = 4 * static_cast<std::size_t>(setup.model.parameter_count());
