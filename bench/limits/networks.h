@@ -1,4 +1,4 @@
-// The networks of which the sum of the library's primitives is measured.
+// Networks. Of each, the limits measure the sum of the library's primitives.
 #pragma once
 
 #include <cstdint>

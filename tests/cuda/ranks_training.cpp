@@ -103,7 +103,7 @@ TEST_CASE("masks, microbatches, norms, shards, metrics and ensembles train on th
        "train.checkpoint={every: 1 step, best: {metric: loss}}"},
       {mlp, "optimizer.learning_rate=1.0e+38", "train.on_nonfinite=skip"},
       {"train.duration=2 steps", "model.layers=[flatten, {dense: 900}, relu, {dense: 3}]"},
-      // Sums of which each GPU gets its part: of all, or with NCCL along one axis and then along the other.
+      // Each GPU gets its part of a sum along both axes. NCCL adds along both at once, or along one and then the other.
       {"train.duration=2 steps", "model.layers=[flatten, {dense: 900}, relu, {dense: 3}]", "mesh.axes=[{a: 2}, {b: 2}]",
        "parallelism.fsdp={axis: [a, b], stage: 2}"},
       {"train.duration=2 steps", "model.layers=[flatten, {dense: 900}, relu, {dense: 3}]", "mesh.axes=[{a: 2}, {b: 2}]",

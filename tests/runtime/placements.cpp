@@ -233,7 +233,7 @@ return h = %sh
   }
 }
 
-// A large bucket of which the devices along `axis` have a shard of the sum, and which they gather again.
+// The devices along `axis` each take a shard of the sum of a large bucket, and then gather the shards.
 std::shared_ptr<const Program> shards_of_a_sum(const std::string& mesh, const std::string& axis) {
   return test::program_of("mesh " + mesh + R"(
 batch %x:f32[5,700]{a, b}

@@ -155,8 +155,8 @@ class Lowering {
   const Equation* parts_taken_of(const Equation& psum) const;
   // Whether the results of a psum_scatter or all_slice on this GPU are its part of a large sum, as Gets::own_part says.
   bool scatters_parts(const Equation& equation) const;
-  // Adds up what `sum` adds, which are `operands`, of which this GPU gets its part: the results of `parts`, which is
-  // the sum itself or an all_slice of it.
+  // Adds up `operands`, the operands of the equation `sum`. This GPU gets its part of the result. `parts` is the
+  // equation whose results are the parts: `sum` itself, or an all_slice of its result.
   void scatter_parts(const Equation& sum, const std::vector<Value>& operands, const Equation& parts);
   void lower_all_slice(const Equation& equation);
   // Copies each device's own part of the array in the buffer `whole` to the result.
