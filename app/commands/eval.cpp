@@ -110,7 +110,8 @@ Evaluations evaluate(const spec::Loaded& loaded, const std::string& run, const s
 
 }  // namespace
 
-int command_eval(CommandArguments arguments, const Streams& streams) {
+int command_eval(CommandArguments arguments, const Streams& given) {
+  Streams streams = given;
   ConfigOptions config;
   std::optional<std::string> split, checkpoint;
   spec::Weights weights = spec::Weights::ema;
@@ -122,6 +123,7 @@ int command_eval(CommandArguments arguments, const Streams& streams) {
   a.text("--split", "NAME", split, "test, validation or train; default: test where there is one, else validation");
   a.complete("--split", {Values::Kind::words, {"test", "validation", "train"}});
   ConfigOptions::add_checkpoint_to(a, checkpoint);
+  ConfigOptions::add_quiet_to(a, streams.quiet);
   ConfigOptions::add_weights_to(a, weights);
   a.integer("--member", "N", 0, member, "of an ensemble, this member alone; members count from 0");
   a.flag("--json", json, "print the measures as a JSON document");

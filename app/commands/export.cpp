@@ -47,7 +47,8 @@ ExportFormat chosen_format(const std::string& output, const std::optional<Export
 
 }  // namespace
 
-int command_export(CommandArguments arguments, const Streams& streams) {
+int command_export(CommandArguments arguments, const Streams& given) {
+  Streams streams = given;
   std::string run;
   train::ExportRequest request;
   std::optional<std::string> output, checkpoint;
@@ -67,6 +68,7 @@ int command_export(CommandArguments arguments, const Streams& streams) {
       [&](std::size_t i) { layout = i == 0 ? spec::ParameterLayout::flax : spec::ParameterLayout::torch; },
       "of safetensors, whose names and order of elements the parameters have; default: flax, as in checkpoints");
   ConfigOptions::add_checkpoint_to(a, checkpoint);
+  ConfigOptions::add_quiet_to(a, streams.quiet);
   ConfigOptions::add_weights_to(a, request.weights);
   a.integer("--member", "N", 0, request.member,
             "of an ensemble, this member alone; default: the mean of all members, in onnx; members count from 0");
@@ -104,6 +106,7 @@ int command_export(CommandArguments arguments, const Streams& streams) {
     if (signal == 0) file.take_place();
   }
   if (signal != 0) raise_by_default(signal);
+  if (streams.quiet) return 0;
   const std::string what = request.format == ExportFormat::onnx             ? "ONNX"
                            : request.layout == spec::ParameterLayout::torch ? "the layout of PyTorch"
                                                                             : "the layout of Flax";

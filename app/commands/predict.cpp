@@ -1,6 +1,7 @@
 // predict: what a run's model says about the inputs in a file.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <set>
@@ -53,13 +54,20 @@ void check_output(const std::string& output, const std::string& input, bool over
   throw Error(error.status(), std::move(diagnostics));
 }
 
-Place place_of(const std::string& input) {
-  return {"--input", 1, count_characters("--input ") + 1, std::max(1, count_characters(input)), "--input " + input};
+// A table has one column of a name: readers of CSV would take one of two, or rename them.
+void check_ids(const std::vector<std::string>& ids, const train::Predictions& predictions) {
+  const std::vector<std::string> columns = train::csv_columns(predictions);
+  for (const std::string& id : ids) {
+    if (std::count(columns.begin(), columns.end(), id) < 2) continue;
+    fail_option("--id", id, "the output has a column '" + shown_name(id) + "' of its own",
+                "give the column of the input another name, or leave it out");
+  }
 }
 
 }  // namespace
 
-int command_predict(CommandArguments arguments, const Streams& streams) {
+int command_predict(CommandArguments arguments, const Streams& given) {
+  Streams streams = given;
   ConfigOptions config;
   PromptOptions prompt;
   train::PredictionRequest request;
@@ -82,6 +90,7 @@ int command_predict(CommandArguments arguments, const Streams& streams) {
   a.text("--array", "NAME", request.input.array,
          "the array of an NPZ file; default: the one that the config's npz source names, or the only one");
   ConfigOptions::add_checkpoint_to(a, checkpoint);
+  ConfigOptions::add_quiet_to(a, streams.quiet);
   ConfigOptions::add_weights_to(a, request.weights);
   a.integer("--member", "N", 0, request.member,
             "of an ensemble, the member that predicts; default: all of them together; members count from 0");
@@ -126,7 +135,7 @@ int command_predict(CommandArguments arguments, const Streams& streams) {
     if (!ids.insert(id).second)
       fail_option("--id", id, "column '" + id + "' is asked for twice", "leave one of them out");
   }
-  request.input.place = place_of(request.input.path);
+  request.input.place = place_of("--input", request.input.path);
 
   config.overrides.processes = processes_of(streams);
   const spec::Loaded loaded = load_config(config, streams);
@@ -144,6 +153,7 @@ int command_predict(CommandArguments arguments, const Streams& streams) {
   }();
   print_notes(predictor.notes(), streams);
   const train::Predictions& predictions = predictor.predictions();
+  check_ids(request.input.ids, predictions);
   if (!predictions.skipped.empty() && !to_stream && fs::path(to).extension() != ".csv") {
     fail_data(fmt::format("{} cannot be read, and an array has no place to say so: {}",
                           counted(std::ssize(predictions.skipped), "input"), predictions.skipped.front().reason),
@@ -176,7 +186,7 @@ int command_predict(CommandArguments arguments, const Streams& streams) {
   // A launcher kills all processes once one dies by a signal.
   if (signal != 0 && streams.job != nullptr) return 128 + signal;
   if (signal != 0) raise_by_default(signal);
-  if (to_stream) return 0;
+  if (to_stream || streams.quiet) return 0;
   streams.out << fmt::format("{}: {} of {} ({} of {})\n", printable(to), train::name_of(predictions.kind),
                              counted(predictions.inputs->size(), "example"),
                              shown_checkpoint(request.checkpoint, predictions.checkpoint), printable(config.config));

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -21,23 +22,24 @@ namespace {
 
 constexpr std::int64_t default_tokens = 200;
 
-// The value of an option that takes a number from `low` to `high`; `open` without `low` itself.
+// The value of an option that takes a number from `low` to `high`; `open` without `low` itself. `range` is that in
+// words.
 double number_of(const std::string& option, const std::optional<std::string>& text, double otherwise, double low,
-                 double high, bool open, const std::string& help) {
+                 double high, bool open, const std::string& range, std::string help = {}) {
   if (!text) return otherwise;
   double number = 0;
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), number);
   const bool is_number = error == std::errc() && end == text->data() + text->size() && std::isfinite(number);
   if (!is_number || number < low || number > high || (open && number == low)) {
-    fail_option(option, *text, option + " '" + *text + "' is not a number " + help, {});
+    fail_option(option, *text, option + " '" + *text + "' is not a number " + range, std::move(help));
   }
   return number;
 }
 
 train::Sampling sampling_of(const PromptOptions& options, std::uint64_t seed) {
   train::Sampling sampling;
-  sampling.temperature = number_of("--temperature", options.temperature, 0, 0, 1e6, false,
-                                   "of at least 0; 0 takes the most probable token each time");
+  sampling.temperature = number_of("--temperature", options.temperature, 0, 0, 1e6, false, "from 0 to 1,000,000",
+                                   "0 takes the most probable token each time, 1 draws tokens by their probabilities");
   sampling.top_p = number_of("--top-p", options.top_p, 1, 0, 1, true, "greater than 0 and of at most 1");
   sampling.top_k = options.top_k;
   sampling.seed = seed;
@@ -55,10 +57,27 @@ struct Prompt {
   bool are_numbers() const { return tokens == spec::Tokens::uint16; }
 };
 
+// The file of --prompt @FILE.
+data::Bytes map_prompt(const std::string& text) {
+  try {
+    return data::map_file(text.substr(1));
+  } catch (const Error& error) {
+    std::vector<Diagnostic> diagnostics = error.diagnostics();
+    for (Diagnostic& diagnostic : diagnostics) {
+      diagnostic.place = place_of("--prompt", text);
+      diagnostic.help = "@ names a file, relative to the current directory; the text '" + text + "' is --prompt " +
+                        shell_quoted("@" + text);
+    }
+    throw Error(error.status(), std::move(diagnostics));
+  }
+}
+
+// A text as it is given to --prompt. @@ stands for an @ at its beginning.
 Prompt read_prompt(const std::string& text, spec::Tokens tokens) {
-  Prompt prompt{text, tokens};
-  if (text.starts_with('@')) {
-    const data::Bytes file = data::map_file(text.substr(1));
+  const bool is_escaped = text.starts_with("@@");
+  Prompt prompt{is_escaped ? text.substr(1) : text, tokens};
+  if (text.starts_with('@') && !is_escaped) {
+    const data::Bytes file = map_prompt(text);
     prompt.bytes.assign(reinterpret_cast<const char*>(file.data()), file.size());
     file.check_intact();
     if (prompt.bytes.size() % data::bytes_of(tokens) != 0) {
@@ -82,8 +101,10 @@ std::vector<std::int32_t> tokens_of(const Prompt& prompt) {
 }  // namespace
 
 void PromptOptions::add_to(Arguments& arguments) {
-  arguments.text("--prompt", "TEXT|@FILE", prompt,
-                 "continue this text, or that of a file, in place of --input and --output; for models of sequences");
+  arguments.text(
+      "--prompt", "TEXT|@FILE", prompt,
+      "continue this text, or that of a file, in place of --input and --output; for models of sequences; @@ begins a "
+      "text that begins with @");
   arguments.integer("--tokens", "N", 1, tokens, "with --prompt, how many tokens to add; default: 200");
   arguments.text(
       "--temperature", "T", temperature,

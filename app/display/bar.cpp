@@ -101,7 +101,7 @@ std::vector<Part> parts_of(const BarState& state, double fraction, Extremes extr
     const int priority = i == 0 ? 2 : priority_of_metrics + static_cast<int>(i);
     // The best and the worst are those of a line, and so is the median beside them.
     const double shown = i == 0 && state.loss ? state.loss->median : value;
-    parts.push_back({printable(name), fmt::format("{:>7}", train::compact(shown)), 2, priority});
+    parts.push_back({shown_name(name), fmt::format("{:>7}", train::compact(shown)), 2, priority});
     if (i > 0 || !state.loss) continue;
     const train::Spread& loss = *state.loss;
     if (extremes == Extremes::short_form) {
@@ -117,7 +117,7 @@ std::vector<Part> parts_of(const BarState& state, double fraction, Extremes extr
   }
   if (state.evaluation) {
     const BarState::Evaluation& found = *state.evaluation;
-    parts.push_back({printable(found.measure), train::compact(found.last), 2, priority_of_evaluation});
+    parts.push_back({shown_name(found.measure), train::compact(found.last), 2, priority_of_evaluation});
     parts.push_back({"", fmt::format("(best {})", train::compact(found.best)), 1, priority_of_best});
   }
   const auto speed = [&](double per_second, const char* unit, int priority) {

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/ioctl.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +12,8 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+
+#include "core/runtime/mpi/job.h"
 
 namespace pmaptrain::display {
 namespace {
@@ -22,7 +25,8 @@ std::string_view variable(const char* name) {
 
 bool is_moving_terminal(int fd) {
   const std::string_view term = variable("TERM");
-  return ::isatty(fd) == 1 && !term.empty() && term != "dumb";
+  if (::isatty(fd) != 1 || term.empty() || term == "dumb") return false;
+  return !is_launched() || ::tcgetsid(fd) == ::getsid(0);
 }
 
 // The first that is set decides, as in setlocale.

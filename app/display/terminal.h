@@ -17,7 +17,8 @@ enum class Color : unsigned char { automatic, always, never };
 void let_writes_fail();
 
 // Whether ANSI colours are to be used on `fd`: by `color`, else where it is a terminal that is not dumb and NO_COLOR
-// is unset or empty.
+// is unset or empty. A launcher may give its processes a terminal of its own as standard output, whatever it writes to
+// itself (Open MPI's mpirun does), so under one only the terminal that controls the process counts.
 bool use_color(Color color, int fd);
 
 // Whether the locale's variables ask for UTF-8.

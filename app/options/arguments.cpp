@@ -333,10 +333,12 @@ std::string Arguments::help() const {
   return out;
 }
 
+Place place_of(const std::string& option, const std::string& value) {
+  return {option, 1, count_characters(option) + 2, std::max(1, count_characters(value)), option + " " + value};
+}
+
 void fail_option(const std::string& option, const std::string& value, std::string message, std::string help) {
-  const Place place{option, 1, count_characters(option) + 2, std::max(1, count_characters(value)),
-                    option + " " + value};
-  throw Error(ExitStatus::usage, Diagnostic{"usage", place, std::move(message), std::move(help), {}});
+  throw Error(ExitStatus::usage, Diagnostic{"usage", place_of(option, value), std::move(message), std::move(help), {}});
 }
 
 }  // namespace pmaptrain::app

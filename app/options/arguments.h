@@ -68,7 +68,10 @@ class Arguments {
   std::unique_ptr<Impl> impl_;
 };
 
-// Throws Error (usage) that points at `value` in "--option value".
+// The place of `value` in "--option value".
+Place place_of(const std::string& option, const std::string& value);
+
+// Throws Error (usage) that points there.
 [[noreturn]] void fail_option(const std::string& option, const std::string& value, std::string message,
                               std::string help = {});
 

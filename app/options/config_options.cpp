@@ -34,6 +34,10 @@ void ConfigOptions::add_options_to(Arguments& arguments) {
       "key.\n");
 }
 
+void ConfigOptions::add_quiet_to(Arguments& arguments, bool& quiet) {
+  arguments.flag("-q,--quiet", quiet, "warnings, errors and what was asked for, and nothing else");
+}
+
 void ConfigOptions::add_weights_to(Arguments& arguments, spec::Weights& weights) {
   arguments.word(
       "--weights", {"ema", "raw"},
@@ -127,6 +131,7 @@ std::vector<std::string> notes_of_default(const std::string& run, const std::str
 }
 
 void print_notes(const std::vector<std::string>& notes, const Streams& streams) {
+  if (streams.quiet) return;
   for (const std::string& note : notes) streams.err << "note: " << note << "\n";
 }
 

@@ -22,6 +22,8 @@ struct ConfigOptions {
   void add_options_to(Arguments& arguments);
   // --checkpoint, of the commands that take a run.
   static void add_checkpoint_to(Arguments& arguments, std::optional<std::string>& checkpoint);
+  // -q of a command that uses a run's parameters; it leaves warnings and errors.
+  static void add_quiet_to(Arguments& arguments, bool& quiet);
   // --weights, of the commands that take a run's parameters.
   static void add_weights_to(Arguments& arguments, spec::Weights& weights);
 };
@@ -47,7 +49,7 @@ std::string left_out_text(const std::vector<std::int64_t>& members);
 std::vector<std::string> notes_of_default(const std::string& run, const std::string& chosen,
                                           const std::vector<std::string>& names);
 
-// "note: optimizer.sgd replaces optimizer.adam"
+// "note: optimizer.sgd replaces optimizer.adam". Nothing where the streams are quiet.
 void print_notes(const std::vector<std::string>& notes, const Streams& streams);
 void print_warnings(const std::vector<std::string>& warnings, const Streams& streams);
 

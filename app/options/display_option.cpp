@@ -10,7 +10,7 @@ void add_display_options(Arguments& arguments, display::DisplayOptions& options,
   arguments.word(
       "--color", {"auto", "always", "never"},
       [&options](std::size_t i) { options.color = static_cast<display::Color>(i); },
-      "auto uses colour on a terminal, unless NO_COLOR is set");
+      "auto uses colour on a terminal, unless NO_COLOR is set, or the terminal is one of mpirun's");
 }
 
 }  // namespace pmaptrain::app

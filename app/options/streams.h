@@ -15,6 +15,7 @@ struct Streams {
   std::ostream& err;
   int out_fd = -1, err_fd = -1;
   Agreement* job = nullptr;  // with the other processes of a launcher; null: there are none
+  bool quiet = false;        // no notes
 };
 
 // The number of processes that a launcher has started.

@@ -1,8 +1,11 @@
 #include "core/base/utf8.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <span>
+#include <utility>
 
 namespace pmaptrain {
 namespace {
@@ -73,6 +76,50 @@ std::string printable(std::string_view text) {
     i += c.bytes;
   }
   return result;
+}
+
+std::string shown_name(std::string_view name, int most) {
+  struct Piece {
+    std::string text;
+    int width = 0;
+  };
+  std::vector<Piece> pieces;  // of which none is cut
+  int width = 0;
+  for (std::size_t i = 0; i < name.size();) {
+    const Utf8Character c = utf8_at(name, i);
+    const bool is_control = c.code < 0x20 || (c.code >= 0x7F && c.code < 0xA0);
+    Piece piece{std::string(name.substr(i, c.bytes)), display_width(c.code)};
+    if (c.code == '\n' || c.code == '\r' || c.code == '\t') {
+      piece = {c.code == '\n' ? "\\n" : c.code == '\r' ? "\\r" : "\\t", 2};
+    } else if (is_control || !c.well_formed) {
+      const unsigned code = c.well_formed ? static_cast<unsigned>(c.code) : static_cast<unsigned char>(name[i]);
+      piece = {fmt::format("\\x{:02x}", code), 4};
+    }
+    width += piece.width;
+    pieces.push_back(std::move(piece));
+    i += c.bytes;
+  }
+  std::string shown;
+  if (width <= most) {
+    for (const Piece& piece : pieces) shown += piece.text;
+    return shown;
+  }
+  constexpr std::string_view gap = "...";
+  const int end = (most - static_cast<int>(gap.size())) / 3, start = most - static_cast<int>(gap.size()) - end;
+  int used = 0;
+  std::size_t first = 0, last = pieces.size();
+  for (; used + pieces[first].width <= start; ++first) used += pieces[first].width;
+  for (used = 0; used + pieces[last - 1].width <= end; --last) used += pieces[last - 1].width;
+  for (std::size_t i = 0; i < first; ++i) shown += pieces[i].text;
+  shown += gap;
+  for (std::size_t i = last; i < pieces.size(); ++i) shown += pieces[i].text;
+  return shown;
+}
+
+std::string shown_list(const std::vector<std::string>& names, std::size_t most) {
+  std::string shown;
+  for (std::size_t i = 0; i < std::min(most, names.size()); ++i) shown += (i > 0 ? ", " : "") + shown_name(names[i]);
+  return names.size() <= most ? shown : fmt::format("{} and {} more", shown, names.size() - most);
 }
 
 }  // namespace pmaptrain

@@ -38,22 +38,48 @@ std::string cell_of(std::string_view text) {
   return quoted + "\"";
 }
 
+// Whether each example has the name of its file.
+bool names_files(const Predictions& predictions) {
+  return predictions.inputs->size() > 0 ? !predictions.inputs->file_of(0).empty()
+                                        : !predictions.skipped.empty() && !predictions.skipped[0].file.empty();
+}
+
+std::string class_name(const Predictions& predictions, std::int64_t index) {
+  const auto& names = predictions.classes;
+  return index >= 0 && index < std::ssize(names) ? names[static_cast<std::size_t>(index)] : std::to_string(index);
+}
+
+// "_2"; for an image "_0_2"; empty if there is only one.
+std::string index_of(const Predictions& predictions, std::int64_t column) {
+  if (numel(predictions.shape) == 1) return "";
+  std::string index;
+  for (std::size_t d = predictions.shape.size(); d-- > 0; column /= predictions.shape[d]) {
+    index.insert(0, "_" + std::to_string(column % predictions.shape[d]));
+  }
+  return index;
+}
+
+// "prediction"; "probability_cat", "logit_2"; for a vector "prediction_0", for an image "prediction_0_0".
+std::string column_name(const Predictions& predictions, std::int64_t column) {
+  using model::PredictionKind;
+  const PredictionKind kind = predictions.kind;
+  std::string name = kind == PredictionKind::probabilities ? "probability"
+                     : kind == PredictionKind::logits      ? "logit"
+                                                           : "prediction";
+  if (numel(predictions.shape) == 1) {
+    // The one output of a model with two classes belongs to the second class.
+    const bool of_second = kind == PredictionKind::probabilities && predictions.by_class;
+    return of_second ? name + "_" + class_name(predictions, 1) : name;
+  }
+  if (predictions.by_class) return name + "_" + class_name(predictions, column);
+  return name + index_of(predictions, column);
+}
+
 // Formats CSV lines and passes them to `put` in slices.
 class CsvLines : public PredictionWriter {
  public:
-  explicit CsvLines(const Predictions& predictions) : predictions_(predictions) {
-    has_files_ = predictions.inputs->size() > 0 ? !predictions.inputs->file_of(0).empty()
-                                                : !predictions.skipped.empty() && !predictions.skipped[0].file.empty();
-    for (const data::TextColumn& id : predictions.ids) text_ += cell_of(id.name) + ",";
-    if (has_files_) text_ += "file,";
-    const auto columns = static_cast<std::size_t>(numel(predictions.shape));
-    for (std::size_t i = 0; i < columns; ++i) {
-      text_ += (i > 0 ? "," : "") + cell_of(column_name(static_cast<std::int64_t>(i)));
-    }
-    for (std::size_t i = 0; predictions.has_deviations && i < columns; ++i) {
-      text_ += ",std" + index_of(static_cast<std::int64_t>(i));
-    }
-    if (predictions.lists_unreadable_rows) text_ += ",error";
+  explicit CsvLines(const Predictions& predictions) : predictions_(predictions), has_files_(names_files(predictions)) {
+    for (const std::string& name : csv_columns(predictions)) text_ += (text_.empty() ? "" : ",") + cell_of(name);
     text_ += '\n';
   }
 
@@ -88,36 +114,6 @@ class CsvLines : public PredictionWriter {
     text_.clear();
   }
 
-  // "prediction"; "probability_cat", "logit_2"; for a vector "prediction_0", for an image "prediction_0_0".
-  std::string column_name(std::int64_t column) const {
-    using model::PredictionKind;
-    const PredictionKind kind = predictions_.kind;
-    std::string name = kind == PredictionKind::probabilities ? "probability"
-                       : kind == PredictionKind::logits      ? "logit"
-                                                             : "prediction";
-    if (numel(predictions_.shape) == 1) {
-      // The one output of a model with two classes belongs to the second class.
-      return kind == PredictionKind::probabilities && predictions_.by_class ? name + "_" + class_name(1) : name;
-    }
-    if (predictions_.by_class) return name + "_" + class_name(column);
-    return name + index_of(column);
-  }
-
-  // "_2"; for an image "_0_2"; empty if there is only one.
-  std::string index_of(std::int64_t column) const {
-    if (numel(predictions_.shape) == 1) return "";
-    std::string index;
-    for (std::size_t d = predictions_.shape.size(); d-- > 0; column /= predictions_.shape[d]) {
-      index.insert(0, "_" + std::to_string(column % predictions_.shape[d]));
-    }
-    return index;
-  }
-
-  std::string class_name(std::int64_t index) const {
-    const auto& names = predictions_.classes;
-    return index >= 0 && index < std::ssize(names) ? names[static_cast<std::size_t>(index)] : std::to_string(index);
-  }
-
   std::size_t row_columns() const {
     return static_cast<std::size_t>(numel(predictions_.shape)) * (predictions_.has_deviations ? 2 : 1);
   }
@@ -129,7 +125,7 @@ class CsvLines : public PredictionWriter {
       if (predictions_.dtype == DType::f32) {
         fmt::format_to(std::back_inserter(text_), "{}", element<float>(row, i));
       } else if (predictions_.by_class) {
-        text_ += cell_of(class_name(element<std::int32_t>(row, i)));
+        text_ += cell_of(class_name(predictions_, element<std::int32_t>(row, i)));
       } else {
         fmt::format_to(std::back_inserter(text_), "{}", element<std::int32_t>(row, i));
       }
@@ -150,7 +146,7 @@ class CsvLines : public PredictionWriter {
   }
 
   const Predictions& predictions_;
-  bool has_files_ = false;
+  bool has_files_;
   std::int64_t next_row_ = 0, next_example_ = 0;  // among all rows, and among the readable ones
   std::size_t next_skipped_ = 0;
   std::string text_;
@@ -270,6 +266,19 @@ class NpzFile : public PredictionWriter {
 };
 
 }  // namespace
+
+std::vector<std::string> csv_columns(const Predictions& predictions) {
+  std::vector<std::string> columns;
+  for (const data::TextColumn& id : predictions.ids) columns.push_back(id.name);
+  if (names_files(predictions)) columns.emplace_back("file");
+  const std::int64_t values = numel(predictions.shape);
+  for (std::int64_t i = 0; i < values; ++i) columns.push_back(column_name(predictions, i));
+  for (std::int64_t i = 0; predictions.has_deviations && i < values; ++i) {
+    columns.push_back("std" + index_of(predictions, i));
+  }
+  if (predictions.lists_unreadable_rows) columns.emplace_back("error");
+  return columns;
+}
 
 bool is_prediction_file(const std::string& path) {
   const std::string extension = extension_of(path);

@@ -6,6 +6,7 @@
 #include <ostream>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "core/evaluate/predictor.h"
 
@@ -33,6 +34,9 @@ bool is_prediction_file(const std::string& path);
 //
 // `predictions` outlives the file. Throws Error: failed, or resource.
 std::unique_ptr<PredictionWriter> open_prediction_file(const std::string& path, const Predictions& predictions);
+
+// The names of the columns of CSV, in their order.
+std::vector<std::string> csv_columns(const Predictions& predictions);
 
 // Writes CSV to a stream, which outlives this. Throws Error (failed) if the stream fails.
 std::unique_ptr<PredictionWriter> open_prediction_stream(std::ostream& stream, const Predictions& predictions);

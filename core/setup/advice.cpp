@@ -77,7 +77,7 @@ void measured_categories(const data::Encoding& encoding, const Place& place, std
         std::all_of(names.begin(), names.end(), is_number) &&
         std::any_of(names.begin(), names.end(), [](const std::string& name) { return !data::to_number(name).integer; });
     if (!measured) continue;
-    out.push_back("column '" + printable(column.name) + "'" + in_parentheses(place) + " is categorical and has " +
+    out.push_back("column '" + shown_name(column.name) + "'" + in_parentheses(place) + " is categorical and has " +
                   with_commas(std::ssize(names)) +
                   " different numbers, each of which becomes an input: without its name in categorical it is one "
                   "number");
@@ -115,7 +115,7 @@ std::string name_of_input(const data::Encoding& encoding, std::size_t channel) {
   std::size_t at = 0;
   for (const data::Encoding::Column& column : encoding.columns) {
     at += std::max<std::size_t>(1, column.categories.size());
-    if (channel < at) return "column '" + printable(column.name) + "'";
+    if (channel < at) return "column '" + shown_name(column.name) + "'";
   }
   return "channel " + std::to_string(channel) + " of the inputs";
 }

@@ -10,6 +10,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/base/utf8.h"
 #include "core/run/records/lines.h"
 #include "core/run/records/records.h"
 #include "core/spec/change.h"
@@ -279,10 +280,10 @@ std::string changed_encoding(const data::Encoding& run, const data::Encoding& no
     if (before == after) return "";
     const std::set<std::string_view> old(before.begin(), before.end()), now_there(after.begin(), after.end());
     for (const std::string& name : after) {
-      if (!old.contains(name)) return fmt::format("{} '{}' is new", what, name);
+      if (!old.contains(name)) return fmt::format("{} '{}' is new", what, shown_name(name));
     }
     for (const std::string& name : before) {
-      if (!now_there.contains(name)) return fmt::format("{} '{}' is gone", what, name);
+      if (!now_there.contains(name)) return fmt::format("{} '{}' is gone", what, shown_name(name));
     }
     return "they are in another order: " + what + "s";
   };
@@ -296,7 +297,7 @@ std::string changed_encoding(const data::Encoding& run, const data::Encoding& no
   for (std::size_t i = 0; i < now.columns.size(); ++i) {
     const data::Encoding::Column &before = run.columns[i], &after = now.columns[i];
     if (std::string found = of_list("category", before.categories, after.categories); !found.empty()) {
-      return found + " in column '" + after.name + "'";
+      return found + " in column '" + shown_name(after.name) + "'";
     }
     if (before.missing != after.missing) {
       return "the mean of column '" + after.name + "' was " + exact(before.missing.value_or(0)) + " and is " +

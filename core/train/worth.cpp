@@ -200,7 +200,7 @@ std::string class_text(const model::Model& model, const std::vector<std::string>
   if (!constant && (balances || !(*accuracy <= most.share + rounding))) return "";
   const auto label = constant.value_or(most.label);
   const std::string name =
-      label < names.size() ? "'" + printable(names[label]) + "'" : "class " + std::to_string(label);
+      label < names.size() ? "'" + shown_name(names[label]) + "'" : "class " + std::to_string(label);
   if (constant) return name + " is predicted for every example of " + measured.split;
   return compared("accuracy", measured.split, *accuracy, name, most.share, measured.one);
 }

@@ -157,6 +157,11 @@ TEST_CASE("predict passes columns through with --id, and writes CSV to standard 
   CHECK(run.refusal(3, "new.csv", {"--id", "ids"}) == "'new.csv' has no column 'ids' | did you mean 'id'?");
   CHECK(run.refusal(2, "new.csv", {"--id", "id"}, "none.npy") ==
         "arrays have no columns for texts | write a .csv file");
+  run.folder.write("twice.csv", "city,prediction,age\nOslo,a,20\n");
+  CHECK(run.refusal(2, "twice.csv", {"--id", "prediction"}) ==
+        "the output has a column 'prediction' of its own | give the column of the input another name, or leave it out");
+  CHECK(
+      run.csv("twice.csv", {"--id", "prediction", "--as", "probabilities"}).starts_with("prediction,probability_no,"));
   run.folder.write("odd.csv", "city,id,age\nOslo,\" a,b\",20\n");
   CHECK(run.csv("odd.csv", {"--id", "id"}) == "id,prediction\n\" a,b\",no\n");
   run.folder.write("pink.csv", "city,age\nPink,20\n");
@@ -266,6 +271,24 @@ TEST_CASE("without averaged weights, and with a best checkpoint that is the last
   CHECK(run.csv("new.csv", {"--as", "logits", "--weights", "raw"}) == last);
   CHECK(run.csv("new.csv", {"--as", "logits", "--checkpoint", "best"}) == last);
   CHECK(run.predict("new.csv", "other.csv").err.empty());
+}
+
+TEST_CASE("-q leaves warnings and errors, and what was asked for", "[app]") {
+  const Shop run;
+  const auto is_silent = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), {"-q", "--set", "optimizer.sgd.momentum=0.9"});
+    const Finished done = call(arguments);
+    INFO(done.err);
+    CHECK(done.status == 0);
+    CHECK(done.err.empty());
+    return done.out;
+  };
+  const std::string input = run.folder / "new.csv";
+  CHECK(is_silent({"predict", run.dir, "--input", input, "--output", run.folder / "q.csv"}).empty());
+  CHECK(is_silent({"predict", run.dir, "--input", input, "--output", "-"}).starts_with("prediction\n"));
+  const Finished exported = call({"export", run.dir, "--output", run.folder / "q.safetensors", "--quiet"});
+  CHECK(exported.status == 0);
+  CHECK((exported.out + exported.err).empty());
 }
 
 TEST_CASE("a path into a run folder is told as the run folder and its checkpoint", "[app]") {
@@ -493,9 +516,21 @@ TEST_CASE("predict --prompt prints the text and its continuation, and refuses op
   CHECK(tells({"--prompt", "ab", "--input", "x.npy"}, "--input and --prompt were both given"));
   CHECK(tells({"--prompt", "ab", "--as", "classes"}, "--as belongs to --input"));
   CHECK(tells({"--prompt", "ab\xc3"}, "the model knows the tokens 0 to 127"));
-  CHECK(tells({"--prompt", "ab", "--temperature", "-1"}, "'-1' is not a number of at least 0"));
+  for (const std::string temperature : {"-1", "1e30", "1e6x", "nan"}) {
+    CHECK(tells({"--prompt", "ab", "--temperature", temperature},
+                "--temperature '" + temperature + "' is not a number from 0 to 1,000,000"));
+  }
+  CHECK(said({"--prompt", "ab", "--temperature", "1e6"}).status == 0);
   CHECK(tells({"--prompt", "ab", "--temperature", "1", "--top-p", "0"}, "is not a number greater than 0"));
   CHECK(tells({"--prompt", "ab", "--top-k", "3"}, "without --temperature the most probable one is taken"));
   run.folder.write("empty.txt", "");
   CHECK(said({"--prompt", "@" + run.folder / "empty.txt"}).status == 3);
+  CHECK(said({"--prompt", "@@ab", "--tokens", "5"}).out.starts_with("@ab"));
+  const Finished no_file = said({"--prompt", "@a user"});
+  CHECK(no_file.status == 3);
+  CHECK(no_file.err ==
+        "--prompt:1:10: error: cannot open 'a user': No such file or directory\n"
+        "    1 | --prompt @a user\n"
+        "      |          ^~~~~~~\n"
+        "  help: @ names a file, relative to the current directory; the text '@a user' is --prompt '@@a user'\n");
 }

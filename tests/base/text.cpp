@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/utf8.h"
 #include "tests/catch.h"
 
 using namespace pmaptrain;
@@ -18,6 +19,23 @@ TEST_CASE("an argument is quoted where a shell would read something else", "[bas
   CHECK(shell_quoted("") == "''");
   CHECK(shell_quoted("a b") == "'a b'");
   CHECK(shell_quoted("it's $5") == "'it'\\''s $5'");
+}
+
+TEST_CASE("a name is one line of at most as many columns, with what a terminal would interpret escaped", "[base]") {
+  CHECK(shown_name("a b\"'") == "a b\"'");
+  CHECK(shown_name("").empty());
+  CHECK(shown_name("a\nb\r\tc\x1b[1m\x7f") == "a\\nb\\r\\tc\\x1b[1m\\x7f");
+  CHECK(shown_name("\xc2\x85 caf\xc3\xa9 \xff") == "\\x85 caf\xc3\xa9 \\xff");
+  CHECK(shown_name(std::string(40, 'a')) == std::string(40, 'a'));
+  CHECK(shown_name(std::string(300, 'a') + "\nz") == std::string(25, 'a') + "..." + std::string(9, 'a') + "\\nz");
+  // Wide characters and escapes are whole or left out.
+  const std::string wide = "\xe4\xb8\x96";
+  std::string many;
+  for (int i = 0; i < 30; ++i) many += wide;
+  CHECK(display_width(shown_name(many)) == 24 + 3 + 12);
+  for (int most = 8; most < 30; ++most) CHECK(display_width(shown_name("\n\n\n" + many + "\x01\x02", most)) <= most);
+  CHECK(shown_list({"a", "b\n", "c"}, 2) == "a, b\\n and 1 more");
+  CHECK(shown_list({"a", "b"}, 2) == "a, b");
 }
 
 TEST_CASE("a star in a pattern stands for any characters, dots included", "[base]") {

@@ -302,7 +302,7 @@ TEST_CASE("every mistake in a table says what it is and what to change", "[data]
   CHECK(refusal("x;y\n1;0\n") ==
         "'train.csv' has one column, 'x;y': cells seem to be separated by ';', not ',' | set delimiter: \";\"");
   CHECK(refusal("x\ty\n1\t0\n") ==
-        "'train.csv' has one column, 'x y': cells seem to be separated by '\\t', not ',' | set delimiter: \"\\t\"");
+        "'train.csv' has one column, 'x\\ty': cells seem to be separated by '\\t', not ',' | set delimiter: \"\\t\"");
   CHECK(refusal("5.1,3.5,0\n4.9,3.0,1\n") ==
         "'train.csv' has no column 'y' | its columns are '5.1', '3.5', '0'; if the first line has data, header: false "
         "names the columns by their number, from 0");

@@ -303,6 +303,12 @@ TEST_CASE("NO_COLOR removes colour only, and TERM=dumb the moving bar", "[displa
   CHECK(use_color(Color::automatic, output.fd()));
   Collector pipe;
   CHECK_FALSE(use_color(Color::automatic, pipe.fd()));
+  // mpirun gives a process a terminal that nobody looks at.
+  for (const char* const variable : {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "SLURM_STEP_NUM_TASKS"}) {
+    const Variable launched(variable, "1");
+    CHECK_FALSE(use_color(Color::automatic, output.fd()));
+    CHECK(use_color(Color::always, output.fd()));
+  }
 }
 
 TEST_CASE("the first variable of the locale that is set decides about UTF-8", "[display]") {

@@ -222,6 +222,19 @@ TEST_CASE("a report shows no error of a value whose truth is absent", "[run]") {
   CHECK(report.find("nan") == std::string::npos);
 }
 
+TEST_CASE("a class has one line of at most 40 columns in a report, whatever its name holds", "[run]") {
+  Ended event = ended();
+  event.classes = {"one\r\ntwo\t\x1b[31m", std::string(200, 'x') + std::string(100, 'y')};
+  event.members[0].final_measures = {{"test", {{"loss", 1.0}, {"f1_0", 0.5}, {"f1_1", 0.25}}}};
+  event.members[0].confusions = {{"test", {{2, 0}, {1, 1}}}};
+  const std::string report = final_report(event);
+  CHECK(report.find("  f1_0 (one\\r\\ntwo\\t\\x1b[31m)  f1_1 (xxxxxxxxxxxxxxxxxxxxxxxxx...yyyyyyyyyyyy)\n") !=
+        std::string::npos);
+  CHECK(report.find("\n  one\\r\\ntwo\\t\\x1b[31m" + std::string(23, ' ') + "2") != std::string::npos);
+  CHECK(report.find('\t') == std::string::npos);
+  CHECK(report.find('\x1b') == std::string::npos);
+}
+
 TEST_CASE("a report in colour is green where all is done, yellow where a run was stopped, red where it failed",
           "[run]") {
   Ended event = ended();

@@ -375,7 +375,7 @@ TableLayout find_columns(const std::string& path) {
   }
   if (layout.inputs.empty()) {
     std::vector<std::string> reasons;
-    for (const auto& [column, why] : layout.ignored) reasons.push_back("'" + printable(column) + "': " + why);
+    for (const auto& [column, why] : layout.ignored) reasons.push_back("'" + shown_name(column) + "': " + why);
     fail_data("no column of '" + path + "' can be an input beside '" + layout.target + "'", join(reasons, "; "));
   }
   return layout;

@@ -35,7 +35,7 @@ std::string other_fields(std::string_view line) {
   int seen = 0;
   const Json object = parse_members(line, [&](const std::string&) { return seen++ < most; });
   for (const auto& [name, value] : object.items()) {
-    if (value.is_string()) names.push_back("'" + printable(name) + "'");
+    if (value.is_string()) names.push_back("'" + shown_name(name) + "'");
   }
   if (names.empty()) return "field: NAME says which field of the objects is the text";
   return "field: NAME says which one is the text; fields with texts: " + join(names, ", ");
@@ -84,9 +84,9 @@ std::string JsonLines::document_of(std::string_view line) const {
   }
   if (!json.is_object()) fail("it is " + shown_kind(json) + ", expected an object", one_a_line);
   const auto found = json.find(field_);
-  if (found == json.end()) fail("its object has no field '" + printable(field_) + "'", other_fields(line));
+  if (found == json.end()) fail("its object has no field '" + shown_name(field_) + "'", other_fields(line));
   if (!found->is_string()) {
-    fail("its field '" + printable(field_) + "' is " + shown_kind(*found) + ", expected a text", other_fields(line));
+    fail("its field '" + shown_name(field_) + "' is " + shown_kind(*found) + ", expected a text", other_fields(line));
   }
   return std::move(found->get_ref<std::string&>());
 }

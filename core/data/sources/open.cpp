@@ -129,7 +129,7 @@ std::string describe(const Source& source, std::string_view name, bool has_test)
   if (const auto& classes = source.encoding.classes; !classes.empty()) {
     constexpr std::size_t most = 12;  // that are listed
     text += fmt::format(" in {} {}", classes.size(), classes.size() == 1 ? "class" : "classes");
-    if (classes.size() <= most) text += fmt::format(" ({})", printable(join(classes, ", ")));
+    if (classes.size() <= most) text += fmt::format(" ({})", shown_list(classes, most));
   }
   return has_test ? text : text + "; there is no test split";
 }
@@ -339,7 +339,7 @@ void learn(Source& source, const spec::DataSpec& spec, const std::map<Split, std
                   Diagnostic{"data",
                              spec.source_place,
                              fmt::format("the classes of the data, {}, are not those of the checkpoint, {}",
-                                         join(classes, ", "), join(known->classes, ", ")),
+                                         shown_list(classes), shown_list(known->classes)),
                              "use data with the classes that the run was trained on, in their order",
                              {}});
     }

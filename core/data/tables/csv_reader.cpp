@@ -209,14 +209,8 @@ Grid grid_of(std::string_view text, char delimiter, int records) {
 std::int64_t count_lines(std::string_view text) { return std::count(text.begin(), text.end(), '\n') + 1; }
 
 std::string shown_cell(std::string_view cell) {
-  constexpr std::size_t longest = 60;
-  std::string text = printable(cell.substr(0, longest));
-  if (cell.size() > longest) {
-    while (!text.empty() && !is_utf8(text)) text.pop_back();
-    text += "...";
-  }
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  return is_utf8(text) ? fmt::format("'{}'", text) : "text that is not UTF-8";
+  constexpr int longest = 60;
+  return is_utf8(cell) ? fmt::format("'{}'", shown_name(cell, longest)) : "text that is not UTF-8";
 }
 
 namespace {

@@ -107,7 +107,7 @@ std::string headline(const Ended& ended, bool color, int columns) {
 
 std::string split_name(const Ended& ended, const std::string& split) {
   const bool best = split == "test" && ended.test_parameters == "best";
-  return printable(split) + (best ? " (best)" : "");
+  return shown_name(split) + (best ? " (best)" : "");
 }
 
 // Exchanges rows and columns.
@@ -177,7 +177,7 @@ std::string comparison_table(const std::vector<Comparison>& comparisons, bool wi
     const std::size_t shown = count <= shown_values + 1 ? count : shown_values;
     for (std::size_t i = 0; i < shown; ++i) {
       const std::string index = count == 1 ? "" : "[" + std::to_string(i) + "]";
-      Row row{printable(c.parameter) + index, value_at(c.initial, i), value_at(c.learned, i)};
+      Row row{shown_name(c.parameter) + index, value_at(c.initial, i), value_at(c.learned, i)};
       if (with_truth) row.push_back(value_at(c.truth, i));
       const std::optional<double> d = distance(c.learned, reference, i);
       row.push_back(d ? compact(*d) : "-");
@@ -190,7 +190,7 @@ std::string comparison_table(const std::vector<Comparison>& comparisons, bool wi
         if (!(d <= largest)) largest = d;  // NaN wins
         if (std::isnan(largest)) break;
       }
-      below += fmt::format("  {}: {} more values; largest {} {}\n", printable(c.parameter),
+      below += fmt::format("  {}: {} more values; largest {} {}\n", shown_name(c.parameter),
                            with_commas(static_cast<std::int64_t>(count - shown)), with_truth ? "error" : "change",
                            compact(largest));
     }
@@ -229,7 +229,7 @@ std::vector<Column> columns_of(const Ended& ended) {
 }
 
 // "learning_rate" for "optimizer.learning_rate".
-std::string last_key(const std::string& path) { return printable(path.substr(path.rfind('.') + 1)); }
+std::string last_key(const std::string& path) { return shown_name(path.substr(path.rfind('.') + 1)); }
 
 // A row for each member, with a column for each key in which they differ and for each measure.
 std::vector<Row> rows_by_member(const Ended& ended, const std::vector<Column>& columns) {
@@ -246,7 +246,7 @@ std::vector<Row> rows_by_member(const Ended& ended, const std::vector<Column>& c
   std::vector<Row> rows{groups, names};
   for (std::size_t m = 0; m < ended.members.size(); ++m) {
     Row& row = rows.emplace_back(Row{fmt::format("member {}", m)});
-    for (const auto& [path, value] : ended.members[m].varied) row.push_back(printable(value));
+    for (const auto& [path, value] : ended.members[m].varied) row.push_back(shown_name(value));
     for (const Column& column : columns) row.push_back(column.values[m] ? compact(*column.values[m]) : "-");
   }
   return rows;
@@ -258,7 +258,7 @@ std::string differences(const Ended& ended, const std::set<std::int64_t>& member
   for (const std::int64_t member : members) {
     std::string values;
     for (const auto& [path, value] : ended.members[static_cast<std::size_t>(member)].varied) {
-      values += (values.empty() ? "" : ", ") + last_key(path) + " " + printable(value);
+      values += (values.empty() ? "" : ", ") + last_key(path) + " " + shown_name(value);
     }
     if (!values.empty()) text += fmt::format("  member {}: {}\n", member, values);
   }
@@ -316,13 +316,13 @@ std::vector<Learned> learned_values(const Ended& ended, std::string& below) {
     const bool common = std::all_of(ended.members.begin(), ended.members.end(), same);
     for (std::size_t i = 0; i < shown; ++i) {
       Learned& value = all.emplace_back();
-      value.name = printable(first[c].parameter) + (count == 1 ? "" : "[" + std::to_string(i) + "]");
+      value.name = shown_name(first[c].parameter) + (count == 1 ? "" : "[" + std::to_string(i) + "]");
       if (common) value.initial = value_at(first[c].initial, i);
       if (!first[c].truth.empty()) value.truth = value_at(first[c].truth, i);
       for (const MemberEnded& member : ended.members) value.members.push_back(member.comparisons[c].learned.at(i));
     }
     if (shown < count) {
-      below += fmt::format("  {}: {} more values\n", printable(first[c].parameter),
+      below += fmt::format("  {}: {} more values\n", shown_name(first[c].parameter),
                            with_commas(static_cast<std::int64_t>(count - shown)));
     }
   }
@@ -399,7 +399,7 @@ std::string member_report(const Ended& ended, const MemberEnded& member, bool co
   text += comparison_table(member.comparisons, true, color);
   text += comparison_table(member.comparisons, false, color);
   if (member.best) {
-    text += fmt::format("\nbest {}: {} after step {}\n", printable(member.best->metric), compact(member.best->value),
+    text += fmt::format("\nbest {}: {} after step {}\n", shown_name(member.best->metric), compact(member.best->value),
                         with_commas(member.best->step));
   }
   return text;
@@ -410,17 +410,17 @@ std::string member_report(const Ended& ended, const MemberEnded& member, bool co
 std::string with_class(const std::string& measure, const std::vector<std::string>& classes) {
   const std::size_t at = measure.find_last_not_of("0123456789");
   if (at == std::string::npos || measure[at] != '_' || measure.size() - at - 1 > 9 || at + 1 == measure.size()) {
-    return printable(measure);
+    return shown_name(measure);
   }
   const auto number = static_cast<std::size_t>(std::stoul(measure.substr(at + 1)));
-  return number < classes.size() ? measure + " (" + printable(classes[number]) + ")" : measure;
+  return number < classes.size() ? shown_name(measure) + " (" + shown_name(classes[number]) + ")" : shown_name(measure);
 }
 
 std::string confusion_text(const std::vector<std::vector<double>>& matrix, const std::string& split,
                            const std::vector<std::string>& classes, bool color, int columns) {
   constexpr std::size_t most_classes = 12;
   if (matrix.size() > most_classes) return "";
-  const auto name = [&](std::size_t c) { return c < classes.size() ? printable(classes[c]) : std::to_string(c); };
+  const auto name = [&](std::size_t c) { return c < classes.size() ? shown_name(classes[c]) : std::to_string(c); };
   std::vector<Row> rows{Row{split + ": true \\ predicted"}};
   for (std::size_t c = 0; c < matrix.size(); ++c) {
     rows.front().push_back(name(c));

@@ -27,7 +27,7 @@ constexpr int expendable_best = 1, expendable_worst = 2, expendable_member = 3, 
 void add_measures(std::vector<Field>& fields, const Measures& measures, bool all_stay) {
   for (std::size_t i = 0; i < measures.size(); ++i) {
     const auto& [name, value] = measures[i];
-    fields.push_back({printable(name), fmt::format("{:>{}}", compact(value), number_width), "",
+    fields.push_back({shown_name(name), fmt::format("{:>{}}", compact(value), number_width), "",
                       all_stay || i == 0 ? 0 : expendable_measure});
   }
 }
@@ -189,7 +189,7 @@ std::vector<Line> EventLines::operator()(const Event& event) {
               e.begin(), e.end(), [](const Evaluated& a, const Evaluated& b) { return a.step < b.step; });
           const bool at_end = steps_per_epoch_ <= 0 || last.step % steps_per_epoch_ == 0;
           Field first = at_end ? Field{"epoch", epoch_text(last.epoch), "", 0} : step_field(last.step);
-          first.value += "  " + printable(last.split);
+          first.value += "  " + shown_name(last.split);
           Line line{LineKind::evaluation, {first}, lead()};
           add_measures(line.fields, e, members_, true);
           line.fields.push_back({"", with_commas(last.examples), "examples", expendable_count});

@@ -64,6 +64,11 @@ int launched_processes() {
   return tasks > 0 ? tasks : 1;
 }
 
+bool is_launched() {
+  const auto is_set = [](const char* variable) { return std::getenv(variable) != nullptr; };
+  return is_set("OMPI_COMM_WORLD_SIZE") || is_set("PMIX_RANK") || number_in("SLURM_STEP_NUM_TASKS") > 0;
+}
+
 int launched_process() {
   const char* const variable = std::getenv("OMPI_COMM_WORLD_RANK") != nullptr ? "OMPI_COMM_WORLD_RANK" : "PMIX_RANK";
   return number_in(variable);

@@ -11,6 +11,9 @@ namespace pmaptrain {
 // The number of processes, as the environment says. 1 if this process was not started by a launcher.
 int launched_processes();
 
+// Whether a launcher has started this process, be it the only one.
+bool is_launched();
+
 // The number of this process among them.
 int launched_process();
 
