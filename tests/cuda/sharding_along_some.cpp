@@ -7,6 +7,7 @@
 #include "tests/cuda/gpus.h"
 #include "tests/session_run.h"
 #include "tests/slice.h"
+#include "tests/step/random_runs.h"
 
 using namespace pmaptrain;
 using namespace pmaptrain::testing;
@@ -39,5 +40,23 @@ TEST_CASE("shards along some axes of the data have the bits of plain data parall
         }
       }
     }
+  }
+}
+
+TEST_CASE("random trees of layers have the same bits with shards along some axes of the data on deterministic GPUs",
+          "[cuda]") {
+  for (const std::uint32_t seed : test::some_seeds(2, 240, 120)) {
+    const RandomRun run = RunWriter(seed).write();
+    INFO("seed " << seed << "\n" << run.config << run.shards);
+    const int gpus = seed % 2 == 0 && run.blocks % 2 == 0 ? 2 : 1;
+    const test::WithGpus emulated(test::make_emulated({.devices = gpus}));
+    const auto trained = [&](std::vector<std::string> set) {
+      set.insert(set.end(), {"mesh.backend=cuda", "mesh.deterministic=true", "mesh.workers=" + std::to_string(gpus)});
+      train::Setup setup = setup_of_text(run.config, set);
+      setup.warnings.clear();
+      return train_setup(setup);
+    };
+    const Trained plain = trained({});
+    CHECK(trained({run.shards}).same_bits(plain));
   }
 }

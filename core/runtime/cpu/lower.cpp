@@ -14,12 +14,6 @@ Lowering::Lowering(const Program& program, const PlanOptions& options, std::int6
   out_.program = &program;
   out_.options = options;
   out_.target = target;
-  std::set<std::uint32_t> sets;
-  for (const Type& type : program.types) {
-    if (!type.varying.empty()) sets.insert(type.varying.bits());
-  }
-  if (options_.private_copies) sets.insert(all().bits());
-  out_.varying_axes_differ = sets.size() > 1;
   out_.facts = analyse(program);
   out_.rows = find_row_facts(program, out_.facts);
   out_.storage_facts = pmaptrain::storage_of(program, options_.private_copies);
@@ -27,6 +21,7 @@ Lowering::Lowering(const Program& program, const PlanOptions& options, std::int6
   out_.stages.resize(1);
   inputs_.resize(program.types.size());
   for (const Input& input : program_.inputs) inputs_[static_cast<std::size_t>(input.value.id)] = &input;
+  find_mixed(program_.equations);
   cut_by_rows();
 }
 
@@ -40,6 +35,38 @@ Lowered Lowering::run() {
     if (input.next) out_.updates.emplace_back(input.value.id, root_to_read(*input.next, -1));
   }
   return std::move(out_);
+}
+
+AxisSet Lowering::axes_in_memory(Value value) const {
+  const Value root{facts(value).root};
+  const Input* const input = input_of(root.id);
+  return input != nullptr && input->group == Group::batch ? out_.type(root.id).varying
+                                                          : stored_axes(out_.type(root.id));
+}
+
+void Lowering::find_mixed(const std::vector<Equation>& equations) {
+  for (const Equation& equation : equations) {
+    if (equation.op.is_loop() && communicates(equation)) {
+      find_mixed(equation.regions.front().equations);
+      continue;
+    }
+    if (equation.op.rules().communication != Communication::none || equation.op.rules().view) continue;
+    std::set<std::uint32_t> sets;
+    AxisSet together;
+    const auto add = [&](Value value) {
+      const AxisSet axes = axes_in_memory(value);
+      together = together | axes;
+      if (!axes.empty()) sets.insert(axes.bits());
+    };
+    const auto add_all = [&](const Equation& each) {
+      std::for_each(each.operands.begin(), each.operands.end(), add);
+      std::for_each(each.results.begin(), each.results.end(), add);
+    };
+    add_all(equation);
+    for (const Region& region : equation.regions) for_each_equation(region.equations, add_all);
+    if (!together.empty()) sets.insert(together.bits());
+    if (sets.size() > 1) out_.mixed.merge(sets);
+  }
 }
 
 void Lowering::cut_by_rows() {

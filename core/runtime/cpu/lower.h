@@ -51,9 +51,9 @@ struct Lowered {
   std::vector<ValueInfo> values;   // by value: first the program's values, then those that add_like() and others added
   std::vector<Type> copied_types;  // the types of the added values
   std::vector<Stage> stages;
-  std::vector<StageLoop> loops;      // see Plan
-  std::int64_t target = 1;           // the approximate number of pieces of a cut
-  bool varying_axes_differ = false;  // whether two varying values of the program vary over different axes
+  std::vector<StageLoop> loops;   // see Plan
+  std::int64_t target = 1;        // the approximate number of pieces of a cut
+  std::set<std::uint32_t> mixed;  // AxisSet::bits(): a kernel reads or writes values over these axes and over others
   std::vector<Cut> cuts;
   std::vector<Accumulator> accumulators;
   std::shared_ptr<std::deque<Equation>> added_equations = std::make_shared<std::deque<Equation>>();  // see Plan

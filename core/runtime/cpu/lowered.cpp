@@ -35,14 +35,16 @@ int Lowered::cut_of(AxisSet axes) {
   for (std::size_t i = 0; i < cuts.size(); ++i) {
     if (cuts[i].axes == axes && cuts[i].rows_per_instance == 0) return static_cast<int>(i);
   }
-  // If values vary over different axes, a piece may only have instances that are neighbours along the innermost axis.
-  // Of a value that varies over fewer axes, the piece then reads one slice, or contiguous slices.
+  // If kernels also read values over other axes, a piece may only have instances that are neighbours along the
+  // innermost axis. Of a value that varies over fewer axes, the piece then reads one slice, or contiguous slices.
+  // Whether there are such kernels does not depend on shards of buckets, which only collectives bring together with
+  // other values. So the pieces, and the order in which they are added, are the same with shards and without.
   const Mesh& mesh = program->mesh;
   int innermost = -1, used = 0;
   for (int axis = 0; axis < static_cast<int>(mesh.axes().size()); ++axis) {
     if (axes.contains(axis) && mesh.size(axis) > 1) innermost = axis, ++used;
   }
-  const std::int64_t span = used > 1 && varying_axes_differ ? mesh.size(innermost) : mesh.group_size(axes);
+  const std::int64_t span = used > 1 && mixed.contains(axes.bits()) ? mesh.size(innermost) : mesh.group_size(axes);
   return add_cut({axes, 0, cut_instances(Blocks(mesh, options.blocks).runs(axes, span), target), {}});
 }
 

@@ -32,6 +32,11 @@ class Lowering {
   // device has private copies.
   AxisSet stored_axes(const Type& type) const { return options_.private_copies ? all() : type.varying; }
 
+  // The axes along which the memory of `value` has separate slices.
+  AxisSet axes_in_memory(Value value) const;
+  // Finds Lowered::mixed.
+  void find_mixed(const std::vector<Equation>& equations);
+
   // If the program has equations on rows, adds the cut on which they run. It is not added if a cut into whole instances
   // gives enough pieces; then these equations run on whole instances.
   void cut_by_rows();
