@@ -90,9 +90,11 @@ class Trial {
 
   void visit(const Equation& equation, Inside inside) {
     if (equation.op.is_loop()) return visit_loop(equation);
+    const std::optional<double> number = splat_of(equation);
+    const bool are_equal = number || (!equation.operands.empty() && has_equal_rows(equation));
     for (Value result : equation.results) {
-      splat(result) = splat_of(equation);
-      if (splat(result) || (!equation.operands.empty() && has_equal_rows(equation))) set_equal(result);
+      splat(result) = number;
+      if (are_equal) set_equal(result);
     }
     if (equation.op.rules().view) return visit_view(equation, inside);
     if (!equation.op.local() || equation.operands.empty()) return;
