@@ -45,10 +45,12 @@ std::string short_text(const std::string& value, int digits = 4) {
   return is_number && !whole ? fmt::format("{:.{}g}", number, digits) : printable(value);
 }
 
-// The values of the test split of a run that ended; null if it has none.
+// The values of the test split of a run that ended, under the checkpoint that commands use by default; null if it has
+// none.
 const train::Measures* test_of(const std::optional<train::Ended>& ended) {
   if (!ended || ended->members.empty()) return nullptr;
-  for (const auto& [split, measures] : ended->members.front().final_measures) {
+  const train::MemberEnded& member = ended->members.front();
+  for (const auto& [split, measures] : member.selected ? member.selected->measures : member.final_measures) {
     if (split == "test") return &measures;
   }
   return nullptr;

@@ -38,7 +38,8 @@ std::vector<Evaluation> Evaluations::run(std::int64_t step) {
 
 // Evaluates the parameters that the module holds for these members. `updates` is the number of updates of each.
 std::vector<Evaluation> Evaluations::run(std::size_t which, const std::vector<std::int64_t>& members,
-                                         const std::vector<std::int64_t>& updates, std::int64_t step) {
+                                         const std::vector<std::int64_t>& updates, std::int64_t step,
+                                         const std::string& checkpoint) {
   if (members.empty() || is_to_stop_()) return {};
   const auto begin_all = [&](bool as_parameters) {
     for (std::size_t i = 0; i < members.size(); ++i) {
@@ -57,44 +58,77 @@ std::vector<Evaluation> Evaluations::run(std::size_t which, const std::vector<st
   std::vector<std::int64_t> steps;
   for (const std::int64_t number : members) {
     MemberRun& member = members_[number];
-    steps.push_back(member.steps(step));
+    steps.push_back(checkpoint.empty() ? member.steps(step) : member.decisions.best()->step);
     if (which == 0) member.evaluated_at = steps.back();
   }
-  report_.report_evaluations(evaluations, steps);
+  report_.report_evaluations(evaluations, steps, checkpoint);
   return evaluations;
 }
 
-std::string Evaluations::run_last(std::int64_t step, const RunFolder& folder) {
-  if (evaluators_.empty() || is_to_stop_()) return "";
-  std::vector<std::int64_t> all, unmeasured;
-  for (const MemberRun& member : members_) {
-    if (member.is_stopped_by_guard()) continue;
-    all.push_back(member.number);
-    if (member.evaluated_at != member.steps(step)) unmeasured.push_back(member.number);
+// The first split of members that were not evaluated after their last step, then test, with the last parameters.
+// Returns the evaluations of test.
+std::vector<Evaluation> Evaluations::evaluate_last(const std::vector<std::int64_t>& members, std::int64_t step) {
+  if (members.empty() || is_to_stop_()) return {};
+  std::vector<std::int64_t> unmeasured;
+  for (const std::int64_t number : members) {
+    if (members_[number].evaluated_at != members_[number].steps(step)) unmeasured.push_back(number);
   }
-  if (all.empty()) return "";
-  if (!unmeasured.empty() && run(0, unmeasured, updates_of(unmeasured), step).empty()) return "";
-  if (evaluators_.size() < 2) return setup_.evaluations.front().split == "test" ? "last" : "";
-  std::vector<std::int64_t> with_best;
-  for (const std::int64_t number : all) {
-    if (members_[number].decisions.best()) with_best.push_back(number);
-  }
-  std::vector<std::int64_t> updates = updates_of(with_best);
-  if (with_best.empty() || !restore_best(with_best, updates, folder)) {
-    return run(1, all, updates_of(all), step).empty() ? "" : "last";
-  }
-  if (with_best.size() < all.size()) {
-    std::erase_if(all, [&](std::int64_t number) { return members_[number].decisions.best().has_value(); });
-    report_.emit(Warned{names_of(all) + ": test is not evaluated, since no evaluation gave " +
-                        (all.size() == 1 ? "it" : "them") + " a best value"});
-  }
-  return run(1, with_best, updates, step).empty() ? "" : "best";
+  if (!unmeasured.empty() && run(0, unmeasured, updates_of(unmeasured), step).empty()) return {};
+  return evaluators_.size() > 1 ? run(1, members, updates_of(members), step) : std::vector<Evaluation>();
 }
 
-// Sets the parameters of these members to those of their best evaluations, and stores in `updates` how many updates
-// each member had made by then. Returns false, after a warning, if the best checkpoint cannot be loaded.
-bool Evaluations::restore_best(const std::vector<std::int64_t>& members, std::vector<std::int64_t>& updates,
-                               const RunFolder& folder) {
+std::vector<std::optional<Selected>> Evaluations::run_last(std::int64_t step, const RunFolder& folder) {
+  std::vector<std::optional<Selected>> selected(members_.all().size());
+  if (evaluators_.empty()) return selected;
+  std::vector<std::int64_t> all, with_best, with_others;
+  for (const MemberRun& member : members_) {
+    if (!member.is_stopped_by_guard()) all.push_back(member.number);
+    if (!member.decisions.best()) continue;
+    with_best.push_back(member.number);
+    const bool is_last = member.decisions.best()->step == member.steps(step);
+    if (!is_last && !member.is_stopped_by_guard()) with_others.push_back(member.number);
+  }
+  const std::vector<Evaluation> of_last = evaluate_last(all, step);
+  if (with_best.empty()) return selected;
+  const std::optional<Checkpoint> best = load_best(folder);
+  if (!best) return selected;
+  for (const std::int64_t number : with_best) {
+    selected[static_cast<std::size_t>(number)] = selected_of(members_[number], best->state);
+  }
+  const auto add = [&](const Evaluation& test) {
+    Selected& of_member = *selected[static_cast<std::size_t>(test.member)];
+    if (test.confusion) of_member.confusions[test.split] = *test.confusion;
+    of_member.measures.emplace_back(test.split, test.measures);
+  };
+  for (const Evaluation& test : of_last) {
+    const auto is_other = std::find(with_others.begin(), with_others.end(), test.member);
+    if (selected[static_cast<std::size_t>(test.member)] && is_other == with_others.end()) add(test);
+  }
+  if (evaluators_.size() < 2 || with_others.empty() || is_to_stop_()) return selected;
+  std::vector<std::int64_t> updates;
+  for (const std::int64_t number : with_others) {
+    restore(module_, setup_, *best, number);
+    updates.push_back(best->state.members.at(static_cast<std::size_t>(number)).updates);
+  }
+  for (const Evaluation& test : run(1, with_others, updates, step, "best")) add(test);
+  return selected;
+}
+
+// What was measured when the checkpoint was taken: the means of its epoch, and the evaluation that made it the best.
+Selected Evaluations::selected_of(const MemberRun& member, const RunState& best) const {
+  const MemberState& state = best.members.at(static_cast<std::size_t>(member.number));
+  Selected selected{"best", member.decisions.best()->step, {}};
+  for (const std::string& split : {std::string("train"), setup_.evaluations.front().split}) {
+    const auto found = state.measures.find(split);
+    if (found != state.measures.end()) selected.measures.emplace_back(split, found->second);
+    const auto confusion = state.confusions.find(split);
+    if (confusion != state.confusions.end()) selected.confusions.insert(*confusion);
+  }
+  return selected;
+}
+
+// None, after a warning, if the best checkpoint cannot be loaded.
+std::optional<Checkpoint> Evaluations::load_best(const RunFolder& folder) {
   // All processes of a run evaluate the same parameters. Process 0 tells why, if it cannot load them; what goes wrong
   // after that is the same Error in all.
   const FirstProcess first(&agreement_);
@@ -117,15 +151,9 @@ bool Evaluations::restore_best(const std::vector<std::int64_t>& members, std::ve
     }
     is_lost = agreement_.any(is_lost);  // one process alone may lack the memory
   }
-  if (is_lost) {
-    report_.emit(Warned{"test is evaluated with the last parameters: " + why});
-    return false;
-  }
-  for (std::size_t i = 0; i < members.size(); ++i) {
-    restore(module_, setup_, *best, members[i]);
-    updates[i] = best->state.members.at(static_cast<std::size_t>(members[i])).updates;
-  }
-  return true;
+  if (!is_lost) return best;
+  report_.emit(Warned{"the measures of the best checkpoint are not known: " + why});
+  return std::nullopt;
 }
 
 }  // namespace pmaptrain::train

@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/evaluate/evaluator.h"
+#include "core/run/checkpoint.h"
 #include "core/runtime/agreement.h"
 #include "core/train/members.h"
 #include "core/train/run_report.h"
@@ -26,17 +28,21 @@ class Evaluations {
   std::vector<Evaluation> run(std::int64_t step);
 
   // Evaluates after the last step, without members that a guard stopped. First evaluates members that were not
-  // evaluated after their last step, on the first split. If there are two splits, then evaluates the second, test: each
-  // member that has best parameters with these; if no member has best parameters, all members with their last ones.
-  // Returns which parameters were used on test, "best" or "last"; empty if test was not evaluated.
-  std::string run_last(std::int64_t step, const RunFolder& folder);
+  // evaluated after their last step, on the first split. If there are two splits, then evaluates the second, test,
+  // under the last parameters, and once more under the best ones of each member that has others. Returns, by member,
+  // the best checkpoint with its measures; empty for members without one, and for all of them, after a warning, if it
+  // cannot be loaded.
+  std::vector<std::optional<Selected>> run_last(std::int64_t step, const RunFolder& folder);
 
  private:
+  // `checkpoint` is "best" if the module holds the members' best parameters.
   std::vector<Evaluation> run(std::size_t which, const std::vector<std::int64_t>& members,
-                              const std::vector<std::int64_t>& updates, std::int64_t step);
+                              const std::vector<std::int64_t>& updates, std::int64_t step,
+                              const std::string& checkpoint = {});
   std::vector<std::int64_t> updates_of(const std::vector<std::int64_t>& members) const;
-  bool restore_best(const std::vector<std::int64_t>& members, std::vector<std::int64_t>& updates,
-                    const RunFolder& folder);
+  std::vector<Evaluation> evaluate_last(const std::vector<std::int64_t>& members, std::int64_t step);
+  std::optional<Checkpoint> load_best(const RunFolder& folder);
+  Selected selected_of(const MemberRun& member, const RunState& best) const;
 
   const Setup& setup_;
   Module& module_;

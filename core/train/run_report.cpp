@@ -377,15 +377,18 @@ RunReport::Epochs RunReport::read_epochs(std::int64_t step, std::span<const std:
 }
 
 // The time of evaluations does not count as training time.
-void RunReport::report_evaluations(const std::vector<Evaluation>& evaluations, std::span<const std::int64_t> steps) {
+void RunReport::report_evaluations(const std::vector<Evaluation>& evaluations, std::span<const std::int64_t> steps,
+                                   const std::string& checkpoint) {
   logged_at_ += duration_of(evaluations.front().seconds);
   std::vector<Evaluated> events;
   for (std::size_t i = 0; i < evaluations.size(); ++i) {
     const Evaluation& found = evaluations[i];
-    reported_of(found.member).measures[found.split] = found.measures;
-    if (found.confusion) reported_of(found.member).confusions[found.split] = *found.confusion;
+    if (checkpoint.empty()) {
+      reported_of(found.member).measures[found.split] = found.measures;
+      if (found.confusion) reported_of(found.member).confusions[found.split] = *found.confusion;
+    }
     events.push_back({steps[i], epoch_of(std::max<std::int64_t>(steps[i], 1)), found.split, found.measures,
-                      found.examples, found.seconds, setup_.member_number(found.member)});
+                      found.examples, found.seconds, setup_.member_number(found.member), checkpoint});
   }
   emit(std::move(events));
 }

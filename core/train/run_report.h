@@ -58,8 +58,10 @@ class RunReport {
   // The same as report_last_lines(), for finished members without which the others continue. Writes to metrics.jsonl
   // only, because displays show the other members.
   void report_left_behind(std::int64_t step, std::span<const std::int64_t> members);
-  // Reports evaluations. `steps` has the number of steps of each evaluation's member.
-  void report_evaluations(const std::vector<Evaluation>& evaluations, std::span<const std::int64_t> steps);
+  // Reports evaluations. `steps` has the number of steps after which the parameters of each evaluation's member were
+  // reached. `checkpoint` is the checkpoint that has these, empty for the last ones.
+  void report_evaluations(const std::vector<Evaluation>& evaluations, std::span<const std::int64_t> steps,
+                          const std::string& checkpoint);
 
   // The course of the member's loss if the loss never decreased: its mean over the last epoch is not below the mean
   // over the first epoch and not below the loss of the first step; or the two means are almost equal. None otherwise,

@@ -318,14 +318,14 @@ class Session::Impl {
     // A process 0 that could not save answers this, and not the reads that follow.
     if (reader_->is_divided()) agreement_.any(false);
     add_results();
-    ended_.test_parameters = evaluations_->run_last(step_, folder_);
+    selected_ = evaluations_->run_last(step_, folder_);
     await_reads();
     checks_->tell_skipped();
     set_status();
     fill_totals(last.step);
     const auto stuck = [&](std::int64_t member) { return report_->stuck_loss(member); };
     for (const Warned& told :
-         useless_result_warnings(setup_.model, setup_.source, timetable_.steps_per_epoch, ended_, stuck)) {
+         useless_result_warnings(setup_.model, setup_.source, timetable_.steps_per_epoch, ended_, stuck, selects())) {
       report_->emit(told);
     }
     folder_.check_in_place();
@@ -335,6 +335,13 @@ class Session::Impl {
     const int told = ended_.exit_status;
     note_what_is_missing();  // the last lines, or the summary, may have failed
     if (ended_.exit_status != told) report_->records().write_summary(ended_);
+  }
+
+  // The metric that selects checkpoints or stops the run; empty: none.
+  std::string selects() const {
+    const spec::TrainSpec& train = setup_.spec().train;
+    if (train.checkpoint.best) return train.checkpoint.best->metric;
+    return train.early_stopping ? train.early_stopping->metric : "";
   }
 
   void set_status() {
@@ -413,7 +420,13 @@ class Session::Impl {
 
   void fill_totals(std::int64_t steps) {
     ended_.is_ensemble = setup_.spec().ensemble.has_value();
-    for (const MemberRun& member : *members_) ended_.members.push_back(member.ended(steps));
+    for (const MemberRun& member : *members_) {
+      MemberEnded& ended = ended_.members.emplace_back(member.ended(steps));
+      if (const auto number = static_cast<std::size_t>(member.number); number < selected_.size())
+        ended.selected = std::move(selected_[number]);
+      else if (ended.best)  // the run failed before its last evaluations
+        ended.selected = Selected{"best", ended.best->step, {}};
+    }
     report_->add_totals(ended_, steps);
     ended_.run_dir = folder_.present_path().string();
     ended_.name = setup_.spec().name;
@@ -469,6 +482,7 @@ class Session::Impl {
   std::optional<Clock::time_point> deadline_;  // train.max_time
 
   Ended ended_;
+  std::vector<std::optional<Selected>> selected_;  // by member; empty before the last evaluations
   std::optional<Saving> saving_;
   std::optional<CheckpointWriter> writer_;  // declared last, because its thread uses the other members
 };

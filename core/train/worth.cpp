@@ -60,20 +60,45 @@ class Targets {
   std::vector<std::byte> row_;
 };
 
-struct Majority {
-  std::size_t label = 0;
-  double share = 0;
-};
-
-Majority majority_of(const data::Dataset& dataset, const model::Model& model) {
+// The share of each class in the examples.
+std::vector<double> shares_of_classes(const data::Dataset& dataset, const model::Model& model) {
   const std::int64_t classes = model.classes();
-  std::vector<double> counts(static_cast<std::size_t>(classes));
+  std::vector<double> shares(static_cast<std::size_t>(classes));
   Targets(dataset).for_each<std::int32_t>([&](std::size_t, std::int32_t label, double weight) {
     if (label == model.ignored_label()) return;
-    if (label >= 0 && label < classes) counts[static_cast<std::size_t>(label)] += weight;
+    if (label >= 0 && label < classes) shares[static_cast<std::size_t>(label)] += weight;
   });
-  const auto most = std::max_element(counts.begin(), counts.end());
-  return {static_cast<std::size_t>(most - counts.begin()), *most / std::accumulate(counts.begin(), counts.end(), 0.0)};
+  const double all = std::accumulate(shares.begin(), shares.end(), 0.0);
+  for (double& share : shares) share /= all;
+  return shares;
+}
+
+const std::vector<double>& weights_of_classes(const model::Model& model) {
+  static const std::vector<double> none;
+  const auto weights = []<class Loss>([[maybe_unused]] const Loss& loss) {
+    if constexpr (requires { loss.class_weights; }) return &loss.class_weights.each;
+    return &none;
+  };
+  return *std::visit(weights, model.loss);
+}
+
+// The loss of the best constant probabilities: the shares of the classes, by their weights and with label smoothing.
+std::optional<double> loss_of_shares(const model::Model& model, std::vector<double> shares) {
+  double smoothing = 0;
+  if (const auto* const softmax = std::get_if<spec::SoftmaxCrossEntropy>(&model.loss)) {
+    smoothing = softmax->label_smoothing;
+  } else if (!std::holds_alternative<spec::SigmoidCrossEntropy>(model.loss)) {
+    return std::nullopt;
+  }
+  const std::vector<double>& weights = weights_of_classes(model);
+  for (std::size_t c = 0; c < weights.size(); ++c) shares[c] *= weights[c];
+  const double all = std::accumulate(shares.begin(), shares.end(), 0.0);
+  double loss = 0;
+  for (double& share : shares) {
+    share = (1 - smoothing) * share + smoothing * all / static_cast<double>(shares.size());
+    if (share > 0) loss -= share * std::log(share / all);
+  }
+  return loss;
 }
 
 // The divisor of distances for each number of a target: the standard deviation that normalises targets if the measure
@@ -179,41 +204,72 @@ struct Measured {
   bool one;  // whether the run has one member
 };
 
-// `names` has the names of classes, if there are any.
-std::string class_text(const model::Model& model, const std::vector<std::string>& names, const Measured& measured,
-                       const Confusions& confusions) {
-  const auto found = confusions.find(measured.split);
-  const std::optional<double> accuracy = measure(measured.measures, "accuracy");
-  const auto has_weights = []<class Loss>([[maybe_unused]] const Loss& loss) {
-    bool has = false;
-    if constexpr (requires { loss.class_weights; })
-      has = loss.class_weights.balanced || !loss.class_weights.each.empty();
-    return has;
-  };
-  if (!accuracy || !model.has_labels() || model.has_sequences()) return "";
-  const Majority most = majority_of(measured.dataset, model);
-  constexpr double rounding = 1e-6;
-  if (!(most.share < 1)) return "";
-  const std::optional<std::size_t> constant = found != confusions.end() ? only_predicted(found->second) : std::nullopt;
-  // Class weights make the model miss examples of frequent classes on purpose.
-  const bool balances = std::visit(has_weights, model.loss);
-  if (!constant && (balances || !(*accuracy <= most.share + rounding))) return "";
-  const auto label = constant.value_or(most.label);
-  const std::string name =
-      label < names.size() ? "'" + shown_name(names[label]) + "'" : "class " + std::to_string(label);
-  if (constant) return name + " is predicted for every example of " + measured.split;
-  return compared("accuracy", measured.split, *accuracy, name, most.share, measured.one);
-}
-
-// A measure, and its value for a constant prediction: the mean or the median.
+// A measure, and its value for a constant prediction.
 struct Compared {
   std::string name;
   double found = 0, of_constant = 0;
   std::string constant = "their mean";
+  bool larger_is_better = false;
+
+  bool is_worse() const { return larger_is_better ? found <= of_constant : of_constant > 0 && found >= of_constant; }
 };
 
-// The measure for regression: r2 or another metric if there is one, else the loss.
-std::optional<Compared> numbers_of(const model::Model& model, const data::Dataset& dataset, const Measures& measures) {
+// The measure that judges a classifier: the one that selects checkpoints where its value for a constant prediction is
+// known, else the area under the ROC curve, which depends on no threshold, else the accuracy.
+std::optional<Compared> classes_of(const model::Model& model, const Measures& measures,
+                                   const std::vector<double>& shares, const std::string& selects,
+                                   const std::string& majority) {
+  const double most = *std::max_element(shares.begin(), shares.end());
+  for (const std::string& name : {selects, std::string("roc_auc"), std::string("accuracy")}) {
+    const std::optional<double> found = measure(measures, name);
+    if (!found) continue;
+    if (name == "roc_auc") return Compared{name, *found, 0.5, majority, true};
+    if (name == "loss") {
+      const std::optional<double> of_constant = loss_of_shares(model, shares);
+      if (of_constant) return Compared{name, *found, *of_constant, "the shares of the classes"};
+    }
+    // Class weights make the model miss examples of frequent classes on purpose.
+    constexpr double rounding = 1e-6;
+    if (name == "accuracy" && weights_of_classes(model).empty()) {
+      return Compared{name, *found - rounding, most, majority, true};
+    }
+    if (name == selects) return std::nullopt;  // a constant prediction is not known to be as good
+  }
+  return std::nullopt;
+}
+
+// `names` has the names of classes, if there are any.
+std::string class_text(const model::Model& model, const std::vector<std::string>& names, const Measured& measured,
+                       const std::vector<std::vector<double>>* confusion, const std::string& selects) {
+  if (!model.has_labels() || model.has_sequences()) return "";
+  const std::vector<double> shares = shares_of_classes(measured.dataset, model);
+  const auto most = std::max_element(shares.begin(), shares.end());
+  if (!(*most < 1)) return "";
+  const auto name_of = [&](std::size_t label) {
+    return label < names.size() ? "'" + shown_name(names[label]) + "'" : "class " + std::to_string(label);
+  };
+  const std::optional<std::size_t> constant = confusion != nullptr ? only_predicted(*confusion) : std::nullopt;
+  const auto found =
+      classes_of(model, measured.measures, shares, selects, name_of(static_cast<std::size_t>(most - shares.begin())));
+  std::string text;
+  if (constant && (!found || found->name == "accuracy" || found->is_worse())) {
+    text = name_of(*constant) + " is predicted for every example of " + measured.split;
+  } else if (found && found->is_worse()) {
+    text = compared(found->name, measured.split, *measure(measured.measures, found->name), found->constant,
+                    found->of_constant, measured.one);
+  }
+  // Of the shares that classes would have alike, a rare one has less than half.
+  double least = 1;
+  for (const double share : shares) least = share > 0 ? std::min(least, share) : least;
+  const bool is_rare = 2 * least * static_cast<double>(shares.size()) < 1;
+  if (text.empty() || !is_rare || !weights_of_classes(model).empty()) return text;
+  return text + "; classes are rare: loss." + spec::to_string(model.loss) + ".class_weights: balanced weighs them";
+}
+
+// The measure for regression: the one that selects checkpoints, if it is known of a constant, else r2 or another metric
+// if there is one, else the loss.
+std::optional<Compared> numbers_of(const model::Model& model, const data::Dataset& dataset, const Measures& measures,
+                                   const std::string& selects) {
   const std::size_t outputs = static_cast<std::size_t>(numel(model.target.shape));
   const Units ones(outputs, 1.0);
   const auto& statistics = model.target_statistics;
@@ -221,17 +277,20 @@ std::optional<Compared> numbers_of(const model::Model& model, const data::Datase
   const auto distances_from_median = [&](std::string name, double found, const Units& in) {
     return Compared{std::move(name), found, deviation_of(dataset, in).value_or(0), "their median"};
   };
-  if (const auto found = measure(measures, "r2")) {
+  std::vector<std::string> order{"r2", "mean_squared_error", "mean_absolute_error", "loss"};
+  const auto selecting = std::find(order.begin(), order.end(), selects);
+  if (selecting != order.end()) std::rotate(order.begin(), selecting, selecting + 1);
+  const auto first =
+      std::find_if(order.begin(), order.end(), [&](const std::string& one) { return measure(measures, one); });
+  if (*first == "r2") {
     // Predicting the mean has an r2 of 0, unless all targets are equal.
     if (!(square_of_mean(dataset, ones) > 0)) return std::nullopt;
-    return Compared{"r2", *found, 0};
+    return Compared{"r2", *measure(measures, "r2"), 0, "their mean", true};
   }
-  if (const auto found = measure(measures, "mean_squared_error")) {
-    return Compared{"mean_squared_error", *found, square_of_mean(dataset, ones)};
+  if (*first == "mean_squared_error") {
+    return Compared{*first, *measure(measures, *first), square_of_mean(dataset, ones)};
   }
-  if (const auto found = measure(measures, "mean_absolute_error")) {
-    return distances_from_median("mean_absolute_error", *found, ones);
-  }
+  if (*first == "mean_absolute_error") return distances_from_median(*first, *measure(measures, *first), ones);
   const std::string name = spec::to_string(model.loss);
   const double loss = measures.front().second;
   if (std::holds_alternative<spec::MeanSquaredError>(model.loss)) {
@@ -245,13 +304,10 @@ std::optional<Compared> numbers_of(const model::Model& model, const data::Datase
   return Compared{name, loss, huber_of_best(dataset, units, huber->delta), "their best constant"};
 }
 
-std::string number_text(const model::Model& model, const Measured& measured) {
+std::string number_text(const model::Model& model, const Measured& measured, const std::string& selects) {
   if (model.target.dtype != DType::f32 || model.classes() > 0 || model.has_distributions()) return "";
-  const std::optional<Compared> found = numbers_of(model, measured.dataset, measured.measures);
-  if (!found) return "";
-  const bool is_worse =
-      found->name == "r2" ? found->found <= 0 : found->of_constant > 0 && found->found >= found->of_constant;
-  if (!is_worse) return "";
+  const std::optional<Compared> found = numbers_of(model, measured.dataset, measured.measures, selects);
+  if (!found || !found->is_worse()) return "";
   return compared(found->name, measured.split, found->found, found->constant, found->of_constant, measured.one);
 }
 
@@ -262,19 +318,31 @@ std::string stuck_text(const LossCourse& course, bool one) {
                                       : "");
 }
 
-// A text about a member whose last measures are no better than those of one constant prediction; empty if they are
-// better.
-std::string constant_text(const model::Model& model, const data::Source& source, const MemberEnded& member, bool one) {
-  const auto& [split, measures] = member.final_measures.back();
+// The measures by which a member is judged: those of its last split under the checkpoint that commands use by default.
+// null if there are none.
+const std::pair<std::string, Measures>* judged(const MemberEnded& member) {
+  const bool has_selected = member.selected && !member.selected->measures.empty();
+  const SplitMeasures& measures = has_selected ? member.selected->measures : member.final_measures;
+  return measures.empty() ? nullptr : &measures.back();
+}
+
+// A text about a member whose measures are no better than those of one constant prediction; empty if they are better.
+std::string constant_text(const model::Model& model, const data::Source& source, const MemberEnded& member, bool one,
+                          const std::string& selects) {
+  const auto& [split, measures] = *judged(member);
   const Measured measured{*source.of(data::split_named(split).value()), split, measures, one};
-  const std::string text = class_text(model, source.encoding.classes, measured, member.confusions);
-  return text.empty() ? number_text(model, measured) : text;
+  const Confusions& confusions = member.selected ? member.selected->confusions : member.confusions;
+  const auto confusion = confusions.find(split);
+  const std::string text = class_text(model, source.encoding.classes, measured,
+                                      confusion != confusions.end() ? &confusion->second : nullptr, selects);
+  return text.empty() ? number_text(model, measured, selects) : text;
 }
 
 }  // namespace
 
 std::vector<Warned> useless_result_warnings(const model::Model& model, const data::Source& source,
-                                            std::int64_t steps_per_epoch, const Ended& ended, const StuckLoss& stuck) {
+                                            std::int64_t steps_per_epoch, const Ended& ended, const StuckLoss& stuck,
+                                            const std::string& selects) {
   constexpr std::int64_t few_steps = 20;
   if (ended.status != "done" || ended.steps < few_steps) return {};
   const bool one = ended.members.size() == 1;
@@ -291,9 +359,9 @@ std::vector<Warned> useless_result_warnings(const model::Model& model, const dat
         texts.add(number, stuck_text(*course, one) + "; " + what_helps(model), false);
         continue;
       }
-      const auto& measures = member.final_measures;
-      if (measures.empty() || (measures.back().first == "train" && !ends_epoch)) continue;
-      const std::string text = constant_text(model, source, member, one);
+      const auto* const measures = judged(member);
+      if (measures == nullptr || (measures->first == "train" && !ends_epoch)) continue;
+      const std::string text = constant_text(model, source, member, one, selects);
       if (!text.empty()) texts.add(number, text + "; " + what_helps(model, ended, member), false);
     }
   } catch (const Error&) {

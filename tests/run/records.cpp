@@ -50,6 +50,7 @@ Ended ended() {
   event.examples_seen = 2560;
   event.examples_skipped = 80;
   event.members = {MemberEnded{}};
+  event.members[0].steps = event.steps;
   event.members[0].final_measures = {{"train", {{"loss", 0.25}, {"accuracy", 0.9}}}, {"test", {{"loss", 0.5}}}};
   event.run_dir = "runs/cnn";
   event.seconds = 83.25;
@@ -113,7 +114,7 @@ TEST_CASE("the summary has the documented fields", "[run]") {
   for (const auto& [key, value] : json.items()) keys.push_back(key);
   CHECK(keys == std::vector<std::string>{"name", "run_dir", "config_hash", "parameters", "status", "reason",
                                          "exit_status", "steps", "steps_skipped", "epochs", "examples_seen",
-                                         "examples_skipped", "final", "best", "seconds", "version"});
+                                         "examples_skipped", "final", "selected", "best", "seconds", "version"});
   CHECK(json["final"]["train"]["accuracy"] == 0.9);
   CHECK(json["final"]["test"].size() == 1);
   CHECK(json["best"].is_null());
@@ -126,6 +127,51 @@ TEST_CASE("the summary has the documented fields", "[run]") {
   CHECK(other["final"]["train"]["loss"].is_null());
   CHECK(other["finite"] == false);
   CHECK(other["best"]["step"] == 16);
+}
+
+TEST_CASE("the summary and the report have the checkpoint that commands use, beside the last one", "[run]") {
+  Ended event = ended();
+  CHECK(nlohmann::json::parse(summary_json(event, "1"))["selected"] ==
+        nlohmann::json::parse(R"({"checkpoint": "last", "step": 20, "train": {"loss": 0.25, "accuracy": 0.9},)"
+                              R"( "test": {"loss": 0.5}})"));
+  CHECK_FALSE(test::contains(final_report(event), "(last)"));
+  event.members[0].best = Best{8, "loss", 0.375};
+  event.members[0].selected = Selected{"best", 8, {{"train", {{"loss", 0.75}}}, {"test", {{"loss", 0.375}}}}};
+  event.members[0].selected->confusions["test"] = {{3, 1}, {0, 4}};
+  const std::string text = summary_json(event, "1");
+  const auto json = nlohmann::json::parse(text);
+  CHECK(json["final"]["test"]["loss"] == 0.5);
+  CHECK(json["selected"]["checkpoint"] == "best");
+  CHECK(json["selected"]["step"] == 8);
+  CHECK(json["selected"]["test"]["loss"] == 0.375);
+  CHECK(json["selected"]["test"]["confusion_matrix"][0][1] == 1);
+  CHECK(summary_json(*parse_summary(text), "1") == text);
+  const std::string report = final_report(event);
+  CHECK(test::contains(report,
+                       "                   loss  accuracy\n"
+                       "  train (best)  0.75000         -\n"
+                       "  test (best)   0.37500         -\n"
+                       "  train (last)  0.25000   0.90000\n"
+                       "  test (last)   0.50000         -\n"));
+  CHECK(test::contains(report, "test (best): true \\ predicted"));
+  CHECK(test::contains(report, "best loss: 0.37500 after step 8, the checkpoint of eval, predict and export\n"));
+  // Without other parameters nothing is shown twice.
+  event.members[0].steps = 8;
+  CHECK_FALSE(test::contains(final_report(event), "(last)"));
+}
+
+TEST_CASE("in a summary of an earlier version, test may be of the best parameters", "[run]") {
+  Ended event = ended();
+  event.members[0].best = Best{8, "loss", 0.375};
+  auto json = nlohmann::ordered_json::parse(summary_json(event, "1"));
+  json.erase("selected");
+  json["test_parameters"] = "best";
+  const auto read = parse_summary(json.dump());
+  REQUIRE(read);
+  CHECK(read->members[0].final_measures.size() == 1);
+  REQUIRE(read->members[0].selected);
+  CHECK(read->members[0].selected->step == 8);
+  CHECK(read->members[0].selected->measures == SplitMeasures{{"test", {{"loss", 0.5}}}});
 }
 
 TEST_CASE("the log shows plain aligned lines and the report", "[run]") {
@@ -424,7 +470,7 @@ TEST_CASE("the measures of an ensemble are lists by member in the summary, and r
   CHECK(json["best"][0].is_null());
   CHECK(json["best"][1]["step"] == 16);
   CHECK(json["steps_skipped"] == 3);
-  CHECK(json["members"][0] == nlohmann::json::parse(R"({"steps": 0, "steps_skipped": 0, "finished": null})"));
+  CHECK(json["members"][0] == nlohmann::json::parse(R"({"steps": 20, "steps_skipped": 0, "finished": null})"));
   CHECK(json["members"][1] ==
         nlohmann::json::parse(R"({"steps": 12, "steps_skipped": 3, "finished": "early_stopping"})"));
   const auto found = parse_summary(text);

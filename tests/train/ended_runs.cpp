@@ -6,10 +6,13 @@
 #include <optional>
 #include <thread>
 
+#include "core/evaluate/evaluator.h"
+#include "core/report/runs/metrics_file.h"
 #include "core/run/checkpoint.h"
 #include "tests/catch.h"
 #include "tests/run/file_size_limit.h"
 #include "tests/session_run.h"
+#include "tests/words.h"
 
 namespace pmaptrain::testing {
 namespace {
@@ -101,10 +104,44 @@ TEST_CASE("a best checkpoint that could not be written is not the best", "[train
                                    "data.validation=0.25", "train.eval_every=3 steps"}),
       options);
   CHECK(trained.ended.status == "done");
-  CHECK(trained.ended.test_parameters == "best");
   REQUIRE(trained.result().best);
+  REQUIRE(trained.result().selected);
+  CHECK(trained.result().selected->step == trained.result().best->step);
+  CHECK(trained.result().selected->measures.back().first == "test");
   CHECK(trained.result().best->step > 3);
   CHECK(fs::read_symlink(root / "run/checkpoints/best") == train::checkpoint_name(trained.result().best->step));
+}
+
+TEST_CASE("a run ends with the measures of the checkpoint that commands use, beside those of its last parameters",
+          "[train]") {
+  const TemporaryFolder root;
+  const std::string run = root / "run";
+  const auto setup = setup_of_text(
+      small_images, {"train.checkpoint={every: never, best: {metric: loss, mode: max}}", "train.duration=12 steps",
+                     "data.validation=0.25", "train.eval_every=3 steps", "metrics=[accuracy, confusion_matrix]"});
+  const Trained trained = train_setup_in(run, setup);
+  const train::MemberEnded& ended = trained.result();
+  REQUIRE(ended.best->step == 3);
+  REQUIRE(ended.selected);
+  CHECK(ended.selected->checkpoint == "best");
+  CHECK(ended.selected->step == 3);
+  const auto check = [&](const char* checkpoint, const train::SplitMeasures& measures,
+                         const train::Confusions& confusions) {
+    REQUIRE(measures.size() == 3);
+    for (std::size_t i = 1; i < 3; ++i) {
+      INFO(checkpoint << " " << measures[i].first);
+      const auto found = train::evaluate_checkpoint(setup.loaded, run, checkpoint, measures[i].first);
+      CHECK(found.front().measures == measures[i].second);
+      CHECK(found.front().confusion == confusions.at(measures[i].first));
+    }
+  };
+  check("best", ended.selected->measures, ended.selected->confusions);
+  check("last", ended.final_measures, ended.confusions);
+  CHECK(ended.selected->measures.back().second != ended.final_measures.back().second);
+  // Both evaluations of test are lines; only those of the last parameters are points of a curve.
+  const auto lines = test::read_text(root / "run/metrics.jsonl");
+  CHECK(test::contains(lines, R"({"event":"eval","step":3,"epoch":2,"split":"test","checkpoint":"best",)"));
+  CHECK(report::read_metrics(root / "run/metrics.jsonl").find("eval", "test", "loss")->steps.size() == 1);
 }
 
 TEST_CASE("a run that could not keep its best evaluation fails, though only the link could not be written", "[train]") {
@@ -147,8 +184,9 @@ TEST_CASE("a run whose best checkpoint is lost ends with the last parameters, an
   CHECK(trained.ended.status == "done");
   CHECK(trained.ended.exit_status == 0);
   REQUIRE(trained.result().best->step == 3);
-  CHECK(trained.ended.test_parameters == "last");
-  CHECK(trained.of<train::Warned>().back().text.starts_with("test is evaluated with the last parameters: "));
+  CHECK_FALSE(trained.result().selected);
+  CHECK(trained.result().final_measures.back().first == "test");
+  CHECK(trained.of<train::Warned>().back().text.starts_with("the measures of the best checkpoint are not known: "));
 }
 
 }  // namespace

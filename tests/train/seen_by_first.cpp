@@ -57,7 +57,11 @@ void check_same(const Ends& found, const Trained& expected) {
   CHECK(found.trained.same_bits(expected));
   for (const train::Ended& ended : found.ended) {
     CHECK(ended.exit_status == expected.ended.exit_status);
-    CHECK(ended.test_parameters == expected.ended.test_parameters);
+    for (std::size_t m = 0; m < ended.members.size(); ++m) {
+      const auto &found_one = ended.members[m].selected, &expected_one = expected.ended.members[m].selected;
+      REQUIRE(found_one.has_value() == expected_one.has_value());
+      if (found_one) CHECK(found_one->measures == expected_one->measures);
+    }
   }
 }
 
@@ -187,15 +191,15 @@ TEST_CASE("processes end with the last parameters if process 0 cannot read the b
   };
   const auto check_last = [](const Ends& ends, const std::string& why) {
     for (const std::string& failure : ends.failures) CHECK(failure == "");
-    for (const train::Ended& ended : ends.ended) CHECK(ended.test_parameters == "last");
+    for (const train::Ended& ended : ends.ended) CHECK_FALSE(ended.members.front().selected);
     bool told = false;
     for (const train::Warned& warned : ends.trained.of<train::Warned>()) {
-      told = told || warned.text.starts_with("test is evaluated with the last parameters: " + why);
+      told = told || warned.text.starts_with("the measures of the best checkpoint are not known: " + why);
     }
     CHECK(told);
   };
   const Ends best = lose([] {});
-  for (const train::Ended& ended : best.ended) CHECK(ended.test_parameters == "best");
+  for (const train::Ended& ended : best.ended) CHECK(ended.members.front().selected);
   check_last(lose([&] {
                while (!fs::is_symlink(root / "run/checkpoints/best")) std::this_thread::yield();
                const fs::path folder = root / "run/checkpoints" / fs::read_symlink(root / "run/checkpoints/best");

@@ -259,14 +259,15 @@ TEST_CASE("a disk that fills up during training fails the run at its checkpoint,
   options.run_dir = root / "run";
   std::optional<FileSizeLimit> limit;
   options.between_steps = [&](Module&, std::int64_t step) {
-    if (step == 3) limit.emplace(700);
+    if (step == 3) limit.emplace(1000);
   };
   Recording recording;
   train::Consumer* const consumer = &recording;
   std::string message;
   ExitStatus status = ExitStatus::done;
   try {
-    train::train(setup_of_text(small_images, {"train.log_every=1 step"}), options, {&consumer, 1});
+    train::train(setup_of_text(small_images, {"train.log_every=1 step", "model.layers.0.conv.features=12"}), options,
+                 {&consumer, 1});
   } catch (const Error& error) {
     message = error.diagnostics().front().message;
     status = error.status();

@@ -3,6 +3,7 @@
 
 #include "tests/catch.h"
 #include "tests/session_run.h"
+#include "tests/words.h"
 
 using namespace pmaptrain;
 using namespace pmaptrain::testing;
@@ -80,22 +81,54 @@ TEST_CASE("a classifier that is no better than its most frequent class is told a
   CHECK(told(classifier(folder), options).empty());
 }
 
+TEST_CASE("a classifier of a rare class is judged by the metric that selects its checkpoint", "[train]") {
+  const TemporaryFolder folder;
+  // The input ranks the rare class well, but no probability of it is above one half.
+  std::string rows;
+  for (int i = 0; i < 100; ++i) rows += std::to_string(i < 25) + (i < 10 ? ",yes\n" : ",no\n");
+  const auto found = [&](const std::string& selects, const std::string& inputs, std::vector<std::string> set = {}) {
+    const std::string best = selects.empty() ? "{}" : "{best: {metric: " + selects + "}}";
+    set.insert(set.end(), {"metrics=[accuracy" + std::string(selects == "accuracy" ? "]" : ", roc_auc]"),
+                           "train.checkpoint=" + best, "data.validation={share: 0.4, stratify: true}",
+                           "data.batch_size=10", "train.eval_every=1 epoch"});
+    return told(classifier(folder, set, inputs));
+  };
+  for (const char* const selects : {"loss", "roc_auc", ""}) {
+    INFO(selects);
+    CHECK(found(selects, rows).empty());
+  }
+  const std::string weigh = "; classes are rare: loss.softmax_cross_entropy.class_weights: balanced weighs them; ";
+  auto by_accuracy = found("accuracy", rows);
+  REQUIRE(by_accuracy.size() == 1);
+  CHECK(by_accuracy.front().starts_with(
+      "accuracy on validation, 0.90000, is no better than that of predicting 'no' for every example, 0.90000" + weigh));
+  // Inputs that say nothing are found by each of them.
+  std::string nothing;
+  for (int i = 0; i < 100; ++i) nothing += i < 10 ? "0,yes\n" : "0,no\n";
+  CHECK(test::contains(found("roc_auc", nothing).front(), "roc_auc on validation, 0.50000, is no better than "));
+  CHECK(test::contains(found("loss", nothing).front(),
+                       " is no better than that of predicting the shares of the classes for every example, 0.3250"));
+  CHECK(test::contains(found("loss", nothing).front(), weigh));
+  CHECK_FALSE(test::contains(
+      found("loss", nothing, {"loss={softmax_cross_entropy: {class_weights: balanced}}"}).front(), "rare"));
+}
+
 TEST_CASE("a run that was best long before its end is not told to go on longer", "[train]") {
   const TemporaryFolder folder;
   const std::string rows = [] {
     std::string text = "x,y\n";
-    for (int i = 0; i < 30; ++i)
-      text += std::to_string(i * 31 % 17) + "," + std::to_string((i * 7919 + i * i * 104729) % 97) + "\n";
+    for (int i = 0; i < 30; ++i) text += std::to_string(i * 31 % 17) + "," + std::to_string(i * 31 % 17 * 3) + "\n";
     return text;
   }();
   folder.write("t.csv", rows);
   const auto found = told(setup_of_text(
       "data: {source: {csv: {train: " + folder / "t.csv" +
       ", target: y}}, batch_size: 4, remainder: drop, validation: "
-      "0.3, normalize: auto, normalize_targets: auto}\nmesh: {axes: {devices: 1}}\nmodel: {layers: [{dense: 64}, relu, "
-      "{dense: 64}, relu, {dense: 1}]}\nloss: mean_squared_error\nmetrics: [r2]\noptimizer: {adam: {}, learning_rate: "
-      "0.01}\ntrain: {duration: 60 epochs, eval_every: 1 epoch, log_every: never, checkpoint: {best: {metric: "
-      "loss}}}\n"));
+      "0.3, normalize: auto, normalize_targets: auto}\nmesh: {axes: {devices: 1}}\nmodel: {layers: [{dense: 1}], init: "
+      "{values: {dense_0: {kernel: [[-1.0]], bias: [0.0]}}}}\nloss: mean_squared_error\nmetrics: [r2]\noptimizer: "
+      "{adam: {}, learning_rate: "
+      "1.0e-5}\ntrain: {duration: 60 epochs, eval_every: 1 epoch, log_every: never, checkpoint: {best: {metric: "
+      "loss, mode: max}}}\n"));
   REQUIRE(found.size() == 1);
   CHECK(found.front().find("; the best checkpoint, which eval and predict take, is that of step ") !=
         std::string::npos);

@@ -10,6 +10,7 @@
 #include "core/report/runs/compare.h"
 #include "core/run/records/final_report.h"
 #include "core/run/records/lines.h"
+#include "core/run/records/shown_measures.h"
 
 namespace pmaptrain::report {
 namespace {
@@ -64,27 +65,28 @@ std::string splits_table(const train::Ended& ended, const train::MemberEnded& me
   std::vector<Cell> head{text_cell("")};
   std::vector<std::vector<Cell>> rows;
   std::vector<std::string> names;
-  for (const auto& [split, measures] : member.final_measures) {
-    for (const auto& [name, value] : measures) {
+  const std::vector<train::ShownMeasures> shown = train::shown_measures(ended, member);
+  for (const train::ShownMeasures& of_split : shown) {
+    for (const auto& [name, value] : *of_split.measures) {
       if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
     }
   }
   for (const std::string& name : names) {
     head.push_back(number_cell(train::with_class(name, ended.classes)));
   }
-  for (const auto& [split, measures] : member.final_measures) {
-    rows.push_back({text_cell(split)});
+  for (const train::ShownMeasures& of_split : shown) {
+    rows.push_back({text_cell(of_split.name)});
     for (const std::string& name : names) {
-      const auto found =
-          std::find_if(measures.begin(), measures.end(), [&](const auto& one) { return one.first == name; });
-      rows.back().push_back(number_cell(found == measures.end() ? "–" : train::compact(found->second)));
+      const auto found = std::find_if(of_split.measures->begin(), of_split.measures->end(),
+                                      [&](const auto& one) { return one.first == name; });
+      rows.back().push_back(number_cell(found == of_split.measures->end() ? "–" : train::compact(found->second)));
     }
   }
   return table(label, head, rows);
 }
 
-// The measures of one split as columns, and the members as rows.
-std::string members_table(const train::Ended& ended, const std::string& split) {
+// The measures of one split under one checkpoint as columns, and the members as rows.
+std::string members_table(const train::Ended& ended, const train::ShownMeasures& of) {
   std::vector<Cell> head{text_cell("member")};
   for (const auto& [key, value] : ended.members.front().varied) head.push_back(text_cell(key));
   std::vector<std::vector<Cell>> rows;
@@ -92,15 +94,15 @@ std::string members_table(const train::Ended& ended, const std::string& split) {
     const train::MemberEnded& member = ended.members[m];
     rows.push_back({text_cell(std::to_string(m))});
     for (const auto& [key, value] : member.varied) rows.back().push_back(number_cell(value));
-    for (const auto& [of, measures] : member.final_measures) {
-      if (of != split) continue;
-      for (const auto& [name, value] : measures) {
+    for (const train::ShownMeasures& shown : train::shown_measures(ended, member)) {
+      if (shown.name != of.name) continue;
+      for (const auto& [name, value] : *shown.measures) {
         if (m == 0) head.push_back(number_cell(train::with_class(name, ended.classes)));
         rows.back().push_back(number_cell(train::compact(value)));
       }
     }
   }
-  return table("members on " + split, head, rows);
+  return table("members on " + of.name, head, rows);
 }
 
 }  // namespace
@@ -141,8 +143,8 @@ std::string results_section(const Page& page) {
   std::string html;
   if (ended.normalised_targets) html += note("The loss is in units of the targets' standard deviation.");
   if (ended.is_ensemble && !ended.members.empty()) {
-    for (const auto& [split, measures] : ended.members.front().final_measures) {
-      html += fmt::format("<h3>{}</h3>\n", escaped(split)) + members_table(ended, split);
+    for (const train::ShownMeasures& shown : train::shown_measures(ended, ended.members.front())) {
+      html += fmt::format("<h3>{}</h3>\n", escaped(shown.name)) + members_table(ended, shown);
     }
   } else if (!ended.members.empty()) {
     html += splits_table(ended, ended.members.front(), "measures at the end of the run");

@@ -10,6 +10,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/run/checkpoint.h"
+#include "core/run/records/shown_measures.h"
 #include "core/run/records/spread.h"
 #include "core/spec/compare.h"
 
@@ -38,22 +39,24 @@ void add_statistics(Facts& facts, const std::string& of, const std::optional<dat
   facts.emplace_back("standard deviation of " + of, numbers_text(statistics->std));
 }
 
-// A member's measure, or the median over the members.
+// A member's measure, or the median over the members, under the checkpoint that commands use by default and under the
+// last parameters.
 void add_measures(Facts& facts, const train::Ended& ended) {
   if (ended.members.empty()) return;
-  for (const auto& [split, measures] : ended.members.front().final_measures) {
+  for (const train::ShownMeasures& shown : train::shown_measures(ended, ended.members.front())) {
+    const train::Measures& measures = *shown.measures;
     for (std::size_t i = 0; i < measures.size(); ++i) {
       std::vector<double> values;
       std::vector<std::int64_t> numbers;
       for (const train::MemberEnded& member : ended.members) {
-        for (const auto& [of_split, of_member] : member.final_measures) {
-          if (of_split != split || i >= of_member.size()) continue;
+        for (const train::ShownMeasures& of_member : train::shown_measures(ended, member)) {
+          if (of_member.name != shown.name || i >= of_member.measures->size()) continue;
           numbers.push_back(std::ssize(values));
-          values.push_back(of_member[i].second);
+          values.push_back((*of_member.measures)[i].second);
         }
       }
       const std::string& name = measures[i].first;
-      facts.emplace_back(fmt::format("{} {}", split, name), exact(train::spread_of(name, values, numbers).median));
+      facts.emplace_back(shown.name + " " + name, exact(train::spread_of(name, values, numbers).median));
     }
   }
 }

@@ -36,6 +36,8 @@ class MetricsReader {
       if (event == "change") {
         metrics_.changes.push_back({step, json.value("epoch", std::int64_t{1}), json.at("key").get<std::string>(),
                                     yaml_of(json.at("before")), yaml_of(json.at("value"))});
+      } else if (json.contains("checkpoint")) {
+        // Parameters of an earlier step, evaluated at the end of the run: summary.json has them.
       } else if (event == "step" || event == "epoch" || event == "eval") {
         add_measures(json, event, step);
       }  // else a later version wrote it

@@ -81,10 +81,14 @@ struct Evaluated {
   std::int64_t examples = 0;
   double seconds = 0;
   MemberNumber member = std::nullopt;
+  // "best": of the parameters of that checkpoint, which were trained for `step` steps. Empty: of the last ones.
+  std::string checkpoint = {};
 };
 
 // By split, for the metric confusion_matrix: [true class][predicted class].
 using Confusions = std::map<std::string, std::vector<std::vector<double>>>;
+// Measures by split, in the order train, validation, test.
+using SplitMeasures = std::vector<std::pair<std::string, Measures>>;
 
 // A note that something happens as configured, such as a decrease of the learning rate on a plateau.
 struct Noted {
@@ -108,16 +112,25 @@ struct Best {
   double value = 0;
 };
 
+// The checkpoint that eval, predict and export use by default, where it is not the last one.
+struct Selected {
+  std::string checkpoint;  // "best"
+  std::int64_t step = 0;
+  SplitMeasures measures;  // for train, means over the epoch up to that step; empty: not known
+  Confusions confusions = {};
+};
+
 // The results of a member when the run ends.
 struct MemberEnded {
-  // By split: for train, means over the current or just ended epoch; for validation and test, the last evaluations.
-  std::vector<std::pair<std::string, Measures>> final_measures;
+  // Under the last parameters: for train, means over the current or just ended epoch.
+  SplitMeasures final_measures;
   std::optional<Best> best;        // the best evaluation that has a checkpoint, if any
   std::int64_t steps = 0;          // fewer than the run's if it ended before the others
   std::int64_t steps_skipped = 0;  // steps among them that changed nothing (train.on_nonfinite: skip)
   std::string reason;              // why it ended early: early_stopping, nonfinite or another guard; else empty
   std::vector<Comparison> comparisons;
   Confusions confusions = {};  // of the last evaluations
+  std::optional<Selected> selected = {};
   // The keys in which members differ, and this member's values: "optimizer.learning_rate", "0.001".
   std::vector<std::pair<std::string, std::string>> varied = {};
 };
@@ -127,7 +140,6 @@ struct Ended {
   std::string reason;  // duration | early_stopping | max_steps | max_time | signal | guard | error
   int exit_status = 0;
   std::int64_t steps = 0, epochs = 0, examples_seen = 0, examples_skipped = 0;
-  std::string test_parameters;  // the parameters of the final test evaluation: "best" or "last"; empty: none
   std::string run_dir;
   std::string name = {};         // of the run
   std::string config_hash = {};  // of the resolved config, as in state.json

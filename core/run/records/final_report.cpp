@@ -14,6 +14,7 @@
 #include "core/base/text.h"
 #include "core/base/utf8.h"
 #include "core/run/records/lines.h"
+#include "core/run/records/shown_measures.h"
 #include "core/run/records/spread.h"
 
 namespace pmaptrain::train {
@@ -105,11 +106,6 @@ std::string headline(const Ended& ended, bool color, int columns) {
   return std::string(style) + text.substr(0, end) + std::string(plain) + text.substr(end);
 }
 
-std::string split_name(const Ended& ended, const std::string& split) {
-  const bool best = split == "test" && ended.test_parameters == "best";
-  return shown_name(split) + (best ? " (best)" : "");
-}
-
 // Exchanges rows and columns.
 std::vector<Row> transposed(const std::vector<Row>& rows) {
   std::vector<Row> turned(rows.front().size());
@@ -123,8 +119,9 @@ std::vector<Row> transposed(const std::vector<Row>& rows) {
 std::string measures_table(const Ended& ended, const MemberEnded& member, bool color, int columns) {
   Row heading{""};
   std::set<std::string> known;
-  for (const auto& [split, measures] : member.final_measures) {
-    for (const auto& [name, value] : measures) {
+  const std::vector<ShownMeasures> all = shown_measures(ended, member);
+  for (const ShownMeasures& of_split : all) {
+    for (const auto& [name, value] : *of_split.measures) {
       if (known.insert(name).second) heading.push_back(name);
     }
   }
@@ -132,9 +129,9 @@ std::string measures_table(const Ended& ended, const MemberEnded& member, bool c
   Row shown = heading;
   for (std::string& name : shown) name = with_class(name, ended.classes);
   std::vector<Row> rows{shown};
-  for (const auto& [split, measures] : member.final_measures) {
-    Row row{split_name(ended, split)};
-    const std::map<std::string, double> values(measures.begin(), measures.end());
+  for (const ShownMeasures& of_split : all) {
+    Row row{of_split.name};
+    const std::map<std::string, double> values(of_split.measures->begin(), of_split.measures->end());
     for (std::size_t i = 1; i < heading.size(); ++i) {
       const auto found = values.find(heading[i]);
       row.push_back(found == values.end() ? "-" : compact(found->second));
@@ -144,15 +141,16 @@ std::string measures_table(const Ended& ended, const MemberEnded& member, bool c
   return "\n" + table(fits(rows, columns) ? rows : transposed(rows), color);
 }
 
-// The confusion matrix of the last split that has one, if it has few enough classes.
+// The confusion matrix of the last split that has one under the checkpoint used by default, if it has few enough
+// classes.
 std::string confusion_table(const Ended& ended, const MemberEnded& member, bool color, int columns) {
-  for (auto last = member.final_measures.rbegin(); last != member.final_measures.rend(); ++last) {
-    const auto found = member.confusions.find(last->first);
-    if (found != member.confusions.end()) {
-      return confusion_text(found->second, split_name(ended, last->first), ended.classes, color, columns);
-    }
+  const ShownMeasures* last = nullptr;
+  const std::vector<ShownMeasures> all = shown_measures(ended, member);
+  for (const ShownMeasures& of_split : all) {
+    const bool of_same = last == nullptr || of_split.checkpoint == last->checkpoint;
+    if (of_split.confusion != nullptr && of_same) last = &of_split;
   }
-  return "";
+  return last == nullptr ? "" : confusion_text(*last->confusion, last->name, ended.classes, color, columns);
 }
 
 std::string value_at(const std::vector<double>& values, std::size_t i) {
@@ -214,15 +212,19 @@ std::vector<Column> columns_of(const Ended& ended) {
     found->values.resize(ended.members.size());
     found->values[member] = value;
   };
-  for (const char* const split : {"train", "validation", "test"}) {
-    for (std::size_t m = 0; m < ended.members.size(); ++m) {
-      for (const auto& [name, measures] : ended.members[m].final_measures) {
-        if (name != split) continue;
-        for (const auto& [measure, value] : measures) set(split_name(ended, split), measure, m, value);
+  bool has_best = false;
+  for (const char* const checkpoint : {"best", "last"}) {
+    for (const char* const split : {"train", "validation", "test"}) {
+      for (std::size_t m = 0; m < ended.members.size(); ++m) {
+        for (const ShownMeasures& shown : shown_measures(ended, ended.members[m])) {
+          if (shown.split != split || shown.checkpoint != checkpoint) continue;
+          has_best = has_best || shown.checkpoint == "best";
+          for (const auto& [measure, value] : *shown.measures) set(shown.name, measure, m, value);
+        }
       }
     }
   }
-  for (std::size_t m = 0; m < ended.members.size(); ++m) {
+  for (std::size_t m = 0; m < ended.members.size() && !has_best; ++m) {
     if (const auto& best = ended.members[m].best) set("best", best->metric, m, best->value);
   }
   return columns;
@@ -399,8 +401,9 @@ std::string member_report(const Ended& ended, const MemberEnded& member, bool co
   text += comparison_table(member.comparisons, true, color);
   text += comparison_table(member.comparisons, false, color);
   if (member.best) {
-    text += fmt::format("\nbest {}: {} after step {}\n", shown_name(member.best->metric), compact(member.best->value),
-                        with_commas(member.best->step));
+    text += fmt::format("\nbest {}: {} after step {}{}\n", shown_name(member.best->metric), compact(member.best->value),
+                        with_commas(member.best->step),
+                        member.selected ? ", the checkpoint of eval, predict and export" : "");
   }
   return text;
 }

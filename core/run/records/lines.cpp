@@ -189,7 +189,7 @@ std::vector<Line> EventLines::operator()(const Event& event) {
               e.begin(), e.end(), [](const Evaluated& a, const Evaluated& b) { return a.step < b.step; });
           const bool at_end = steps_per_epoch_ <= 0 || last.step % steps_per_epoch_ == 0;
           Field first = at_end ? Field{"epoch", epoch_text(last.epoch), "", 0} : step_field(last.step);
-          first.value += "  " + shown_name(last.split);
+          first.value += "  " + shown_name(last.split) + (last.checkpoint.empty() ? "" : ", " + last.checkpoint);
           Line line{LineKind::evaluation, {first}, lead()};
           add_measures(line.fields, e, members_, true);
           line.fields.push_back({"", with_commas(last.examples), "examples", expendable_count});

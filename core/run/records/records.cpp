@@ -93,6 +93,7 @@ Object object_of(const EpochEnded& epoch) {
 Object object_of(const Evaluated& evaluated) {
   Object object = object_for("eval", evaluated);
   object.add("split", evaluated.split);
+  if (!evaluated.checkpoint.empty()) object.add("checkpoint", evaluated.checkpoint);
   object.add(evaluated.measures);
   object.add("examples", evaluated.examples);
   object.add("seconds", evaluated.seconds);
@@ -132,17 +133,31 @@ Object changes_of(const Ended& ended) {
   return list;
 }
 
-Object final_of(const MemberEnded& member) {
-  Object all;
-  for (const auto& [split, measures] : member.final_measures) {
+void add_splits(Object& all, const SplitMeasures& splits, const Confusions& confusions) {
+  for (const auto& [split, measures] : splits) {
     Object object;
     object.add(measures);
-    if (const auto found = member.confusions.find(split); found != member.confusions.end()) {
+    if (const auto found = confusions.find(split); found != confusions.end()) {
       object.add("confusion_matrix", matrix_json(found->second));
     }
     all.add(split, object);
   }
+}
+
+Object final_of(const MemberEnded& member) {
+  Object all;
+  add_splits(all, member.final_measures, member.confusions);
   return all;
+}
+
+Object selected_of(const MemberEnded& member) {
+  const Selected selected =
+      member.selected.value_or(Selected{"last", member.steps, member.final_measures, member.confusions});
+  Object object;
+  object.add("checkpoint", selected.checkpoint);
+  object.add("step", selected.step);
+  add_splits(object, selected.measures, selected.confusions);
+  return object;
 }
 
 Object best_of(const MemberEnded& member) {
@@ -237,7 +252,7 @@ std::string summary_json(const Ended& ended, const std::string& version) {
   summary.add("examples_seen", ended.examples_seen);
   summary.add("examples_skipped", ended.examples_skipped);
   summary.add("final", of_members(ended, final_of));
-  if (!ended.test_parameters.empty()) summary.add("test_parameters", ended.test_parameters);
+  summary.add("selected", of_members(ended, selected_of));
   if (ended.normalised_targets) summary.add("normalised_targets", true);
   if (!ended.classes.empty()) summary.add("classes", ended.classes);
   if (!ended.changes.empty()) summary.add("changes", changes_of(ended));
@@ -267,17 +282,35 @@ double to_number(const OrderedJson& value) {
   return value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN();
 }
 
-void load_final(const OrderedJson& splits, MemberEnded& member) {
+void load_splits(const OrderedJson& splits, SplitMeasures& into, Confusions& confusions) {
   for (const auto& [split, object] : splits.items()) {
+    if (!object.is_object()) continue;
     Measures measures;
     for (const auto& [name, value] : object.items()) {
       if (name == "confusion_matrix") {
-        member.confusions[split] = value.get<Confusions::mapped_type>();
+        confusions[split] = value.get<Confusions::mapped_type>();
       } else if (name != "finite") {
         measures.emplace_back(name, to_number(value));
       }
     }
-    member.final_measures.emplace_back(split, std::move(measures));
+    into.emplace_back(split, std::move(measures));
+  }
+}
+
+void load_selected(const OrderedJson& object, MemberEnded& member) {
+  const auto checkpoint = object.at("checkpoint").get<std::string>();
+  if (checkpoint == "last") return;
+  Selected& selected = member.selected.emplace(Selected{checkpoint, object.at("step").get<std::int64_t>(), {}});
+  load_splits(object, selected.measures, selected.confusions);
+}
+
+// Earlier versions evaluated test under the best parameters alone, and wrote it as final.
+void move_test_of_best(MemberEnded& member) {
+  if (!member.best || member.final_measures.empty() || member.final_measures.back().first != "test") return;
+  Selected& selected = member.selected.emplace(Selected{"best", member.best->step, {member.final_measures.back()}});
+  member.final_measures.pop_back();
+  if (const auto found = member.confusions.find("test"); found != member.confusions.end()) {
+    selected.confusions.insert(member.confusions.extract(found));
   }
 }
 
@@ -303,7 +336,7 @@ std::optional<Ended> parse_summary(const std::string& text) {
     for (std::size_t m = 0; m < ended.members.size(); ++m) {
       const auto of_member = [&](const char* key) { return ended.is_ensemble ? json.at(key).at(m) : json.at(key); };
       MemberEnded& member = ended.members[m];
-      load_final(of_member("final"), member);
+      load_splits(of_member("final"), member.final_measures, member.confusions);
       if (const OrderedJson best = of_member("best"); !best.is_null()) {
         member.best = Best{best.at("step").get<std::int64_t>(), best.at("metric").get<std::string>(),
                            to_number(best.at("value"))};
@@ -317,8 +350,9 @@ std::optional<Ended> parse_summary(const std::string& text) {
         }
       }
       if (ended.is_ensemble && !end.at("finished").is_null()) member.reason = end.at("finished").get<std::string>();
+      if (json.contains("selected")) load_selected(of_member("selected"), member);
+      if (json.value("test_parameters", "") == "best") move_test_of_best(member);
     }
-    ended.test_parameters = json.value("test_parameters", "");
     ended.normalised_targets = json.value("normalised_targets", false);
     ended.classes = json.value("classes", std::vector<std::string>());
     if (json.contains("changes")) ended.changes = to_changes(json.at("changes"));

@@ -119,6 +119,7 @@ void TensorBoard::on(const Event& event) {
     }
   } else if (const auto* const evaluations = std::get_if<std::vector<Evaluated>>(&event)) {
     for (const Evaluated& evaluation : *evaluations) {
+      if (!evaluation.checkpoint.empty()) continue;  // steps ascend
       write(evaluation.member, evaluation.step, scalars_of(evaluation.split + "/", evaluation.measures));
     }
   }
