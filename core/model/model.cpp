@@ -26,6 +26,13 @@ void for_each_node(const std::vector<Node>& nodes, const Visit& visit) {
   }
 }
 
+void keep_activations(std::vector<Node>& nodes) {
+  for (Node& node : nodes) {
+    node.remat = false;
+    keep_activations(node.children);
+  }
+}
+
 // The first layer that has no others inside.
 const spec::Layer* first_leaf(const std::vector<spec::Layer>& layers) {
   for (const spec::Layer& layer : layers) {
@@ -203,6 +210,18 @@ const Node* first_layer(std::span<const Node> nodes) {
     if (const Node* found = first_layer(node.children)) return found;
   }
   return nullptr;
+}
+
+bool Model::has_remat() const {
+  bool any = false;
+  for_each_node(layers, [&](const Node& node) { any |= node.remat; });
+  return any;
+}
+
+Model Model::without_remat() const {
+  Model kept = *this;
+  keep_activations(kept.layers);
+  return kept;
 }
 
 bool Model::takes_tokens() const {

@@ -70,6 +70,9 @@ struct Model {
   // The nodes that compute something (all but lists), in the order of their results: a residual connection comes after
   // its layers.
   std::vector<const Node*> nodes() const;
+  // Whether the backward pass computes activations of some layers again, and the same model with all of them kept.
+  bool has_remat() const;
+  Model without_remat() const;
   // Whether the inputs are indices into the table of an embedding layer, not numbers.
   bool takes_tokens() const;
   // Class labels: one for each example, or one for each position of a sequence [L].

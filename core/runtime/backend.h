@@ -38,8 +38,8 @@ struct Entry {
   // groups of batches.
   bool in_groups = false;
   // If positive: the work of a step by which a backend decides into how many pieces it cuts the rows, in place of the
-  // work of `program`. Results depend on the pieces. So the program of a step with sharded parameters is cut like the
-  // program without shards, whose results it has.
+  // work of `program`. Results depend on the pieces. So a program with sharded parameters, or that computes activations
+  // again, is cut like the program without, whose results it has.
   double work = 0;
 };
 

@@ -179,10 +179,10 @@ void make_programs(Setup& setup) {
   setup.training = std::make_shared<const Program>(optimize(std::move(step.program)));
   setup.roles = std::move(step.roles);
   setup.training_work = 0;
-  if (spec.fsdp() != nullptr) {
+  if (const model::Model& model = setup.training_model(); spec.fsdp() != nullptr || model.has_remat()) {
     spec::Spec plain = spec;
     plain.parallelism.reset();
-    setup.training_work = work_of(optimize(train_program(setup.training_model(), plain, setup.optimizer(),
+    setup.training_work = work_of(optimize(train_program(model.without_remat(), plain, setup.optimizer(),
                                                          {setup.batch.rows_per_device, setup.batch.microbatches},
                                                          all_ops(), Stage::final, epoch_of(setup.batch))));
   }

@@ -1,6 +1,7 @@
 // `remat`: activations that the backward pass computes again.
 #include <algorithm>
 
+#include "core/analysis/cost.h"
 #include "core/graph/text.h"
 #include "core/setup/start.h"
 #include "tests/catch.h"
@@ -58,6 +59,12 @@ TEST_CASE("activations that are computed again leave the same bits", "[train]") 
     const Trained kept = train_setup(network("false", set));
     CHECK(train_setup(network("true", set)).same_bits(kept));
   }
+}
+
+TEST_CASE("a step that computes activations again is cut into the pieces of one that keeps them", "[train]") {
+  const train::Setup kept = network("false", {}), again = network("true", {});
+  CHECK(again.training_work == work_of(*kept.training));
+  CHECK(work_of(*again.training) > again.training_work);
 }
 
 TEST_CASE("every backend computes activations again", "[train]") {
