@@ -1,7 +1,8 @@
 // Batch normalisation (Ioffe and Szegedy, 2015), with the formulas of Flax.
 //
 // In training, the mean and the biased variance of a channel are those of one microbatch: over all positions of the
-// rows of a device, and over the devices along `axes`. Padding is left out by selection. The running statistics move
+// rows of a device, and over the devices along `axes`. Padding is left out by selection. Rows that have fewer than two
+// values for a statistic are normalised by the running statistics and do not move them. The running statistics move
 // once a step: the builder of the step adds up the sums that this layer gives (Forward::statistics).
 #include <string>
 
@@ -56,23 +57,26 @@ class BatchStatistics {
     double each = 1;
     for (std::size_t d = 1; d + 1 < shape_.size(); ++d) each *= static_cast<double>(shape_[d]);
     count_ = over_devices(mul(b_, examples_, each));
+    enough_ = b_.emit(ops::Gt{}, {count_, scalar_like(b_, count_, 1.0)});
+    weight_ = select(b_, enough_, examples_, scalar_like(b_, examples_, 0.0));
   }
 
-  // Rows without an example have the running statistics, so that nothing is divided by 0.
+  // The running statistics where there are too few values: a single one has the variance 0.
   Moments moments(const Moments& running) {
-    const Value some = b_.emit(ops::Gt{}, {count_, scalar_like(b_, count_, 0.0)});
     const Value divisor = b_.emit(ops::Max{}, {count_, scalar_like(b_, count_, 1.0)});
     const Value sum = over_devices(sum_of(x_));
-    const Value mean = select(b_, some, div(b_, sum, divisor), running.mean);
+    const Value mean = select(b_, enough_, div(b_, sum, divisor), running.mean);
     // The derivative of the variance by the mean is 0.
     const Value fixed = b_.emit(ops::StopGradient{}, {mean});
     const Value centred = sub(b_, x_, over_channels(b_, fixed, shape_));
     const Value squares = over_devices(sum_of(mul(b_, centred, centred)));
-    return {mean, select(b_, some, div(b_, squares, divisor), running.variance), centred};
+    return {mean, select(b_, enough_, div(b_, squares, divisor), running.variance), centred};
   }
 
   // The sum of a statistic over the examples of the device. All of them have the same statistic.
-  Value weighted(Value statistic) { return mul(b_, statistic, examples_); }
+  StatisticSum sum_over_examples(std::size_t parameter, Value statistic) {
+    return {parameter, mul(b_, statistic, weight_), b_.emit(ops::Reshape{{1}}, {weight_})};
+  }
 
  private:
   Value sum_of(Value x) {
@@ -88,6 +92,7 @@ class BatchStatistics {
   AxisSet axes_;
   Dims positions_;  // all dimensions but the channels
   Value inside_, examples_, count_;
+  Value enough_, weight_;  // whether two values or more are behind a statistic; the examples if so, else 0
 };
 
 // (x - mean) * scale / sqrt(variance + epsilon) + bias, without the scale or the bias that a norm does not have. The
@@ -140,8 +145,8 @@ std::optional<Node> plan(const spec::BatchNorm& norm, const LayerInput& in) {
       moments = batch.moments(moments);
       if (call.forward.statistics != nullptr) {
         const std::size_t at = call.node.first_parameter + first;
-        call.forward.statistics->push_back({at, batch.weighted(moments.mean)});
-        call.forward.statistics->push_back({at + 1, batch.weighted(moments.variance)});
+        call.forward.statistics->push_back(batch.sum_over_examples(at, moments.mean));
+        call.forward.statistics->push_back(batch.sum_over_examples(at + 1, moments.variance));
       }
     }
     std::optional<Value> scale, bias;

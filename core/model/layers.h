@@ -72,11 +72,11 @@ struct Parameter {
 
 struct Node;
 
-// The sum over the examples of a device of what replaces a statistic: the mean over all examples of a step replaces it,
-// in part (Node::momentum).
+// The sum over the examples of a device of what replaces a statistic, and the number of these examples ([1]), or 0 if
+// they have too few values for a statistic. The mean over the examples of a step replaces it, in part (Node::momentum).
 struct StatisticSum {
   std::size_t parameter = 0;  // in Model::parameters
-  Value sum;
+  Value sum, weight;
 };
 
 // [B, S, K, D]: the keys and values of an attention layer at S positions, as its queries meet them.

@@ -17,7 +17,10 @@ bool has_statistics(const model::Node& node) {
 ValuesBehind values_behind(const Setup& setup, const model::Node& node) {
   const std::int64_t rows = setup.batch.rows_per_device / setup.batch.microbatches;
   const std::int64_t devices = setup.mesh().group_size(node.statistics_axes);
-  return {rows * devices, numel(Shape(node.input.begin(), node.input.end() - 1)), {node.name}};
+  // Of few examples the first batch is not full either.
+  return {std::min(rows * devices, setup.batch.examples_in(0)),
+          numel(Shape(node.input.begin(), node.input.end() - 1)),
+          {node.name}};
 }
 
 std::string described(const ValuesBehind& values) {

@@ -7,6 +7,7 @@
 #include "core/model/arithmetic.h"
 #include "core/model/gathers.h"
 #include "core/ops/loop/loop.h"
+#include "core/step/statistics.h"
 
 namespace pmaptrain::train {
 
@@ -54,11 +55,12 @@ Sums DeviceSums::forward(ModelValues values, std::vector<std::vector<Value>>& re
   for (std::size_t i = 0; i < read.size(); ++i) {
     if (read[i].empty()) read[i] = {values.parameters[i]};
   }
-  std::map<std::size_t, Value> by_parameter;
-  for (const model::StatisticSum& found : statistics) by_parameter[found.parameter] = found.sum;
+  std::map<std::size_t, model::StatisticSum> by_parameter;
+  for (const model::StatisticSum& found : statistics) by_parameter[found.parameter] = found;
   model::LocalSums local = model::local_sums(b_, model_, output, targets, mask, numbers);
   Sums sums{{}, {}, std::move(local.measures), local.count};
-  for (const std::size_t i : statistics_) sums.statistics.push_back(by_parameter.at(i));
+  for (const std::size_t i : statistics_) sums.statistics.push_back(by_parameter.at(i).sum);
+  for (const std::size_t i : statistics_) sums.statistics.push_back(by_parameter.at(i).weight);
   return sums;
 }
 
@@ -108,7 +110,9 @@ Sums DeviceSums::with_gradients(const ModelValues& values, std::int64_t microbat
   for (const std::size_t i : trained_) {
     zeros.gradients.push_back(zero(model_.parameters[i].shape, model_.dtype));
   }
-  for (const std::size_t i : statistics_) zeros.statistics.push_back(zero(model_.parameters[i].shape, model_.dtype));
+  for (const Shape& shape : statistic_shapes(model_, statistics_)) {
+    zeros.statistics.push_back(zero(shape, model_.dtype));
+  }
   for (const model::MeasurePart& part : model::measure_parts(model_)) {
     zeros.measures.push_back(zero(part.shape, part.is_f64 ? DType::f64 : model_.dtype));
   }

@@ -26,9 +26,10 @@ struct ModelValues {
 
 // The sums over examples, on one device or over all devices.
 struct Sums {
-  std::vector<Value> gradients;   // of the unnormalised sum of losses, by trained parameter or by bucket
-  std::vector<Value> statistics;  // what replaces the model's statistics, times the examples; or one bucket of them
-  std::vector<Value> measures;    // in the order of measure_parts
+  std::vector<Value> gradients;  // of the unnormalised sum of losses, by trained parameter or by bucket
+  std::vector<Value>
+      statistics;               // of the model's statistics, in the order of statistic_shapes(); or one bucket of them
+  std::vector<Value> measures;  // in the order of measure_parts
   Value count;
 
   // All values in the order in which loops and collectives carry them.

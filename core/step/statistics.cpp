@@ -43,19 +43,27 @@ std::vector<std::size_t> replaced_statistics(const model::Model& model, const Op
   return found;
 }
 
+std::vector<Shape> statistic_shapes(const model::Model& model, std::span<const std::size_t> statistics) {
+  std::vector<Shape> shapes;
+  for (const std::size_t i : statistics) shapes.push_back(model.parameters[i].shape);
+  shapes.insert(shapes.end(), statistics.size(), Shape{1});
+  return shapes;
+}
+
 std::vector<Value> moved_statistics(Builder& b, const model::Model& model, std::span<const std::size_t> statistics,
-                                    std::span<const Value> old, std::span<const Value> sums, Value count) {
+                                    std::span<const Value> old, std::span<const Value> sums) {
   if (statistics.empty()) return {};
   const std::vector<const model::Node*> nodes = model.nodes();
-  const Value divisor = b.emit(ops::Max{}, {count, b.constant(model.dtype, 1.0)});
-  ops::Unpack unpack;
-  for (const std::size_t i : statistics) unpack.shapes.push_back(model.parameters[i].shape);
-  std::vector<Value> next = b.emit_all(unpack, sums);
-  for (std::size_t i = 0; i < next.size(); ++i) {
+  std::vector<Value> next = b.emit_all(ops::Unpack{statistic_shapes(model, statistics)}, sums);
+  for (std::size_t i = 0; i < statistics.size(); ++i) {
+    const Value weight = b.emit(ops::Reshape{{}}, {next[statistics.size() + i]});
+    const Value divisor = b.emit(ops::Max{}, {weight, b.constant(model.dtype, 1.0)});
     const double momentum = momentum_of(nodes, statistics[i]);
-    const Value moved = model::mul(b, model::div(b, next[i], divisor), 1.0 - momentum);
-    next[i] = model::add(b, model::mul(b, old[i], momentum), moved);
+    const Value share = model::mul(b, model::div(b, next[i], divisor), 1.0 - momentum);
+    const Value moved = model::add(b, model::mul(b, old[i], momentum), share);
+    next[i] = model::select(b, b.emit(ops::Gt{}, {weight, b.constant(model.dtype, 0.0)}), moved, old[i]);
   }
+  next.resize(statistics.size());
   return next;
 }
 

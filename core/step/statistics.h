@@ -14,10 +14,15 @@ namespace pmaptrain::train {
 // is not frozen. Returns the indices of these statistics in Model::parameters, ascending.
 std::vector<std::size_t> replaced_statistics(const model::Model& model, const Optimizer& optimizer);
 
-// The values that replace them: momentum · old + (1 - momentum) · sum / count. `statistics` and `old` are in the order
-// of replaced_statistics(); `sums` is the bucket of their sums over all examples, or empty if there are none.
+// The shapes of the sums that a device gives for these statistics: the sum of each over the examples (StatisticSum),
+// then the weight of each.
+std::vector<Shape> statistic_shapes(const model::Model& model, std::span<const std::size_t> statistics);
+
+// The values that replace them: momentum · old + (1 - momentum) · sum / weight, and the old value where the weight is
+// 0. `statistics` and `old` are in the order of replaced_statistics(); `sums` is the bucket of statistic_shapes() over
+// all devices, or empty if there are none.
 std::vector<Value> moved_statistics(Builder& b, const model::Model& model, std::span<const std::size_t> statistics,
-                                    std::span<const Value> old, std::span<const Value> sums, Value count);
+                                    std::span<const Value> old, std::span<const Value> sums);
 
 // bool[]: whether all elements of a bucket are finite. An overflow of a variance leaves the loss finite, so the guard
 // asks this of the sums.

@@ -187,7 +187,7 @@ class StepBuilder {
     const Builder::Scope scope(b_, {"statistics", {}});
     std::vector<Value> old;
     for (const std::size_t i : statistics_) old.push_back(values_.parameters[i]);
-    return moved_statistics(b_, model_, statistics_, old, global.statistics, global.count);
+    return moved_statistics(b_, model_, statistics_, old, global.statistics);
   }
 
   // ---- all devices

@@ -65,10 +65,45 @@ TEST_CASE("a step moves the running statistics to those of its microbatches and 
                               {"rows", Numbers(8, 0)},
                               {"norm.mean", {100, 200}},
                               {"norm.var", {40, 80}}});
-  const double mean = (2 * 2 + 2 * 5 + 1 * 2) / 5.0, variance = (2 * 1 + 2 * 0 + 1 * 0) / 5.0;
+  // The microbatch of one row counts for nothing.
+  const double mean = (2 * 2 + 2 * 5) / 4.0, variance = (2 * 1 + 2 * 0) / 4.0;
   check_numbers(found.at("norm.mean"), {75 + mean / 4, 150 + 10 * mean / 4});
   check_numbers(found.at("norm.var"), {30 + variance / 4, 60 + 100 * variance / 4});
   CHECK(std::isfinite(found.at("loss").front()));
+}
+
+TEST_CASE("rows that give a statistic one value are normalised by the running statistics and do not move them",
+          "[model][step]") {
+  const auto step = [](Mesh mesh, spec::BatchNorm norm, model::BatchShape shape, const Numbers& mask) {
+    Feed feed{{"inputs", {5, 80, 7, 70, 9, 60, 3, 50}},
+              {"mask", mask},
+              {"targets", Numbers(4, 0)},
+              {"rows", Numbers(4, 0)},
+              {"norm.mean", {1, 20}},
+              {"norm.var", {4, 900}}};
+    feed["norm.bias"] = {0, 0};
+    return step_of(normalised_network(std::move(mesh), std::move(norm)), shape, feed);
+  };
+  // (5 - 1) / 2 and (80 - 20) / 30 are the logits; the loss is that of class 0.
+  const double alone = std::log1p(std::exp((80 - 20) / 30.0 - (5 - 1) / 2.0));
+  const auto check_alone = [&](const Feed& found) {
+    CHECK(found.at("norm.mean") == Numbers{1, 20});
+    CHECK(found.at("norm.var") == Numbers{4, 900});
+    CHECK(found.at("loss").front() == Approx(alone).epsilon(1e-4));
+  };
+  const Mesh one({{"devices", 1}}), two({{"devices", 2}});
+  check_alone(step(one, {{}, 0.5}, {4, 1}, {1, 0, 0, 0}));
+  check_alone(step(one, {{}, 0.5}, {4, 2}, {1, 0, 0, 0}));
+  check_alone(step(two, {{}, 0.5}, {2, 1}, {1, 0, 0, 0}));
+  check_alone(step(two, {{{"devices"}}, 0.5}, {2, 1}, {1, 0, 0, 0}));
+  // Two rows of different devices are enough along the axis.
+  const Feed both = step(two, {{{"devices"}}, 0.5}, {2, 1}, {1, 0, 1, 0});
+  check_numbers(both.at("norm.mean"), {0.5 + 7 / 2.0, 10 + 70 / 2.0});
+  check_numbers(both.at("norm.var"), {2 + 4 / 2.0, 450 + 100 / 2.0});
+  // The second device has one row: the statistics are those of the first.
+  const Feed first = step(two, {{}, 0.5}, {2, 1}, {1, 1, 1, 0});
+  check_numbers(first.at("norm.mean"), {0.5 + 6 / 2.0, 10 + 75 / 2.0});
+  check_numbers(first.at("norm.var"), {2 + 1 / 2.0, 450 + 25 / 2.0});
 }
 
 TEST_CASE("statistics over an axis are those of all its devices", "[model][step]") {

@@ -58,6 +58,9 @@ TEST_CASE("a statistic of one value is refused, and few values and doubtful mome
       "batch_norm_0 has statistics of one value, 1 value (1 row x 1 position): its variance is 0, and the layer gives "
       "its bias for any input | use a larger batch or fewer microbatches, name mesh axes in axes, or use layer_norm, "
       "which normalises each example");
+  // Of one example the padding of a full batch leaves one row.
+  CHECK_THROWS_WITH(setup_of_text(small_images, {flat, "data.limit.train=1 example", "data.remainder=mask"}),
+                    Catch::Contains("batch_norm_0 has statistics of one value, 1 value (1 row x 1 position)"));
   CHECK(warnings_of(normalised()).empty());
   CHECK(
       warnings_of({"model.layers=[flatten, {dense: 4}, {batch_norm: {momentum: 0.5}}, {dense: 3}]"}) ==
