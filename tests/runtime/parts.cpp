@@ -78,6 +78,33 @@ TEST_CASE("a gradient that is reshaped before it is summed over the devices is c
   test::check_runtime(read);
 }
 
+TEST_CASE("a large sum by index takes memory once and has the bits of sums that pieces add up", "[runtime]") {
+  const auto text = [](const std::string& index, const std::string& dtype, const std::string& more = "") {
+    return "mesh a=4\nparams %w:" + dtype + "[300,20]{}\nbatch %i:" + index + "[6,3]{a}\nbatch %x:" + dtype +
+           "[6,3,20]{a}\n%c = constant[dtype=" + index +
+           ", shape=[], value=71.0]\n%k = pvary[axes={a}] %c\n"
+           "%j = mul %i, %k\n%y = neg %x\n%g = scatter_add[rows=300] %j, %y\n%s = psum[axes={a}] %g\n%w2 = sub %w, %s\n"
+           "update %w = %w2\nreturn s = %s\n" +
+           more;
+  };
+  const cpu::Plan plan = cpu::make_plan(test::program_of(text("i32", "f32")), {.pieces = 5, .blocks = 1});
+  INFO(to_text(plan));
+  CHECK(to_text(plan).find("scatter_add[rows=300] over all rows in 8 parts") != std::string::npos);
+  CHECK(plan.accumulators.empty());
+  // What two sums read is summed in accumulators of pieces.
+  const auto apart = test::program_of(text("i32", "f32", "%r = psum[axes={a}] %g\nreturn r = %r\n"));
+  CHECK(cpu::make_plan(apart, {.pieces = 5, .blocks = 1}).accumulators.size() == 2);
+  const auto whole = test::program_of(text("i32", "f32"));
+  test::Values inputs = test::uneven_inputs(*whole, 5);
+  inputs["i"] = test::random_inputs(*whole, 5).at("i");
+  for (const std::int64_t blocks : {1, 2, 4}) {
+    INFO(blocks << " blocks");
+    CHECK(test::same_for_all_workers(whole, inputs, 5, blocks).at("output s") ==
+          test::same_for_all_workers(apart, inputs, 5, blocks).at("output s"));
+  }
+  for (const char* const dtype : {"f32", "f64", "i32"}) test::check_runtime(text("i64", dtype));
+}
+
 TEST_CASE("of many products that are computed at the same time, each has fewer parts", "[runtime]") {
   CHECK(cpu::part_count(784) == 16);
   CHECK(cpu::part_count(784, false, 10) == 16);

@@ -4,6 +4,7 @@
 #include <cassert>
 
 #include "core/base/saturate.h"
+#include "core/ops/scatter_add/rows_of_sum.h"
 
 namespace pmaptrain::cpu {
 namespace {
@@ -237,6 +238,19 @@ CpuKernel* BoundPlan::find_or_make_kernel(const Op& op, const CpuRequest& reques
   return found->second.get();
 }
 
+CpuKernel* BoundPlan::find_or_make_rows_of_sum(const ProductInParts& parts, const Type& indices, const Type& result,
+                                               std::int64_t first, const IndexRange& instances) {
+  const std::vector<std::int64_t> addends = rows_of_pieces(plan_, instances);
+  std::string key =
+      to_string(parts.equation->op) + "|" + text_of(indices) + "|" + text_of(result) + "|" + std::to_string(first);
+  for (const std::int64_t addend : addends) key += "," + std::to_string(addend);
+  const auto [found, is_new] = kernels_.try_emplace(std::move(key));
+  if (is_new) {
+    found->second = ops::make_rows_of_sum(*parts.equation->op.as<ops::ScatterAdd>(), indices, result, first, addends);
+  }
+  return found->second.get();
+}
+
 // ---- instructions
 
 void BoundPlan::bind(const Kernel& kernel, const Instruction& instruction, Binding to, std::vector<Command>& into) {
@@ -312,7 +326,8 @@ void BoundPlan::bind(const ProductInParts& parts, const Instruction& instruction
   }
 }
 
-// A part of the result's rows needs the same columns of the first operand, a part of its columns those of the second.
+// A part of the result's rows needs the same columns of the first operand, a part of its columns those of the second;
+// of a sum by index it needs all of both.
 void BoundPlan::bind_product(const ProductInParts& parts, const Instruction& instruction,
                              std::span<const IndexRange> blocks, Address rows, std::size_t sums, Binding to,
                              std::vector<Command>& into) {
@@ -337,6 +352,14 @@ void BoundPlan::bind_product(const ProductInParts& parts, const Instruction& ins
     const Buffer& b = buffer(operand);
     return Address{base_of(b), b.offset + count_of(instances.first - first_instance(b.axes)) * b.slice_bytes()};
   };
+  if (sums_by_index(*plan_.program, *parts.equation)) {
+    const RunKernel sum{find_or_make_rows_of_sum(parts, operands.front(), result, part.first, instances),
+                        to.list.addresses.size(), operands.size()};
+    for (const int operand : parts.operands) to.list.add(first_slice(operand));
+    to.list.add(rows);
+    into.push_back({&instruction, sum});
+    return;
+  }
   CpuRequest request{{}, {&result, 1}, 1, {true, true}};
   request.columns = {cut, operands[cut].shape.back()};
   operands[cut].shape.back() = part.count;

@@ -145,6 +145,8 @@ class BoundPlan {
   Address slice_of_device(int index, std::int64_t device) const;
   // The kernel for these shapes. The first call creates it.
   CpuKernel* find_or_make_kernel(const Op& op, const CpuRequest& request);
+  CpuKernel* find_or_make_rows_of_sum(const ProductInParts& parts, const Type& indices, const Type& result,
+                                      std::int64_t first, const IndexRange& instances);
   // The number of a region. Regions that compute the same have the same number and share their kernels.
   int region_number(const Region& region);
 

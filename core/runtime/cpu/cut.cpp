@@ -2,7 +2,9 @@
 #include <algorithm>
 
 #include "core/ops/all.h"
+#include "core/ops/scatter_add/scatter_add.h"
 #include "core/runtime/cpu/plan.h"
+#include "core/runtime/cpu/request.h"
 
 namespace pmaptrain::cpu {
 namespace {
@@ -126,8 +128,13 @@ RowRule::Parts parts_of(const Program& program, const Equation& equation) {
   return by_columns ? RowRule::Parts::columns : RowRule::Parts::rows;
 }
 
+bool sums_by_index(const Program& program, const Equation& equation) {
+  return equation.op.as<ops::ScatterAdd>() != nullptr && !program.type(equation.operands.front()).shape.empty();
+}
+
 std::int64_t size_in_parts(const Program& program, const Equation& equation) {
   const Shape& shape = program.type(equation.results.front()).shape;
+  if (sums_by_index(program, equation)) return shape.front();
   switch (parts_of(program, equation)) {
     case RowRule::Parts::rows: return shape.front();
     case RowRule::Parts::columns: return shape.back();

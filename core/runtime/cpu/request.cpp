@@ -75,6 +75,18 @@ std::vector<IndexRange> blocks_of(const Plan& plan, const ProductInParts& parts)
   return Blocks(mesh, plan.options.blocks).runs(axes, mesh.group_size(axes));
 }
 
+std::vector<std::int64_t> rows_of_pieces(const Plan& plan, const IndexRange& instances) {
+  std::vector<std::int64_t> rows;
+  const auto cut =
+      std::find_if(plan.cuts.begin(), plan.cuts.end(), [](const Cut& each) { return each.rows_per_instance > 0; });
+  const std::int64_t first = instances.first * cut->rows_per_instance;
+  const std::int64_t end = first + instances.count * cut->rows_per_instance;
+  for (const IndexRange& piece : cut->pieces) {
+    if (piece.count > 0 && piece.first >= first && piece.first < end) rows.push_back(piece.count);
+  }
+  return rows;
+}
+
 Type type_of_part(const Plan& plan, const ProductInParts& parts, std::int64_t rows) {
   Type part = plan.program->type(parts.equation->results.front());
   (parts.of_columns ? part.shape.back() : part.shape.front()) = rows;

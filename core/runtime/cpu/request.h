@@ -61,6 +61,10 @@ Extent extent_of(const Cut& cut, const IndexRange& piece);
 
 // The instances along the axes of a ProductInParts' operands, block by block.
 std::vector<IndexRange> blocks_of(const Plan& plan, const ProductInParts& parts);
+// Whether the equation is a sum by index, of which any rows can be computed from all rows of the operands.
+bool sums_by_index(const Program& program, const Equation& equation);
+// The numbers of rows of the pieces of these instances, in order.
+std::vector<std::int64_t> rows_of_pieces(const Plan& plan, const IndexRange& instances);
 // The type of that many rows or columns of the result.
 Type type_of_part(const Plan& plan, const ProductInParts& parts, std::int64_t rows);
 
