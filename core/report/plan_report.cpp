@@ -397,7 +397,7 @@ std::string validate_text(const train::Setup& setup, const ValidateReport& repor
   out += checkpoints_text(spec.train.checkpoint, setup.timetable, setup.evaluations);
   out += epoch_text(setup.batch) + "\n";
   out += "each step: " + flops_text(report.cost.flops) + " over the whole mesh\n" + wire_text(report) + "\n";
-  out += sharding_text(setup, report.processes == 1 && report.memory.gpus == 0);
+  out += sharding_text(setup, report.processes, report.memory.gpus > 0);
   const int gpus = report.memory.gpus;
   const std::string whose = gpus == 0 ? "this process" : gpus == 1 ? "the GPU" : "each of " + counted(gpus, "GPU");
   out += "memory of " + whose + ":\n" + memory_text(report.memory);
@@ -492,12 +492,13 @@ std::string validate_json(const train::Setup& setup, const ValidateReport& repor
   }
   if (setup.member_spec().fsdp() != nullptr) {
     json["sharding"] = Json::array();
-    for (const ShardingStage& each : stages_of_sharding(setup)) {
+    for (const ShardingStage& each : stages_of_sharding(setup, report.processes)) {
       json["sharding"].push_back({{"stage", each.stage},
                                   {"parameters", each.parameters},
                                   {"gradients", each.gradients},
                                   {"state", each.state},
                                   {"sent", std::llround(each.sent)}});
+      if (each.process) json["sharding"].back()["total_per_process"] = *each.process;
     }
   }
   if (setup.optimizer().schedule) {

@@ -7,6 +7,8 @@
 #include "core/model/gathers.h"
 #include "core/ops/all.h"
 #include "core/report/plan_report.h"
+#include "core/setup/start.h"
+#include "core/train/resources.h"
 
 namespace pmaptrain::report {
 namespace {
@@ -17,6 +19,23 @@ bool receives_whole_sums(const train::Setup& setup) {
   const spec::MeshSpec& mesh = setup.spec().mesh;
   return mesh.backend == spec::Backend::cuda && mesh.deterministic &&
          !model::sharding_of(setup.member_spec()).is_of_all_data;
+}
+
+// The same run in another stage.
+train::Setup at_stage(train::Setup setup, int stage) {
+  std::optional<spec::Parallelism>& parallelism = setup.loaded.spec.parallelism;
+  parallelism->fsdp->stage = stage;
+  if (stage == 0) parallelism.reset();
+  const data::BatchPlan batch = setup.batch;
+  return train::with_batches(std::move(setup), batch.global, batch.microbatches);  // makes the programs anew
+}
+
+std::optional<std::size_t> memory_of_process(const train::Setup& setup, int stage, int processes) {
+  if (processes == 1 || setup.spec().ensemble) return std::nullopt;
+  const train::Setup sharded = at_stage(setup, stage);
+  const train::PlannedSource run = train::plan_run(sharded, false, KernelChoice::best, {{0, processes}});
+  if (run.backend->uses_gpus()) return std::nullopt;
+  return train::estimate_memory(sharded, run.planned->needs()).total;
 }
 
 ShardingStage stage_of(const train::Setup& setup, int stage) {
@@ -56,6 +75,15 @@ std::string whole_sums_text(const train::Setup& setup) {
       spec.mesh.mesh.to_string(spec.data.axes));
 }
 
+std::string processes_text(const std::vector<ShardingStage>& stages) {
+  if (!stages[2].process || *stages[2].process < *stages[1].process) return "";
+  std::string text =
+      "  stage 2 takes no less memory of a process than stage 1: in both a process adds only its parts of large sums, "
+      "but\n  first computes whole gradients; less would need sums by groups of layers";
+  if (*stages[3].process < *stages[2].process) text += ", as large models have them in stage 3";
+  return text + "\n";
+}
+
 // What buckets have beyond those of plain data parallelism.
 std::string padding_text(const train::Setup& setup) {
   const Mesh& mesh = setup.member_spec().mesh.mesh;
@@ -73,17 +101,20 @@ std::string padding_text(const train::Setup& setup) {
 
 }  // namespace
 
-std::vector<ShardingStage> stages_of_sharding(const train::Setup& setup) {
+std::vector<ShardingStage> stages_of_sharding(const train::Setup& setup, int processes) {
   std::vector<ShardingStage> stages;
-  for (int stage = 0; stage <= 3; ++stage) stages.push_back(stage_of(setup, stage));
+  for (int stage = 0; stage <= 3; ++stage) {
+    stages.push_back(stage_of(setup, stage));
+    stages.back().process = memory_of_process(setup, stage, processes);
+  }
   return stages;
 }
 
-std::string sharding_text(const train::Setup& setup, bool in_one_memory) {
+std::string sharding_text(const train::Setup& setup, int processes, bool on_gpus) {
   const spec::Fsdp* const fsdp = setup.member_spec().fsdp();
   if (fsdp == nullptr) return "";
   const Mesh& mesh = setup.member_spec().mesh.mesh;
-  const std::vector<ShardingStage> stages = stages_of_sharding(setup);
+  const std::vector<ShardingStage> stages = stages_of_sharding(setup, processes);
   std::vector<std::vector<std::string>> rows{{"each device has"}, {"parameters"},         {"gradients it receives"},
                                              {"optimizer state"}, {"gathered at a time"}, {"sends in a step"}};
   for (const ShardingStage& each : stages) {
@@ -95,12 +126,18 @@ std::string sharding_text(const train::Setup& setup, bool in_one_memory) {
     rows[3].push_back(text(each.state));
     rows[4].push_back(text(each.gathered));
     rows[5].push_back(text(each.sent));
+    if (!each.process) continue;
+    if (each.stage == 0) rows.push_back({"memory of this process"});
+    rows[6].push_back(text(*each.process));
   }
   const std::string note =
-      in_one_memory ? "  all devices share the memory of one process, so this saves none; mpirun starts several\n" : "";
-  return fmt::format("sharding: stage {} along {}, {} shards (stage 0 is plain data parallelism)\n{}{}{}{}\n",
+      processes == 1 && !on_gpus
+          ? "  all devices share the memory of one process, so this saves none; mpirun starts several\n"
+          : "";
+  return fmt::format("sharding: stage {} along {}, {} shards (stage 0 is plain data parallelism)\n{}{}{}{}{}\n",
                      fsdp->stage, mesh.to_string(fsdp->axes), mesh.group_size(fsdp->axes),
-                     columns(rows, {false, true, true, true, true}), whole_sums_text(setup), padding_text(setup), note);
+                     columns(rows, {false, true, true, true, true}), whole_sums_text(setup), processes_text(stages),
+                     padding_text(setup), note);
 }
 
 }  // namespace pmaptrain::report

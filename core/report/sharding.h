@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,7 +10,7 @@
 
 namespace pmaptrain::report {
 
-// Of one device, in bytes.
+// Of one device, in bytes, but for `process`.
 struct ShardingStage {
   int stage = 0;  // 0: plain data parallelism
   std::size_t parameters = 0;
@@ -17,13 +18,14 @@ struct ShardingStage {
   std::size_t state = 0;      // of the optimizer, and averages
   std::size_t gathered = 0;   // whole parameters, at most at a time, besides those above
   double sent = 0;            // in a step, over all axes
+  // The memory of process 0 in all, as planned: of several processes without GPUs, and not of an ensemble.
+  std::optional<std::size_t> process = {};
 };
 
-// The stages 0 to 3 along the axes of parallelism.fsdp, which the config must have.
-std::vector<ShardingStage> stages_of_sharding(const train::Setup& setup);
+// The stages 0 to 3 along the axes of parallelism.fsdp, which the config must have, carried by so many processes.
+std::vector<ShardingStage> stages_of_sharding(const train::Setup& setup, int processes = 1);
 
-// A table of these stages with a heading; empty without parallelism.fsdp. `in_one_memory`: whether all devices are
-// carried by the threads of one process, so that nothing is saved.
-std::string sharding_text(const train::Setup& setup, bool in_one_memory);
+// A table of these stages with a heading; empty without parallelism.fsdp. Without GPUs one process saves nothing.
+std::string sharding_text(const train::Setup& setup, int processes, bool on_gpus);
 
 }  // namespace pmaptrain::report

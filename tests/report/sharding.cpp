@@ -1,6 +1,7 @@
 // The table of parallelism.fsdp in `validate`.
 #include "core/report/sharding.h"
 
+#include "core/report/plan_report.h"
 #include "core/setup/start.h"
 #include "tests/catch.h"
 #include "tests/session_run.h"
@@ -28,7 +29,7 @@ TEST_CASE("validate says that GPUs which add in a fixed order receive whole grad
       "each "
       "would receive its shard alone\n";
   const auto is_told = [&](const train::Setup& setup) {
-    return report::sharding_text(setup, false).find(line) != std::string::npos;
+    return report::sharding_text(setup, 1, true).find(line) != std::string::npos;
   };
   const train::Setup along_one = setup_with("b", "true");
   CHECK(is_told(along_one));
@@ -55,7 +56,7 @@ TEST_CASE("of large layers whole parameters of two groups are gathered at a time
 
 TEST_CASE("validate shows what each stage of sharding keeps on a device and sends", "[report]") {
   const train::Setup plain = setup_of_text(small_images);
-  CHECK(report::sharding_text(plain, true).empty());
+  CHECK(report::sharding_text(plain, 1, false).empty());
   // Small layers: 1,920 elements of 4 bytes for a kernel of 36 * 50 and a bias, and 192 for one of 50 * 3 and a bias.
   const train::Setup setup =
       setup_of_text(small_images, {"model.layers=[flatten, {dense: 50}, relu, {dense: 3}]",
@@ -71,7 +72,7 @@ TEST_CASE("validate shows what each stage of sharding keeps on a device and send
   // Adam's two moments and the averages; the rest of the state is small.
   CHECK(stages[0].state - stages[1].state == 3 * (4 * 2176 - shard));
   CHECK(stages[1].state == stages[3].state);
-  CHECK(report::sharding_text(setup, true) ==
+  CHECK(report::sharding_text(setup, 1, false) ==
         "sharding: stage 2 along {devices}, 4 shards (stage 0 is plain data parallelism)\n"
         "  each device has         stage 0   stage 1  *stage 2   stage 3\n"
         "  parameters              8.5 KiB   9.0 KiB   9.0 KiB   2.2 KiB\n"
@@ -86,7 +87,7 @@ TEST_CASE("validate shows what each stage of sharding keeps on a device and send
 TEST_CASE("validate says how much of a bucket that is smaller than its shards is padding", "[report]") {
   const auto said = [](const std::string& layers) {
     const std::string text = report::sharding_text(
-        setup_of_text(small_images, {"model.layers=" + layers, "parallelism.fsdp={axis: devices, stage: 3}"}), false);
+        setup_of_text(small_images, {"model.layers=" + layers, "parallelism.fsdp={axis: devices, stage: 3}"}), 1, true);
     const std::size_t at = text.find("  padding");
     return at == std::string::npos ? "" : text.substr(at, text.find('\n', at) - at);
   };
@@ -97,4 +98,29 @@ TEST_CASE("validate says how much of a bucket that is smaller than its shards is
   CHECK(said("[flatten, {dense: 7}, {dense: 3}]") ==
         "  padding: 64 of 512 elements, because each of 4 shards of a bucket has whole units of 64");
   CHECK(said("[flatten, {dense: {features: 7, use_bias: false}}]").empty());
+}
+
+TEST_CASE(
+    "validate shows the planned memory of a process at each stage, and says that stage 2 takes no less than stage 1",
+    "[report]") {
+  const train::Setup setup = setup_of_text(
+      small_images, {"mesh.blocks=4",
+                     "model.layers=[flatten, {dense: 512}, relu, {dense: 512}, relu, {dense: 512}, relu, {dense: 3}]",
+                     "parallelism.fsdp={axis: devices, stage: 2}"});
+  const std::vector<report::ShardingStage> stages = report::stages_of_sharding(setup, 4);
+  for (const report::ShardingStage& stage : stages) {
+    INFO("stage " << stage.stage);
+    REQUIRE(stage.process);
+  }
+  CHECK(*stages[2].process == report::make_validate_report(setup, false, 4).memory.total);
+  CHECK(*stages[1].process < *stages[0].process);
+  CHECK(*stages[2].process >= *stages[1].process);
+  CHECK(*stages[3].process < *stages[2].process);
+  const std::string text = report::sharding_text(setup, 4, false);
+  CHECK(text.find("  memory of this process") != std::string::npos);
+  CHECK(
+      text.find("  stage 2 takes no less memory of a process than stage 1: in both a process adds only its parts of "
+                "large sums, but\n  first computes whole gradients; less would need sums by groups of layers, as large "
+                "models have them in stage 3\n") != std::string::npos);
+  CHECK_FALSE(report::stages_of_sharding(setup).front().process);
 }
