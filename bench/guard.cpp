@@ -24,6 +24,7 @@
 #include "core/graph/text.h"
 #include "core/ops/all.h"
 #include "core/ops/list.h"
+#include "core/report/plan_report.h"
 #include "core/run/records/lines.h"
 #include "core/run/records/records.h"
 #include "core/runtime/cpu/module.h"
@@ -211,6 +212,20 @@ double more_senders(double waste) {
   return four_times_the_size(2000, load, waste);
 }
 
+// As `validate` does it: checked, planned and said.
+double more_layers(double waste) {
+  const auto validate = [](std::size_t layers) {
+    std::string text =
+        "data: {source: {synthetic_linear: {}}, batch_size: 8}\nloss: mean_squared_error\n"
+        "optimizer: {adam: {}, learning_rate: 0.1}\ntrain: {duration: 1 step}\nmodel:\n  layers: ";
+    for (std::size_t i = 0; i < layers; ++i) text += "\n    - dense: 4";
+    text += "\n    - dense: 1\n";
+    const train::Setup setup = train::make_setup(spec::load_text(text, "layers.yaml", ".", {}));
+    if (report::validate_json(setup, report::make_validate_report(setup)).empty()) throw std::logic_error("no report");
+  };
+  return four_times_the_size(500, validate, waste);
+}
+
 struct Check {
   std::string what;
   double bound;
@@ -230,6 +245,7 @@ std::vector<Check> checks() {
       {"a plan of 4 times the parameters", 8, more_parameters},
       {"a step of 4 times the metrics, as a line and as JSON", 8, more_metrics},
       {"a collective among 4 times the devices, made ready", 8, more_senders},
+      {"a config of 4 times the layers, validated", 8, more_layers},
   };
 }
 
