@@ -25,13 +25,14 @@ REFUSED = 2  # the exit status of a config that is wrong; one whose data is miss
 
 
 class CoreLoader(yaml.SafeLoader):
-    """YAML 1.2's core schema, which editors and pmaptrain read; PyYAML's own is YAML 1.1."""
+    """YAML 1.2's core schema and merge keys, which editors and pmaptrain read; PyYAML's own is YAML 1.1."""
 
     yaml_implicit_resolvers = {}
 
 
 TAG = "tag:yaml.org,2002:"
 for name, pattern, first in [
+    ("merge", r"<<", ["<"]),
     ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
     ("bool", r"true|True|TRUE|false|False|FALSE", list("tTfF")),
     ("int", r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", list("-+0123456789")),

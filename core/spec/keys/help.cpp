@@ -278,7 +278,9 @@ std::string reference_markdown() {
       "`{conv: {features: 32, kernel_size: [3, 3]}}`. Durations and intervals are written as `100` or `100 steps`,\n"
       "`2 epochs`, `50000 examples`. A relative path in a config is relative to the folder of the config; a relative\n"
       "path in an option is relative to the current directory. Numbers are decimal; quoted values are text. `null`\n"
-      "means the default. Top-level keys that begin with `x-` are ignored; they may hold YAML anchors. `${` is\n"
+      "means the default. Top-level keys that begin with `x-` are ignored; they may hold YAML anchors. An alias\n"
+      "(`*base`) repeats a value, and `<<: *base` or `<<: [*first, *second]` merges maps into another one, as in\n"
+      "YAML 1.1: a key of the map itself counts, else that of the first of the merged maps that has it. `${` is\n"
       "reserved: there is no substitution. Write these characters as `\"\\x24{\"` in a path.\n\n"
       "| key | value | default | meaning |\n|---|---|---|---|\n";
   const auto top = children(root_key());

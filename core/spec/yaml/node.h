@@ -1,7 +1,8 @@
 // A tree of a YAML text in which every node has its place, and maps keep all keys.
 //
-// yaml-cpp's nodes do not show errors that a config must report (duplicate keys, merge keys, the place of a blank
-// value), so this tree is built from the events of the library. Scalars stay text until they are checked against a key.
+// yaml-cpp's nodes do not show errors that a config must report (duplicate keys, the place of a blank value), and do
+// not merge maps ('<<'), so this tree is built from the events of the library. Scalars stay text until they are checked
+// against a key.
 #pragma once
 
 #include <any>

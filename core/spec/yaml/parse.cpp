@@ -182,6 +182,8 @@ class Builder : public YAML::EventHandler {
     std::optional<Node> key;     // of a map, before its value
     std::set<std::string> seen;  // of a map
     bool dropped = false;        // the key was refused; its value is discarded
+    bool merges = false;         // the key is '<<'
+    std::vector<Node> merged{};  // of a map: the maps that '<<' names, the first of which counts most
   };
 
   static int count(const Node& node) {
@@ -308,7 +310,35 @@ class Builder : public YAML::EventHandler {
   void close() {
     Frame frame = std::move(stack_.back());
     stack_.pop_back();
+    if (!frame.merged.empty()) merge(frame);
     place(std::move(frame.node), frame.anchor);
+  }
+
+  // As YAML 1.1 has it (https://yaml.org/type/merge.html): a key of the map itself counts, wherever '<<' stands, else
+  // that of the first of the merged maps that has it. Merged keys keep their places in the text.
+  static void merge(Frame& frame) {
+    for (Node& map : frame.merged) {
+      for (std::size_t i = 0; i < map.keys.size(); ++i) {
+        if (frame.node.find(map.keys[i].text) != nullptr) continue;
+        frame.node.add(std::move(map.keys[i]), std::move(map.items[i]));
+      }
+    }
+  }
+
+  // The value of '<<'.
+  void take_merged(Frame& frame, Node value) {
+    const bool is_list = value.is(Kind::sequence);
+    std::vector<Node> maps = is_list ? std::move(value.items) : std::vector<Node>{std::move(value)};
+    for (Node& map : maps) {
+      if (map.is(Kind::map)) {
+        frame.merged.push_back(std::move(map));
+      } else if (map.valid()) {
+        report(map.is(Kind::blank) ? *frame.key : map,
+               "'<<' takes a map or a list of maps" + (map.is(Kind::blank) ? "" : ", not " + describe(map)),
+               "name the anchor of a map, as in '<<: *base' after 'x-base: &base {...}', or of several: "
+               "'<<: [*first, *second]'");
+      }
+    }
   }
 
   void place(Node node, YAML::anchor_t anchor) {
@@ -330,7 +360,9 @@ class Builder : public YAML::EventHandler {
       take_key(frame, std::move(node));
       return;
     }
-    if (!frame.dropped) {
+    if (frame.merges) {
+      take_merged(frame, std::move(node));
+    } else if (!frame.dropped) {
       if (node.is(Kind::blank)) node = empty_at(*frame.key, Kind::blank);
       frame.node.add(std::move(*frame.key), std::move(node));
     }
@@ -339,24 +371,24 @@ class Builder : public YAML::EventHandler {
 
   void take_key(Frame& frame, Node key) {
     frame.dropped = true;
+    frame.merges = false;
     if (key.is(Kind::invalid)) {
       frame.key = std::move(key);
       return;
     }
     if (!key.is(Kind::scalar)) {
       report(key, "a key must be a name, not " + describe(key), "write 'key: value'");
-    } else if (key.text == "<<" && !key.quoted) {
-      report(key, "merge keys ('<<') are not supported",
-             "write out the keys; an alias can repeat a whole value, such as 'conv: *block'");
     } else if (!frame.seen.insert(key.text).second) {
       int first = 0;
       for (const Node& other : frame.node.keys) {
         if (other.text == key.text) first = other.line;
       }
       report(key, "duplicate key '" + key.text + "'",
-             "keep one of the two; the first is in line " + std::to_string(first));
+             first == 0 ? "a list merges several maps: '<<: [*first, *second]'"
+                        : "keep one of the two; the first is in line " + std::to_string(first));
     } else {
-      frame.dropped = false;
+      frame.merges = key.text == "<<" && !key.quoted;
+      frame.dropped = frame.merges;
     }
     frame.key = std::move(key);
   }

@@ -19,7 +19,7 @@ std::vector<std::string> split_lines(const std::string& text);
 
 // Parses one document. Throws Error (usage) for errors after which parsing cannot continue: syntax errors, a second
 // document, invalid UTF-8, a text that is nested too deep or too large, a self-reference, too many nodes by aliases.
-// Other errors (duplicate keys, merge keys, tags, "${") are appended to `errors`.
+// Other errors (duplicate keys, what is no map behind a merge key, tags, "${") are appended to `errors`.
 //
 // `source` has the lines for excerpts; `text` begins in its first line after `offset` characters (0 for a file, the
 // start of the value for an option).
