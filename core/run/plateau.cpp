@@ -2,20 +2,22 @@
 
 #include <cmath>
 
+#include "core/run/selection.h"
+
 namespace pmaptrain::train {
 namespace {
 
 bool improves(const spec::ReduceOnPlateau& spec, const std::optional<double>& best, double value) {
   if (!std::isfinite(value)) return false;
   if (!best) return true;
-  constexpr double rtol = 1e-4;
-  const double least = rtol * std::abs(*best);
+  const double least = spec.rtol * std::abs(*best) + spec.atol;
   return mode_of(spec) == spec::Mode::min ? value < *best - least : value > *best + least;
 }
 
 }  // namespace
 
 PlateauState observe(const spec::ReduceOnPlateau& spec, PlateauState state, double value) {
+  if (has_no_value_yet(state.best, value)) return state;
   const bool improved = improves(spec, state.best, value);
   if (improved) state.best = value;
   if (state.cooldown > 0) {

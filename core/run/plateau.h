@@ -18,9 +18,10 @@ struct PlateauState {
 };
 
 // Returns the state after an evaluation whose metric is `value`, as optax.contrib.reduce_on_plateau does. A value is an
-// improvement if it is better by more than Optax's rtol, 1e-4 of the best value; a value that is not finite never is.
+// improvement if it is better by more than rtol times the best value, plus atol; a value that is not finite never is.
 // The scale decreases at the evaluation that completes `patience` evaluations without improvement, and the next
-// `cooldown` evaluations do not count as bad.
+// `cooldown` evaluations do not count as bad. Unlike Optax's, the state stays as it is while every value is NaN: such a
+// metric measures nothing.
 PlateauState observe(const spec::ReduceOnPlateau& spec, PlateauState state, double value);
 
 }  // namespace pmaptrain::train

@@ -10,6 +10,8 @@ bool improves(spec::Mode mode, double value, std::optional<double> best, double 
   return mode == spec::Mode::min ? value < *best - margin : value > *best + margin;
 }
 
+bool has_no_value_yet(std::optional<double> best, double value) { return !best && std::isnan(value); }
+
 bool BestSoFar::observe(std::int64_t at_step, double found) {
   if (!improves(mode, found, value)) return false;
   step = at_step;
@@ -18,6 +20,7 @@ bool BestSoFar::observe(std::int64_t at_step, double found) {
 }
 
 bool EarlyStopping::observe(double found) {
+  if (has_no_value_yet(best, found)) return false;
   if (improves(mode, found, best, min_delta)) {
     best = found;
     waited = 0;

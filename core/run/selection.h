@@ -11,6 +11,10 @@ namespace pmaptrain::train {
 // Whether `value` is better than `best` by more than `margin` >= 0. Without a `best`, any value except NaN is.
 bool improves(spec::Mode mode, double value, std::optional<double> best, double margin = 0.0);
 
+// Whether a metric has been NaN at every evaluation so far: there is no `best`, and `value` is none either. Such a
+// metric measures nothing, so it neither stops a run nor lowers a rate.
+bool has_no_value_yet(std::optional<double> best, double value);
+
 // The best evaluation so far. `mode` is from the config; a checkpoint holds the other members.
 struct BestSoFar {
   spec::Mode mode = spec::Mode::min;
@@ -30,6 +34,7 @@ struct EarlyStopping {
   std::int64_t waited = 0;     // evaluations since then
 
   // Returns whether to stop: `patience` successive evaluations did not improve on the best by more than min_delta.
+  // Those before the first that is a number do not count.
   bool observe(double found);
 };
 

@@ -110,6 +110,8 @@ struct ReduceOnPlateau {
   std::optional<Mode> mode;     // none: mode_of(metric)
   double factor = 0.1;
   std::int64_t patience = 10, cooldown = 0;  // in evaluations
+  // An improvement is larger than rtol times the best value, plus atol.
+  double rtol = 1e-4, atol = 0.0;
   Place place = {};
 };
 

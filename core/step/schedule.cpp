@@ -145,14 +145,14 @@ class Maker {
              "give a warmup of at most " + counted(both - 1, "step") + ", or a longer decay");
     }
     const double peak = warmup.peak_value * factor_;
-    add_segment(start, polynomial(warmup.init_value * factor_, peak, 1.0, rise));
+    if (rise > 0) add_segment(start, polynomial(warmup.init_value * factor_, peak, 1.0, rise));
     add_segment(start + rise, cosine(peak, warmup.end_value * factor_, both - rise));
   }
 
   void add_schedule(const spec::schedule::PiecewiseConstant& pieces, std::int64_t start) {
     double value = pieces.init_value * factor_;
     add_segment(start, constant(value));
-    std::int64_t before = 0;
+    std::int64_t before = -1;
     for (const spec::schedule::Scale& scale : pieces.boundaries_and_scales) {
       before = next_boundary(scale.boundary, "boundaries_and_scales", before);
       value *= scale.scale;
@@ -181,10 +181,10 @@ class Maker {
                  std::to_string(join.boundaries.size()) + (join.boundaries.size() == 1 ? " boundary" : " boundaries"),
              "give one boundary between each two schedules");
     }
-    std::int64_t boundary = 0;
+    std::int64_t boundary = -1;
     for (std::size_t i = 0; i < join.schedules.size(); ++i) {
       if (i > 0) boundary = next_boundary(join.boundaries[i - 1], "boundaries", boundary);
-      add_rate(join.schedules[i], start + boundary);
+      add_rate(join.schedules[i], start + std::max<std::int64_t>(boundary, 0));
     }
   }
 

@@ -16,6 +16,7 @@ std::int64_t to_steps(const spec::Duration& duration, const data::BatchPlan& bat
   const auto refuse = [&](std::string message, std::string help) {
     throw Error(ExitStatus::usage, Diagnostic{"config", duration.place, std::move(message), std::move(help), {}});
   };
+  if (duration.count == 0) return 0;  // of a key that may be 0
   double steps = static_cast<double>(duration.count);
   if (duration.unit == spec::Unit::epochs) steps *= static_cast<double>(batch.steps_per_epoch);
   if (duration.unit == spec::Unit::examples) {

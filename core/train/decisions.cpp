@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 
 #include "core/base/text.h"
 
@@ -90,6 +91,25 @@ std::string Decisions::rate_decrease_note(std::int64_t step) const {
   return "step " + std::to_string(step) + ": " + plateau_spec_->metric + " did not improve in " +
          counted(plateau_spec_->patience, "evaluation") + ": the learning rate is multiplied by " +
          exact(plateau_spec_->factor) + " (optimizer.reduce_on_plateau)";
+}
+
+std::vector<std::string> Decisions::no_value_warnings(const Measures& measures, const std::string& split) {
+  std::map<std::string, std::vector<std::string>> idle;  // by metric: the keys that it decides
+  const auto add = [&](const std::string& metric, const std::optional<double>& best, const char* key) {
+    if (has_no_value_yet(best, measure(measures, metric))) idle[metric].emplace_back(key);
+  };
+  if (best_) add(spec_.checkpoint.best->metric, best_->value, "train.checkpoint.best");
+  if (early_stopping_) add(spec_.early_stopping->metric, early_stopping_->best, "train.early_stopping");
+  if (plateau_spec_) add(plateau_spec_->metric, plateau_.best, "optimizer.reduce_on_plateau");
+  std::vector<std::string> warnings;
+  for (const auto& [metric, keys] : idle) {
+    if (!without_value_.insert(metric).second) continue;
+    const bool is_of_classes = metric.starts_with("roc_auc") || metric.starts_with("average_precision");
+    warnings.push_back(metric + " has no value (NaN) on the " + split + " split" +
+                       (is_of_classes ? ", as where a class has no example there" : "") + ": " + listed(keys, "and") +
+                       (keys.size() == 1 ? " does" : " do") + " nothing until it has one");
+  }
+  return warnings;
 }
 
 bool Decisions::stops_early() const { return early_stopping_ && early_stopping_->waited >= early_stopping_->patience; }

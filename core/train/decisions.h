@@ -3,6 +3,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "core/run/records/events.h"
 #include "core/run/run_state.h"
@@ -43,6 +46,10 @@ class Decisions {
   // A note for the user, if the evaluation after `step` decreased the learning rate.
   std::string rate_decrease_note(std::int64_t step) const;
 
+  // Of the metrics that decide something, a warning for each that was NaN in this evaluation, as it was in all before,
+  // so that it decides nothing. Each is told once.
+  std::vector<std::string> no_value_warnings(const Measures& measures, const std::string& split);
+
   // Whether training stops early, and why.
   bool stops_early() const;
   std::string stop_reason() const;
@@ -53,6 +60,7 @@ class Decisions {
   std::optional<BestSoFar> best_, best_before_, lost_;
   std::optional<EarlyStopping> early_stopping_;
   PlateauState plateau_;
+  std::set<std::string> without_value_;  // metrics that were told to be NaN
 };
 
 }  // namespace pmaptrain::train

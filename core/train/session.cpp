@@ -258,18 +258,23 @@ class Session::Impl {
     // best one, and the new evaluations must be compared with the right one.
     if (setup_.spec().train.checkpoint.best) saving_->finish_write();
     bool best = false;
-    MemberTexts falls;
+    MemberTexts falls, without_value;
     for (const Evaluation& evaluation : evaluations) {
       MemberRun& member = (*members_)[evaluation.member];
       Decisions& decisions = member.decisions;
       const double scale = decisions.learning_rate_scale();
       best = decisions.observe(step_, evaluation.measures) || best;
+      for (const std::string& text : decisions.no_value_warnings(evaluation.measures, evaluation.split)) {
+        without_value.add(member.number, text, false);
+      }
       if (decisions.learning_rate_scale() < scale) falls.add(member.number, decisions.rate_decrease_note(step_), false);
       set_learning_rate_scale(*module_, setup_, decisions.learning_rate_scale(), member.number);
       if (decisions.stops_early() && !member.is_finished())
         checks_->finish(member, early_stopping, decisions.stop_reason(), step_);
     }
-    for (const Warned& fall : falls.take(setup_.spec().ensemble.has_value())) report_->emit(Noted{fall.text});
+    const bool is_ensemble = setup_.spec().ensemble.has_value();
+    for (Warned& warned : without_value.take(is_ensemble)) report_->emit(std::move(warned));
+    for (const Warned& fall : falls.take(is_ensemble)) report_->emit(Noted{fall.text});
     checks_->emit_told();
     if (best) save();
     return best;

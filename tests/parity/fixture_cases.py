@@ -1,5 +1,7 @@
 """What make_fixtures.py trains: layers, loss, metrics, optimizer and batch of each case, by name."""
 
+import numpy as np
+
 
 def kind_and_options(layer):
     return (layer, {}) if isinstance(layer, str) else next(item for item in layer.items() if item[0] not in ("name", "remat"))
@@ -386,11 +388,25 @@ def make_schedules() -> list:
         {"exponential_decay": {"init_value": 0.001, "transition": 20, "decay_rate": 3.0}},
         {"warmup_cosine_decay": {"peak_value": 0.3, "warmup": 9}},
         {"warmup_cosine_decay": {"init_value": 0.02, "peak_value": 0.3, "warmup": 1, "decay": 50, "end_value": 0.01}},
+        {"warmup_cosine_decay": {"init_value": 0.02, "peak_value": 0.3, "warmup": 0, "decay": 50}},
         {"piecewise_constant": {"init_value": 1.0, "boundaries_and_scales": [[1, 0.5], [20, 0.1], [45, 3.0]]}},
+        {"piecewise_constant": {"init_value": 1.0, "boundaries_and_scales": [[0, 0.5], [20, 0.1]]}},
         {"cosine_onecycle": {"peak_value": 0.4}},
         {"cosine_onecycle": {"peak_value": 0.4, "transition": 37, "pct_start": 0.55}},
         {"join": {"schedules": [linear, 0.1, {"cosine_decay": {"init_value": 0.1, "alpha": 0.01}}],
                   "boundaries": [7, 30]}},
         {"join": {"schedules": [{"join": {"schedules": [0.1, 0.2, 0.3], "boundaries": [5, 40]}}, linear],
                   "boundaries": [25]}},
+        {"join": {"schedules": [linear, {"cosine_decay": {"init_value": 0.1}}], "boundaries": [0]}},
     ]
+
+
+def make_plateaus() -> list:
+    """Options of reduce_on_plateau with the values of a metric."""
+    rng = np.random.default_rng(3)
+    falling = [2.0 * 0.9**k * (1.0 + 0.2 * float(noise)) for k, noise in enumerate(rng.standard_normal(60))]
+    flat = [1.0 + 2e-4 * float(noise) for noise in rng.standard_normal(60)]
+    options = [{}, {"rtol": 0.0, "atol": 1e-9}, {"rtol": 0.0, "atol": 0.01}, {"rtol": 0.05}, {"rtol": 1e-3, "atol": 1e-4},
+               {"rtol": 1e-12}]
+    return [{"factor": 0.5, "patience": patience, "cooldown": cooldown, **each, "values": values}
+            for each in options for values in (falling, flat) for patience, cooldown in [(1, 0), (3, 2)]]

@@ -14,7 +14,8 @@ cases/NAME what one case needs:
     expected.json           loss, metrics and norm of the gradient for each of 20 steps, or of as many as the case has
     ema.safetensors         the averaged parameters after the last, where the case has them
 
-schedules.json holds the rates of schedules, which tests/step/schedule.cpp reads. cases.txt lists the cases. JAX sees a
+schedules.json holds the rates of schedules, which tests/step/schedule.cpp reads, and plateaus.json the scales of
+reduce_on_plateau, which tests/train/plateau.cpp reads. cases.txt lists the cases. JAX sees a
 whole batch at a time, by plain functions: no rows of padding, no devices, no microbatches. Two cases are trained by pmap and by shard_map as well, which must agree. Each case is also trained in
 64 bits, and one whose results in 32 bits are not close to those is refused: a comparison with it would say nothing.
 """
@@ -34,12 +35,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+import optax.contrib
 from flax import linen as nn
 from jax import lax
 from jax.sharding import Mesh, PartitionSpec
 from safetensors.numpy import save_file
 
-from fixture_cases import kind_and_options, make_cases, make_schedules
+from fixture_cases import kind_and_options, make_cases, make_plateaus, make_schedules
 
 PINS = {"jax": "0.10.2", "jaxlib": "0.10.2", "flax": "0.12.8", "optax": "0.2.8", "numpy": "2.4.6", "safetensors": "0.8.0"}
 RUNNING = ("mean", "var")  # of batch_norm
@@ -727,6 +729,22 @@ def write_schedules():
     (HERE / "schedules.json").write_text("[\n" + ",\n".join(rows) + "\n]\n", encoding="utf-8")
 
 
+def write_plateaus():
+    """The scale of reduce_on_plateau after each value, in 64 bits."""
+    with jax.enable_x64(True):
+        rows = []
+        for plateau in make_plateaus():
+            options = {name: value for name, value in plateau.items() if name != "values"}
+            rule = optax.contrib.reduce_on_plateau(**options)
+            parameters = jnp.zeros(1, jnp.float64)
+            state, scales = rule.init(parameters), []
+            for value in plateau["values"]:
+                _, state = rule.update(parameters, state, value=value)
+                scales.append(float(state.scale))
+            rows.append("  " + json.dumps({"options": options, "values": plateau["values"], "scales": scales}))
+    (HERE / "plateaus.json").write_text("[\n" + ",\n".join(rows) + "\n]\n", encoding="utf-8")
+
+
 def check_versions(pins):
     for package, version in pins.items():
         found = importlib.metadata.version(package)
@@ -747,6 +765,7 @@ def main():
     for name, arrays in data.items():
         np.savez_compressed(HERE / "data" / f"{name}.npz", **arrays)
     write_schedules()
+    write_plateaus()
     worst = max((write_case(name, cases[name], data[cases[name]["data"]]), name) for name in chosen)
     (HERE / "cases.txt").write_text("".join(f"{name}\n" for name in cases), encoding="utf-8")
     print(f"{len(chosen)} cases; 32 and 64 bits differ most in {worst[1]}, by {worst[0]:.1e}")

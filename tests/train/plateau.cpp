@@ -2,9 +2,11 @@
 #include "core/run/plateau.h"
 
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "tests/arrays.h"
 #include "tests/catch.h"
+#include "tests/files.h"
 #include "tests/session_run.h"
 #include "tests/words.h"
 
@@ -58,10 +60,57 @@ TEST_CASE("the mode is the metric's own unless the config says it", "[train]") {
   CHECK(scales({"loss", spec::Mode::max, 0.5, 1, 0}, rising) == Scales{1, 1, 1});
 }
 
-TEST_CASE("what is not a number never improves", "[train]") {
-  CHECK(scales({"loss", {}, 0.5, 2, 0}, {test::nan_value, test::nan_value, 1.0, test::nan_value, test::nan_value}) ==
-        Scales{1, 0.5, 0.5, 0.5, 0.25});
+TEST_CASE("what is not a number never improves, and counts only after the first number", "[train]") {
+  CHECK(scales({"loss", {}, 0.5, 2, 0}, {test::nan_value, test::nan_value, 1.0, test::nan_value, test::nan_value,
+                                         test::nan_value}) == Scales{1, 1, 1, 1, 0.5, 0.5});
   CHECK_FALSE(train::observe({}, {}, std::numeric_limits<double>::infinity()).best);
+}
+
+TEST_CASE("rtol and atol are those of optax.contrib.reduce_on_plateau", "[train]") {
+  for (const auto& one : nlohmann::json::parse(test::read_text("tests/parity/plateaus.json"))) {
+    const auto& options = one["options"];
+    INFO(options.dump());
+    spec::ReduceOnPlateau plateau;
+    plateau.factor = options["factor"];
+    plateau.patience = options["patience"];
+    plateau.cooldown = options["cooldown"];
+    plateau.rtol = options.value("rtol", plateau.rtol);
+    plateau.atol = options.value("atol", plateau.atol);
+    CHECK(scales(plateau, one["values"]) == one["scales"].get<std::vector<double>>());
+  }
+}
+
+TEST_CASE("a metric that is NaN at every evaluation is told once, and selects, lowers and stops nothing", "[train]") {
+  // The validation split has one class.
+  const Trained run = train_setup(setup_of_text(
+      R"(mesh: {axes: {devices: 2}}
+data:
+  source: {values: {inputs: [[1], [2], [3], [4], [5], [6], [7], [8]], targets: [0, 1, 0, 1, 0, 1, 1, 1]}}
+  batch_size: 2
+  validation: {share: 0.25, shuffle: false}
+model: {layers: [dense: 2]}
+loss: softmax_cross_entropy
+metrics: [roc_auc]
+optimizer: {sgd: {}, learning_rate: 0.1, reduce_on_plateau: {metric: roc_auc, patience: 1}}
+train:
+  duration: 12 steps
+  eval_every: 3 steps
+  checkpoint: {best: {metric: roc_auc}}
+  early_stopping: {metric: roc_auc, patience: 1}
+)"));
+  std::vector<std::string> told;
+  for (const train::Warned& warned : run.of<train::Warned>()) {
+    if (test::contains(warned.text, "NaN")) told.push_back(warned.text);
+  }
+  REQUIRE(told.size() == 1);
+  CHECK(told.front() ==
+        "roc_auc has no value (NaN) on the validation split, as where a class has no example there: "
+        "train.checkpoint.best, train.early_stopping and optimizer.reduce_on_plateau do nothing until it has one");
+  CHECK(run.of<train::Noted>().empty());
+  const auto ended = run.of<train::Ended>();
+  REQUIRE(ended.size() == 1);
+  CHECK(ended.front().steps == 12);
+  CHECK_FALSE(ended.front().members.front().best);
 }
 
 TEST_CASE("a learning rate that falls on a plateau is told in a line of its own", "[train]") {

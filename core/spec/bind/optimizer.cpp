@@ -74,6 +74,15 @@ class OptimizerBinder {
   const Reporter& reporter_;
 };
 
+void bind_plateau(const Node& section, Spec& spec, const Reporter& reporter) {
+  ReduceOnPlateau& plateau = *spec.optimizer.reduce_on_plateau;
+  plateau.place = bind_measure(&section, spec, reporter);
+  if (plateau.rtol > 0.0 || plateau.atol > 0.0) return;
+  const Node* const rtol = get(&section, "rtol");
+  reporter.report(rtol != nullptr ? *rtol : section, "rtol and atol are both 0, and one of them must be more",
+                  "atol: 1.0e-12 counts every improvement");
+}
+
 }  // namespace
 
 // Writes the default down, so that the resolved config has the same schedule even with another duration. Inside `join`,
@@ -99,7 +108,7 @@ void bind_optimizer(Node& config, const Reporter& reporter, Spec& spec) {
   if (optimizer == nullptr || !optimizer->is(Node::Kind::map)) return;
   OptimizerBinder(*optimizer, reporter).check(spec.optimizer);
   if (spec.optimizer.reduce_on_plateau) {
-    spec.optimizer.reduce_on_plateau->place = bind_measure(get(optimizer, "reduce_on_plateau"), spec, reporter);
+    bind_plateau(*get(optimizer, "reduce_on_plateau"), spec, reporter);
   }
   const Node* const duration = get_path(&config, "train.duration");
   Node* const rate = optimizer->find("learning_rate");

@@ -240,7 +240,9 @@ static auto row(Tag<WarmupCosineDecay>) {
            "peak_value: 0.001"),
       option(&WarmupCosineDecay::warmup, {.path = "warmup",
                                           .need = Need::required,
-                                          .meaning = "The duration of the warm-up.",
+                                          .or_zero = true,
+                                          .meaning = "The duration of the warm-up; with 0 there is none, and the "
+                                                     "first update has peak_value.",
                                           .example = "warmup: 1 epoch"}),
       length(&WarmupCosineDecay::decay, "decay", "The duration of warm-up and decay together.", "decay: 10 epochs"),
       end_value(&WarmupCosineDecay::end_value));
@@ -258,6 +260,7 @@ static auto row(Tag<PiecewiseConstant>) {
              {.path = "boundaries_and_scales",
               .need = Need::required,
               .high = unbounded,
+              .or_zero = true,
               .varies = true,
               .meaning = "Pairs of a boundary, counted from the start, and the factor from there on.",
               .example = "boundaries_and_scales: [[30 epochs, 0.1], [60 epochs, 0.1]]"}));
@@ -310,7 +313,9 @@ static auto row(Tag<Join>) {
       std::move(schedules),
       option(&Join::boundaries, {.path = "boundaries",
                                  .need = Need::required,
-                                 .meaning = "Where each schedule but the first begins, counted from the start.",
+                                 .or_zero = true,
+                                 .meaning = "Where each schedule but the first begins, counted from the start; at 0 "
+                                            "the first has no update.",
                                  .example = "boundaries: [1 epoch]"}));
 }
 
@@ -348,7 +353,18 @@ static auto row(Tag<ReduceOnPlateau>) {
               .example = "patience: 5"}),
       option(&ReduceOnPlateau::cooldown, {.path = "cooldown",
                                           .meaning = "The number of evaluations after a fall in which none is counted.",
-                                          .example = "cooldown: 2"}));
+                                          .example = "cooldown: 2"}),
+      option(&ReduceOnPlateau::rtol,
+             {.path = "rtol",
+              .high = 1,
+              .meaning = "An evaluation improves if it is better than the best one by more than rtol * |best| + atol. "
+                         "With the defaults, what is better by less than 1e-4 of it does not count.",
+              .example = "rtol: 1.0e-3"}),
+      option(&ReduceOnPlateau::atol,
+             {.path = "atol",
+              .high = unbounded,
+              .meaning = "The absolute part of that margin; as in Optax, at least one of both is more than 0.",
+              .example = "atol: 1.0e-5"}));
 }
 
 static auto row(Tag<ParameterGroup>) {

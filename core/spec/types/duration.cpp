@@ -89,10 +89,14 @@ class CountCheck {
                               unit.starts_with("epoch") ? "count steps or examples instead" : "write an integer");
     }
     if (!count.ok()) return wrong(value);
-    if (count.value < 1 || static_cast<double>(count.value) > largest_integer) {
-      return reporter_.report(
-          value, std::string(key_.name()) + " '" + text + "' must be at least 1 and at most 1,000,000,000,000",
-          never ? "'never' disables it" : "");
+    const int least = key_.or_zero ? 0 : 1;
+    if (count.value < least || static_cast<double>(count.value) > largest_integer) {
+      return reporter_.report(value,
+                              std::string(key_.name()) + " '" + text + "' must be at least " + std::to_string(least) +
+                                  " and at most 1,000,000,000,000",
+                              never                 ? "'never' disables it"
+                              : count.value < least ? help_for_least(unit, units)
+                                                    : "");
     }
     const std::string written = in_units(std::to_string(count.value), unit, units);
     if (!has_usual_exponent(digits)) {
@@ -113,6 +117,13 @@ class CountCheck {
     int exponent = 0;
     const auto result = std::from_chars(number.data(), number.data() + number.size(), exponent);
     return result.ec == std::errc{} && !number.starts_with('-') && exponent <= largest_exponent;
+  }
+
+  // Of a duration that is too short.
+  std::string help_for_least(std::string_view unit, const std::vector<std::string>& units) const {
+    const std::string least = "write at least " + in_units(key_.or_zero ? "0" : "1", unit, units);
+    if (key_.fallback_text.empty()) return least;
+    return least + "; without this key it is " + std::string(key_.fallback_text);
   }
 
   // "1 step", "12 steps". The units are listed in pairs of singular and plural.
@@ -165,13 +176,23 @@ std::string count_pattern() {
   return pattern;
 }
 
+// The texts of 0 that the checks of a config accept.
+std::string zero_pattern() {
+  return "(?:0(?:\\.0*)?|\\.0+)(?:[eE]\\+?0*(?:[0-9]|1[0-" + std::to_string(largest_exponent - 10) + "]))?";
+}
+
 // A count and its unit, which steps and examples need not have; and `never`.
 std::string count_schema(const Key& key, Definitions& /*named*/) {
   std::vector<std::string> alternatives;
-  if (key.steps) alternatives.emplace_back(R"({"type": "integer", "minimum": 1, "maximum": 1000000000000})");
+  if (key.steps) {
+    alternatives.push_back(std::string(R"({"type": "integer", "minimum": )") + (key.or_zero ? "0" : "1") +
+                           R"(, "maximum": 1000000000000})");
+  }
   const std::string unit = "(?:" + join(units_of(key), "|") + ")" + (key.steps ? "?" : "");
-  alternatives.push_back(R"({"type": "string", "pattern": )" +
-                         schema::string("^\\+?(?:" + count_pattern() + ") *" + unit + "$") + "}");
+  alternatives.push_back(
+      R"({"type": "string", "pattern": )" +
+      schema::string("^\\+?(?:" + (key.or_zero ? zero_pattern() + "|" : "") + count_pattern() + ") *" + unit + "$") +
+      "}");
   if (key.type == Type::interval) alternatives.emplace_back(R"({"const": "never"})");
   if (!key.words.empty()) alternatives.push_back(schema::words(key.words));
   return schema::any_of(alternatives);

@@ -37,6 +37,7 @@ struct Key {
   std::vector<std::string> item_words = {};
   std::size_t length = 0;           // of a list; 0: any
   bool steps = true, time = false;  // units of a duration: steps, epochs and examples; seconds, minutes and hours
+  bool or_zero = false;             // of a duration, or of each of a list of them: it may be 0
   bool or_number = false;           // of a choice, or of each of a list of them: also a number in [low, high]
   bool shorthand = false;           // `parent: value` is short for `parent: {key: value}` if the value is no map
   bool varies = false;              // whether the members of an ensemble may have different values
