@@ -259,3 +259,22 @@ TEST_CASE("help says which numbers may change within a run", "[spec]") {
     CHECK(spec::help(key).find(words) == std::string::npos);
   }
 }
+
+TEST_CASE("two options that change one value are refused, each named", "[spec]") {
+  const auto mistakes = [](const std::vector<std::string>& arguments) -> std::string {
+    try {
+      changed(arguments, {cosine});
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  for (const std::string first : {"optimizer.learning_rate=0.2", "optimizer.learning_rate=0.1"}) {
+    CHECK(mistakes({first, "optimizer.learning_rate=0.3"})
+              .find("--change:1:1: error: this changes what --change " + first + " changes, too\n") !=
+          std::string::npos);
+  }
+  CHECK(mistakes({"model.layers.2.dropout.rate=0.1", "model.layers.drop.dropout.rate=0.2"})
+            .find("this changes what --change model.layers.2.dropout.rate=0.1 changes, too") != std::string::npos);
+  CHECK(mistakes({"optimizer.clip_by_global_norm=2", "optimizer.learning_rate=0.3"}).empty());
+}

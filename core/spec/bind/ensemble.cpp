@@ -68,7 +68,10 @@ class EnsembleBinder {
       if (values.is(Kind::map)) {
         flatten(values, key.text, result);
       } else if (result.find(key.text) != nullptr) {
-        reporter_.report(key, "vary has '" + key.text + "' twice", "keep one of them");
+        const auto first = std::find_if(result.keys.begin(), result.keys.end(),
+                                        [&](const Node& other) { return other.text == key.text; });
+        reporter_.report(key, "vary has '" + key.text + "' twice", "keep one of them",
+                         {"the first is at " + said_at(*first)});
       } else {
         const bool list = values.is(Kind::sequence) || !values.valid();
         Node checked = list ? values
@@ -96,9 +99,12 @@ class EnsembleBinder {
       const Variable* const variable = find_variable(variables, resolve(config_, key.text).path);
       if (variable == nullptr) {
         refuse(key, variables);
-      } else if (std::any_of(ensemble.vary.begin(), ensemble.vary.end(),
-                             [&](const Varied& other) { return other.path == variable->path; })) {
-        reporter_.report(key, "vary has '" + variable->path + "' twice, by index and by name", "keep one of them");
+      } else if (const auto first = std::find_if(
+                     given->keys.begin(), given->keys.begin() + static_cast<std::ptrdiff_t>(i),
+                     [&](const Node& other) { return resolve(config_, other.text).path == variable->path; });
+                 first != given->keys.begin() + static_cast<std::ptrdiff_t>(i)) {
+        reporter_.report(key, "vary has '" + variable->path + "' twice, by index and by name", "keep one of them",
+                         {"'" + first->text + "' is at " + said_at(*first)});
       } else if (given->items[i].valid()) {
         check_values(*variable, key, given->items[i]);
         Varied& varied = ensemble.vary.emplace_back();

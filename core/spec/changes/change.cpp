@@ -12,6 +12,7 @@
 #include "core/spec/bind/variables.h"
 #include "core/spec/changes/assignment.h"
 #include "core/spec/changes/loaded.h"
+#include "core/spec/changes/overlap.h"
 #include "core/spec/compare.h"
 #include "core/spec/keys/check.h"
 #include "core/spec/print.h"
@@ -58,6 +59,22 @@ std::optional<Asked> parse_change(const ChangeText& given, const Node& config, s
   Node key = scalar_at(first, path);
   key.length = last.column + last.length - first.column;
   return Asked{resolve(config, path).path, std::move(key), std::move(assignment->value)};
+}
+
+bool one_overrules(const Asked& a, const Asked& b) {
+  return is_at_or_below(a.path, b.path) || is_at_or_below(b.path, a.path);
+}
+
+// Two options that change one value: a run records one of them alone.
+void refuse_overlaps(const std::vector<Asked>& all, const Reporter& reporter) {
+  for (std::size_t i = 1; i < all.size(); ++i) {
+    if (all[i].key.source->file == recorded) continue;
+    const auto before = std::find_if(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(i), [&](const Asked& one) {
+      return one.key.source->file != recorded && one_overrules(one, all[i]);
+    });
+    if (before == all.begin() + static_cast<std::ptrdiff_t>(i)) continue;
+    reporter.report(all[i].key, "this changes what " + said_at(before->key) + " changes, too", "give one of the two");
+  }
 }
 
 // A later value of a key counts in place of earlier ones, and a schedule in place of numbers of the one before it.
@@ -197,6 +214,7 @@ void apply_changes(Loaded& loaded, const std::vector<ChangeText>& texts, std::in
   for (const ChangeText& text : texts) {
     if (auto parsed = parse_change(text, config, errors)) asked.push_back(std::move(*parsed));
   }
+  refuse_overlaps(asked, Reporter(errors));
   drop_overruled(asked);
   std::vector<Change> made;
   const Changer changer(config, loaded.spec.ensemble, step, steps_left, errors);

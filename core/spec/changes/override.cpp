@@ -1,5 +1,6 @@
 #include "core/spec/changes/override.h"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <span>
@@ -7,11 +8,13 @@
 
 #include "core/base/text.h"
 #include "core/spec/changes/assignment.h"
+#include "core/spec/changes/overlap.h"
 #include "core/spec/keys.h"
 #include "core/spec/keys/check.h"
 #include "core/spec/rows/sections.h"
 #include "core/spec/types/duration.h"
 #include "core/spec/types/key.h"
+#include "core/spec/yaml/print.h"
 #include "core/spec/yaml/report.h"
 
 namespace pmaptrain::spec {
@@ -25,6 +28,7 @@ class Walker {
       : root_(root), reporter_(errors), notes_(notes) {}
 
   void set(const Assignment& assignment) {
+    setting_ = &assignment.segments.front();
     Node* at = &root_;
     const Key* key = &root_key();
     if (!at->is(Kind::map)) return;  // reported later
@@ -43,7 +47,7 @@ class Walker {
       if (last) {
         replace_choice(*next, key, assignment.value);
         note_lost(*next, key, assignment);
-        *next = assignment.value;
+        replace(*next, assignment.value);
         return;
       }
       path_ += assignment.segments[i].text + ".";
@@ -107,14 +111,14 @@ class Walker {
       const Key* none = nullptr;
       const Node segment = scalar_at(segments.back(), index);
       if (removes) return restore(*found, none, segment);
-      if (Node* const one = item(*found, none, segment)) *one = value;
+      if (Node* const one = item(*found, none, segment)) replace(*one, value);
     } else if (removes) {
       std::vector<std::string> names;
       add_varied(map, "", names);
       reporter_.report(key, "unknown key '" + path + "' in vary",
                        names.empty() ? "vary has no keys" : suggest(path, names, "keys"));
     } else if (found != nullptr) {
-      *found = value;
+      replace(*found, value);
     } else {
       map.add(std::move(key), value);
     }
@@ -140,11 +144,12 @@ class Walker {
   }
 
   // Removes the key and the keys below it; false if there are none.
-  static bool erase_varied(Node& map, std::string_view path) {
+  bool erase_varied(Node& map, std::string_view path) {
     bool erased = false;
     for (std::size_t i = map.keys.size(); i-- > 0;) {
       const std::string name = map.keys[i].text;
       if (name == path || is_below(name, path)) {
+        note_overruled(map.items[i]);
         map.erase(name);
         erased = true;
       } else if (is_below(path, name) && map.items[i].is(Kind::map)) {
@@ -165,8 +170,20 @@ class Walker {
     }
   }
 
-  static bool is_index(std::string_view text) {
-    return !text.empty() && text.size() < 7 && text.find_first_not_of("0123456789") == std::string_view::npos;
+  void replace(Node& node, const Node& value) {
+    if (print_value(node) != print_value(value)) note_overruled(node);
+    node = value;
+  }
+
+  // Notes which options before this one have given values in `node` that are replaced or removed.
+  void note_overruled(const Node& node) {
+    if (!node.items.empty()) {
+      for (const Node& item : node.items) note_overruled(item);
+      return;
+    }
+    if (!node.source || !node.source->option || node.source == setting_->source) return;
+    const std::string note = said_at(*setting_) + " replaces what " + said_at(node) + " has set";
+    if (std::find(notes_.begin(), notes_.end(), note) == notes_.end()) notes_.push_back(note);
   }
 
   // Returns the node of `segment` below `at`, adding it if it is missing. Advances `key` to the key of that node (null
@@ -227,34 +244,17 @@ class Walker {
     return nullptr;
   }
 
-  // The name of an item: the given one, or the default such as conv_0; the kind if items have no names.
-  static std::string item_name(const Node& layer, const Key& key, std::map<std::string, int>& counts) {
-    std::string kind = layer.text;
-    for (const Node& name : layer.keys) {
-      const Key* option = child(key, name.text);
-      if (option != nullptr && option->need == Need::alternative) kind = name.text;
-    }
-    if (child(key, "name") == nullptr) return kind;
-    const std::string automatic = kind + "_" + std::to_string(counts[kind]++);
-    const Node* given = layer.find("name");
-    return given != nullptr && given->is(Kind::scalar) ? given->text : automatic;
-  }
-
   // Setting one alternative of a choice removes the others.
   void replace_others(Node& at, const Key& parent, const Key& next) {
-    const auto drop = [&](std::string_view old) {
-      if (at.find(old) == nullptr) return;
-      at.erase(old);
-      notes_.push_back(path_ + std::string(next.name()) + " replaces " + path_ + std::string(old));
-    };
-    if (next.need == Need::alternative) {
-      for (const Key* other : alternatives(parent)) {
-        if (other != &next) drop(other->name());
-      }
+    for (const Key* other : children(parent)) {
+      const bool excludes =
+          (next.need == Need::alternative && other->need == Need::alternative) || are_one_setting(next, *other);
+      const Node* const old = other != &next && excludes ? at.find(other->name()) : nullptr;
+      if (old == nullptr) continue;
+      note_overruled(*old);
+      at.erase(other->name());
+      notes_.push_back(path_ + std::string(next.name()) + " replaces " + path_ + std::string(other->name()));
     }
-    // Two keys for the same setting.
-    if (next.path == "data.batch_size") drop("batch_size_per_device");
-    if (next.path == "data.batch_size_per_device") drop("batch_size");
   }
 
   // A number in place of an alternative.
@@ -299,6 +299,7 @@ class Walker {
     }
     if (!node.is(Kind::scalar) || key == nullptr) return;
     if (key->or_number && child(*key, node.text) == nullptr) {
+      note_overruled(node);
       notes_.push_back(path_.substr(0, path_.size() - 1) + ": a schedule replaces the number " + node.text);
       node = empty_at(segment, Kind::map);
       return;
@@ -343,16 +344,18 @@ class Walker {
     }
     if (next != nullptr && next->need == Need::alternative) {
       // The alternative remains chosen; its options get their defaults.
-      if (Node* found = at.find(segment.text)) *found = empty_at(segment, Kind::null);
+      if (Node* found = at.find(segment.text)) replace(*found, empty_at(segment, Kind::null));
       return;
     }
+    if (const Node* const found = at.find(segment.text)) note_overruled(*found);
     at.erase(segment.text);
   }
 
   Node& root_;
   Reporter reporter_;
   std::vector<std::string>& notes_;
-  std::string path_;  // the segments of the key so far, each followed by a dot
+  const Node* setting_ = nullptr;  // the key that is set
+  std::string path_;               // the segments of the key so far, each followed by a dot
 };
 
 Assignment assign(std::vector<std::string> path, const Node& value) {

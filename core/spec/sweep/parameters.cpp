@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <set>
+#include <map>
 #include <string_view>
 
 #include "core/base/text.h"
@@ -23,6 +23,26 @@ using Kind = Node::Kind;
 constexpr std::array<std::string_view, 6> spaces = {"choice", "range", "int", "log_int", "uniform", "log_uniform"};
 
 std::vector<std::string> names_of_spaces() { return {spaces.begin(), spaces.end()}; }
+
+// The value as all spellings of it have it: numbers and booleans by what they mean, keys in order.
+Node canonical(Node value) {
+  if (value.is(Kind::scalar) && !value.quoted) {
+    if (const auto truth = parse_boolean(value.text)) {
+      value.text = *truth ? "true" : "false";
+    } else if (const auto whole = parse_integer(value.text); whole.ok()) {
+      value.text = std::to_string(whole.value);
+    } else if (const auto number = parse_number(value.text); number.ok()) {
+      value.text = exact(number.value);
+    }
+  }
+  for (Node& item : value.items) item = canonical(std::move(item));
+  if (!value.is(Kind::map)) return value;
+  std::map<std::string, Node> sorted;
+  for (std::size_t i = 0; i < value.keys.size(); ++i) sorted.emplace(value.keys[i].text, value.items[i]);
+  Node result = empty_at(value, Kind::map);
+  for (auto& [key, item] : sorted) result.add(scalar_at(value, key), std::move(item));
+  return result;
+}
 
 class ParameterReader {
  public:
@@ -70,12 +90,16 @@ class ParameterReader {
                        fmt::format("{}: {{choice: [1, 2]}}", key.text));
       return false;
     }
-    std::set<std::string> seen;
+    std::map<std::string, std::string> seen;
     for (const Node& item : given.items) {
-      if (!seen.insert(print_value(item)).second) {
-        reporter_.report(item, fmt::format("{} is twice in this choice", print_value(item)), "remove one");
-        return false;
-      }
+      const std::string text = print_value(item);
+      const auto [first, is_new] = seen.emplace(print_value(canonical(item)), text);
+      if (is_new) continue;
+      reporter_.report(item,
+                       first->second == text ? fmt::format("{} is twice in this choice", text)
+                                             : fmt::format("{} and {} are one value", first->second, text),
+                       "remove one");
+      return false;
     }
     const bool is_key = key.text.find('.') != std::string::npos || child(root_key(), key.text) != nullptr;
     const bool maps = std::all_of(given.items.begin(), given.items.end(),

@@ -5,15 +5,16 @@
 #include <algorithm>
 #include <functional>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <utility>
 
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/spec/bind/variables.h"
+#include "core/spec/changes/override.h"
 #include "core/spec/keys.h"
 #include "core/spec/load.h"
 #include "core/spec/print.h"
+#include "core/spec/sweep/set_once.h"
 #include "core/spec/sweep/sweep_file.h"
 #include "core/spec/yaml/find.h"
 #include "core/spec/yaml/report.h"
@@ -112,6 +113,22 @@ const Node& first_difference(const Node& a, const Node& b) {
   return b;
 }
 
+// A sweep that does not say by what it selects does as its base.
+void adopt_measure(SweepFile& file, const Node& base) {
+  const Node* const metric = get_path(&base, "train.checkpoint.best.metric");
+  const Node* const mode = get_path(&base, "train.checkpoint.best.mode");
+  SweepSpec& spec = file.spec;
+  if (metric != nullptr && metric->is(Kind::scalar) && !file.says_metric) {
+    spec.metric = metric->text;
+    if (!file.says_mode) spec.mode = mode_of(spec.metric);
+  }
+  const bool is_metric = metric == nullptr || metric->text == spec.metric;
+  const bool is_mode = mode != nullptr && mode->is(Kind::scalar) && (mode->text == "min" || mode->text == "max");
+  if (is_mode && is_metric && !file.says_mode) spec.mode = mode->text == "max" ? Mode::max : Mode::min;
+  file.tree.find("metric")->text = spec.metric;
+  file.tree.find("mode")->text = to_string(spec.mode);
+}
+
 // The sweep selects the best checkpoint; a base that selects by something else is a contradiction.
 void check_best(const SweepFile& file, const Node& base) {
   const Node* const best = get_path(&base, "train.checkpoint.best");
@@ -138,34 +155,6 @@ void check_trial(const Node& config) {
   if (time != nullptr && time->is(Kind::scalar) && time->text != "never") {
     fail_at(*time, "a trial of a sweep has no train.max_time: values would depend on the machine's speed",
             "set: {train.max_time: never} leaves it out");
-  }
-}
-
-// A key that two of parameters and replicates set would have the value of only one of them.
-void check_set_once(const SweepFile& file, std::vector<Diagnostic>& errors) {
-  std::set<std::string> seen;
-  const auto add = [&](const Node& key, std::set<std::string>& own) {
-    if (key.text == "name") {
-      Reporter(errors).report(key, "a sweep names its trials itself", "remove it");
-      return;
-    }
-    if (!own.insert(key.text).second || seen.insert(key.text).second) return;
-    Reporter(errors).report(key, fmt::format("'{}' is set twice for each trial", key.text),
-                            "keep it in one parameter, or in replicates");
-  };
-  for (std::size_t i = 0; i < file.keys.size(); ++i) {
-    std::set<std::string> own;
-    if (!file.free[i]) add(file.keys[i], own);
-    if (!file.free[i]) continue;
-    for (const Node& choice : file.values[i]) {
-      for (const Node& key : choice.keys) add(key, own);
-    }
-  }
-  for (const Assignment& one : file.replicates.front()) {
-    std::set<std::string> own;
-    std::string path;
-    for (const Node& segment : one.segments) path = path_below(path, segment.text);
-    add(scalar_at(one.segments.front(), path), own);
   }
 }
 
@@ -199,18 +188,23 @@ struct Sweep::Impl {
     return scalar_at(values.front(), exact(value.number));
   }
 
+  // Whether a trial has the data.seed of its base, or one of the sweep file.
+  bool sets_data_seed(const Assignments& assigned) const {
+    const auto has_seed = [](const Node* node) {
+      return node != nullptr && !node->is(Kind::null) && !node->is(Kind::blank);
+    };
+    bool has = has_seed(get_path(base.root.get(), "data.seed"));
+    for (const Assignment& one : assigned) {
+      if (one.segments.front().text != "data") continue;
+      if (one.segments.size() == 1) has = has_seed(one.value.find("seed"));
+      if (one.segments.size() == 2 && one.segments[1].text == "seed") has = has_seed(&one.value);
+    }
+    return has;
+  }
+
   // What a trial's run has in place of the base's values, but for its name.
   Assignments assignments(const TrialValues& values, std::int64_t replicate) const {
     Assignments assigned = file.set;
-    const Node* const data_seed = get_path(base.root.get(), "data.seed");
-    if (data_seed == nullptr || data_seed->is(Kind::null) || data_seed->is(Kind::blank)) {
-      const Node& seed = *file.tree.find("seed");
-      assigned.insert(assigned.begin(), assign(seed, "data.seed", scalar_at(seed, std::to_string(file.spec.seed))));
-    }
-    Node best = empty_at(file.metric, Kind::map);
-    best.add(scalar_at(file.metric, "metric"), scalar_at(file.metric, file.spec.metric));
-    best.add(scalar_at(file.metric, "mode"), scalar_at(file.metric, to_string(file.spec.mode)));
-    assigned.push_back(assign(file.metric, "train.checkpoint.best", std::move(best)));
     for (std::size_t i = 0; i < values.size(); ++i) {
       Node one = value(i, values[i]);
       if (!file.free[i]) {
@@ -223,6 +217,14 @@ struct Sweep::Impl {
     }
     const Assignments& replicated = file.replicates.at(static_cast<std::size_t>(replicate));
     assigned.insert(assigned.end(), replicated.begin(), replicated.end());
+    Node best = empty_at(file.metric, Kind::map);
+    best.add(scalar_at(file.metric, "metric"), scalar_at(file.metric, file.spec.metric));
+    best.add(scalar_at(file.metric, "mode"), scalar_at(file.metric, to_string(file.spec.mode)));
+    assigned.push_back(assign(file.metric, "train.checkpoint.best", std::move(best)));
+    if (!sets_data_seed(assigned)) {
+      const Node& seed = *file.tree.find("seed");
+      assigned.push_back(assign(seed, "data.seed", scalar_at(seed, std::to_string(file.spec.seed))));
+    }
     return assigned;
   }
 };
@@ -237,9 +239,14 @@ Sweep Sweep::load(const std::string& path, const std::vector<std::string>& set) 
     diagnostics.front().notes.push_back(fmt::format("it is the base of the sweep '{}'", path));
     throw Error(error.status(), std::move(diagnostics));
   }
-  check_best(impl->file, *impl->base.root);
   std::vector<Diagnostic> errors;
-  check_set_once(impl->file, errors);
+  check_set_once(impl->file, *impl->base.root, errors);
+  Node base = *impl->base.root;
+  std::vector<Diagnostic> of_trials;  // told when their configs are made
+  std::vector<std::string> notes;
+  apply({}, impl->file.set, base, of_trials, notes);
+  adopt_measure(impl->file, base);
+  check_best(impl->file, base);
   if (!errors.empty()) throw Error(ExitStatus::usage, std::move(errors));
   impl->resolved = print_config(impl->file.tree);
   Sweep sweep;

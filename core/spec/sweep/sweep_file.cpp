@@ -55,11 +55,16 @@ std::string text_of_path(const std::vector<Node>& segments, std::size_t from) {
 }
 
 // Puts the value of a --set into the tree. A map of keys is addressed by its name and the whole key below it.
-void set_value(Node& root, const Assignment& assignment, const Reporter& reporter) {
+void set_value(Node& root, const Assignment& assignment, const Reporter& reporter, std::vector<std::string>& notes) {
   const std::vector<Node>& segments = assignment.segments;
+  const auto note_replaced = [&](const Node* before) {
+    const bool is_option = before != nullptr && before->source && before->source->option;
+    if (is_option) notes.push_back(said_at(segments.front()) + " replaces what " + said_at(*before) + " has set");
+  };
   const std::string first = segments.front().text;
   const bool maps_keys = maps_keys_to_values(first);
   if (is_sweep_key(first) && segments.size() == 1) {
+    note_replaced(root.find(first));
     root.erase(first);
     if (!assignment.value.is(Kind::null)) root.add(segments.front(), assignment.value);
     return;
@@ -82,6 +87,7 @@ void set_value(Node& root, const Assignment& assignment, const Reporter& reporte
     root.erase(above);
     map = &root.add(scalar_at(segments.front(), above), empty_at(segments.front(), Kind::map));
   }
+  note_replaced(map->find(path));
   map->erase(path);
   Node key = scalar_at(segments.front(), path);
   key.length = segments.back().column + segments.back().length - segments.front().column;
@@ -331,10 +337,12 @@ class SweepReader {
                        "metric: loss");
       return;
     }
+    out_.says_metric = metric != nullptr;
     spec.metric = metric != nullptr ? metric->text : "loss";
     Key key;
     key.words = {"min", "max"};
     const std::optional<Node> mode = scalar("mode", Type::word, key);
+    out_.says_mode = mode.has_value();
     spec.mode = mode ? mode->text == "max" ? Mode::max : Mode::min : mode_of(spec.metric);
     key.words = {"best", "last"};
     const std::optional<Node> value = scalar("value", Type::word, key);
@@ -425,10 +433,14 @@ SweepFile read_sweep_file(const std::string& path, const std::vector<std::string
   Parsed parsed = parse_sweep(file);
   std::vector<Diagnostic> errors = std::move(parsed.errors);
   Node root = *parsed.root;
+  std::vector<std::string> notes;
   for (const std::string& argument : set) {
-    if (const auto assignment = parse_assignment(argument, errors)) set_value(root, *assignment, Reporter(errors));
+    if (const auto assignment = parse_assignment(argument, errors)) {
+      set_value(root, *assignment, Reporter(errors), notes);
+    }
   }
   SweepFile sweep = SweepReader(std::move(root), errors).read(file);
+  sweep.spec.notes.insert(sweep.spec.notes.begin(), notes.begin(), notes.end());
   if (!errors.empty()) throw Error(ExitStatus::usage, std::move(errors));
   return sweep;
 }

@@ -22,7 +22,8 @@ struct SweepFile {
   std::vector<bool> free;                 // whether a parameter's values are maps of keys under a free name
   std::vector<Assignments> replicates;
   Node metric;  // the place of the metric, or of the whole file
-  Node tree;    // the file with defaults and absolute paths
+  bool says_metric = false, says_mode = false;
+  Node tree;  // the file with defaults and absolute paths
 };
 
 // Applies --set to the tree of a sweep file and checks it.

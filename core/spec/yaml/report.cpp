@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/base/text.h"
+#include "core/base/utf8.h"
 
 namespace pmaptrain::spec {
 
@@ -15,6 +16,15 @@ std::string suggest(std::string_view word, const std::vector<std::string>& candi
   const std::string near = nearest(word, candidates);
   if (!near.empty()) return "did you mean '" + near + "'?";
   return "valid " + std::string(what) + ": " + join(candidates, ", ");
+}
+
+std::string said_at(const Node& node) {
+  const Place place = place_of(node);
+  if (!node.source || !node.source->option) {
+    return place.file + (place.line > 0 ? ":" + std::to_string(place.line) + ":" + std::to_string(place.column) : "");
+  }
+  const std::string& argument = node.source->lines.front();
+  return shown_name(argument.starts_with(place.file) ? argument : place.file + " " + argument, 72);
 }
 
 }  // namespace pmaptrain::spec

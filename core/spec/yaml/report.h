@@ -24,4 +24,7 @@ class Reporter {
 // "did you mean 'x'?", or "valid keys: a, b, c".
 std::string suggest(std::string_view word, const std::vector<std::string>& candidates, std::string_view what);
 
+// Where a user wrote a node: "sweep.yaml:3:3", or an option as it is on the command line.
+std::string said_at(const Node& node);
+
 }  // namespace pmaptrain::spec

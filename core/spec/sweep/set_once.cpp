@@ -1,0 +1,120 @@
+#include "core/spec/sweep/set_once.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+#include "core/spec/changes/loaded.h"
+#include "core/spec/changes/overlap.h"
+#include "core/spec/changes/override.h"
+#include "core/spec/yaml/report.h"
+
+namespace pmaptrain::spec {
+namespace {
+
+// A key that each trial, or a trial with one of the values of a choice, has a value for.
+struct SetKey {
+  enum class By { set, parameter, replicates };
+  By by = By::set;
+  std::size_t parameter = 0;  // its number
+  std::size_t value = 0;      // of a choice under a free name: the number of the map
+  Node key;
+  ItemPath path;
+};
+
+class Keys {
+ public:
+  // Names of layers are looked up in the base as 'set' makes it.
+  Keys(const SweepFile& file, const Node& base) : config_(base) {
+    std::vector<Diagnostic> errors;  // told when the configs of trials are made
+    std::vector<std::string> notes;
+    apply({}, file.set, config_, errors, notes);
+    for (const Assignment& one : file.set) add(SetKey::By::set, 0, 0, whole_key(one.segments));
+    for (std::size_t i = 0; i < file.keys.size(); ++i) {
+      if (!file.free[i]) {
+        add(SetKey::By::parameter, i, 0, file.keys[i]);
+        continue;
+      }
+      for (std::size_t k = 0; k < file.values[i].size(); ++k) {
+        for (const Node& key : file.values[i][k].keys) add(SetKey::By::parameter, i, k, key);
+      }
+    }
+    for (const Assignment& one : file.replicates.front()) add(SetKey::By::replicates, 0, 0, whole_key(one.segments));
+  }
+
+  const std::vector<SetKey>& all() const { return keys_; }
+
+ private:
+  static Node whole_key(const std::vector<Node>& segments) {
+    std::string path;
+    for (const Node& segment : segments) path = path_below(path, segment.text);
+    return scalar_at(segments.front(), path);
+  }
+
+  void add(SetKey::By by, std::size_t parameter, std::size_t value, const Node& key) {
+    keys_.push_back({by, parameter, value, key, item_path(config_, segments_of(key))});
+  }
+
+  Node config_;
+  std::vector<SetKey> keys_;
+};
+
+// Whether no trial has both.
+bool are_apart(const SetKey& a, const SetKey& b) {
+  return a.by == SetKey::By::parameter && b.by == a.by && a.parameter == b.parameter && a.value != b.value;
+}
+
+// What `set` has above a key of trials is a part of their base.
+bool is_base(const SetKey& a, const SetKey& b) {
+  return a.by == SetKey::By::set && b.by != SetKey::By::set && b.path.size() > a.path.size() &&
+         is_at_or_below(b.path, a.path);
+}
+
+bool is_option(const Node& node) { return node.source && node.source->option; }
+
+std::string said(const SetKey& a, const SetKey& b) {
+  if (a.key.text == b.key.text) return fmt::format("'{}' is set twice for each trial", b.key.text);
+  if (a.path == b.path)
+    return fmt::format("'{}' and '{}' are one key, set twice for each trial", a.key.text, b.key.text);
+  const bool nested = is_at_or_below(a.path, b.path) || is_at_or_below(b.path, a.path);
+  return fmt::format("'{}' and '{}' {}: a trial takes each of its values from one key", a.key.text, b.key.text,
+                     nested ? "overlap" : "exclude each other");
+}
+
+}  // namespace
+
+void check_set_once(SweepFile& file, const Node& base, std::vector<Diagnostic>& errors) {
+  const Reporter reporter(errors);
+  const Keys keys(file, base);
+  const ItemPath best = {"train", "checkpoint", "best"};
+  std::vector<std::pair<std::string, std::string>> told;
+  for (auto b = keys.all().begin(); b != keys.all().end(); ++b) {
+    if (b->path.front() == "name" && b->by != SetKey::By::set) {
+      reporter.report(b->key, "a sweep names its trials itself", "remove it");
+      continue;
+    }
+    if (is_at_or_below(b->path, best) && b->by != SetKey::By::set) {
+      reporter.report(b->key, fmt::format("'{}' is what the sweep itself selects by", b->key.text),
+                      "remove it: the sweep's metric and mode are those of checkpoint.best");
+      continue;
+    }
+    const auto a = std::find_if(keys.all().begin(), b, [&](const SetKey& one) {
+      return !are_apart(one, *b) && !is_base(one, *b) && overlap(one.path, b->path);
+    });
+    if (a == b) continue;
+    if (b->by == SetKey::By::set && is_option(b->key)) {
+      file.spec.notes.push_back(said_at(b->key) + " replaces what " + said_at(a->key) + " has set");
+      continue;
+    }
+    const std::pair pair(a->key.text, b->key.text);
+    if (std::find(told.begin(), told.end(), pair) != told.end()) continue;  // in other maps of the choice, too
+    told.push_back(pair);
+    reporter.report(b->key, said(*a, *b),
+                    "keep one of the two; a choice may list whole values, or maps of keys that are set together: size: "
+                    "{choice: [{data.batch_size: 64, optimizer.learning_rate: 0.1}]}",
+                    {fmt::format("'{}' is at {}", a->key.text, said_at(a->key))});
+  }
+}
+
+}  // namespace pmaptrain::spec
