@@ -93,6 +93,7 @@ int run_trials(CommandArguments arguments, const Streams& streams) {
   const int signal = *StopSignals::flag();
   const sweep::Summary summary = sweep::write_summary(how.folder, signal != 0, seconds_since(began));
   deliver(streams.out, options.json ? summary.json : summary.text);
+  if (!options.json && !summary.failure.empty()) deliver(streams.err, summary.failure);
   // A launcher kills all processes once one dies by a signal.
   if (signal != 0 && streams.job != nullptr) return 128 + signal;
   if (signal != 0) raise_by_default(signal);

@@ -34,7 +34,7 @@ struct Place {
 };
 
 struct Diagnostic {
-  std::string kind;  // config, usage, data, resource, program, guard, internal
+  std::string kind;  // config, usage, data, resource, program, guard, result, internal
   Place place;
   std::string message;
   std::string help = {};  // a suggested fix; may be empty

@@ -40,13 +40,6 @@ bool has_nothing(const fs::path& path) {
   return fs::is_directory(path, error) && fs::is_empty(path, error);
 }
 
-// Whether a sweep runs there. The shared lock does not disturb other processes that look.
-bool is_taken(const fs::path& path) {
-  const Descriptor marker(
-      train::file_system().open_at(AT_FDCWD, (path / marker_name).string(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  return marker && train::file_system().flock(marker.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-}
-
 [[noreturn]] void fail_taken(const fs::path& path) {
   fail_resource(
       fmt::format("another sweep runs in '{}'", path.string()),
@@ -62,6 +55,13 @@ bool is_taken(const fs::path& path) {
 }
 
 }  // namespace
+
+// The shared lock does not disturb other processes that look.
+bool SweepFolder::is_taken(const fs::path& path) {
+  const Descriptor marker(
+      train::file_system().open_at(AT_FDCWD, (path / marker_name).string(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  return marker && train::file_system().flock(marker.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
 
 void SweepFolder::check(const fs::path& path, const FolderOptions& options) {
   if (is_taken(path)) fail_taken(path);

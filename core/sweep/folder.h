@@ -14,6 +14,8 @@ struct FolderOptions {
 
 class SweepFolder {
  public:
+  // Whether a sweep runs there.
+  static bool is_taken(const std::filesystem::path& path);
   // Throws what claim() would throw now. Locks nothing.
   static void check(const std::filesystem::path& path, const FolderOptions& options);
   // Creates the folder, or takes over the one that is there, and locks it until this object ends. With `overwrite`

@@ -4,10 +4,12 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/report/parallelism.h"
 #include "core/report/plan_report.h"
@@ -15,7 +17,6 @@
 #include "core/setup/start.h"
 #include "core/spec/load.h"
 #include "core/sweep/halving.h"
-#include "core/sweep/space.h"
 
 namespace pmaptrain::sweep {
 namespace {
@@ -122,6 +123,34 @@ void check_lengths(const spec::Sweep& sweep, const SweepPlan& plan, const spec::
   }
 }
 
+// Refuses a run that repeats another one: it would have the same values, and cost as much.
+class OneRunEach {
+ public:
+  explicit OneRunEach(const spec::Sweep& sweep) : sweep_(sweep) {}
+
+  void add(const std::string& config, const PlannedTrial& trial, std::int64_t replicate) {
+    // The first line has the name of the run.
+    const auto [first, is_new] = runs_.emplace(config.substr(config.find('\n')), Run{trial.number, replicate});
+    if (is_new) return;
+    if (first->second.trial == trial.number) {
+      sweep_.fail("replicates",
+                  fmt::format("replicates {} and {} are the same run", first->second.replicate, replicate),
+                  "give each replicate other values");
+    }
+    sweep_.fail(
+        "parameters",
+        fmt::format("trials {} and {} are the same run: their values mean the same", first->second.trial, trial.number),
+        "remove one of the values");
+  }
+
+ private:
+  struct Run {
+    std::int64_t trial = 0, replicate = 0;
+  };
+  const spec::Sweep& sweep_;
+  std::map<std::string, Run> runs_;
+};
+
 }  // namespace
 
 std::string trial_name(std::int64_t number, std::int64_t replicate) {
@@ -135,15 +164,25 @@ std::string trial_text(const spec::Sweep& sweep, const PlannedTrial& trial) {
   return fmt::format("trial {} ({})", trial.number, join(parts, ", "));
 }
 
-std::vector<PlannedTrial> trials_of(const spec::Sweep& sweep, const Numbers& known) {
+std::string in_any_order(const std::string& parameters) {
+  std::map<std::string, std::string> sorted;
+  const auto document = parse_json(parameters);
+  for (const auto& [name, value] : document.items()) sorted.emplace(json_string(name), json_text(value));
+  std::string text;
+  for (const auto& [name, value] : sorted) text += name + ":" + value + "\n";
+  return text;
+}
+
+std::vector<PlannedTrial> trials_of(const spec::Sweep& sweep, const Numbers& known, Draws draws) {
   std::int64_t next = 0;
   for (const auto& [json, number] : known) next = std::max(next, number + 1);
   std::vector<PlannedTrial> trials;
   Numbers left = known;
-  for (std::int64_t i = 0; i < sweep.spec().trials; ++i) {
-    PlannedTrial trial{i, values_of_trial(sweep.spec(), i), ""};
+  for (spec::TrialValues& drawn : values_of_trials(sweep.spec(), draws)) {
+    PlannedTrial trial{std::ssize(trials), std::move(drawn), ""};
     trial.json = sweep.json(trial.values);
-    if (const auto at = left.lower_bound(trial.json); at != left.end() && at->first == trial.json) {
+    const std::string values = known.empty() ? "" : in_any_order(trial.json);
+    if (const auto at = left.lower_bound(values); at != left.end() && at->first == values) {
       trial.number = at->second;
       left.erase(at);
     } else if (!known.empty()) {
@@ -154,9 +193,16 @@ std::vector<PlannedTrial> trials_of(const spec::Sweep& sweep, const Numbers& kno
   return trials;
 }
 
-SweepPlan plan_sweep(const spec::Sweep& sweep, int cores, const Numbers& known) {
+SweepPlan plan_sweep(const spec::Sweep& sweep, int cores, const Numbers& known, Draws draws) {
   SweepPlan plan;
-  plan.trials = trials_of(sweep, known);
+  plan.trials = trials_of(sweep, known, draws);
+  if (std::ssize(plan.trials) < sweep.spec().trials) {
+    const std::string all = with_commas(std::ssize(plan.trials));
+    plan.warnings.push_back(
+        fmt::format("trials is {}, and the parameters have {} combinations: each is one trial, {} in all",
+                    with_commas(sweep.spec().trials), all, all));
+  }
+  OneRunEach one_run_each(sweep);
   Mistakes mistakes;
   std::map<std::string, std::size_t> programs;
   std::optional<spec::Spec> first;
@@ -170,6 +216,7 @@ SweepPlan plan_sweep(const spec::Sweep& sweep, int cores, const Numbers& known) 
         auto& same = of_replicate.at(static_cast<std::size_t>(replicate));
         if (!same) same = loaded;
         sweep.check_comparable(*same, loaded);
+        if (draws == Draws::distinct) one_run_each.add(loaded.resolved, trial, replicate);
         Row row;
         row.number = trial.number;
         row.replicate = replicate;

@@ -12,6 +12,7 @@
 #include "core/spec/spec.h"
 #include "core/spec/sweep.h"
 #include "core/sweep/runner.h"
+#include "core/sweep/space.h"
 #include "core/sweep/store.h"
 
 namespace pmaptrain::sweep {
@@ -23,11 +24,15 @@ struct PlannedTrial {
   std::string json;
 };
 
-// The numbers of trials that a store has already, by their parameters as JSON. Random trials may draw the same twice.
+// A trial's parameters as JSON, the same for any order of the parameters in the file.
+std::string in_any_order(const std::string& parameters);
+
+// The numbers of trials that a store has already, by their parameters in_any_order(). Those of earlier versions may
+// have drawn the same twice.
 using Numbers = std::multimap<std::string, std::int64_t>;
 
 // The trials of a sweep in its order. Those that are not in `known` have the numbers after its last one.
-std::vector<PlannedTrial> trials_of(const spec::Sweep& sweep, const Numbers& known = {});
+std::vector<PlannedTrial> trials_of(const spec::Sweep& sweep, const Numbers& known = {}, Draws draws = Draws::distinct);
 
 // "0007", or "0007-r1" for a replicate after the first.
 std::string trial_name(std::int64_t number, std::int64_t replicate);
@@ -59,7 +64,7 @@ struct SweepPlan {
 
 // Makes and checks the configs of all trials, and plans the memory of each program. Throws Error with the mistakes of
 // all trials, each once and with the first trial that has it.
-SweepPlan plan_sweep(const spec::Sweep& sweep, int cores, const Numbers& known = {});
+SweepPlan plan_sweep(const spec::Sweep& sweep, int cores, const Numbers& known = {}, Draws draws = Draws::distinct);
 
 // The program of each row. `rows` are those of the plan, in any order.
 std::vector<std::size_t> programs_of(const SweepPlan& plan, const std::vector<Row>& rows);

@@ -1,8 +1,13 @@
 #include "core/sweep/run.h"
 
+#include <fmt/format.h>
+
+#include <chrono>
 #include <cstdlib>
+#include <thread>
 #include <utility>
 
+#include "core/base/clock.h"
 #include "core/base/text.h"
 #include "core/sweep/data_files.h"
 #include "core/sweep/ensembles.h"
@@ -34,10 +39,26 @@ void tell_notes(const SweepOptions& options, const SweepPlan& plan, const SweepF
   }
 }
 
+// A sweep that was killed with its launcher holds its lock for another moment, until its processes have ended.
+void await_end(const SweepOptions& options) {
+  const Clock::time_point began = Clock::now();
+  bool told = false;
+  while (SweepFolder::is_taken(options.folder) && seconds_since(began) < options.most_seconds_taken) {
+    if (options.stop != nullptr && *options.stop != 0) return;
+    if (options.told && !std::exchange(told, true)) {
+      Progress progress;
+      progress.note = fmt::format("a sweep runs in '{}'; waiting {:.0f} s for its end", options.folder.string(),
+                                  options.most_seconds_taken);
+      options.told(progress);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+}
+
 Numbers numbers_in(const Store& store) {
   Numbers numbers;
   for (const Row& row : store.rows()) {
-    if (row.replicate == 0) numbers.emplace(row.parameters, row.number);
+    if (row.replicate == 0) numbers.emplace(in_any_order(row.parameters), row.number);
   }
   return numbers;
 }
@@ -55,6 +76,7 @@ std::string logarithmic_parameters(const spec::SweepSpec& sweep) {
 }  // namespace
 
 std::vector<Row> run_sweep(const spec::Sweep& sweep, const SweepOptions& options, Runners& runners) {
+  if (options.how.resume) await_end(options);
   SweepFolder::check(options.folder, options.how);
   std::optional<SweepFolder> folder;
   std::optional<Store> store;
@@ -64,7 +86,9 @@ std::vector<Row> run_sweep(const spec::Sweep& sweep, const SweepOptions& options
     store.emplace(folder->path(), Store::Access::write);
   }
   const bool continues = store && !store->rows().empty();
-  const SweepPlan plan = plan_sweep(sweep, runners.all().front().cores, continues ? numbers_in(*store) : Numbers());
+  const bool is_earlier = continues && store->text("draws").empty();
+  const SweepPlan plan = plan_sweep(sweep, runners.all().front().cores, continues ? numbers_in(*store) : Numbers(),
+                                    is_earlier ? Draws::with_replacement : Draws::distinct);
   const std::vector<DataFile> data =
       data_files_of(plan.data_paths, continues ? store->data_files() : std::vector<DataFile>());
   std::vector<Row> rows = plan.rows;
@@ -81,6 +105,7 @@ std::vector<Row> run_sweep(const spec::Sweep& sweep, const SweepOptions& options
     if (!store) store.emplace(folder->path(), Store::Access::write);
     for (const auto& [name, text] : identity_of(sweep, plan)) store->set_text(name, text);
     record_space(sweep, *store);
+    store->set_text("draws", "distinct");
     store->set_data_files(data);
     store->add(rows);  // last: a store without rows begins anew
   }

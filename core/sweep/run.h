@@ -42,6 +42,7 @@ struct SweepOptions {
   FolderOptions how;
   const std::atomic<int>* stop = nullptr;  // non-zero: stop all runs with checkpoints
   std::function<void(const Progress&)> told = {};
+  double most_seconds_taken = 10;  // how long --resume waits for a sweep that runs in the folder
 };
 
 // Runs all trials that have no result yet. Returns the rows as the store has them. Throws Error for what prevents a

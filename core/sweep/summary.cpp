@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
@@ -22,9 +23,10 @@ Summary write_summary(const std::filesystem::path& sweep, bool stopped, double s
   }
   const std::int64_t all = std::ssize(results.trials);
   Summary summary;
-  summary.exit_status = !stopped && failed == all ? 1 : 0;
+  const bool without_value = !stopped && !has_best(results);
+  summary.exit_status = without_value ? static_cast<int>(ExitStatus::failed) : 0;
   report::Json document;
-  document["status"] = stopped ? "stopped" : failed == all ? "failed" : "done";
+  document["status"] = stopped ? "stopped" : without_value ? "failed" : "done";
   document["exit_status"] = summary.exit_status;
   document["trials"] = all;
   document["done"] = done;
@@ -32,15 +34,16 @@ Summary write_summary(const std::filesystem::path& sweep, bool stopped, double s
   document["metric"] = results.metric;
   document["mode"] = spec::to_string(results.mode);
   document["best"] = nullptr;
-  const bool has_best = !results.trials.empty() && results.trials.front().score.value;
-  if (has_best) document["best"] = parse_json(best_json(results, sweep));
+  if (has_best(results)) document["best"] = parse_json(best_json(results, sweep));
+  if (without_value) document["errors"] = report::errors_json({no_value(results)});
   document["seconds"] = seconds;
   document["version"] = version;
   summary.json = report::to_text(document);
   train::write_whole((sweep / "summary.json").string(), summary.json);
   const std::string folder = shell_quoted(sweep.string());
   summary.text = results_text(results, most_shown) + "\n";
-  if (has_best) summary.text += best_text(results, sweep);
+  if (has_best(results)) summary.text += best_text(results, sweep);
+  if (without_value) summary.failure = render(no_value(results));
   if (stopped) summary.text += fmt::format("stopped; pmaptrain sweep run {} --resume goes on\n", folder);
   return summary;
 }

@@ -7,8 +7,9 @@
 namespace pmaptrain::sweep {
 
 struct Summary {
-  int exit_status = 0;  // 1 if no run has a result
+  int exit_status = 0;  // 1 if no trial has a value
   std::string text, json;
+  std::string failure;  // why none has one
 };
 
 // Writes summary.json into the sweep's folder. `stopped`: by a signal. `seconds`: of this process. Throws Error.

@@ -177,6 +177,7 @@ std::vector<std::string> parameter_values(const std::string& parameters, const s
 }
 
 std::string results_text(const Results& results, std::int64_t top, bool color) {
+  constexpr int most_columns = 60;  // of an error
   const bool spreads = std::any_of(results.trials.begin(), results.trials.end(),
                                    [](const TrialResult& trial) { return trial.score.spread.has_value(); });
   const bool halves = !results.rungs.empty() && results.rungs.back().rung > 0;
@@ -197,7 +198,8 @@ std::string results_text(const Results& results, std::int64_t top, bool color) {
     std::string status = to_string(trial.status);
     if (halves && trial.status == Status::done) status += fmt::format(", rung {}", trial.rung + 1);
     const std::string error = error_of(trial);
-    if (!error.empty() && trial.status != Status::running) status += ": " + printable(error);
+    // The whole of it is in JSON and CSV.
+    if (!error.empty() && trial.status != Status::running) status += ": " + shown_name(error, most_columns);
     row.push_back(status);
     rows.push_back(std::move(row));
   }
@@ -263,10 +265,29 @@ std::string results_json(const Results& results, std::int64_t top) {
   return report::to_text(document);
 }
 
-const TrialResult& best_of(const Results& results) {
-  if (results.trials.empty() || !results.trials.front().score.value) {
-    fail_running("no trial of this sweep has a value yet", "pmaptrain sweep show says why");
+bool has_best(const Results& results) { return !results.trials.empty() && results.trials.front().score.value; }
+
+Diagnostic no_value(const Results& results) {
+  bool goes_on = false;
+  std::map<std::string, std::int64_t> reasons;
+  for (const TrialResult& trial : results.trials) {
+    const bool ended = trial.status == Status::done || trial.status == Status::failed;
+    goes_on = goes_on || !ended;
+    if (const std::string error = error_of(trial); ended && !error.empty()) ++reasons[error];
   }
+  std::string message = "no trial of this sweep has a value";
+  if (goes_on) message += " yet";
+  const auto most = std::max_element(reasons.begin(), reasons.end(),
+                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+  if (most != reasons.end()) {
+    message += fmt::format(": {}, {}", counted(most->second, "trial"), shown_name(most->first, 200));
+    if (reasons.size() > 1) message += fmt::format("; {} other reasons", reasons.size() - 1);
+  }
+  return {"result", {}, std::move(message), "pmaptrain sweep show lists the trials, each with its reason", {}};
+}
+
+const TrialResult& best_of(const Results& results) {
+  if (!has_best(results)) throw Error(ExitStatus::failed, no_value(results));
   return results.trials.front();
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/error.h"
 #include "core/spec/durations.h"
 #include "core/sweep/halving.h"
 #include "core/sweep/store.h"
@@ -47,6 +48,10 @@ std::string results_text(const Results& results, std::int64_t top, bool color = 
 std::string results_csv(const Results& results);
 // {"metric", "mode", "value", "search", "status", "trials": [...], "rungs": [...]}, with its end of line.
 std::string results_json(const Results& results, std::int64_t top);
+
+// Whether a trial has a value, and the error that none has one, with the reason of most trials.
+bool has_best(const Results& results);
+Diagnostic no_value(const Results& results);
 
 // The best trial, with its values of the test split, which no search sees; best_json: as a document, with the config of
 // its first replicate if asked for. They throw Error (failed) if no trial has a value.

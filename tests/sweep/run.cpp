@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <map>
@@ -10,6 +11,7 @@
 #include <random>
 #include <set>
 #include <sstream>
+#include <thread>
 
 #include "core/base/text.h"
 #include "core/spec/load.h"
@@ -249,7 +251,101 @@ TEST_CASE("a sweep of which every run fails ends with exit status 1", "[sweep]")
   CHECK(rows[0].error == "no data");
   CHECK(sweep::write_summary(folder.path("sweep"), false, 0).exit_status == 1);
   CHECK_THROWS_WITH(sweep::best_of(sweep::read_results(folder.path("sweep"))),
-                    "error: no trial of this sweep has a value yet\n  help: pmaptrain sweep show says why\n");
+                    "error: no trial of this sweep has a value: 4 trials, no data\n"
+                    "  help: pmaptrain sweep show lists the trials, each with its reason\n");
+}
+
+TEST_CASE("a sweep of which no trial has a value ends with exit status 1 and says why", "[sweep]") {
+  const SweepFolder folder;
+  CalledTrials trials;
+  for (const bool vectorize : {true, false}) {
+    INFO(vectorize);
+    const std::string name = vectorize ? "together" : "alone";
+    folder.run(folder.sweep("parameters: {optimizer.learning_rate: {choice: [1.0e+30, 1.0e+31]}}\n", vectorize), name,
+               trials);
+    const sweep::Summary summary = sweep::write_summary(folder.path(name), false, 0);
+    CHECK(summary.exit_status == 1);
+    CHECK(contains(summary.failure, "error: no trial of this sweep has a value: 2 trials, a guard stopped it at step"));
+    CHECK(contains(summary.text, "done: a guard stopped it at step 2: nonfinite\n"));
+    const json document = json::parse(summary.json);
+    CHECK(document["status"] == "failed");
+    CHECK(document["errors"][0]["kind"] == "result");
+    CHECK(document["exit_status"] == 1);
+  }
+}
+
+TEST_CASE("a random search draws no combination twice, and says where there are fewer than trials", "[sweep]") {
+  const SweepFolder folder;
+  const std::string few =
+      "parameters: {optimizer.learning_rate: {choice: [0.1, 0.2, 0.3]}, data.batch_size: {log_int: [4, 7]}}\n"
+      "search: random\n";
+  for (int seed = 0; seed < 3; ++seed) {
+    INFO(seed);
+    const std::string keys = few + "seed: " + std::to_string(seed) + "\n";
+    const auto all = sweep::trials_of(folder.sweep(keys + "trials: 30\n"));
+    CHECK(all.size() == 12);
+    std::set<std::string> different;
+    for (const sweep::PlannedTrial& trial : all) different.insert(trial.json);
+    CHECK(different.size() == 12);
+    // More trials leave those before as they are.
+    const auto first = sweep::trials_of(folder.sweep(keys + "trials: 7\n"));
+    for (std::size_t i = 0; i < 7; ++i) CHECK(first[i].json == all[i].json);
+  }
+  const sweep::SweepPlan plan = sweep::plan_sweep(folder.sweep(few + "trials: 30\n"), 1);
+  REQUIRE_FALSE(plan.warnings.empty());
+  CHECK(plan.warnings.front() == "trials is 30, and the parameters have 12 combinations: each is one trial, 12 in all");
+  // The draws of earlier versions may be equal.
+  const auto earlier = sweep::trials_of(folder.sweep(few + "trials: 30\n"), {}, sweep::Draws::with_replacement);
+  CHECK(earlier.size() == 30);
+  // Billions of combinations are not listed.
+  const auto many = sweep::trials_of(folder.sweep(
+      "parameters: {seed: {int: [0, 1000000000]}, data.seed: {int: [0, 100000]}}\nsearch: random\ntrials: 50\n"));
+  CHECK(many.size() == 50);
+}
+
+TEST_CASE("a resumed sweep waits for one that still holds the folder's lock", "[sweep]") {
+  const SweepFolder folder;
+  CalledTrials trials;
+  folder.run(folder.sweep(rates), "sweep", trials);
+  std::optional<sweep::SweepFolder> held = sweep::SweepFolder::claim(folder.path("sweep"), {true, false});
+  std::thread dying([&held] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(150));
+    held.reset();
+  });
+  CHECK(folder.run(folder.sweep(rates), "sweep", trials, true).size() == 4);
+  dying.join();
+}
+
+TEST_CASE("a resumed sweep keeps the numbers of trials whose parameters and choices are in another order", "[sweep]") {
+  const SweepFolder folder;
+  CalledTrials trials;
+  const auto before = folder.run(
+      folder.sweep("parameters: {optimizer.learning_rate: {choice: [0.1, 0.2]}, data.batch_size: {choice: [8, 16]}}\n"),
+      "sweep", trials);
+  const auto after = folder.run(
+      folder.sweep("parameters: {data.batch_size: {choice: [16, 8]}, optimizer.learning_rate: {choice: [0.2, 0.1]}}\n"),
+      "sweep", trials, true);
+  CHECK(trials.calls == 4);
+  REQUIRE(after.size() == 4);
+  for (std::size_t i = 0; i < 4; ++i) {
+    CHECK(after[i].number == before[i].number);
+    CHECK(after[i].parameters == before[i].parameters);
+    CHECK(after[i].value == before[i].value);
+  }
+}
+
+TEST_CASE("a sweep that does not say by what it selects does as its base", "[sweep]") {
+  const SweepFolder folder;
+  std::string text = test::read_text(folder.path("base.yaml"));
+  text.insert(text.find("duration: 4 epochs"), "checkpoint: {best: {metric: mean_absolute_error, mode: max}}, ");
+  test::write_text(folder.path("base.yaml"), text);
+  const spec::Sweep sweep = folder.sweep(rates);
+  CHECK(sweep.spec().metric == "mean_absolute_error");
+  CHECK(sweep.spec().mode == spec::Mode::max);
+  CHECK(contains(sweep.resolved(), "metric: mean_absolute_error"));
+  CHECK(folder.sweep(rates + "metric: mean_absolute_error\n").spec().mode == spec::Mode::max);
+  CHECK(contains(error_of([&] { folder.sweep(rates + "metric: loss\n"); }),
+                 "error: the sweep selects by loss (min), and its base by mean_absolute_error"));
 }
 
 TEST_CASE("a resumed sweep takes more random trials and a longer choice, and refuses other edits", "[sweep]") {
