@@ -31,10 +31,6 @@ std::string error_of(const Exit& exit) {
   return text.substr(text.rfind('\n') + 1);
 }
 
-std::string guard_text(std::int64_t step, const std::string& reason) {
-  return fmt::format("a guard stopped it at step {}: {}", with_commas(step), reason);
-}
-
 std::optional<double> finite(double value) { return std::isfinite(value) ? std::optional(value) : std::nullopt; }
 
 }  // namespace
@@ -73,7 +69,7 @@ Result result_of_member(const train::Ended& ended, const spec::SweepSpec& sweep,
   result.seconds = ended.seconds / static_cast<double>(ended.members.size());
   if (!member.reason.empty() && member.reason != "early_stopping") {
     result.exit_status = static_cast<int>(ExitStatus::guard);
-    result.error = guard_text(member.steps, member.reason);
+    result.error = fmt::format("a guard stopped it at step {}: {}", member.steps, member.reason);
     return result;
   }
   result.exit_status = static_cast<int>(ExitStatus::done);
@@ -99,8 +95,7 @@ Result result_of(const Exit& exit, const std::filesystem::path& run, const spec:
                                name != nullptr ? fmt::format("SIG{}", name) : std::to_string(exit.signal));
     if (exit.signal == SIGKILL) result.error += ", as the system does where memory runs out";
   } else if (status == ExitStatus::guard) {
-    const std::string reason = has_result ? ended->members.front().reason : "";
-    result.error = reason.empty() ? error_of(exit) : guard_text(result.steps, reason);
+    result.error = error_of(exit);
   } else if (status != ExitStatus::done) {
     const bool again = status == ExitStatus::failed || status == ExitStatus::resource;
     result.kind = again ? Result::Kind::died : Result::Kind::failed;

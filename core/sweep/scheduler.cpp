@@ -252,7 +252,7 @@ std::vector<Scheduler::Job> Scheduler::end_ensemble(const Job& job, const Exit& 
       halves[ensemble].rows.push_back(i);
     }
     for (auto& [number, half] : halves) again.push_back(std::move(half));
-    progress_.note = fmt::format("an ensemble of {} ended early ({}); it is halved",
+    progress_.note = fmt::format("{}, trained together, ended early ({}); they are tried again in two halves",
                                  counted(std::ssize(job.rows), "trial"), whole.error);
   }
   for (const std::size_t i : job.rows) changed.push_back(rows_[i]);

@@ -75,6 +75,16 @@ std::string error_of(const TrialResult& trial) {
   return "";
 }
 
+// The same in a few words, for a table; the whole of it is in JSON and CSV.
+std::string reason_of(const TrialResult& trial) {
+  constexpr int most_columns = 60;
+  const auto guarded = std::find_if(trial.runs.begin(), trial.runs.end(), [](const Row& row) {
+    return row.exit_status == static_cast<int>(ExitStatus::guard);
+  });
+  if (guarded != trial.runs.end()) return fmt::format("a guard stopped it after {}", counted(guarded->steps, "step"));
+  return shown_name(error_of(trial), most_columns);
+}
+
 Json number(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
 
 Json trial_json(const TrialResult& trial) {
@@ -177,7 +187,6 @@ std::vector<std::string> parameter_values(const std::string& parameters, const s
 }
 
 std::string results_text(const Results& results, std::int64_t top, bool color) {
-  constexpr int most_columns = 60;  // of an error
   const bool spreads = std::any_of(results.trials.begin(), results.trials.end(),
                                    [](const TrialResult& trial) { return trial.score.spread.has_value(); });
   const bool halves = !results.rungs.empty() && results.rungs.back().rung > 0;
@@ -197,9 +206,8 @@ std::string results_text(const Results& results, std::int64_t top, bool color) {
     row.push_back(train::duration(seconds_of(trial)));
     std::string status = to_string(trial.status);
     if (halves && trial.status == Status::done) status += fmt::format(", rung {}", trial.rung + 1);
-    const std::string error = error_of(trial);
-    // The whole of it is in JSON and CSV.
-    if (!error.empty() && trial.status != Status::running) status += ": " + shown_name(error, most_columns);
+    const std::string reason = reason_of(trial);
+    if (!reason.empty() && trial.status != Status::running) status += ": " + reason;
     row.push_back(status);
     rows.push_back(std::move(row));
   }
@@ -273,14 +281,14 @@ Diagnostic no_value(const Results& results) {
   for (const TrialResult& trial : results.trials) {
     const bool ended = trial.status == Status::done || trial.status == Status::failed;
     goes_on = goes_on || !ended;
-    if (const std::string error = error_of(trial); ended && !error.empty()) ++reasons[error];
+    if (const std::string reason = reason_of(trial); ended && !reason.empty()) ++reasons[reason];
   }
   std::string message = "no trial of this sweep has a value";
   if (goes_on) message += " yet";
   const auto most = std::max_element(reasons.begin(), reasons.end(),
                                      [](const auto& a, const auto& b) { return a.second < b.second; });
   if (most != reasons.end()) {
-    message += fmt::format(": {}, {}", counted(most->second, "trial"), shown_name(most->first, 200));
+    message += fmt::format(": {}, {}", counted(most->second, "trial"), most->first);
     if (reasons.size() > 1) message += fmt::format("; {} other reasons", reasons.size() - 1);
   }
   return {"result", {}, std::move(message), "pmaptrain sweep show lists the trials, each with its reason", {}};

@@ -90,12 +90,17 @@ TEST_CASE("a number inside a schedule changes by itself", "[spec]") {
   CHECK(schedule.decay->count == 9);
 }
 
-TEST_CASE("of several changes of one key the last counts, and a schedule counts in place of numbers of the one before",
-          "[spec]") {
+TEST_CASE(
+    "of several recorded changes of one key the last counts, and a schedule counts in place of numbers of the one "
+    "before",
+    "[spec]") {
   const auto made = [](const std::vector<std::string>& arguments) {
+    spec::Loaded loaded = loaded_with({cosine});
+    std::vector<spec::ChangeText> recorded;
+    for (const std::string& argument : arguments) recorded.push_back({argument, "x-changes"});
+    spec::apply_changes(loaded, recorded, 40, 60);
     std::string all;
-    for (const spec::Change& change : changed(arguments, {cosine}).changes)
-      all += change.key + "=" + change.value + ";";
+    for (const spec::Change& change : loaded.changes) all += change.key + "=" + change.value + ";";
     return all;
   };
   const std::string rate = "optimizer.learning_rate", init = rate + ".cosine_decay.init_value";

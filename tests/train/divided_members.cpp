@@ -179,9 +179,15 @@ TEST_CASE("the warning about a member that is not finite has its replay, which a
   const train::Setup setup = setup_of_text(
       small_images, with(four_members, {"train.duration=8 steps", "optimizer={sgd: {}, learning_rate: 0.1}",
                                         "ensemble.vary={optimizer.learning_rate: [0.1, 0.01, 3.0e+38, 0.02]}"}));
-  const std::string expected = train_setup(setup).of<train::Warned>().front().text;
-  CHECK(expected.starts_with("member 2: step "));
-  CHECK(train_divided(setup, 4).trained.of<train::Warned>().front().text == expected);
+  const auto replayed = [](const Trained& trained) {
+    for (const train::Warned& warned : trained.of<train::Warned>()) {
+      if (warned.text.starts_with("member 2: step ")) return warned.text;
+    }
+    return std::string();
+  };
+  const std::string expected = replayed(train_setup(setup));
+  CHECK_FALSE(expected.empty());
+  CHECK(replayed(train_divided(setup, 4).trained) == expected);
 }
 
 TEST_CASE("an ensemble continues on another number of processes", "[train][placements][members]") {

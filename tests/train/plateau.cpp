@@ -81,13 +81,13 @@ TEST_CASE("rtol and atol are those of optax.contrib.reduce_on_plateau", "[train]
 }
 
 TEST_CASE("a metric that is NaN at every evaluation is told once, and selects, lowers and stops nothing", "[train]") {
-  // The validation split has one class.
-  const Trained run = train_setup(setup_of_text(
-      R"(mesh: {axes: {devices: 2}}
-data:
-  source: {values: {inputs: [[1], [2], [3], [4], [5], [6], [7], [8]], targets: [0, 1, 0, 1, 0, 1, 1, 1]}}
-  batch_size: 2
-  validation: {share: 0.25, shuffle: false}
+  const test::TemporaryFolder folder;
+  folder.write("train.csv", "x,y\n1,no\n2,yes\n3,no\n4,yes\n5,no\n6,yes\n");
+  folder.write("one_class.csv", "x,y\n7,yes\n8,yes\n");
+  const Trained run =
+      train_setup(setup_of_text("data: {batch_size: 2, source: {csv: {train: " + (folder / "train.csv") +
+                                ", validation: " + (folder / "one_class.csv") + ", target: y}}}" + R"(
+mesh: {axes: {devices: 2}}
 model: {layers: [dense: 2]}
 loss: softmax_cross_entropy
 metrics: [roc_auc]

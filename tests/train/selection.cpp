@@ -49,8 +49,10 @@ TEST_CASE("Early stopping counts the evaluations since the last improvement", "[
   CHECK_FALSE(stopping.observe(0.9));
   CHECK(stopping.observe(0.85));
 
-  SECTION("A NaN is no improvement, not even the first") {
+  SECTION("A NaN is no improvement, and counts only after the first number") {
     EarlyStopping diverged{spec::Mode::max, 2, 0.0, {}, 0};
+    for (int i = 0; i < 5; ++i) CHECK_FALSE(diverged.observe(test::nan_value));
+    CHECK_FALSE(diverged.observe(0.5));
     CHECK_FALSE(diverged.observe(test::nan_value));
     CHECK(diverged.observe(test::nan_value));
   }

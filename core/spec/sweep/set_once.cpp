@@ -21,6 +21,7 @@ struct SetKey {
   std::size_t value = 0;      // of a choice under a free name: the number of the map
   Node key;
   ItemPath path;
+  const Node* given = nullptr;  // of `set`
 };
 
 class Keys {
@@ -30,7 +31,10 @@ class Keys {
     std::vector<Diagnostic> errors;  // told when the configs of trials are made
     std::vector<std::string> notes;
     apply({}, file.set, config_, errors, notes);
-    for (const Assignment& one : file.set) add(SetKey::By::set, 0, 0, whole_key(one.segments));
+    for (const Assignment& one : file.set) {
+      add(SetKey::By::set, 0, 0, whole_key(one.segments));
+      keys_.back().given = &one.value;
+    }
     for (std::size_t i = 0; i < file.keys.size(); ++i) {
       if (!file.free[i]) {
         add(SetKey::By::parameter, i, 0, file.keys[i]);
@@ -53,7 +57,7 @@ class Keys {
   }
 
   void add(SetKey::By by, std::size_t parameter, std::size_t value, const Node& key) {
-    keys_.push_back({by, parameter, value, key, item_path(config_, segments_of(key))});
+    keys_.push_back({by, parameter, value, key, item_path(config_, segments_of(key)), nullptr});
   }
 
   Node config_;
@@ -65,10 +69,15 @@ bool are_apart(const SetKey& a, const SetKey& b) {
   return a.by == SetKey::By::parameter && b.by == a.by && a.parameter == b.parameter && a.value != b.value;
 }
 
-// What `set` has above a key of trials is a part of their base.
+// What `set` has above a key makes a base for it: of trials, or of a later key of `set` for which it has no value.
 bool is_base(const SetKey& a, const SetKey& b) {
-  return a.by == SetKey::By::set && b.by != SetKey::By::set && b.path.size() > a.path.size() &&
-         is_at_or_below(b.path, a.path);
+  if (a.by != SetKey::By::set || b.path.size() <= a.path.size() || !is_at_or_below(b.path, a.path)) return false;
+  if (b.by != SetKey::By::set) return true;
+  const Node* at = a.given;
+  for (std::size_t i = a.path.size(); i < b.path.size() && at != nullptr; ++i) {
+    at = at->is(Node::Kind::map) ? at->find(b.path[i]) : nullptr;
+  }
+  return at == nullptr;
 }
 
 bool is_option(const Node& node) { return node.source && node.source->option; }

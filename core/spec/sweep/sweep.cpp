@@ -122,7 +122,7 @@ void adopt_measure(SweepFile& file, const Node& base) {
     spec.metric = metric->text;
     if (!file.says_mode) spec.mode = mode_of(spec.metric);
   }
-  const bool is_metric = metric == nullptr || metric->text == spec.metric;
+  const bool is_metric = spec.metric == (metric != nullptr ? metric->text : "loss");
   const bool is_mode = mode != nullptr && mode->is(Kind::scalar) && (mode->text == "min" || mode->text == "max");
   if (is_mode && is_metric && !file.says_mode) spec.mode = mode->text == "max" ? Mode::max : Mode::min;
   file.tree.find("metric")->text = spec.metric;
