@@ -97,6 +97,14 @@ class Writer {
       if (error.status() != ExitStatus::data || kind_ == DataKind::npz || skips()) throw;
       if (!opens_without_few(try_to_open)) throw;
     }
+    if (found_.channels) {
+      const Shape& shape = found_.train->input().shape;
+      source_.yaml +=
+          commented("      channels: " + std::string(to_string(*found_.channels)),
+                    *found_.channels == spec::Channels::none
+                        ? fmt::format("pictures {}; last: sequences with {} channels", to_string(shape), shape[1])
+                        : fmt::format("sequences {} with {} channels; none: pictures", to_string(shape), shape[1]));
+    }
     const auto& skipped = found_.encoding.skipped;
     if (skipped.empty()) return;
     source_.comments.push_back(fmt::format("{} cannot be read and {} left out; the first: {}.",

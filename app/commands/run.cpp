@@ -181,9 +181,7 @@ int command_run(CommandArguments arguments, const Streams& streams) {
   options.config.overrides.processes = processes_of(streams);
   const train::FirstProcess first(streams.job);
   const spec::ConfigText config = read_config(options.config, streams);
-  const auto load = [&] {
-    return spec::load_text(config.text, config.file, config.directory, options.config.overrides);
-  };
+  const auto load = [&] { return spec::load(config, options.config.overrides); };
   spec::Loaded loaded = load();
 
   const std::optional<train::TraceOptions> trace = options.trace.accepted(options.overwrite);
@@ -227,10 +225,10 @@ int command_run(CommandArguments arguments, const Streams& streams) {
       loaded.notes.push_back(std::move(text));
   } else {
     const train::RunConfig run = train::read_run_config(session.run_dir, first);
-    const std::vector<std::string> lengths = train::schedule_duration_overrides(run, loaded);
-    if (!lengths.empty()) {
+    const std::vector<std::string> kept = train::kept_decisions(run, loaded);
+    if (!kept.empty()) {
       std::vector<std::string>& set = options.config.overrides.set;
-      set.insert(set.end(), lengths.begin(), lengths.end());
+      set.insert(set.end(), kept.begin(), kept.end());
       loaded = load();
     }
     for (std::string& note : train::check_config_continues(run, loaded)) loaded.notes.push_back(std::move(note));
@@ -265,8 +263,8 @@ int command_run(CommandArguments arguments, const Streams& streams) {
     }
     const train::Setup setup =
         resume ? train::make_setup(std::move(loaded), train::schedule_origin(resume->checkpoint.state),
-                                   resume->checkpoint.state.encoding.skipped)
-               : train::make_setup(std::move(loaded), std::nullopt, {}, std::move(initial));
+                                   &resume->checkpoint.state.encoding)
+               : train::make_setup(std::move(loaded), std::nullopt, nullptr, std::move(initial));
     if (resume) {
       session.notes = train::check_data_continues(resume->checkpoint.state, setup);
       const auto finished = train::find_finished(session.run_dir, resume->checkpoint.state, setup.spec().train,

@@ -61,12 +61,12 @@ spec::ConfigText read_config(const ConfigOptions& options, const Streams& stream
   });
   config.file = first.text([&] { return config.file; });
   config.directory = first.text([&] { return config.directory; });
+  config.run_format = std::stoi(first.text([&] { return std::to_string(config.run_format); }));
   return config;
 }
 
 spec::Loaded load_config(const ConfigOptions& options, const Streams& streams) {
-  const auto [text, file, directory] = read_config(options, streams);
-  return spec::load_text(text, file, directory, options.overrides);
+  return spec::load(read_config(options, streams), options.overrides);
 }
 
 namespace {

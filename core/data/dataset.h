@@ -13,6 +13,7 @@
 #include "core/base/dtype.h"
 #include "core/base/shape.h"
 #include "core/data/encoding.h"
+#include "core/spec/data.h"
 
 namespace pmaptrain::data {
 
@@ -32,12 +33,18 @@ class Dataset {
   virtual ~Dataset() = default;
   virtual std::int64_t size() const = 0;
   virtual Field input() const = 0;
-  // Class labels are i32 scalars (shape []); regression targets are f32[N]. Of inputs without targets it is
-  // no_target(), and read() writes none.
+  // Class labels are i32 scalars (shape []); regression targets are f32[N], or f64[N] (Encoding::wide_targets). Of
+  // inputs without targets it is no_target(), and read() writes none.
   virtual Field target() const = 0;
   // Writes example `index` (0 <= index < size()) as row-major elements; without `input`, only the target. Throws Error
   // (data) for a NaN or an infinity.
   virtual void read(std::int64_t index, std::byte* input, std::byte* target) const = 0;
+  // Whether float32 may round the numbers that read() gives, and what the files have: the inputs or the targets of an
+  // example.
+  virtual bool rounds_inputs() const { return false; }
+  virtual bool rounds_targets() const { return false; }
+  virtual void read_exact_input(std::int64_t index, double* input) const { (void)index, (void)input; }
+  virtual void read_exact_target(std::int64_t index, double* target) const { (void)index, (void)target; }
   // For windows into a sequence: the number of offsets at which they may begin. 1 for independent examples.
   virtual std::int64_t offsets() const { return 1; }
   // read() of the window that begins `offset` elements later, 0 <= offset < offsets().
@@ -96,6 +103,7 @@ struct Source {
   std::vector<Truth> truths;
   std::vector<std::string> notes;  // "inputs are f64 and become f32"
   Encoding encoding;
+  std::optional<spec::Channels> channels;  // of npz, where `auto` was decided
 
   std::shared_ptr<const Dataset>& of(Split split);
   const std::shared_ptr<const Dataset>& of(Split split) const;

@@ -27,8 +27,13 @@ struct Encoding {
     friend bool operator==(const Statistics&, const Statistics&) = default;
   };
   std::optional<Statistics> statistics;
-  // For `normalize_targets: auto`: statistics of each number of a target.
+  // For `normalize_targets`: statistics of each number of a target, or of its log(1 + target).
   std::optional<Statistics> targets;
+  // Whether means are of the numbers as the files have them. Runs of older versions have those of numbers that were
+  // rounded to f32.
+  bool exact = false;
+  // Whether inputs and targets are f64 until they are normalised, because float32 does not tell them apart.
+  bool wide_inputs = false, wide_targets = false;
   // For `class_weights: balanced`: weights of the classes 0, 1, ...; else empty.
   std::vector<double> class_weights;
   // Rows and files that `on_error: skip` left out.

@@ -4,7 +4,10 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <limits>
 #include <string>
+#include <type_traits>
 
 #include "core/base/error.h"
 #include "core/base/machine.h"
@@ -47,8 +50,11 @@ Moments moments_of(const std::vector<T>& values, std::size_t channels) {
       for (std::size_t c = 0; c < channels; ++c) take(c, static_cast<double>(values[at + c]));
     }
   };
-  for_each([&](std::size_t c, double value) { found.mean[c] += value; });
-  for (double& mean : found.mean) mean /= found.count;
+  // Sums of f64 are rounded, but not those of distances of 0.
+  std::vector<double> from(channels);
+  if constexpr (std::is_same_v<T, double>) std::copy_n(values.begin(), channels, from.begin());
+  for_each([&](std::size_t c, double value) { found.mean[c] += value - from[c]; });
+  for (std::size_t c = 0; c < channels; ++c) found.mean[c] = from[c] + found.mean[c] / found.count;
   for_each([&](std::size_t c, double value) {
     const double deviation = value - found.mean[c];
     found.squares[c] += deviation * deviation;
@@ -109,30 +115,139 @@ std::vector<T> read_inputs(const Dataset& dataset, std::int64_t first, std::int6
   return values;
 }
 
+std::vector<double> read_exact_inputs(const Dataset& dataset, std::int64_t first, std::int64_t last) {
+  const auto size = static_cast<std::size_t>(numel(dataset.input().shape));
+  std::vector<double> values(size * static_cast<std::size_t>(last - first));
+  for (std::int64_t i = first; i < last; ++i) {
+    dataset.read_exact_input(i, values.data() + size * static_cast<std::size_t>(i - first));
+  }
+  dataset.check_intact();
+  return values;
+}
+
+// The examples of a dataset in chunks of a fixed size.
+struct Chunks {
+  explicit Chunks(const Dataset& dataset) : examples(dataset.size()) {
+    const auto by_size = static_cast<std::int64_t>(
+        std::max<std::size_t>(1, chunk_bytes / std::max<std::size_t>(1, dataset.input().bytes())));
+    each = std::max(by_size, (examples + most_chunks - 1) / most_chunks);
+    count = (examples + each - 1) / each;
+  }
+  std::int64_t first(std::int64_t chunk) const { return chunk * each; }
+  std::int64_t last(std::int64_t chunk) const { return std::min(examples, first(chunk) + each); }
+
+  std::int64_t examples, each = 1, count = 0;
+};
+
+double rounding_of(double value) { return std::abs(value - static_cast<double>(static_cast<float>(value))); }
+
+// How much f32 rounds the numbers of each channel, and what range they have.
+struct Rounding {
+  double largest = 0, low = std::numeric_limits<double>::infinity(), high = -low;
+  bool of_integer = false;
+  void add(const Rounding& other) {
+    largest = std::max(largest, other.largest);
+    low = std::min(low, other.low);
+    high = std::max(high, other.high);
+    of_integer = of_integer || other.of_integer;
+  }
+  void take(double value) {
+    low = std::min(low, value);
+    high = std::max(high, value);
+    const double rounding = rounding_of(value);
+    if (!(rounding > 0)) return;
+    largest = std::max(largest, rounding);
+    of_integer = of_integer || value == std::trunc(value);
+  }
+  bool matters(double unit) const { return of_integer || largest > least_rounding * unit; }
+  static constexpr double least_rounding = 1e-5;
+};
+
+template <class Read>
+std::vector<Rounding> rounding(const Dataset& dataset, std::size_t channels, std::size_t each, Read&& read) {
+  const Chunks chunks(dataset);
+  std::vector<std::vector<Rounding>> found(static_cast<std::size_t>(chunks.count), std::vector<Rounding>(channels));
+  for_each_item(chunks.count, [&](std::int64_t chunk) {
+    std::vector<Rounding>& into = found[static_cast<std::size_t>(chunk)];
+    std::vector<double> values(each);
+    for (std::int64_t i = chunks.first(chunk); i < chunks.last(chunk); ++i) {
+      read(i, values.data());
+      for (std::size_t at = 0; at < each; at += channels) {
+        for (std::size_t c = 0; c < channels; ++c) into[c].take(values[at + c]);
+      }
+    }
+  });
+  dataset.check_intact();
+  for (std::size_t i = 1; i < found.size(); ++i) {
+    for (std::size_t c = 0; c < channels; ++c) found.front()[c].add(found[i][c]);
+  }
+  return std::move(found.front());
+}
+
+std::size_t channels_of(const Field& input) {
+  return input.shape.empty() ? 1 : static_cast<std::size_t>(input.shape.back());
+}
+
+std::vector<Rounding> rounding_of_inputs(const Dataset& dataset) {
+  const Field input = dataset.input();
+  return rounding(dataset, channels_of(input), static_cast<std::size_t>(numel(input.shape)),
+                  [&](std::int64_t i, double* to) { dataset.read_exact_input(i, to); });
+}
+
+std::vector<Rounding> rounding_of_targets(const Dataset& dataset) {
+  const auto width = static_cast<std::size_t>(numel(dataset.target().shape));
+  return rounding(dataset, width, width, [&](std::int64_t i, double* to) { dataset.read_exact_target(i, to); });
+}
+
+template <class Read>
+std::vector<Collapsed> collapsed(const Dataset& dataset, const std::vector<Rounding>& rounding, std::size_t each,
+                                 Read&& read) {
+  constexpr std::size_t most = 100;  // that are told
+  std::vector<Collapsed> found;
+  std::vector<double> row(each);
+  for (std::size_t c = 0; c < rounding.size() && found.size() < most; ++c) {
+    if (!rounding[c].matters(rounding[c].high - rounding[c].low)) continue;
+    std::vector<double> values;
+    for (std::int64_t i = 0; i < dataset.size(); ++i) {
+      read(i, row.data());
+      for (std::size_t at = c; at < each; at += rounding.size()) values.push_back(row[at]);
+    }
+    std::sort(values.begin(), values.end());
+    const auto count = [&values] {
+      return static_cast<std::size_t>(std::distance(values.begin(), std::unique(values.begin(), values.end())));
+    };
+    Collapsed one{c, count(), 0};
+    values.resize(one.numbers);
+    for (double& value : values) value = static_cast<double>(static_cast<float>(value));
+    one.in_float = count();
+    const std::size_t lost = one.numbers - one.in_float;
+    if (lost > (rounding[c].of_integer ? 0 : one.numbers / 100)) found.push_back(one);
+  }
+  return found;
+}
+
 }  // namespace
 
-Encoding::Statistics measure(const Dataset& dataset, const std::vector<Encoding::Column>& columns) {
+Encoding::Statistics measure(const Dataset& dataset, const std::vector<Encoding::Column>& columns, bool exact) {
   const Field input = dataset.input();
-  const std::size_t channels = input.shape.empty() ? 1 : static_cast<std::size_t>(input.shape.back());
+  const std::size_t channels = channels_of(input);
   if (channels > most_channels) {
     fail_data("normalize: auto takes inputs of at most " + with_commas(most_channels) + " channels, not " +
                   with_commas(static_cast<std::int64_t>(channels)),
               "normalise the data before it is saved");
   }
-  const auto examples = dataset.size();
-  const auto by_size =
-      static_cast<std::int64_t>(std::max<std::size_t>(1, chunk_bytes / std::max<std::size_t>(1, input.bytes())));
-  const std::int64_t each = std::max(by_size, (examples + most_chunks - 1) / most_chunks);
-  const std::int64_t chunks = (examples + each - 1) / each;
-  demand_memory(static_cast<std::size_t>(chunks) * channels * 2 * sizeof(double), "normalize: auto");
-  std::vector<Moments> found(static_cast<std::size_t>(chunks));
-  for_each_item(chunks, [&](std::int64_t chunk) {
-    const std::int64_t first = chunk * each, last = std::min(examples, first + each);
+  const Chunks chunks(dataset);
+  demand_memory(static_cast<std::size_t>(chunks.count) * channels * 2 * sizeof(double), "normalize: auto");
+  std::vector<Moments> found(static_cast<std::size_t>(chunks.count));
+  for_each_item(chunks.count, [&](std::int64_t chunk) {
+    const std::int64_t first = chunks.first(chunk), last = chunks.last(chunk);
     Moments& into = found[static_cast<std::size_t>(chunk)];
     if (input.dtype == DType::u8) {
       into = moments_of_bytes(read_inputs<std::uint8_t>(dataset, first, last), channels);
     } else if (input.dtype == DType::i32) {  // tokens
       into = moments_of(read_inputs<std::int32_t>(dataset, first, last), channels);
+    } else if (exact && dataset.rounds_inputs()) {
+      into = moments_of(read_exact_inputs(dataset, first, last), channels);
     } else {
       into = moments_of(read_inputs<float>(dataset, first, last), channels);
     }
@@ -185,21 +300,33 @@ std::vector<double> balanced_weights(const std::map<std::int32_t, std::int64_t>&
   return weights;
 }
 
-Encoding::Statistics measure_targets(const Dataset& dataset) {
-  const auto width = static_cast<std::size_t>(numel(dataset.target().shape));
-  std::vector<float> target(width);
+Encoding::Statistics measure_targets(const Dataset& dataset, const std::vector<spec::TargetScale>& scales, bool exact) {
+  const std::size_t width = scales.size();
+  std::vector<float> rounded(width);
+  std::vector<double> target(width);
+  const auto read = [&](std::int64_t i) {
+    if (exact && dataset.rounds_targets()) {
+      dataset.read_exact_target(i, target.data());
+    } else {
+      dataset.read(i, nullptr, reinterpret_cast<std::byte*>(rounded.data()));
+      std::copy(rounded.begin(), rounded.end(), target.begin());
+    }
+    for (std::size_t c = 0; c < width; ++c) {
+      if (scales[c] == spec::TargetScale::log) target[c] = std::log1p(target[c]);
+    }
+  };
   const auto for_each = [&](auto&& take) {
     for (std::int64_t i = 0; i < dataset.size(); ++i) {
-      dataset.read(i, nullptr, reinterpret_cast<std::byte*>(target.data()));
-      for (std::size_t c = 0; c < width; ++c) take(c, static_cast<double>(target[c]), dataset.weight(i));
+      read(i);
+      for (std::size_t c = 0; c < width; ++c) take(c, target[c], dataset.weight(i));
     }
   };
   // Sums of the distances from one of the targets that count: where all are equal, they are exactly 0, whatever the
   // weights.
   std::int64_t counting = 0;
   while (counting + 1 < dataset.size() && !(dataset.weight(counting) > 0)) ++counting;
-  dataset.read(counting, nullptr, reinterpret_cast<std::byte*>(target.data()));
-  const std::vector<double> first(target.begin(), target.end());
+  read(counting);
+  const std::vector<double> first = target;
   Encoding::Statistics statistics{std::vector<double>(width), std::vector<double>(width)};
   double total = 0;
   for (std::int64_t i = 0; i < dataset.size(); ++i) total += static_cast<double>(dataset.weight(i));
@@ -211,7 +338,43 @@ Encoding::Statistics measure_targets(const Dataset& dataset) {
   });
   for (double& std : statistics.std) std = deviation_of(std / total);
   dataset.check_intact();
+  for (std::size_t c = 0; c < width; ++c) {
+    if (scales[c] != spec::TargetScale::none) continue;
+    statistics.mean[c] = 0;
+    statistics.std[c] = 1;
+  }
   return statistics;
+}
+
+bool needs_exact_inputs(const Dataset& dataset, const spec::Normalize& statistics) {
+  if (!dataset.rounds_inputs()) return false;
+  const std::vector<Rounding> found = rounding_of_inputs(dataset);
+  for (std::size_t c = 0; c < found.size(); ++c) {
+    if (found[c].matters(statistics.std[std::min(c, statistics.std.size() - 1)])) return true;
+  }
+  return false;
+}
+
+bool needs_exact_targets(const Dataset& dataset, const std::vector<spec::TargetScale>& scales,
+                         const Encoding::Statistics& statistics) {
+  if (!dataset.rounds_targets()) return false;
+  const std::vector<Rounding> found = rounding_of_targets(dataset);
+  for (std::size_t c = 0; c < found.size(); ++c) {
+    if (scales[c] == spec::TargetScale::automatic && found[c].matters(statistics.std[c])) return true;
+  }
+  return false;
+}
+
+std::vector<Collapsed> collapsed_inputs(const Dataset& dataset) {
+  if (!dataset.rounds_inputs()) return {};
+  return collapsed(dataset, rounding_of_inputs(dataset), static_cast<std::size_t>(numel(dataset.input().shape)),
+                   [&](std::int64_t i, double* to) { dataset.read_exact_input(i, to); });
+}
+
+std::vector<Collapsed> collapsed_targets(const Dataset& dataset) {
+  if (!dataset.rounds_targets()) return {};
+  return collapsed(dataset, rounding_of_targets(dataset), static_cast<std::size_t>(numel(dataset.target().shape)),
+                   [&](std::int64_t i, double* to) { dataset.read_exact_target(i, to); });
 }
 
 }  // namespace pmaptrain::data

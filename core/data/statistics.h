@@ -6,18 +6,38 @@
 #include <vector>
 
 #include "core/data/dataset.h"
+#include "core/spec/data.h"
 
 namespace pmaptrain::data {
 
 // The mean and the population standard deviation of each channel, the last dimension of the inputs, over all examples:
-// in f64, with bytes as 0 to 1, and 1 in place of a standard deviation of 0. Where there are `columns`, those of
-// categories have the mean 0 and the standard deviation 1. Examples are measured in chunks of a fixed size, which are
-// combined in order, so the result does not depend on how many threads do it. Throws Error (data) for a NaN or an
-// infinity.
-Encoding::Statistics measure(const Dataset& dataset, const std::vector<Encoding::Column>& columns);
+// in f64, with bytes as 0 to 1, and 1 in place of a standard deviation of 0. With `exact`, numbers are those that the
+// files have; else as read() gives them. Where there are `columns`, those of categories have the mean 0 and the
+// standard deviation 1. Examples are measured in chunks of a fixed size, which are combined in order, so the result
+// does not depend on how many threads do it. Throws Error (data) for a NaN or an infinity.
+Encoding::Statistics measure(const Dataset& dataset, const std::vector<Encoding::Column>& columns, bool exact = true);
 
-// Measures each number of the targets, which are f32. Examples are weighted if they have weights.
-Encoding::Statistics measure_targets(const Dataset& dataset);
+// Measures each number of the targets. Examples are weighted if they have weights. `scales`, one for each number: of
+// log(1 + target), or 0 and 1 for numbers that stay as they are.
+Encoding::Statistics measure_targets(const Dataset& dataset, const std::vector<spec::TargetScale>& scales,
+                                     bool exact = true);
+
+// Whether f32 holds too little of the numbers that a file has for statistics like these: an integer is another one in
+// f32, or a number moves by more than 1e-5 standard deviations.
+bool needs_exact_inputs(const Dataset& dataset, const spec::Normalize& statistics);
+// Logarithms keep the digits that f32 has of a target.
+bool needs_exact_targets(const Dataset& dataset, const std::vector<spec::TargetScale>& scales,
+                         const Encoding::Statistics& statistics);
+
+// A channel, or a number of a target, whose different numbers are fewer in f32.
+struct Collapsed {
+  std::size_t channel = 0;
+  std::size_t numbers = 0, in_float = 0;
+};
+// Those channels whose integers collapse, or more than 1 % of their other numbers, and that f32 rounds by more than
+// 1e-5 of their range.
+std::vector<Collapsed> collapsed_inputs(const Dataset& dataset);
+std::vector<Collapsed> collapsed_targets(const Dataset& dataset);
 
 // How often each label occurs among i32 targets, which may be sequences of labels.
 std::map<std::int32_t, std::int64_t> count_labels(const Dataset& dataset);

@@ -29,6 +29,14 @@ class Subset : public Dataset {
     return whole_->index_in_source(index_in_whole(index));
   }
   std::string file_of(std::int64_t index) const override { return whole_->file_of(index_in_whole(index)); }
+  bool rounds_inputs() const override { return whole_->rounds_inputs(); }
+  bool rounds_targets() const override { return whole_->rounds_targets(); }
+  void read_exact_input(std::int64_t index, double* input) const override {
+    whole_->read_exact_input(index_in_whole(index), input);
+  }
+  void read_exact_target(std::int64_t index, double* target) const override {
+    whole_->read_exact_target(index_in_whole(index), target);
+  }
   void check_intact() const override { whole_->check_intact(); }
   void check_unchanged() const override { whole_->check_unchanged(); }
   // The range of the whole dataset, since labels that no example of this part has are still labels of the data.
@@ -50,6 +58,48 @@ class Range : public Subset {
   std::int64_t index_in_whole(std::int64_t index) const override { return first_ + index; }
 
   std::int64_t first_;
+};
+
+// All examples, with numbers of f64: those that the files have.
+class Exact : public Subset {
+ public:
+  Exact(const std::shared_ptr<const Dataset>& whole, bool inputs, bool targets)
+      : Subset(whole, whole->size()), inputs_(inputs), targets_(targets) {}
+
+  Field input() const override { return as_f64(Subset::input(), inputs_); }
+  Field target() const override { return as_f64(Subset::target(), targets_); }
+  void read(std::int64_t index, std::byte* input, std::byte* target) const override {
+    const Field of_inputs = Subset::input(), of_targets = Subset::target();
+    std::vector<float> inputs(inputs_ && input != nullptr ? static_cast<std::size_t>(numel(of_inputs.shape)) : 0);
+    std::vector<float> targets(targets_ ? static_cast<std::size_t>(numel(of_targets.shape)) : 0);
+    const bool reads_input = input != nullptr && !(inputs_ && rounds_inputs());
+    Subset::read(index,
+                 !reads_input ? nullptr
+                 : inputs_    ? bytes_of(inputs)
+                              : input,
+                 targets_ ? bytes_of(targets) : target);
+    if (!inputs.empty()) put(inputs, rounds_inputs(), input, [&](double* to) { read_exact_input(index, to); });
+    if (!targets.empty()) put(targets, rounds_targets(), target, [&](double* to) { read_exact_target(index, to); });
+  }
+
+ private:
+  static Field as_f64(Field field, bool exact) {
+    if (exact) field.dtype = DType::f64;
+    return field;
+  }
+  static std::byte* bytes_of(std::vector<float>& numbers) { return reinterpret_cast<std::byte*>(numbers.data()); }
+  template <class Read>
+  static void put(const std::vector<float>& rounded, bool has_exact, std::byte* to, Read&& read) {
+    auto* const numbers = reinterpret_cast<double*>(to);
+    if (has_exact) {
+      read(numbers);
+    } else {
+      std::copy(rounded.begin(), rounded.end(), numbers);
+    }
+  }
+  std::int64_t index_in_whole(std::int64_t index) const override { return index; }
+
+  bool inputs_, targets_;
 };
 
 using Indices = std::shared_ptr<const std::vector<std::int64_t>>;  // ascending
@@ -95,6 +145,13 @@ std::shared_ptr<const Dataset> range(const std::shared_ptr<const Dataset>& whole
 }
 
 }  // namespace
+
+std::shared_ptr<const Dataset> exact_numbers(std::shared_ptr<const Dataset> dataset, bool inputs, bool targets) {
+  inputs = inputs && dataset->input().dtype == DType::f32;
+  targets = targets && dataset->target().dtype == DType::f32 && numel(dataset->target().shape) > 0;
+  if (!inputs && !targets) return dataset;
+  return std::make_shared<Exact>(dataset, inputs, targets);
+}
 
 std::shared_ptr<const Dataset> first_examples(const std::shared_ptr<const Dataset>& dataset, std::int64_t count) {
   return range(dataset, 0, count);

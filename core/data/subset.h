@@ -13,6 +13,9 @@ namespace pmaptrain::data {
 // 0 < count <= dataset->size() in all of them; the parts keep the dataset.
 std::shared_ptr<const Dataset> first_examples(const std::shared_ptr<const Dataset>& dataset, std::int64_t count);
 
+// The same dataset, with f64 in place of f32 inputs or targets: the numbers that its files have.
+std::shared_ptr<const Dataset> exact_numbers(std::shared_ptr<const Dataset> dataset, bool inputs, bool targets);
+
 struct Division {
   std::shared_ptr<const Dataset> taken, rest;  // of `count` examples, and of the others: count < size
 };

@@ -204,7 +204,7 @@ CheckpointEvaluation::CheckpointEvaluation(const spec::Loaded& loaded, const std
   }
   const spec::Spec& spec = spec::member_spec(loaded.spec, members_.front());
   data_ = data::open(spec.data, spec.seed, spec.mesh.mesh.devices(), split_, &state.encoding,
-                     is_own_data ? state.encoding.skipped : data::Skipped());
+                     is_own_data ? &state.encoding : nullptr);
   const bool is_divided = split_ == data::Split::validation && spec.data.validation;
   if (is_own_data && is_divided && data_.train->size() != state.train_examples) {
     data_.notes.push_back("the data has changed: the run trained on " + counted(state.train_examples, "example") +
@@ -301,8 +301,10 @@ Evaluation CheckpointEvaluation::evaluate_average() const {
                             std::make_shared<const Program>(optimize(std::move(program)))};
   Source source{
       {{"evaluate", plan.program, data::batches_in_memory(data::Sampler::in_order(plan.batch.dataset), plan.batch)}}};
-  MemberOutputs outputs(spec, model, model::PredictionKind::logits, dataset, plan.batch, members_, trained_.parameters,
-                        shared_);
+  // Logarithms are inverted before they are averaged, as predictions are.
+  const model::PredictionKind kind =
+      model.log_targets.empty() ? model::PredictionKind::logits : model::PredictionKind::values;
+  MemberOutputs outputs(spec, model, kind, dataset, plan.batch, members_, trained_.parameters, shared_);
   const std::unique_ptr<Planned> planned =
       plan_source(spec.mesh, std::move(source), KernelChoice::best, shared_.processes()).planned;
   check_memory(estimate_evaluation(planned->needs()), plan.batch, "--member N evaluates one member alone");
@@ -358,8 +360,8 @@ void CheckpointEvaluation::predict(const std::function<void(const Predicted&)>& 
     predicted.outputs = std::span(found.outputs).first(count);
     predicted.probabilities = std::span(found.probabilities).first(count);
     if (outputs.members() == 1) {  // takes the f32 outputs, because rounding a mean could make two of them equal
-      alone.resize(outputs.rows(0).size() / sizeof(float));
-      std::memcpy(alone.data(), outputs.rows(0).data(), outputs.rows(0).size());
+      alone.resize(outputs.numbers());
+      for (std::size_t i = 0; i < alone.size(); ++i) alone[i] = static_cast<float>(outputs.number(0, i));
       predicted.outputs = std::span<const float>(alone).first(count);
     }
     take(predicted);

@@ -14,22 +14,19 @@
 namespace pmaptrain::train {
 namespace {
 
-double number_at(std::span<const std::byte> rows, std::size_t index) {
-  float value = 0;
+template <class T>
+T number_in(std::span<const std::byte> rows, std::size_t index) {
+  T value;
   std::memcpy(&value, rows.data() + index * sizeof value, sizeof value);
-  return static_cast<double>(value);
-}
-
-std::vector<double> means_of(const MemberOutputs& outputs) {
-  std::vector<double> means(outputs.rows(0).size() / sizeof(float));
-  for (std::int64_t m = 0; m < outputs.members(); ++m) {
-    for (std::size_t i = 0; i < means.size(); ++i) means[i] += number_at(outputs.rows(m), i);
-  }
-  for (double& mean : means) mean /= static_cast<double>(outputs.members());
-  return means;
+  return value;
 }
 
 }  // namespace
+
+double MemberOutputs::number(std::int64_t member, std::size_t index) const {
+  return dtype_ == DType::f64 ? number_in<double>(rows(member), index)
+                              : static_cast<double>(number_in<float>(rows(member), index));
+}
 
 MemberOutputs::MemberOutputs(const spec::Spec& spec, const model::Model& model, model::PredictionKind kind,
                              std::shared_ptr<const data::Dataset> inputs, const data::BatchPlan& batch,
@@ -49,6 +46,7 @@ MemberOutputs::MemberOutputs(const spec::Spec& spec, const model::Model& model, 
     write_group(*module_, m, 0, Group::params, parameters.of_member(members[static_cast<std::size_t>(m)]),
                 parameters.path);
   }
+  dtype_ = program->type(program->outputs.front().value).dtype;
   const std::size_t bytes = module_->slice_bytes(module_->output(0, "predictions"));
   targets_.resize(inputs_->target().bytes() * static_cast<std::size_t>(batch_.rows()));
   rows_.assign(members.size(), std::vector<std::byte>(bytes * static_cast<std::size_t>(batch_.devices)));
@@ -77,22 +75,24 @@ std::int64_t MemberOutputs::next() {
   return batch.examples;
 }
 
-std::vector<float> mean_over_members(const MemberOutputs& outputs) {
-  const std::vector<double> means = means_of(outputs);
-  return {means.begin(), means.end()};
+std::vector<double> mean_over_members(const MemberOutputs& outputs) {
+  std::vector<double> means(outputs.numbers());
+  for (std::int64_t m = 0; m < outputs.members(); ++m) {
+    for (std::size_t i = 0; i < means.size(); ++i) means[i] += outputs.number(m, i);
+  }
+  for (double& mean : means) mean /= static_cast<double>(outputs.members());
+  return means;
 }
 
-std::vector<float> deviation_over_members(const MemberOutputs& outputs) {
-  const std::vector<double> means = means_of(outputs);
-  std::vector<float> deviations;
-  deviations.reserve(means.size());
-  for (std::size_t i = 0; i < means.size(); ++i) {
+std::vector<double> deviation_over_members(const MemberOutputs& outputs) {
+  std::vector<double> deviations = mean_over_members(outputs);
+  for (std::size_t i = 0; i < deviations.size(); ++i) {
     double squares = 0;
     for (std::int64_t m = 0; m < outputs.members(); ++m) {
-      const double distance = number_at(outputs.rows(m), i) - means[i];
+      const double distance = outputs.number(m, i) - deviations[i];
       squares += distance * distance;
     }
-    deviations.push_back(static_cast<float>(std::sqrt(squares / static_cast<double>(outputs.members()))));
+    deviations[i] = std::sqrt(squares / static_cast<double>(outputs.members()));
   }
   return deviations;
 }
@@ -122,15 +122,16 @@ constexpr double never = -std::numeric_limits<double>::infinity();
 
 EnsembleMean ensemble_mean(const MemberOutputs& outputs, model::OutputKind kind, std::int64_t classes) {
   if (kind == model::OutputKind::identity) {
-    const std::vector<float> means = mean_over_members(outputs);
-    return {means, means};
+    const std::vector<double> means = mean_over_members(outputs);
+    const std::vector<float> rounded(means.begin(), means.end());
+    return {rounded, rounded};
   }
-  const std::size_t count = outputs.rows(0).size() / sizeof(float);
+  const std::size_t count = outputs.numbers();
   // `for_it` is the logarithm of the sum over members of the probability; `against`, for sigmoids, that of 1 -
   // probability.
   std::vector<double> for_it(count, never), against(count, never), of_member(count);
   for (std::int64_t m = 0; m < outputs.members(); ++m) {
-    for (std::size_t i = 0; i < count; ++i) of_member[i] = number_at(outputs.rows(m), i);
+    for (std::size_t i = 0; i < count; ++i) of_member[i] = outputs.number(m, i);
     if (kind == model::OutputKind::softmax_logits) {
       const auto size = static_cast<std::size_t>(classes);
       for (std::size_t at = 0; at < count; at += size) log_softmax(std::span(of_member).subspan(at, size));

@@ -34,11 +34,15 @@ class MemberOutputs {
   std::int64_t next();
   // All rows of a member in the batch of the last next(). `member` is an index among the selected members.
   std::span<const std::byte> rows(std::int64_t member) const { return rows_[static_cast<std::size_t>(member)]; }
+  // Their numbers, f32 or f64 (model::in_units_of_targets): how many, and one of them.
+  std::size_t numbers() const { return rows_.front().size() / size_of(dtype_); }
+  double number(std::int64_t member, std::size_t index) const;
 
  private:
   std::shared_ptr<const data::Dataset> inputs_;
   data::BatchPlan batch_;
   std::int64_t members_ = 1;
+  DType dtype_ = DType::f32;
   SharedBatches shared_;
   std::int64_t batch_number_ = 0;  // of the next batch
   std::unique_ptr<Module> module_;
@@ -47,10 +51,10 @@ class MemberOutputs {
   std::optional<data::Loader> loader_;        // declared last, because its thread uses the other members
 };
 
-// The mean of the members' f32 outputs in the last batch, computed in f64 in the order of the members.
-std::vector<float> mean_over_members(const MemberOutputs& outputs);
+// The mean of the members' outputs in the last batch, computed in f64 in the order of the members.
+std::vector<double> mean_over_members(const MemberOutputs& outputs);
 // The standard deviation of the members' outputs around that mean: the root of the mean square.
-std::vector<float> deviation_over_members(const MemberOutputs& outputs);
+std::vector<double> deviation_over_members(const MemberOutputs& outputs);
 
 // The mean of several members in the last batch. For logits, `probabilities` has the mean of the members'
 // probabilities, and `outputs` has logits that give these probabilities, from which a loss and a class are computed. If

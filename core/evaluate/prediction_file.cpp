@@ -124,6 +124,8 @@ class CsvLines : public PredictionWriter {
       if (i > 0) text_ += ',';
       if (predictions_.dtype == DType::f32) {
         fmt::format_to(std::back_inserter(text_), "{}", element<float>(row, i));
+      } else if (predictions_.dtype == DType::f64) {
+        fmt::format_to(std::back_inserter(text_), "{}", element<double>(row, i));
       } else if (predictions_.by_class) {
         text_ += cell_of(class_name(predictions_, element<std::int32_t>(row, i)));
       } else {

@@ -79,7 +79,9 @@ Predictor::Predictor(const spec::Loaded& loaded, const std::filesystem::path& ru
   predictions_.skipped = std::move(input.skipped);
   predictions_.lists_unreadable_rows = spec::skips_errors(spec.data.source);
   predictions_.shape = model::prediction_shape(model, predictions_.kind);
-  predictions_.dtype = predictions_.kind == PredictionKind::classes ? DType::i32 : DType::f32;
+  predictions_.dtype = predictions_.kind == PredictionKind::classes  ? DType::i32
+                       : predictions_.kind == PredictionKind::values ? model::dtype_of_values(model)
+                                                                     : DType::f32;
   predictions_.by_class = model.classes() > 0;
   predictions_.has_deviations = found.is_whole_ensemble && predictions_.kind == PredictionKind::values;
   predictions_.classes = state.encoding.classes;
@@ -123,12 +125,14 @@ std::span<const std::byte> Predictor::combined() {
     }
     return combined_;
   }
-  const std::vector<float> means = mean_over_members(*outputs_);
-  const std::vector<float> deviations = deviation_over_members(*outputs_);
+  const std::vector<double> means = mean_over_members(*outputs_), deviations = deviation_over_members(*outputs_);
+  const auto put_value = [&](double value) {
+    predictions_.dtype == DType::f64 ? put(combined_, value) : put(combined_, static_cast<float>(value));
+  };
   const auto values = static_cast<std::size_t>(outputs_per_example_);
   for (std::size_t at = 0; at < means.size(); at += values) {
-    for (std::size_t i = 0; i < values; ++i) put(combined_, means[at + i]);
-    for (std::size_t i = 0; i < values; ++i) put(combined_, deviations[at + i]);
+    for (std::size_t i = 0; i < values; ++i) put_value(means[at + i]);
+    for (std::size_t i = 0; i < values; ++i) put_value(deviations[at + i]);
   }
   return combined_;
 }

@@ -37,7 +37,7 @@ inline constexpr model::PredictionKind all_prediction_kinds[] = {
 // The content of a file of predictions.
 struct Predictions {
   model::PredictionKind kind = model::PredictionKind::values;
-  DType dtype = DType::f32;                     // i32 for classes
+  DType dtype = DType::f32;                     // i32 for classes; f64 for values that need it
   Shape shape;                                  // of one example
   std::vector<std::string> classes;             // the names of the classes; empty if they have only numbers
   bool by_class = false;                        // whether each example has one class, not several at once

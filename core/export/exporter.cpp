@@ -95,6 +95,9 @@ void Exporter::write_parameters(ByteSink& sink) const {
   if (const auto& targets = trained.model.target_statistics) {
     metadata["target_mean"] = json_text(Json(targets->mean));
     metadata["target_std"] = json_text(Json(targets->std));
+    if (const std::vector<bool>& logs = trained.model.log_targets; !logs.empty()) {
+      metadata["target_log"] = json_text(Json(logs));
+    }
   }
   if (!encoding.classes.empty()) metadata["classes"] = json_text(Json(encoding.classes));
   const auto write_elements = [&](const TensorView& tensor) {

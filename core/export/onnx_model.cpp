@@ -1,5 +1,6 @@
 #include "core/export/onnx_model.h"
 
+#include <algorithm>
 #include <cassert>
 #include <cmath>
 #include <string_view>
@@ -42,10 +43,11 @@ std::string input_name(const std::string& column) {
 }
 
 // [N,1]: the number, or the mean that stands for one that is missing.
-std::string number_column(Graph& graph, const data::Encoding::Column& column, const std::string& input) {
+std::string number_column(Graph& graph, const data::Encoding::Column& column, const std::string& input,
+                          ElementType type) {
   if (!column.missing) return input;
   const std::string is_missing = graph.node("IsNaN", {input});
-  return graph.node("Where", {is_missing, graph.number(*column.missing), input});
+  return graph.node("Where", {is_missing, graph.numbers({*column.missing}, {}, type), input});
 }
 
 // [N,C]: 1 for the category, of C.
@@ -57,16 +59,20 @@ std::string category_column(Graph& graph, const data::Encoding::Column& column, 
   return graph.node("Reshape", {one_hot, graph.integers({0, std::ssize(column.categories)})});
 }
 
-std::string table(Graph& graph, const std::vector<data::Encoding::Column>& columns, bool ignores_unknown) {
+// [N, columns], of `numbers`: f32, or f64 where the run normalises f64.
+std::string table(Graph& graph, const std::vector<data::Encoding::Column>& columns, bool ignores_unknown,
+                  ElementType numbers) {
   std::vector<std::string> inputs, parts;
   for (const data::Encoding::Column& column : columns) {
-    const ElementType type = column.categories.empty() ? ElementType::f32 : ElementType::text;
+    const ElementType type = column.categories.empty() ? numbers : ElementType::text;
     inputs.push_back(graph.input(input_name(column.name), type, {1}));
   }
   graph.name_after("input");
   for (std::size_t i = 0; i < columns.size(); ++i) {
-    parts.push_back(columns[i].categories.empty() ? number_column(graph, columns[i], inputs[i])
-                                                  : category_column(graph, columns[i], inputs[i], ignores_unknown));
+    const bool is_number = columns[i].categories.empty();
+    parts.push_back(is_number ? number_column(graph, columns[i], inputs[i], numbers)
+                              : category_column(graph, columns[i], inputs[i], ignores_unknown));
+    if (!is_number && numbers == ElementType::f64) parts.back() = cast(graph, parts.back(), numbers);
   }
   return parts.size() == 1 ? parts.front() : graph.node("Concat", parts, {{"axis", std::int64_t{1}}});
 }
@@ -74,21 +80,24 @@ std::string table(Graph& graph, const std::vector<data::Encoding::Column>& colum
 // [N, input...] of f32, or of i32 for tokens, before the first layer: model::apply does the same.
 std::string inputs_of(Graph& graph, const model::Model& model, const data::Encoding& encoding, bool ignores_unknown) {
   std::string x;
+  const bool is_wide = model.input.dtype == DType::f64;
+  const ElementType numbers = is_wide ? ElementType::f64 : ElementType::f32;
   if (!encoding.columns.empty()) {
-    x = table(graph, encoding.columns, ignores_unknown);
+    x = table(graph, encoding.columns, ignores_unknown, numbers);
   } else {
     x = graph.input("inputs", element_type(model.input.dtype), model.input.shape);
     graph.name_after("input");
     if (model.takes_tokens()) return model.input.dtype == DType::i32 ? x : cast(graph, x, ElementType::i32);
-    if (model.input.dtype != DType::f32) x = cast(graph, x, ElementType::f32);
+    if (model.input.dtype != DType::f32 && !is_wide) x = cast(graph, x, ElementType::f32);
     if (model.input.dtype == DType::u8) x = graph.node("Div", {x, graph.number(255)});
   }
-  if (!model.normalize) return x;
-  const auto by_channel = [&](const std::vector<double>& numbers) {
-    return numbers.size() == 1 ? graph.number(numbers.front()) : graph.numbers(numbers, {std::ssize(numbers)});
+  if (!model.normalize) return is_wide ? cast(graph, x, ElementType::f32) : x;
+  const auto by_channel = [&](const std::vector<double>& values) {
+    return graph.numbers(values, values.size() == 1 ? Shape() : Shape{std::ssize(values)}, numbers);
   };
   x = graph.node("Sub", {x, by_channel(model.normalize->mean)});
-  return graph.node("Div", {x, by_channel(model.normalize->std)});
+  x = graph.node("Div", {x, by_channel(model.normalize->std)});
+  return is_wide ? cast(graph, x, ElementType::f32) : x;
 }
 
 // ---- layers ---------------------------------------------------------------------------------------------------------
@@ -102,6 +111,19 @@ std::string apply_layers(Graph& graph, const TrainedModel& member, const std::st
 
 // ---- outputs --------------------------------------------------------------------------------------------------------
 
+// exp(x) - 1 for the numbers of a target that have a logarithm: finite as f32, and at least 0.
+std::string from_logarithms(Graph& graph, const model::Model& model, const std::string& x) {
+  const auto number = [&](double value) { return graph.numbers({value}, {}, ElementType::f64); };
+  std::string values = graph.node("Max", {x, number(0)});
+  values = graph.node("Min", {values, number(model::largest_log_target)});
+  values = graph.node("Sub", {graph.node("Exp", {values}), number(1)});
+  const auto& logs = model.log_targets;
+  if (std::find(logs.begin(), logs.end(), false) == logs.end()) return values;
+  const std::vector<double> flags(logs.begin(), logs.end());
+  const std::string is_log = graph.node("Greater", {graph.numbers(flags, model.output, ElementType::f64), number(0.5)});
+  return graph.node("Where", {is_log, values, x});
+}
+
 // In f64, as model::in_units_of_targets.
 std::string in_units_of_targets(Graph& graph, const model::Model& model, const std::string& output) {
   if (!model.target_statistics) return output;
@@ -111,11 +133,16 @@ std::string in_units_of_targets(Graph& graph, const model::Model& model, const s
   std::string x = cast(graph, output, ElementType::f64);
   x = graph.node("Mul", {x, for_each(model.target_statistics->std)});
   x = graph.node("Add", {x, for_each(model.target_statistics->mean)});
-  return cast(graph, x, ElementType::f32);
+  if (!model.log_targets.empty()) x = from_logarithms(graph, model, x);
+  return model::dtype_of_values(model) == DType::f64 ? x : cast(graph, x, ElementType::f32);
 }
 
-std::string mean_of(Graph& graph, const std::vector<std::string>& members) {
-  return members.size() == 1 ? members.front() : graph.node("Mean", members);
+std::string mean_of(Graph& graph, const std::vector<std::string>& members, ElementType type = ElementType::f32) {
+  if (members.size() == 1) return members.front();
+  if (type == ElementType::f32) return graph.node("Mean", members);
+  // ONNX Runtime has no Mean of f64.
+  const std::string sum = graph.node("Sum", members);
+  return graph.node("Div", {sum, graph.number(static_cast<double>(members.size()), type)});
 }
 
 onnx::Attributes along_last() { return {{"axis", std::int64_t{-1}}}; }
@@ -168,8 +195,15 @@ void append_models(Graph& graph, std::span<const TrainedModel> members, const da
   }
   graph.name_after("output");
   if (!model::is_classifier(model)) {
-    const std::string values = in_units_of_targets(graph, model, mean_of(graph, outputs));
-    graph.output(std::string(values_name), values, model.output);
+    const ElementType type = element_type(model::dtype_of_values(model));
+    std::string values;
+    if (model.log_targets.empty()) {
+      values = in_units_of_targets(graph, model, mean_of(graph, outputs));
+    } else {  // the mean of logarithms is another one than that of values
+      for (std::string& output : outputs) output = in_units_of_targets(graph, model, output);
+      values = mean_of(graph, outputs, type);
+    }
+    graph.output(std::string(values_name), values, model.output, type);
     return;
   }
   const OutputKind kind = model::output_kind(model);

@@ -101,7 +101,9 @@ Program averaged_evaluation_program(const Model& model, const Mesh& mesh, AxisSe
   batch.mask = declare(b, "mask", {DType::f32, {}}, axes, rows_per_device);
   const std::vector<Number> declared = loss_numbers(model);
   const std::vector<Value> of_loss = declare_numbers(b, declared);
-  add_measures(b, model, cast(b, outputs, model.dtype), batch, {declared, of_loss}, chances);
+  const Value output =
+      model.log_targets.empty() ? cast(b, outputs, model.dtype) : normalised_targets(b, model, outputs);
+  add_measures(b, model, output, batch, {declared, of_loss}, chances);
   check(program, "building the evaluation of averages");
   return program;
 }

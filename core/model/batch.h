@@ -42,7 +42,8 @@ Program evaluation_program(const Model& model, const Mesh& mesh, AxisSet axes, s
                            const OpSet& ops, Weights weights = Weights::raw, std::span<const Bucket> buckets = {},
                            const Sharding& sharding = {});
 
-// The program that evaluates outputs which are computed elsewhere, such as the mean of an ensemble. Its batch inputs
+// The program that evaluates outputs which are computed elsewhere, such as the mean of an ensemble; where targets have
+// logarithms, these are in units of the targets. Its batch inputs
 // are "outputs" and, if metrics need rows, "probabilities", each f32 [rows, output...], "targets" and "mask". It has no
 // weights.
 Program averaged_evaluation_program(const Model& model, const Mesh& mesh, AxisSet axes, std::int64_t rows_per_device,

@@ -7,8 +7,7 @@ namespace pmaptrain::model {
 // Convolution of NHWC images with an HWIO kernel, plus a bias per channel.
 std::optional<Node> plan(const spec::Conv& conv, const LayerInput& in) {
   if (in.shape.size() != 3) {
-    return in.refuse("takes images [height,width,channels]; its input is " + in.shown(),
-                     "move flatten and dense layers after the convolutions, or use dense here");
+    return in.refuse_no_image("move flatten and dense layers after the convolutions, or use dense here");
   }
   const Window window = place_window(conv.padding, in.shape, conv.kernel_size, conv.strides, conv.kernel_dilation);
   if (window.output[0] < 1 || window.output[1] < 1) {

@@ -22,14 +22,15 @@ Value per_channel(Builder& b, Value x, const std::vector<double>& values) {
 Value prepare_inputs(Builder& b, const Model& model, Value inputs) {
   const Builder::Scope scope(b, {"input", model.normalize_place});
   if (model.takes_tokens()) return cast(b, inputs, DType::i32);
-  const bool bytes = b.type(inputs).dtype == DType::u8;
-  Value x = cast(b, inputs, model.dtype);
-  if (bytes) x = div(b, x, 255.0);
+  const DType given = b.type(inputs).dtype;
+  // f64 are numbers that float32 does not tell apart until they are normalised.
+  Value x = given == DType::f64 ? inputs : cast(b, inputs, model.dtype);
+  if (given == DType::u8) x = div(b, x, 255.0);
   if (model.normalize) {
     x = sub(b, x, per_channel(b, x, model.normalize->mean));
     x = div(b, x, per_channel(b, x, model.normalize->std));
   }
-  return x;
+  return cast(b, x, model.dtype);
 }
 
 }  // namespace

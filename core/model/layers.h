@@ -242,6 +242,8 @@ struct LayerInput {
     refuse("has " + field + "_init and use_" + field + ": false",
            "leave out " + field + "_init, or write use_" + field + ": true");
   }
+  // Reports a layer of images whose input is none. `help` says what to do where arrays are not to blame.
+  std::optional<Node> refuse_no_image(std::string help) const;
   // Reports an error at the place of the layer.
   std::optional<Node> refuse(std::string message, std::string help) const {
     errors.push_back({"config", layer.place, name + " " + std::move(message), std::move(help), {}});

@@ -1,6 +1,7 @@
 // Losses of the rows of one device, and the sums for the measures of a step.
 #include "core/model/loss.h"
 
+#include <algorithm>
 #include <numeric>
 #include <type_traits>
 
@@ -222,11 +223,21 @@ Value for_each_target(Builder& b, const Model& model, Value like, const std::vec
   return b.emit(ops::Broadcast{shape, dims}, {vector});
 }
 
+// `logarithmic` for the numbers of a target that have a logarithm, and `values` for the others.
+Value where_log(Builder& b, const Model& model, Value logarithmic, Value values) {
+  if (std::find(model.log_targets.begin(), model.log_targets.end(), false) == model.log_targets.end())
+    return logarithmic;
+  const std::vector<double> flags(model.log_targets.begin(), model.log_targets.end());
+  const Value flag = for_each_target(b, model, values, flags);
+  return select(b, b.emit(ops::Gt{}, {flag, scalar_like(b, flag, 0.0)}), logarithmic, values);
+}
+
 }  // namespace
 
 Value normalised_targets(Builder& b, const Model& model, Value targets) {
   if (!model.target_statistics) return targets;
-  const Value exact = cast(b, targets, DType::f64);
+  Value exact = cast(b, targets, DType::f64);
+  if (!model.log_targets.empty()) exact = where_log(b, model, b.emit(ops::Log1p{}, {exact}), exact);
   const Value distance = sub(b, exact, for_each_target(b, model, exact, model.target_statistics->mean));
   return cast(b, div(b, distance, for_each_target(b, model, exact, model.target_statistics->std)), model.dtype);
 }
@@ -235,7 +246,14 @@ Value in_units_of_targets(Builder& b, const Model& model, Value output) {
   if (!model.target_statistics) return output;
   const Value exact = cast(b, output, DType::f64);
   const Value distance = mul(b, exact, for_each_target(b, model, exact, model.target_statistics->std));
-  return cast(b, add(b, distance, for_each_target(b, model, exact, model.target_statistics->mean)), model.dtype);
+  Value values = add(b, distance, for_each_target(b, model, exact, model.target_statistics->mean));
+  if (!model.log_targets.empty()) {
+    // Finite as f32, and at least 0.
+    const Value least = scalar_like(b, values, 0.0), most = scalar_like(b, values, largest_log_target);
+    const Value bounded = b.emit(ops::Min{}, {b.emit(ops::Max{}, {values, least}), most});
+    values = where_log(b, model, b.emit(ops::Expm1{}, {bounded}), values);
+  }
+  return cast(b, values, dtype_of_values(model));
 }
 
 void check_loss(Model& model, const std::vector<double>& class_weights, const Checks& checks) {
@@ -314,8 +332,15 @@ LocalSums local_sums(Builder& b, const Model& model, Value output, Value targets
     } else {
       rows.count = is_example;
     }
-    targets = normalised_targets(b, model, targets);
-    const Value losses = example_losses(b, model, output, targets, numbers);
+    const Value normalised = normalised_targets(b, model, targets);
+    const Value losses = example_losses(b, model, output, normalised, numbers);
+    // Metrics take both in units of the targets' standard deviation, which they scale back; logarithms have none.
+    if (model.log_targets.empty()) {
+      targets = normalised;
+    } else {
+      output = cast(b, in_units_of_targets(b, model, output), model.dtype);
+      targets = cast(b, targets, model.dtype);
+    }
     sums.measures.push_back(sum_from(b, masked(b, rows, losses), 0));
     sums.count = sum_from(b, examples, 0);
   }

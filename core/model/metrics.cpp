@@ -137,9 +137,12 @@ PlannedMetric r2(const std::string& name, std::int64_t outputs) {
   return metric;
 }
 
+// Whether metrics get outputs and targets in units of the targets' standard deviation.
+bool is_scaled(const Model& model) { return model.target_statistics && model.log_targets.empty(); }
+
 // Of each number of a target, in units of normalised targets: what brings squared errors back to those of targets.
 std::vector<double> variances(const Model& model) {
-  if (!model.target_statistics) return std::vector<double>(static_cast<std::size_t>(numel(model.target.shape)), 1.0);
+  if (!is_scaled(model)) return std::vector<double>(static_cast<std::size_t>(numel(model.target.shape)), 1.0);
   std::vector<double> squares = model.target_statistics->std;
   for (double& square : squares) square *= square;
   return squares;
@@ -260,8 +263,7 @@ struct MetricOf<metric::Perplexity> {
 template <>
 struct MetricOf<metric::MeanAbsoluteError> : MetricOfNumbers {
   static PlannedMetric plan(const metric::MeanAbsoluteError&, const MetricCall& call) {
-    const auto& statistics = call.model.target_statistics;
-    if (statistics) return mean_of_each(call.name, statistics->std, absolute_error);
+    if (is_scaled(call.model)) return mean_of_each(call.name, call.model.target_statistics->std, absolute_error);
     return mean_of(call.name, [](Builder& b, Value output, Value targets) {
       return feature_mean(b, absolute_error(b, output, targets));
     });
@@ -271,7 +273,7 @@ struct MetricOf<metric::MeanAbsoluteError> : MetricOfNumbers {
 template <>
 struct MetricOf<metric::MeanSquaredError> : MetricOfNumbers {
   static PlannedMetric plan(const metric::MeanSquaredError&, const MetricCall& call) {
-    if (call.model.target_statistics) return mean_of_each(call.name, variances(call.model), squared_error);
+    if (is_scaled(call.model)) return mean_of_each(call.name, variances(call.model), squared_error);
     return mean_of(call.name, [](Builder& b, Value output, Value targets) {
       return feature_mean(b, squared_error(b, output, targets));
     });

@@ -55,6 +55,7 @@ class Maker {
     check_normalize();
     // After a layer that does not fit, the output shape is unknown, so checks against it are omitted.
     if (plan_layers()) {
+      settle_one_label();
       const Checks checks(spec_, model_, errors_);
       check_loss(model_, class_weights_, checks);
       for (const spec::Metric& metric : spec_.metrics) check_metric(metric, model_, checks);
@@ -118,6 +119,13 @@ class Maker {
       model_.parameters.insert(model_.parameters.end(), node.parameters.begin(), node.parameters.end());
     });
     return true;
+  }
+
+  // A row with one label is one label, unless the model keeps its position.
+  void settle_one_label() {
+    if (!model_.has_labels() || numel(model_.target.shape) != 1) return;
+    const bool keeps_position = model_.output.size() == 2 && model_.output.front() == 1;
+    model_.target.shape = keeps_position ? Shape{1} : Shape{};
   }
 
   void refuse_normalised_tokens() {
@@ -292,6 +300,9 @@ Model make_model(const spec::Spec& spec, const data::Field& input, const data::F
   }
   if (spec.data.normalize_targets && is_floating(target.dtype)) {
     model.target_statistics = learned(encoding.targets, "normalize_targets", spec.data.normalize_targets_place);
+    const std::vector<spec::TargetScale> scales = spec::target_scales(spec.data, numel(target.shape));
+    for (const spec::TargetScale scale : scales) model.log_targets.push_back(scale == spec::TargetScale::log);
+    if (std::count(model.log_targets.begin(), model.log_targets.end(), true) == 0) model.log_targets.clear();
   }
   model.normalize_place = spec.data.normalize_place;
   model.loss = spec.loss;

@@ -54,6 +54,7 @@ struct Model {
   // With data.normalize_targets: the mean and the standard deviation of each number of a target. The last layer's
   // output and the loss are then in normalised units, (target - mean) / std.
   std::optional<data::Encoding::Statistics> target_statistics;
+  std::vector<bool> log_targets;      // whether these are of log(1 + target), by number; empty where none is
   std::vector<Node> layers;           // applied in order
   std::vector<Parameter> parameters;  // of all nodes; Node::first_parameter says where
   Shape output;                       // of one example
@@ -130,9 +131,13 @@ Value apply(Builder& b, const Model& model, const Forward& forward);
 std::vector<Number> loss_numbers(const Model& model);
 // Converts targets [B, target...] to normalised units, and outputs from these to the units of the targets. Both return
 // their operand if targets are not normalised. Computed in f64, so that a mean much larger than the standard deviation
-// costs no digits.
+// costs no digits; outputs stay f64 where targets are. Outputs of logarithms are inverted: finite, and at least 0.
 Value normalised_targets(Builder& b, const Model& model, Value targets);
+// Of log(1 + target): the largest f32 is e^88.7.
+inline constexpr double largest_log_target = 88.7;
 Value in_units_of_targets(Builder& b, const Model& model, Value output);
+// The element type of values in units of the targets.
+inline DType dtype_of_values(const Model& model) { return model.target.dtype == DType::f64 ? DType::f64 : model.dtype; }
 // The loss of each example, [B] (of each position, [B, T], where labels of sequences are ignored), from outputs [B,
 // output...] and targets [B, target...]. With data.normalize_targets, both are in normalised units.
 Value example_losses(Builder& b, const Model& model, Value output, Value targets, const Numbers& numbers);

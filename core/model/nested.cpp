@@ -72,6 +72,17 @@ std::string projection(const Shape& from, const Shape& to) {
 
 }  // namespace
 
+std::optional<Node> LayerInput::refuse_no_image(std::string help) const {
+  const auto* const npz = std::get_if<spec::Npz>(&spec.data.source);
+  const bool is_of_channels = npz != nullptr && shape.size() == 2 &&
+                              (npz->channels == spec::Channels::last || npz->channels == spec::Channels::first);
+  if (is_of_channels) {
+    help = "data.source.npz.channels: none takes arrays (N, height, width) for pictures [height,width,1]; it is " +
+           std::string(to_string(npz->channels));
+  }
+  return refuse("takes images [height,width,channels]; its input is " + shown(), std::move(help));
+}
+
 bool plan_list(const std::vector<spec::Layer>& list, const std::string& prefix, const spec::Spec& spec,
                Precision precision, Activation& at, std::vector<Node>& out, std::vector<Diagnostic>& errors) {
   std::set<std::string> names;

@@ -10,8 +10,7 @@ namespace {
 template <class Pool, class MakeOp>
 std::optional<Node> plan_pooling(const Pool& pool, const LayerInput& in, Node layer, MakeOp make_op) {
   if (in.shape.size() != 3) {
-    return in.refuse("takes images [height,width,channels]; its input is " + in.shown(),
-                     "move flatten and dense layers after the pooling");
+    return in.refuse_no_image("move flatten and dense layers after the pooling");
   }
   const Window window = place_window(pool.padding, in.shape, pool.window_shape, pool.strides);
   if (window.output[0] < 1 || window.output[1] < 1) {

@@ -1,6 +1,7 @@
 // Checks the values of the targets of a split, which requires reading them.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <map>
 #include <optional>
 #include <utility>
@@ -16,6 +17,13 @@ namespace {
 [[noreturn]] void refuse(const Place& source, std::string message, std::string help,
                          std::vector<std::string> notes = {}) {
   throw Error(ExitStatus::data, Diagnostic{"data", source, std::move(message), std::move(help), std::move(notes)});
+}
+
+template <class T>
+T at(const std::vector<std::byte>& bytes, std::size_t index) {
+  T value;
+  std::memcpy(&value, bytes.data() + index * sizeof(T), sizeof(T));
+  return value;
 }
 
 std::string of_file(const data::Dataset& split) {
@@ -105,6 +113,23 @@ void check_probabilities(const data::Dataset& split, const Place& source) {
   }
 }
 
+// log(1 + target) is for targets of at least 0.
+void check_logarithms(const Model& model, const data::Dataset& split, const Place& source) {
+  const data::Field field = split.target();
+  std::vector<std::byte> bytes(field.bytes());
+  for (std::int64_t example = 0; example < split.size(); ++example) {
+    split.read(example, nullptr, bytes.data());
+    for (std::size_t i = 0; i < model.log_targets.size(); ++i) {
+      const double value = field.dtype == DType::f64 ? at<double>(bytes, i) : static_cast<double>(at<float>(bytes, i));
+      if (!model.log_targets[i] || value >= 0) continue;
+      refuse(source,
+             "the target of row " + std::to_string(split.index_in_source(example)) + of_file(split) + " has " +
+                 exact(value) + ", but normalize_targets: log takes targets of at least 0",
+             "normalize_targets: auto accepts any numbers; rows count from 0");
+    }
+  }
+}
+
 // Class probabilities are not negative and have a sum of 1.
 void check_distributions(const data::Dataset& split, const Place& source) {
   std::vector<float> target(static_cast<std::size_t>(numel(split.target().shape)));
@@ -143,6 +168,7 @@ void check_targets(const Model& model, const data::Dataset& split, const Place& 
   const bool probabilities = outputs_of(model.loss) == spec::Outputs::sigmoid_logits && !model.is_binary();
   if (probabilities) check_probabilities(split, source);
   if (model.has_distributions()) check_distributions(split, source);
+  if (!model.log_targets.empty()) check_logarithms(model, split, source);
 }
 
 }  // namespace pmaptrain::model

@@ -27,11 +27,11 @@ std::string Graph::input(const std::string& name, ElementType type, Shape shape)
   return inputs_.back().name;
 }
 
-void Graph::output(const std::string& name, const std::string& value, Shape shape) {
+void Graph::output(const std::string& name, const std::string& value, Shape shape, ElementType type) {
   scope_.clear();
   const std::string own = unused(name);
   nodes_.push_back({"Identity", own, {value}, own, {}});
-  outputs_.push_back({own, ElementType::f32, std::move(shape)});
+  outputs_.push_back({own, type, std::move(shape)});
 }
 
 std::string Graph::node(std::string op, std::vector<std::string> inputs, Attributes attributes, std::string domain) {

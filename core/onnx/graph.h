@@ -72,7 +72,7 @@ class Graph {
 
   std::string input(const std::string& name, ElementType type, Shape shape);
   // `value` as an output of the graph, under this name.
-  void output(const std::string& name, const std::string& value, Shape shape);
+  void output(const std::string& name, const std::string& value, Shape shape, ElementType type = ElementType::f32);
   void metadata(std::string key, std::string value) { metadata_.emplace_back(std::move(key), std::move(value)); }
 
   // Appends a node. Returns the name of what it computes.

@@ -21,18 +21,20 @@
 #include "core/run/files/file_system.h"
 #include "core/run/old_run.h"
 #include "core/run/run_folder_errors.h"
+#include "core/spec/run_format.h"
 
 namespace pmaptrain::train {
 namespace {
 
 namespace fs = std::filesystem;
 
-const std::string marker_name = ".pmaptrain";
-constexpr std::string_view marker_line = "pmaptrain run folder\n";
-constexpr std::string_view marker_text =
-    "pmaptrain run folder\n"
-    "pmaptrain wrote this folder. While it does, it holds a lock on this file.\n"
-    "Without this file, --overwrite leaves the folder alone.\n";
+const std::string marker_name(spec::run_marker);
+constexpr std::string_view marker_line = spec::run_marker_line;
+// Its last line names the format. That of format 1 lacks the line.
+const std::string marker_text = std::string(marker_line) +
+                                "pmaptrain wrote this folder. While it does, it holds a lock on this file.\n"
+                                "Without this file, --overwrite leaves the folder alone.\n" +
+                                std::string(spec::run_format_line) + std::to_string(spec::run_format) + "\n";
 
 enum class Lock : std::uint8_t { held, taken, unsupported };
 
@@ -237,6 +239,7 @@ void RunFolder::begin(std::string_view config) {
     } else {
       replace_old(config);
     }
+    upgrade_marker();
   } catch (const Error& error) {
     if (made_marker) file_system().unlink_at(directory_.fd(), marker_name);  // while this holds its lock
     marker_.reset();
@@ -298,6 +301,13 @@ void RunFolder::complete_marker() {
   const auto bytes = std::as_bytes(std::span(marker_text));
   if (write_all(marker_.get(), bytes) < bytes.size()) fail_file(path_ / marker_name, "written", errno);
   flush_to_disk(marker_.get(), path_ / marker_name);
+}
+
+// Names the format in the marker of a folder that had an older one, when config.yaml has all keys. Until then, or if it
+// cannot be written, these keys have their values in either format.
+void RunFolder::upgrade_marker() const {
+  if (!replaces_ || text_of(marker_) == marker_text) return;
+  write_all(marker_.get(), std::as_bytes(std::span(marker_text)));
 }
 
 // Replaces the old config.yaml last: until then, everything can be undone.

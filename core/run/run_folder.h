@@ -102,6 +102,7 @@ class RunFolder {
   void open_folder();
   bool take_marker();
   void complete_marker();
+  void upgrade_marker() const;
   void replace_old(std::string_view config);
   void continue_old(std::string_view config);
   void commit(const std::string& name, const std::function<void(const Directory&)>& fill) const;

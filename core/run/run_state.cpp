@@ -136,6 +136,9 @@ void for_each_field(Is<data::Encoding> auto& encoding, Visit&& visit) {
   visit("image", encoding.image);
   visit("statistics", encoding.statistics);
   visit("targets", encoding.targets, Presence::newer);
+  visit("exact", encoding.exact, Presence::newer);
+  visit("wide_inputs", encoding.wide_inputs, Presence::newer);
+  visit("wide_targets", encoding.wide_targets, Presence::newer);
   visit("class_weights", encoding.class_weights, Presence::newer);
   visit("skipped", encoding.skipped, Presence::newer);
 }

@@ -8,6 +8,7 @@
 
 #include "core/base/text.h"
 #include "core/base/utf8.h"
+#include "core/data/statistics.h"
 #include "core/data/tables/csv_reader.h"
 #include "core/run/records/lines.h"
 
@@ -181,6 +182,38 @@ void distant_inputs(const model::Model& model, const data::Source& source, const
                 ": such numbers train slowly, or not at all; data.normalize: auto scales them");
 }
 
+// "column 'age'"; for targets without names "the targets", or "number 2 of the targets", counted from 0.
+std::string name_of_target(const spec::DataSpec& data, const data::Field& target, std::size_t number) {
+  const auto* const csv = std::get_if<spec::Csv>(&data.source);
+  if (csv != nullptr) return "column '" + shown_name(csv->target.at(number).text) + "'";
+  return (numel(target.shape) == 1 ? "" : "number " + std::to_string(number) + " of ") + "the targets";
+}
+
+// Warns of numbers that are fewer in float32, and refuses those that are all one, where nothing takes them to 0 before.
+void collapsed_numbers(const Setup& setup, std::vector<std::string>& out) {
+  const spec::DataSpec& data = setup.spec().data;
+  const data::Dataset& train = *setup.source.train;
+  const auto tell = [&](const data::Collapsed& found, const std::string& name, const std::string& key) {
+    const std::string what =
+        name + " has " + with_commas(static_cast<std::int64_t>(found.numbers)) + " different numbers, which are " +
+        (found.in_float == 1 ? "one" : with_commas(static_cast<std::int64_t>(found.in_float))) + " in float32";
+    const std::string help = key + ": auto takes their mean and normalises them in float64";
+    if (found.in_float == 1) throw Error(ExitStatus::data, Diagnostic{"data", data.source_place, what, help, {}});
+    out.push_back(what + in_parentheses(data.source_place) + ": " + help);
+  };
+  if (!setup.model.normalize) {
+    for (const data::Collapsed& found : data::collapsed_inputs(train)) {
+      tell(found, name_of_input(setup.source.encoding, found.channel), "data.normalize");
+    }
+  }
+  if (!spec::takes_numbers(setup.model.loss)) return;
+  const std::vector<spec::TargetScale> scales = spec::target_scales(data, numel(train.target().shape));
+  for (const data::Collapsed& found : data::collapsed_targets(train)) {
+    if (scales[found.channel] == spec::TargetScale::automatic) continue;
+    tell(found, name_of_target(data, train.target(), found.channel), "data.normalize_targets");
+  }
+}
+
 void single_device(const Mesh& mesh, std::vector<std::string>& out) {
   if (mesh.devices() > 1) return;
   out.emplace_back("the mesh has fewer than 2 logical devices: there is nothing to synchronise (mesh.axes, --devices)");
@@ -232,6 +265,7 @@ std::vector<std::string> likely_mistakes(const Setup& setup) {
   large_batch(data, setup.batch, found);
   distant_targets(setup.model, setup.member_spec().optimizer, *setup.source.train, setup.timetable.steps, found);
   distant_inputs(setup.model, setup.source, data.source_place, found);
+  collapsed_numbers(setup, found);
   return found;
 }
 

@@ -259,14 +259,15 @@ std::shared_ptr<const MixedTraining> mixed_training(const Setup& setup) {
 
 }  // namespace
 
-Setup make_setup(spec::Loaded loaded, std::optional<ScheduleOrigin> schedule, const data::Skipped& left_out,
+Setup make_setup(spec::Loaded loaded, std::optional<ScheduleOrigin> schedule, const data::Encoding* continued,
                  std::shared_ptr<InitialFile> initial_file) {
   Setup setup;
   setup.initial_file = std::move(initial_file);
   setup.loaded = std::move(loaded);
   const spec::Spec& spec = setup.member_spec();
   const Mesh& mesh = spec.mesh.mesh;
-  setup.source = data::open(spec.data, spec.seed, mesh.devices(), std::nullopt, nullptr, left_out);
+  setup.source = data::open(spec.data, spec.seed, mesh.devices(), std::nullopt, nullptr, continued);
+  if (setup.source.channels) spec::set_channels(setup.loaded, *setup.source.channels);
   const data::Dataset& train = *setup.source.train;
   setup.batch = data::plan_training(spec.data, mesh, train.size());
   setup.model = model_of(spec, setup.source, train);

@@ -120,11 +120,11 @@ struct Setup {
   ~Setup();
 };
 
-// Opens the data and checks that everything fits together. `left_out` are rows and files that a run has skipped because
-// they could not be read. For a resumed run, `schedule` and `left_out` come from its RunState. Several processes open
+// Opens the data and checks that everything fits together. For a resumed run, `schedule` and `continued`, the
+// encoding with which it began, come from its RunState. Several processes open
 // `initial_file` together, before; one process opens it each time that it needs it. Throws Error: usage, or data.
 Setup make_setup(spec::Loaded loaded, std::optional<ScheduleOrigin> schedule = std::nullopt,
-                 const data::Skipped& left_out = {}, std::shared_ptr<InitialFile> initial_file = nullptr);
+                 const data::Encoding* continued = nullptr, std::shared_ptr<InitialFile> initial_file = nullptr);
 
 // The model of a config for the data of `source`. `split` is one of its splits.
 model::Model model_of(const spec::Spec& spec, const data::Source& source, const data::Dataset& split);

@@ -21,6 +21,10 @@ struct Idx {
   FilePair train;
   std::optional<FilePair> validation, test;
 };
+// Where an array (N, A, B) has the channels of its examples. `none`: nowhere, an example is a picture [A, B, 1];
+// `first`: it is transposed to [B, A] when it is read.
+enum class Channels { automatic, last, none, first };
+std::string_view to_string(Channels channels);
 // One archive with separate arrays for each split, or one archive per split with the same array names in each.
 struct Npz {
   struct Split {
@@ -31,6 +35,7 @@ struct Npz {
   Split train;
   std::optional<Split> validation, test;
   std::optional<std::string> inputs, targets;  // array names in the archive of each split
+  Channels channels = Channels::automatic;
 
   // `split` with its file and its array names.
   Split complete(const Split& split) const;
@@ -198,7 +203,13 @@ struct Normalize {
   bool automatic = false;         // of the training split, in place of these
 };
 
-enum class NormalizeTargets { automatic };  // of the training split
+// What brings an output's targets near 0 and 1: the mean and the standard deviation of the training split; `log`: those
+// of log(1 + target).
+enum class TargetScale { none, automatic, log };
+struct NormalizeTargets {
+  TargetScale others = TargetScale::none;  // of outputs that are not named
+  std::vector<std::pair<ColumnName, TargetScale>> outputs;
+};
 
 struct DataSpec {
   Source source;
@@ -220,6 +231,9 @@ struct DataSpec {
   Place source_place, batch_size_place, microbatches_place, normalize_place, normalize_targets_place, remainder_place,
       validation_place;
 };
+
+// How each of `outputs` numbers of a target is normalised. Throws Error (usage) at a name that is no output's.
+std::vector<TargetScale> target_scales(const DataSpec& data, std::int64_t outputs);
 
 // Whether the source has such a split of its own.
 bool has_own_validation(const Source& source);

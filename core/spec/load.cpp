@@ -10,6 +10,7 @@
 #include "core/base/text.h"
 #include "core/spec/bind/bind.h"
 #include "core/spec/changes/assignment.h"
+#include "core/spec/changes/older_format.h"
 #include "core/spec/changes/override.h"
 #include "core/spec/keys/check.h"
 #include "core/spec/print.h"
@@ -67,16 +68,18 @@ bool before(const Diagnostic& a, const Diagnostic& b) {
   return std::pair(a.place.line, a.place.column) < std::pair(b.place.line, b.place.column);
 }
 
-Parsed parse_text(const std::string& text, const std::string& file, const std::string& directory) {
-  std::string body = text;
+Parsed parse_text(const ConfigText& config) {
+  std::string body = config.text;
   if (body.starts_with("\xEF\xBB\xBF")) body.erase(0, 3);
   auto source = std::make_shared<Text>();
-  source->file = file;
-  source->directory = directory;
+  source->file = config.file;
+  source->directory = config.directory;
   if (body.size() <= max_text_bytes) source->lines = split_lines(body);
   Parsed parsed;
-  parsed.file = file;
-  parsed.root = std::make_shared<const Node>(parse_yaml(body, source, 0, parsed.errors));
+  parsed.file = config.file;
+  Node root = parse_yaml(body, source, 0, parsed.errors);
+  if (config.run_format < 2) complete_older_config(root);
+  parsed.root = std::make_shared<const Node>(std::move(root));
   return parsed;
 }
 
@@ -105,17 +108,20 @@ Loaded load(const Parsed& parsed, const Overrides& overrides, std::span<const As
 
 Loaded load_text(const std::string& text, const std::string& file, const std::string& directory,
                  const Overrides& overrides) {
-  return load(parse_text(text, file, directory), overrides, {});
+  return load(ConfigText{text, file, directory}, overrides);
 }
+
+Loaded load(const ConfigText& config, const Overrides& overrides) { return load(parse_text(config), overrides, {}); }
 
 ConfigText read_config(const std::string& path) {
   std::string file = path;
   std::error_code error;
+  const bool is_folder = fs::is_directory(path, error);
   if (fs::path(path).extension() == ".pmt") {
     refuse_file(path, "this is the text of a program, not a config",
                 "pmaptrain exec " + shell_quoted(path) + " runs it");
   }
-  if (fs::is_directory(path, error)) {
+  if (is_folder) {
     file = (fs::path(path) / "config.yaml").string();
     if (!fs::exists(file, error)) {
       refuse_file(path, "this folder has no config.yaml; it is not a run folder",
@@ -125,14 +131,15 @@ ConfigText read_config(const std::string& path) {
       refuse_file(file, "this is no regular file", "a run folder has its config in it");
     }
   }
-  std::string directory = fs::absolute(file, error).parent_path().string();
-  return {read_file(file), std::move(file), std::move(directory)};
+  const fs::path folder = fs::absolute(file, error).parent_path();
+  // "runs/cnn" or "runs/cnn/config.yaml"
+  const bool is_of_run =
+      is_folder || (fs::path(file).filename() == "config.yaml" && fs::exists(folder / run_marker, error));
+  std::string text = read_file(file);
+  return {std::move(text), std::move(file), folder.string(), is_of_run ? format_of_run(folder) : run_format};
 }
 
-Parsed parse(const std::string& path) {
-  const ConfigText config = read_config(path);
-  return parse_text(config.text, config.file, config.directory);
-}
+Parsed parse(const std::string& path) { return parse_text(read_config(path)); }
 
 Loaded load(const std::string& path, const Overrides& overrides) { return load(parse(path), overrides, {}); }
 

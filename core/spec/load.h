@@ -9,16 +9,19 @@
 #include "core/spec/changes/loaded.h"
 #include "core/spec/keys/help.h"
 #include "core/spec/keys/schema.h"
+#include "core/spec/run_format.h"
 
 namespace pmaptrain::spec {
 
 // `path` is a YAML file or a run folder (its config.yaml). Throws Error (exit status usage) with all diagnostics.
 Loaded load(const std::string& path, const Overrides& overrides);
 
-// The text of a config file, which is not parsed yet: what load_text() takes.
+// The text of a config file, which is not parsed yet.
 struct ConfigText {
   std::string text, file, directory;
+  int run_format = spec::run_format;  // of the run folder that has it as its config.yaml
 };
+Loaded load(const ConfigText& config, const Overrides& overrides);
 // Throws Error (usage) if there is no such file, or it cannot be a config.
 ConfigText read_config(const std::string& path);
 

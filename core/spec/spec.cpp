@@ -1,5 +1,9 @@
 #include "core/spec/spec.h"
 
+#include <algorithm>
+
+#include "core/base/text.h"
+
 namespace pmaptrain::spec {
 
 Spec::Spec() = default;
@@ -19,6 +23,29 @@ Missing MissingCells::of(std::string_view column, bool categorical) const {
     if (name.text == column) return treatment;
   }
   return categorical ? texts : numbers;
+}
+
+std::vector<TargetScale> target_scales(const DataSpec& data, std::int64_t outputs) {
+  const NormalizeTargets given = data.normalize_targets.value_or(NormalizeTargets());
+  std::vector<TargetScale> scales(static_cast<std::size_t>(outputs), given.others);
+  const auto* const csv = std::get_if<Csv>(&data.source);
+  std::vector<std::string> names;
+  for (std::int64_t i = 0; i < outputs; ++i) {
+    const bool is_named = csv != nullptr && i < std::ssize(csv->target);
+    names.push_back(is_named ? csv->target[static_cast<std::size_t>(i)].text : std::to_string(i));
+  }
+  for (const auto& [name, scale] : given.outputs) {
+    const auto at = std::find(names.begin(), names.end(), name.text);
+    if (at == names.end()) {
+      throw Error(ExitStatus::usage, Diagnostic{"config",
+                                                name.place,
+                                                "normalize_targets names '" + name.text + "', which is no output",
+                                                "the outputs are " + join(names, ", "),
+                                                {}});
+    }
+    scales[static_cast<std::size_t>(at - names.begin())] = scale;
+  }
+  return scales;
 }
 
 bool has_own_validation(const Source& source) {

@@ -23,6 +23,7 @@
 #include "core/run/files/file_writer.h"
 #include "core/run/records/records.h"
 #include "core/run/run_folder.h"
+#include "core/spec/load.h"
 #include "core/sweep/result.h"
 #include "core/train/write_checkpoint.h"
 
@@ -87,12 +88,13 @@ void write_member(const train::Directory& into, const CheckpointSource& source, 
   state.is_ensemble = false;
   state.config_hash = train::hash_hex(bytes_of(leaving.config));
   state.metrics_bytes = metrics_bytes;
+  const spec::DataSpec data = spec::load_text(leaving.config, "trial", "/", {}).spec.data;
   for (const auto& [name, tensors] : source.files) {
     train::FileWriter file(into.place(name));
     const bool optimizer = name == "optimizer.safetensors";
     train::write_safetensors(
         file, tensors.of_member(leaving.member), [&](const train::TensorView& tensor) { file.write(tensor.bytes); },
-        optimizer ? std::map<std::string, std::string>() : train::metadata_of(state));
+        optimizer ? std::map<std::string, std::string>() : train::metadata_of(state, data));
     file.close();
     state.checksums[name] = "xxh3:" + file.checksum();
   }

@@ -179,9 +179,11 @@ RunConfig read_run_config(const fs::path& run, const FirstProcess& first) {
   return {run, first.text([&] { return read_text(run / "config.yaml"); })};
 }
 
-std::vector<std::string> schedule_duration_overrides(const RunConfig& run, const spec::Loaded& loaded) {
+std::vector<std::string> kept_decisions(const RunConfig& run, const spec::Loaded& loaded) {
   std::vector<std::string> set;
   for (const spec::ChangedKey& changed : changed_keys(run, loaded)) {
+    const bool is_open = changed.path == "data.source.npz.channels" && changed.after == "auto";
+    if (is_open) set.push_back(changed.path + "=" + changed.before);
     if (!changed.is_default || changed.before.empty() || !spec::is_at_or_below(changed.path, spec::learning_rate_key))
       continue;
     const spec::Key* const key = spec::find_key(changed.path);

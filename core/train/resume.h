@@ -32,9 +32,9 @@ struct RunConfig {
 // Throws Error (data). Of several processes, all get the file of process 0.
 RunConfig read_run_config(const std::filesystem::path& run, const FirstProcess& first = {});
 
-// The overrides KEY=VALUE that keep the run's schedule. There is one for each duration under the key
-// optimizer.learning_rate for which `loaded` has the default and the run's config another value.
-std::vector<std::string> schedule_duration_overrides(const RunConfig& run, const spec::Loaded& loaded);
+// The overrides KEY=VALUE that keep what the run decided where `loaded` leaves it open: each duration under the key
+// optimizer.learning_rate that is a default, and data.source.npz.channels: auto.
+std::vector<std::string> kept_decisions(const RunConfig& run, const spec::Loaded& loaded);
 
 // Checks whether the config `loaded` may continue the run. Keys about devices, durations, intervals and selection by
 // evaluations may differ from the run's config, and so may the sizes of axes. Returns notes for the user. Throws Error

@@ -291,6 +291,7 @@ std::optional<Compared> numbers_of(const model::Model& model, const data::Datase
     return Compared{*first, *measure(measures, *first), square_of_mean(dataset, ones)};
   }
   if (*first == "mean_absolute_error") return distances_from_median(*first, *measure(measures, *first), ones);
+  if (!model.log_targets.empty()) return std::nullopt;  // the loss is one of logarithms
   const std::string name = spec::to_string(model.loss);
   const double loss = measures.front().second;
   if (std::holds_alternative<spec::MeanSquaredError>(model.loss)) {

@@ -72,10 +72,17 @@ ReadSlices averages(const Setup& setup, const RunState& state, const ReadSlices&
 
 }  // namespace
 
-std::map<std::string, std::string> metadata_of(const RunState& state) {
+std::map<std::string, std::string> metadata_of(const RunState& state, const spec::DataSpec& data) {
   const auto& targets = state.encoding.targets;
   if (!targets) return {};
-  return {{"target_mean", list_of(targets->mean)}, {"target_std", list_of(targets->std)}};
+  std::map<std::string, std::string> metadata{{"target_mean", list_of(targets->mean)},
+                                              {"target_std", list_of(targets->std)}};
+  std::vector<std::string> logs;
+  for (const spec::TargetScale scale : spec::target_scales(data, std::ssize(targets->mean))) {
+    logs.emplace_back(scale == spec::TargetScale::log ? "true" : "false");
+  }
+  if (std::find(logs.begin(), logs.end(), "true") != logs.end()) metadata["target_log"] = "[" + join(logs, ", ") + "]";
+  return metadata;
 }
 
 ReadSlices read_slices_of(SlicedReader& reader) {
@@ -117,11 +124,12 @@ void write_files(const Directory& into, const Setup& setup, RunState state, cons
     const Variable& found = variables[input];
     (is_of_model(found.group) ? parameters : optimizer).emplace(found.name, input);
   }
-  write_file(into, "params.safetensors", variables, parameters, slices, state, metadata_of(state));
+  write_file(into, "params.safetensors", variables, parameters, slices, state,
+             metadata_of(state, setup.member_spec().data));
   write_file(into, "optimizer.safetensors", variables, optimizer, slices, state);
   if (setup.spec().train.ema) {
     write_file(into, "ema.safetensors", variables, parameters, averages(setup, state, slices), state,
-               metadata_of(state));
+               metadata_of(state, setup.member_spec().data));
   }
   const std::string text = to_json(state);
   FileWriter file(into.place("state.json"));

@@ -28,8 +28,9 @@ ReadSlices read_slices_of(SlicedReader& reader);
 std::vector<std::size_t> checkpoint_inputs(const Setup& setup);
 
 // The metadata of params.safetensors: the mean and the standard deviation of the targets, with which a program that
-// reads only this file converts outputs to targets. Empty if targets are not normalised.
-std::map<std::string, std::string> metadata_of(const RunState& state);
+// reads only this file converts outputs to targets, and which of them are of logarithms. Empty if targets are not
+// normalised.
+std::map<std::string, std::string> metadata_of(const RunState& state, const spec::DataSpec& data);
 
 // XXH3 of the run's resolved config, as 16 hexadecimal digits.
 std::string config_hash(const Setup& setup);

@@ -107,7 +107,7 @@ TEST_CASE("the statistics of targets are those of the population that is left, w
   spec::DataSpec data;
   data.batch_size = spec::BatchAll{};
   data.numeric_targets = true;
-  data.normalize_targets = spec::NormalizeTargets::automatic;
+  data.normalize_targets.emplace().others = spec::TargetScale::automatic;
   data.validation = spec::ValidationShare{0.2, 0, false};
   data.limit.train = spec::Amount{3, false, {}};
   csv.inputs = {{{"x"}}};
@@ -125,7 +125,7 @@ TEST_CASE("the statistics of targets are those of the population that is left, w
   // Equal targets, whatever the weights.
   csv.train = {folder.write("t.csv", "x,y,w\n1,7,0\n2,0.1,0.3\n2,0.1,0.7\n3,0.1,0.11\n4,0.1,5\n5,0.1,1\n")};
   data.source = csv;
-  CHECK(*data::open(data, 0, 1).encoding.targets == data::Encoding::Statistics{{static_cast<double>(0.1F)}, {1}});
+  CHECK(*data::open(data, 0, 1).encoding.targets == data::Encoding::Statistics{{0.1}, {1}});
 }
 
 TEST_CASE("a NaN in the inputs is found when they are measured", "[data]") {

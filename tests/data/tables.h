@@ -28,7 +28,10 @@ struct Tables {
   }
   // As by a run that goes on, which has left these rows out.
   data::Source open_without(const data::Skipped& left_out) const {
-    return data::open(data, 0, 1, std::nullopt, nullptr, left_out);
+    data::Encoding continued;
+    continued.exact = true;
+    continued.skipped = left_out;
+    return data::open(data, 0, 1, std::nullopt, nullptr, &continued);
   }
   // The message and the help, without the folder of the files.
   std::string refusal(const data::Encoding* known = nullptr) const {

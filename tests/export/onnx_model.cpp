@@ -106,7 +106,7 @@ TEST_CASE("a table is one input for each column, with its categories and what st
   encoding.columns = {{"age", {}, 41.5}, {"city", {"", "Oslo", "Rome"}, {}}, {"values", {}, {}}};
   encoding.targets = data::Encoding::Statistics{{10}, {4}};
   spec::Spec spec = network({layer("head", spec::Dense{1})}, spec::MeanSquaredError{});
-  spec.data.normalize_targets = spec::NormalizeTargets::automatic;
+  spec.data.normalize_targets.emplace().others = spec::TargetScale::automatic;
   const Zeros zeros(model::make_model(spec, {DType::f32, {5}}, {DType::f32, {1}}, DType::f32, encoding));
   onnx::Graph graph;
   const bool ignores = GENERATE(false, true);

@@ -1,6 +1,7 @@
 // The keys in which a config differs from the resolved one of a run.
 #include "core/spec/compare.h"
 
+#include "core/spec/load.h"
 #include "tests/catch.h"
 
 using namespace pmaptrain;

@@ -192,7 +192,8 @@ class ConfigWriter {
     if (is(Takes<Csv::Files>::type)) return below(2) == 0 ? path() : several(1, [&] { return path(); });
     if (is(spec::Type::word)) return pick(key.words);
     if (is(spec::Type::axis_names)) return pick<std::string>({"[]", "[a]", "[a, b]"});
-    if (is(Takes<MissingCells>::type)) return below(2) == 0 ? pick(key.words) : "{a: " + pick(key.item_words) + "}";
+    if (is(Takes<MissingCells>::type) || is(Takes<NormalizeTargets>::type))
+      return below(2) == 0 ? pick(key.words) : "{a: " + pick(key.item_words) + "}";
     if (is(Takes<bool>::type)) return pick<std::string>({"true", "false"});
     if (is(spec::Type::integer)) return integer(key);
     if (is(spec::Type::seed)) return pick<std::string>({"0", "7", "18446744073709551615"});

@@ -194,8 +194,7 @@ TEST_CASE("--resume keeps the length of a schedule that the config leaves to the
   const TemporaryFolder root;
   const std::string cosine = "optimizer.learning_rate={cosine_decay: {init_value: 0.01, alpha: 0.1}}";
   const auto kept = [&](std::vector<std::string> set) {
-    return train::schedule_duration_overrides(train::read_run_config(root / "run"),
-                                              loaded_of(small_images, std::move(set)));
+    return train::kept_decisions(train::read_run_config(root / "run"), loaded_of(small_images, std::move(set)));
   };
   const std::vector<std::string> run_length = {"optimizer.learning_rate.cosine_decay.decay=4 steps"};
   train_setup_in(root / "run", setup_of_text(small_images, {cosine}));

@@ -20,6 +20,21 @@ using Word = std::conditional_t<
     size == 1, std::uint8_t,
     std::conditional_t<size == 2, std::uint16_t, std::conditional_t<size == 4, std::uint32_t, std::uint64_t>>>;
 
+// IEEE 754 half precision, which converts to f32 exactly.
+struct f16 {
+  std::uint16_t bits = 0;
+  explicit operator float() const {
+    const std::uint32_t sign = (bits & 0x8000U) << 16, exponent = bits >> 10 & 0x1fU, mantissa = bits & 0x3ffU;
+    if (exponent == 0) {  // zero, or subnormal: mantissa · 2^-24
+      const float value = static_cast<float>(mantissa) * 0x1p-24F;
+      return sign != 0 ? -value : value;
+    }
+    const std::uint32_t wide = exponent == 31 ? 0xffU : exponent + 112;
+    return std::bit_cast<float>(sign | wide << 23 | mantissa << 13);
+  }
+  explicit operator double() const { return static_cast<double>(static_cast<float>(*this)); }
+};
+
 template <class T>
 T load(const std::byte* from, bool big_endian) {
   Word<sizeof(T)> word;
@@ -47,6 +62,7 @@ decltype(auto) dispatch(Element element, F&& f) {
     case Element::u64: return f.template operator()<std::uint64_t>();
     case Element::i64: return f.template operator()<std::int64_t>();
     case Element::bf16: return f.template operator()<bf16>();
+    case Element::f16: return f.template operator()<f16>();
     case Element::f32: return f.template operator()<float>();
     case Element::f64: return f.template operator()<double>();
   }
@@ -75,6 +91,7 @@ std::string_view name_of(Element element) {
     case Element::u64: return "u64";
     case Element::i64: return "i64";
     case Element::bf16: return "bf16";
+    case Element::f16: return "f16";
     case Element::f32: return "f32";
     case Element::f64: return "f64";
   }
@@ -125,23 +142,34 @@ std::optional<std::size_t> find_nonfinite(std::span<const float> values) {
   return static_cast<std::size_t>(std::find_if(values.begin(), values.end(), is_bad) - values.begin());
 }
 
-void read_floats(const Array& array, std::int64_t from, std::span<float> to) {
+namespace {
+
+template <class To>
+void read_numbers(const Array& array, std::int64_t from, std::span<To> to) {
   if (to.empty()) return;
   const std::byte* const start = element_at(array, from);
-  if (array.element == Element::f32 && !array.big_endian) {
+  const bool is_same = array.element == (std::is_same_v<To, float> ? Element::f32 : Element::f64);
+  if (is_same && !array.big_endian) {
     std::memcpy(to.data(), start, to.size_bytes());
     return;
   }
   dispatch(array.element, [&]<class T>() {
     for (std::size_t i = 0; i < to.size(); ++i) {
       if constexpr (std::is_same_v<T, bool>) {
-        to[i] = start[i] != std::byte{0} ? 1.0F : 0.0F;
+        to[i] = start[i] != std::byte{0} ? To{1} : To{0};
+      } else if constexpr (std::is_same_v<T, bf16>) {
+        to[i] = static_cast<To>(static_cast<float>(load<T>(start + i * sizeof(T), array.big_endian)));
       } else {
-        to[i] = static_cast<float>(load<T>(start + i * sizeof(T), array.big_endian));
+        to[i] = static_cast<To>(load<T>(start + i * sizeof(T), array.big_endian));
       }
     }
   });
 }
+
+}  // namespace
+
+void read_floats(const Array& array, std::int64_t from, std::span<float> to) { read_numbers(array, from, to); }
+void read_doubles(const Array& array, std::int64_t from, std::span<double> to) { read_numbers(array, from, to); }
 
 std::optional<std::int64_t> read_integer(const Array& array, std::int64_t index) {
   const std::byte* const from = element_at(array, index);

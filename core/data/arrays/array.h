@@ -13,13 +13,18 @@
 
 namespace pmaptrain::data {
 
-enum class Element : std::uint8_t { boolean, u8, i8, u16, i16, u32, i32, u64, i64, bf16, f32, f64 };
+enum class Element : std::uint8_t { boolean, u8, i8, u16, i16, u32, i32, u64, i64, bf16, f16, f32, f64 };
 
 std::size_t size_of(Element element);
 // "bool", "u8", ..., "f64"
 std::string_view name_of(Element element);
 constexpr bool is_floating(Element element) {
-  return element == Element::bf16 || element == Element::f32 || element == Element::f64;
+  return element == Element::bf16 || element == Element::f16 || element == Element::f32 || element == Element::f64;
+}
+// Whether float32 holds every number of this type.
+constexpr bool fits_float(Element element) {
+  return element != Element::u32 && element != Element::i32 && element != Element::u64 && element != Element::i64 &&
+         element != Element::f64;
 }
 
 // Row-major. bytes.size() equals the product of the shape and the size of an element.
@@ -49,6 +54,8 @@ std::optional<std::size_t> find_nonfinite(std::span<const float> values);
 
 // Converts to.size() elements, beginning at element `from`, with rounding to nearest.
 void read_floats(const Array& array, std::int64_t from, std::span<float> to);
+// The same, exact for all types but integers of 64 bits.
+void read_doubles(const Array& array, std::int64_t from, std::span<double> to);
 
 // Element `index` of an array of integer or boolean type; none if it does not fit in 64 signed bits.
 std::optional<std::int64_t> read_integer(const Array& array, std::int64_t index);
@@ -79,6 +86,8 @@ struct NpyHead {
 constexpr std::size_t npy_head_bytes = 12 + 64 * 1024;
 NpyHead check_npy_head(std::span<const std::byte> head, std::uint64_t size, const std::string& name);
 
+// The header of array `key` of an NPZ archive.
+NpyHead read_npz_head(const std::string& path, const std::string& key);
 // Reads array `key` of an NPZ archive. Stored entries are memory-mapped; deflated entries are decompressed into memory,
 // after a check of their header against their size. Checksums are verified.
 Array read_npz(const std::string& path, const std::string& key);

@@ -27,6 +27,28 @@ Shape example_shape(const Array& array) {
   return shape;
 }
 
+// The same of inputs.
+Shape input_shape(const Array& array, spec::Channels channels, bool tokens) {
+  Shape shape = example_shape(array);
+  if (channels == spec::Channels::first && shape.size() > 2) {
+    fail_data(fmt::format("{} has the shape {}, and channels: first is for arrays of three dimensions (N, A, B)",
+                          array.name, to_string(array.shape)),
+              "in NumPy, x.transpose(0, 2, 3, 1) moves the channels of pictures to the end");
+  }
+  if (shape.size() != 2) return shape;
+  if (channels == spec::Channels::first) return {shape[1], shape[0]};
+  if (channels == spec::Channels::none && !tokens) shape.push_back(1);
+  return shape;
+}
+
+// Element [a, b] of `from` becomes [b, a] of `to`; `shape` is that of `to`.
+void transpose(const std::byte* from, const Shape& shape, std::size_t size, std::byte* to) {
+  const auto rows = static_cast<std::size_t>(shape[0]), columns = static_cast<std::size_t>(shape[1]);
+  for (std::size_t r = 0; r < rows; ++r) {
+    for (std::size_t c = 0; c < columns; ++c, to += size) std::memcpy(to, from + (c * rows + r) * size, size);
+  }
+}
+
 void check_not_empty(const Array& array) {
   if (array.shape.empty()) fail_data(fmt::format("{} is a single number, expected one row per example", array.name));
   if (array.shape[0] == 0)
@@ -87,9 +109,9 @@ class InputArray : public Dataset {
       : inputs_(std::move(inputs)), place_(std::move(place)) {
     check_not_empty(inputs_);
     input_.origin = inputs_.name;
-    input_.shape = example_shape(inputs_);
     const bool tokens = meaning.tokens && !is_floating(inputs_.element);
-    if (input_.shape.size() == 2 && !tokens) input_.shape.push_back(1);  // images without a channel dimension
+    input_.shape = input_shape(inputs_, meaning.channels, tokens);
+    is_transposed_ = meaning.channels == spec::Channels::first && input_.shape.size() == 2;
     input_.dtype = inputs_.element == Element::u8 ? DType::u8 : tokens ? DType::i32 : DType::f32;
     if (input_.dtype == DType::f32 && inputs_.element != Element::f32) {
       note(notes, fmt::format("inputs are {} and become f32", name_of(inputs_.element)));
@@ -110,6 +132,55 @@ class InputArray : public Dataset {
 
   void read(std::int64_t index, std::byte* input, std::byte*) const override {
     if (input == nullptr) return;
+    if (!is_transposed_) return read_as_stored(index, input);
+    std::vector<std::byte> stored(input_bytes_);
+    read_as_stored(index, stored.data());
+    transpose(stored.data(), input_.shape, size_of(input_.dtype), input);
+  }
+
+  bool rounds_inputs() const override { return input_.dtype == DType::f32 && !fits_float(inputs_.element); }
+  void read_exact_input(std::int64_t index, double* input) const override {
+    const auto count = static_cast<std::size_t>(numel(input_.shape));
+    const std::int64_t first = index * static_cast<std::int64_t>(count);
+    if (!is_transposed_) return read_finite(first, {input, count});
+    std::vector<double> stored(count);
+    read_finite(first, stored);
+    transpose(reinterpret_cast<const std::byte*>(stored.data()), input_.shape, sizeof(double),
+              reinterpret_cast<std::byte*>(input));
+  }
+
+  void check_intact() const override {
+    try {
+      inputs_.bytes.check_intact();
+    } catch (const Error& error) {
+      throw_at(place_, error);
+    }
+  }
+
+  void check_unchanged() const override {
+    try {
+      inputs_.bytes.check_unchanged();
+    } catch (const Error& error) {
+      throw_at(place_, error);
+    }
+  }
+
+  const Array& inputs() const { return inputs_; }
+
+ private:
+  void read_finite(std::int64_t first, std::span<double> values) const {
+    read_doubles(inputs_, first, values);
+    const auto bad = std::find_if(values.begin(), values.end(), [](double value) { return !std::isfinite(value); });
+    if (bad == values.end()) return;
+    std::vector<float> rounded(values.begin(), values.end());
+    try {
+      check_finite(inputs_, first, rounded);
+    } catch (const Error& error) {
+      throw_at(place_, error);
+    }
+  }
+
+  void read_as_stored(std::int64_t index, std::byte* input) const {
     if (input_.dtype == DType::u8) {
       std::memcpy(input, inputs_.bytes.data() + static_cast<std::size_t>(index) * input_bytes_, input_bytes_);
     } else if (input_.dtype == DType::i32) {
@@ -135,29 +206,11 @@ class InputArray : public Dataset {
     }
   }
 
-  void check_intact() const override {
-    try {
-      inputs_.bytes.check_intact();
-    } catch (const Error& error) {
-      throw_at(place_, error);
-    }
-  }
-
-  void check_unchanged() const override {
-    try {
-      inputs_.bytes.check_unchanged();
-    } catch (const Error& error) {
-      throw_at(place_, error);
-    }
-  }
-
-  const Array& inputs() const { return inputs_; }
-
- private:
   Array inputs_;
   Place place_;
   Field input_;
   std::size_t input_bytes_ = 0;
+  bool is_transposed_ = false;
 };
 
 class ArrayDataset : public InputArray {
@@ -185,6 +238,12 @@ class ArrayDataset : public InputArray {
     std::memcpy(target, from + static_cast<std::size_t>(index) * target_bytes_, target_bytes_);
   }
 
+  bool rounds_targets() const override { return !exact_.empty(); }
+  void read_exact_target(std::int64_t index, double* target) const override {
+    const auto count = static_cast<std::size_t>(numel(target_.shape));
+    std::copy_n(exact_.data() + static_cast<std::size_t>(index) * count, count, target);
+  }
+
   std::optional<std::pair<std::int64_t, std::int64_t>> label_range() const override { return range_; }
 
  private:
@@ -206,6 +265,9 @@ class ArrayDataset : public InputArray {
     values_.resize(static_cast<std::size_t>(numel(targets.shape)));
     read_floats(targets, 0, values_);
     check_finite(targets, 0, values_);
+    if (fits_float(targets.element)) return;
+    exact_.resize(values_.size());
+    read_doubles(targets, 0, exact_);
   }
 
   void read_labels(const Array& targets) {
@@ -225,6 +287,7 @@ class ArrayDataset : public InputArray {
   std::size_t target_bytes_ = 0;
   std::vector<std::int32_t> labels_;
   std::vector<float> values_;
+  std::vector<double> exact_;  // the same as the file has them, where that is more
   std::optional<std::pair<std::int64_t, std::int64_t>> range_;
 };
 
@@ -232,25 +295,39 @@ Array to_array(const std::vector<std::vector<double>>& rows, std::string name) {
   if (rows.empty()) fail_data(fmt::format("{} has no rows, expected one an example", name));
   const std::size_t width = rows[0].size();
   if (width == 0) fail_data(fmt::format("row 0 of {} is empty, expected numbers", name));
-  const Memory memory = allocate(rows.size() * width * sizeof(float), name);
+  const Memory memory = allocate(rows.size() * width * sizeof(double), name);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (rows[i].size() != width) {
       fail_data(fmt::format("row {} of {} has length {}, but row 0 has length {}", i, name, rows[i].size(), width),
                 "all rows must be of the same length");
     }
-    for (std::size_t j = 0; j < width; ++j) {
-      const auto value = static_cast<float>(rows[i][j]);
-      std::memcpy(memory.view.data() + (i * width + j) * sizeof(float), &value, sizeof(float));
-    }
+    std::memcpy(memory.view.data() + i * width * sizeof(double), rows[i].data(), width * sizeof(double));
   }
   return {std::move(name),
-          Element::f32,
+          Element::f64,
           false,
           {static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(width)},
           Bytes(memory.owner, memory.view)};
 }
 
 }  // namespace
+
+std::optional<spec::Channels> channels_of(Element element, const Shape& shape, bool tokens) {
+  if (shape.size() != 3) return std::nullopt;
+  return element == Element::u8 && !tokens ? spec::Channels::none : spec::Channels::last;
+}
+
+std::string describe(spec::Channels channels, Element element, const Shape& shape) {
+  const bool are_pictures = channels == spec::Channels::none;
+  return fmt::format("npz: channels is {} for {}[N,{},{}]: {}", to_string(channels), name_of(element), shape[1],
+                     shape[2],
+                     are_pictures ? fmt::format("examples are pictures [{},{},1]; channels: last would make them "
+                                                "sequences with {} channels",
+                                                shape[1], shape[2], shape[2])
+                                  : fmt::format("examples are sequences [{},{}] with {} channels; channels: none would "
+                                                "make them pictures [{},{},1]",
+                                                shape[1], shape[2], shape[2], shape[1], shape[2]));
+}
 
 std::shared_ptr<const Dataset> make_dataset(Array inputs, const Array& targets, std::vector<std::string>& notes,
                                             const Place& place, ArrayMeaning meaning) {
@@ -264,7 +341,7 @@ std::shared_ptr<const Dataset> make_inputs(Array inputs, std::vector<std::string
 
 std::shared_ptr<const Dataset> make_dataset(const std::vector<std::vector<double>>& inputs,
                                             const std::vector<std::vector<double>>& targets) {
-  std::vector<std::string> notes;  // stays empty: both are f32 already
+  std::vector<std::string> notes;  // that both become f32, which is not said of numbers in a config
   Array first = to_array(inputs, "values.inputs");
   return std::make_shared<ArrayDataset>(std::move(first), to_array(targets, "values.targets"), notes, Place{},
                                         ArrayMeaning{});

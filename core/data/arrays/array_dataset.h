@@ -7,6 +7,7 @@
 
 #include "core/data/arrays/array.h"
 #include "core/data/dataset.h"
+#include "core/spec/data.h"
 
 namespace pmaptrain::data {
 
@@ -14,14 +15,22 @@ namespace pmaptrain::data {
 struct ArrayMeaning {
   bool numeric_targets = false;  // integers (N) or (N,1) are numbers, not labels
   bool tokens = false;           // integers of the inputs are indices into the table of an embedding layer
+  spec::Channels channels = spec::Channels::none;  // of inputs of three dimensions that are no tokens
 };
 
-// Inputs: u8 stays u8, integers that are tokens become i32, all other types become f32. An array (N) gives examples of
-// shape [1], (N,H,W) gives [H,W,1]. Targets: integers of shape (N) or (N,1) become i32 labels; floating-point targets
-// become f32, and (N) gives [1]; integers of shape (N,C) become f32[C] (one-hot rows), but i32[C] labels if they have
-// the shape of inputs that are tokens. Conversions that may lose precision add a note to `notes`. Throws Error (data)
-// if the numbers of examples differ, an array is empty, a number is NaN or infinite, or overflows f32, or a label 32
-// bits. `place` is the place of the files in the config, for errors during reading.
+// What `channels: auto` is for inputs of this type and shape, which may be tokens; none where it says nothing, because
+// the array has not three dimensions.
+std::optional<spec::Channels> channels_of(Element element, const Shape& shape, bool tokens);
+// What that makes of them, in a line.
+std::string describe(spec::Channels channels, Element element, const Shape& shape);
+
+// Inputs: u8 stays u8, integers that are tokens become i32, all other types become f32 (the file's own numbers are
+// read_exact_input()). An array (N) gives examples of shape [1], (N,A,B) gives [A,B,1], [A,B] or [B,A], as
+// `meaning.channels` says. Targets: integers of shape (N) or (N,1) become i32 labels; floating-point targets become
+// f32, and (N) gives [1]; integers of shape (N,C) become f32[C] (one-hot rows), but i32[C] labels if they have the
+// shape of inputs that are tokens. Conversions that may lose precision add a note to `notes`. Throws Error (data) if
+// the numbers of examples differ, an array is empty, a number is NaN or infinite, or overflows f32, or a label 32 bits.
+// `place` is the place of the files in the config, for errors during reading.
 std::shared_ptr<const Dataset> make_dataset(Array inputs, const Array& targets, std::vector<std::string>& notes,
                                             const Place& place = {}, ArrayMeaning meaning = {});
 

@@ -121,16 +121,16 @@ class HeaderParser {
 // "<f4": byte order, kind, size. NumPy, which has no bfloat16, writes the one of ml_dtypes as two bytes of any kind.
 std::pair<Element, bool> parse_descr(const std::string& descr, const std::string& name) {
   constexpr std::pair<std::string_view, Element> known[] = {
-      {"b1", Element::boolean}, {"u1", Element::u8},   {"i1", Element::i8},  {"u2", Element::u16},
-      {"i2", Element::i16},     {"u4", Element::u32},  {"i4", Element::i32}, {"u8", Element::u64},
-      {"i8", Element::i64},     {"V2", Element::bf16}, {"f4", Element::f32}, {"f8", Element::f64}};
+      {"b1", Element::boolean}, {"u1", Element::u8},  {"i1", Element::i8},  {"u2", Element::u16}, {"i2", Element::i16},
+      {"u4", Element::u32},     {"i4", Element::i32}, {"u8", Element::u64}, {"i8", Element::i64}, {"V2", Element::bf16},
+      {"f2", Element::f16},     {"f4", Element::f32}, {"f8", Element::f64}};
   if (descr.size() == 3 && std::string_view("<>|=").find(descr[0]) != std::string_view::npos) {
     for (const auto& [code, element] : known) {
       if (code == std::string_view(descr).substr(1)) return {element, descr[0] == '>'};
     }
   }
-  std::string_view help = "expected booleans, integers of 1 to 8 bytes, bfloat16 (of ml_dtypes), float32 or float64";
-  if (descr.ends_with("f2")) help = "half precision is not supported: save it as float32";
+  std::string_view help =
+      "expected booleans, integers of 1 to 8 bytes, float16, bfloat16 (of ml_dtypes), float32 or float64";
   if (descr.find('O') != std::string::npos)
     help = "Python objects are not supported: save numbers, with allow_pickle=False";
   if (descr.find_first_of("US") != std::string::npos)

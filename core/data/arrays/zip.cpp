@@ -212,8 +212,17 @@ Bytes ZipArchive::read(const Entry& entry) const {
   return content;
 }
 
-Array read_npz(const std::string& path, const std::string& key) {
-  const ZipArchive archive(path);
+namespace {
+
+// An array of the archive, with its name for messages, and its header.
+struct NpzArray {
+  const ZipArchive::Entry* entry;
+  std::string name;
+  NpyHead head;
+};
+
+NpzArray find_array(const ZipArchive& archive, const std::string& key) {
+  const std::string& path = archive.path();
   const ZipArchive::Entry* entry = archive.find(key + ".npy");
   if (entry == nullptr) {
     std::vector<std::string> names;
@@ -224,10 +233,22 @@ Array read_npz(const std::string& path, const std::string& key) {
     fail_data(fmt::format("'{}' has no array '{}'; it has {}", path, key, names.empty() ? "none" : join(names, ", ")),
               near.empty() ? "" : fmt::format("did you mean '{}'?", near));
   }
-  const std::string name = fmt::format("array '{}' of '{}'", key, path);
+  std::string name = fmt::format("array '{}' of '{}'", key, path);
   // A small array in an entry of gigabytes (a zip bomb) is refused before the entry is decompressed.
-  check_npy_head(archive.head(*entry, npy_head_bytes).view(), entry->uncompressed, name);
-  return parse_npy(archive.read(*entry), name);
+  NpyHead head = check_npy_head(archive.head(*entry, npy_head_bytes).view(), entry->uncompressed, name);
+  return {entry, std::move(name), std::move(head)};
+}
+
+}  // namespace
+
+NpyHead read_npz_head(const std::string& path, const std::string& key) {
+  return find_array(ZipArchive(path), key).head;
+}
+
+Array read_npz(const std::string& path, const std::string& key) {
+  const ZipArchive archive(path);
+  NpzArray found = find_array(archive, key);
+  return parse_npy(archive.read(*found.entry), std::move(found.name));
 }
 
 }  // namespace pmaptrain::data

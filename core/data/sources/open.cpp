@@ -168,10 +168,27 @@ Source open_source(const spec::Idx& s, const Opening& opening) {
 }
 
 Source open_source(const spec::Npz& s, const Opening& opening) {
-  return open_splits(given(s.train, s.validation, s.test), opening,
-                     [&](const spec::Npz::Split& split, Notes& notes, const Opening& own) {
-                       return open_npz(s.complete(split), notes, own);
-                     });
+  const std::map<Split, spec::Npz::Split> splits = given(s.train, s.validation, s.test);
+  Opening own = opening;
+  own.meaning.channels = s.channels;
+  std::optional<spec::Channels> decided;
+  std::string note;
+  if (s.channels == spec::Channels::automatic) {
+    const auto first =
+        std::find_if(splits.begin(), splits.end(), [&](const auto& entry) { return opening.wants(entry.first); });
+    const spec::Npz::Split split = s.complete(first->second);
+    const NpyHead head = read_npz_head(split.file, split.inputs);
+    const bool tokens = opening.meaning.tokens && !is_floating(head.element);
+    decided = channels_of(head.element, head.shape, tokens);
+    own.meaning.channels = decided.value_or(spec::Channels::none);
+    if (decided && !tokens) note = describe(*decided, head.element, head.shape);
+  }
+  Source source = open_splits(splits, own, [&](const spec::Npz::Split& split, Notes& notes, const Opening& at) {
+    return open_npz(s.complete(split), notes, at);
+  });
+  source.channels = decided;
+  if (!note.empty()) source.notes.push_back(std::move(note));
+  return source;
 }
 
 Source open_source(const spec::Csv& s, const Opening& opening) {
@@ -331,7 +348,7 @@ void check_weights(const Source& source, const Place& place) {
 
 // Completes the encoding from the training split, after data.validation and data.limit are applied, or from `known`.
 void learn(Source& source, const spec::DataSpec& spec, const std::map<Split, std::shared_ptr<TableDataset>>& tables,
-           const Encoding* known) {
+           const Encoding* known, bool exact) {
   if (known != nullptr) {
     const std::vector<std::string>& classes = source.encoding.classes;
     if (!classes.empty() && !known->classes.empty() && classes != known->classes) {
@@ -346,6 +363,7 @@ void learn(Source& source, const spec::DataSpec& spec, const std::map<Split, std
     source.encoding = *known;
     return;
   }
+  source.encoding.exact = exact;
   try {
     const auto* const csv = std::get_if<spec::Csv>(&spec.source);
     if (csv != nullptr) {
@@ -355,7 +373,12 @@ void learn(Source& source, const spec::DataSpec& spec, const std::map<Split, std
       for (const auto& entry : tables) entry.second->fill_missing(source.encoding);
     }
     if (spec.normalize && spec.normalize->automatic) {
-      source.encoding.statistics = measure(*source.train, source.encoding.columns);
+      source.encoding.statistics = measure(*source.train, source.encoding.columns, exact);
+    }
+    if (spec.normalize && exact) {
+      const std::optional<Encoding::Statistics>& found = source.encoding.statistics;
+      source.encoding.wide_inputs =
+          needs_exact_inputs(*source.train, found ? spec::Normalize{found->mean, found->std} : *spec.normalize);
     }
     if (spec.balances_classes && source.train->target().dtype == DType::i32) {
       std::map<std::int32_t, std::int64_t> counts = count_labels(*source.train);
@@ -364,7 +387,9 @@ void learn(Source& source, const spec::DataSpec& spec, const std::map<Split, std
     }
     // Other targets are refused by the model.
     if (spec.normalize_targets && source.train->target().dtype == DType::f32) {
-      source.encoding.targets = measure_targets(*source.train);
+      const std::vector<spec::TargetScale> scales = spec::target_scales(spec, numel(source.train->target().shape));
+      source.encoding.targets = measure_targets(*source.train, scales, exact);
+      source.encoding.wide_targets = exact && needs_exact_targets(*source.train, scales, *source.encoding.targets);
     }
   } catch (const Error& error) {
     throw_at(spec.source_place, error);
@@ -404,7 +429,8 @@ bool has_split(const spec::DataSpec& spec, Split split) {
 std::uint64_t seed_of(const spec::DataSpec& spec, std::uint64_t seed) { return spec.seed.value_or(seed); }
 
 Source open(const spec::DataSpec& spec, std::uint64_t seed, std::int64_t devices, std::optional<Split> only,
-            const Encoding* known, const Skipped& left_out) {
+            const Encoding* known, const Encoding* continued) {
+  const Skipped left_out = continued != nullptr ? continued->skipped : Skipped();
   const bool from_train = only == Split::validation && spec.validation;
   const auto* const csv = std::get_if<spec::Csv>(&spec.source);
   const bool measures =
@@ -433,8 +459,17 @@ Source open(const spec::DataSpec& spec, std::uint64_t seed, std::int64_t devices
   limit(source.validation, spec.limit.validation, batch);
   limit(source.test, spec.limit.test, batch);
   check_weights(source, spec.source_place);
-  learn(source, spec, tables, known);
+  learn(source, spec, tables, known, continued == nullptr || continued->exact);
+  for (std::string& note : source.notes) {
+    const bool stay = (source.encoding.wide_inputs && note.starts_with("inputs are ")) ||
+                      (source.encoding.wide_targets && note.starts_with("targets are "));
+    constexpr std::string_view become = " and become f32";
+    if (stay && note.ends_with(become))
+      note.replace(note.size() - become.size(), become.size(), ", and f64 until they are normalised");
+  }
   for (const Split split : all_splits) {
+    std::shared_ptr<const Dataset>& dataset = source.of(split);
+    if (dataset) dataset = exact_numbers(dataset, source.encoding.wide_inputs, source.encoding.wide_targets);
     if (only && split != *only && opening.needs_train) source.of(split).reset();
   }
   source.description = describe(source, spec::to_string(spec.source), has_split(spec, Split::test));

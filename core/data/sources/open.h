@@ -19,11 +19,13 @@ bool has_split(const spec::DataSpec& spec, Split split);
 
 // Opens and checks the datasets: all splits, or those that `only` needs, after data.validation and data.limit. `seed`
 // is the top-level seed; the size of synthetic_linear depends on `devices`. With `known`, the encoding of a checkpoint,
-// the splits are read by it, and nothing of the training split is needed for others. With `on_error: skip` the rows and
-// files that a run has left out are left out again, whether they can be read by now or not. Throws Error (data), placed
+// the splits are read by it, and nothing of the training split is needed for others. `continued` is that of
+// the run that is continued: with `on_error: skip` the rows and files that it has left out are left out again, whether
+// they can be read by now or not, and means are those of its version. Throws Error (data), placed
 // at the source in the config, and Error (usage) for a share or limit that does not fit the number of examples.
 Source open(const spec::DataSpec& spec, std::uint64_t seed, std::int64_t devices,
-            std::optional<Split> only = std::nullopt, const Encoding* known = nullptr, const Skipped& left_out = {});
+            std::optional<Split> only = std::nullopt, const Encoding* known = nullptr,
+            const Encoding* continued = nullptr);
 
 // The order of the training examples: shuffled, unless the config has `shuffle: false` or `batch_size: all`. With one
 // batch of all examples, shuffling does not change the gradient, and file order allows the loader to reuse the batch.

@@ -16,6 +16,7 @@
 #include "core/data/arrays/array_dataset.h"
 #include "core/data/arrays/zip.h"
 #include "core/data/images/folder.h"
+#include "core/data/subset.h"
 #include "core/data/tables/csv.h"
 
 namespace pmaptrain::data {
@@ -112,9 +113,17 @@ bool is_one_example(const Shape& shape, const Shape& trained) {
   return shape.size() <= trained.size() && without_ones(shape) == without_ones(trained);
 }
 
-std::shared_ptr<const Dataset> open_array(Array array, const Field& trained, bool is_text,
+// What the run took such arrays for. Those of other sources than npz are pictures.
+spec::Channels channels_of_run(const spec::DataSpec& spec, const Array& array, bool tokens) {
+  const auto* const npz = std::get_if<spec::Npz>(&spec.source);
+  if (npz == nullptr) return spec::Channels::none;
+  if (npz->channels != spec::Channels::automatic) return npz->channels;
+  return channels_of(array.element, array.shape, tokens).value_or(spec::Channels::none);
+}
+
+std::shared_ptr<const Dataset> open_array(Array array, const Field& trained, const spec::DataSpec& spec,
                                           std::vector<std::string>& notes, const Place& place) {
-  const bool tokens = trained.dtype == DType::i32;
+  const bool tokens = trained.dtype == DType::i32, is_text = std::holds_alternative<spec::TextFiles>(spec.source);
   if (tokens && is_text) {
     fail_data(fmt::format("the model was trained on tokens of a text, {}, and predictions of texts are not supported",
                           shown(trained.dtype, trained.shape)),
@@ -128,8 +137,9 @@ std::shared_ptr<const Dataset> open_array(Array array, const Field& trained, boo
   check_type(array, trained);
   const std::string name = array.name;
   const Shape whole = array.shape;
-  auto dataset = make_inputs(std::move(array), notes, place, {.tokens = tokens});
-  if (dataset->input().shape == trained.shape) return dataset;
+  const spec::Channels channels = channels_of_run(spec, array, tokens);
+  auto dataset = make_inputs(std::move(array), notes, place, {.tokens = tokens, .channels = channels});
+  if (dataset->input().shape == trained.shape) return exact_numbers(dataset, trained.dtype == DType::f64, false);
   fail_data(
       fmt::format("{} has the shape {}: examples of {}, but the model takes {}", name, pmaptrain::to_string(whole),
                   pmaptrain::to_string(dataset->input().shape), pmaptrain::to_string(trained.shape)),
@@ -169,10 +179,7 @@ std::shared_ptr<const Dataset> open_dataset(const PredictionFile& file, const sp
     fail_data(fmt::format("'{}' is no NPZ archive, so it has no array '{}'", file.path, *file.array),
               "leave --array out");
   }
-  const auto opened = [&](Array array) {
-    const bool is_text = std::holds_alternative<spec::TextFiles>(spec.source);
-    return open_array(std::move(array), trained, is_text, notes, file.place);
-  };
+  const auto opened = [&](Array array) { return open_array(std::move(array), trained, spec, notes, file.place); };
   switch (format) {
     case Format::npz: return opened(read_npz(file.path, chosen_array(file, spec)));
     case Format::npy: return opened(read_npy(file.path));
@@ -183,7 +190,7 @@ std::shared_ptr<const Dataset> open_dataset(const PredictionFile& file, const sp
   InputTable table = open_table_or_refuse(file.path, spec, known, trained);
   notes = std::move(table.notes);
   input.skipped = std::move(table.skipped);
-  return table.dataset;
+  return exact_numbers(table.dataset, trained.dtype == DType::f64, false);
 }
 
 }  // namespace

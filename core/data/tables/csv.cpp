@@ -151,7 +151,6 @@ Encoding learn(const TableColumns& columns, const Table& table) {
 TableDataset::TableDataset(Table table, const Encoding& encoding, const std::vector<spec::ColumnName>& targets,
                            const std::string& path, bool numeric, spec::Unknown unknown)
     : table_(std::move(table)) {
-  plain_ = !table_.has_missing;
   encode(encoding, unknown);
   encode_targets(encoding, targets, numeric || targets.size() > 1);
   target_.origin = fmt::format("{} {} of '{}'", targets.size() > 1 ? "columns" : "column", shown_names(targets), path);
@@ -168,12 +167,11 @@ void TableDataset::encode(const Encoding& encoding, spec::Unknown unknown) {
   input_ = {DType::f32, {static_cast<std::int64_t>(width)}};
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     if (columns_[i].categories == 0) continue;
-    plain_ = false;
     const std::vector<std::uint32_t> positions =
         positions_of(table_.categories[i], encoding.columns[i].categories, encoding.columns[i].name, kind);
     for (std::int64_t r = 0; r < table_.rows; ++r) {
       std::byte* const cell =
-          table_.cells.view.data() + (static_cast<std::size_t>(r) * columns_.size() + i) * sizeof(float);
+          table_.cells.view.data() + (static_cast<std::size_t>(r) * columns_.size() + i) * Table::cell_bytes;
       std::uint32_t code = 0;
       std::memcpy(&code, cell, sizeof(code));
       std::memcpy(cell, &positions[code], sizeof(code));
@@ -193,6 +191,7 @@ void TableDataset::encode_targets(const Encoding& encoding, const std::vector<sp
     for (const double number : table_.numbers) labels_.push_back(static_cast<std::int32_t>(number));
   } else {
     for (const double number : table_.numbers) values_.push_back(static_cast<float>(number));
+    exact_ = std::move(table_.numbers);
   }
   if (table_.target == Table::Target::none) {
     target_ = no_target();
@@ -209,35 +208,40 @@ void TableDataset::encode_targets(const Encoding& encoding, const std::vector<sp
 }
 
 const std::byte* TableDataset::row(std::int64_t index) const {
-  return table_.cells.view.data() + static_cast<std::size_t>(index) * columns_.size() * sizeof(float);
+  return table_.cells.view.data() + static_cast<std::size_t>(index) * columns_.size() * Table::cell_bytes;
 }
 
 void TableDataset::read(std::int64_t index, std::byte* input, std::byte* target) const {
   const auto i = static_cast<std::size_t>(index);
   if (!labels_.empty()) std::memcpy(target, &labels_[i], sizeof(labels_[i]));
   if (!values_.empty()) std::memcpy(target, values_.data() + i * target_.bytes() / sizeof(float), target_.bytes());
-  if (input == nullptr) return;
+  if (input != nullptr) read_input(index, reinterpret_cast<float*>(input));
+}
+
+template <class T>
+void TableDataset::read_input(std::int64_t index, T* input) const {
   const std::byte* cell = row(index);
-  if (plain_) {
-    std::memcpy(input, cell, columns_.size() * sizeof(float));
-    return;
-  }
   for (const Column& column : columns_) {
-    std::byte* const to = input + column.first * sizeof(float);
+    T* const to = input + column.first;
     if (column.categories == 0) {
-      float value = 0;
+      double value = 0;
       std::memcpy(&value, cell, sizeof(value));
-      if (std::isnan(value)) value = column.missing;
-      std::memcpy(to, &value, sizeof(value));
+      *to = static_cast<T>(std::isnan(value) ? column.missing : value);
     } else {
       std::uint32_t category = 0;
       std::memcpy(&category, cell, sizeof(category));
-      constexpr float one = 1;
-      std::memset(to, 0, column.categories * sizeof(float));
-      if (category != no_category) std::memcpy(to + category * sizeof(float), &one, sizeof(one));
+      std::fill_n(to, column.categories, T{0});
+      if (category != no_category) to[category] = T{1};
     }
-    cell += sizeof(float);
+    cell += Table::cell_bytes;
   }
+}
+
+void TableDataset::read_exact_input(std::int64_t index, double* input) const { read_input(index, input); }
+
+void TableDataset::read_exact_target(std::int64_t index, double* target) const {
+  const auto count = static_cast<std::size_t>(numel(target_.shape));
+  std::copy_n(exact_.data() + static_cast<std::size_t>(index) * count, count, target);
 }
 
 std::vector<std::optional<double>> TableDataset::means_of(const Dataset& rows, const Encoding& encoding,
@@ -254,10 +258,10 @@ std::vector<std::optional<double>> TableDataset::means_of(const Dataset& rows, c
   for (std::int64_t r = 0; r < rows.size(); ++r) {
     const std::byte* const cells = row(rows.index_in_source(r));
     for (const std::size_t i : asked) {
-      float value = 0;
-      std::memcpy(&value, cells + i * sizeof(float), sizeof(value));
+      double value = 0;
+      std::memcpy(&value, cells + i * Table::cell_bytes, sizeof(value));
       if (std::isnan(value)) continue;
-      sums[i] += static_cast<double>(value);
+      sums[i] += encoding.exact ? value : static_cast<double>(static_cast<float>(value));
       ++counts[i];
     }
   }
@@ -274,7 +278,7 @@ std::vector<std::optional<double>> TableDataset::means_of(const Dataset& rows, c
 
 void TableDataset::fill_missing(const Encoding& encoding) {
   for (std::size_t i = 0; i < columns_.size(); ++i) {
-    columns_[i].missing = static_cast<float>(encoding.columns[i].missing.value_or(0));
+    columns_[i].missing = encoding.columns[i].missing.value_or(0);
   }
 }
 

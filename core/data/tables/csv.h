@@ -30,6 +30,10 @@ class TableDataset : public Dataset {
   Field input() const override { return input_; }
   Field target() const override { return target_; }
   void read(std::int64_t index, std::byte* input, std::byte* target) const override;
+  bool rounds_inputs() const override { return true; }
+  bool rounds_targets() const override { return !exact_.empty(); }
+  void read_exact_input(std::int64_t index, double* input) const override;
+  void read_exact_target(std::int64_t index, double* target) const override;
   std::optional<std::pair<std::int64_t, std::int64_t>> label_range() const override { return range_; }
   bool is_weighted() const override { return !table_.weights.empty(); }
   float weight(std::int64_t index) const override {
@@ -50,9 +54,11 @@ class TableDataset : public Dataset {
   struct Column {
     std::size_t first = 0;
     std::uint32_t categories = 0;  // 0: a number
-    float missing = 0;
+    double missing = 0;
   };
   const std::byte* row(std::int64_t index) const;
+  template <class T>
+  void read_input(std::int64_t index, T* input) const;
   void encode(const Encoding& encoding, spec::Unknown unknown);
   void encode_targets(const Encoding& encoding, const std::vector<spec::ColumnName>& targets, bool numeric);
 
@@ -60,9 +66,9 @@ class TableDataset : public Dataset {
   Field input_, target_;
   std::vector<Column> columns_;
   std::int64_t unknown_cells_ = 0;
-  bool plain_ = true;  // whether inputs are equal to the stored rows of cells
   std::vector<std::int32_t> labels_;
   std::vector<float> values_;
+  std::vector<double> exact_;  // the same as the file has them
   std::optional<std::pair<std::int64_t, std::int64_t>> range_;
 };
 

@@ -67,7 +67,7 @@ class TableReader {
       const std::size_t width = names.size();
       rows += std::min<std::uint64_t>(static_cast<std::uint64_t>(count_lines(text)), text.size() / width + 1);
     }
-    table_.cells = allocate(rows * columns_.inputs.size() * sizeof(float), fmt::format("'{}'", files.front().path));
+    table_.cells = allocate(rows * columns_.inputs.size() * Table::cell_bytes, fmt::format("'{}'", files.front().path));
     if (!columns_.targets.empty()) {
       table_.target = kind_ == TargetKind::texts ? Table::Target::texts : Table::Target::integers;
       table_.numbers.reserve(kind_ == TargetKind::texts ? 0 : rows * columns_.targets.size());
@@ -230,7 +230,7 @@ class TableReader {
 
   void take_input(std::size_t input, std::string_view cell) {
     std::byte* const to = table_.cells.view.data() +
-                          (static_cast<std::size_t>(table_.rows) * columns_.inputs.size() + input) * sizeof(float);
+                          (static_cast<std::size_t>(table_.rows) * columns_.inputs.size() + input) * Table::cell_bytes;
     if (columns_.inputs[input].categorical) {
       const bool may_be_empty = columns_.inputs[input].missing == spec::Missing::category;
       const std::uint32_t code = category(table_.categories[input], cell, may_be_empty);
@@ -238,10 +238,9 @@ class TableReader {
       return;
     }
     const CellNumber number = to_number(cell);
-    auto value = static_cast<float>(number.value);
+    double value = number.value;
     if (number.kind == CellNumber::Kind::missing && columns_.inputs[input].missing == spec::Missing::mean) {
-      value = std::numeric_limits<float>::quiet_NaN();
-      table_.has_missing = true;
+      value = std::numeric_limits<double>::quiet_NaN();
     } else if (number.kind != CellNumber::Kind::number) {
       fail_input(number.kind, cell);
     }

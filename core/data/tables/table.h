@@ -82,9 +82,9 @@ TableColumns columns_of(const spec::Csv& csv, const std::vector<std::string>& he
 struct Table {
   std::int64_t rows = 0;
   std::vector<SkippedRow> skipped;  // with `on_error: skip`; all else is of the others
-  // f32 [rows, inputs]. A missing value is NaN; a category is stored as the bits of its code.
+  // f64 [rows, inputs]. A missing value is NaN; a category is stored as its code, in the first bytes.
+  static constexpr std::size_t cell_bytes = sizeof(double);
   Memory cells;
-  bool has_missing = false;
   std::vector<Dictionary> categories;  // by input; empty for numbers
 
   enum class Target { none, integers, numbers, texts };

@@ -27,6 +27,10 @@ std::vector<double> numbers_of(const data::Field& field, const std::vector<std::
       std::int32_t value = 0;
       std::memcpy(&value, bytes.data() + i * sizeof value, sizeof value);
       numbers.push_back(value);
+    } else if (field.dtype == DType::f64) {
+      double value = 0;
+      std::memcpy(&value, bytes.data() + i * sizeof value, sizeof value);
+      numbers.push_back(value);
     } else {
       float value = 0;
       std::memcpy(&value, bytes.data() + i * sizeof value, sizeof value);

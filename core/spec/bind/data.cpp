@@ -303,6 +303,16 @@ void check_targets(const Node& config, const Spec& spec, const Reporter& reporte
         "normalize_targets is for targets that are numbers; the loss, " + to_string(spec.loss) + ", is one of classes",
         "remove it, or use a loss of numbers, such as mean_squared_error");
   }
+  const auto has_log = [&] {
+    const NormalizeTargets& given = *spec.data.normalize_targets;
+    return given.others == TargetScale::log ||
+           std::any_of(given.outputs.begin(), given.outputs.end(),
+                       [](const auto& output) { return output.second == TargetScale::log; });
+  };
+  if (get(&config, "loss") != nullptr && to_string(spec.loss) == "poisson" && has_log()) {
+    reporter.report(*node, "normalize_targets: log does not go with poisson, whose output is the logarithm of a rate",
+                    "remove it");
+  }
   if (std::holds_alternative<SyntheticLinear>(spec.data.source)) {
     reporter.report(*node,
                     "normalize_targets does not go with synthetic_linear, whose true parameters are those of its "

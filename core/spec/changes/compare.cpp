@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "core/base/text.h"
+#include "core/spec/changes/older_format.h"
 #include "core/spec/print.h"
 #include "core/spec/rows/sections.h"
 #include "core/spec/types/key.h"
@@ -158,7 +159,9 @@ Node parse(const std::string& text, const std::string& file) {
 }  // namespace
 
 std::vector<ChangedKey> changed_keys(const std::string& before, const std::string& file, const Loaded& loaded) {
-  const Node old_tree = parse(before, file), new_tree = parse(loaded.resolved, "config");
+  Node old_tree = parse(before, file);
+  complete_older_config(old_tree);
+  const Node new_tree = parse(loaded.resolved, "config");
   Comparison comparison(old_tree, new_tree);
   comparison.compare("", &old_tree, &new_tree);
   for (ChangedKey& key : comparison.changed) {
@@ -170,6 +173,8 @@ std::vector<ChangedKey> changed_keys(const std::string& before, const std::strin
     key.place = removed ? place_of(node) : error_place(node);
     key.is_default = node.fallback;
   }
+  // A key of which the pmaptrain that wrote the config did not know: what it lacks means the default.
+  std::erase_if(comparison.changed, [](const ChangedKey& key) { return key.before.empty() && key.is_default; });
   return std::move(comparison.changed);
 }
 

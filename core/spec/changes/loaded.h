@@ -34,4 +34,8 @@ struct Loaded {
   Interval max_time;                 // --max-time, which is no part of the config
 };
 
+// Puts what the data decided in place of data.source.npz.channels: auto, in the spec, the tree and the resolved config.
+// A config that was changed keeps its resolved text.
+void set_channels(Loaded& loaded, Channels channels);
+
 }  // namespace pmaptrain::spec

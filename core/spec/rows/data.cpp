@@ -4,6 +4,7 @@
 #include "core/spec/types/duration.h"
 #include "core/spec/types/lists.h"
 #include "core/spec/types/path.h"
+#include "core/spec/types/word.h"
 
 namespace pmaptrain::spec {
 
@@ -36,6 +37,18 @@ static auto row(Tag<Idx>) {
                           .example = "test: [test-images.gz, test-labels.gz]"}));
 }
 
+static constexpr std::array<Word<Channels>, 4> words_of(Tag<Channels>) {
+  return {
+      {{"auto", Channels::automatic}, {"last", Channels::last}, {"none", Channels::none}, {"first", Channels::first}}};
+}
+
+std::string_view to_string(Channels channels) {
+  for (const auto& [word, meant] : words_of(Tag<Channels>{})) {
+    if (meant == channels) return word;
+  }
+  return "";
+}
+
 static auto row(Tag<Npz>) {
   return alternative<Npz>(
       {.path = "npz",
@@ -63,7 +76,14 @@ static auto row(Tag<Npz>) {
                             .example = "inputs: x"}),
       option(&Npz::targets, {.path = "targets",
                              .meaning = "Without file: the array name of the targets in each archive.",
-                             .example = "targets: y"}));
+                             .example = "targets: y"}),
+      option(&Npz::channels,
+             {.path = "channels",
+              .meaning = "What the inputs of an array of three dimensions (N, A, B) are. last: sequences or signals "
+                         "[A, B], with B channels; first: the same of A channels, transposed to [B, A] when they are "
+                         "read; none: pictures [A, B, 1]. auto: none for 8-bit inputs, last for all others and before "
+                         "embedding. The run says which, and its config has it.",
+              .example = "channels: last"}));
 }
 
 static constexpr std::array<Word<Unknown>, 2> words_of(Tag<Unknown>) {
@@ -359,10 +379,6 @@ static auto row(Tag<Normalize>) {
                                                      .example = "std: [0.5]"}));
 }
 
-static constexpr std::array<Word<NormalizeTargets>, 1> words_of(Tag<NormalizeTargets>) {
-  return {{{"auto", NormalizeTargets::automatic}}};
-}
-
 static auto row(Tag<DataSpec>) {
   return keys_of<DataSpec>(
       choice(&DataSpec::source, {.path = "source",
@@ -428,12 +444,16 @@ static auto row(Tag<DataSpec>) {
            .fallback_text = "none"}),
       option(&DataSpec::normalize_targets,
              {.path = "normalize_targets",
-              .words = {"auto"},
+              .words = {"auto", "log"},
+              .item_words = {"auto", "log"},
               .meaning = "For a loss of numbers: auto trains on (target - mean) / std, with the mean and the standard "
                          "deviation of each output over the training split, after data.validation and data.limit, "
-                         "weighted where examples have weights. The loss, and huber.delta with it, is in these units; "
+                         "weighted where examples have weights. log does so with log(1 + target), for targets of at "
+                         "least 0, of which a few are much larger than the others; predictions are at least 0, and "
+                         "nearer a median than a mean. Or by output, the others as they are: outputs are named after "
+                         "their columns, or numbered from 0. The loss, and huber.delta with it, is in these units; "
                          "metrics and predictions are in those of the targets.",
-              .example = "normalize_targets: auto",
+              .example = "normalize_targets: auto\nnormalize_targets: {price: log, age: auto}",
               .fallback_text = "none"}),
       choices(&DataSpec::augment,
               {.path = "augment",

@@ -73,6 +73,7 @@ Node check_words(const Key& key, const Node& value, const Reporter& reporter) {
 constinit const Type Takes<bool>::type{boolean_text, boolean_schema, check_boolean};
 constinit const Type Type::word{word_text, word_schema, check_word};
 constinit const Type Takes<MissingCells>::type{words_text, words_schema, check_words};
+constinit const Type Takes<NormalizeTargets>::type{words_text, words_schema, check_words};
 
 void Takes<MissingCells>::store(const Node& value, MissingCells& out) {
   const auto treatment = [](const std::string& word) {
@@ -83,6 +84,17 @@ void Takes<MissingCells>::store(const Node& value, MissingCells& out) {
   if (value.is(Kind::scalar) && value.text == "fill") out.texts = Missing::category;
   for (std::size_t i = 0; i < value.keys.size(); ++i) {
     out.columns.emplace_back(ColumnName{value.keys[i].text, place_of(value.keys[i])}, treatment(value.items[i].text));
+  }
+}
+
+void Takes<NormalizeTargets>::store(const Node& value, NormalizeTargets& out) {
+  const auto scale = [](const std::string& word) {
+    return word == "log" ? TargetScale::log : word == "auto" ? TargetScale::automatic : TargetScale::none;
+  };
+  out = {};
+  if (value.is(Kind::scalar)) out.others = scale(value.text);
+  for (std::size_t i = 0; i < value.keys.size(); ++i) {
+    out.outputs.emplace_back(ColumnName{value.keys[i].text, place_of(value.keys[i])}, scale(value.items[i].text));
   }
 }
 

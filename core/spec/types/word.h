@@ -21,5 +21,10 @@ struct Takes<MissingCells> {
   static const Type type;
   static void store(const Node& value, MissingCells& out);
 };
+template <>
+struct Takes<NormalizeTargets> {
+  static const Type type;
+  static void store(const Node& value, NormalizeTargets& out);
+};
 
 }  // namespace pmaptrain::spec

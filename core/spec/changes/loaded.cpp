@@ -1,0 +1,26 @@
+#include "core/spec/changes/loaded.h"
+
+#include <variant>
+
+#include "core/spec/print.h"
+#include "core/spec/yaml/node.h"
+
+namespace pmaptrain::spec {
+
+void set_channels(Loaded& loaded, Channels channels) {
+  const auto set = [&](Spec& spec) {
+    if (auto* const npz = std::get_if<Npz>(&spec.data.source)) npz->channels = channels;
+  };
+  set(loaded.spec);
+  if (loaded.spec.ensemble) {
+    for (Spec& member : loaded.spec.ensemble->alone) set(member);
+  }
+  Node tree = *loaded.tree;
+  Node* at = &tree;
+  for (const char* const key : {"data", "source", "npz", "channels"}) at = at->find(key);
+  at->text = to_string(channels);
+  if (loaded.changes.empty()) loaded.resolved = print_config(tree);
+  loaded.tree = std::make_shared<const Node>(std::move(tree));
+}
+
+}  // namespace pmaptrain::spec
