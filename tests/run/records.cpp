@@ -276,7 +276,7 @@ TEST_CASE("a class has one line of at most 40 columns in a report, whatever its 
   const std::string report = final_report(event);
   CHECK(report.find("  f1_0 (one\\r\\ntwo\\t\\x1b[31m)  f1_1 (xxxxxxxxxxxxxxxxxxxxxxxxx...yyyyyyyyyyyy)\n") !=
         std::string::npos);
-  CHECK(report.find("\n  one\\r\\ntwo\\t\\x1b[31m" + std::string(23, ' ') + "2") != std::string::npos);
+  CHECK(report.find("\n  one\\r\\ntwo\\t\\x1b[31m" + std::string(41, ' ') + "2") != std::string::npos);
   CHECK(report.find('\t') == std::string::npos);
   CHECK(report.find('\x1b') == std::string::npos);
 }
