@@ -20,9 +20,9 @@ namespace {
 
 constexpr int least_bar = 6, most_bar = 32;  // columns
 // In this order after what the other parts have.
-constexpr int priority_of_epoch = 6, priority_of_evaluation = 7, priority_of_best = 8, priority_of_metrics = 10,
-              priority_of_steps = 900, priority_of_elapsed = 910, priority_of_epoch_times = 920,
-              priority_of_examples = 1000;
+constexpr int priority_of_time = 3, priority_of_step = 4, priority_of_extremes = 5, priority_of_epoch = 6,
+              priority_of_evaluation = 7, priority_of_best = 8, priority_of_metrics = 10, priority_of_steps = 900,
+              priority_of_elapsed = 910, priority_of_epoch_times = 920, priority_of_examples = 1000;
 
 std::string repeat(std::string_view text, int count) {
   std::string result;
@@ -95,7 +95,7 @@ std::vector<Part> parts_of(const BarState& state, double fraction, Extremes extr
   }
   parts.push_back({"", "", 2, 1, false, true});
   parts.push_back({"", percent(fraction), 1, 0});
-  parts.push_back({"", fmt::format("{:>{}}/{}", state.step, total.size(), total), 2, 3});
+  parts.push_back({"", fmt::format("{:>{}}/{}", state.step, total.size(), total), 2, priority_of_step});
   for (std::size_t i = 0; i < state.measures.size(); ++i) {
     const auto& [name, value] = state.measures[i];
     const int priority = i == 0 ? 2 : priority_of_metrics + static_cast<int>(i);
@@ -106,11 +106,11 @@ std::vector<Part> parts_of(const BarState& state, double fraction, Extremes extr
     const train::Spread& loss = *state.loss;
     if (extremes == Extremes::short_form) {
       const std::string range = fmt::format("({} to {})", train::compact(loss.best), train::compact(loss.worst));
-      parts.push_back({"", range, 1, 4});
+      parts.push_back({"", range, 1, priority_of_extremes});
       continue;
     }
     const auto extreme = [&](const char* label, double of_member, std::int64_t member) {
-      parts.push_back({label, fmt::format("{:>7} ({})", train::compact(of_member), member), 2, 4});
+      parts.push_back({label, fmt::format("{:>7} ({})", train::compact(of_member), member), 2, priority_of_extremes});
     };
     extreme("best", loss.best, loss.best_member);
     extreme("worst", loss.worst, loss.worst_member);
@@ -132,9 +132,9 @@ std::vector<Part> parts_of(const BarState& state, double fraction, Extremes extr
     parts.push_back({"elapsed", train::clock_time(state.elapsed), 2, priority_of_elapsed});
   }
   if (state.seconds >= 0) {
-    parts.push_back({"", train::duration(state.seconds), 2, 5});
+    parts.push_back({"", train::duration(state.seconds), 2, priority_of_time});
   } else if (state.seconds_left >= 0) {
-    parts.push_back({"left", train::clock_time(state.seconds_left), 2, 5});
+    parts.push_back({"left", train::clock_time(state.seconds_left), 2, priority_of_time});
   }
   return parts;
 }

@@ -43,8 +43,8 @@ struct BarStyle {
 
 // For example "epoch 2/5 [=====>    ]  38% 890/2340  loss 0.4321  12,345 examples/s  0:42 left". Where it does not fit,
 // parts go, the least important first: examples per second, the times of the epoch, the time elapsed, steps per second,
-// metrics, the best and the last evaluation, epoch, the names of the best and the worst member, time left, the best and
-// the worst loss, step, loss, the bar. The percentage stays.
+// metrics, the best and the last evaluation, epoch, the names of the best and the worst member, the best and the worst
+// loss, step, time left, loss, the bar. The percentage stays.
 std::string bar_line(const BarState& state, const BarStyle& style);
 
 // For example "evaluating validation  [====>    ]  38%  12/40  0:03 left". Time left and count go first; the words stay

@@ -284,11 +284,14 @@ std::string flops_text(double flops) {
 }  // namespace
 
 std::string memory_text(const train::MemoryEstimate& m) {
-  std::vector<std::vector<std::string>> rows{{"parameters", bytes_text(m.parameters)},
-                                             {"optimizer state", bytes_text(m.optimizer)},
-                                             {"gradients", bytes_text(m.gradients)},
-                                             {"activations and other values on the way", bytes_text(m.activations)},
-                                             {"batches", bytes_text(m.batch)}};
+  // On the CPU each piece of the batch's rows has gradients of its own, which are added in the order of the pieces.
+  const bool are_many = m.gpus == 0 && m.gradients >= 2 * m.parameters && m.parameters > 0;
+  std::vector<std::vector<std::string>> rows{
+      {"parameters", bytes_text(m.parameters)},
+      {"optimizer state", bytes_text(m.optimizer)},
+      {are_many ? "gradients, of each piece of the batch" : "gradients", bytes_text(m.gradients)},
+      {"activations and other values on the way", bytes_text(m.activations)},
+      {"batches", bytes_text(m.batch)}};
   if (m.data > 0) rows.push_back({"data that stays", bytes_text(m.data)});
   if (m.gpus > 0) {
     rows.push_back({"scratch of kernels", bytes_text(m.kernels)});

@@ -54,21 +54,29 @@ std::string processes_text(const spec::Spec& spec, int processes, std::optional<
   const ProcessDivision division = divide_over_processes(spec, processes);
   std::string out = "processes: " + std::to_string(processes);
   const std::int64_t blocks = spec.mesh.blocks.value_or(1), members = spec::members(spec);
-  const std::string numbers = listed(division.that_divide, "or");
-  if (members > 1) {
+  std::vector<std::int64_t> others = division.that_divide;
+  std::erase(others, std::int64_t{processes});
+  const std::string numbers = listed(others, "or");
+  if (processes > 1 && members > 1) {
     const std::int64_t own = division.members.front().count;
-    if (processes > 1)
-      out += fmt::format(" ({} each, and of these {})", counted(own, "member"), shares_text(division.devices));
-    out += blocks == 1
-               ? fmt::format(
-                     "; {} would divide the {} members and their devices alike, with a block for each "
-                     "process of a member (mesh.blocks)",
-                     numbers, members)
-               : fmt::format("; {} would divide the {} members and their {} blocks alike", numbers, members, blocks);
-  } else {
-    if (processes > 1) out += " (" + shares_text(division.devices) + ")";
-    out += blocks == 1 ? fmt::format("; {} would each have as many devices, with a block each (mesh.blocks)", numbers)
-                       : fmt::format("; {} would divide the {} blocks alike", numbers, blocks);
+    out += fmt::format(" ({} each, and of these {})", counted(own, "member"), shares_text(division.devices));
+  } else if (processes > 1) {
+    out += " (" + shares_text(division.devices) + ")";
+  }
+  if (!others.empty()) {
+    out += "; " + numbers;
+    if (members > 1 && blocks == 1) {
+      out += fmt::format(
+          " would divide the {} members and their devices alike, with a block for each process of a member "
+          "(mesh.blocks)",
+          members);
+    } else if (members > 1) {
+      out += fmt::format(" would divide the {} members and their {} blocks alike", members, blocks);
+    } else if (blocks == 1) {
+      out += " would each have as many devices, with a block each (mesh.blocks)";
+    } else {
+      out += fmt::format(" would divide the {} blocks alike", blocks);
+    }
   }
   out += "\n";
   if (sent_bytes) {

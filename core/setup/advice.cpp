@@ -214,11 +214,6 @@ void collapsed_numbers(const Setup& setup, std::vector<std::string>& out) {
   }
 }
 
-void single_device(const Mesh& mesh, std::vector<std::string>& out) {
-  if (mesh.devices() > 1) return;
-  out.emplace_back("the mesh has fewer than 2 logical devices: there is nothing to synchronise (mesh.axes, --devices)");
-}
-
 }  // namespace
 
 std::string in_parentheses(const Place& place) {
@@ -256,7 +251,6 @@ std::string channels_first_warning(const Shape& input) {
 std::vector<std::string> likely_mistakes(const Setup& setup) {
   const spec::DataSpec& data = setup.spec().data;
   std::vector<std::string> found;
-  single_device(setup.mesh(), found);
   function_before_loss(setup.model, found);
   unscaled_normalize(setup.model, found);
   measured_categories(setup.source.encoding, data.source_place, found);

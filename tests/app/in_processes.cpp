@@ -67,10 +67,10 @@ TEST_CASE("validate says how the devices divide over processes, and which number
   const std::string config = linear;
   const std::string alone = call({"validate", config, "--devices", "8"}).out;
   CHECK(contains(alone,
-                 "\nprocesses: 1; 1, 2, 4 or 8 would each have as many devices, with a block each "
+                 "\nprocesses: 1; 2, 4 or 8 would each have as many devices, with a block each "
                  "(mesh.blocks)\n"));
   const std::string blocks = call({"validate", config, "--devices", "8", "--set", "mesh.blocks=4"}).out;
-  CHECK(contains(blocks, "\nprocesses: 1; 1, 2 or 4 would divide the 4 blocks alike\n"));
+  CHECK(contains(blocks, "\nprocesses: 1; 2 or 4 would divide the 4 blocks alike\n"));
   const std::string uneven =
       call_in_processes(3, {"validate", config, "--devices", "8", "--set", "mesh.blocks=4"}).front().out;
   CHECK(contains(uneven,
@@ -111,11 +111,11 @@ TEST_CASE("validate says how members divide over processes, and which numbers wo
   };
   CHECK(
       contains(call(validate).out,
-               "\nprocesses: 1; 1, 2, 4, 8, 16 or 32 would divide the 4 members and their devices alike, with a block "
+               "\nprocesses: 1; 2, 4, 8, 16 or 32 would divide the 4 members and their devices alike, with a block "
                "for each process of a member (mesh.blocks)\n"));
   const std::string blocks = call_in_processes(4, with({"--set", "mesh.blocks=2"})).front().out;
   CHECK(contains(blocks,
-                 "\nprocesses: 4 (1 member each, and of these 8 devices each); 1, 2, 4 or 8 would divide the 4 members "
+                 "\nprocesses: 4 (1 member each, and of these 8 devices each); 1, 2 or 8 would divide the 4 members "
                  "and their 2 blocks alike\n  process 0 sends 0 B to the others in a step\n"));
   const json document = json::parse(call_in_processes(8, with({"--json"})).front().out);
   CHECK(document["blocks"] == 2);
@@ -146,7 +146,7 @@ TEST_CASE("validate and devices say how many GPUs each process has", "[app][plac
   const Arguments arguments{"validate", linear, "--devices", "8", "--set", "mesh.backend=cuda"};
   const std::string text = call_in_processes(2, arguments).front().out;
   CHECK(contains(text, "carried by 2 GPUs in each of 2 processes, in 2 blocks (backend cuda)"));
-  CHECK(contains(text, "\nprocesses: 2 (4 devices each); 1 or 2 would divide the 2 blocks alike\n  each GPU sends "));
+  CHECK(contains(text, "\nprocesses: 2 (4 devices each); 1 would divide the 2 blocks alike\n  each GPU sends "));
   CHECK(contains(text, "\nmemory of each of 2 GPUs:\n"));
   const auto with = [&](const Arguments& more, int processes) {
     Arguments all = arguments;

@@ -113,7 +113,7 @@ TEST_CASE(
         "[===>  ]  50%  1170/2340  loss 0.43210  best 0.12340 (3)  worst  1.5000 (63)  0:42 left");
   CHECK(bar_line(members, {82, false, false}) ==
         "epoch 3/5  [====>   ]  50%  1170/2340  loss 0.43210 (0.12340 to 1.5000)  0:42 left");
-  CHECK(bar_line(members, {62, false, false}) == "[=====>    ]  50%  1170/2340  loss 0.43210 (0.12340 to 1.5000)");
+  CHECK(bar_line(members, {62, false, false}) == "[=========>         ]  50%  1170/2340  loss 0.43210  0:42 left");
   CHECK(bar_line(members, {40, false, false}) == bar_line(half, {40, false, false}));
 }
 
