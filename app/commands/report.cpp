@@ -58,6 +58,7 @@ void add_sweep(const std::string& folder, report::Page& page) {
   page.sweeps.push_back(sweep::report_table(results, folder));
   for (const fs::path& run : sweep::best_runs(results, folder, most_runs)) {
     page.runs.push_back(report::read_run(run.string()));
+    page.runs.back().label = sweep::trial_name(page.runs.back().label);
   }
 }
 
@@ -109,7 +110,9 @@ void tell_apart(std::vector<report::RunRecord>& runs) {
 std::string title_of(const report::Page& page) {
   constexpr std::size_t most = 4;
   std::vector<std::string> labels;
-  for (const report::SweepTable& sweep : page.sweeps) labels.push_back("sweep " + sweep.name);
+  for (const report::SweepTable& sweep : page.sweeps) {
+    labels.push_back(letters_of(sweep.name).starts_with("sweep") ? sweep.name : "sweep " + sweep.name);
+  }
   if (labels.empty()) {
     for (const report::RunRecord& run : page.runs) labels.push_back(run.label);
   }

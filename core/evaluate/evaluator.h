@@ -105,6 +105,8 @@ class CheckpointEvaluation {
   model::Model model() const { return model_for(members_.front()); }
   // The names of classes; empty if they have only numbers.
   const std::vector<std::string>& classes() const { return trained_.state.encoding.classes; }
+  // How the run reads its data.
+  const data::Encoding& encoding() const { return trained_.state.encoding; }
   // The name of the checkpoint; "best" if several members have each their own.
   std::string checkpoint_name_of_all() const;
   std::vector<Evaluation> evaluate_members() const;

@@ -23,7 +23,7 @@ report::SweepTable report_table(const Results& results, const std::filesystem::p
     report::SweepTrial shown;
     shown.number = trial.score.number;
     for (std::size_t i = 0; i < trial.values.size(); ++i) {
-      shown.parameters.emplace_back(results.parameters[i], trial.values[i]);
+      shown.parameters.emplace_back(results.parameters[i], coupled_text(trial.values[i]));
     }
     shown.value = trial.score.value;
     shown.status = to_string(trial.status);
@@ -34,6 +34,14 @@ report::SweepTable report_table(const Results& results, const std::filesystem::p
     table.trials.push_back(std::move(shown));
   }
   return table;
+}
+
+std::string trial_name(const std::string& folder) {
+  const std::size_t dash = folder.find("-r"), digit = folder.find_first_not_of('0');
+  const std::string number = folder.substr(0, dash);
+  if (number.empty() || number.find_first_not_of("0123456789") != std::string::npos) return folder;
+  const std::string shown = "trial " + (digit < number.size() ? number.substr(digit) : "0");
+  return dash == std::string::npos ? shown : shown + ", replicate " + folder.substr(dash + 2);
 }
 
 std::vector<std::filesystem::path> best_runs(const Results& results, const std::filesystem::path& folder,

@@ -170,7 +170,7 @@ std::string parameters_text(const std::string& parameters) {
   std::vector<std::string> parts;
   if (document.is_object()) {
     for (const auto& [name, value] : document.items())
-      parts.push_back(printable(name) + "=" + short_text(text_of(value)));
+      parts.push_back(printable(name) + "=" + short_text(coupled_text(text_of(value))));
   }
   return join(parts, ", ");
 }
@@ -181,7 +181,7 @@ std::vector<std::string> parameter_values(const std::string& parameters, const s
   std::vector<std::string> values;
   for (const std::string& name : names) {
     const bool has = document.is_object() && document.contains(name);
-    values.push_back(has ? short_text(text_of(document[name]), digits) : "");
+    values.push_back(has ? short_text(coupled_text(text_of(document[name])), digits) : "");
   }
   return values;
 }
@@ -201,7 +201,7 @@ std::string results_text(const Results& results, std::int64_t top, bool color) {
     if (top > 0 && std::ssize(rows) > top) break;
     std::vector<std::string> row = {std::to_string(trial.score.number), shown(trial.score.value)};
     if (spreads) row.push_back(shown(trial.score.spread));
-    for (const std::string& value : trial.values) row.push_back(short_text(value));
+    for (const std::string& value : trial.values) row.push_back(short_text(coupled_text(value)));
     row.push_back(with_commas(steps_of(trial)));
     row.push_back(train::duration(seconds_of(trial)));
     std::string status = to_string(trial.status);
@@ -228,6 +228,17 @@ std::string results_text(const Results& results, std::int64_t top, bool color) {
     text += fmt::format("  and {} more\n", with_commas(std::ssize(results.trials) - std::ssize(rows) + 1));
   }
   return text;
+}
+
+std::string coupled_text(const std::string& value) {
+  const Json keys = value.starts_with('{') ? try_parse_json(value) : Json();
+  if (!keys.is_object() || keys.empty()) return value;
+  std::vector<std::string> named;
+  for (const auto& [key, of_key] : keys.items()) {
+    std::string text = key.substr(key.rfind('.') + 1) + " " + short_text(text_of(of_key));
+    if (std::find(named.begin(), named.end(), text) == named.end()) named.push_back(std::move(text));
+  }
+  return named.size() > 1 ? join(named, ", ") : named.front().substr(named.front().find(' ') + 1);
 }
 
 std::string results_csv(const Results& results) {
@@ -325,7 +336,7 @@ std::string best_text(const Results& results, const std::filesystem::path& sweep
   text += "\n";
   std::vector<std::vector<std::string>> rows;
   for (std::size_t i = 0; i < best.values.size(); ++i) {
-    rows.push_back({printable(results.parameters[i]), printable(best.values[i])});
+    rows.push_back({printable(results.parameters[i]), printable(coupled_text(best.values[i]))});
   }
   text += report::columns(rows, {false, false}) + "\n";
   if (test != nullptr) {

@@ -46,6 +46,10 @@ std::vector<std::string> parameter_values(const std::string& parameters, const s
 std::string results_text(const Results& results, std::int64_t top, bool color = false);
 // One line for each run, with a line of names.
 std::string results_csv(const Results& results);
+// A value of a parameter as a person reads it. One that sets keys together is "64" where it sets the same key of
+// several layers to that, else "batch_size 64, learning_rate 0.1".
+std::string coupled_text(const std::string& value);
+
 // {"metric", "mode", "value", "search", "status", "trials": [...], "rungs": [...]}, with its end of line.
 std::string results_json(const Results& results, std::int64_t top);
 

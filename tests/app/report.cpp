@@ -128,7 +128,9 @@ TEST_CASE("a report has results, classes, pictures, plan and config of a run", "
   for (std::size_t at = 0; (at = html.find("<li><img src=\"data:image/png;base64,", at)) != std::string::npos; ++at)
     ++pictures;
   CHECK(pictures == 12);  // all of validation
-  CHECK(contains(html, "<th scope=\"row\">conv_0</th><td>conv</td><td class=\"shape\">[6, 6, 3]</td>"));
+  CHECK(contains(html,
+                 "<th scope=\"row\">conv_0</th><td data-label=\"kind\">conv</td>"
+                 "<td class=\"shape\" data-label=\"output of an example\">[6, 6, 3]</td>"));
   CHECK(contains(html, "learning_rate: 0.01"));
 }
 
@@ -154,12 +156,13 @@ TEST_CASE("a report of several runs overlays their curves and shows what differs
   CHECK(reported.data()["owners"] == json({"a", "b", "c"}));
   const std::string html = reported.html();
   CHECK(contains(html,
-                 "<th scope=\"row\">optimizer.learning_rate</th><td class=\"number\">0.01</td><td class=\"number\">"
-                 "0.1</td><td class=\"number\">0.01</td>"));
-  CHECK(
-      contains(html,
-               "<th scope=\"row\">seed</th><td class=\"number\">0</td><td class=\"number\">0</td><td class=\"number\">"
-               "3</td>"));
+                 "<th scope=\"row\">optimizer.learning_rate</th><td class=\"number\" data-label=\"a\">0.01</td>"
+                 "<td class=\"number\" data-label=\"b\">0.1</td><td class=\"number\" data-label=\"c\">0.01</td>"));
+  CHECK(contains(html, "<td class=\"number\" data-label=\"b\">0</td><td class=\"number\" data-label=\"c\">3</td>"));
+  // A card for each run, of which one is the best.
+  const std::size_t card = html.find("<li class=\"best\"><b>");
+  CHECK(card != std::string::npos);
+  CHECK(html.find("<li class=\"best\">", card + 1) == std::string::npos);
   CHECK(contains(html, "<th scope=\"row\">model.layers.0.conv.features</th>"));
   CHECK(contains(html, "What the checkpoints say of the data is the same."));
   CHECK(contains(html, "<title>a, b, c</title>"));
@@ -178,7 +181,11 @@ TEST_CASE("a report of a regression shows the examples with the largest errors a
   REQUIRE(call({"run", config, "--run-dir", reported.folder / "run", "-q", "--progress", "none"}).status == 0);
   REQUIRE(reported.report({reported.folder / "run"}).status == 0);
   CHECK(contains(reported.html(), "The examples of validation with the largest errors, of 8, checkpoint step-0000000"));
-  CHECK(contains(reported.html(), "<th scope=\"col\" class=\"number\">squared error</th>"));
+  const std::string head =
+      "<th scope=\"col\" class=\"number\">predicted</th><th scope=\"col\" class=\"number\">error</th>"
+      "<th scope=\"col\" class=\"number\">x</th>";
+  CHECK(contains(reported.html(), head));
+  CHECK(contains(reported.html(), "<figcaption>y: predicted against true</figcaption>"));
   CHECK_FALSE(contains(reported.html(), "<section id=\"classes\""));
 }
 

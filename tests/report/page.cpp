@@ -181,7 +181,7 @@ TEST_CASE("names in a page are text, whatever they contain", "[report]") {
   predictions.split = "validation";
   predictions.classes = {hostile, "b"};
   predictions.confusion = {{1, 0}, {0, 1}};
-  predictions.worst.push_back({0, hostile, hostile, "b", 0.1, 0.9, 2, {}});
+  predictions.worst.push_back({0, hostile, hostile, "b", {}, {}, 0.1, 0.9, 2, {}});
   page.extras[1].predictions = predictions;
   report::TraceTable trace;
   trace.items = {{hostile, "conv", 1}};
@@ -240,11 +240,15 @@ TEST_CASE("precision and recall of classes are those of their confusion", "[repo
   const std::string html = report::classes_section(page);
   CHECK(contains(html, "On validation, checkpoint step-00000010."));
   CHECK(contains(html,
-                 "<tr><th scope=\"row\">cat</th><td class=\"number\">0.6000</td><td class=\"number\">0.7500</td>"
-                 "<td class=\"number\">0.6667</td><td class=\"number\">4</td></tr>"));
+                 "<tr><th scope=\"row\">cat</th><td class=\"number\" data-label=\"precision\">0.6000</td>"
+                 "<td class=\"number\" data-label=\"recall\">0.7500</td>"
+                 "<td class=\"number\" data-label=\"F1\">0.6667</td>"
+                 "<td class=\"number\" data-label=\"examples\">4</td></tr>"));
   CHECK(contains(html,
-                 "<tr><th scope=\"row\">cow</th><td class=\"number\">–</td><td class=\"number\">–</td>"
-                 "<td class=\"number\">–</td><td class=\"number\">0</td></tr>"));
+                 "<tr><th scope=\"row\">cow</th><td class=\"number\" data-label=\"precision\">–</td>"
+                 "<td class=\"number\" data-label=\"recall\">–</td>"
+                 "<td class=\"number\" data-label=\"F1\">–</td>"
+                 "<td class=\"number\" data-label=\"examples\">0</td></tr>"));
   CHECK(contains(html, "<td class=\"right\" style=\"--share:0.750\">3</td><td style=\"--share:0.250\">1</td>"));
   // Of many classes only the pairs that are confused most.
   found.classes.assign(40, "x");
@@ -300,6 +304,24 @@ TEST_CASE("axes place numbers along a line or along powers of ten, and texts one
   CHECK(report::Scale::of_numbers({3, 3}, 0, 100).at(3) == 50);
 }
 
+TEST_CASE("numbers have at most four digits, and thousands are separated", "[report]") {
+  const std::pair<double, const char*> cases[] = {{0, "0"},
+                                                  {0.123456, "0.1235"},
+                                                  {1209612, "1,210,000"},
+                                                  {999.96, "1,000"},
+                                                  {-45678.9, "-45,680"},
+                                                  {1234.5, "1,235"},
+                                                  {2.0998e11, "2.1e+11"},
+                                                  {1e-5, "1e-05"},
+                                                  {1.0234e-5, "1.023e-05"},
+                                                  {0.0001, "0.0001"}};
+  for (const auto& [value, text] : cases) CHECK(report::shown_number(value) == text);
+  CHECK(report::shown_value("80898") == "80,898");
+  CHECK(report::shown_value("0.011557177872294213") == "0.01156");
+  CHECK(report::shown_value("adam") == "adam");
+  CHECK(report::Scale::of_numbers({0, 3e6}, 0, 100).ticks().back().text == "3M");
+}
+
 TEST_CASE("a sweep is shown by its best values, parameters and rungs", "[report]") {
   report::SweepTable sweep{"lr", "accuracy", true, {}};
   for (int i = 0; i < 6; ++i) {
@@ -312,19 +334,21 @@ TEST_CASE("a sweep is shown by its best values, parameters and rungs", "[report]
          {{100, 0.3 + 0.05 * i}, {300, i > 3 ? std::optional(0.7) : std::nullopt}}});
   }
   const std::string html = report::sweep_section(sweep);
-  CHECK(contains(html, "lr: 6 trials, 5 with a value; the largest accuracy is the best."));
+  CHECK(contains(html, "6 trials, 5 with a value; the largest accuracy is the best."));
+  CHECK(contains(html, "The best is trial 5 with accuracy 0.75: learning_rate=0.006, rule=sgd."));
   for (const char* const part :
-       {"Best value so far", "Parameters of the trials", "accuracy by parameter", "Rungs of successive halving",
-        "<title>trial 5: accuracy 0.75000\noptimizer.learning_rate: 0.006"}) {
+       {"Best value so far", "Parameters of the trials", "accuracy by learning_rate", "Rungs of successive halving",
+        "<title>trial 5: accuracy 0.75\noptimizer.learning_rate=0.006", ">100</text>", ">300</text>"}) {
     CHECK(contains(html, part));
   }
   // The best first, those without a value last.
-  CHECK(html.find("<th scope=\"row\" class=\"number\">5</th>") <
-        html.find("<th scope=\"row\" class=\"number\">0</th>"));
-  CHECK(html.find("<th scope=\"row\" class=\"number\">4</th>") >
-        html.find("<th scope=\"row\" class=\"number\">0</th>"));
+  const std::size_t first = html.find("<th scope=\"row\" class=\"best\">5 <span class=\"mark-best\">best</span></th>");
+  const std::size_t last = html.find("<th scope=\"row\">4</th>");
+  CHECK(first < html.find("<th scope=\"row\">0</th>"));
+  CHECK(last != std::string::npos);
+  CHECK(last > html.find("<th scope=\"row\">0</th>"));
   // A parameter that is drawn in the logarithm is shown so, however near its values are.
-  const std::string place = "cx=\"159.0\"";
+  const std::string place = "cx=\"39.36%\"";
   CHECK_FALSE(contains(html, place));
   sweep.logarithmic = {"optimizer.learning_rate"};
   CHECK(contains(report::sweep_section(sweep), place));

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "core/base/text.h"
+#include "core/base/utf8.h"
+#include "core/report/html/figure.h"
 #include "core/report/html/picture.h"
 #include "core/report/html/sections.h"
 #include "core/report/html/text.h"
-#include "core/run/records/lines.h"
 
 namespace pmaptrain::report {
 namespace {
@@ -52,7 +54,7 @@ std::optional<Confusion> confusion_of(const RunRecord& run, const RunExtras& ext
 // A count, or with example weights a sum of weights.
 std::string amount(double weight) {
   return weight == std::floor(weight) && weight < 0x1p53 ? with_commas(static_cast<std::int64_t>(weight))
-                                                         : train::compact(weight);
+                                                         : shown_number(weight);
 }
 
 double sum_of(const std::vector<double>& row) {
@@ -64,13 +66,15 @@ double sum_of(const std::vector<double>& row) {
 std::string matrix_table(const Confusion& confusion) {
   const std::size_t classes = confusion.classes.size();
   std::string out = fmt::format(
-      "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"confusion matrix on {}\">"
+      "<div class=\"scroll matrix-frame\" tabindex=\"0\" role=\"region\" aria-label=\"confusion matrix on {}\">"
       "<table class=\"matrix\">\n<thead><tr><td></td><th colspan=\"{}\">predicted</th></tr>\n<tr><th>true</th>",
       escaped(confusion.split), classes);
-  for (const std::string& name : confusion.classes) out += fmt::format("<th scope=\"col\">{}</th>", escaped(name));
+  for (const std::string& name : confusion.classes) {
+    out += fmt::format("<th scope=\"col\">{}</th>", escaped(shown_name(name)));
+  }
   out += "</tr></thead>\n<tbody>\n";
   for (std::size_t truth = 0; truth < classes; ++truth) {
-    out += fmt::format("<tr><th scope=\"row\">{}</th>", escaped(confusion.classes[truth]));
+    out += fmt::format("<tr><th scope=\"row\">{}</th>", escaped(shown_name(confusion.classes[truth])));
     const double total = sum_of(confusion.matrix[truth]);
     for (std::size_t predicted = 0; predicted < classes; ++predicted) {
       const double weight = confusion.matrix[truth][predicted];
@@ -100,9 +104,10 @@ std::string pairs_table(const Confusion& confusion) {
   std::vector<std::vector<Cell>> rows;
   rows.reserve(pairs.size());
   for (const Pair& pair : pairs) {
-    rows.push_back({text_cell(confusion.classes[pair.truth]), text_cell(confusion.classes[pair.predicted]),
-                    number_cell(amount(pair.weight))});
+    rows.push_back({text_cell(shown_name(confusion.classes[pair.truth])),
+                    text_cell(shown_name(confusion.classes[pair.predicted])), number_cell(amount(pair.weight))});
   }
+  if (pairs.empty()) return paragraph("No class is confused with another one.");
   return paragraph(fmt::format("Of {} classes, the pairs that are confused most often:", confusion.classes.size())) +
          table("pairs of classes", {text_cell("true"), text_cell("predicted"), number_cell("examples")}, rows);
 }
@@ -131,8 +136,8 @@ std::string per_class_table(const Confusion& confusion) {
   std::vector<std::vector<Cell>> rows;
   rows.reserve(all.size());
   for (const Row& row : all) {
-    rows.push_back({text_cell(confusion.classes[row.of_class]), number_cell(share_text(row.right, row.predicted)),
-                    number_cell(share_text(row.right, row.support)),
+    rows.push_back({text_cell(shown_name(confusion.classes[row.of_class])),
+                    number_cell(share_text(row.right, row.predicted)), number_cell(share_text(row.right, row.support)),
                     number_cell(share_text(2 * row.right, row.predicted + row.support)),
                     number_cell(amount(row.support))});
   }
@@ -148,38 +153,144 @@ std::string heading(const Page& page, std::size_t run) {
 
 std::string percent(double share) { return fmt::format("{:.3g}\u00A0%", 100 * share); }
 
+// "0.1188"; of several outputs "[0.1188, 2, ...]".
+std::string numbers_text(const std::vector<double>& numbers) {
+  constexpr std::size_t most = 4;
+  if (numbers.size() == 1) return shown_number(numbers.front());
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < std::min(most, numbers.size()); ++i) texts.push_back(shown_number(numbers[i]));
+  return "[" + join(texts, ", ") + (numbers.size() > most ? ", ..." : "") + "]";
+}
+
 std::string worst_picture(const SplitPredictions& of, const WorstExample& example) {
   const std::string name = example.file.empty() ? fmt::format("example {}", with_commas(example.index)) : example.file;
   const bool is_class = !of.classes.empty();
-  const std::string alternative = fmt::format("{}: {}, predicted as {}", name, example.truth, example.predicted);
+  const std::string truth = is_class ? shown_name(example.truth) : numbers_text(example.numbers);
+  const std::string predicted = is_class ? shown_name(example.predicted) : numbers_text(example.outputs);
+  const std::string alternative = fmt::format("{}: {}, predicted as {}", name, truth, predicted);
   std::string text =
-      fmt::format("true <b>{}</b>{}<br>", escaped(example.truth), is_class ? " " + percent(example.probability) : "");
-  text +=
-      fmt::format("predicted {}{}", escaped(example.predicted), is_class ? " " + percent(example.of_predicted) : "");
+      fmt::format("true <b>{}</b>{}<br>", escaped(truth), is_class ? " " + percent(example.probability) : "");
+  text += fmt::format("predicted {}{}", escaped(predicted), is_class ? " " + percent(example.of_predicted) : "");
   return fmt::format("<li><img src=\"{}\" alt=\"{}\" loading=\"lazy\">{}<br><span class=\"muted\">{}</span></li>\n",
                      picture_uri(of.input, example.inputs, picture_side), escaped(alternative), text, escaped(name));
 }
 
-std::string worst_table(const SplitPredictions& of) {
-  std::vector<std::vector<Cell>> rows;
-  const bool is_class = !of.classes.empty();
-  for (const WorstExample& example : of.worst) {
-    rows.push_back({number_cell(with_commas(example.index)), text_cell(example.truth), text_cell(example.predicted)});
-    if (is_class) {
-      rows.back().push_back(number_cell(percent(example.probability)));
-      rows.back().push_back(number_cell(percent(example.of_predicted)));
+// A year or an identifier keeps its digits.
+std::string input_text(double value) {
+  return value == std::round(value) && std::abs(value) < 1e9 ? fmt::format("{:.0f}", value) : shown_number(value);
+}
+
+// The inputs of an example as cells: those of a table by column, with categories in place of their numbers, or a few
+// numbers.
+class InputCells {
+ public:
+  explicit InputCells(const SplitPredictions& of) : of_(of) {
+    std::int64_t width = 0;
+    for (const data::Encoding::Column& column : of.columns) {
+      width += std::max<std::int64_t>(1, std::ssize(column.categories));
+    }
+    const std::int64_t numbers = numel(of.input.shape);
+    const bool are_numbers = of.input.dtype == DType::f32 && of.input.shape.size() == 1;
+    if (!are_numbers || (!of.columns.empty() && width != numbers)) return;
+    if (of.columns.empty()) {
+      shown_ = static_cast<std::size_t>(numbers) <= most ? static_cast<std::size_t>(numbers) : 0;
     } else {
-      rows.back().push_back(number_cell(train::compact(example.error)));
+      shown_ = std::min(most, of.columns.size());
     }
   }
-  std::vector<Cell> head{number_cell("example"), text_cell("true"), text_cell("predicted")};
-  if (is_class) {
-    head.push_back(number_cell("probability of true"));
-    head.push_back(number_cell("of predicted"));
-  } else {
-    head.push_back(number_cell("squared error"));
+
+  void add_heads(std::vector<Cell>& head) const {
+    for (std::size_t i = 0; i < shown_; ++i) {
+      head.push_back(of_.columns.empty()                 ? number_cell(fmt::format("input {}", i))
+                     : of_.columns[i].categories.empty() ? number_cell(shown_name(of_.columns[i].name))
+                                                         : text_cell(shown_name(of_.columns[i].name)));
+    }
   }
-  return table("examples that are predicted worst", head, rows);
+
+  void add(const WorstExample& example, std::vector<Cell>& row) const {
+    std::size_t at = 0;
+    const auto number = [&](std::size_t i) {
+      float value = 0;
+      std::memcpy(&value, example.inputs.data() + i * sizeof value, sizeof value);
+      return value;
+    };
+    for (std::size_t i = 0; i < shown_; ++i) {
+      if (of_.columns.empty() || of_.columns[i].categories.empty()) {
+        row.push_back(number_cell(input_text(static_cast<double>(number(at++)))));
+        continue;
+      }
+      const std::vector<std::string>& categories = of_.columns[i].categories;
+      std::string name = "–";  // a category that the training examples do not have
+      for (std::size_t c = 0; c < categories.size(); ++c) {
+        if (number(at + c) != 0) name = shown_name(categories[c]);
+      }
+      row.push_back(text_cell(name));
+      at += categories.size();
+    }
+  }
+
+  std::string left_out() const {
+    if (shown_ == 0 || shown_ >= of_.columns.size()) return "";
+    return note(fmt::format("Of {} columns the first {}.", of_.columns.size(), shown_));
+  }
+
+ private:
+  static constexpr std::size_t most = 8;
+  const SplitPredictions& of_;
+  std::size_t shown_ = 0;  // columns; 0: none is shown
+};
+
+std::string worst_table(const SplitPredictions& of) {
+  const InputCells inputs(of);
+  const bool is_class = !of.classes.empty();
+  const bool is_number = !is_class && !of.worst.empty() && of.worst.front().numbers.size() == 1;
+  std::vector<std::vector<Cell>> rows;
+  for (const WorstExample& example : of.worst) {
+    std::vector<Cell>& row = rows.emplace_back();
+    row.push_back(number_cell(with_commas(example.index)));
+    if (is_class) {
+      row.push_back(text_cell(shown_name(example.truth)));
+      row.push_back(text_cell(shown_name(example.predicted)));
+      row.push_back(number_cell(percent(example.probability)));
+      row.push_back(number_cell(percent(example.of_predicted)));
+    } else {
+      row.push_back(number_cell(numbers_text(example.numbers)));
+      row.push_back(number_cell(numbers_text(example.outputs)));
+      row.push_back(number_cell(shown_number(is_number ? example.outputs[0] - example.numbers[0] : example.error)));
+    }
+    if (!example.inputs.empty()) inputs.add(example, row);
+  }
+  std::vector<Cell> head{number_cell("example")};
+  if (is_class) {
+    head.insert(head.end(), {text_cell("true"), text_cell("predicted"), number_cell("probability of true"),
+                             number_cell("of predicted")});
+  } else {
+    head.insert(head.end(), {number_cell("true"), number_cell("predicted"),
+                             number_cell(is_number ? "error" : "mean squared error")});
+  }
+  if (!of.worst.empty() && !of.worst.front().inputs.empty()) inputs.add_heads(head);
+  return table("examples that are predicted worst", head, rows) + inputs.left_out();
+}
+
+// What is predicted against the targets, a chart for each output.
+std::string output_charts(const SplitPredictions& of) {
+  std::string all;
+  for (std::size_t i = 0; i < of.outputs.size(); ++i) {
+    const OutputPairs& pairs = of.outputs[i];
+    std::vector<double> both;
+    for (std::size_t p = 0; p < pairs.truth.size(); ++p) {
+      if (std::isfinite(pairs.predicted[p])) both.insert(both.end(), {pairs.truth[p], pairs.predicted[p]});
+    }
+    if (both.empty()) continue;
+    const Scale x = Scale::of_numbers(both, x_from, x_to), y = Scale::of_numbers(both, y_from, y_to);
+    std::string marks = axes(x, y, "true") + segment(x_from, y_from, x_to, y_to, "diagonal");
+    for (std::size_t p = 0; p < both.size(); p += 2) marks += dot(x.at(both[p]), y.at(both[p + 1]), "", "small");
+    const std::string name = !pairs.name.empty()      ? shown_name(pairs.name)
+                             : of.outputs.size() == 1 ? std::string("target")
+                                                      : fmt::format("output {}", i);
+    all += chart(name + ": predicted against true", fmt::format("predicted by true {}", name), marks);
+  }
+  return all.empty() ? "" : charts(all);
 }
 
 }  // namespace
@@ -190,7 +301,9 @@ std::string classes_section(const Page& page) {
     const std::optional<Confusion> confusion = confusion_of(page.runs[i], page.extras[i]);
     if (!confusion) continue;
     html += heading(page, i) + paragraph(fmt::format("On {}, {}.", confusion->split, confusion->of));
-    html += confusion->classes.size() <= most_columns ? matrix_table(*confusion) : pairs_table(*confusion);
+    // Where the page is too narrow for the matrix, the pairs take its place.
+    if (confusion->classes.size() <= most_columns) html += matrix_table(*confusion);
+    html += "<div class=\"pairs\">\n" + pairs_table(*confusion) + "</div>\n";
     html += per_class_table(*confusion);
   }
   return html.empty() ? "" : section("classes", "Classes", html);
@@ -211,6 +324,7 @@ std::string worst_section(const Page& page) {
                     found.classes.empty() ? "with the largest errors" : "whose class has the lowest probability",
                     with_commas(found.examples), found.checkpoint));
     for (const std::string& one : found.notes) html += note(one);
+    html += output_charts(found);
     if (is_image(found.input)) {
       html += "<ul class=\"pictures\">\n";
       for (const WorstExample& example : found.worst) html += worst_picture(found, example);

@@ -1,5 +1,19 @@
 // The curves of a report: charts by measure, drawn by Chart.js from the JSON in the element #data.
 'use strict';
+
+// A table that is wider than the page becomes lists (page.css).
+(() => {
+  const fit = () => {
+    for (const frame of document.querySelectorAll('.scroll')) {
+      frame.classList.remove('stacked');
+      if (frame.scrollWidth > frame.clientWidth) frame.classList.add('stacked');
+    }
+  };
+  fit();
+  addEventListener('resize', fit);
+  document.addEventListener('toggle', fit, true);  // what is in a closed <details> has no size
+})();
+
 (() => {
   const {series, owners} = JSON.parse(document.getElementById('data').textContent);
   const section = document.getElementById('charts');
@@ -28,9 +42,14 @@
   const logged = means && series.find(one => one.event === 'step' && one.measure === means.measure && one.owner === means.owner);
   if (logged && means.step.join() === logged.step.join()) state.hiddenKinds.add('epoch');
 
-  const short = value => Number.isFinite(value) ? String(Number(value.toPrecision(5))) : 'not a number';
+  // Four significant digits and thousands separated, as in the tables.
+  const short = value => {
+    if (!Number.isFinite(value)) return 'not a number';
+    const rounded = Number(value.toPrecision(4)), size = Math.abs(rounded);
+    return size >= 1000 && size < 1e9 ? rounded.toLocaleString('en') : String(rounded);
+  };
   const thousands = new Intl.NumberFormat('en', {notation: 'compact', maximumFractionDigits: 2});
-  const ticks = value => Math.abs(value) >= 10000 ? thousands.format(value) : short(value);
+  const ticks = value => Math.abs(value) >= 1e6 ? thousands.format(value) : short(value);
   const clock = seconds => {
     if (seconds < 100) return `${Number(seconds.toPrecision(3))} s`;
     const s = Math.round(seconds), parts = [Math.floor(s / 60) % 60, s % 60].map(n => String(n).padStart(2, '0'));

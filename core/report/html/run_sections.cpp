@@ -1,8 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
+#include <optional>
 
 #include "core/base/text.h"
 #include "core/report/html/sections.h"
@@ -26,36 +25,39 @@ std::string status_html(const Standing& standing) {
   return fmt::format("<span class=\"{}\">{}</span>", escaped(standing.status), text);
 }
 
-// Numbers with five digits.
-std::string shown(const std::string& value) {
-  double number = 0;
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-  const bool is_fraction =
-      error == std::errc() && end == value.data() + value.size() && value.find_first_of(".e") != std::string::npos;
-  return is_fraction ? train::compact(number) : value;
+// The best value of a run by the measure that selects its checkpoints.
+std::optional<BestValue> best_of(const RunRecord& run) {
+  const Selection selection = selection_of(run.config.spec);
+  return best_value(run.metrics, selection.measure, selection.larger_is_better);
 }
 
-bool is_number(const std::string& value) {
-  double number = 0;
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-  return error == std::errc() && end == value.data() + value.size();
+// The run with the best value, where all have one of the same measure on the same split.
+std::optional<std::size_t> best_run(const Page& page) {
+  std::optional<std::size_t> found;
+  std::optional<BestValue> best;
+  for (std::size_t i = 0; i < page.runs.size(); ++i) {
+    const std::optional<BestValue> one = best_of(page.runs[i]);
+    if (!one || (best && (one->measure != best->measure || one->split != best->split))) return std::nullopt;
+    if (best && !(one->larger_is_better ? one->value > best->value : one->value < best->value)) continue;
+    best = one;
+    found = i;
+  }
+  return page.runs.size() > 1 ? found : std::nullopt;
 }
 
 std::vector<Cell> heads(const Page& page, std::string_view first) {
   std::vector<Cell> cells{text_cell(first)};
-  for (const RunRecord& run : page.runs) cells.push_back(text_cell(run.label));
+  const std::optional<std::size_t> best = best_run(page);
+  for (std::size_t i = 0; i < page.runs.size(); ++i) cells.push_back(marked_cell(page.runs[i].label, best == i));
   return cells;
 }
 
 std::string rows_table(const Page& page, std::string_view label, std::string_view first,
-                       const std::vector<Difference>& rows, bool short_numbers) {
+                       const std::vector<Difference>& rows) {
   std::vector<std::vector<Cell>> cells;
   for (const Difference& row : rows) {
     cells.push_back({text_cell(row.what)});
-    for (const std::string& value : row.values) {
-      const std::string text = short_numbers ? shown(value) : value;
-      cells.back().push_back(is_number(value) ? number_cell(text) : text_cell(text.empty() ? "–" : text));
-    }
+    for (const std::string& value : row.values) cells.back().push_back(value_cell(value));
   }
   return table(label, heads(page, first), cells, "wide");
 }
@@ -79,7 +81,7 @@ std::string splits_table(const train::Ended& ended, const train::MemberEnded& me
     for (const std::string& name : names) {
       const auto found = std::find_if(of_split.measures->begin(), of_split.measures->end(),
                                       [&](const auto& one) { return one.first == name; });
-      rows.back().push_back(number_cell(found == of_split.measures->end() ? "–" : train::compact(found->second)));
+      rows.back().push_back(number_cell(found == of_split.measures->end() ? "–" : shown_number(found->second)));
     }
   }
   return table(label, head, rows);
@@ -93,12 +95,12 @@ std::string members_table(const train::Ended& ended, const train::ShownMeasures&
   for (std::size_t m = 0; m < ended.members.size(); ++m) {
     const train::MemberEnded& member = ended.members[m];
     rows.push_back({text_cell(std::to_string(m))});
-    for (const auto& [key, value] : member.varied) rows.back().push_back(number_cell(value));
+    for (const auto& [key, value] : member.varied) rows.back().push_back(value_cell(value));
     for (const train::ShownMeasures& shown : train::shown_measures(ended, member)) {
       if (shown.name != of.name) continue;
       for (const auto& [name, value] : *shown.measures) {
         if (m == 0) head.push_back(number_cell(train::with_class(name, ended.classes)));
-        rows.back().push_back(number_cell(train::compact(value)));
+        rows.back().push_back(number_cell(shown_number(value)));
       }
     }
   }
@@ -111,10 +113,9 @@ std::string facts_of(const RunRecord& run) {
   std::string out =
       fmt::format("<p class=\"muted\"><code>{}</code></p>\n<dl class=\"facts\">\n", escaped(run.folder.string()));
   out += fact("status", status_html(run.standing));
-  const Selection selection = selection_of(run.config.spec);
-  if (const auto best = best_value(run.metrics, selection.measure, selection.larger_is_better)) {
+  if (const auto best = best_of(run)) {
     out += fact(fmt::format("best {} {}", best->split, best->measure),
-                escaped(fmt::format("{} at step {}", train::compact(best->value), with_commas(best->step))));
+                escaped(fmt::format("{} at step {}", shown_number(best->value), with_commas(best->step))));
   }
   if (run.standing.ended) {
     const train::Ended& ended = *run.standing.ended;
@@ -128,12 +129,34 @@ std::string facts_of(const RunRecord& run) {
   return out + "</dl>\n";
 }
 
+std::string cards_of(const Page& page) {
+  if (page.runs.size() < 2) return "";
+  const std::optional<std::size_t> best = best_run(page);
+  std::string out = "<ul class=\"cards\">\n";
+  for (std::size_t i = 0; i < page.runs.size(); ++i) {
+    const RunRecord& run = page.runs[i];
+    out += fmt::format("<li{}><b>{}</b> {}<br>", best == i ? " class=\"best\"" : "", escaped(run.label),
+                       best == i ? "<span class=\"mark-best\">best</span> " : "");
+    std::vector<std::string> parts{status_html(run.standing)};
+    if (const auto value = best_of(run)) {
+      parts.push_back(escaped(fmt::format("{} {} {} at step {}", value->split, value->measure,
+                                          shown_number(value->value), with_commas(value->step))));
+    }
+    if (run.standing.ended) {
+      parts.push_back(escaped(counted(run.standing.ended->steps, "step")));
+      parts.push_back(escaped(train::duration(run.standing.ended->seconds)));
+    }
+    out += join(parts, "<br>") + "</li>\n";
+  }
+  return out + "</ul>\n";
+}
+
 std::string results_section(const Page& page) {
   if (page.runs.empty()) return "";
   if (page.runs.size() > 1) {
     std::vector<std::vector<std::pair<std::string, std::string>>> facts;
     for (const RunRecord& run : page.runs) facts.push_back(result_facts(run));
-    return section("results", "Results", rows_table(page, "results by run", "", rows_of(facts, true), true));
+    return section("results", "Results", rows_table(page, "results by run", "", rows_of(facts, true)));
   }
   const RunRecord& run = page.runs.front();
   if (!run.standing.ended) {
@@ -161,8 +184,8 @@ std::string differences_section(const Page& page) {
   const RunDifferences found = compare_runs(page.runs);
   std::string html;
   html += found.config.empty() ? paragraph("The configs are the same, but for their names.")
-                               : rows_table(page, "keys that differ", "key", found.config, false);
-  if (!found.data.empty()) html += "<h3>Data</h3>\n" + rows_table(page, "data that differs", "", found.data, false);
+                               : rows_table(page, "keys that differ", "key", found.config);
+  if (!found.data.empty()) html += "<h3>Data</h3>\n" + rows_table(page, "data that differs", "", found.data);
   if (found.has_data && found.data.empty()) html += paragraph("What the checkpoints say of the data is the same.");
   for (const std::string& one : found.notes) html += note(one);
   return section("differences", "Differences", html);

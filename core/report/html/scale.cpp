@@ -3,20 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <optional>
+#include <set>
 #include <utility>
+
+#include "core/report/html/text.h"
 
 namespace pmaptrain::report {
 namespace {
-
-std::optional<double> number_in(const std::string& text) {
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool whole = error == std::errc() && end == text.data() + text.size() && std::isfinite(number);
-  return whole ? std::optional(number) : std::nullopt;
-}
 
 // 1, 2 or 5 times a power of ten, so that at most `most` steps make up `range`.
 double step_for(double range, std::size_t most) {
@@ -25,6 +20,16 @@ double step_for(double range, std::size_t most) {
     if (factor * power >= least) return factor * power;
   }
   return 10 * power;
+}
+
+// As page.js writes the ticks of curves: millions in short, smaller numbers with thousands separated.
+std::string tick_text(double value) {
+  const double magnitude = std::abs(value);
+  constexpr std::pair<double, const char*> units[] = {{1e9, "B"}, {1e6, "M"}};
+  for (const auto& [unit, letter] : units) {
+    if (magnitude >= unit && magnitude < 1e12) return fmt::format("{:.4g}{}", value / unit, letter);
+  }
+  return shown_number(value);
 }
 
 }  // namespace
@@ -51,9 +56,7 @@ Scale Scale::of_texts(const std::vector<std::string>& values, double from, doubl
   if (!values.empty() && numbers.size() == values.size()) {
     constexpr std::size_t few = 6;
     Scale scale = of_numbers(numbers, from, to, asked);
-    std::sort(numbers.begin(), numbers.end());
-    numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
-    if (numbers.size() <= few) scale.few_ = std::move(numbers);
+    if (std::set<double>(numbers.begin(), numbers.end()).size() <= few) scale.tick_at(std::move(numbers));
     return scale;
   }
   Scale scale(from, to);
@@ -61,6 +64,12 @@ Scale Scale::of_texts(const std::vector<std::string>& values, double from, doubl
     if (std::find(scale.texts_.begin(), scale.texts_.end(), value) == scale.texts_.end()) scale.texts_.push_back(value);
   }
   return scale;
+}
+
+void Scale::tick_at(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+  few_ = std::move(values);
 }
 
 double Scale::at(double value) const {
@@ -107,9 +116,9 @@ std::vector<double> Scale::round_values(std::size_t most) const {
 std::vector<Scale::Tick> Scale::ticks(std::size_t most) const {
   std::vector<Tick> ticks;
   for (const std::string& text : texts_) ticks.push_back({at(text), text});
-  for (const double value : few_) ticks.push_back({at(value), fmt::format("{:.6g}", value)});
+  for (const double value : few_) ticks.push_back({at(value), tick_text(value)});
   if (!ticks.empty()) return ticks;
-  for (const double value : round_values(most)) ticks.push_back({at(value), fmt::format("{:.6g}", value)});
+  for (const double value : round_values(most)) ticks.push_back({at(value), tick_text(value)});
   return ticks;
 }
 

@@ -19,6 +19,9 @@ class Scale {
   double at(double value) const;
   double at(const std::string& text) const;
 
+  // Ticks are at these values, and nowhere else.
+  void tick_at(std::vector<double> values);
+
   struct Tick {
     double place = 0;
     std::string text;

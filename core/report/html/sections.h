@@ -9,6 +9,8 @@ namespace pmaptrain::report {
 
 // How a run stands, and its most important numbers.
 std::string facts_of(const RunRecord& run);
+// How each of several runs stands; the best is marked. Empty for one run.
+std::string cards_of(const Page& page);
 // The measures of each split at the end of a run, with members side by side; or of several runs.
 std::string results_section(const Page& page);
 // What differs between the runs' configs and data. Empty for one run.

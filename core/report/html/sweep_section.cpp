@@ -5,72 +5,41 @@
 #include <span>
 
 #include "core/base/text.h"
+#include "core/report/html/figure.h"
 #include "core/report/html/scale.h"
 #include "core/report/html/sections.h"
 #include "core/report/html/text.h"
-#include "core/run/records/lines.h"
 
 namespace pmaptrain::report {
 namespace {
 
-constexpr std::size_t most_trials = 100;                   // of the table
-constexpr double figure_width = 860, figure_height = 300;  // of a figure
-constexpr double margin_left = 60, margin_right = 20, margin_top = 16, margin_bottom = 34;
+constexpr std::size_t most_trials = 100;  // of the table
 
-// The trials with a finite value, the best first; equal ones by number.
+// The trials with a finite value, the best first: those that advanced furthest, then by value, equal ones by number.
 std::vector<const SweepTrial*> ranked(const SweepTable& sweep) {
   std::vector<const SweepTrial*> trials;
   for (const SweepTrial& trial : sweep.trials) {
     if (trial.value && std::isfinite(*trial.value)) trials.push_back(&trial);
   }
   std::stable_sort(trials.begin(), trials.end(), [&](const SweepTrial* a, const SweepTrial* b) {
+    if (a->rungs.size() != b->rungs.size()) return a->rungs.size() > b->rungs.size();
     if (*a->value == *b->value) return a->number < b->number;
     return sweep.larger_is_better ? *a->value > *b->value : *a->value < *b->value;
   });
   return trials;
 }
 
+// "learning_rate" for "optimizer.learning_rate".
+std::string last_key(const std::string& key) { return key.substr(key.rfind('.') + 1); }
+
 std::string title_of(const SweepTable& sweep, const SweepTrial& trial) {
   std::string text =
-      fmt::format("trial {}: {} {}", trial.number, sweep.metric, trial.value ? train::compact(*trial.value) : "none");
-  for (const auto& [key, value] : trial.parameters) text += fmt::format("\n{}: {}", key, value);
-  return "<title>" + escaped(text) + "</title>";
+      fmt::format("trial {}: {} {}", trial.number, sweep.metric, trial.value ? shown_number(*trial.value) : "none");
+  for (const auto& [key, value] : trial.parameters) text += fmt::format("\n{}={}", key, shown_value(value));
+  return text;
 }
 
-std::string text_at(double x, double y, const char* anchor, std::string_view text) {
-  constexpr std::size_t longest = 26;
-  const std::string shown =
-      text.size() > longest ? std::string(text.substr(0, longest - 3)) + "..." : std::string(text);
-  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", x, y, anchor, escaped(shown));
-}
-
-// A wide figure scrolls inside its frame where there is no room for text that can be read.
-std::string figure(std::string_view label, double w, double h, const std::string& marks) {
-  constexpr double narrow = 400, least_share = 0.75;
-  std::string frame = "class=\"figure\"", style;
-  if (w > narrow) {
-    frame = fmt::format("class=\"figure wide\" tabindex=\"0\" role=\"region\" aria-label=\"{}\"", escaped(label));
-    style = fmt::format(" style=\"min-width: {:.0f}px\"", w * least_share);
-  }
-  return fmt::format("<div {}><svg{} viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">\n{}</svg></div>\n", frame,
-                     style, w, h, escaped(label), marks);
-}
-
-// The axes of a figure: lines, ticks and names.
-std::string axes(const Scale& x, const Scale& y, double w, double h, std::string_view x_name) {
-  std::string out = fmt::format("<path class=\"axis\" d=\"M{0} {1}V{2}H{3}\"/>\n", margin_left, margin_top,
-                                h - margin_bottom, w - margin_right);
-  for (const Scale::Tick& tick : x.ticks(w > 400 ? 8 : 4))
-    out += text_at(tick.place, h - margin_bottom + 14, "middle", tick.text);
-  for (const Scale::Tick& tick : y.ticks()) {
-    out += text_at(margin_left - 6, tick.place + 4, "end", tick.text);
-    out += fmt::format("<path class=\"axis\" d=\"M{} {:.1f}H{}\" stroke-dasharray=\"1 4\"/>\n", margin_left, tick.place,
-                       w - margin_right);
-  }
-  return out + text_at((margin_left + w - margin_right) / 2, h - 4, "middle", x_name);
-}
-
-Scale value_scale(std::span<const SweepTrial* const> trials, double from, double to) {
+Scale value_scale(std::span<const SweepTrial* const> trials, double from = y_from, double to = y_to) {
   std::vector<double> values;
   for (const SweepTrial* trial : trials) values.push_back(*trial->value);
   return Scale::of_numbers(values, from, to);
@@ -79,24 +48,22 @@ Scale value_scale(std::span<const SweepTrial* const> trials, double from, double
 std::string best_so_far(const SweepTable& sweep, std::span<const SweepTrial* const> trials) {
   std::vector<const SweepTrial*> by_number(trials.begin(), trials.end());
   std::sort(by_number.begin(), by_number.end(), [](auto* a, auto* b) { return a->number < b->number; });
-  std::vector<double> numbers;
-  numbers.reserve(by_number.size());
-  for (const SweepTrial* trial : by_number) numbers.push_back(static_cast<double>(trial->number));
-  const Scale x =
-      Scale::of_numbers({numbers.front(), numbers.back()}, margin_left + 8, figure_width - margin_right - 8);
-  const Scale y = value_scale(trials, figure_height - margin_bottom - 6, margin_top + 6);
-  std::string marks = axes(x, y, figure_width, figure_height, "trial"), path;
-  double best = *by_number.front()->value;
+  const auto number = [&](std::size_t i) { return static_cast<double>(by_number[i]->number); };
+  const Scale x = Scale::of_numbers({number(0), number(by_number.size() - 1)}, x_from, x_to);
+  const Scale y = value_scale(trials);
+  std::string dots, path;
+  double best = *by_number.front()->value, before = best, from = x.at(number(0));
   for (std::size_t i = 0; i < by_number.size(); ++i) {
-    const double value = *by_number[i]->value;
+    const double value = *by_number[i]->value, at = x.at(number(i));
     best = sweep.larger_is_better ? std::max(best, value) : std::min(best, value);
-    path += fmt::format("{}{:.1f}{}{:.1f}", i == 0 ? "M" : "H", x.at(numbers[i]), i == 0 ? " " : "V", y.at(best));
-    marks += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.5\" opacity=\".6\">{}</circle>\n", x.at(numbers[i]),
-                         y.at(value), title_of(sweep, *by_number[i]));
+    if (best != before || i + 1 == by_number.size()) {
+      path += segment(from, y.at(before), at, y.at(before), "mark") + segment(at, y.at(before), at, y.at(best), "mark");
+      from = at;
+      before = best;
+    }
+    dots += dot(at, y.at(value), title_of(sweep, *by_number[i]), by_number[i] == trials.front() ? "best" : "");
   }
-  marks += fmt::format("<path class=\"mark\" stroke-width=\"2\" d=\"{}\"/>\n", path);
-  return "<h3>Best value so far</h3>\n" +
-         figure(fmt::format("best {} by trial", sweep.metric), figure_width, figure_height, marks);
+  return chart("Best value so far", fmt::format("best {} by trial", sweep.metric), axes(x, y, "trial") + path + dots);
 }
 
 // The keys of all trials, in the order of their appearance.
@@ -133,63 +100,66 @@ Scale scale_of(const SweepTable& sweep, std::span<const SweepTrial* const> trial
 // One line for each trial through its parameters to its value. The best are drawn last, and strongest.
 std::string parallel_coordinates(const SweepTable& sweep, std::span<const SweepTrial* const> trials) {
   const std::vector<std::string> keys = keys_of(sweep);
-  if (keys.empty()) return "";
-  const double gap = std::max(110.0, (figure_width - 2 * margin_left) / static_cast<double>(keys.size()));
-  const double total = 2 * margin_left + gap * static_cast<double>(keys.size());
-  constexpr double names = 40;
-  const auto place = [&](std::size_t i) { return margin_left + gap * static_cast<double>(i); };
+  if (keys.size() < 2) return "";
+  constexpr double top = 36, left = 4, right = 88;
+  constexpr std::size_t most_of_width = 2;  // parameters of a chart as wide as the others
+  const auto place = [&](std::size_t i) {
+    return left + (right - left) * static_cast<double>(i) / static_cast<double>(keys.size());
+  };
   std::vector<Scale> scales;
   std::string marks, labels;  // labels are drawn over the lines
   for (std::size_t i = 0; i <= keys.size(); ++i) {
-    scales.push_back(i < keys.size() ? scale_of(sweep, trials, keys[i], figure_height - margin_bottom, names)
-                                     : value_scale(trials, figure_height - margin_bottom, names));
-    marks +=
-        fmt::format("<path class=\"axis\" d=\"M{0:.1f} {1}V{2}\"/>\n", place(i), names, figure_height - margin_bottom);
+    scales.push_back(i < keys.size() ? scale_of(sweep, trials, keys[i], plot_height, top)
+                                     : value_scale(trials, plot_height, top));
+    marks += segment(place(i), top, place(i), plot_height, "axis");
     for (const Scale::Tick& tick : scales.back().ticks()) {
-      labels += text_at(place(i) + 5, tick.place + 4, "start", tick.text);
+      labels += text_at(place(i) + 1, tick.place + 4, "start", tick.text, 12);
     }
-    const std::string name = i < keys.size() ? keys[i].substr(keys[i].rfind('.') + 1) : sweep.metric;
-    labels += text_at(place(i), i % 2 == 0 ? 14 : 28, i == keys.size() ? "end" : "middle", name);
+    labels += text_at(place(i), i % 2 == 0 ? 10 : 25,
+                      i == 0             ? "start"
+                      : i == keys.size() ? "end"
+                                         : "middle",
+                      i < keys.size() ? last_key(keys[i]) : sweep.metric, 22);
   }
   for (std::size_t rank = trials.size(); rank-- > 0;) {
     const SweepTrial& trial = *trials[rank];
-    std::string path;
+    std::string lines;
+    double x = 0, y = 0;
+    bool is_first = true;
     for (std::size_t i = 0; i <= keys.size(); ++i) {
       const std::string* const value = i < keys.size() ? value_of(trial, keys[i]) : nullptr;
       if (i < keys.size() && value == nullptr) continue;
-      path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : "L", place(i),
-                          value != nullptr ? scales[i].at(*value) : scales[i].at(*trial.value));
+      const double to = value != nullptr ? scales[i].at(*value) : scales[i].at(*trial.value);
+      if (!is_first) lines += segment(x, y, place(i), to, rank == 0 ? "mark best" : "mark");
+      is_first = false;
+      x = place(i);
+      y = to;
     }
     const double share = 1 - static_cast<double>(rank) / static_cast<double>(trials.size());
-    marks += fmt::format("<path class=\"mark\" stroke-width=\"{:.1f}\" opacity=\"{:.2f}\" d=\"{}\">{}</path>\n",
-                         rank == 0 ? 2.5 : 1.3, 0.12 + 0.88 * share * share, path, title_of(sweep, trial));
+    marks += group(title_of(sweep, trial), lines, 0.12 + 0.88 * share * share);
   }
-  return "<h3>Parameters of the trials</h3>\n" +
-         figure(fmt::format("parallel coordinates of {} trials", trials.size()), total, figure_height, marks + labels);
+  return chart("Parameters of the trials", fmt::format("parallel coordinates of {} trials", trials.size()),
+               marks + labels, keys.size() > most_of_width);
 }
 
 std::string by_parameter(const SweepTable& sweep, std::span<const SweepTrial* const> trials) {
-  constexpr double w = 320, h = 220;
   std::string out;
   for (const std::string& key : keys_of(sweep)) {
     if (values_of(trials, key).empty()) continue;
-    const Scale x = scale_of(sweep, trials, key, margin_left + 10, w - margin_right),
-                y = value_scale(trials, h - margin_bottom - 6, margin_top + 6);
-    std::string marks = axes(x, y, w, h, key);
-    for (const SweepTrial* trial : trials) {
-      const std::string* const value = value_of(*trial, key);
+    const Scale x = scale_of(sweep, trials, key, x_from, x_to), y = value_scale(trials);
+    std::string marks = axes(x, y, key);
+    for (std::size_t rank = trials.size(); rank-- > 0;) {
+      const std::string* const value = value_of(*trials[rank], key);
       if (value == nullptr) continue;
-      marks += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.5\" opacity=\".6\">{}</circle>\n", x.at(*value),
-                           y.at(*trial->value), title_of(sweep, *trial));
+      marks += dot(x.at(*value), y.at(*trials[rank]->value), title_of(sweep, *trials[rank]), rank == 0 ? "best" : "");
     }
-    out += figure(fmt::format("{} by {}", sweep.metric, key), w, h, marks);
+    out +=
+        chart(fmt::format("{} by {}", sweep.metric, last_key(key)), fmt::format("{} by {}", sweep.metric, key), marks);
   }
-  return out.empty()
-             ? ""
-             : fmt::format("<h3>{} by parameter</h3>\n<div class=\"small\">\n{}</div>\n", escaped(sweep.metric), out);
+  return out;
 }
 
-std::string rungs(const SweepTable& sweep) {
+std::string rungs(const SweepTable& sweep, const SweepTrial& best) {
   std::vector<double> steps, values;
   for (const SweepTrial& trial : sweep.trials) {
     for (const auto& [step, value] : trial.rungs) {
@@ -199,22 +169,28 @@ std::string rungs(const SweepTable& sweep) {
     }
   }
   if (steps.empty()) return "";
-  const Scale x = Scale::of_numbers(steps, margin_left + 8, figure_width - margin_right - 8);
-  const Scale y = Scale::of_numbers(values, figure_height - margin_bottom - 6, margin_top + 6);
-  std::string marks = axes(x, y, figure_width, figure_height, "step of the rung");
+  // Each rung has several times the steps of the one before it.
+  Scale x = Scale::of_numbers(steps, x_from + 2, x_to - 4, true);
+  x.tick_at(steps);
+  const Scale y = Scale::of_numbers(values, y_from, y_to);
+  std::string marks = axes(x, y, "step of the rung"), last;
   for (const SweepTrial& trial : sweep.trials) {
-    std::string path, dots;
+    const char* const classes = trial.number == best.number ? "mark best" : "mark";
+    std::string of_trial;
+    double before_x = 0, before_y = 0;
+    bool is_first = true;
     for (const auto& [step, value] : trial.rungs) {
       if (!value || !std::isfinite(*value)) continue;
       const double px = x.at(static_cast<double>(step)), py = y.at(*value);
-      path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : "L", px, py);
-      dots += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"2.5\"/>", px, py);
+      if (!is_first) of_trial += segment(before_x, before_y, px, py, classes);
+      of_trial += dot(px, py, "", trial.number == best.number ? "best" : "");
+      is_first = false;
+      before_x = px;
+      before_y = py;
     }
-    marks +=
-        fmt::format("<g opacity=\".6\">{}<path class=\"mark\" d=\"{}\"/>{}</g>\n", title_of(sweep, trial), path, dots);
+    (trial.number == best.number ? last : marks) += group(title_of(sweep, trial), of_trial);
   }
-  return "<h3>Rungs of successive halving</h3>\n" +
-         figure(fmt::format("{} by rung", sweep.metric), figure_width, figure_height, marks);
+  return chart("Rungs of successive halving", fmt::format("{} by rung", sweep.metric), marks + last);
 }
 
 std::string trials_table(const SweepTable& sweep, std::span<const SweepTrial* const> trials) {
@@ -227,11 +203,12 @@ std::string trials_table(const SweepTable& sweep, std::span<const SweepTrial* co
   }
   std::vector<std::vector<Cell>> rows;
   for (const SweepTrial* trial : std::span(shown).first(std::min(most_trials, shown.size()))) {
-    rows.push_back({number_cell(std::to_string(trial->number)),
-                    number_cell(trial->value ? train::compact(*trial->value) : "–"), text_cell(trial->status)});
+    const bool is_best = !trials.empty() && trial == trials.front();
+    rows.push_back({marked_cell(std::to_string(trial->number), is_best),
+                    number_cell(trial->value ? shown_number(*trial->value) : "–"), text_cell(trial->status)});
     for (const std::string& key : keys) {
       const std::string* const value = value_of(*trial, key);
-      rows.back().push_back(text_cell(value != nullptr ? *value : "–"));
+      rows.back().push_back(value != nullptr ? value_cell(*value) : text_cell("–"));
     }
   }
   const std::string all =
@@ -239,16 +216,25 @@ std::string trials_table(const SweepTable& sweep, std::span<const SweepTrial* co
   return "<h3>Trials</h3>\n" + all + table("trials, the best first", head, rows);
 }
 
+// What the best trial is, in one sentence.
+std::string best_text(const SweepTable& sweep, const SweepTrial& best) {
+  std::vector<std::string> parameters;
+  for (const auto& [key, value] : best.parameters) parameters.push_back(last_key(key) + "=" + shown_value(value));
+  return fmt::format("The best is trial {} with {} {}{}.", best.number, sweep.metric, shown_number(*best.value),
+                     parameters.empty() ? "" : ": " + join(parameters, ", "));
+}
+
 }  // namespace
 
 std::string sweep_section(const SweepTable& sweep, const std::string& id, const std::string& heading) {
   const std::vector<const SweepTrial*> trials = ranked(sweep);
-  std::string html = paragraph(fmt::format("{}: {}, {} with a value; the {} {} is the best.", sweep.name,
-                                           counted(std::ssize(sweep.trials), "trial"), trials.size(),
+  std::string html = paragraph(fmt::format("{}, {} with a value; the {} {} is the best.",
+                                           counted(std::ssize(sweep.trials), "trial"), with_commas(std::ssize(trials)),
                                            sweep.larger_is_better ? "largest" : "smallest", sweep.metric));
   if (!trials.empty()) {
-    html +=
-        best_so_far(sweep, trials) + parallel_coordinates(sweep, trials) + by_parameter(sweep, trials) + rungs(sweep);
+    html += paragraph(best_text(sweep, *trials.front()));
+    html += charts(best_so_far(sweep, trials) + by_parameter(sweep, trials) + rungs(sweep, *trials.front()) +
+                   parallel_coordinates(sweep, trials));
   }
   return section(id, heading, html + trials_table(sweep, trials));
 }

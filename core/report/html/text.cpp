@@ -3,12 +3,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <optional>
 
 #include "core/base/json.h"
+#include "core/base/text.h"
 #include "core/base/utf8.h"
 #include "core/report/json.h"
+#include "core/run/records/lines.h"
 
 namespace pmaptrain::report {
+
+std::optional<double> number_in(const std::string& text) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool whole = error == std::errc() && end == text.data() + text.size() && std::isfinite(number);
+  return whole ? std::optional(number) : std::nullopt;
+}
 
 std::string escaped(std::string_view text) {
   std::string out;
@@ -54,6 +66,34 @@ std::string script_json(const Json& document) {
 Cell text_cell(std::string_view text) { return {escaped(text)}; }
 Cell number_cell(std::string_view text) { return {escaped(text), "number"}; }
 
+Cell marked_cell(std::string_view text, bool is_best) {
+  return {escaped(text) + (is_best ? " <span class=\"mark-best\">best</span>" : ""), is_best ? "best" : ""};
+}
+
+Cell value_cell(const std::string& value) {
+  return number_in(value) ? number_cell(shown_value(value)) : text_cell(value.empty() ? "–" : value);
+}
+
+std::string shown_number(double value) {
+  if (!std::isfinite(value)) return train::compact(value);
+  const double magnitude = std::abs(value);
+  if (magnitude >= 1e9 || (magnitude > 0 && magnitude < 1e-4)) {
+    std::string text = fmt::format("{:.3e}", value);
+    const std::size_t exponent = text.find('e'), last = text.find_last_not_of(".0", exponent - 1);
+    return text.substr(0, last + 1) + text.substr(exponent);
+  }
+  if (magnitude < 999.95) return fmt::format("{:.4g}", value);
+  const double unit = std::pow(10.0, std::max(0.0, std::floor(std::log10(magnitude)) - 3));
+  return with_commas(std::llround(std::round(value / unit) * unit));
+}
+
+std::string shown_value(const std::string& value) {
+  const std::optional<double> number = number_in(value);
+  if (!number) return value;
+  const bool is_whole = value.find_first_not_of("-0123456789") == std::string::npos && std::abs(*number) < 1e15;
+  return is_whole ? with_commas(std::llround(*number)) : shown_number(*number);
+}
+
 namespace {
 
 std::string classes_of(std::string_view classes) {
@@ -77,8 +117,14 @@ std::string table(std::string_view label, const std::vector<Cell>& head, const s
     out += "<tr>";
     for (std::size_t i = 0; i < row.size(); ++i) {
       const std::string attributes = classes_of(row[i].classes);
-      out += i == 0 ? fmt::format("<th scope=\"row\"{}>{}</th>", attributes, row[i].html)
-                    : fmt::format("<td{}>{}</td>", attributes, row[i].html);
+      if (i == 0) {
+        out += fmt::format("<th scope=\"row\"{}>{}</th>", attributes, row[i].html);
+        continue;
+      }
+      // The text of the head, without a mark behind it.
+      const std::string name =
+          i < head.size() ? fmt::format(" data-label=\"{}\"", head[i].html.substr(0, head[i].html.find(" <"))) : "";
+      out += fmt::format("<td{}{}>{}</td>", attributes, name, row[i].html);
     }
     out += "</tr>\n";
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,11 +21,20 @@ struct Cell {
   std::string html;
   const char* classes = "";  // of the cell
 };
-Cell text_cell(std::string_view text);    // escaped
-Cell number_cell(std::string_view text);  // escaped, aligned right
+Cell text_cell(std::string_view text);                  // escaped
+Cell number_cell(std::string_view text);                // escaped, aligned right
+Cell marked_cell(std::string_view text, bool is_best);  // a number or a name, with a mark if it is the best
+Cell value_cell(const std::string& value);              // shown_value(), aligned right if it is a number
 
-// A table that scrolls by itself where the page is narrow. The first cell of each row is its header. `label` is for
-// screen readers.
+// The finite number that a text is.
+std::optional<double> number_in(const std::string& text);
+// A number with at most four significant digits and thousands separated: "1,210,000", "0.1188", "2.1e+11".
+std::string shown_number(double value);
+// A value of a config or a result as a text: numbers as shown_number(), whole ones with all their digits.
+std::string shown_value(const std::string& value);
+
+// A table. Where it is wider than the page, each row becomes a list (page.js). The first cell of each row is its
+// header. `label` is for screen readers.
 std::string table(std::string_view label, const std::vector<Cell>& head, const std::vector<std::vector<Cell>>& rows,
                   std::string_view classes = "");
 

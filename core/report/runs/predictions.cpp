@@ -8,12 +8,12 @@
 #include <limits>
 #include <span>
 #include <utility>
+#include <variant>
 
 #include "core/base/text.h"
 #include "core/data/sources/open.h"
 #include "core/evaluate/evaluator.h"
 #include "core/model/prediction.h"
-#include "core/run/records/lines.h"
 
 namespace pmaptrain::report {
 namespace {
@@ -45,12 +45,9 @@ std::size_t largest(const T& values) {
   return static_cast<std::size_t>(std::max_element(values.begin(), values.end()) - values.begin());
 }
 
-std::string list_text(std::span<const double> numbers) {
-  constexpr std::size_t most = 4;
-  std::vector<std::string> texts;
-  for (const double number : numbers.first(std::min(most, numbers.size()))) texts.push_back(train::compact(number));
-  return join(texts, ", ") + (numbers.size() > most ? ", ..." : "");
-}
+// The most bytes of an example that a report shows as a row of numbers; of examples, and of outputs of a regression
+// that are drawn.
+constexpr std::size_t most_bytes = 4096, most_points = 500, most_outputs = 4;
 
 // Keeps the examples with the largest errors.
 class Worst {
@@ -96,7 +93,7 @@ class Collector {
     found_.worst = worst_.take();
     for (WorstExample& example : found_.worst) {
       example.file = dataset_.file_of(example.index);
-      if (!is_image(found_.input)) continue;
+      if (!is_image(found_.input) && found_.input.bytes() > most_bytes) continue;
       example.inputs.resize(found_.input.bytes());
       dataset_.read(example.index, example.inputs.data(), target_.data());
     }
@@ -117,8 +114,9 @@ class Collector {
       std::vector<double> values(outputs.begin(), outputs.end());
       for (std::size_t i = 0; i < values.size(); ++i) squares += (values[i] - target[i]) * (values[i] - target[i]);
       example.error = squares / static_cast<double>(values.size());
-      example.truth = list_text(target);
-      example.predicted = list_text(values);
+      add_pairs(index, target, values);
+      example.numbers = target;
+      example.outputs = std::move(values);
       return worst_.add(std::move(example));
     }
     const std::size_t truth = target.size() == 1 ? static_cast<std::size_t>(target.front()) : largest(target);
@@ -135,6 +133,17 @@ class Collector {
     example.truth = found_.classes[truth];
     example.predicted = found_.classes[predicted];
     worst_.add(std::move(example));
+  }
+
+  // Every n-th example is drawn.
+  void add_pairs(std::int64_t index, std::span<const double> target, std::span<const double> values) {
+    const std::int64_t stride = (dataset_.size() + std::int64_t{most_points} - 1) / std::int64_t{most_points};
+    if (index % stride != 0) return;
+    found_.outputs.resize(std::max(found_.outputs.size(), std::min(values.size(), most_outputs)));
+    for (std::size_t i = 0; i < std::min(values.size(), most_outputs); ++i) {
+      found_.outputs[i].truth.push_back(target[i]);
+      found_.outputs[i].predicted.push_back(values[i]);
+    }
   }
 
   const data::Dataset& dataset_;
@@ -175,6 +184,7 @@ std::optional<SplitPredictions> predict_split(const RunRecord& run, const std::s
   found.classes = evaluation.classes();
   found.classes.resize(classes);
   for (std::size_t c = evaluation.classes().size(); c < classes; ++c) found.classes[c] = std::to_string(c);
+  found.columns = evaluation.encoding().columns;
   found.notes = evaluation.notes();
   if (!evaluation.left_out().empty()) {
     found.notes.push_back(train::names_of(evaluation.left_out()) + " left out: there is no best checkpoint of them");
@@ -182,6 +192,11 @@ std::optional<SplitPredictions> predict_split(const RunRecord& run, const std::s
   Collector collector(evaluation, found, most_worst);
   evaluation.predict([&](const train::CheckpointEvaluation::Predicted& rows) { collector.add(rows); });
   collector.finish();
+  if (const auto* const csv = std::get_if<spec::Csv>(&data.source)) {
+    for (std::size_t i = 0; i < std::min(found.outputs.size(), csv->target.size()); ++i) {
+      found.outputs[i].name = csv->target[i].text;
+    }
+  }
   return found;
 }
 

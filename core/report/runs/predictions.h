@@ -18,11 +18,19 @@ namespace pmaptrain::report {
 struct WorstExample {
   std::int64_t index = 0;         // in the split
   std::string file;               // of an image folder; else empty
-  std::string truth, predicted;   // classes; or numbers, of regression
+  std::string truth, predicted;   // classes; empty of regression
+  std::vector<double> numbers;    // of regression: the target, and
+  std::vector<double> outputs;    // what is predicted, in its units
   double probability = 0;         // of the true class
   double of_predicted = 0;        // of the predicted class
   double error = 0;               // by which examples are ordered: -log(probability), or the mean squared error
-  std::vector<std::byte> inputs;  // as in the data set
+  std::vector<std::byte> inputs;  // as in the data set; empty if they are too many to be shown
+};
+
+// One output of a regression, for some examples that represent all.
+struct OutputPairs {
+  std::string name;  // the column of the target; else empty
+  std::vector<double> truth, predicted;
 };
 
 struct SplitPredictions {
@@ -31,8 +39,10 @@ struct SplitPredictions {
   std::vector<std::string> classes;  // by name, or by number; empty for regression
   model::ConfusionMatrix confusion;  // as the metric confusion_matrix; empty for regression
   data::Field input;
-  std::vector<WorstExample> worst;  // the worst first
-  std::vector<std::string> notes;   // of the data, and members that are left out
+  std::vector<data::Encoding::Column> columns;  // of a table, whose cells the inputs are; else empty
+  std::vector<OutputPairs> outputs;             // of regression: the first few
+  std::vector<WorstExample> worst;              // the worst first
+  std::vector<std::string> notes;               // of the data, and members that are left out
 };
 
 // Predicts with the run's checkpoint ("best", "last" or a step). None if the targets are neither classes nor numbers of

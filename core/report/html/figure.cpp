@@ -1,0 +1,59 @@
+#include "core/report/html/figure.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/utf8.h"
+#include "core/report/html/text.h"
+
+namespace pmaptrain::report {
+namespace {
+
+std::string title_of(std::string_view title) {
+  return title.empty() ? "" : fmt::format("<title>{}</title>", escaped(title));
+}
+
+}  // namespace
+
+std::string dot(double x, double y, std::string_view title, std::string_view classes) {
+  return fmt::format("<circle class=\"{}\" cx=\"{:.2f}%\" cy=\"{:.1f}\" r=\"3.5\">{}</circle>\n", classes, x, y,
+                     title_of(title));
+}
+
+std::string segment(double x1, double y1, double x2, double y2, std::string_view classes) {
+  return fmt::format("<line class=\"{}\" x1=\"{:.2f}%\" y1=\"{:.1f}\" x2=\"{:.2f}%\" y2=\"{:.1f}\"/>\n", classes, x1,
+                     y1, x2, y2);
+}
+
+std::string text_at(double x, double y, std::string_view anchor, std::string_view text, int most) {
+  return fmt::format("<text x=\"{:.2f}%\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", x, y, anchor,
+                     escaped(shown_name(text, most)));
+}
+
+std::string group(std::string_view title, std::string_view marks, double opacity) {
+  return fmt::format("<g opacity=\"{:.2f}\">{}{}</g>\n", opacity, title_of(title), marks);
+}
+
+std::string axes(const Scale& x, const Scale& y, std::string_view x_name) {
+  std::string out = segment(0, 0, 0, plot_height, "axis") + segment(0, plot_height, 100, plot_height, "axis");
+  const std::vector<Scale::Tick> along = x.ticks(5);
+  const int most = std::max(8, 48 / std::max(1, static_cast<int>(along.size())));
+  for (const Scale::Tick& tick : along) out += text_at(tick.place, plot_height + 16, "middle", tick.text, most);
+  for (const Scale::Tick& tick : y.ticks()) {
+    out += segment(0, tick.place, 100, tick.place, "grid");
+    out +=
+        fmt::format("<text x=\"-6\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n", tick.place + 4, escaped(tick.text));
+  }
+  return out + text_at(50, plot_height + 34, "middle", x_name, 40);
+}
+
+std::string chart(std::string_view caption, std::string_view label, std::string_view marks, bool wide) {
+  return fmt::format(
+      "<figure{}><figcaption>{}</figcaption><svg class=\"chart\" role=\"img\" aria-label=\"{}\">\n{}</svg></figure>\n",
+      wide ? " class=\"wide\"" : "", escaped(caption), escaped(label), marks);
+}
+
+std::string charts(std::string_view all) { return fmt::format("<div class=\"charts\">\n{}</div>\n", all); }
+
+}  // namespace pmaptrain::report

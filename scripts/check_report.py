@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""Looks at reports as a browser lays them out, on wide and narrow screens:
+
+    scripts/check_report.py PROGRAM [--output DIR]
+
+trains small models, makes a report of a run with classes, one of a regression, one of several runs and one of a sweep,
+and opens each in Chromium, 1,280, 500 and 390 pixels wide. No element may lie beyond the right edge, all charts of a
+page must have one width, and their text one size. With --output, pages and pictures of them stay in DIR.
+
+Needs Chromium (Debian: chromium, 120 MB to fetch); without it, the script says so and checks nothing.
+"""
+
+import argparse
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+WIDTHS = (1280, 500, 390)
+NAMES = ["cat", "a class with a rather long name of several words", "x" * 60, "ocelot", "lynx", "puma", "lion", "tiger",
+         "jaguar", "leopard", "margay", "serval", "caracal"]
+
+CONFIG = """
+name: NAME
+mesh: {axes: {devices: 2}}
+data: {source: {csv: {train: NAME.csv, target: y, categorical: [kind]}}, batch_size: 16, validation: 0.3, normalize: auto}
+model: {layers: [{dense: 8}, relu, {dense: OUTPUTS}]}
+LOSS
+optimizer: {adam: {}, learning_rate: 0.01}
+train: {duration: 9 epochs, eval_every: 1 epoch}
+"""
+
+SWEEP = """
+base: classes.yaml
+parameters:
+  optimizer.learning_rate: {log_uniform: [1.0e-4, 1.0e-1]}
+  width: {choice: [{model.layers.0.dense.features: 4, data.batch_size: 16}, {model.layers.0.dense.features: 64, data.batch_size: 64}]}
+  optimizer.adam.b1: {choice: [0.8, 0.9]}
+search: {successive_halving: {min: 1 epoch, factor: 3}}
+trials: 9
+metric: accuracy
+"""
+
+# In a report: tells the page around it what lies beyond the right edge, and how wide and large charts are.
+MEASURE = """<script>addEventListener('load', () => {
+  const beyond = [...document.body.querySelectorAll('*')].filter(one => one.getBoundingClientRect().right > innerWidth + 1)
+    .map(one => one.tagName + '.' + (one.getAttribute('class') || '') + ' ' + one.textContent.trim().slice(0, 40));
+  if (document.documentElement.scrollWidth > innerWidth) beyond.push('the page scrolls');
+  const figures = [...document.querySelectorAll('.charts figure:not(.wide)')];
+  parent.postMessage({beyond, charts: figures.length,
+    widths: [...new Set(figures.map(one => Math.round(one.getBoundingClientRect().width)))],
+    sizes: [...new Set([...document.querySelectorAll('svg.chart text')].map(one => getComputedStyle(one).fontSize))]}, '*');
+});</script>"""
+
+# A page around a report, as wide as a screen.
+AROUND = """<!doctype html><body style="margin:0"><pre id="found" hidden></pre><script>
+addEventListener('message', event => { document.getElementById('found').textContent = JSON.stringify(event.data); });
+</script><iframe src="REPORT" style="border:0;width:WIDTHpx;height:HEIGHTpx"></iframe>"""
+
+
+def write_data(folder):
+    rows = ["size,kind,a_column_with_a_rather_long_name,y"]
+    prices = list(rows)
+    for i in range(260):
+        size, kind = 10 + i * 37 % 101, ["old", "new", "a kind of things"][i % 3]
+        rows.append(f"{size},{kind},{i * 0.37:.2f},{NAMES[(i * 7 + i // 13) % len(NAMES)]}")
+        prices.append(f"{size},{kind},{i * 0.37:.2f},{size * 12345.678 * (1 + i % 3):.2f}")
+    (folder / "classes.csv").write_text("\n".join(rows) + "\n")
+    (folder / "prices.csv").write_text("\n".join(prices) + "\n")
+    for name, outputs, loss in (
+        ("classes", len(NAMES), "loss: softmax_cross_entropy\nmetrics: [accuracy]"),
+        ("prices", 1, "loss: mean_squared_error\nmetrics: [mean_absolute_error, r2]"),
+    ):
+        text = CONFIG.replace("NAME", name).replace("OUTPUTS", str(outputs)).replace("LOSS", loss)
+        if name == "prices":
+            text = text.replace("normalize: auto", "normalize: auto, normalize_targets: auto")
+        (folder / f"{name}.yaml").write_text(text)
+    (folder / "sweep.yaml").write_text(SWEEP)
+
+
+def make_reports(program, folder):
+    def call(*arguments):
+        done = subprocess.run([program, *arguments], cwd=folder, capture_output=True, text=True)
+        if done.returncode != 0:
+            sys.exit(f"{' '.join(arguments)}: exit status {done.returncode}\n{done.stderr}")
+
+    write_data(folder)
+    call("run", "classes.yaml", "-q")
+    call("run", "classes.yaml", "-q", "--name", "another", "--set", "optimizer.learning_rate=0.001")
+    call("run", "prices.yaml", "-q")
+    call("sweep", "run", "sweep.yaml", "--progress", "none")
+    reports = {"classes": ["runs/classes"], "prices": ["runs/prices"], "sweep": ["sweeps/sweep"],
+               "several": ["runs/classes", "runs/another"]}
+    for name, runs in reports.items():
+        call("report", *runs, "--output", f"{name}.html")
+    return list(reports)
+
+
+def opened(browser, page, *options):
+    command = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--virtual-time-budget=3000",
+               *options, page.as_uri()]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120).stdout
+
+
+def check(browser, folder, name, width, pictures):
+    report = folder / f"{name}-measured.html"
+    html = (folder / f"{name}.html").read_text()
+    report.write_text(html.replace("</body>", MEASURE + "</body>"))
+    around = folder / f"{name}-{width}.html"
+    text = AROUND.replace("REPORT", report.name).replace("WIDTH", str(width))
+    around.write_text(text.replace("HEIGHT", "900"))
+    dom = opened(browser, around, "--dump-dom", f"--window-size={max(width, 500)},900")
+    found = re.search(r'<pre id="found"[^>]*>(.*?)</pre>', dom, re.S)
+    if not found or not found[1]:
+        return [f"{name} at {width}: the page has not told what it measured"]
+    measured = json.loads(found[1].replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
+    problems = [f"{name} at {width}: beyond the right edge: {one}" for one in measured["beyond"]]
+    if measured["charts"] == 0 or len(measured["widths"]) != 1:
+        problems.append(f"{name} at {width}: {measured['charts']} charts have the widths {measured['widths']}")
+    if len(measured["sizes"]) > 1:
+        problems.append(f"{name} at {width}: texts of charts have the sizes {measured['sizes']}")
+    if pictures:
+        around.write_text(text.replace("HEIGHT", "4000"))
+        opened(browser, around, f"--screenshot={folder / f'{name}-{width}.png'}", f"--window-size={max(width, 500)},4000")
+    return problems
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("program")
+    parser.add_argument("--output", type=pathlib.Path)
+    arguments = parser.parse_args()
+    browser = shutil.which("chromium") or shutil.which("google-chrome")
+    if browser is None:
+        print("skipped: there is no Chromium, in which the pages are measured (apt-get install chromium)")
+        return
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = (arguments.output or pathlib.Path(temporary)).resolve()
+        folder.mkdir(parents=True, exist_ok=True)
+        program = str(pathlib.Path(arguments.program).resolve())
+        problems = []
+        for name in make_reports(program, folder):
+            for width in WIDTHS:
+                problems += check(browser, folder, name, width, arguments.output is not None)
+    if problems:
+        sys.exit("\n".join(problems))
+    print(f"4 reports fit screens of {', '.join(map(str, WIDTHS))} pixels")
+
+
+main()
