@@ -14,6 +14,7 @@
 #include "core/data/sources/open.h"
 #include "core/evaluate/evaluator.h"
 #include "core/model/prediction.h"
+#include "core/run/records/lines.h"
 
 namespace pmaptrain::report {
 namespace {
