@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "core/base/utf8.h"
 #include "core/data/sources/inspect.h"
 #include "core/data/sources/open.h"
+#include "core/data/statistics.h"
 #include "core/data/tables/csv_reader.h"
 #include "core/setup/advice.h"
 #include "core/setup/setup.h"
@@ -58,7 +60,8 @@ struct SourceText {
 
 class Writer {
  public:
-  Writer(DataKind kind, std::string path, const std::string& file) : kind_(kind), path_(std::move(path)) {
+  Writer(DataKind kind, std::string path, const std::string& file, std::optional<std::string> target)
+      : kind_(kind), path_(std::move(path)), asked_(std::move(target)) {
     folder_ = std::filesystem::absolute(file).parent_path().lexically_normal();
     name_ = std::filesystem::path(file).stem().string();
   }
@@ -74,7 +77,37 @@ class Writer {
 
   const std::vector<std::string>& notes() const { return source_.comments; }
 
+  // "target: 'y', the last column: 2 classes (0, 1); ..."; empty for what is no table.
+  std::string target_line() const {
+    if (kind_ != DataKind::csv) return "";
+    std::string line = "target: '" + in_a_line(layout_.target) + "'";
+    if (!layout_.target_because.empty()) line += ", " + layout_.target_because;
+    line += is_classifier_ ? fmt::format(": classification, {}", classes_text()) : ": regression, its numbers";
+    if (is_classifier_ && are_numbers()) line += "; as numbers: loss: mean_squared_error with dense: 1";
+    if (!layout_.inputs.empty()) {
+      line += fmt::format("; another column: --target {}", shell_quoted(printable(layout_.inputs.back())));
+    }
+    return line;
+  }
+
  private:
+  std::string classes_text() const {
+    constexpr std::size_t most = 4;
+    std::vector<std::string> names = found_.encoding.classes;
+    if (names.size() > most) {
+      names.resize(most);
+      names.emplace_back("...");
+    }
+    return fmt::format("{} classes", outputs()) + (names.empty() ? "" : " (" + in_a_line(join(names, ", ")) + ")");
+  }
+
+  // Whether the classes are numbers, which a regression could predict as well.
+  bool are_numbers() const {
+    return std::all_of(found_.encoding.classes.begin(), found_.encoding.classes.end(), [](const std::string& name) {
+      return data::to_number(name).kind == data::CellNumber::Kind::number;
+    });
+  }
+
   std::string compose() {
     source_ = kind_ == DataKind::npz ? npz() : kind_ == DataKind::csv ? csv() : images();
     is_classifier_ = true;
@@ -82,6 +115,7 @@ class Writer {
     open();
     check();
     is_classifier_ = has_classes();
+    if (is_classifier_) count_classes();
     std::string config = text(layers());
     train::make_setup(load(config));  // whether everything fits together
     return config;
@@ -167,8 +201,9 @@ class Writer {
     return text;
   }
 
-  SourceText csv() const {
-    const data::TableLayout layout = data::find_columns(path_);
+  SourceText csv() {
+    layout_ = data::find_columns(path_, asked_);
+    const data::TableLayout& layout = layout_;
     SourceText text;
     text.yaml = "    csv:\n      train: " + shown(path_) + "\n";
     text.yaml += commented("      target: " + spec::print_text(layout.target), "what is to be predicted");
@@ -186,6 +221,16 @@ class Writer {
     }
     if (!layout.categorical.empty()) {
       text.yaml += commented("      unknown: ignore", "texts that the training examples do not have count as none");
+    }
+    if (!layout.missing_values.empty()) {
+      text.yaml += commented("      missing_values: " + list_of(layout.missing_values), "these mean a missing number");
+    }
+    if (layout.encoding != spec::TextEncoding::utf8) {
+      text.yaml += commented(fmt::format("      encoding: {}", data::name_of(layout.encoding)), "a guess by its bytes");
+    }
+    if (!layout.dated_by.empty()) {
+      text.comments.push_back("Rows are in the order of the dates in '" + in_a_line(layout.dated_by) +
+                              "', so validation takes the last ones: shuffle: false.");
     }
     if (layout.has_missing) {
       text.yaml += commented("      missing: fill", "empty cells: the mean of numbers, a category of their own");
@@ -220,7 +265,7 @@ class Writer {
   // What no config would make good.
   void check() {
     const auto classes = static_cast<std::int64_t>(found_.encoding.classes.size());
-    if (classes * 2 > examples()) {
+    if (classes * 2 > examples() && !are_numbers()) {
       fail_data(fmt::format("the target of '{}' has {} different texts in {}, so nearly every row would be a class of "
                             "its own",
                             path_, classes, counted(examples(), "row")),
@@ -269,9 +314,9 @@ class Writer {
 
   bool has_classes() const {
     const data::Dataset& train = *found_.train;
-    if (!found_.encoding.classes.empty() || is_one_hot()) return true;
+    if ((!found_.encoding.classes.empty() && !are_numbers()) || is_one_hot()) return true;
     if (train.target().shape.size() == 1 && train.target().shape.front() > 1) return false;
-    const auto range = train.label_range();
+    const auto range = train.label_range();  // of numbers that name classes, their positions
     if (!range || range->first < 0) return false;
     const std::int64_t classes = range->second + 1;
     const bool images = train.input().shape.size() == 3;
@@ -284,6 +329,33 @@ class Writer {
     if (!found_.encoding.classes.empty()) return static_cast<std::int64_t>(found_.encoding.classes.size());
     if (!found_.train->label_range()) return numel(found_.train->target().shape);
     return found_.train->label_range()->second + 1;
+  }
+
+  // Whether a class has so few examples that accuracy says little of it. Each class has two.
+  void count_classes() {
+    const data::Dataset& train = *found_.train;
+    if (train.target().dtype != DType::i32 || !train.target().shape.empty()) return;
+    std::map<std::int32_t, std::int64_t> counts = data::count_labels(train);
+    if (is_divided()) {
+      for (const auto& [label, count] : data::count_labels(*found_.validation)) counts[label] += count;
+    }
+    std::int64_t least = examples();
+    for (const auto& entry : counts) least = std::min(least, entry.second);
+    const auto classes = static_cast<double>(std::max<std::size_t>(2, counts.size()));
+    const double rare = classes == 2 ? 0.2 : 0.3 / classes;
+    is_rare_ = static_cast<double>(least) < rare * static_cast<double>(examples());
+    is_stratified_ = is_rare_ && least >= 2 && layout_.dated_by.empty();
+  }
+
+  // What selects a checkpoint and stops a run.
+  std::string_view metric() const {
+    if (!is_classifier_) return "mean_absolute_error";
+    return !is_rare_ ? "accuracy" : outputs() == 2 ? "roc_auc" : "f1";
+  }
+
+  std::string metrics() const {
+    if (!is_classifier_) return "[mean_absolute_error, r2]";
+    return !is_rare_ ? "[accuracy]" : fmt::format("[accuracy, {}]", metric());
   }
 
   // Whether validation examples are taken out of the training split.
@@ -364,8 +436,7 @@ class Writer {
     out += "\ndata:\n  source:\n" + source_.yaml;
     out += commented(fmt::format("  batch_size: {}", batch_size()),
                      fmt::format("examples a step: {} on each device", batch_size() / devices()));
-    if (is_divided())
-      out += commented(fmt::format("  validation: {}", validation_share), "of the training examples, kept aside");
+    if (is_divided()) out += validation();
     out += commented("  normalize: auto", "inputs of mean 0 and standard deviation 1, by the training examples");
     if (!is_classifier_) {
       out +=
@@ -375,8 +446,9 @@ class Writer {
     if (is_classifier_ && found_.train && found_.encoding.classes.empty() && found_.train->label_range()) {
       out += "\n# The targets, integers, are taken as classes. For numbers: dense: 1, loss: mean_squared_error.";
     }
-    out += is_classifier_ ? "\nloss: softmax_cross_entropy\nmetrics: [accuracy]\n"
-                          : "\nloss: mean_squared_error\nmetrics: [mean_absolute_error, r2]\n";
+    out += is_classifier_ ? "\nloss: softmax_cross_entropy\n" : "\nloss: mean_squared_error\n";
+    out += is_rare_ ? commented(fmt::format("metrics: {}", metrics()), "a class is rare, so accuracy says little of it")
+                    : fmt::format("metrics: {}\n", metrics());
     out += "\noptimizer:\n";
     if (has_images()) {
       out += "  adam: {}\n";
@@ -387,8 +459,23 @@ class Writer {
     out += fmt::format("  duration: {} epochs\n", epochs());
     if (found_.train && found_.train->size() / batch_size() < 100) out += "  log_every: 1 epoch\n";
     out += commented("  eval_every: 1 epoch", "on the validation examples");
-    out += commented("  checkpoint: {best: {metric: loss}}", "checkpoints/best is the best of them");
+    out += commented(fmt::format("  checkpoint: {{best: {{metric: {}}}}}", metric()),
+                     "checkpoints/best is the best of them");
+    out += commented(fmt::format("  early_stopping: {{metric: {}, patience: 10}}", metric()),
+                     "after 10 evaluations without a better one");
     return out;
+  }
+
+  std::string validation() const {
+    if (!layout_.dated_by.empty()) {
+      return commented(fmt::format("  validation: {{share: {}, shuffle: false}}", validation_share),
+                       "the last rows, which are the latest");
+    }
+    if (is_stratified_) {
+      return commented(fmt::format("  validation: {{share: {}, stratify: true}}", validation_share),
+                       "of the training examples of each class");
+    }
+    return commented(fmt::format("  validation: {}", validation_share), "of the training examples, kept aside");
   }
 
   DataKind kind_;
@@ -396,7 +483,9 @@ class Writer {
   std::filesystem::path folder_;
   SourceText source_;
   data::Source found_;
-  bool is_classifier_ = true;
+  std::optional<std::string> asked_;  // the target
+  data::TableLayout layout_;          // of a table
+  bool is_classifier_ = true, is_rare_ = false, is_stratified_ = false;
 };
 
 }  // namespace
@@ -408,10 +497,11 @@ std::optional<DataKind> data_kind(std::string_view name) {
   return std::nullopt;
 }
 
-DataConfig config_for(DataKind kind, const std::string& path, const std::string& file) {
-  Writer writer(kind, path, file);
+DataConfig config_for(DataKind kind, const std::string& path, const std::string& file,
+                      const std::optional<std::string>& target) {
+  Writer writer(kind, path, file, target);
   std::string text = writer.write();
-  return {std::move(text), writer.notes()};
+  return {std::move(text), writer.notes(), writer.target_line()};
 }
 
 }  // namespace pmaptrain::app

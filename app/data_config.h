@@ -15,10 +15,13 @@ std::optional<DataKind> data_kind(std::string_view name);
 struct DataConfig {
   std::string text;
   std::vector<std::string> notes;  // what was left out, which the text says too
+  std::string target;              // of a table, a line on what is predicted, and on what else could be
 };
 // A commented config for the data at `path`, to be written to `file`: paths in it are relative to that, and it is named
 // after it. It is one that `validate` accepts. Throws Error (data) for data that cannot be read, or of which it is not
 // clear what it means.
-DataConfig config_for(DataKind kind, const std::string& path, const std::string& file);
+// `target` names the column of a table that is to be predicted.
+DataConfig config_for(DataKind kind, const std::string& path, const std::string& file,
+                      const std::optional<std::string>& target = std::nullopt);
 
 }  // namespace pmaptrain::app

@@ -105,7 +105,7 @@ std::string default_file(const std::string& path) {
 }  // namespace
 
 int command_init(CommandArguments arguments, const Streams& streams) {
-  std::optional<std::string> name, first, second;
+  std::optional<std::string> name, first, second, target;
   Arguments a(
       "init",
       "Writes a commented config to begin from and, beside it, pmaptrain.schema.json, with which an editor "
@@ -115,11 +115,18 @@ int command_init(CommandArguments arguments, const Streams& streams) {
   a.optional_positional("FILE", second,
                         "the path of the config; default NAME.yaml, or for data STEM.yaml, named after it. An existing "
                         "config is not replaced");
+  a.text("--target", "COLUMN", target,
+         "with csv, the column to predict; default the last one, or one that is called target, label, class or so");
   std::vector<std::string> kinds{"npz", "csv", "images"};
   for (const Example& example : examples()) kinds.emplace_back(example.name);
   a.complete("NAME", {Values::Kind::words, std::move(kinds)});
-  a.footer("  pmaptrain init cnn my_cnn.yaml\n  pmaptrain init csv data/houses.csv     # writes houses.yaml\n");
+  a.footer(
+      "  pmaptrain init cnn my_cnn.yaml\n  pmaptrain init csv data/houses.csv     # writes houses.yaml\n"
+      "  pmaptrain init csv data/houses.csv --target price\n");
   if (!a.parse(arguments, streams.out)) return 0;
+  if (target && name != "csv") {
+    fail_option("--target", *target, "only a table has columns to predict", "pmaptrain init csv PATH --target COLUMN");
+  }
   if (!name) {
     streams.out << list();
     return 0;
@@ -135,8 +142,9 @@ int command_init(CommandArguments arguments, const Streams& streams) {
     if (!std::filesystem::exists(*first, ignored)) {
       fail_data("there is no '" + *first + "'", "PATH is relative to the current directory");
     }
-    const DataConfig config = config_for(*kind, *first, file);
+    const DataConfig config = config_for(*kind, *first, file, target);
     write_config(file, config.text, streams);
+    if (!config.target.empty()) streams.out << '\n' << config.target << '\n';
     print_notes(config.notes, streams);
     return 0;
   }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/base/dtype.h"
+#include "core/base/error.h"
 #include "core/base/shape.h"
 #include "core/data/encoding.h"
 #include "core/spec/data.h"
@@ -101,7 +102,8 @@ struct Source {
   std::string description;  // "fashion_mnist: 60000 train, 10000 test examples of u8[28,28,1]"
   std::shared_ptr<const Dataset> train, validation, test;  // null if there is none, or if it was not to be opened
   std::vector<Truth> truths;
-  std::vector<std::string> notes;  // "inputs are f64 and become f32"
+  std::vector<std::string> notes;    // "inputs are f64 and become f32"
+  std::vector<Diagnostic> warnings;  // of splits on which a measurement means less than it seems to
   Encoding encoding;
   std::optional<spec::Channels> channels;  // of npz, where `auto` was decided
 

@@ -10,6 +10,7 @@
 #endif
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <cerrno>
 #include <cstring>
@@ -19,6 +20,7 @@
 
 #include "core/base/descriptor.h"
 #include "core/base/error.h"
+#include "core/base/file_kind.h"
 #include "core/base/machine.h"
 #include "core/base/text.h"
 
@@ -29,6 +31,18 @@ constexpr std::string_view debian_licences = "/usr/share/common-licenses/";
 constexpr std::string_view relative_to_config = "a relative path in a config is relative to the folder of the config";
 constexpr std::string_view relative_to_current = "a relative path in an option is relative to the current directory";
 
+// A pointer has the name, the size and the hash of the file that it stands for.
+constexpr off_t longest_pointer = 1024;
+
+void refuse_pointer(const Descriptor& file, const std::string& path) {
+  std::array<std::byte, longest_pointer> bytes;
+  const ssize_t count = ::pread(file.get(), bytes.data(), bytes.size(), 0);
+  if (count <= 0) return;  // whoever reads it will tell
+  if (const auto kind = pointer_kind(std::span(bytes).first(static_cast<std::size_t>(count)))) {
+    fail_data(fmt::format("'{}' is {}", path, kind->name), std::string(kind->help));
+  }
+}
+
 // Opens a regular, non-empty file.
 Descriptor open_file(const std::string& path, struct stat& status) {
   // Without O_NONBLOCK, opening a named pipe would wait for its writer.
@@ -38,6 +52,7 @@ Descriptor open_file(const std::string& path, struct stat& status) {
   if (S_ISDIR(status.st_mode)) fail_data(fmt::format("'{}' is a directory, expected a file", path));
   if (!S_ISREG(status.st_mode)) fail_data(fmt::format("'{}' is not a regular file", path));
   if (status.st_size == 0) fail_data(fmt::format("'{}' is empty", path));
+  if (status.st_size <= longest_pointer) refuse_pointer(file, path);
   return file;
 }
 
@@ -198,7 +213,9 @@ bool inflate_whole(std::span<const std::byte> gzip, std::span<std::byte> out) {
 }
 
 bool is_gzip(std::span<const std::byte> bytes) {
-  return bytes.size() >= 2 && bytes[0] == std::byte{0x1f} && bytes[1] == std::byte{0x8b};
+  constexpr std::byte deflate{8};  // the only method there is
+  return bytes.size() >= 2 && bytes[0] == std::byte{0x1f} && bytes[1] == std::byte{0x8b} &&
+         (bytes.size() == 2 || bytes[2] == deflate);
 }
 
 std::uint64_t read_little(std::span<const std::byte> bytes, std::size_t offset, std::size_t size) {

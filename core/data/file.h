@@ -48,6 +48,10 @@ class Bytes {
   const Mapping* mapping_ = nullptr;  // the owner, if it is a mapping
 };
 
+inline std::string_view as_chars(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
 // Maps a regular, non-empty file. Throws Error (data), which names the path, if it is not one, and Error (resource) if
 // the address space is too small. Call check_intact() after reading from it.
 Bytes map_file(const std::string& path);
@@ -101,7 +105,7 @@ class Inflater {
 // perhaps for one of several members: an Inflater tells which.
 bool inflate_whole(std::span<const std::byte> gzip, std::span<std::byte> out);
 
-// Whether the bytes begin with the magic number of gzip.
+// Whether the bytes begin as a gzip file does.
 bool is_gzip(std::span<const std::byte> bytes);
 
 // Unsigned integers at bytes.data() + offset. Precondition: offset + size <= bytes.size().

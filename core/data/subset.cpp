@@ -180,6 +180,33 @@ Division divide_by_class(const std::shared_ptr<const Dataset>& dataset, std::map
   return {std::make_shared<Taken>(dataset, taken), std::make_shared<Rest>(dataset, taken)};
 }
 
+std::vector<bool> choose_groups(const std::vector<std::uint32_t>& groups, std::int64_t count, std::uint64_t seed) {
+  std::vector<std::int64_t> sizes(1 + *std::max_element(groups.begin(), groups.end()));
+  for (const std::uint32_t group : groups) ++sizes[group];
+  const Sampler permutation = Sampler::shuffled(std::ssize(sizes), seed, "data/validation");
+  std::vector<bool> chosen(sizes.size());
+  std::size_t smallest = static_cast<std::size_t>(permutation.index(0, 0));
+  std::int64_t taken = 0;
+  for (std::int64_t i = 0; i < std::ssize(sizes); ++i) {
+    const auto group = static_cast<std::size_t>(permutation.index(0, i));
+    if (sizes[group] < sizes[smallest]) smallest = group;
+    if (taken + sizes[group] > count) continue;
+    taken += sizes[group];
+    chosen[group] = true;
+  }
+  if (taken == 0) chosen[smallest] = true;
+  return chosen;
+}
+
+Division divide_by_group(const std::shared_ptr<const Dataset>& dataset, const std::vector<std::uint32_t>& groups,
+                         const std::vector<bool>& chosen) {
+  auto taken = std::make_shared<std::vector<std::int64_t>>();
+  for (std::int64_t i = 0; i < dataset->size(); ++i) {
+    if (chosen[groups[static_cast<std::size_t>(i)]]) taken->push_back(i);
+  }
+  return {std::make_shared<Taken>(dataset, taken), std::make_shared<Rest>(dataset, taken)};
+}
+
 Division divide_in_order(const std::shared_ptr<const Dataset>& dataset, std::int64_t count) {
   const std::int64_t rest = dataset->size() - count;
   return {range(dataset, rest, count), range(dataset, 0, rest)};

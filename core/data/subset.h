@@ -25,6 +25,12 @@ Division divide_shuffled(const std::shared_ptr<const Dataset>& dataset, std::int
 // example.
 Division divide_by_class(const std::shared_ptr<const Dataset>& dataset, std::map<std::int32_t, std::int64_t> counts,
                          const std::vector<std::int32_t>& labels, std::uint64_t seed);
+// Which groups to take for a share of `count` examples: in a permutation from that stream, those that still fit; where
+// none does, the smallest. `groups` has the group of each example, of at least two groups, numbered from 0.
+std::vector<bool> choose_groups(const std::vector<std::uint32_t>& groups, std::int64_t count, std::uint64_t seed);
+// Takes the examples of the groups that are `chosen`: some of them, and not all.
+Division divide_by_group(const std::shared_ptr<const Dataset>& dataset, const std::vector<std::uint32_t>& groups,
+                         const std::vector<bool>& chosen);
 // Takes the last examples.
 Division divide_in_order(const std::shared_ptr<const Dataset>& dataset, std::int64_t count);
 

@@ -286,6 +286,9 @@ Setup make_setup(spec::Loaded loaded, std::optional<ScheduleOrigin> schedule, co
     setup.source.notes.push_back(std::move(note));
   }
   setup.warnings = unused_keys(setup.source, spec.train);
+  for (const Diagnostic& warning : setup.source.warnings) {
+    setup.warnings.push_back(warning.message + in_parentheses(warning.place) + ": " + warning.help);
+  }
   if (std::string warning = model::unused_class(setup.model, train); !warning.empty()) {
     setup.warnings.push_back(std::move(warning));
   }

@@ -56,17 +56,22 @@ struct MissingCells {
 enum class Unknown { error, ignore };
 // Rows and files that cannot be read.
 enum class OnError { error, skip };
+// How the characters of a text file are stored.
+enum class TextEncoding { utf8, latin1, windows1252, utf16 };
 struct Csv {
   using Files = std::vector<std::string>;  // absolute paths; their rows follow one another
   Files train;
   std::optional<Files> validation, test;
-  std::optional<std::vector<ColumnName>> inputs;  // none: all columns but target and weight
-  std::vector<ColumnName> target;                 // at least one; several are the outputs of a regression
+  std::optional<std::vector<ColumnName>> inputs;  // none: all columns but those of another part, and `exclude`
+  std::vector<ColumnName> exclude;
+  std::vector<ColumnName> target;  // at least one; several are the outputs of a regression
   std::optional<ColumnName> weight;
   bool header = true;  // false: columns are named by their number, from 0
   std::string delimiter = ",";
+  TextEncoding encoding = TextEncoding::utf8;
   std::vector<ColumnName> categorical;
   MissingCells missing;
+  std::vector<ColumnName> missing_values;  // texts, of which each means a missing number
   Unknown unknown = Unknown::error;
   OnError on_error = OnError::error;
 };
@@ -182,9 +187,10 @@ using BatchSize = std::variant<std::int64_t, BatchAll, BatchPerDevice>;
 // Examples of the training split that are kept aside for evaluation.
 struct ValidationShare {
   double share = 0.1;
-  std::uint64_t seed = 0;  // of its own: the seed of the run does not change the split
-  bool shuffle = true;     // false: the last examples
-  bool stratify = false;   // the share of each class
+  std::uint64_t seed = 0;                          // of its own: the seed of the run does not change the split
+  bool shuffle = true;                             // false: the last examples
+  bool stratify = false;                           // the share of each class
+  std::optional<ColumnName> group = std::nullopt;  // a column of a table: rows with one text there stay together
 };
 
 // A number of examples of a split.
@@ -225,6 +231,7 @@ struct DataSpec {
   std::vector<Augmentation> augment;          // in the order in which they are applied
   std::optional<std::uint64_t> seed;          // none: use the top-level seed
   bool numeric_targets = false;               // the loss takes numbers: integers of a file are not labels
+  bool numbers_name_classes = false;          // 1.0 and -1 in a table, which are no labels, may be classes
   bool token_inputs = false;                  // the model begins with an embedding: integers of a file are tokens
   std::optional<std::int64_t> ignored_label;  // of the loss
   bool balances_classes = false;              // the loss takes the class weights that balance the training split

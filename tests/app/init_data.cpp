@@ -121,6 +121,179 @@ TEST_CASE("init csv writes names with line ends and YAML's own characters as tex
   CHECK_FALSE(contains(config, "header: false"));
 }
 
+TEST_CASE("init csv says in a line what is predicted, and --target names another column", "[app]") {
+  const TemporaryFolder folder;
+  const std::string data = folder.write("houses.csv", "city,rooms,price\n" + rows_of(100, [](int i) {
+                                                        return std::string(i % 2 == 0 ? "Oslo" : "Rome") + "," +
+                                                               std::to_string(i % 4) + "," + std::to_string(i) + ".5";
+                                                      }));
+  const auto told = [&](const std::vector<std::string>& options) {
+    std::filesystem::remove(folder / "own.yaml");
+    std::vector<std::string> command = {"init", "csv", data, folder / "own.yaml"};
+    command.insert(command.end(), options.begin(), options.end());
+    const Finished init = call(command);
+    INFO(init.err);
+    CHECK(init.status == 0);
+    CHECK(call({"validate", folder / "own.yaml"}).status == 0);
+    const std::size_t at = init.out.find("target: ");
+    return at == std::string::npos ? "" : init.out.substr(at);
+  };
+  CHECK(told({}) == "target: 'price', the last column: regression, its numbers; another column: --target rooms\n");
+  CHECK(told({"--target", "city"}) ==
+        "target: 'city': classification, 2 classes (Oslo, Rome); another column: --target price\n");
+  CHECK(contains(test::read_text(folder / "own.yaml"), "target: city "));
+  CHECK(told({"--target=rooms"}) ==
+        "target: 'rooms': classification, 4 classes; as numbers: loss: mean_squared_error with dense: 1; another "
+        "column: --target price\n");
+  const Finished none = call({"init", "csv", data, folder / "other.yaml", "--target", "prise"});
+  CHECK(none.status == 3);
+  CHECK(none.err == "error: '" + data + "' has no column 'prise' for --target\n  help: did you mean 'price'?\n");
+  const Finished npz = call({"init", "npz", data, "--target", "x"});
+  CHECK(npz.status == 2);
+  CHECK(contains(npz.err, "only a table has columns to predict"));
+}
+
+TEST_CASE("init csv takes labels 0.0 and 1.0, and -1 and 1, as classes", "[app]") {
+  const TemporaryFolder folder;
+  for (const auto& [low, high, names] :
+       {std::tuple("0.0", "1.0", "0, 1"), std::tuple("-1", "1", "-1, 1"), std::tuple("-1.0", "1.0", "-1, 1")}) {
+    const std::string config =
+        written(folder, "csv", folder.write("signs.csv", "x,label\n" + rows_of(60, [&](int i) {
+                                                           return std::to_string(i) + ".5," + (i % 2 == 0 ? low : high);
+                                                         })));
+    CHECK(contains(config, "# Classes: " + std::string(names) + ".\n"));
+    CHECK(contains(config, "- dense: 2 "));
+    CHECK(contains(config, "loss: softmax_cross_entropy\n"));
+    CHECK(call({"run", folder / "own.yaml", "-q", "--run-dir", folder / "run", "--overwrite", "--max-steps", "2"})
+              .status == 0);
+  }
+  // Other whole numbers are measured.
+  const std::string prices = written(
+      folder, "csv", folder.write("prices.csv", "x,price\n" + rows_of(60, [](int i) {
+                                                  return std::to_string(i) + ".5," + std::to_string(i % 12 - 5) + ".0";
+                                                })));
+  CHECK(contains(prices, "loss: mean_squared_error\n"));
+}
+
+TEST_CASE("init csv takes codes as texts, and texts for missing numbers as such", "[app]") {
+  const TemporaryFolder folder;
+  const std::string config =
+      written(folder, "csv", folder.write("people.csv", "zip,age,income,y\n" + rows_of(100, [](int i) {
+                                                          return "0" + std::to_string(1000 + i % 5) + "," +
+                                                                 (i % 9 == 0   ? "?"
+                                                                  : i % 9 == 1 ? "NA"
+                                                                               : std::to_string(20 + i % 40)) +
+                                                                 "," + (i % 7 == 0 ? "-" : std::to_string(i) + ".5") +
+                                                                 "," + std::to_string(i) + ".25";
+                                                        })));
+  CHECK(contains(config, "# Column 'zip' has numbers with leading zeros, such as '01000': they are taken as texts.\n"));
+  CHECK(contains(config, "categorical: [zip] "));
+  CHECK(contains(config, "missing_values: [\"?\", \"-\"] "));
+  CHECK(contains(config, "missing: fill "));
+}
+
+TEST_CASE("init csv guesses the encoding and says so", "[app]") {
+  const TemporaryFolder folder;
+  const std::string data =
+      folder.write("towns.csv", "town,y\n" + rows_of(60, [](int i) {
+                                  return (i % 2 == 0 ? "M\xe1laga," : "K\xf6ln,") + std::to_string(i) + ".5";
+                                }));
+  const std::string config = written(folder, "csv", data);
+  CHECK(contains(config, "encoding: latin-1 "));
+  CHECK(contains(config,
+                 "# The text is not UTF-8 and is read as latin-1, which its bytes suggest: look whether names "
+                 "are spelt well.\n"));
+  std::string wide = "\xff\xfe";
+  for (const char c : "x,y\n" + rows_of(40, [](int i) { return std::to_string(i) + ".5," + std::to_string(i % 2); })) {
+    wide += c;
+    wide += '\0';
+  }
+  CHECK(contains(written(folder, "csv", folder.write("wide.csv", wide)), "encoding: utf-16 "));
+}
+
+TEST_CASE("init csv keeps the latest rows aside where rows are in the order of dates", "[app]") {
+  const TemporaryFolder folder;
+  const auto table = [&](const std::function<std::string(int)>& date) {
+    return written(folder, "csv", folder.write("sales.csv", "day,size,sold\n" + rows_of(60, [&](int i) {
+                                                              return date(i) + "," + std::to_string(i % 7) + ".5," +
+                                                                     std::to_string(i % 2);
+                                                            })));
+  };
+  const auto two = [](int number) { return (number < 10 ? "0" : "") + std::to_string(number); };
+  const std::string told =
+                        "# Rows are in the order of the dates in 'day', so validation takes the last ones: shuffle: "
+                        "false.\n",
+                    share = "validation: {share: 0.1, shuffle: false} ";
+  const std::vector<std::function<std::string(int)>> ordered = {
+      [&](int i) { return "2024-" + two(1 + i / 20) + "-" + two(1 + i % 20); },
+      [&](int i) { return two(1 + i % 20) + "." + two(1 + i / 20) + ".2024"; },
+      [](int i) { return std::to_string(1 + i / 20) + "/" + std::to_string(1 + i % 20) + "/24 9:30"; },
+      [&](int i) { return "2024" + two(1 + i / 20) + two(1 + i % 20); },
+      [](int i) {
+        return std::to_string(1 + i % 20) + " " + (i < 20 ? "Jan" : i < 40 ? "Feb" : "March") + " 2024";
+      }};
+  for (const auto& date : ordered) {
+    INFO(date(0));
+    const std::string config = table(date);
+    CHECK(contains(config, told));
+    CHECK(contains(config, share));
+    CHECK(contains(config, "# Left out of the inputs: day (it has dates).\n"));
+    CHECK_FALSE(contains(config, "stratify"));
+  }
+  const std::string mixed = table([&](int i) { return "2024-" + two(1 + i * 7 % 12) + "-" + two(1 + i % 20); });
+  CHECK(contains(mixed, "validation: 0.1 "));
+  CHECK_FALSE(contains(mixed, "in the order of"));
+}
+
+TEST_CASE("init csv takes a share of each class and metrics that suit where a class is rare", "[app]") {
+  const TemporaryFolder folder;
+  const auto table = [&](int every, const char* rare) {
+    return written(folder, "csv", folder.write("clicks.csv", "x,clicked\n" + rows_of(200, [&](int i) {
+                                                               return std::to_string(i) + ".5," +
+                                                                      (i % every == 0 ? rare
+                                                                       : i % 3 == 0   ? "no"
+                                                                                      : "none");
+                                                             })));
+  };
+  const auto binary = [&](int every) {
+    return written(folder, "csv", folder.write("clicks.csv", "x,clicked\n" + rows_of(200, [&](int i) {
+                                                               return std::to_string(i) + ".5," +
+                                                                      (i % every == 0 ? "yes" : "no");
+                                                             })));
+  };
+  const std::string rare = binary(20);
+  CHECK(contains(rare, "validation: {share: 0.1, stratify: true} "));
+  CHECK(contains(rare, "metrics: [accuracy, roc_auc] "));
+  CHECK(contains(rare, "checkpoint: {best: {metric: roc_auc}} "));
+  CHECK(contains(rare, "early_stopping: {metric: roc_auc, patience: 10} "));
+  const std::string even = binary(2);
+  CHECK(contains(even, "validation: 0.1 "));
+  CHECK(contains(even, "metrics: [accuracy]\n"));
+  CHECK(contains(even, "checkpoint: {best: {metric: accuracy}} "));
+  const std::string three = table(40, "yes");
+  CHECK(contains(three, "metrics: [accuracy, f1] "));
+  CHECK(contains(three, "checkpoint: {best: {metric: f1}} "));
+  CHECK(contains(binary(200), "validation: 0.1 "));  // a class of one example cannot be divided
+}
+
+TEST_CASE("what init writes is the base of a sweep as it is", "[app]") {
+  const TemporaryFolder folder;
+  for (const auto& [value, metric] : {std::pair("i", "accuracy"), std::pair(".5", "mean_absolute_error")}) {
+    const bool is_class = metric == std::string("accuracy");
+    written(folder, "csv",
+            folder.write("data.csv", "x,y\n" + rows_of(60, [&](int i) {
+                                       return std::to_string(i % 7) + ".5," +
+                                              (is_class ? std::to_string(i % 2) : std::to_string(i) + value);
+                                     })));
+    const std::string sweep = folder.write("sweep.yaml", std::string("base: own.yaml\nmetric: ") + metric +
+                                                             "\nparameters: {optimizer.learning_rate: {choice: [0.01, "
+                                                             "0.001]}}\n");
+    const Finished planned = call({"sweep", "run", sweep, "--dir", folder / "sweep", "--dry-run"});
+    INFO(planned.err);
+    CHECK(planned.status == 0);
+  }
+}
+
 TEST_CASE("init npz finds arrays by their names, or where there are only two", "[app]") {
   const TemporaryFolder folder;
   const std::string images = npy("|u1", "(40, 12, 12)", std::string(40 * 144, '\1'));

@@ -318,12 +318,20 @@ TEST_CASE("every mistake in a table says what it is and what to change", "[data]
   CHECK(refusal("y\n1\n") == "'train.csv' has no column beside 'y' | a model needs an input");
   CHECK(refusal("x,y\n") == "'train.csv' has no rows but its header | ");
   CHECK(refusal("\n\n") == "'train.csv' has blank lines alone | ");
-  CHECK(refusal("x,y\n1,caf\xe9\n") == "'train.csv', line 2, column 'y': it is not UTF-8 | save the file as UTF-8");
-  CHECK(refusal("x,caf\xe9\n1,2\n") == "'train.csv', line 1: column 2 is not UTF-8 | save the file as UTF-8");
-  CHECK(refusal("\xff\xfex\0,\0y\0") == "'train.csv' is text in UTF-16, expected UTF-8 | save it as UTF-8");
+  CHECK(refusal("x,y\n1,caf\xe9\n") ==
+        "'train.csv', line 2, column 'y': it is not UTF-8 | set encoding: latin-1 or windows-1252, or save the file as "
+        "UTF-8");
+  CHECK(refusal("x,caf\xe9\n1,2\n") ==
+        "'train.csv', line 1: column 2 is not UTF-8 | set encoding: latin-1 or windows-1252, or save the file as "
+        "UTF-8");
+  CHECK(refusal(std::string("\xff\xfex\0,\0y\0", 8)) ==
+        "'train.csv' is text in UTF-16, and encoding is another one | set encoding: utf-16, or save it as UTF-8");
   CHECK(refusal("PK\3\4...") ==
-        "'train.csv' is a ZIP archive, as .xlsx and .npz files are, expected text | save it as CSV");
-  CHECK(refusal("PAR1...").starts_with("'train.csv' is a Parquet file, expected text"));
+        "'train.csv' is a ZIP archive, as .xlsx, .docx, .npz and .pt files are, expected text | unpack it first");
+  CHECK(refusal("PAR1\x15...") ==
+        "'train.csv' is a Parquet file, expected text | in pandas, read_parquet reads it, and to_csv writes CSV");
+  CHECK(refusal("<!DOCTYPE html>\n<html>") ==
+        "'train.csv' is a web page, expected a table | download the file itself, and not the page that shows it");
   CHECK(refusal("\x93NUMPY").starts_with("'train.csv' is an array in NPY format, expected text"));
   Tables named("x,z,y\n1,2,0\n");
   named.csv().categorical = {{"zz", {"a.yaml", 9, 3, 2, ""}}};
@@ -402,7 +410,7 @@ TEST_CASE("a table whose file is truncated while it is read is said to be", "[da
   csv.target = {{"y"}};
   std::string text = "x,y\n";
   while (text.size() < 3 * 4096) text += "1,0\n";
-  const data::TableText file = data::open_table(folder.write("t.csv", text));
+  const data::TableText file = data::open_table({}, folder.write("t.csv", text));
   const data::TableColumns columns = data::columns_of(csv, data::header_of(csv, file), file.path);
   CHECK(data::read_table(csv, {file}, columns, data::TargetKind::either).rows > 3000);
   std::filesystem::resize_file(file.path, 4096);

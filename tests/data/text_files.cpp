@@ -106,14 +106,14 @@ TEST_CASE("a folder below that of a text which the user may not read is an error
   CHECK(refused(bytes_of({folder / "texts"})) == "cannot open '" + folder / "texts/a" + "': Permission denied | ");
 }
 
-TEST_CASE("files called .gz are decompressed, and others are not", "[data]") {
+TEST_CASE("gzip files are decompressed, whatever they are called", "[data]") {
   const TemporaryFolder folder;
   std::string text;
   for (int i = 0; i < 300'000; ++i) text += static_cast<char>('a' + i % 251 % 26);
   const std::string zipped = gzip(text.substr(0, 1000)) + gzip(text.substr(1000));  // of two members
   CHECK(joined(bytes_of({folder.write("a.txt.gz", zipped)})) == text);
   CHECK(joined(bytes_of({folder.write("A.GZ", zipped), folder.write("b", "end")})) == text + "end");
-  CHECK(joined(bytes_of({folder.write("plain", zipped)})) == zipped);
+  CHECK(joined(bytes_of({folder.write("plain", zipped)})) == text);
   CHECK(tokens_of(pairs_of({folder.write("t.gz", gzip(uint16({1, 258, 65535})))})) == TokenList{1, 258, 65535});
   CHECK(refused(bytes_of({folder.write("not.gz", "abc")})) ==
         "'" + folder / "not.gz" + "' is no gzip file, as its name says | rename it without .gz to read it as it is");
@@ -275,23 +275,80 @@ TEST_CASE("tokens of files that are mapped and of memory are one sequence", "[da
   }
 }
 
-TEST_CASE("archives among the files of a text are noted, and their bytes taken as they are", "[data]") {
+TEST_CASE("what is no text is named, and refused with what to do", "[data]") {
   const TemporaryFolder folder;
-  spec::DataSpec spec;
-  spec.batch_size = std::int64_t{1};
-  spec.source = bytes_of({folder.write("a.txt.zst", "abc"), folder.write("b.txt", "de")});
-  data::Source source = data::open(spec, 0, 1);
-  CHECK(source.train->size() == 4);
-  REQUIRE(source.notes.size() == 1);
-  CHECK(source.notes.front() ==
-        "'" + folder / "a.txt.zst" + "' is an archive, and its bytes are taken as they are: only .gz is decompressed");
-  spec.source = bytes_of({folder / "a.txt.zst", folder.write("b.tar.gz", gzip("abc"))});
-  CHECK(data::open(spec, 0, 1).notes.front() ==
-        "'" + folder / "a.txt.zst" +
-            "' and 1 more are archives, and their bytes are taken as they are: only .gz is decompressed");
+  const auto told = [&](const std::string& name, const std::string& content, bool are_tokens = false) {
+    const std::string path = folder.write(name, content);
+    std::string text = refused(are_tokens ? pairs_of({path}) : bytes_of({path}));
+    const std::string begin = "'" + path + "' is ";
+    return text.starts_with(begin) ? text.substr(begin.size()) : text;
+  };
+  using namespace std::string_literals;
+  CHECK(told("a.txt", "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n") ==
+        "a Git LFS pointer, which stands for the file itself | git lfs pull fetches the file");
+  CHECK(told("a.zst", "\x28\xb5\x2f\xfd...") == "compressed by Zstandard, expected text | zstd -d unpacks it");
+  CHECK(told("a.xz", "\xfd\x37zXZ\0"s) == "compressed by xz, expected text | xz -d unpacks it");
+  CHECK(told("a.bz2", "BZh91AY&SY...") == "compressed by bzip2, expected text | bzip2 -d unpacks it");
+  CHECK(told("a.pdf", "%PDF-1.7\n") == "a PDF document, expected text | pdftotext writes its text");
+  CHECK(told("a.h5", "\x89HDF\r\n\x1a\n...") == "an HDF5 file, expected text | h5py reads it");
+  CHECK(told("a.parquet", "PAR1\x15\4").starts_with("a Parquet file, expected text"));
+  CHECK(told("a.tgz", gzip(std::string(257, 'a') + "ustar")) == "a tar archive, expected text | tar -xf unpacks it");
+  CHECK(told("utf16.txt", "\xff\xfeh\0i\0"s) ==
+        "text in UTF-16, expected UTF-8 | iconv -f UTF-16 -t UTF-8 OLD > NEW converts it");
+  CHECK(told("no_mark.txt", "\0h\0i\0 \0t\0h\0e\0r\0e"s).starts_with("text in UTF-16, expected UTF-8"));
+  CHECK(told("cyrillic.txt", "\x1f\4@\x04\x38\x04\x32\x04\x35\x04\x42\x04 \0\x3c\x04\x38\x04\x40\x04\n\0"s)
+            .starts_with("text in UTF-16, expected UTF-8"));
+  CHECK(told("utf32.txt", "\xff\xfe\0\0h\0\0\0"s).starts_with("text in UTF-32, expected UTF-8"));
+  CHECK(told("a.json", "[\n {\"text\": \"a\"}\n]\n") ==
+        "a JSON document, whose syntax would be learned as text | write JSON lines, one object with the field text in "
+        "each line: jq -c '.[]' OLD.json > NEW.jsonl; a file of another name is read as it is");
+  CHECK(told("b.JSON", "{\n\"text\": \"a\"\n}\n").starts_with("a JSON document"));
+
+  std::string wide32, wide64, low32;
+  for (int i = 0; i < 40; ++i) {
+    const int token = i * 7919 % 50000;
+    wide32 += uint16({static_cast<std::uint16_t>(token), static_cast<std::uint16_t>(i % 5 == 0 ? 1 : 0)});
+    wide64 += uint16({static_cast<std::uint16_t>(token), 0, 0, 0});
+    low32 += uint16({static_cast<std::uint16_t>(i % 100), 0});
+  }
+  CHECK(told("32.bin", wide32, true) ==
+        "a file of 32-bit tokens, it seems, of which tokens: uint16 would read every second one as 0 | in NumPy, where "
+        "they are below 65,536: np.fromfile(OLD, \"<u4\").astype(\"<u2\").tofile(NEW)");
+  CHECK(told("low.bin", low32, true).starts_with("a file of 32-bit tokens, it seems"));
+  CHECK(told("64.bin", wide64, true)
+            .starts_with("a file of 64-bit tokens, it seems, of which tokens: uint16 would "
+                         "read three of four as 0"));
+  std::string header(1024, '\0');
+  const std::uint32_t magic = 20240520;
+  std::memcpy(header.data(), &magic, sizeof(magic));
+  CHECK(told("llm.bin", header + wide32, true) ==
+        "a file of llm.c, which has a header of 1,024 bytes before its 16-bit tokens | tail -c +1025 OLD > NEW writes "
+        "the tokens alone");
+  CHECK(told("text.bin", "To be, or not to be, that is the question:\nWhether 'tis nobler in the mind", true) ==
+        "text, expected 16-bit tokens | tokens: bytes reads text");
 }
 
-TEST_CASE("a file that is in train and in validation is noted, by whatever path", "[data]") {
+TEST_CASE("gzip files and JSON lines are told by their content", "[data]") {
+  const TemporaryFolder folder;
+  CHECK(joined(bytes_of({folder.write("a.txt", gzip("abc"))})) == "abc");
+  CHECK(joined(bytes_of({folder.write("a.json", "{\"text\": \"ab\"}\n{\"text\": \"cd\"}\n")}, '|')) == "ab|cd|");
+  CHECK(joined(bytes_of({folder.write("b.json.gz", gzip("{\"text\": \"ab\"}\n"))})) == "ab");
+  CHECK(joined(bytes_of({folder.write("a.JSONL", "{\"text\": \"ab\"}\n")})) == "ab");
+  CHECK(joined(bytes_of({folder.write("c.txt", gzip("{\"text\": 1}"))})) == "{\"text\": 1}");
+  CHECK(tokens_of(pairs_of({folder.write("t.bin", gzip(uint16({3, 300})))})) == TokenList{3, 300});
+  // Zero bytes between texts do not make them UTF-16, and binary data is no matter of the reader.
+  CHECK(joined(bytes_of({folder.write("zeros", std::string("hello\0world", 11))})).size() == 11);
+  CHECK(joined(bytes_of({folder.write("empty.zst", "abc")})) == "abc");
+  std::filesystem::create_directory(folder / "code");
+  folder.write("code/package.json", "{\n\"name\": \"a\"}\n");
+  std::vector<std::string> notes;
+  const spec::TextFiles code = bytes_of({folder / "code"});
+  CHECK(data::make_text(code, code.train, notes)->size() == 14);
+  CHECK(notes == std::vector<std::string>{"1 file in folders is JSON, '" + folder / "code/package.json" +
+                                          "', and is taken as text with its syntax"});
+}
+
+TEST_CASE("a file that is in train and in validation is told, by whatever path, and so is its copy", "[data]") {
   const TemporaryFolder folder;
   std::filesystem::create_directory(folder / "sub");
   folder.write("sub/a.txt", "abcdef");
@@ -302,14 +359,23 @@ TEST_CASE("a file that is in train and in validation is noted, by whatever path"
   spec::TextFiles text = bytes_of({folder / "sub"});
   text.validation = {folder / "c.txt"};
   spec.source = text;
-  CHECK(data::open(spec, 0, 1).notes.empty());
+  const auto told = [&] {
+    std::vector<std::string> texts;
+    for (const Diagnostic& warning : data::open(spec, 0, 1).warnings) texts.push_back(warning.message);
+    return texts;
+  };
+  CHECK(told().empty());
   text.validation = {folder / "c.txt", folder / "sub/../sub/b.txt"};
   spec.source = text;
-  CHECK(data::open(spec, 0, 1).notes ==
-        std::vector<std::string>{"'" + folder / "sub/../sub/b.txt" + "' is in train and in validation"});
+  CHECK(told() == std::vector<std::string>{"1 of 2 files of validation is in train as well, by path or by content: '" +
+                                           folder / "sub/../sub/b.txt" + "'"});
   text.validation.reset();
   text.test = {folder / "sub"};
   spec.source = text;
-  CHECK(data::open(spec, 0, 1).notes ==
-        std::vector<std::string>{"'" + folder / "sub/a.txt" + "' and 1 more are in train and in test"});
+  CHECK(told() == std::vector<std::string>{"2 of 2 files of test are in train as well, by path or by content: '" +
+                                           folder / "sub/a.txt" + "' and 1 more"});
+  text.test = {folder.write("copy.txt", "abcdef"), folder.write("other.txt", "abcdeg")};
+  spec.source = text;
+  CHECK(told() == std::vector<std::string>{"1 of 2 files of test is in train as well, by path or by content: '" +
+                                           folder / "copy.txt" + "'"});
 }

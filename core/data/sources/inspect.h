@@ -6,14 +6,19 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/data/dataset.h"
+#include "core/spec/data.h"
 
 namespace pmaptrain::data {
 
 // `init` leaves out a row or file only if there are at least this many for each.
 inline constexpr std::int64_t least_for_one_skipped = 20;
+
+// The words of a name, in lower case: "X_train" has x and train.
+std::vector<std::string> words_of(std::string_view name);
 
 // The arrays of an NPZ archive by split: those called x_train and y_train, images and labels and the like; or the only
 // two with as many rows. Throws Error (data), which lists the arrays, where that is not clear.
@@ -28,8 +33,11 @@ struct TableLayout {
   bool header = true;                    // else columns are named by their number
   std::vector<std::string> inputs;       // in the order of the file
   std::vector<std::string> categorical;  // those of the columns above that have texts
-  std::string target;
-  bool has_missing = false;      // an input has empty cells
+  std::string target, target_because;    // "the last column"; empty for one that was asked for
+  spec::TextEncoding encoding = spec::TextEncoding::utf8;
+  std::vector<std::string> missing_values;  // texts in columns that have numbers else
+  std::string dated_by;                     // a column of dates in whose order the rows are; empty without one
+  bool has_missing = false;                 // an input has empty cells
   bool has_stray_texts = false;  // in columns of numbers, in so few rows that on_error: skip leaves these out
   struct Ignored {
     std::string column, why;  // "day", "it has dates"
@@ -37,8 +45,10 @@ struct TableLayout {
   std::vector<Ignored> ignored;  // columns that are no inputs
   std::vector<std::string> notes;
 };
-// Throws Error (data) for a table of fewer than two columns.
-TableLayout find_columns(const std::string& path);
+// "latin-1", as the key csv.encoding takes it.
+std::string_view name_of(spec::TextEncoding encoding);
+// `target` names the target. Throws Error (data) for a table of fewer than two columns, and without that one.
+TableLayout find_columns(const std::string& path, const std::optional<std::string>& target = std::nullopt);
 
 // The folders of a set of images: a folder with folders called train, and perhaps test and val, or one that has the
 // folders of the classes itself. `size` is set where images differ in size; files that cannot be read do not count.

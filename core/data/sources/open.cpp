@@ -20,6 +20,8 @@
 #include "core/data/arrays/cifar10.h"
 #include "core/data/file.h"
 #include "core/data/images/folder.h"
+#include "core/data/sources/divide.h"
+#include "core/data/sources/held_out.h"
 #include "core/data/sources/synthetic.h"
 #include "core/data/sources/text.h"
 #include "core/data/sources/text_files.h"
@@ -41,6 +43,8 @@ struct Opening {
   ArrayMeaning meaning = {};
   bool needs_train = false;                                          // to learn from it
   std::map<Split, std::shared_ptr<TableDataset>>* tables = nullptr;  // of a source of tables
+  std::optional<spec::ColumnName> group = {};                        // by which a table is divided
+  bool names_classes = false;                                        // numbers of a table that are no labels
   bool wants(Split split) const { return !only || *only == split || (needs_train && split == Split::train); }
 };
 
@@ -193,8 +197,8 @@ Source open_source(const spec::Npz& s, const Opening& opening) {
 
 Source open_source(const spec::Csv& s, const Opening& opening) {
   CsvSource csv = open_csv(
-      s, [&](Split split) { return opening.wants(split); }, opening.known, opening.meaning.numeric_targets,
-      opening.left_out);
+      s, [&](Split split) { return opening.wants(split); }, opening.known,
+      {opening.meaning.numeric_targets, opening.names_classes, opening.group}, opening.left_out);
   Source source;
   std::optional<Split> first;
   for (const auto& [split, table] : csv.splits) {
@@ -227,8 +231,15 @@ Source open_source(const spec::TextFiles& s, const Opening& opening) {
   const std::vector<TextFile> trained = list_text_files(s.train);
   for (const auto& [split, files] : splits) {
     if (split == Split::train || !opening.wants(split)) continue;
-    const std::string note = note_of_shared(trained, list_text_files(files), name_of(split));
-    if (!note.empty()) source.notes.push_back(note);
+    std::string shared = text_of_shared(trained, list_text_files(files), name_of(split));
+    if (shared.empty()) continue;
+    source.warnings.push_back({"data",
+                               opening.place,
+                               std::move(shared),
+                               fmt::format("{} metrics are better than those of new text; take files that are not "
+                                           "trained on",
+                                           name_of(split)),
+                               {}});
   }
   return source;
 }
@@ -256,58 +267,6 @@ Source open_source(const spec::Values& s, const Opening&) {
 
 [[noreturn]] void refuse(const Place& place, std::string message, std::string help) {
   throw Error(ExitStatus::usage, Diagnostic{"config", place, std::move(message), std::move(help), {}});
-}
-
-std::int64_t share_of(double share, std::int64_t examples) {
-  return std::max<std::int64_t>(1, std::llround(share * static_cast<double>(examples)));
-}
-
-// The label of each example.
-std::vector<std::int32_t> labels_of(const Dataset& dataset, const Place& place) {
-  const Field target = dataset.target();
-  if (target.dtype != DType::i32 || !target.shape.empty()) {
-    refuse(place,
-           fmt::format("stratify takes a class label for each example; the targets are {}{}", to_string(target.dtype),
-                       to_string(target.shape)),
-           "remove it");
-  }
-  std::vector<std::int32_t> labels(static_cast<std::size_t>(dataset.size()));
-  for (std::int64_t i = 0; i < dataset.size(); ++i) {
-    dataset.read(i, nullptr, reinterpret_cast<std::byte*>(&labels[static_cast<std::size_t>(i)]));
-  }
-  return labels;
-}
-
-// Takes data.validation out of the training split.
-void divide(Source& source, const spec::DataSpec& spec) {
-  const spec::ValidationShare& validation = *spec.validation;
-  const std::int64_t examples = source.train->size();
-  std::int64_t count = share_of(validation.share, examples);
-  std::vector<std::int32_t> labels;
-  std::map<std::int32_t, std::int64_t> of_classes;
-  if (validation.stratify) {
-    labels = labels_of(*source.train, spec.validation_place);
-    of_classes = count_labels(*source.train);
-    count = 0;
-    for (auto& entry : of_classes) count += entry.second = share_of(validation.share, entry.second);
-  }
-  if (count >= examples) {
-    refuse(spec.validation_place,
-           fmt::format("validation: a share of {} is {} of the {} training {}, so none is left to train on",
-                       exact(validation.share), count, examples, examples == 1 ? "example" : "examples"),
-           examples == 1 ? "remove it"
-           : validation.stratify
-               ? "stratify takes at least one example of each class: leave it out, or add examples"
-               : fmt::format("at most {} can be kept aside: use a smaller share", counted(examples - 1, "example")));
-  }
-  // Windows overlap, so only a contiguous part of them is independent of the others.
-  const bool shuffle = validation.shuffle && !std::holds_alternative<spec::TextFiles>(spec.source);
-  if (shuffle) demand_memory(static_cast<std::size_t>(count) * sizeof(std::int64_t), "data.validation");
-  Division parts = validation.stratify ? divide_by_class(source.train, of_classes, labels, validation.seed)
-                   : shuffle           ? divide_shuffled(source.train, count, validation.seed)
-                                       : divide_in_order(source.train, count);
-  source.train = std::move(parts.rest);
-  source.validation = std::move(parts.taken);
 }
 
 // The examples of a full training batch, as far as the config says it.
@@ -440,6 +399,8 @@ Source open(const spec::DataSpec& spec, std::uint64_t seed, std::int64_t devices
   opening.meaning = {spec.numeric_targets, spec.token_inputs};
   opening.needs_train = known == nullptr && (csv != nullptr || measures);
   opening.tables = &tables;
+  if (spec.validation) opening.group = spec.validation->group;
+  opening.names_classes = spec.numbers_name_classes;
   Source source;
   try {
     source = std::visit(
@@ -453,7 +414,18 @@ Source open(const spec::DataSpec& spec, std::uint64_t seed, std::int64_t devices
     throw_at(spec.source_place, error);
   }
   if (source.train) check_augment(spec.augment, source.train->input());
-  if (spec.validation && source.train) divide(source, spec);
+  const bool is_whole = !only && known == nullptr;
+  const std::shared_ptr<const Dataset> all = source.train;  // before validation takes its share
+  if (is_whole) warn_of_shared(source, *all, Split::test, spec);
+  if (spec.validation && source.train) {
+    static const std::vector<std::uint32_t> no_groups;
+    const auto table = tables.find(Split::train);
+    divide(source, spec, table == tables.end() ? no_groups : table->second->groups());
+  }
+  if (is_whole) {
+    warn_of_shared(source, *source.train, Split::validation, spec);
+    warn_of_untrained(source, spec);
+  }
   const std::optional<std::int64_t> batch = batch_examples(spec, devices);
   limit(source.train, spec.limit.train, batch);
   limit(source.validation, spec.limit.validation, batch);

@@ -202,7 +202,7 @@ PredictionInput open_prediction_input(const PredictionFile& file, const spec::Da
     input.dataset = open_dataset(file, spec, trained, known, input);
     const auto* const csv = std::get_if<spec::Csv>(&spec.source);
     if (csv != nullptr && !file.ids.empty())
-      input.ids = read_texts(*csv, open_table(file.path), file.ids, input.skipped);
+      input.ids = read_texts(*csv, open_table(*csv, file.path), file.ids, input.skipped);
   } catch (const Error& error) {
     throw_at(file.place, error);
   }

@@ -129,9 +129,9 @@ std::shared_ptr<const Dataset> make_text(const spec::TextFiles& text, const spec
   const std::int64_t length = text.length;
   std::string origin = fmt::format("'{}'", paths.front());
   if (paths.size() > 1) origin += fmt::format(" and {} more", paths.size() - 1);
-  const std::vector<TextFile> files = list_text_files(paths);
+  std::vector<TextFile> files = list_text_files(paths);
+  look_into(files, text, notes);
   check_field(files, text, origin);
-  if (std::string note = note_of_archives(files); !note.empty()) notes.push_back(std::move(note));
   auto sequence = std::make_shared<Sequence>(Sequence{TokenStore(text.tokens, origin), origin, {}, place});
   read_all(files, text, origin, sequence->tokens);
   const std::int64_t tokens = sequence->tokens.size(), windows = (tokens - 1) / length;

@@ -7,9 +7,9 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -42,7 +42,7 @@ struct FileName {
 TextFile file_at(std::string path, std::uint64_t size, bool is_named) {
   const FileName name(path);
   const bool is_lines = name.name.ends_with(".jsonl") || name.name.ends_with(".ndjson");
-  return {std::move(path), size, name.is_gzip, is_lines, is_named};
+  return {std::move(path), size, name.is_gzip, is_lines, name.name.ends_with(".json"), is_named};
 }
 
 // What a run writes is no text to train on, though its folder may lie beside the text.
@@ -111,14 +111,6 @@ void check_whole_tokens(const TextFile& file, std::uint64_t bytes, std::size_t w
             "tokens: uint16 takes a flat array of 16-bit integers; tokens: bytes takes any file");
 }
 
-// The file that NumPy's `save` writes has a header before the elements.
-void refuse_array(const TextFile& file, std::span<const std::byte> bytes) {
-  constexpr std::string_view magic = "\x93NUMPY";
-  if (bytes.size() < magic.size() || std::memcmp(bytes.data(), magic.data(), magic.size()) != 0) return;
-  fail_data(fmt::format("'{}' is an array in NPY format, expected 16-bit tokens alone", file.path),
-            "in NumPy: tokens.astype(\"<u2\").tofile(path)");
-}
-
 void end_document(const spec::TextFiles& text, TokenStore& to) {
   if (!text.end_token) return;
   std::int32_t last = -1;
@@ -171,7 +163,6 @@ void read_text_file(const TextFile& file, const spec::TextFiles& text, bool maps
     read_lines(file, text, to);
   } else if (file.is_plain()) {
     Bytes bytes = maps ? map_file(file.path) : bytes_of_file(file);
-    if (width == 2) refuse_array(file, bytes.view());
     check_whole_tokens(file, bytes.size(), width);
     if (maps) {
       to.map(std::move(bytes));
@@ -185,7 +176,6 @@ void read_text_file(const TextFile& file, const spec::TextFiles& text, bool maps
     for (bool has_ended = false; !has_ended;) {
       const std::span<std::byte> room = to.room();
       const std::size_t count = stream.read(room);
-      if (width == 2 && to.bytes() == before) refuse_array(file, room.first(count));
       to.take(count);
       has_ended = count < room.size();
     }
@@ -196,38 +186,39 @@ void read_text_file(const TextFile& file, const spec::TextFiles& text, bool maps
   if (to.bytes() == before && file.is_named) fail_data(fmt::format("'{}' has no text in it", file.path));
 }
 
-std::string note_of_archives(const std::vector<TextFile>& files) {
-  constexpr std::string_view endings[] = {".zst", ".xz",  ".bz2", ".lz4", ".zip",
-                                          ".7z",  ".tar", ".tgz", ".npz", ".parquet"};
-  std::vector<std::string> paths;
-  for (const TextFile& file : files) {
-    const std::string name = FileName(file.path).name;
-    const bool is_archive = std::any_of(std::begin(endings), std::end(endings),
-                                        [&](std::string_view ending) { return name.ends_with(ending); });
-    if (is_archive) paths.push_back(file.path);
-  }
-  if (paths.empty()) return "";
-  constexpr std::string_view as_they_are = "bytes are taken as they are: only .gz is decompressed";
-  if (paths.size() == 1) return fmt::format("'{}' is an archive, and its {}", paths.front(), as_they_are);
-  return fmt::format("'{}' and {} more are archives, and their {}", paths.front(), paths.size() - 1, as_they_are);
+namespace {
+
+// Whether two files of one size have the same content. Of large ones, the beginning and the end are compared.
+bool have_one_content(const TextFile& a, const TextFile& b) {
+  constexpr std::size_t most = std::size_t{32} << 20;
+  const Bytes first = map_file(a.path), second = map_file(b.path);
+  if (first.size() != second.size()) return false;
+  const std::size_t count = std::min(first.size(), most), rest = first.size() - count;
+  const bool equal = std::memcmp(first.data(), second.data(), count) == 0 &&
+                     std::memcmp(first.data() + rest, second.data() + rest, count) == 0;
+  first.check_intact();
+  second.check_intact();
+  return equal;
 }
 
-std::string note_of_shared(const std::vector<TextFile>& train, const std::vector<TextFile>& others,
+}  // namespace
+
+std::string text_of_shared(const std::vector<TextFile>& train, const std::vector<TextFile>& others,
                            std::string_view held_out) {
-  const auto identity = [](const TextFile& file) {
-    struct stat status = {};
-    if (::stat(file.path.c_str(), &status) != 0) fail_to_open(file.path, errno);
-    return std::pair(status.st_dev, status.st_ino);
-  };
-  std::set<std::pair<dev_t, ino_t>> trained;
-  for (const TextFile& file : train) trained.insert(identity(file));
+  std::multimap<std::uint64_t, const TextFile*> trained;  // by size
+  for (const TextFile& file : train) trained.emplace(file.size, &file);
   std::vector<std::string> shared;
   for (const TextFile& file : others) {
-    if (trained.contains(identity(file))) shared.push_back(file.path);
+    const auto [first, last] = trained.equal_range(file.size);
+    const bool is_shared = file.size > 0 && std::any_of(first, last, [&](const auto& entry) {
+                             return have_one_content(file, *entry.second);
+                           });
+    if (is_shared) shared.push_back(file.path);
   }
   if (shared.empty()) return "";
-  if (shared.size() == 1) return fmt::format("'{}' is in train and in {}", shared.front(), held_out);
-  return fmt::format("'{}' and {} more are in train and in {}", shared.front(), shared.size() - 1, held_out);
+  return fmt::format("{} of {} of {} {} in train as well, by path or by content: '{}'{}", shared.size(),
+                     counted(std::ssize(others), "file"), held_out, shared.size() == 1 ? "is" : "are", shared.front(),
+                     shared.size() == 1 ? "" : fmt::format(" and {} more", shared.size() - 1));
 }
 
 }  // namespace pmaptrain::data

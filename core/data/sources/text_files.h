@@ -14,8 +14,9 @@ namespace pmaptrain::data {
 struct TextFile {
   std::string path;
   std::uint64_t size = 0;  // in the file system
-  bool is_gzip = false;    // .gz
-  bool is_lines = false;   // .jsonl or .ndjson, perhaps with .gz
+  bool is_gzip = false;    // .gz, or by its content
+  bool is_lines = false;   // .jsonl or .ndjson, perhaps with .gz; .json where it has an object a line
+  bool is_json = false;    // .json
   bool is_named = true;    // in the config; else it was found in a folder
 
   // Whether the bytes of the file are its tokens.
@@ -27,18 +28,19 @@ struct TextFile {
 // is not there, a folder that cannot be read, and one without such files.
 std::vector<TextFile> list_text_files(const spec::TextFiles::Files& paths);
 
+// Looks into the files. Sets what their content says of how they are read, and adds a note on JSON documents in
+// folders, whose text is taken as it is. Throws Error (data) for what is no text: other formats, text in UTF-16, a JSON
+// document that the config names; with 16-bit tokens, for text, for wider tokens, and for a header before them.
+void look_into(std::vector<TextFile>& files, const spec::TextFiles& text, std::vector<std::string>& notes);
+
 // Appends the documents of a file, each with the end token after it: the file, or of JSON lines each line. A file of
 // 16-bit tokens that ends with the end token already gets no other one. With `maps`, a plain file stays mapped. Throws
 // Error (data) for what is no gzip or no JSON, for half a token, and for a file without text that the config names.
 void read_text_file(const TextFile& file, const spec::TextFiles& text, bool maps, TokenStore& to);
 
-// A note on files that are archives, or compressed otherwise than by gzip; empty without any. Their bytes are taken as
-// they are.
-std::string note_of_archives(const std::vector<TextFile>& files);
-
-// A note on files that are in both lists, by whatever path; empty without any. What is measured on them is measured on
-// text that was trained on. `held_out` is the second list's name, such as "validation".
-std::string note_of_shared(const std::vector<TextFile>& train, const std::vector<TextFile>& others,
+// Says which of the second list's files are in both, by their path or their content; empty without any. `held_out` is
+// its name, such as "validation".
+std::string text_of_shared(const std::vector<TextFile>& train, const std::vector<TextFile>& others,
                            std::string_view held_out);
 
 }  // namespace pmaptrain::data

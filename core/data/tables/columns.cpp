@@ -78,7 +78,7 @@ std::vector<std::string> header_of(const spec::Csv& csv, const TableText& file) 
     }
     if (!is_utf8(*cell)) {
       fail_data(fmt::format("'{}', line {}: column {} is not UTF-8", path, reader.line(), names.size() + 1),
-                "save the file as UTF-8");
+                "set encoding: latin-1 or windows-1252, or save the file as UTF-8");
     }
     names.emplace_back(without_blanks(*cell));
   }
@@ -107,21 +107,28 @@ TableColumns target_columns(const spec::Csv& csv) {
   return columns;
 }
 
-TableColumns columns_of(const spec::Csv& csv, const std::vector<std::string>& header, const std::string& path) {
+TableColumns columns_of(const spec::Csv& csv, const std::vector<std::string>& header, const std::string& path,
+                        const std::optional<spec::ColumnName>& group) {
   TableColumns columns = target_columns(csv);
+  columns.group = group;
+  columns.others = csv.exclude;
+  if (group) columns.others.push_back(*group);
+  for (const spec::ColumnName& other : columns.others) {
+    find_column(header, other.text, other.place, path, csv.header);
+  }
   for (const spec::ColumnName& target : columns.targets) {
     find_column(header, target.text, target.place, path, csv.header);
   }
-  const auto is_target = [&](const std::string& name) {
-    return std::any_of(columns.targets.begin(), columns.targets.end(),
-                       [&](const spec::ColumnName& target) { return target.text == name; });
+  const auto is_one_of = [](const std::vector<spec::ColumnName>& names, const std::string& name) {
+    return std::any_of(names.begin(), names.end(), [&](const spec::ColumnName& one) { return one.text == name; });
   };
   if (csv.inputs) {
     for (const spec::ColumnName& name : *csv.inputs) columns.inputs.push_back({name.text, false, name.place});
   } else {
     columns.only_these = true;
     for (std::size_t i = 0; i < header.size(); ++i) {
-      if (is_target(header[i]) || (csv.weight && header[i] == columns.weight)) continue;
+      if (is_one_of(columns.targets, header[i]) || is_one_of(columns.others, header[i])) continue;
+      if (csv.weight && header[i] == columns.weight) continue;
       if (header[i].empty()) {
         fail_data(fmt::format("column {} of '{}' has no name", i + 1, path),
                   i == 0 ? "pandas writes the numbers of rows so: save without them (index=False), or name the columns "

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <set>
 #include <utility>
 
 #include "core/base/error.h"
@@ -14,6 +15,8 @@
 
 namespace pmaptrain::data {
 namespace {
+
+constexpr std::size_t most_whole_classes = 1000;  // that may be written as 1.0
 
 // Limits of a table's names in state.json.
 constexpr std::int64_t most_names = std::int64_t{1} << 21, most_name_bytes = std::int64_t{16} << 20;
@@ -98,15 +101,37 @@ Table read_split(const spec::Csv& csv, Split split, const TableColumns& columns,
   std::vector<TableText> files;
   for (const std::string& path : files_of(csv, split)) {
     const bool is_open = split == Split::train && files.empty() && first;
-    files.push_back(is_open ? std::move(*first) : open_table(path));
+    files.push_back(is_open ? std::move(*first) : open_table(csv, path));
   }
-  return read_table(csv, files, columns, kind, of_split(left_out, split));
+  TableColumns own = columns;
+  if (split != Split::train) own.group.reset();
+  return read_table(csv, files, own, kind, of_split(left_out, split));
 }
 
-// Throws if all targets of a split would be read as numbers while the training split has classes of text.
+// Reads the targets of a split again, which were read as numbers, where those of the training split are classes.
 void read_as_classes(const spec::Csv& csv, const TableColumns& columns, Split split, const Skipped& left_out,
-                     Table& table) {
-  if (table.target != Table::Target::texts) table = read_split(csv, split, columns, TargetKind::texts, left_out);
+                     TargetKind kind, Table& table) {
+  if (table.target != Table::Target::texts) table = read_split(csv, split, columns, kind, left_out);
+}
+
+// Whether numbers that cannot be labels look like names of classes all the same.
+bool name_classes(const Table& table) {
+  if (table.target != Table::Target::integers && table.target != Table::Target::numbers) return false;
+  std::set<double> values;
+  for (const double number : table.numbers) {
+    if (number != std::trunc(number) || values.size() > most_whole_classes) return false;
+    values.insert(number);
+  }
+  if (values.size() < 2) return false;
+  const double low = *values.begin(), high = *values.rbegin();
+  if (low == -1) return high <= 1;
+  const bool is_sequence = high - low + 1 == static_cast<double>(values.size());
+  return table.target == Table::Target::numbers && (low == 0 || low == 1) && is_sequence;
+}
+
+bool is_whole(const std::string& text) {
+  const CellNumber number = to_number(text);
+  return number.kind == CellNumber::Kind::number && number.integer;
 }
 
 void check_targets_are_numbers(const Table& table, const std::string& column) {
@@ -282,13 +307,18 @@ void TableDataset::fill_missing(const Encoding& encoding) {
   }
 }
 
-CsvSource open_csv(const spec::Csv& csv, const std::function<bool(Split)>& wants, const Encoding* known, bool numeric,
-                   const Skipped& left_out) {
+CsvSource open_csv(const spec::Csv& csv, const std::function<bool(Split)>& wants, const Encoding* known,
+                   const TableMeaning& meaning, const Skipped& left_out) {
+  const auto& [numeric, numbers_name_classes, group] = meaning;
   std::optional<TableText> first;
-  if (known == nullptr) first = open_table(csv.train.front());
-  const TableColumns columns = first ? columns_of(csv, header_of(csv, *first), first->path) : columns_of(csv, *known);
+  if (known == nullptr) first = open_table(csv, csv.train.front());
+  TableColumns columns = first ? columns_of(csv, header_of(csv, *first), first->path, group) : columns_of(csv, *known);
+  columns.group = group;
   TargetKind kind = numeric ? TargetKind::numbers : TargetKind::either;
-  if (known != nullptr && !known->classes.empty()) kind = TargetKind::texts;
+  if (known != nullptr && !known->classes.empty()) {
+    const bool are_whole = std::all_of(known->classes.begin(), known->classes.end(), is_whole);
+    kind = are_whole ? TargetKind::whole : TargetKind::texts;
+  }
   std::map<Split, Table> tables;
   std::vector<Split> wanted;
   for (const Split split : all_splits) {
@@ -301,13 +331,18 @@ CsvSource open_csv(const spec::Csv& csv, const std::function<bool(Split)>& wants
     tables.at(split) = read_split(csv, split, columns, kind, left_out,
                                   split == Split::train ? std::exchange(first, std::nullopt) : std::nullopt);
   });
+  if (known == nullptr) {
+    const bool are_whole = numbers_name_classes && name_classes(tables.at(Split::train));
+    kind = are_whole ? TargetKind::whole : TargetKind::texts;
+    if (are_whole) read_as_classes(csv, columns, Split::train, left_out, kind, tables.at(Split::train));
+  }
   CsvSource source;
   source.encoding = known != nullptr ? *known : learn(columns, tables.at(Split::train));
   for (auto& [split, table] : tables) {
     if (source.encoding.classes.empty()) {
       check_targets_are_numbers(table, columns.targets.front().text);
     } else {
-      read_as_classes(csv, columns, split, left_out, table);
+      read_as_classes(csv, columns, split, left_out, kind, table);
     }
     take_skipped(table.skipped, table.rows + std::ssize(table.skipped), "rows", split, source.encoding, source.notes);
     source.splits[split] = std::make_shared<TableDataset>(std::move(table), source.encoding, columns.targets,
@@ -321,7 +356,7 @@ InputTable open_inputs(const spec::Csv& csv, const std::string& path, const Enco
   TableColumns columns = columns_of(csv, known);
   columns.targets.clear();
   columns.weight.clear();
-  Table table = read_table(csv, {open_table(path)}, columns, TargetKind::numbers);
+  Table table = read_table(csv, {open_table(csv, path)}, columns, TargetKind::numbers);
   InputTable inputs{nullptr, {}, std::move(table.skipped)};
   const auto dataset = std::make_shared<TableDataset>(std::move(table), known, std::vector<spec::ColumnName>{}, path,
                                                       false, csv.unknown);

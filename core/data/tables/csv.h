@@ -40,6 +40,8 @@ class TableDataset : public Dataset {
     return is_weighted() ? table_.weights[static_cast<std::size_t>(index)] : 1.0F;
   }
 
+  // By row, the number of its group; empty without a column of groups.
+  const std::vector<std::uint32_t>& groups() const { return table_.groups; }
   // How many cells have a category that the encoding does not have.
   std::int64_t unknown_cells() const { return unknown_cells_; }
   // The means of `rows`, a part of this dataset, without missing values, for each column whose missing numbers are
@@ -80,9 +82,15 @@ struct CsvSource {
 };
 
 // Opens the splits that `wants` names. Without `known` the encoding is learned from the training split, which is then
-// among them. With `numeric` targets are numbers. Rows that a run has left out are left out again.
-CsvSource open_csv(const spec::Csv& csv, const std::function<bool(Split)>& wants, const Encoding* known, bool numeric,
-                   const Skipped& left_out);
+// among them. Rows that a run has left out are left out again.
+struct TableMeaning {
+  bool numeric_targets = false;
+  // Whole numbers that are no labels, because of a point or a sign, are classes: -1 and 1, or a sequence from 0 or 1.
+  bool numbers_name_classes = false;
+  std::optional<spec::ColumnName> group = {};  // the column of the groups of the training split
+};
+CsvSource open_csv(const spec::Csv& csv, const std::function<bool(Split)>& wants, const Encoding* known,
+                   const TableMeaning& meaning, const Skipped& left_out);
 
 // The rows of another file, with the input columns of `known`, the encoding of a checkpoint. There are no targets, so
 // read() does not write `target`. Other columns of the file are ignored.

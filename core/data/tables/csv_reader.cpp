@@ -8,10 +8,13 @@
 #include <cmath>
 #include <cstring>
 #include <span>
+#include <vector>
 
 #include "core/base/error.h"
+#include "core/base/file_kind.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
+#include "core/data/text_encoding.h"
 
 namespace pmaptrain::data {
 namespace {
@@ -39,45 +42,50 @@ Bytes inflate(const Bytes& file, const std::string& path) {
   return {std::move(memory.owner), memory.view.first(held)};
 }
 
-void check_text(std::string_view text, const std::string& path) {
-  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) {
-    fail_data(fmt::format("'{}' is text in UTF-16, expected UTF-8", path), "save it as UTF-8");
-  }
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 5> others = {
-      {{"PK\3\4", "a ZIP archive, as .xlsx and .npz files are"},
-       {"PAR1", "a Parquet file"},
-       {"\x93NUMPY", "an array in NPY format"},
-       {"SQLite format 3", "an SQLite database"},
-       {"\x89HDF", "an HDF5 file"}}};
-  for (const auto& [magic, name] : others) {
-    if (text.starts_with(magic)) fail_data(fmt::format("'{}' is {}, expected text", path, name), "save it as CSV");
-  }
+// `text` is the beginning of a file, or all of it, in the encoding of the file.
+void check_text(std::span<const std::byte> text, const std::string& path, spec::TextEncoding encoding) {
   if (text.empty()) fail_data(fmt::format("'{}' is empty", path));
-  if (const std::size_t zero = text.substr(0, first_block).find('\0'); zero != std::string_view::npos) {
+  if (const std::optional<FileKind> kind = kind_of_file(text)) {
+    fail_data(fmt::format("'{}' is {}, expected text", path, kind->name),
+              kind->help.empty() ? "a table is read from CSV" : std::string(kind->help));
+  }
+  if (encoding == spec::TextEncoding::utf16) return;
+  if (utf16_of(text)) {
+    fail_data(fmt::format("'{}' is text in UTF-16, and encoding is another one", path),
+              "set encoding: utf-16, or save it as UTF-8");
+  }
+  const std::string_view chars = as_chars(text).substr(0, first_block);
+  if (chars.starts_with("<!DOCTYPE") || chars.starts_with("<!doctype") || chars.starts_with("<html")) {
+    fail_data(fmt::format("'{}' is a web page, expected a table", path),
+              "download the file itself, and not the page that shows it");
+  }
+  if (const std::size_t zero = chars.find('\0'); zero != std::string_view::npos) {
     fail_data(fmt::format("'{}' has a zero byte at offset {}, expected text", path, zero), "save it as CSV, in UTF-8");
   }
 }
 
 // The first bytes that the gzip file holds.
-std::string beginning_of(const Bytes& file, const std::string& path) {
-  std::string begin(first_block, '\0');
+std::vector<std::byte> beginning_of(const Bytes& file, const std::string& path) {
+  std::vector<std::byte> begin(first_block);
   Inflater inflater(file.view(), Compression::gzip, fmt::format("'{}'", path));
-  begin.resize(inflater.read(std::as_writable_bytes(std::span(begin))));
+  begin.resize(inflater.read(begin));
   return begin;
 }
 
 }  // namespace
 
-Bytes read_text(const std::string& path) { return text_of(map_file(path), path); }
+Bytes read_text(const std::string& path, spec::TextEncoding encoding) {
+  return text_of(map_file(path), path, encoding);
+}
 
-Bytes text_of(const Bytes& file, const std::string& path) {
+Bytes text_of(const Bytes& file, const std::string& path, spec::TextEncoding encoding) {
   const bool is_compressed = is_gzip(file.view());
-  if (is_compressed) check_text(beginning_of(file, path), path);
-  const Bytes text = is_compressed ? inflate(file, path) : file;
-  const std::string_view view = as_text(text);
-  check_text(view, path);
+  if (is_compressed) check_text(beginning_of(file, path), path, encoding);
+  const Bytes bytes = is_compressed ? inflate(file, path) : file;
+  check_text(bytes.view(), path, encoding);
+  const Bytes text = to_utf8(bytes, encoding, path);
   constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
-  const std::size_t skipped = view.starts_with(byte_order_mark) ? byte_order_mark.size() : 0;
+  const std::size_t skipped = as_text(text).starts_with(byte_order_mark) ? byte_order_mark.size() : 0;
   return text.slice(skipped, text.size() - skipped);
 }
 

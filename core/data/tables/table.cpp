@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <utility>
@@ -21,6 +22,7 @@ namespace {
 constexpr std::size_t most_categories = std::size_t{1} << 16;
 constexpr std::size_t longest_category = 1024;
 
+constexpr const char* not_utf8_help = "set encoding: latin-1 or windows-1252, or save the file as UTF-8";
 constexpr const char* skip_help = "on_error: skip leaves out a few rows that cannot be read";
 
 // Reads one table, file after file.
@@ -51,8 +53,9 @@ class TableReader {
       table_.numbers = {};
       record_ = 0;
       for (const TableText& file : files) read_text_targets(file);
-      check_text_targets();
+      if (kind_ != TargetKind::whole) check_text_targets();
     }
+    sort_groups();
     return std::move(table_);
   }
 
@@ -69,8 +72,9 @@ class TableReader {
     }
     table_.cells = allocate(rows * columns_.inputs.size() * Table::cell_bytes, fmt::format("'{}'", files.front().path));
     if (!columns_.targets.empty()) {
-      table_.target = kind_ == TargetKind::texts ? Table::Target::texts : Table::Target::integers;
-      table_.numbers.reserve(kind_ == TargetKind::texts ? 0 : rows * columns_.targets.size());
+      const bool are_texts = kind_ == TargetKind::texts || kind_ == TargetKind::whole;
+      table_.target = are_texts ? Table::Target::texts : Table::Target::integers;
+      table_.numbers.reserve(are_texts ? 0 : rows * columns_.targets.size());
     }
   }
 
@@ -103,12 +107,18 @@ class TableReader {
     }
     if (!columns_.weight.empty()) take(columns_.weight, columns_.weight_place, weight);
     for (std::size_t i = 0; columns_.only_these && i < names.size(); ++i) {
-      if (parts[i] != skipped) continue;
+      if (parts[i] != skipped || is_known(names[i])) continue;
       fail_data(
           fmt::format("'{}' has a column {}, which the first training file does not have", path, shown_cell(names[i])),
           "inputs: [...] names the columns to use");
     }
     return parts;
+  }
+
+  // Whether a column that is not read may be there.
+  bool is_known(const std::string& name) const {
+    return std::any_of(columns_.others.begin(), columns_.others.end(),
+                       [&](const spec::ColumnName& other) { return other.text == name; });
   }
 
   [[noreturn]] void fail(const std::string& what, std::string help) const {
@@ -122,6 +132,8 @@ class TableReader {
     CsvReader reader(as_text(file.text), csv_.delimiter.front(), file.path);
     const std::vector<std::string> names = header_of(csv_, file);
     const std::vector<std::size_t> parts = parts_of(names, file.path);
+    const auto& group = columns_.group;
+    group_at_ = group ? find_column(names, group->text, group->place, file.path, csv_.header) : skipped;
     path_ = &file.path;
     names_ = &names;
     reader_ = &reader;
@@ -135,6 +147,7 @@ class TableReader {
     while (const std::optional<std::string_view> cell = reader.next_cell()) {
       if (column_ == parts.size()) fail_ragged(parts.size() + 1 + remaining(reader), parts.size());
       if (parts[column_] != skipped) take(parts[column_], *cell);
+      if (column_ == group_at_) take.group(*cell);
       ++column_;
     }
     if (column_ < parts.size()) fail_ragged(column_, parts.size());
@@ -165,6 +178,7 @@ class TableReader {
         table.take_input(part, cell);
       }
     }
+    void group(std::string_view cell) const { table.take_group(cell); }
     template <class Read>
     void row(Read&& read) const {
       table.read_row(read);
@@ -177,6 +191,7 @@ class TableReader {
     void operator()(std::size_t part, std::string_view cell) const {
       if (is_target(part)) table.take_text_target(cell);
     }
+    void group(std::string_view /*cell*/) const {}
     template <class Read>
     void row(Read&& read) const {
       table.is_skipped() ? table.reader_->leave_record() : read();
@@ -208,6 +223,7 @@ class TableReader {
       const auto rows = static_cast<std::size_t>(table_.rows);
       table_.numbers.resize(std::min(table_.numbers.size(), rows * columns_.targets.size()));
       table_.weights.resize(std::min(table_.weights.size(), rows));
+      table_.groups.resize(std::min(table_.groups.size(), rows));
       for (std::size_t i = 0; i < categories.size(); ++i) table_.categories[i].keep(categories[i]);
       reader_->leave_record();
     }
@@ -237,7 +253,7 @@ class TableReader {
       std::memcpy(to, &code, sizeof(code));
       return;
     }
-    const CellNumber number = to_number(cell);
+    const CellNumber number = number_of_input(cell);
     double value = number.value;
     if (number.kind == CellNumber::Kind::missing && columns_.inputs[input].missing == spec::Missing::mean) {
       value = std::numeric_limits<double>::quiet_NaN();
@@ -245,6 +261,13 @@ class TableReader {
       fail_input(number.kind, cell);
     }
     std::memcpy(to, &value, sizeof(value));
+  }
+
+  CellNumber number_of_input(std::string_view cell) const {
+    const std::string_view text = without_blanks(cell);
+    const bool means_missing = std::any_of(csv_.missing_values.begin(), csv_.missing_values.end(),
+                                           [&](const spec::ColumnName& value) { return value.text == text; });
+    return means_missing ? CellNumber{CellNumber::Kind::missing, 0, false} : to_number(cell);
   }
 
   // Empty cells that are a category are one without a text.
@@ -268,7 +291,7 @@ class TableReader {
 
   // A text that becomes a name.
   void check_text(std::string_view cell) const {
-    if (!is_utf8(cell)) fail("it is not UTF-8", "save the file as UTF-8");
+    if (!is_utf8(cell)) fail("it is not UTF-8", not_utf8_help);
     if (cell.size() > longest_category) {
       fail(fmt::format("a text of {} bytes, {}, cannot be a category or a class", cell.size(), shown_cell(cell)),
            fmt::format("the longest has {} bytes", longest_category));
@@ -329,11 +352,15 @@ class TableReader {
   // Targets are read as numbers until one is none; then as texts, all of them.
   void take_target(std::size_t target, std::string_view cell) {
     if (cell.empty()) fail("the cell is empty, expected a target", "remove the row");
+    const CellNumber number = to_number(cell);
+    if (kind_ == TargetKind::whole && number.kind != CellNumber::Kind::number) {
+      fail(fmt::format("{} is no number, but the classes of the training split are", shown_cell(cell)),
+           "the targets of all splits must be of one kind");
+    }
     if (table_.target == Table::Target::texts) {
       check_text(cell);
       return;
     }
-    const CellNumber number = to_number(cell);
     if (number.kind == CellNumber::Kind::number) {
       const bool fits = std::abs(number.value) <= static_cast<double>(std::numeric_limits<std::int32_t>::max());
       if (!number.integer || !fits) table_.target = Table::Target::numbers;
@@ -357,11 +384,19 @@ class TableReader {
   }
 
   void take_text_target(std::string_view cell) {
+    if (kind_ == TargetKind::whole) return take_whole_target(cell);
     table_.codes.push_back(table_.texts.code_of(cell, [&] { return check_new_text(cell); }));
     if (table_.texts.entries().size() <= most_categories) return;
     if (plain_number(cell)) fail_formatted(cell);
     fail(fmt::format("there are more than {} classes", with_commas(most_categories)),
          "a target of numbers has numbers alone");
+  }
+
+  void take_whole_target(std::string_view cell) {
+    const double number = to_number(cell).value;
+    const bool is_whole = number == std::trunc(number) && std::abs(number) < 1e15;
+    const std::string name = is_whole ? std::to_string(static_cast<std::int64_t>(number)) : std::string(cell);
+    table_.codes.push_back(table_.texts.code_of(name, [&] { return check_new_text(cell); }));
   }
 
   // Among numbers, NA is no class, and neither is a number with signs.
@@ -395,6 +430,22 @@ class TableReader {
     table_.weights.push_back(static_cast<float>(number.value));
   }
 
+  void take_group(std::string_view cell) {
+    if (cell.empty()) fail("the cell is empty, expected the group of the row", "write one; or remove the row");
+    table_.groups.push_back(groups_.code_of(cell, [] { return std::string(); }));
+  }
+
+  // Numbers groups in the order of their texts, whatever the order of rows.
+  void sort_groups() {
+    const std::vector<Dictionary::Entry>& entries = groups_.entries();
+    std::vector<std::uint32_t> order(entries.size()), number(entries.size());
+    std::iota(order.begin(), order.end(), 0U);
+    std::sort(order.begin(), order.end(),
+              [&](std::uint32_t a, std::uint32_t b) { return entries[a].text < entries[b].text; });
+    for (std::uint32_t i = 0; i < order.size(); ++i) number[order[i]] = i;
+    for (std::uint32_t& group : table_.groups) group = number[group];
+  }
+
   const spec::Csv& csv_;
   const TableColumns& columns_;
   TargetKind kind_;
@@ -403,8 +454,9 @@ class TableReader {
   const std::string* path_ = nullptr;
   const std::vector<std::string>* names_ = nullptr;
   CsvReader* reader_ = nullptr;
-  std::size_t column_ = 0;
+  std::size_t column_ = 0, group_at_ = skipped;
   std::int64_t record_ = 0;
+  Dictionary groups_;
   const std::vector<SkippedRow> left_out_;
   std::size_t next_left_out_ = 0, next_skipped_ = 0;
   std::optional<std::size_t> overflowing_;  // a column of too many categories
@@ -412,7 +464,7 @@ class TableReader {
 
 }  // namespace
 
-TableText open_table(const std::string& path) { return {path, read_text(path)}; }
+TableText open_table(const spec::Csv& csv, const std::string& path) { return {path, read_text(path, csv.encoding)}; }
 
 Table read_table(const spec::Csv& csv, const std::vector<TableText>& files, const TableColumns& columns,
                  TargetKind kind, std::vector<SkippedRow> left_out) {

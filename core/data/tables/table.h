@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -20,14 +21,14 @@ class Dictionary {
     std::string text;
     std::string origin;  // "'file', line 7": where it occurs first
   };
-  // The number of `text`; `origin()` is called for a new one.
+  // The number of `text`; `origin()` is called for a new one, which is not taken where it throws.
   template <class Origin>
   std::uint32_t code_of(std::string_view text, Origin&& origin) {
     const auto found = codes_.find(text);
     if (found != codes_.end()) return found->second;
     const auto code = static_cast<std::uint32_t>(entries_.size());
-    codes_.emplace(text, code);
     entries_.push_back({std::string(text), origin()});
+    codes_.emplace(text, code);
     return code;
   }
   const std::vector<Entry>& entries() const { return entries_; }
@@ -58,6 +59,8 @@ struct TableColumns {
   std::vector<spec::ColumnName> targets;  // none: none is read
   std::string weight;                     // empty: none
   Place weight_place;
+  std::optional<spec::ColumnName> group;  // none: none is read
+  std::vector<spec::ColumnName> others;   // that a file may have as well
 };
 
 // A file, and its text.
@@ -65,8 +68,8 @@ struct TableText {
   std::string path;
   Bytes text;
 };
-// Throws Error (data) for a file that cannot be read, or is no text.
-TableText open_table(const std::string& path);
+// Throws Error (data) for a file that cannot be read, or is no text in the encoding of `csv`.
+TableText open_table(const spec::Csv& csv, const std::string& path);
 
 // The names of the columns: the header, or their numbers. Throws Error (data) for a header that cannot be one: names
 // that occur twice, another delimiter.
@@ -76,8 +79,10 @@ std::size_t find_column(const std::vector<std::string>& names, const std::string
                         const std::string& path, bool header);
 // The target and the weight that the config names, without inputs.
 TableColumns target_columns(const spec::Csv& csv);
-// The columns as the config describes them, completed by the header of the first training file.
-TableColumns columns_of(const spec::Csv& csv, const std::vector<std::string>& header, const std::string& path);
+// The columns as the config describes them, completed by the header of the first training file. `group` is the column
+// of the groups of data.validation.
+TableColumns columns_of(const spec::Csv& csv, const std::vector<std::string>& header, const std::string& path,
+                        const std::optional<spec::ColumnName>& group = std::nullopt);
 
 struct Table {
   std::int64_t rows = 0;
@@ -93,10 +98,13 @@ struct Table {
   std::vector<std::uint32_t> codes;  // of targets that are texts
   Dictionary texts;
   std::vector<float> weights;  // none without a weight column
+  // By row, the number of its group among the sorted ones. None without a column of groups.
+  std::vector<std::uint32_t> groups;
 };
 
-// Whether targets are read as numbers alone, as texts alone, or as texts where one is no number.
-enum class TargetKind { numbers, texts, either };
+// Whether targets are read as numbers alone, as texts alone, or as texts where one is no number; or as whole numbers
+// that name classes: 1.0 and 1 are the class '1'.
+enum class TargetKind { numbers, texts, either, whole };
 
 // The texts of some columns as they are, by row, also of those that were left out as far as they can be read. Throws
 // Error (data) for a column that the file does not have.

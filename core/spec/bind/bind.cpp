@@ -90,6 +90,8 @@ class Binder {
       }
     }
     spec.data.numeric_targets = takes_numbers(spec.loss);
+    const auto* const softmax = std::get_if<SoftmaxCrossEntropy>(&spec.loss);
+    spec.data.numbers_name_classes = softmax != nullptr && !softmax->ignore_label;
     spec.data.balances_classes = balances_classes(spec.loss);
     spec.data.ignored_label = ignored_label(spec.loss);
     // data.normalize makes numbers of tokens.

@@ -47,6 +47,7 @@ class DataBinder {
     if (share != nullptr) {
       out.validation_place = error_place(*share);
       if (std::holds_alternative<TextFiles>(out.source)) share_of_text(*data.find("validation"));
+      if (const Node* group = get(share, "group")) check_group(*group, *share, data, out);
       if (const Node* stratify = get(share, "stratify"); stratify != nullptr && stratify->text == "true") {
         if (std::holds_alternative<TextFiles>(out.source)) {
           reporter_.report(*stratify, "the validation share of a text is its end, and has no classes", "remove it");
@@ -69,6 +70,30 @@ class DataBinder {
     refuse("validation", out.limit.validation, own || share != nullptr || data.find("validation") != nullptr,
            "data.validation: 0.1 would keep a tenth of the training examples aside");
     refuse("test", out.limit.test, has_own_test(out.source), "remove the limit");
+  }
+
+  // Groups are of the rows of a table, and choose the examples alone.
+  void check_group(const Node& group, const Node& share, const Node& data, const DataSpec& out) {
+    const auto* const csv = std::get_if<Csv>(&out.source);
+    if (csv == nullptr) {
+      if (get(&data, "source") == nullptr) return;
+      reporter_.report(group, "group names a column of a table, but the source is " + to_string(out.source),
+                       "remove it; csv reads tables");
+      return;
+    }
+    for (const auto& [key, chosen] : {std::pair("shuffle", "false"), std::pair("stratify", "true")}) {
+      const Node* const other = get(&share, key);
+      if (other == nullptr || other->text != chosen) continue;
+      reporter_.report(*other, std::string(key) + ": " + chosen + " chooses single rows, but group keeps rows together",
+                       "remove one of the two");
+    }
+    const auto is_group = [&](const ColumnName& name) { return name.text == group.text; };
+    const bool is_target = std::any_of(csv->target.begin(), csv->target.end(), is_group);
+    if (!is_target && !(csv->weight && is_group(*csv->weight))) return;
+    reporter_.report(group,
+                     "the column '" + group.text + "' is " + (is_target ? "a target" : "the weight") +
+                         "; a group is of rows that belong together, such as those of a patient",
+                     "name another column; stratify: true takes the share of each class");
   }
 
   // The end of the text: nothing chooses its examples. Defaults that say otherwise leave the resolved config, which is
@@ -119,6 +144,18 @@ class DataBinder {
       if (inputs->items.empty())
         reporter_.report(*inputs, "inputs is empty", "name the columns, for example inputs: [age]");
       for (const Node& item : inputs->items) take(item, "an input");
+    }
+    if (const Node* exclude = get(&options, "exclude")) {
+      for (const Node& item : exclude->items) {
+        if (inputs == nullptr) {
+          take(item, "excluded");
+        } else if (parts.contains(item.text)) {
+          take(item, "");  // which reports the other part
+        } else {
+          reporter_.report(item, "exclude leaves '" + item.text + "' out of the inputs, but inputs does not have it",
+                           "remove it: inputs names all inputs");
+        }
+      }
     }
     const Node* categorical = get(&options, "categorical");
     if (categorical == nullptr) return;

@@ -94,6 +94,13 @@ static constexpr std::array<Word<OnError>, 2> words_of(Tag<OnError>) {
   return {{{"error", OnError::error}, {"skip", OnError::skip}}};
 }
 
+static constexpr std::array<Word<TextEncoding>, 4> words_of(Tag<TextEncoding>) {
+  return {{{"utf-8", TextEncoding::utf8},
+           {"latin-1", TextEncoding::latin1},
+           {"windows-1252", TextEncoding::windows1252},
+           {"utf-16", TextEncoding::utf16}}};
+}
+
 static auto row(Tag<Csv>) {
   return alternative<Csv>(
       {.path = "csv",
@@ -113,6 +120,11 @@ static auto row(Tag<Csv>) {
                             .meaning = "The columns that are the inputs, in this order.",
                             .example = "inputs: [age, city]",
                             .fallback_text = "all columns but target and weight"}),
+      option(&Csv::exclude, {.path = "exclude",
+                             .fallback = "[]",
+                             .meaning = "Columns that are no inputs, where inputs does not name these: identifiers, or "
+                                        "what is not known when a prediction is made.",
+                             .example = "exclude: [id]"}),
       option(&Csv::target, {.path = "target",
                             .need = Need::required,
                             .meaning = "The column that is predicted. Text is classes, in the order of their sorted "
@@ -131,6 +143,12 @@ static auto row(Tag<Csv>) {
                                .fallback = "\",\"",
                                .meaning = "The character between two cells.",
                                .example = "delimiter: \"\\t\""}),
+      option(&Csv::encoding,
+             {.path = "encoding",
+              .meaning = "How the characters of the files are stored. latin-1 is ISO 8859-1; windows-1252 is what "
+                         "Excel writes in Western Europe and America; utf-16 is in the order of bytes that the file "
+                         "states at its begin. The names of classes and categories become UTF-8.",
+              .example = "encoding: latin-1"}),
       option(&Csv::categorical, {.path = "categorical",
                                  .fallback = "[]",
                                  .meaning = "Inputs that are categories, text or integers: each becomes one column for "
@@ -145,6 +163,11 @@ static auto row(Tag<Csv>) {
                                         "fill: the same, and among categories one of their own. Or by column, the "
                                         "others as error: {age: mean, city: category}.",
                              .example = "missing: fill\nmissing: {age: mean, city: category}"}),
+      option(&Csv::missing_values, {.path = "missing_values",
+                                    .fallback = "[]",
+                                    .meaning = "Texts that mean a missing number in inputs of numbers, beside empty "
+                                               "cells, NA, NaN and the like; missing says what becomes of them.",
+                                    .example = "missing_values: [\"?\", \"-\"]"}),
       option(&Csv::unknown, {.path = "unknown",
                              .meaning = "Categories that the training split does not have. error: refuse them; ignore: "
                                         "take them as none, zeros in all columns of the input, and count them.",
@@ -223,8 +246,9 @@ static auto row(Tag<TextFiles>) {
            .need = Need::required,
            .meaning = "The file of the training split, or a list of files, which follow one another. Of a folder, all "
                       "files below it are read in the order of their paths, without empty files, links, and names "
-                      "that begin with a dot. Files called .gz are decompressed. Those called .jsonl or .ndjson, "
-                      "perhaps with .gz, have one JSON object a line, and its field is the text.",
+                      "that begin with a dot. Gzip files are decompressed. Those called .jsonl or .ndjson, "
+                      "perhaps with .gz, have one JSON object a line, and its field is the text; also .json files that "
+                      "have an object a line.",
            .example = "train: [a.txt, b.txt]\ntrain: corpus\ntrain: [a.txt.gz, b.jsonl]"}),
       option(&TextFiles::validation,
              {.path = "validation", .meaning = "As train, for the validation split.", .example = "validation: c.txt"}),
@@ -346,7 +370,13 @@ static auto row(Tag<ValidationShare>) {
       option(&ValidationShare::stratify,
              {.path = "stratify",
               .meaning = "Whether the share is that of each class: at least 1 example of each. For class labels.",
-              .example = "stratify: true"}));
+              .example = "stratify: true"}),
+      option(&ValidationShare::group,
+             {.path = "group",
+              .meaning = "Of csv, a column of which no text is in both splits: the rows of a patient, a customer or a "
+                         "document stay together. Whole groups are taken, in an order drawn from the seed, as long as "
+                         "they fit in the share. The column is no input unless inputs names it.",
+              .example = "group: patient"}));
 }
 
 static auto row(Tag<Limit>) {

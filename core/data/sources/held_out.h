@@ -1,0 +1,19 @@
+// What makes a measurement on held-out examples mean less than it seems to.
+#pragma once
+
+#include <memory>
+
+#include "core/data/dataset.h"
+#include "core/spec/spec.h"
+
+namespace pmaptrain::data {
+
+// Warns of examples of a split that stand in `train` as well, with the same inputs and target. Rows are compared by
+// hashes of 64 bits; of a large split, of about the first 512 MiB, and where images are decoded at each read of 4,096.
+// Texts are compared by their files, and synthetic examples not at all.
+void warn_of_shared(Source& source, const Dataset& train, Split held_out, const spec::DataSpec& spec);
+
+// Warns of classes of the other splits that no training example has.
+void warn_of_untrained(Source& source, const spec::DataSpec& spec);
+
+}  // namespace pmaptrain::data
