@@ -30,6 +30,7 @@
 #include "core/runtime/cpu/module.h"
 #include "core/setup/setup.h"
 #include "core/setup/start.h"
+#include "core/spec/compare.h"
 #include "core/spec/load.h"
 
 namespace pmaptrain::guard {
@@ -226,6 +227,23 @@ double more_layers(double waste) {
   return four_times_the_size(500, validate, waste);
 }
 
+double more_values(double waste) {
+  const auto load = [](std::size_t examples) {
+    std::string inputs = "[0.0]", targets = "[1.0]";
+    for (std::size_t i = 1; i < examples; ++i) {
+      inputs += ", [" + std::to_string(i % 17) + ".5]";
+      targets += ", [" + std::to_string(i % 5) + ".25]";
+    }
+    const spec::Loaded loaded =
+        spec::load_text("data: {source: {values: {inputs: [" + inputs + "], targets: [" + targets +
+                            "]}}, batch_size: 1}\nmodel: {layers: [dense: 1]}\nloss: mean_squared_error\n"
+                            "optimizer: {sgd: {}, learning_rate: 0.1}\ntrain: {duration: 1 step}\n",
+                        "values.yaml", "", {});
+    if (!spec::changed_keys(loaded.resolved, "config.yaml", loaded).empty()) throw std::logic_error("a changed key");
+  };
+  return four_times_the_size(1000, load, waste);
+}
+
 struct Check {
   std::string what;
   double bound;
@@ -244,6 +262,7 @@ std::vector<Check> checks() {
       {"a line of program text with 4 times the operands, read and printed", 8, longer_line},
       {"a plan of 4 times the parameters", 8, more_parameters},
       {"a step of 4 times the metrics, as a line and as JSON", 8, more_metrics},
+      {"a config with 4 times the values in a line, read and compared", 8, more_values},
       {"a collective among 4 times the devices, made ready", 8, more_senders},
       {"a config of 4 times the layers, validated", 8, more_layers},
   };

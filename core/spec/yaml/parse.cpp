@@ -68,6 +68,20 @@ class Builder : public YAML::EventHandler {
     throw Error(ExitStatus::usage, Diagnostic{kind_of(at), place_of(at), std::move(message), std::move(help), {}});
   }
 
+  // The characters of a line in front of a byte. Marks are near each other, and a line may hold a whole data set, so
+  // the count begins at the mark before.
+  int characters_before(int number, std::size_t byte) const {
+    if (counted_.line != number) counted_ = {number, 0, 0};
+    const std::string_view line = parsed_lines_[static_cast<std::size_t>(number)];
+    if (byte >= counted_.byte) {
+      counted_.characters += count_characters(line.substr(counted_.byte, byte - counted_.byte));
+    } else {
+      counted_.characters -= count_characters(line.substr(byte, counted_.byte - byte));
+    }
+    counted_.byte = byte;
+    return counted_.characters;
+  }
+
   Node at(const YAML::Mark& mark, Kind kind) const {
     Node node;
     node.kind = kind;
@@ -76,7 +90,7 @@ class Builder : public YAML::EventHandler {
     const std::string& line = parsed_lines_[static_cast<std::size_t>(mark.line)];
     const auto column = std::min(static_cast<std::size_t>(std::max(mark.column, 0)), line.size());
     node.line = mark.line + 1;
-    node.column = count_characters(std::string_view(line).substr(0, column)) + 1 + (mark.line == 0 ? offset_ : 0);
+    node.column = characters_before(mark.line, column) + 1 + (mark.line == 0 ? offset_ : 0);
     const std::size_t bytes = token_bytes(line, column);
     node.length = std::max(1, count_characters(std::string_view(line).substr(column, bytes)));
     return node;
@@ -394,6 +408,12 @@ class Builder : public YAML::EventHandler {
   }
 
   std::vector<std::string> parsed_lines_;
+  struct Counted {
+    int line = -1;
+    std::size_t byte = 0;
+    int characters = 0;
+  };
+  mutable Counted counted_;  // what characters_before() has counted last
   std::shared_ptr<const Text> source_;
   int offset_;
   std::vector<Diagnostic>& errors_;
