@@ -11,6 +11,7 @@
 
 #include "app/commands/commands.h"
 #include "app/display/terminal.h"
+#include "app/signals.h"
 #include "core/base/error.h"
 #include "core/runtime/backends.h"
 #include "core/runtime/mpi/job.h"
@@ -53,6 +54,7 @@ int run_in_job(const std::vector<std::string>& arguments, const pmaptrain::app::
 }  // namespace
 
 int main(int argc, char** argv) {
+  pmaptrain::app::end_process_one_by_signals();
   pmaptrain::display::let_writes_fail();
   const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   pmaptrain::app::Streams streams{std::cout, std::cerr, STDOUT_FILENO, STDERR_FILENO};

@@ -43,6 +43,15 @@ void handle(int signal) {
 
 }  // namespace
 
+void end_process_one_by_signals() {
+  if (::getpid() != 1) return;
+  for (const int signal : stopping) {
+    struct sigaction action {};
+    ::sigaction(signal, nullptr, &action);
+    if (action.sa_handler == SIG_DFL) ::signal(signal, raise_by_default);
+  }
+}
+
 StopSignals::StopSignals() {
   received = 0;
   received_at = 0;

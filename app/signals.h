@@ -24,6 +24,10 @@ class StopSignals {
   static const std::atomic<int>* flag();
 };
 
+// To process 1 of a container the system delivers no signal whose action is the default: from here on INT, TERM and
+// HUP, unless they are ignored, end it as they end any other process. Does nothing in another process.
+void end_process_one_by_signals();
+
 // The flag of StopSignals while signals only set it, else null: then they end the process, whatever it waits for.
 const std::atomic<int>* stop_flag();
 
