@@ -80,11 +80,27 @@ std::optional<FileKind> found_in(std::span<const Magic> known, std::span<const s
   return found == known.end() ? std::nullopt : std::optional(found->kind);
 }
 
+// The name of the first file in a ZIP archive tells what wrote it.
+std::optional<FileKind> kind_of_zip(std::span<const std::byte> bytes) {
+  constexpr std::size_t length_at = 26, name_at = 30;
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  if (!text.starts_with("PK\3\4") || text.size() < name_at) return std::nullopt;
+  const std::size_t length = std::to_integer<std::size_t>(bytes[length_at]) +
+                             std::size_t{256} * std::to_integer<std::size_t>(bytes[length_at + 1]);
+  const std::string_view name = text.substr(name_at, length);
+  if (name.ends_with(".npy")) return FileKind{"an NPZ file of NumPy", "numpy.load reads it"};
+  const bool is_torch =
+      name.ends_with("/data.pkl") || name == "data.pkl" || name.ends_with("/version") || name.ends_with("/byteorder");
+  return is_torch ? std::optional(FileKind{"a PyTorch file", "torch.load reads it"}) : std::nullopt;
+}
+
 }  // namespace
 
 std::optional<FileKind> kind_of_file(std::span<const std::byte> beginning) {
   const std::optional<FileKind> pointer = pointer_kind(beginning);
-  return pointer ? pointer : found_in(magics, beginning);
+  if (pointer) return pointer;
+  const std::optional<FileKind> zip = kind_of_zip(beginning);
+  return zip ? zip : found_in(magics, beginning);
 }
 
 std::optional<FileKind> pointer_kind(std::span<const std::byte> beginning) { return found_in(pointers, beginning); }

@@ -86,10 +86,6 @@ std::string some_of(const std::vector<std::string>& names) {
   return join({names.begin(), names.begin() + most}, ", ") + " and " + std::to_string(names.size() - most) + " more";
 }
 
-std::string leaving_out(const std::string& name) {
-  return "leave it out: init: {from: {path: ..., exclude: [\"" + name + "\"]}}";
-}
-
 // The number of members in the file: the size of the dimension that all tensors have before the dimensions of their
 // parameters. None if they have no such dimension.
 std::optional<std::int64_t> leading_dimension(const model::Model& model, const std::vector<TensorView>& tensors) {
@@ -107,6 +103,18 @@ std::optional<std::int64_t> leading_dimension(const model::Model& model, const s
   return members;
 }
 
+// What may be meant by a folder that is no run's; empty for the folder of a run.
+std::string why_no_run(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  if (fs::exists(fs::path(path) / "checkpoints", ignored) || fs::exists(fs::path(path) / "config.yaml", ignored))
+    return "";
+  for (fs::directory_iterator at(path, ignored), end; !ignored && at != end; at.increment(ignored)) {
+    if (at->path().extension() == ".safetensors") return "it has a file to take: " + at->path().string();
+  }
+  return "model.init.from takes a folder that pmaptrain run wrote, such as runs/NAME, or a safetensors file";
+}
+
 InitialFile open_file(const spec::InitialFrom& from, const FirstProcess& first) {
   const std::string kind = first.text([&] {
     std::error_code ignored;
@@ -118,6 +126,9 @@ InitialFile open_file(const spec::InitialFrom& from, const FirstProcess& first) 
     opened.file.file = first.bytes([&] { return data::map_file(from.path); });
     opened.file.tensors = view_safetensors(opened.file.file, opened.file.path, opened.widened);
     return opened;
+  }
+  if (const std::string why = first.text([&] { return why_no_run(from.path); }); !why.empty()) {
+    fail_usage(fmt::format("'{}' is a folder, and no run folder", from.path), why);
   }
   if (from.layout == spec::ParameterLayout::torch) {
     fail_usage(fmt::format("'{}' is a run, whose parameters do not have the layout torch", from.path),
@@ -270,8 +281,8 @@ void InitialValues::check_patterns() const {
   }
 }
 
-// Checks that the file has all parameters that model.init.from selects, in their shapes. A file may have further
-// tensors.
+// Checks that the file has all parameters that model.init.from selects, in their shapes, and tells all mismatches at
+// once. A file may have further tensors.
 void InitialValues::check_tensors() {
   std::map<std::string, const model::Parameter*> parameters;
   std::vector<std::string> names, others;
@@ -280,6 +291,7 @@ void InitialValues::check_tensors() {
     parameters[parameter.name] = &parameter;
     names.push_back(parameter.name);
   }
+  Mismatches found;
   for (const auto& [name, tensor] : in_file_) {
     const auto entry = parameters.find(name);
     if (entry == parameters.end()) {
@@ -287,46 +299,111 @@ void InitialValues::check_tensors() {
       if (!is_torch() || !name.ends_with(".num_batches_tracked")) others.push_back(name);
       continue;
     }
-    check_tensor(*entry->second, tensor);
+    check_tensor(*entry->second, tensor, found);
     parameters.erase(entry);
   }
   std::erase_if(parameters, [](const auto& entry) { return entry.second->is_state; });  // these begin at 0 and 1
   if (!others.empty() && (is_checkpoint_of_run_ || !parameters.empty())) {
-    const TensorView& tensor = in_file_.at(others.front());
-    const std::string near = nearest(tensor.name, names);
-    refuse(
-        fmt::format("has a tensor {} {}, which is no parameter of this model", shown_name(tensor.name),
-                    shown(tensor.dtype, tensor.shape)),
-        (near.empty() ? "its parameters are " + some_of(names) : fmt::format("the nearest parameter is '{}'", near)) +
-            "; or " + leaving_out(tensor.name));
+    std::vector<std::string> tensors;
+    for (const std::string& name : others) {
+      const TensorView& tensor = in_file_.at(name);
+      tensors.push_back(shown_name(name) + " " + shown(tensor.dtype, tensor.shape));
+    }
+    const bool one = others.size() == 1;
+    const std::string near = one ? nearest(others.front(), names) : "";
+    found.add(
+        fmt::format("has {} {}, which {} of this model", one ? "a tensor" : "tensors", some_of(tensors),
+                    one ? "is no parameter" : "are no parameters"),
+        near.empty() ? "its parameters are " + some_of(names) : fmt::format("the nearest parameter is '{}'", near),
+        others);
   }
   for (const std::string& name : others) in_file_.erase(name);
-  if (parameters.empty()) return;
-  std::vector<std::string> missing;
-  missing.reserve(parameters.size());
-  for (const auto& [name, parameter] : parameters) {
-    missing.push_back("'" + name + "' " + shown(model_.dtype, parameter->shape));
+  if (!parameters.empty()) {
+    std::vector<std::string> missing, drawn;
+    for (const auto& [name, parameter] : parameters) {
+      drawn.push_back(name);
+      missing.push_back("'" + name + "' " + shown(model_.dtype, parameter->shape));
+    }
+    if (found.texts.empty()) found.help_leaves_out = false;  // the help below says it
+    found.add(
+        "lacks " + some_of(missing) + (missing.size() == 1 ? ", a parameter" : ", parameters") + " of this model",
+        found.texts.empty() ? "write every parameter, or name those that are to be drawn in init.from.exclude" : "",
+        drawn);
   }
-  refuse("lacks " + some_of(missing) + (missing.size() == 1 ? ", a parameter" : ", parameters") + " of this model",
-         "write every parameter, or name those that are to be drawn in init.from.exclude");
+  if (found.texts.empty()) return;
+  std::string help = torch_help();
+  if (help.empty()) help = found.help;
+  const bool some_fit = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+    return std::find(found.names.begin(), found.names.end(), name) == found.names.end();
+  });
+  if (found.help_leaves_out && some_fit) {
+    help += std::string(help.empty() ? "" : "; or ") + "leave " + (found.names.size() == 1 ? "it" : "them") +
+            " out: init: {from: {path: ..., exclude: [" + patterns_for(found.names) + "]}}";
+  }
+  refuse(join(found.texts, "; it "), help);
 }
 
-void InitialValues::check_tensor(const model::Parameter& parameter, const TensorView& tensor) const {
+// "layout: torch" where the names of the file are PyTorch's; else empty.
+std::string InitialValues::torch_help() const {
+  if (is_checkpoint_of_run_ || is_torch()) return "";
+  const auto is_of_torch = [](const TensorView& tensor) {
+    return tensor.name.ends_with(".weight") || tensor.name == "weight" || tensor.name.ends_with(".running_mean");
+  };
+  if (std::none_of(file_.tensors.begin(), file_.tensors.end(), is_of_torch)) return "";
+  std::vector<std::string> lacking;
+  for (const model::Parameter& parameter : model_.parameters) {
+    const std::string name = model::stored(parameter, spec::ParameterLayout::torch).name;
+    if (std::none_of(file_.tensors.begin(), file_.tensors.end(),
+                     [&](const TensorView& tensor) { return tensor.name == name; })) {
+      lacking.push_back(parameter.name);
+    }
+  }
+  std::string help = "these are names of PyTorch: layout: torch reads them, and transposes kernels";
+  if (!lacking.empty()) {
+    help += fmt::format("; rename: {{\"{}\": {}}} says which tensor is which parameter", file_.tensors.front().name,
+                        lacking.front());
+  }
+  return help;
+}
+
+// Patterns for init.from.exclude that leave out these parameters and tensors besides those that it leaves out already:
+// a whole layer by one pattern, where nothing of it fits.
+std::string InitialValues::patterns_for(const std::vector<std::string>& names) const {
+  std::vector<std::string> all = names;
+  for (const model::Parameter& parameter : model_.parameters) all.push_back(parameter.name);
+  std::vector<std::string> patterns;
+  const auto add = [&](const std::string& pattern) {
+    if (std::find(patterns.begin(), patterns.end(), pattern) == patterns.end()) patterns.push_back(pattern);
+  };
+  for (const spec::Pattern& pattern : spec_.initial_from->exclude) add('"' + pattern.text + '"');
+  for (const std::string& name : names) {
+    const std::string layer = name.substr(0, name.rfind('.') + 1);
+    const bool is_whole =
+        names.size() > 1 && !layer.empty() && std::all_of(all.begin(), all.end(), [&](const std::string& other) {
+          return !other.starts_with(layer) || std::find(names.begin(), names.end(), other) != names.end();
+        });
+    add('"' + (is_whole ? layer + "*" : name) + '"');
+  }
+  return join(patterns, ", ");
+}
+
+void InitialValues::check_tensor(const model::Parameter& parameter, const TensorView& tensor, Mismatches& found) const {
   const model::StoredParameter expected = stored(parameter);
   if (tensor.shape == expected.shape && is_floating(tensor.dtype)) return;
   const bool is_changed = expected.shape != parameter.shape;
   const model::StoredParameter otherwise = model::stored(parameter, spec::ParameterLayout::flax, !is_changed);
   const bool would_fit = tensor.shape == otherwise.shape && is_floating(tensor.dtype);
-  std::string help = "change the layer's sizes, or " + leaving_out(parameter.name);
+  std::string help;
   if (would_fit && !is_changed && !is_torch()) {
     help = "layout: torch reads kernels as PyTorch stores them";
   } else if (would_fit) {
     help = "init.from.transpose lists the parameters that the file has transposed";
   }
-  refuse(
+  found.help_leaves_out = found.help_leaves_out && help.empty();
+  found.add(
       fmt::format("has {} as {}; the parameter is {}{}", shown_name(parameter.name), shown(tensor.dtype, tensor.shape),
                   shown(model_.dtype, parameter.shape), is_changed ? ", transposed " + to_string(expected.shape) : ""),
-      help);
+      help.empty() ? "change the layer's sizes" : help, {parameter.name});
 }
 
 // Converts a tensor of the file to the parameter's type. The values must be finite in that type.

@@ -67,8 +67,21 @@ class InitialValues {
  private:
   void choose_member(Membership membership);
   void check_patterns() const;
+  // What does not fit between the file and the model.
+  struct Mismatches {
+    std::vector<std::string> texts, names;  // names: of the tensors and parameters
+    std::string help;                       // of the first
+    bool help_leaves_out = true;            // whether leaving them out may be what is wanted, too
+    void add(std::string text, std::string first_help, const std::vector<std::string>& of) {
+      texts.push_back(std::move(text));
+      if (help.empty()) help = std::move(first_help);
+      names.insert(names.end(), of.begin(), of.end());
+    }
+  };
   void check_tensors();
-  void check_tensor(const model::Parameter& parameter, const TensorView& tensor) const;
+  void check_tensor(const model::Parameter& parameter, const TensorView& tensor, Mismatches& found) const;
+  std::string torch_help() const;
+  std::string patterns_for(const std::vector<std::string>& names) const;
   bool is_torch() const;
   // How the file has the parameter.
   model::StoredParameter stored(const model::Parameter& parameter) const;

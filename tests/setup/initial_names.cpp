@@ -201,15 +201,19 @@ TEST_CASE("names that match nothing, or that two tensors would have, are refused
         "in init.from.rename");
   file.from().rename.clear();
   CHECK(file.refusal(file.whole({{"head.weight", "classifier.weight"}})) ==
-        "FILE has a tensor 'classifier.weight' f32[3,24], which is no parameter of this model | its parameters are "
-        "conv_0.kernel, conv_0.bias, head.kernel, head.bias; or leave it out: init: {from: {path: ..., exclude: "
-        "[\"classifier.weight\"]}}");
+        "FILE has a tensor 'classifier.weight' f32[3,24], which is no parameter of this model; it lacks 'head.kernel' "
+        "f32[24,3], a parameter of this model | its parameters are conv_0.kernel, conv_0.bias, head.kernel, head.bias; "
+        "or leave them out: init: {from: {path: ..., exclude: [\"classifier.*\", \"head.kernel\"]}}");
   file.from().transpose = {{{"dense_*"}}};
   CHECK(file.refusal(file.whole(), ExitStatus::usage) ==
         "the pattern 'dense_*' matches no parameter of the model or of FILE | the parameters are conv_0.kernel, "
         "conv_0.bias, head.kernel, head.bias");
   file.from().transpose.reset();
   file.from().path = file.folder.path();
+  CHECK(test::contains(file.refusal(file.whole(), ExitStatus::usage),
+                       "' is a folder, and no run folder | it has a file "
+                       "to take: "));
+  std::filesystem::create_directories(file.folder.path() / "checkpoints");
   CHECK(test::contains(file.refusal(file.whole(), ExitStatus::usage),
                        "' is a run, whose parameters do not have the layout torch | leave out model.init.from.layout, "
                        "which is for files"));

@@ -195,13 +195,25 @@ TEST_CASE("a file of initial values fits the model by name and shape, or says wh
   CHECK(test::contains(file.refusal(narrow), " has .inf in 'head.bias' at [1], where a run cannot begin"));
   CHECK(file.refusal({{"head.bais", doubles({3}, {1, 2, 3})}}) ==
         file.path +
-            " has a tensor 'head.bais' f64[3], which is no parameter of this model | "
-            "the nearest parameter is 'head.bias'; or leave it out: init: {from: {path: ..., exclude: "
-            "[\"head.bais\"]}}");
+            " has a tensor 'head.bais' f64[3], which is no parameter of this model; it lacks 'dense_0.bias' f32[4], "
+            "'dense_0.kernel' f32[3,4], 'head.bias' f32[3], 'head.kernel' f32[4,3], parameters of this model | "
+            "the nearest parameter is 'head.bias'");
   CHECK(file.refusal({{"head.bias", doubles({3, 1}, {1, 2, 3})}}) ==
         file.path +
-            " has 'head.bias' as f64[3,1]; the parameter is f32[3] | "
-            "change the layer's sizes, or leave it out: init: {from: {path: ..., exclude: [\"head.bias\"]}}");
+            " has 'head.bias' as f64[3,1]; the parameter is f32[3]; it lacks 'dense_0.bias' f32[4], 'dense_0.kernel' "
+            "f32[3,4], 'head.kernel' f32[4,3], parameters of this model | change the layer's sizes");
+  // All that does not fit is told at once, with what leaves it out: a whole layer by one pattern.
+  train::Tensors other_head = whole_file();
+  other_head.erase("head.kernel");
+  other_head.erase("head.bias");
+  other_head["top.kernel"] = doubles({4, 2}, Numbers(8, 0.25));
+  other_head["dense_0.bias"] = doubles({5}, Numbers(5, 0.0));
+  CHECK(file.refusal(other_head) ==
+        file.path +
+            " has 'dense_0.bias' as f64[5]; the parameter is f32[4]; it has a tensor 'top.kernel' f64[4,2], which is "
+            "no parameter of this model; it lacks 'head.bias' f32[3], 'head.kernel' f32[4,3], parameters of this model "
+            "| change the layer's sizes; or leave them out: init: {from: {path: ..., exclude: [\"dense_0.bias\", "
+            "\"top.*\", \"head.*\"]}}");
 }
 
 TEST_CASE("a file of initial values has every parameter of the model, or says which it lacks", "[setup]") {
@@ -297,9 +309,9 @@ TEST_CASE("a run begins with a checkpoint of another run", "[setup]") {
             "file: dense_0.bias, dense_0.kernel");
   CHECK(test::refusal([&] { initial(run, {"model.layers.4.dense.features=7"}); }, ExitStatus::data) ==
         run +
-            "/checkpoints/step-00000004/params.safetensors has 'dense_0.bias' as f32[3]; the parameter is f32[7] | "
-            "change the "
-            "layer's sizes, or leave it out: init: {from: {path: ..., exclude: [\"dense_0.bias\"]}}");
+            "/checkpoints/step-00000004/params.safetensors has 'dense_0.bias' as f32[3]; the parameter is f32[7]; it "
+            "has 'dense_0.kernel' as f32[27,3]; the parameter is f32[27,7] | change the layer's sizes; or leave them "
+            "out: init: {from: {path: ..., exclude: [\"dense_0.*\"]}}");
   CHECK(test::refusal([&] { initial("{path: " + run + ", checkpoint: 3}"); }, ExitStatus::usage) ==
         "the run '" + run + "' has no checkpoint '3' | it has 4, last");
 }

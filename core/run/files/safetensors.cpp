@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/file_kind.h"
 #include "core/base/text.h"
 #include "core/data/file.h"
 
@@ -91,6 +92,7 @@ class Reader {
 
   std::vector<TensorView> read() {
     const std::uint64_t size = file_.size();
+    refuse_other_formats();
     if (size < length_bytes) fail(fmt::format("it has {} bytes, a header's length alone takes {}", size, length_bytes));
     const std::uint64_t length = data::read_little(file_.view(), 0, length_bytes);
     if (length > max_header)
@@ -117,6 +119,36 @@ class Reader {
   [[noreturn]] void fail(const std::string& what) const {
     fail_data(fmt::format("'{}' is not a sound safetensors file: {}", path_, what),
               "copy it again, or write it again with safetensors or pmaptrain");
+  }
+
+  // The length of a sound file's header may look like the beginning of another format.
+  void refuse_other_formats() const {
+    constexpr std::size_t enough = 512;
+    if (file_.size() > length_bytes && file_.data()[length_bytes] == std::byte{'{'}) return;
+    const std::optional<FileKind> kind = kind_of_file(file_.view().first(std::min(file_.size(), enough)));
+    if (kind) fail_data(fmt::format("'{}' is {}, not a safetensors file", path_, kind->name), help_for(*kind));
+  }
+
+  // How to get a safetensors file.
+  std::string help_for(const FileKind& kind) const {
+    const auto is = [&](std::string_view word) { return kind.name.find(word) != std::string_view::npos; };
+    if (is("pointer")) return std::string(kind.help);
+    if (is("PyTorch") || is("pickle")) {
+      return fmt::format(
+          "in Python: safetensors.torch.save_file(torch.load(\"{}\", map_location=\"cpu\"), \"model.safetensors\") "
+          "writes its state dict as one; layout: torch then reads it",
+          path_);
+    }
+    if (is("NPZ")) {
+      return fmt::format("in Python: safetensors.numpy.save_file(dict(numpy.load(\"{}\")), \"model.safetensors\")",
+                         path_);
+    }
+    if (is("GGUF")) return "take the model's safetensors files, from which it was made";
+    if (is("HDF5")) {
+      return "in Python: h5py reads its arrays, and safetensors.numpy.save_file({name: array}, \"model.safetensors\") "
+             "writes them";
+    }
+    return "model.init.from takes a run folder or a safetensors file";
   }
 
   Json parse(std::span<const std::byte> text) const {
