@@ -139,8 +139,8 @@ void check_has_best(const RunState& state, std::int64_t member, const std::strin
 
 std::string default_checkpoint(const spec::Spec& spec, const std::filesystem::path& run, MemberNumber member) {
   std::error_code ignored;
-  const std::filesystem::path best = run / "checkpoints/best/state.json";
-  if (!spec.train.checkpoint.best || !std::filesystem::exists(best, ignored)) return "last";
+  const std::optional<std::filesystem::path> best = checkpoint_folder(run, "best");
+  if (!spec.train.checkpoint.best || !best || !std::filesystem::exists(*best / "state.json", ignored)) return "last";
   if (!member) return "best";
   return has_best(of_one_checkpoint(run, "best", load_run_state), *member) ? "best" : "last";
 }

@@ -1,5 +1,6 @@
 #include "core/run/find_checkpoint.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/run/files/directory.h"
 
 namespace pmaptrain::train {
 namespace {
@@ -37,11 +39,10 @@ std::optional<fs::path> folder_at(const fs::path& place, std::error_code& error)
   constexpr int tries = 100;
   fs::path before;
   for (int i = 0; i < tries; ++i) {
-    std::error_code no_link;
-    const fs::path target = fs::read_symlink(place, no_link);
-    const fs::path folder = no_link ? place : place.parent_path() / target;
+    const fs::path target = link_target(AT_FDCWD, place.string());
+    const fs::path folder = target.empty() ? place : place.parent_path() / target;
     if (fs::is_directory(folder, error)) return folder;
-    if (no_link || target == before) break;
+    if (target.empty() || target == before) break;
     before = target;
   }
   return std::nullopt;
@@ -73,6 +74,11 @@ std::vector<std::int64_t> checkpoint_steps(const fs::path& run) {
   return steps;
 }
 
+std::optional<fs::path> checkpoint_folder(const fs::path& run, const std::string& which) {
+  std::error_code ignored;
+  return folder_at(run / "checkpoints" / which, ignored);
+}
+
 fs::path find_checkpoint(const fs::path& run, const std::string& which) {
   const fs::path checkpoints = run / "checkpoints";
   std::error_code error;
@@ -89,7 +95,7 @@ fs::path find_checkpoint(const fs::path& run, const std::string& which) {
   there.reserve(steps.size() + 2);
   for (const std::int64_t value : steps) there.push_back(std::to_string(value));
   for (const char* const word : {"last", "best"}) {
-    if (fs::is_directory(checkpoints / word, error)) there.emplace_back(word);
+    if (folder_at(checkpoints / word, error)) there.emplace_back(word);
   }
   if (!fs::is_directory(run, error)) {
     fail_usage(fmt::format("'{}' is not a run folder: there is no such folder", run.string()),

@@ -22,6 +22,9 @@ bool is_best_name(std::string_view name);
 // The steps of a run's checkpoints in ascending order. Throws Error (data) if they cannot be read.
 std::vector<std::int64_t> checkpoint_steps(const std::filesystem::path& run);
 
+// The folder to which checkpoints/last or checkpoints/best leads; none if there is none.
+std::optional<std::filesystem::path> checkpoint_folder(const std::filesystem::path& run, const std::string& which);
+
 // The folder of a run's checkpoint: "last", "best" or a step. Links are resolved. Throws Error (usage), which lists the
 // existing checkpoints, or Error (data) if they cannot be read.
 std::filesystem::path find_checkpoint(const std::filesystem::path& run, const std::string& which);

@@ -180,11 +180,11 @@ void leave(const fs::path& ensemble, const Left& left, const Leaving& leaving) {
 Left read_ensemble(const fs::path& ensemble) {
   const std::optional<train::Ended> ended = read_summary(ensemble);
   if (!ended) fail_running(fmt::format("'{}' has no summary.json", ensemble.string()), "--resume goes on");
-  Left left{*ended, CheckpointSource(fs::canonical(ensemble / "checkpoints/last")), {}, {}};
+  Left left{*ended, CheckpointSource(fs::canonical(train::find_checkpoint(ensemble, "last"))), {}, {}};
   const auto& members = left.last.state.members;
   const bool has_best =
       std::any_of(members.begin(), members.end(), [](const auto& one) { return one.best.has_value(); });
-  if (has_best) left.best.emplace(fs::canonical(ensemble / "checkpoints/best"));
+  if (has_best) left.best.emplace(fs::canonical(train::find_checkpoint(ensemble, "best")));
   left.metrics = read_metrics(ensemble, members.size(), left.last.state.metrics_bytes);
   return left;
 }
@@ -217,10 +217,9 @@ void leave_run_folders(const fs::path& ensemble, const std::vector<Leaving>& lea
 }
 
 void keep_members(const fs::path& ensemble, const std::set<std::int64_t>& kept) {
-  std::error_code error;
-  const fs::path last = fs::canonical(ensemble / "checkpoints/last", error);
-  if (error) return;
-  train::RunState state = train::load_run_state(last);
+  const std::optional<fs::path> last = train::checkpoint_folder(ensemble, "last");
+  if (!last) return;
+  train::RunState state = train::load_run_state(*last);
   bool changed = false;
   for (std::size_t m = 0; m < state.members.size(); ++m) {
     train::MemberState& member = state.members[m];
@@ -231,7 +230,7 @@ void keep_members(const fs::path& ensemble, const std::set<std::int64_t>& kept) 
     }
     member.left_behind = changed = true;
   }
-  if (changed) train::write_whole((last / "state.json").string(), train::to_json(state));
+  if (changed) train::write_whole((*last / "state.json").string(), train::to_json(state));
 }
 
 }  // namespace pmaptrain::sweep

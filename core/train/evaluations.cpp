@@ -135,7 +135,7 @@ std::optional<Checkpoint> Evaluations::load_best(const RunFolder& folder) {
   std::optional<Checkpoint> best;
   std::string why;
   try {
-    if (first.is_this()) best = load_checkpoint(folder.present_path() / "checkpoints/best");
+    if (first.is_this()) best = load_checkpoint(find_checkpoint(folder.present_path(), "best"));
   } catch (const Error& error) {
     why = error.diagnostics().front().message;
   }

@@ -113,6 +113,7 @@ void write_files(const Directory& into, const Setup& setup, RunState state, cons
   }
   state.input = {setup.model.input.dtype, setup.model.input.shape};
   state.target = {setup.model.target.dtype, setup.model.target.shape};
+  state.contents = setup.contents;
   state.batch_size = setup.batch.global;
   state.train_examples = setup.batch.dataset;
   state.config_hash = config_hash(setup);
@@ -142,7 +143,7 @@ void write_checkpoint(const RunFolder& folder, const Setup& setup, const RunStat
 }
 
 void write_best(const RunFolder& folder, const Setup& setup, RunState state, const ReadSlices& slices) {
-  const Checkpoint before = load_checkpoint(folder.present_path() / "checkpoints/best");
+  const Checkpoint before = load_checkpoint(find_checkpoint(folder.present_path(), "best"));
   std::vector<std::map<std::string, std::span<const std::byte>>> kept(state.members.size());  // tensors by member
   for (std::size_t m = 0; m < kept.size(); ++m) {
     MemberState& member = state.members[m];

@@ -61,9 +61,30 @@ int remove_tree(int fd, const std::string& name) {
   return file_system().unlink_at(fd, name, AT_REMOVEDIR) == 0 || errno == ENOENT ? 0 : errno;
 }
 
+// Whether symlink() has failed because the file system has no symbolic links: exFAT, many network and FUSE file
+// systems.
+bool lacks_links(int error) {
+  return error == EPERM || error == EOPNOTSUPP || error == ENOTSUP || error == ENOSYS || error == EINVAL;
+}
+
 bool same(const struct stat& a, const struct stat& b) { return a.st_dev == b.st_dev && a.st_ino == b.st_ino; }
 
 }  // namespace
+
+std::string link_target(int directory, const std::string& path) {
+  constexpr std::size_t most = 256;
+  std::string found(most, '\0');
+  ssize_t length = ::readlinkat(directory, path.c_str(), found.data(), found.size());
+  if (length < 0 && errno == EINVAL) {  // it is no link
+    const Descriptor file(file_system().open_at(directory, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    if (file) length = ::read(file.get(), found.data(), found.size());
+    const std::size_t end = length > 0 ? found.find('\n') : std::string::npos;
+    length = end < static_cast<std::size_t>(std::max<ssize_t>(length, 0)) ? static_cast<ssize_t>(end) : 0;
+    if (found.find('/') < end) length = 0;  // a link leads to an entry beside it
+  }
+  found.resize(length > 0 ? static_cast<std::size_t>(length) : 0);
+  return found;
+}
 
 Directory Directory::open_subdirectory(const std::string& name, bool make) const {
   const bool made = make && file_system().mkdir_at(fd_.get(), name) == 0;
@@ -77,13 +98,6 @@ Directory Directory::open_subdirectory(const std::string& name, bool make) const
 bool Directory::has(const std::string& name) const {
   struct stat status = {};
   return ::fstatat(fd_.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
-}
-
-std::string Directory::target(const std::string& name) const {
-  std::string found(256, '\0');
-  const ssize_t length = ::readlinkat(fd_.get(), name.c_str(), found.data(), found.size());
-  found.resize(length > 0 ? static_cast<std::size_t>(length) : 0);
-  return found;
 }
 
 std::vector<std::string> Directory::names() const {
@@ -103,7 +117,10 @@ bool Directory::exchange(const std::string& a, const std::string& b) const {
 void Directory::link(const std::string& target, const std::string& name) const {
   const std::string temporary = ".tmp-" + name;
   remove_quietly(temporary);
-  if (file_system().symlink_at(target, fd_.get(), temporary) != 0) fail_file(path_ / name, "written", errno);
+  if (file_system().symlink_at(target, fd_.get(), temporary) != 0) {
+    if (!lacks_links(errno)) fail_file(path_ / name, "written", errno);
+    return write_whole(place(name), target + "\n");
+  }
   try {
     rename(temporary, name);
   } catch (...) {

@@ -12,6 +12,10 @@
 
 namespace pmaptrain::train {
 
+// What Directory::link() has written: the target of a link, or the name in a small file; empty for anything else.
+// `directory` is an open directory, or AT_FDCWD.
+std::string link_target(int directory, const std::string& path);
+
 class Directory {
  public:
   Directory() = default;
@@ -34,10 +38,11 @@ class Directory {
   // Exchanges two entries in one step, so that a crash leaves both or neither exchanged; false if the file system
   // cannot.
   bool exchange(const std::string& a, const std::string& b) const;
-  // Makes `name` a link to `target`, in one step. Throws Error (failed).
+  // Makes `name` a link to the entry `target`, in one step; where the file system has no symbolic links, a small file
+  // with that name in it. Throws Error (failed).
   void link(const std::string& target, const std::string& name) const;
   // The target of the link `name`; empty if there is no such link.
-  std::string target(const std::string& name) const;
+  std::string target(const std::string& name) const { return link_target(fd_.get(), name); }
   // Removes an entry and everything in it, without following links. Does nothing if there is no such entry. Throws
   // Error (failed); the quiet version returns whether everything was removed.
   void remove(const std::string& name) const;
