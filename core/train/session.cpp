@@ -124,7 +124,7 @@ class Session::Impl {
 
   void continue_from(const RunState& state) {
     step_ = state.step;
-    saving_->continue_from(step_);
+    if (!state.evaluation_is_due) saving_->continue_from(step_);  // else the checkpoint is to be written again
     evaluation_is_due_ = state.evaluation_is_due && !evaluations_->empty();
     members_->continue_from(state, setup_.spec().train);
     for (const MemberRun& member : *members_) {

@@ -128,6 +128,28 @@ TEST_CASE("a signal during an evaluation ends it, with a checkpoint and a summar
   }
 }
 
+TEST_CASE("a run that a signal ended in the evaluation after its last step makes up for it when it is resumed",
+          "[train]") {
+  const TemporaryFolder root;
+  const auto setup_with = [&] { return setup_of_text(small_images, {"train.eval_every=4 steps"}); };
+  std::atomic<int> stop = 0;
+  train::SessionOptions options;
+  options.stop = &stop;
+  train::Setup setup = setup_with();
+  auto& dataset = setup.evaluations.front().dataset;
+  dataset = std::make_shared<Watched>(dataset, [&] { stop = SIGTERM; });
+  train_setup_in(root / "run", setup, options);
+  const fs::path last = root.path() / "run/checkpoints/last";
+  CHECK(train::load_run_state(last).evaluation_is_due);
+  const Trained resumed = continue_in(root / "run", setup_with());
+  CHECK(resumed.ended.steps == 4);
+  CHECK(resumed.of<train::Evaluated>().size() == 1);
+  CHECK_FALSE(train::load_run_state(last).evaluation_is_due);
+  const auto summary = nlohmann::json::parse(read_text(root / "run/summary.json"));
+  CHECK(summary["reason"] == "duration");
+  CHECK(summary["final"].contains("test"));
+}
+
 TEST_CASE("after early stopping a signal in the last evaluation leaves that to --resume", "[train]") {
   const TemporaryFolder root;
   const std::vector<std::string> set = {"data.validation=0.25", "train.eval_every=1 step",
