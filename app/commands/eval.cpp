@@ -87,10 +87,10 @@ struct Evaluations {
 // An error in the data also tells how the command line names other data.
 Evaluations evaluate(const spec::Loaded& loaded, const std::string& run, const std::string& checkpoint,
                      const std::optional<std::string>& split, spec::Weights weights, train::MemberNumber member,
-                     bool is_own_data, Agreement* job) {
+                     bool is_own_data, bool verify_data, Agreement* job) {
   try {
     const train::CheckpointEvaluation evaluation(loaded, run, checkpoint, split, weights, member, is_own_data,
-                                                 train::SharedBatches(job));
+                                                 train::SharedBatches(job), verify_data);
     Evaluations found{evaluation.evaluate_members(), std::nullopt, evaluation.notes(), evaluation.left_out()};
     if (loaded.spec.ensemble && !member) found.together = evaluation.evaluate_average();
     return found;
@@ -116,7 +116,7 @@ int command_eval(CommandArguments arguments, const Streams& given) {
   std::optional<std::string> split, checkpoint;
   spec::Weights weights = spec::Weights::ema;
   train::MemberNumber member;
-  bool json = false;
+  bool json = false, verify_data = false;
   Arguments a("eval", "Evaluates a run's checkpoint on all logical devices; every example is counted once.");
   a.positional("RUN", config.config, "a run folder, such as runs/cnn", "runs/fashion_mnist");
   config.add_options_to(a);
@@ -125,6 +125,7 @@ int command_eval(CommandArguments arguments, const Streams& given) {
   ConfigOptions::add_checkpoint_to(a, checkpoint);
   ConfigOptions::add_quiet_to(a, streams.quiet);
   ConfigOptions::add_weights_to(a, weights);
+  ConfigOptions::add_verify_data_to(a, verify_data);
   a.integer("--member", "N", 0, member, "of an ensemble, this member alone; members count from 0");
   a.flag("--json", json, "print the measures as a JSON document");
   a.footer(
@@ -145,7 +146,7 @@ int command_eval(CommandArguments arguments, const Streams& given) {
            setting.starts_with("data.limit");
   });
   const auto [results, together, notes, left_out] =
-      evaluate(loaded, config.config, chosen, split, weights, member, is_own_data, streams.job);
+      evaluate(loaded, config.config, chosen, split, weights, member, is_own_data, verify_data, streams.job);
   if (!json) print_notes(notes, streams);
   const auto varies_loss = [](const spec::Varied& key) { return key.path.starts_with("loss."); };
   if (together && !json &&

@@ -35,7 +35,7 @@ struct RunOptions {
   std::optional<std::string> run_dir;
   std::optional<std::int64_t> max_steps;
   std::vector<std::string> changes;
-  bool overwrite = false, resume = false, dry_run = false, json = false, verify_replicas = false;
+  bool overwrite = false, resume = false, dry_run = false, json = false, verify_replicas = false, verify_data = false;
   TraceOption trace;
   display::DisplayOptions display;
 };
@@ -60,6 +60,7 @@ void add_arguments(Arguments& a, RunOptions& options) {
   a.flag("-q,--quiet", options.display.quiet, "as --progress none");
   a.flag("-v,--verbose", options.display.verbose, "step lines also show the time since the start");
   options.trace.add_to(a);
+  ConfigOptions::add_verify_data_to(a, options.verify_data);
   a.flag("--verify-replicas", options.verify_replicas,
          "every device stores its own copy of all replicated parameters and state, and the copies are compared at the "
          "log interval (or train.verify_replicas); same bits, more time and memory");
@@ -139,6 +140,23 @@ std::string as_settings(const std::vector<std::string>& changes) {
   return text;
 }
 
+// The config with what it keeps of the run. An error may be about the blocks, which no option has set.
+template <class Load>
+spec::Loaded load_kept(const Load& load, const std::string& blocks, const std::string& run) {
+  try {
+    return load();
+  } catch (const Error& error) {
+    if (blocks.empty()) throw;
+    std::vector<Diagnostic> diagnostics = error.diagnostics();
+    for (Diagnostic& diagnostic : diagnostics) {
+      if (diagnostic.place.excerpt != blocks) continue;
+      diagnostic.help = "start at most as many processes as there are blocks";
+      diagnostic.notes.push_back("'" + run + "' has " + blocks + ", which --resume keeps");
+    }
+    throw Error(error.status(), std::move(diagnostics));
+  }
+}
+
 // --change belongs to --resume.
 void check_changes(const RunOptions& options) {
   if (options.changes.empty() || (options.resume && !options.dry_run)) return;
@@ -182,7 +200,10 @@ int command_run(CommandArguments arguments, const Streams& streams) {
   const train::FirstProcess first(streams.job);
   const spec::ConfigText config = read_config(options.config, streams);
   const auto load = [&] { return spec::load(config, options.config.overrides); };
+  // How many blocks of devices a resumed run needs, its folder says, which is not known yet.
+  if (options.resume) options.config.overrides.processes = 1;
   spec::Loaded loaded = load();
+  options.config.overrides.processes = processes_of(streams);
 
   const std::optional<train::TraceOptions> trace = options.trace.accepted(options.overwrite);
   if (options.dry_run) {
@@ -220,18 +241,26 @@ int command_run(CommandArguments arguments, const Streams& streams) {
     session.resume = resume ? &*resume : nullptr;
   }
   if (!resume) {
+    if (options.resume && !first.is_alone()) loaded = load();
     if (!options.changes.empty()) refuse_first_changes(options, session.run_dir);
     if (std::string text = train::unrepeated_changes_warning(loaded); !text.empty())
       loaded.notes.push_back(std::move(text));
   } else {
     const train::RunConfig run = train::read_run_config(session.run_dir, first);
-    const std::vector<std::string> kept = train::kept_decisions(run, loaded);
-    if (!kept.empty()) {
+    std::vector<std::string> kept = train::kept_decisions(run, loaded);
+    const std::string blocks = train::blocks_override(run, loaded);
+    if (!blocks.empty()) kept.push_back(blocks);
+    if (!kept.empty() || !first.is_alone()) {
       std::vector<std::string>& set = options.config.overrides.set;
       set.insert(set.end(), kept.begin(), kept.end());
-      loaded = load();
+      loaded = load_kept(load, blocks, session.run_dir.string());
     }
-    for (std::string& note : train::check_config_continues(run, loaded)) loaded.notes.push_back(std::move(note));
+    if (!blocks.empty()) {
+      loaded.notes.push_back(blocks + " is kept from the run, so the bits stay those of its processes");
+    }
+    for (std::string& note : train::check_config_continues(run, loaded, resume->checkpoint.state.contents)) {
+      loaded.notes.push_back(std::move(note));
+    }
     loaded.notes.insert(loaded.notes.end(), resume->warnings.begin(), resume->warnings.end());
     for (std::string& warning : train::apply_changes(run, options.changes, loaded, resume->checkpoint.state)) {
       loaded.notes.push_back(std::move(warning));
@@ -261,10 +290,10 @@ int command_run(CommandArguments arguments, const Streams& streams) {
     if (!first.is_alone() && loaded.spec.model.initial_from) {
       initial = std::make_shared<train::InitialFile>(train::open_initial_file(loaded.spec.model, first));
     }
-    const train::Setup setup =
-        resume ? train::make_setup(std::move(loaded), train::schedule_origin(resume->checkpoint.state),
-                                   &resume->checkpoint.state.encoding)
+    train::Setup setup =
+        resume ? train::make_resumed_setup(std::move(loaded), resume->checkpoint.state, options.verify_data)
                : train::make_setup(std::move(loaded), std::nullopt, nullptr, std::move(initial));
+    if (!resume) setup.contents = data::contents_of(setup.loaded, options.verify_data);
     if (resume) {
       session.notes = train::check_data_continues(resume->checkpoint.state, setup);
       const auto finished = train::find_finished(session.run_dir, resume->checkpoint.state, setup.spec().train,

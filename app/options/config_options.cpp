@@ -26,6 +26,8 @@ void ConfigOptions::add_options_to(Arguments& arguments) {
                     "number of logical devices: the size of the only mesh axis");
   arguments.integer("--workers", "N", 1, overrides.workers,
                     "number of threads, or of GPUs (mesh.backend: cuda), that run the devices");
+  arguments.text("--data-root", "DIR", overrides.data_root,
+                 "where the files of data.source lie by now: each is found by the end of its path below DIR");
   arguments.seed("--seed", overrides.seed, "the seed of all random numbers");
   arguments.footer(
       "--devices sets the number of logical devices, of which one core can run many; --workers sets the number "
@@ -36,6 +38,12 @@ void ConfigOptions::add_options_to(Arguments& arguments) {
 
 void ConfigOptions::add_quiet_to(Arguments& arguments, bool& quiet) {
   arguments.flag("-q,--quiet", quiet, "warnings, errors and what was asked for, and nothing else");
+}
+
+void ConfigOptions::add_verify_data_to(Arguments& arguments, bool& verify_data) {
+  arguments.flag("--verify-data", verify_data,
+                 "tell by all bytes of the files whether data is the same; by default a sample of files of 64 MiB and "
+                 "more is read");
 }
 
 void ConfigOptions::add_weights_to(Arguments& arguments, spec::Weights& weights) {
@@ -52,7 +60,7 @@ void ConfigOptions::add_checkpoint_to(Arguments& arguments, std::optional<std::s
       "keeps it, else the last one");
 }
 
-spec::ConfigText read_config(const ConfigOptions& options, const Streams& streams) {
+spec::ConfigText read_config(ConfigOptions& options, const Streams& streams) {
   const train::FirstProcess first(streams.job);
   spec::ConfigText config;
   config.text = first.text([&] {
@@ -62,11 +70,17 @@ spec::ConfigText read_config(const ConfigOptions& options, const Streams& stream
   config.file = first.text([&] { return config.file; });
   config.directory = first.text([&] { return config.directory; });
   config.run_format = std::stoi(first.text([&] { return std::to_string(config.run_format); }));
+  const std::string kind = first.text([&] {
+    std::error_code ignored;
+    return std::string(std::filesystem::is_directory(options.config, ignored) ? "run" : "file");
+  });
+  options.overrides.is_run = kind == "run";
   return config;
 }
 
-spec::Loaded load_config(const ConfigOptions& options, const Streams& streams) {
-  return spec::load(read_config(options, streams), options.overrides);
+spec::Loaded load_config(ConfigOptions options, const Streams& streams) {
+  const spec::ConfigText config = read_config(options, streams);
+  return spec::load(config, options.overrides);
 }
 
 namespace {

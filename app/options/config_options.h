@@ -16,22 +16,25 @@ struct ConfigOptions {
   std::string config;
   spec::Overrides overrides;
 
-  // CONFIG, --set, --devices, --workers and --seed.
+  // CONFIG, and the options below.
   void add_to(Arguments& arguments);
-  // --set, --devices, --workers and --seed.
+  // --set, --devices, --workers, --data-root and --seed.
   void add_options_to(Arguments& arguments);
   // --checkpoint, of the commands that take a run.
   static void add_checkpoint_to(Arguments& arguments, std::optional<std::string>& checkpoint);
   // -q of a command that uses a run's parameters; it leaves warnings and errors.
   static void add_quiet_to(Arguments& arguments, bool& quiet);
+  // --verify-data, of the commands that compare the content of data.
+  static void add_verify_data_to(Arguments& arguments, bool& verify_data);
   // --weights, of the commands that take a run's parameters.
   static void add_weights_to(Arguments& arguments, spec::Weights& weights);
 };
 
-// The text of the config, in every process of a launcher as process 0 reads it. Throws what spec::read_config() throws.
-spec::ConfigText read_config(const ConfigOptions& options, const Streams& streams);
+// The text of the config, in every process of a launcher as process 0 reads it; sets Overrides::is_run of the options.
+// Throws what spec::read_config() throws.
+spec::ConfigText read_config(ConfigOptions& options, const Streams& streams);
 // The config of that text.
-spec::Loaded load_config(const ConfigOptions& options, const Streams& streams);
+spec::Loaded load_config(ConfigOptions options, const Streams& streams);
 
 // Throws Error (usage) where `run`, the argument of a command, is no folder of a run. Of a checkpoint in one it says
 // how to name it.

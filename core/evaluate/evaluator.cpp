@@ -189,7 +189,7 @@ std::vector<std::int64_t> remove_members_without_best(std::vector<std::int64_t>&
 CheckpointEvaluation::CheckpointEvaluation(const spec::Loaded& loaded, const std::filesystem::path& run_dir,
                                            const std::string& checkpoint, const std::optional<std::string>& split,
                                            spec::Weights weights, MemberNumber member, bool is_own_data,
-                                           SharedBatches shared)
+                                           SharedBatches shared, bool verify_data)
     : loaded_(loaded),
       checkpoint_(checkpoint),
       members_(chosen_members(loaded.spec, member)),
@@ -203,6 +203,7 @@ CheckpointEvaluation::CheckpointEvaluation(const spec::Loaded& loaded, const std
     left_out_ = remove_members_without_best(members_, state);
   }
   const spec::Spec& spec = spec::member_spec(loaded.spec, members_.front());
+  is_own_data = compare_contents(is_own_data, verify_data);
   data_ = data::open(spec.data, spec.seed, spec.mesh.mesh.devices(), split_, &state.encoding,
                      is_own_data ? &state.encoding : nullptr);
   const bool is_divided = split_ == data::Split::validation && spec.data.validation;
@@ -217,11 +218,24 @@ CheckpointEvaluation::CheckpointEvaluation(const spec::Loaded& loaded, const std
   if (!shared_.is_alone()) check_processes();
 }
 
+bool CheckpointEvaluation::compare_contents(bool is_own_data, bool verify_data) {
+  const data::Contents& before = trained_.state.contents;
+  if (before.empty() && shared_.is_alone()) return is_own_data;
+  contents_ = data::contents_of(loaded_, split(), verify_data);
+  const std::string changed = data::difference(before, contents_);
+  if (!is_own_data) return !contents_.empty() && changed.empty() && data::has_all(before, contents_);
+  // Rows that could not be read may have been repaired.
+  if (changed.empty() || !trained_.state.encoding.skipped.empty()) return true;
+  throw Error(ExitStatus::data,
+              Diagnostic{"data", loaded_.spec.data.source_place, "the run's data has changed: " + changed,
+                         "restore the data; --data-root DIR says where it lies by now"});
+}
+
 void CheckpointEvaluation::check_processes() const {
   std::string options = "eval " + split() + " of";
   for (const std::int64_t member : members_) options += " " + std::to_string(member);
   train::check_processes(*shared_.agreement(), spec::member_spec(loaded_.spec, members_.front()).mesh,
-                         {loaded_.resolved, options, data_.description, dataset()});
+                         {loaded_.resolved, options, data_.description, contents_});
 }
 
 std::vector<Evaluation> CheckpointEvaluation::run(Evaluator& evaluator, std::span<const std::int64_t> members,

@@ -86,14 +86,16 @@ std::vector<std::int64_t> remove_members_without_best(std::vector<std::int64_t>&
 // Evaluates a checkpoint of a run folder ("last", "best" or a step) on a split; by default on test if there is one,
 // else on validation. Evaluates every member, or `member` alone. For "best", members without a best checkpoint are left
 // out; selecting one as `member` is an error. `loaded` is the run's config, and `weights` as in load_weights(). Opens
-// only the data of the split. If that is the run's own data (`is_own_data`), leaves out the same rows and files as the
-// run. Several processes evaluate together (`shared`): each makes this and calls the same functions, reads the rows of
-// its devices, and gets the measures of all; only process 0 needs to see the run folder. Throws Error.
+// only the data of the split. If that is the run's own data (`is_own_data`, or the content is the same), leaves out the
+// same rows and files as the run. Data that is said to be the run's own is refused where its content is another one;
+// with `verify_data` all bytes are compared. Several processes evaluate together (`shared`): each makes this and calls
+// the same functions, reads the rows of its devices, and gets the measures of all; only process 0 needs to see the run
+// folder. Throws Error.
 class CheckpointEvaluation {
  public:
   CheckpointEvaluation(const spec::Loaded& loaded, const std::filesystem::path& run_dir, const std::string& checkpoint,
                        const std::optional<std::string>& split, spec::Weights weights, MemberNumber member,
-                       bool is_own_data = true, SharedBatches shared = {});
+                       bool is_own_data = true, SharedBatches shared = {}, bool verify_data = false);
 
   // Notes about the data: rows that were left out, categories that the training split does not have.
   const std::vector<std::string>& notes() const { return data_.notes; }
@@ -127,6 +129,9 @@ class CheckpointEvaluation {
   data::BatchPlan batch_plan_of(const data::Dataset& dataset, const spec::Spec& spec) const;
   // Made for each member, because members may have different numbers in the loss.
   model::Model model_for(std::int64_t member) const;
+  // Reads the contents of the split's files. Returns whether they are the run's own. Throws Error (data) where they are
+  // not, and `is_own_data` says that they are.
+  bool compare_contents(bool is_own_data, bool verify_data);
   // Throws Error (usage) unless the other processes evaluate the same.
   void check_processes() const;
   std::vector<Evaluation> run(Evaluator& evaluator, std::span<const std::int64_t> members,
@@ -138,6 +143,7 @@ class CheckpointEvaluation {
   CheckpointWeights trained_;
   data::Split split_;
   data::Source data_;
+  data::Contents contents_;  // of the files of the split, where they are compared
   SharedBatches shared_;
 };
 

@@ -89,9 +89,10 @@ Predictor::Predictor(const spec::Loaded& loaded, const std::filesystem::path& ru
   if (!shared_.is_alone()) {
     std::string options = "predict " + std::string(name_of(predictions_.kind)) + " of";
     for (const std::int64_t member : found.members) options += " " + std::to_string(member);
-    check_processes(
-        *shared_.agreement(), spec.mesh,
-        {loaded.resolved, options, std::to_string(predictions_.inputs->input().bytes()), *predictions_.inputs});
+    data::Content inputs = data::content_of(request.input.path);
+    inputs.key = "--input";
+    check_processes(*shared_.agreement(), spec.mesh,
+                    {loaded.resolved, options, std::to_string(predictions_.inputs->input().bytes()), {inputs}});
   }
   const std::int64_t rows = data::rows_at_once(spec.data, spec.mesh.mesh, std::max<std::int64_t>(1, state.batch_size));
   // A plan needs an example. If no row can be read, the plan does not run.

@@ -144,6 +144,16 @@ void for_each_field(Is<data::Encoding> auto& encoding, Visit&& visit) {
 }
 
 template <class Visit>
+void for_each_field(Is<data::Content> auto& content, Visit&& visit) {
+  visit("key", content.key);
+  visit("path", content.path);
+  visit("bytes", content.bytes);
+  visit("files", content.files);
+  visit("hash", content.hash);
+  visit("whole", content.whole);
+}
+
+template <class Visit>
 void for_each_field(Is<data::Field> auto& field, Visit&& visit) {
   visit("dtype", field.dtype);
   visit("shape", field.shape);
@@ -182,6 +192,7 @@ void for_each_field(Is<RunState> auto& state, Visit&& visit, ByMember&& by_membe
   by_member("seed", &MemberState::seed);
   by_member("data_seed", &MemberState::data_seed);
   visit("encoding", state.encoding, Presence::newer);
+  visit("contents", state.contents, Presence::newer);
   visit("input", state.input);
   visit("target", state.target);
   visit("batch_size", state.batch_size);

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/data/content.h"
 #include "core/data/dataset.h"
 #include "core/run/loss_spike.h"
 #include "core/run/plateau.h"
@@ -98,7 +99,8 @@ struct RunState {
   data::Encoding encoding;    // how the data was read
   data::Field input, target;  // of an example, without their places in the config
 
-  // The config, data and files that the state belongs to.
+  // The config, data and files that the state belongs to. A run of an earlier version has no `contents`.
+  data::Contents contents;
   std::int64_t batch_size = 0, train_examples = 0;
   std::string config_hash;
   std::map<std::string, std::string> checksums;  // of the checkpoint's files, by name: "xxh3:<hexadecimal digits>"

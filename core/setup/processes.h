@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/data/dataset.h"
+#include "core/data/content.h"
 #include "core/runtime/agreement.h"
 #include "core/setup/setup.h"
 
@@ -15,7 +15,7 @@ struct Alike {
   std::string_view config;   // resolved
   std::string_view options;  // a text that is equal for equal options of the command line
   std::string_view data;     // a description of the data
-  const data::Dataset& dataset;
+  const data::Contents& contents;
 };
 
 // Sets the time after which a silent process ends the job (mesh.timeout), and throws Error (usage) unless all processes
@@ -25,7 +25,7 @@ void check_processes(Agreement& agreement, const spec::MeshSpec& mesh, const Ali
 // The version, the commit and the compiler of this program.
 std::string program_identity();
 
-// A text that is equal for equal data, as far as the description and a few examples tell.
+// A text that is equal for equal data: its description and contents. Reads these. Throws Error (data).
 std::string data_identity(const Setup& setup);
 
 // check_processes() for a run: each process computes the parameters for itself, so all must compute the same. `options`

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/data/batches/batch.h"
+#include "core/data/content.h"
 #include "core/data/dataset.h"
 #include "core/graph/program.h"
 #include "core/model/model.h"
@@ -69,6 +70,7 @@ struct MixedTraining {
 struct Setup {
   spec::Loaded loaded;
   data::Source source;
+  data::Contents contents;  // of the files of `source`, set by those that identify them; make_setup() reads none
   model::Model model;
   data::BatchPlan batch;
   Timetable timetable;

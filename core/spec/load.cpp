@@ -13,6 +13,7 @@
 #include "core/spec/changes/older_format.h"
 #include "core/spec/changes/override.h"
 #include "core/spec/keys/check.h"
+#include "core/spec/paths.h"
 #include "core/spec/print.h"
 #include "core/spec/yaml/parse.h"
 
@@ -94,6 +95,7 @@ Loaded load(const Parsed& parsed, const Overrides& overrides, std::span<const As
   const std::string stem = fs::path(parsed.file).stem().string();
   loaded.max_time = max_time_of(overrides, errors);
   Node config = check_config(root, stem.empty() ? "run" : stem, errors);
+  find_data(config, overrides, parsed.root->source ? parsed.root->source->directory : "", loaded.notes);
   loaded.spec = bind(config, errors, overrides.processes);
   if (!errors.empty()) {
     std::stable_sort(errors.begin(), errors.end(), before);
@@ -141,6 +143,11 @@ ConfigText read_config(const std::string& path) {
 
 Parsed parse(const std::string& path) { return parse_text(read_config(path)); }
 
-Loaded load(const std::string& path, const Overrides& overrides) { return load(parse(path), overrides, {}); }
+Loaded load(const std::string& path, const Overrides& overrides) {
+  Overrides own = overrides;
+  std::error_code ignored;
+  own.is_run = fs::is_directory(path, ignored);
+  return load(parse(path), own, {});
+}
 
 }  // namespace pmaptrain::spec

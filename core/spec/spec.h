@@ -28,6 +28,7 @@ struct MeshSpec {
   Backend backend = Backend::cpu;
   bool deterministic = false;            // on GPUs: the same bits on any number of them
   std::optional<int> blocks;             // of sums over devices (core/mesh/blocks.h); bind() sets it
+  bool blocks_are_automatic = false;     // whether bind() has chosen their number
   Timeout timeout;                       // of a process that does not answer
   bool tf32 = false;                     // on GPUs: operands of products may be rounded to TF32
   std::optional<MemorySize> gpu_memory;  // of each GPU; none: all that it has

@@ -112,7 +112,4 @@ std::string structure_of(const Loaded& loaded);
 // The config of an ensemble with these members, which have one structure, along a new outermost axis "trials".
 std::string ensemble_config(std::span<const Loaded> members, const std::string& name);
 
-// The files and folders that a config names below a key.
-std::vector<std::string> paths_below(const Loaded& loaded, std::string_view key);
-
 }  // namespace pmaptrain::spec

@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <set>
 
+#include "core/data/content.h"
 #include "core/data/file.h"
-#include "core/run/files/file_writer.h"
 
 namespace pmaptrain::sweep {
 namespace {
@@ -45,9 +45,7 @@ std::vector<DataFile> data_files_of(const std::vector<std::string>& paths, const
     if (same) {
       file.hash = before->hash;
     } else if (file.bytes > 0) {
-      const data::Bytes bytes = data::map_file(path);
-      file.hash = train::hash_hex(bytes.view());
-      bytes.check_intact();
+      file.hash = data::content_of(path).hash;
     }
     found.push_back(std::move(file));
   }

@@ -16,6 +16,7 @@
 #include "core/setup/setup.h"
 #include "core/setup/start.h"
 #include "core/spec/load.h"
+#include "core/spec/paths.h"
 #include "core/sweep/halving.h"
 
 namespace pmaptrain::sweep {
@@ -226,7 +227,7 @@ SweepPlan plan_sweep(const spec::Sweep& sweep, int cores, const Numbers& known, 
         const auto [at, is_new] = programs.emplace(spec::structure_of(loaded), plan.programs.size());
         if (is_new) {
           for (const char* const key : {"data.source", "model.init"}) {
-            for (std::string& path : spec::paths_below(loaded, key)) plan.data_paths.push_back(std::move(path));
+            for (spec::PathAt& named : spec::paths_below(loaded, key)) plan.data_paths.push_back(std::move(named.path));
           }
           const bool compares = plan.programs.empty() && !sweep.spec().max_concurrent && !sweep.spec().vectorize;
           plan.programs.push_back(program_of(sweep, std::move(loaded), compares ? cores : 1, plan.warnings));

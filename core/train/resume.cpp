@@ -16,6 +16,8 @@
 #include "core/spec/change.h"
 #include "core/spec/compare.h"
 #include "core/spec/keys.h"
+#include "core/spec/paths.h"
+#include "core/train/changes.h"
 #include "core/train/decisions.h"
 #include "core/train/members.h"
 
@@ -103,7 +105,7 @@ void drop_what_follows(std::vector<spec::ChangedKey>& keys) {
 // Reports each key with its place, and how to change it if it may change within a run. If many keys differ, the run
 // belongs to another config: one error then names the first of them.
 [[noreturn]] void refuse_changes(const fs::path& run, const std::vector<spec::ChangedKey>& keys,
-                                 const spec::Loaded& loaded) {
+                                 const spec::Loaded& loaded, bool lacks_contents) {
   constexpr std::size_t most_errors = 5, first_keys = 3;
   const auto values = [](const spec::ChangedKey& key) {
     return ": the run has " + shown(key.before) + ", this config " + shown(key.after);
@@ -132,6 +134,15 @@ void drop_what_follows(std::vector<spec::ChangedKey>& keys) {
       }
     }
     error.notes.push_back("and " + join(others, ", "));
+  }
+  const auto is_data = [](const spec::ChangedKey& key) {
+    return spec::is_at_or_below(key.path, "data.source") && spec::is_path(key.path);
+  };
+  if (lacks_contents && std::any_of(keys.begin(), keys.end(), is_data)) {
+    errors.back().notes.push_back(
+        "the run was begun by a version that kept no hash of its data, so data at another path cannot be compared; "
+        "where it is the same, the paths in " +
+        (run / "config.yaml").string() + " can be edited");
   }
   std::string& help = errors.back().help;
   help += (help.empty() ? "" : "; or ") + ("begin another run (--name), from this one's parameters with "
@@ -193,7 +204,16 @@ std::vector<std::string> kept_decisions(const RunConfig& run, const spec::Loaded
   return set;
 }
 
-std::vector<std::string> check_config_continues(const RunConfig& run, const spec::Loaded& loaded) {
+std::string blocks_override(const RunConfig& run, const spec::Loaded& loaded) {
+  if (!loaded.spec.mesh.blocks_are_automatic) return "";
+  for (const spec::ChangedKey& changed : changed_keys(run, loaded)) {
+    if (changed.path == "mesh.blocks" && !changed.before.empty()) return changed.path + "=" + changed.before;
+  }
+  return "";
+}
+
+std::vector<std::string> check_config_continues(const RunConfig& run, const spec::Loaded& loaded,
+                                                const data::Contents& contents) {
   std::vector<std::string> notes;
   std::vector<spec::ChangedKey> keys = changed_keys(run, loaded);
   drop_what_follows(keys);
@@ -204,7 +224,15 @@ std::vector<std::string> check_config_continues(const RunConfig& run, const spec
                     ": sums run in another order, so the bits differ from here on");
     return true;
   });
-  if (!keys.empty()) refuse_changes(run.run, keys, loaded);
+  std::erase_if(keys, [&](const spec::ChangedKey& key) {
+    if (!spec::is_path(key.path) || !data::has_same_keys(contents, loaded, key.path)) return false;
+    const bool is_told = std::any_of(loaded.notes.begin(), loaded.notes.end(), [&](const std::string& note) {
+      return note.starts_with(key.path + " is ");  // by find_data()
+    });
+    if (!is_told) notes.push_back(key.path + " is " + key.after + ", and was " + key.before);
+    return true;
+  });
+  if (!keys.empty()) refuse_changes(run.run, keys, loaded, contents.empty());
   return notes;
 }
 
@@ -328,15 +356,17 @@ std::string changed_encoding(const data::Encoding& run, const data::Encoding& no
   return "the number of channels";
 }
 
-// Throws Error (data) if `changed` is not empty. `place` is the place of the data source in the config.
-void refuse_changed(const std::string& changed, const Place& place) {
+// Throws Error (data) if `changed` is not empty. `place` is the place of the data source in the config, `effect` what
+// follows from the change, if anything is known.
+void refuse_changed(const std::string& changed, const Place& place, const std::string& effect = "") {
   if (changed.empty()) return;
-  throw Error(ExitStatus::data,
-              Diagnostic{"data",
-                         place,
-                         "--resume needs the data that the run began with, and it has changed: " + changed,
-                         "restore the data, or begin another run (--name)",
-                         {}});
+  Diagnostic refusal{"data",
+                     place,
+                     "--resume needs the data that the run began with, and it has changed: " + changed,
+                     "restore the data, or begin another run (--name)",
+                     {}};
+  if (!effect.empty()) refusal.notes.push_back(effect);
+  throw Error(ExitStatus::data, std::move(refusal));
 }
 
 // The step at which a change set the schedule; 0 if the schedule began with the run.
@@ -350,6 +380,35 @@ std::int64_t schedule_began_after(const spec::Loaded& loaded) {
 
 }  // namespace
 
+Setup make_resumed_setup(spec::Loaded loaded, const RunState& state, bool verify) {
+  const auto make = [&] {
+    try {
+      return make_setup(loaded, schedule_origin(state), &state.encoding);
+    } catch (const Error& error) {
+      std::string changed;
+      try {
+        changed = data::difference(state.contents, data::contents_of(loaded, verify));
+      } catch (const Error&) {
+        std::vector<Diagnostic> diagnostics = error.diagnostics();
+        diagnostics.back().notes.push_back("--data-root DIR says where the data of the run lies by now");
+        throw Error(error.status(), std::move(diagnostics));
+      }
+      refuse_changed(changed, loaded.spec.data.source_place, error.diagnostics().front().message);
+      throw;
+    }
+  };
+  Setup setup = make();
+  setup.contents = data::contents_of(loaded, verify);
+  for (data::Content& content : setup.contents) {
+    for (const data::Content& before : state.contents) {
+      if (before.key == content.key && content.whole.empty() && data::is_same(before, content)) {
+        content.whole = before.whole;
+      }
+    }
+  }
+  return setup;
+}
+
 std::vector<std::string> check_data_continues(const RunState& state, const Setup& setup) {
   const auto refuse = [&](std::string_view what, std::int64_t before, std::int64_t now, const Place& place) {
     if (before == now) return;
@@ -359,12 +418,29 @@ std::vector<std::string> check_data_continues(const RunState& state, const Setup
                                               "begin another run (--name)"});
   };
   const Place& source = setup.spec().data.source_place;
-  refuse_changed(changed_skipped(state.encoding.skipped, setup.source.encoding.skipped), source);
+  const std::string changed = data::difference(state.contents, setup.contents);
+  const bool may_be_repaired = !state.encoding.skipped.empty();
+  const std::string skipped = changed_skipped(state.encoding.skipped, setup.source.encoding.skipped);
+  if (!may_be_repaired) {
+    refuse_changed(changed, source,
+                   skipped.empty() ? changed_encoding(state.encoding, setup.source.encoding) : skipped);
+  }
+  refuse_changed(skipped, source);
   refuse("number of training examples", state.train_examples, setup.batch.dataset, source);
   refuse("global batch size", state.batch_size, setup.batch.global, setup.spec().data.batch_size_place);
   refuse_changed(changed_encoding(state.encoding, setup.source.encoding), source);
   check_frozen_best(state, setup.spec().train);
   std::vector<std::string> notes = frozen_members(state, setup.spec().train);
+  if (may_be_repaired && !changed.empty()) {
+    notes.push_back(changed + ": rows that the run left out may have been repaired, and are left out again");
+  }
+  for (const data::Content& content : setup.contents) {
+    const auto before = std::find_if(state.contents.begin(), state.contents.end(),
+                                     [&](const data::Content& one) { return one.key == content.key; });
+    if (content.whole.empty() || before == state.contents.end() || !before->whole.empty()) continue;
+    notes.push_back("the run has a hash of a sample of '" + content.path +
+                    "', which was compared; of all bytes it has one from now on");
+  }
   if (!setup.optimizer().schedule) return notes;
   const Schedule& schedule = *setup.optimizer().schedule;
   const std::int64_t steps = setup.timetable.steps - schedule_began_after(setup.loaded);  // the steps of the schedule

@@ -36,10 +36,20 @@ RunConfig read_run_config(const std::filesystem::path& run, const FirstProcess& 
 // optimizer.learning_rate that is a default, and data.source.npz.channels: auto.
 std::vector<std::string> kept_decisions(const RunConfig& run, const spec::Loaded& loaded);
 
+// The override mesh.blocks=N that keeps the blocks in which the run adds its sums, where `loaded` leaves their number
+// to the number of processes; empty if it does not, or has the same.
+std::string blocks_override(const RunConfig& run, const spec::Loaded& loaded);
+
 // Checks whether the config `loaded` may continue the run. Keys about devices, durations, intervals and selection by
-// evaluations may differ from the run's config, and so may the sizes of axes. Returns notes for the user. Throws Error
-// (usage), which names every other key that differs, with both values.
-std::vector<std::string> check_config_continues(const RunConfig& run, const spec::Loaded& loaded);
+// evaluations may differ from the run's config, and so may the sizes of axes, and the paths of data of which the run
+// knows the content: check_data_continues() compares it. Returns notes for the user. Throws Error (usage), which names
+// every other key that differs, with both values.
+std::vector<std::string> check_config_continues(const RunConfig& run, const spec::Loaded& loaded,
+                                                const data::Contents& contents = {});
+
+// The setup that continues the run, with the contents of its data; `verify`: all bytes are read. Throws what
+// make_setup() throws; but Error (data) where that fails and the data is not what the run began with.
+Setup make_resumed_setup(spec::Loaded loaded, const RunState& state, bool verify = false);
 
 // Checks what is known only when the data is open: whether examples, encodings and the batch size are those of the run,
 // and whether the schedule ends before the run does. Returns notes for the user. Throws Error: data if the data has

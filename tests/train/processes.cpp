@@ -181,6 +181,18 @@ TEST_CASE("the time of one process being over stops all", "[train][placements]")
   CHECK(ends.ended[0].members.front().steps == ends.ended[1].members.front().steps);
 }
 
+TEST_CASE("processes with different data are refused, and the file and the first process are named",
+          "[train][placements]") {
+  train::Setup setup = setup_of_text(small_images, {"mesh.blocks=4"});
+  setup.contents = {{"data.source.npz.file", "/data/d.npz", 1234, {}, "0123", ""}};
+  const Ends ends = train_in_processes(setup, 4, [&](int process, train::Setup& own, train::SessionOptions&) {
+    if (process >= 2) own.contents.front().hash = "4567";
+  });
+  for (const std::string& failure : ends.failures) {
+    CHECK(failure == "the data '/data/d.npz' (data.source.npz.file) of process 2 is not that of process 0");
+  }
+}
+
 TEST_CASE("processes with different configs are refused, and the first that differs is named", "[train][placements]") {
   const train::Setup setup = setup_of_text(small_images, {"mesh.blocks=4"});
   const Ends ends = train_in_processes(setup, 4, [&](int process, train::Setup& own, train::SessionOptions&) {

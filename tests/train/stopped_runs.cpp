@@ -68,7 +68,8 @@ TEST_CASE("a run that a signal stops at any moment continues to the same bits", 
   const LongRun place(45);
   place.complete("whole");
   const Kept whole = place.kept("whole");
-  const train::Setup setup = train::make_setup(spec::load(place.config(), {}));
+  train::Setup setup = train::make_setup(spec::load(place.config(), {}));
+  setup.contents = data::contents_of(setup.loaded);
   const auto train_until = [&](BeforeWrite& file_system, const std::atomic<int>& stop, const std::string& name) {
     const train::InstalledFileSystem installed(file_system);
     train::SessionOptions options;

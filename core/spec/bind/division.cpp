@@ -176,6 +176,7 @@ void bind_blocks(Node& config, int processes, std::vector<Diagnostic>& errors, S
     // A number that does not divide is refused below, and is not to be refused for the config of a member again.
     const std::int64_t taken = devices % automatic == 0 ? automatic : 1;
     spec.mesh.blocks = static_cast<int>(taken);
+    spec.mesh.blocks_are_automatic = true;
     blocks->text = to_string(taken);
     blocks->parsed = taken;
   }

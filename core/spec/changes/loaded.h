@@ -20,6 +20,8 @@ struct Overrides {
   std::optional<std::uint64_t> seed;
   std::optional<std::string> name;
   std::optional<std::string> max_time;
+  std::optional<std::string> data_root;  // the folder below which the files of data.source lie
+  bool is_run = false;                   // the config is that of a run folder, which may have moved
 };
 
 struct Node;

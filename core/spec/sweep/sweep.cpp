@@ -361,17 +361,6 @@ std::string ensemble_config(std::span<const Loaded> members, const std::string& 
   return print_config(tree);
 }
 
-std::vector<std::string> paths_below(const Loaded& loaded, std::string_view key) {
-  std::vector<std::string> paths;
-  const std::function<void(const Node&)> add = [&](const Node& node) {
-    // Checked paths are absolute, and no other text begins with a slash.
-    if (node.is(Kind::scalar) && node.text.starts_with('/')) paths.push_back(node.text);
-    for (const Node& item : node.items) add(item);
-  };
-  if (const Node* const node = get_path(loaded.tree.get(), key)) add(*node);
-  return paths;
-}
-
 std::string structure_of(const Loaded& loaded) {
   Node tree = *loaded.tree;
   for (const Variable& variable : variables_of(tree)) {

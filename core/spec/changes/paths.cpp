@@ -1,0 +1,122 @@
+#include "core/spec/paths.h"
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "core/base/text.h"
+#include "core/spec/keys.h"
+#include "core/spec/types/path.h"
+#include "core/spec/types/takes.h"
+#include "core/spec/yaml/find.h"
+#include "core/spec/yaml/node.h"
+
+namespace pmaptrain::spec {
+namespace {
+
+namespace fs = std::filesystem;
+
+using Kind = Node::Kind;
+
+bool is_index(std::string_view name) { return name.find_first_not_of("0123456789") == std::string_view::npos; }
+
+// Visits each path at or below a node.
+template <class AnyNode, class Visit>
+void each_path(const std::string& key, AnyNode& node, const Visit& visit) {
+  // A checked path is absolute.
+  if (node.is(Kind::scalar) && node.text.starts_with('/') && is_path(key)) visit(key, node);
+  for (std::size_t i = 0; i < node.items.size(); ++i) {
+    each_path(path_below(key, node.is(Kind::map) ? node.keys[i].text : std::to_string(i)), node.items[i], visit);
+  }
+}
+
+Node* node_at(Node& root, std::initializer_list<std::string_view> names) {
+  Node* at = &root;
+  for (const std::string_view name : names) {
+    at = at != nullptr && at->is(Kind::map) ? at->find(name) : nullptr;
+  }
+  return at;
+}
+
+// Below `root`, what is left of the path after some of its first folders; none if nothing of it is there.
+std::optional<fs::path> found_below(const fs::path& root, const fs::path& path) {
+  for (auto first = ++path.begin(); first != path.end(); ++first) {  // the first is "/"
+    fs::path at = root;
+    for (auto name = first; name != path.end(); ++name) at /= *name;
+    std::error_code ignored;
+    if (fs::exists(at, ignored)) return at;
+  }
+  return std::nullopt;
+}
+
+// The folder that --data-root names.
+fs::path folder_of(const std::string& data_root) {
+  std::error_code error;
+  fs::path root = fs::absolute(data_root, error).lexically_normal();
+  if (!root.has_filename() && root.has_relative_path()) root = root.parent_path();  // "data/"
+  if (fs::is_directory(root, error)) return root;
+  fail_usage("--data-root: '" + data_root + "' is no folder",
+             "it is a folder below which the files of data.source lie");
+}
+
+std::optional<fs::path> found_beside(const std::string& directory, const fs::path& path) {
+  std::error_code error;
+  for (fs::path at = fs::absolute(directory, error).lexically_normal();; at = at.parent_path()) {
+    if (const std::optional<fs::path> found = found_below(at, path)) return found;
+    if (at == at.root_path() || at.empty()) return std::nullopt;
+  }
+}
+
+}  // namespace
+
+bool is_path(std::string_view key) {
+  for (std::size_t dot = key.rfind('.'); dot != std::string_view::npos && is_index(key.substr(dot + 1));
+       dot = key.rfind('.')) {
+    key = key.substr(0, dot);
+  }
+  const Key* const known = find_key(key);
+  return known != nullptr && (takes_path(*known) || known->type == Takes<FilePair>::type);
+}
+
+std::vector<PathAt> paths_below(const Loaded& loaded, std::string_view key) {
+  std::vector<PathAt> paths;
+  if (const Node* const node = get_path(loaded.tree.get(), key)) {
+    each_path(std::string(key), *node, [&](const std::string& at, const Node& path) {
+      paths.push_back({at, path.text, place_of(path)});
+    });
+  }
+  return paths;
+}
+
+void find_data(Node& config, const Overrides& overrides, const std::string& directory,
+               std::vector<std::string>& notes) {
+  Node* const source = node_at(config, {"data", "source"});
+  if (source == nullptr || (!overrides.data_root && !overrides.is_run)) return;
+  const std::optional<fs::path> root =
+      overrides.data_root ? std::optional(folder_of(*overrides.data_root)) : std::nullopt;
+  bool has_paths = false;
+  each_path("data.source", *source, [&](const std::string& key, Node& node) {
+    has_paths = true;
+    if (node.source && node.source->option) return;
+    const fs::path path = node.text;
+    std::error_code ignored;
+    std::optional<fs::path> found;
+    if (root) {
+      found = found_below(*root, path).value_or(*root / path.filename());
+    } else if (!fs::exists(path, ignored)) {
+      found = found_beside(directory, path);
+    }
+    if (!found || *found == path) return;
+    notes.push_back(key + " is '" + found->string() + "'" +
+                    (root ? ", by --data-root" : "; there is no '" + node.text + "' any more"));
+    node.text = found->string();
+  });
+  if (root && !has_paths) {
+    fail_usage("--data-root was given, and data.source names no files",
+               "leave it out; fashion_mnist is found elsewhere by data.source.fashion_mnist.dir");
+  }
+}
+
+}  // namespace pmaptrain::spec
