@@ -39,6 +39,8 @@ constexpr Magic magics[] = {
     {0, "SQLite format 3\0"sv, {"an SQLite database", "sqlite3 -csv FILE 'SELECT ...' writes CSV"}},
     {0, "GGUF\3"sv, {"a GGUF file, which holds a model", ""}},
     {0, "GGUF\2"sv, {"a GGUF file, which holds a model", ""}},
+    {0, "GGUF\1"sv, {"a GGUF file, which holds a model", ""}},
+    {0, "GGUF\0"sv, {"a GGUF file, which holds a model", ""}},
     {0, "MATLAB 5.0 MAT-file"sv, {"a MATLAB file", "scipy.io.loadmat reads it"}},
     {0, "MMIDIDX\0\0"sv, {"an index of tokens as Megatron writes it", "the tokens are in the file .bin beside it"}},
     {0, "%PDF-"sv, {"a PDF document", "pdftotext writes its text"}},
