@@ -221,7 +221,11 @@ CheckpointEvaluation::CheckpointEvaluation(const spec::Loaded& loaded, const std
 bool CheckpointEvaluation::compare_contents(bool is_own_data, bool verify_data) {
   const data::Contents& before = trained_.state.contents;
   if (before.empty() && shared_.is_alone()) return is_own_data;
-  contents_ = data::contents_of(loaded_, split(), verify_data);
+  try {
+    contents_ = data::contents_of(loaded_, split(), verify_data);
+  } catch (const Error&) {
+    return is_own_data;  // data::open() says why it cannot be read
+  }
   const std::string changed = data::difference(before, contents_);
   if (!is_own_data) return !contents_.empty() && changed.empty() && data::has_all(before, contents_);
   // Rows that could not be read may have been repaired.
