@@ -12,6 +12,7 @@
 #include "core/base/text.h"
 #include "core/base/utf8.h"
 #include "core/evaluate/evaluator.h"
+#include "core/evaluate/threshold.h"
 #include "core/report/json.h"
 #include "core/run/checkpoint.h"
 #include "core/run/records/final_report.h"
@@ -82,17 +83,19 @@ struct Evaluations {
   std::optional<train::Evaluation> together;
   std::vector<std::string> notes;
   std::vector<std::int64_t> left_out;  // members without a best checkpoint
+  std::optional<train::TunedThreshold> tuned = {};
 };
 
 // An error in the data also tells how the command line names other data.
 Evaluations evaluate(const spec::Loaded& loaded, const std::string& run, const std::string& checkpoint,
                      const std::optional<std::string>& split, spec::Weights weights, train::MemberNumber member,
-                     bool is_own_data, bool verify_data, Agreement* job) {
+                     bool is_own_data, bool verify_data, bool tunes, Agreement* job) {
   try {
     const train::CheckpointEvaluation evaluation(loaded, run, checkpoint, split, weights, member, is_own_data,
                                                  train::SharedBatches(job), verify_data);
     Evaluations found{evaluation.evaluate_members(), std::nullopt, evaluation.notes(), evaluation.left_out()};
     if (loaded.spec.ensemble && !member) found.together = evaluation.evaluate_average();
+    if (tunes) found.tuned = train::tune_threshold(evaluation);
     return found;
   } catch (const FailedElsewhere&) {
     throw;
@@ -113,7 +116,7 @@ Evaluations evaluate(const spec::Loaded& loaded, const std::string& run, const s
 int command_eval(CommandArguments arguments, const Streams& given) {
   Streams streams = given;
   ConfigOptions config;
-  std::optional<std::string> split, checkpoint;
+  std::optional<std::string> split, checkpoint, tuned_metric;
   spec::Weights weights = spec::Weights::ema;
   train::MemberNumber member;
   bool json = false, verify_data = false;
@@ -127,6 +130,9 @@ int command_eval(CommandArguments arguments, const Streams& given) {
   ConfigOptions::add_weights_to(a, weights);
   ConfigOptions::add_verify_data_to(a, verify_data);
   a.integer("--member", "N", 0, member, "of an ensemble, this member alone; members count from 0");
+  a.text("--tune-threshold", "f1", tuned_metric,
+         "choose the probability above which a label is predicted, by f1 on validation, and store it in the\n"
+         "run: predict --threshold run takes it");
   a.flag("--json", json, "print the measures as a JSON document");
   a.footer(
       "Of an ensemble without --member, each member is evaluated, and then what they say together: the mean of their\n"
@@ -135,6 +141,14 @@ int command_eval(CommandArguments arguments, const Streams& given) {
   const train::FirstProcess first(streams.job);
   if (first.is_this()) check_run_folder("eval", config.config);
 
+  if (tuned_metric && *tuned_metric != "f1") {
+    fail_option("--tune-threshold", *tuned_metric, "a threshold is chosen by f1", "write --tune-threshold f1");
+  }
+  if (tuned_metric && split.value_or("validation") == "test") {
+    fail_option("--split", *split, "a threshold is not chosen on test, on which it would look too good",
+                "leave --split out: validation chooses it");
+  }
+  if (tuned_metric && !split) split = "validation";
   config.overrides.processes = processes_of(streams);
   const spec::Loaded loaded = load_config(config, streams);
   if (!json) print_notes(loaded.notes, streams);
@@ -145,8 +159,10 @@ int command_eval(CommandArguments arguments, const Streams& given) {
     return setting.starts_with("data.source") || setting.starts_with("data.validation") ||
            setting.starts_with("data.limit");
   });
-  const auto [results, together, notes, left_out] =
-      evaluate(loaded, config.config, chosen, split, weights, member, is_own_data, verify_data, streams.job);
+  const auto [results, together, notes, left_out, tuned] =
+      evaluate(loaded, config.config, chosen, split, weights, member, is_own_data, verify_data,
+               tuned_metric.has_value(), streams.job);
+  if (tuned && first.is_this()) train::store_threshold(config.config, *tuned, *split);
   if (!json) print_notes(notes, streams);
   const auto varies_loss = [](const spec::Varied& key) { return key.path.starts_with("loss."); };
   if (together && !json &&
@@ -178,6 +194,10 @@ int command_eval(CommandArguments arguments, const Streams& given) {
       document = document_of(*together, config.config, std::nullopt);
       document["members"] = documents;
     }
+    if (tuned) {
+      document["threshold"] = tuned->threshold;
+      document["f1_at_threshold"] = tuned->f1;
+    }
     streams.out << report::to_text(document);
     return 0;
   }
@@ -185,6 +205,10 @@ int command_eval(CommandArguments arguments, const Streams& given) {
     streams.out << line_of(result, config.config, chosen, number(result));
   }
   if (together) streams.out << line_of(*together, config.config, chosen, std::nullopt);
+  if (tuned) {
+    streams.out << fmt::format("threshold {:.2f} has the best f1 on {}, {}; predict --threshold run takes it\n",
+                               tuned->threshold, *split, train::compact(tuned->f1));
+  }
   const train::Evaluation& last = together ? *together : results.front();
   if (last.confusion) streams.out << train::confusion_text(*last.confusion, last.split, last.classes);
   return 0;

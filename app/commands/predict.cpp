@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <optional>
 #include <set>
+#include <string>
 #include <system_error>
 
 #include "app/commands/commands.h"
@@ -17,6 +19,7 @@
 #include "core/base/utf8.h"
 #include "core/evaluate/prediction_file.h"
 #include "core/evaluate/predictor.h"
+#include "core/evaluate/threshold.h"
 #include "core/run/checkpoint.h"
 
 namespace pmaptrain::app {
@@ -64,6 +67,16 @@ void check_ids(const std::vector<std::string>& ids, const train::Predictions& pr
   }
 }
 
+// The number of --threshold, or that of the run.
+double threshold_of(const std::string& text, const std::string& run) {
+  if (text == "run") return train::stored_threshold(run);
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error == std::errc() && end == text.data() + text.size() && number > 0 && number < 1) return number;
+  fail_option("--threshold", text, "expected a probability between 0 and 1, or run",
+              "for example --threshold 0.3; run takes the one that eval --tune-threshold f1 has stored");
+}
+
 }  // namespace
 
 int command_predict(CommandArguments arguments, const Streams& given) {
@@ -71,7 +84,7 @@ int command_predict(CommandArguments arguments, const Streams& given) {
   ConfigOptions config;
   PromptOptions prompt;
   train::PredictionRequest request;
-  std::optional<std::string> input, output, checkpoint;
+  std::optional<std::string> input, output, checkpoint, threshold;
   bool overwrite = false;
   std::vector<std::string> kinds;
   for (const model::PredictionKind kind : train::all_prediction_kinds) kinds.emplace_back(train::name_of(kind));
@@ -87,6 +100,9 @@ int command_predict(CommandArguments arguments, const Streams& given) {
   a.word(
       "--as", kinds, [&](std::size_t i) { request.kind = train::all_prediction_kinds[i]; },
       "what to predict; default: classes, or values for regression");
+  a.text("--threshold", "X|run", threshold,
+         "with sigmoids, the probability above which a label is predicted; default: 0.5. run: the one that\n"
+         "eval --tune-threshold has stored");
   a.text("--array", "NAME", request.input.array,
          "the array of an NPZ file; default: the one that the config's npz source names, or the only one");
   ConfigOptions::add_checkpoint_to(a, checkpoint);
@@ -116,6 +132,7 @@ int command_predict(CommandArguments arguments, const Streams& given) {
     const std::pair<const char*, bool> others[] = {{"--as", request.kind.has_value()},
                                                    {"--id", !request.input.ids.empty()},
                                                    {"--array", request.input.array.has_value()},
+                                                   {"--threshold", threshold.has_value()},
                                                    {"--overwrite", overwrite}};
     for (const auto& [option, is_given] : others) {
       if (is_given) fail_usage(std::string(option) + " belongs to --input, and --prompt was given", "omit it");
@@ -142,6 +159,9 @@ int command_predict(CommandArguments arguments, const Streams& given) {
   request.checkpoint = first.text(
       [&] { return checkpoint ? *checkpoint : train::default_checkpoint(loaded.spec, config.config, request.member); });
   print_notes(loaded.notes, streams);
+  if (threshold) {
+    request.threshold = std::stod(first.text([&] { return exact(threshold_of(*threshold, config.config)); }));
+  }
   train::Predictor predictor = [&] {
     try {
       return train::Predictor(loaded, config.config, request, shared);

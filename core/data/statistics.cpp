@@ -1,6 +1,7 @@
 #include "core/data/statistics.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -375,6 +376,21 @@ std::vector<Collapsed> collapsed_targets(const Dataset& dataset) {
   if (!dataset.rounds_targets()) return {};
   return collapsed(dataset, rounding_of_targets(dataset), static_cast<std::size_t>(numel(dataset.target().shape)),
                    [&](std::int64_t i, double* to) { dataset.read_exact_target(i, to); });
+}
+
+std::vector<double> balanced_positives(const Dataset& dataset) {
+  const Field target = dataset.target();
+  const bool integers = target.dtype == DType::i32;
+  std::vector<std::int32_t> row(static_cast<std::size_t>(numel(target.shape)));
+  std::vector<double> positives(row.size());
+  for (std::int64_t i = 0; i < dataset.size(); ++i) {
+    dataset.read(i, nullptr, reinterpret_cast<std::byte*>(row.data()));
+    for (std::size_t l = 0; l < row.size(); ++l)
+      positives[l] += integers ? static_cast<double>(row[l]) : static_cast<double>(std::bit_cast<float>(row[l]));
+  }
+  const auto all = static_cast<double>(dataset.size());
+  for (double& count : positives) count = count > 0 && count < all ? (all - count) / count : 1.0;
+  return positives;
 }
 
 }  // namespace pmaptrain::data

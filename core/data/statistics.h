@@ -46,4 +46,7 @@ std::map<std::int32_t, std::int64_t> count_labels(const Dataset& dataset);
 // scikit-learn's "balanced"; 1 for a class without an example.
 std::vector<double> balanced_weights(const std::map<std::int32_t, std::int64_t>& counts);
 
+// Of targets [L] of 0 and 1, or one label of 0 and 1: negatives / positives of each; 1 where all or none are positive.
+std::vector<double> balanced_positives(const Dataset& dataset);
+
 }  // namespace pmaptrain::data

@@ -132,9 +132,10 @@ EnsembleMean ensemble_mean(const MemberOutputs& outputs, model::OutputKind kind,
   std::vector<double> for_it(count, never), against(count, never), of_member(count);
   for (std::int64_t m = 0; m < outputs.members(); ++m) {
     for (std::size_t i = 0; i < count; ++i) of_member[i] = outputs.number(m, i);
-    if (kind == model::OutputKind::softmax_logits) {
+    if (kind != model::OutputKind::sigmoid_logits) {
       const auto size = static_cast<std::size_t>(classes);
-      for (std::size_t at = 0; at < count; at += size) log_softmax(std::span(of_member).subspan(at, size));
+      const bool divides = kind == model::OutputKind::softmax_logits;  // the others are logarithms of rates
+      for (std::size_t at = 0; divides && at < count; at += size) log_softmax(std::span(of_member).subspan(at, size));
       for (std::size_t i = 0; i < count; ++i) for_it[i] = log_sum(for_it[i], of_member[i]);
       continue;
     }
@@ -147,7 +148,7 @@ EnsembleMean ensemble_mean(const MemberOutputs& outputs, model::OutputKind kind,
   const double all = std::log(static_cast<double>(outputs.members()));
   for (std::size_t i = 0; i < count; ++i) {
     found.probabilities.push_back(static_cast<float>(std::exp(for_it[i] - all)));
-    const double output = kind == model::OutputKind::softmax_logits ? for_it[i] - all : for_it[i] - against[i];
+    const double output = kind == model::OutputKind::sigmoid_logits ? for_it[i] - against[i] : for_it[i] - all;
     found.outputs.push_back(static_cast<float>(output));
   }
   return found;

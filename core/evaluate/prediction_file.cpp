@@ -14,6 +14,7 @@
 
 #include "core/base/error.h"
 #include "core/base/machine.h"
+#include "core/base/text.h"
 #include "core/run/files/file_writer.h"
 #include "core/run/files/npy.h"
 
@@ -66,6 +67,8 @@ std::string column_name(const Predictions& predictions, std::int64_t column) {
   std::string name = kind == PredictionKind::probabilities ? "probability"
                      : kind == PredictionKind::logits      ? "logit"
                                                            : "prediction";
+  if (!predictions.label_separator.empty()) return name;
+  if (predictions.by_label) return name + "_" + class_name(predictions, column);
   if (numel(predictions.shape) == 1) {
     // The one output of a model with two classes belongs to the second class.
     const bool of_second = kind == PredictionKind::probabilities && predictions.by_class;
@@ -73,6 +76,21 @@ std::string column_name(const Predictions& predictions, std::int64_t column) {
   }
   if (predictions.by_class) return name + "_" + class_name(predictions, column);
   return name + index_of(predictions, column);
+}
+
+// "red;round": the labels of an example that are predicted.
+std::string labels_of(const Predictions& predictions, std::span<const std::byte> row) {
+  std::vector<std::string> labels;
+  for (std::int64_t label = 0; label < numel(predictions.shape); ++label) {
+    if (element<std::int32_t>(row, static_cast<std::size_t>(label)) != 0)
+      labels.push_back(class_name(predictions, label));
+  }
+  return join(labels, predictions.label_separator);
+}
+
+// The values of an example.
+std::size_t columns_of(const Predictions& predictions) {
+  return predictions.label_separator.empty() ? static_cast<std::size_t>(numel(predictions.shape)) : 1;
 }
 
 // Formats CSV lines and passes them to `put` in slices.
@@ -114,11 +132,13 @@ class CsvLines : public PredictionWriter {
     text_.clear();
   }
 
-  std::size_t row_columns() const {
-    return static_cast<std::size_t>(numel(predictions_.shape)) * (predictions_.has_deviations ? 2 : 1);
-  }
+  std::size_t row_columns() const { return columns_of(predictions_) * (predictions_.has_deviations ? 2 : 1); }
 
   void append_row(std::span<const std::byte> row) {
+    if (!predictions_.label_separator.empty()) {
+      text_ += cell_of(labels_of(predictions_, row));
+      return;
+    }
     const std::size_t columns = row_columns();
     for (std::size_t i = 0; i < columns; ++i) {
       if (i > 0) text_ += ',';
@@ -273,7 +293,7 @@ std::vector<std::string> csv_columns(const Predictions& predictions) {
   std::vector<std::string> columns;
   for (const data::TextColumn& id : predictions.ids) columns.push_back(id.name);
   if (names_files(predictions)) columns.emplace_back("file");
-  const std::int64_t values = numel(predictions.shape);
+  const auto values = static_cast<std::int64_t>(columns_of(predictions));
   for (std::int64_t i = 0; i < values; ++i) columns.push_back(column_name(predictions, i));
   for (std::int64_t i = 0; predictions.has_deviations && i < values; ++i) {
     columns.push_back("std" + index_of(predictions, i));

@@ -69,8 +69,14 @@ Predictor::Predictor(const spec::Loaded& loaded, const std::filesystem::path& ru
   const spec::Spec& spec = spec::member_spec(loaded.spec, found.members.front());
   const model::Model model = model::make_model(spec, state.input, state.target, DType::f32, state.encoding);
   predictions_.kind = chosen_kind(model, request.kind);
-  const PredictionKind computed =
-      found.is_whole_ensemble ? kind_of_each_member(predictions_.kind, loaded.spec) : predictions_.kind;
+  if (request.threshold && (predictions_.kind != PredictionKind::classes || !model::class_threshold(model))) {
+    fail_usage("--threshold chooses classes by the probability of a sigmoid" +
+                   std::string(predictions_.kind == PredictionKind::classes ? "; the model has none" : ""),
+               "it goes with --as classes and a run with sigmoid_cross_entropy");
+  }
+  combines_ = found.is_whole_ensemble || request.threshold;
+  const PredictionKind computed = combines_ ? kind_of_each_member(predictions_.kind, loaded.spec) : predictions_.kind;
+  threshold_ = static_cast<float>(model::class_threshold(model, request.threshold.value_or(0.5)).value_or(0));
   data::PredictionInput input = data::open_prediction_input(request.input, spec.data, state.input, state.encoding);
   notes_ = std::move(input.notes);
   predictions_.inputs = std::move(input.dataset);
@@ -83,6 +89,10 @@ Predictor::Predictor(const spec::Loaded& loaded, const std::filesystem::path& ru
                        : predictions_.kind == PredictionKind::values ? model::dtype_of_values(model)
                                                                      : DType::f32;
   predictions_.by_class = model.classes() > 0;
+  predictions_.by_label = model.is_multi_label();
+  const auto* const csv = std::get_if<spec::Csv>(&spec.data.source);
+  if (predictions_.by_label && csv != nullptr && predictions_.kind == PredictionKind::classes)
+    predictions_.label_separator = csv->label_separator.value_or("");
   predictions_.has_deviations = found.is_whole_ensemble && predictions_.kind == PredictionKind::values;
   predictions_.classes = state.encoding.classes;
 
@@ -99,7 +109,6 @@ Predictor::Predictor(const spec::Loaded& loaded, const std::filesystem::path& ru
   const std::int64_t examples = std::max<std::int64_t>(1, predictions_.inputs->size());
   const data::BatchPlan batch = data::plan_evaluation(examples, rows, spec.mesh.mesh.devices());
   batch_size_ = batch.global;
-  is_mean_ = found.is_whole_ensemble;
   output_kind_ = model::output_kind(model);
   classes_ = model.output.empty() ? 1 : model.output.back();
   outputs_per_example_ = numel(model.output);
@@ -108,9 +117,9 @@ Predictor::Predictor(const spec::Loaded& loaded, const std::filesystem::path& ru
   parameters.file.check_intact();
 }
 
-// The rows of an ensemble's mean. For one member, its outputs are the predictions.
+// The rows of an ensemble's mean, or by a threshold. Else the outputs of the one member are the predictions.
 std::span<const std::byte> Predictor::combined() {
-  if (!is_mean_) return outputs_->rows(0);
+  if (!combines_) return outputs_->rows(0);
   combined_.clear();
   if (predictions_.kind != PredictionKind::values) {
     const EnsembleMean found = ensemble_mean(*outputs_, output_kind_, classes_);
@@ -120,9 +129,8 @@ std::span<const std::byte> Predictor::combined() {
     }
     // Each label has the same number of outputs. An example that is a sequence has several labels.
     const auto size = static_cast<std::size_t>(outputs_per_example_ / numel(predictions_.shape));
-    const float threshold = output_kind_ == model::OutputKind::identity ? 0.5F : 0.0F;
     for (std::size_t at = 0; at < found.outputs.size(); at += size) {
-      put(combined_, class_of(std::span(found.outputs).subspan(at, size), threshold));
+      put(combined_, class_of(std::span(found.outputs).subspan(at, size), threshold_));
     }
     return combined_;
   }

@@ -25,7 +25,8 @@ struct PredictionRequest {
   std::optional<model::PredictionKind> kind;  // none: classes if the loss is one of classes, else values
   std::string checkpoint = "last";            // or "best", or a step
   spec::Weights weights = spec::Weights::ema;
-  MemberNumber member = std::nullopt;  // of an ensemble; none: the mean of all members
+  MemberNumber member = std::nullopt;              // of an ensemble; none: the mean of all members
+  std::optional<double> threshold = std::nullopt;  // the probability above which a label is predicted
 };
 
 // The name of a kind as in the option --as: "classes".
@@ -41,6 +42,8 @@ struct Predictions {
   Shape shape;                                  // of one example
   std::vector<std::string> classes;             // the names of the classes; empty if they have only numbers
   bool by_class = false;                        // whether each example has one class, not several at once
+  bool by_label = false;                        // whether each has several labels, with these names
+  std::string label_separator;                  // between the names of labels in one cell; empty: a column for each
   std::shared_ptr<const data::Dataset> inputs;  // used for size() and file_of()
   std::vector<data::TextColumn> ids;            // columns of the inputs that are passed through
   bool has_deviations = false;                  // whether standard deviations follow the values of each example
@@ -82,7 +85,8 @@ class Predictor {
   std::vector<std::string> notes_;
   std::int64_t batch_size_ = 0, outputs_per_example_ = 0, classes_ = 0;
   model::OutputKind output_kind_ = model::OutputKind::identity;
-  bool is_mean_ = false;  // whether it predicts the mean of several members
+  bool combines_ = false;  // whether predictions are made of the members' outputs here: their mean, or by a threshold
+  float threshold_ = 0;    // of an output
   std::unique_ptr<MemberOutputs> outputs_;
   std::vector<std::byte> combined_;  // the rows of the mean
 };

@@ -127,7 +127,13 @@ std::string from_logarithms(Graph& graph, const model::Model& model, const std::
 // In f64, as model::in_units_of_targets.
 std::string in_units_of_targets(Graph& graph, const model::Model& model, const std::string& output) {
   if (!model.target_statistics) return output;
-  const auto for_each = [&](const std::vector<double>& numbers) {
+  const auto for_each = [&](const std::vector<double>& of_targets) {
+    std::vector<double> numbers = of_targets;
+    if (of_targets.size() > 1) {  // of quantiles the number of their target
+      const std::size_t times = static_cast<std::size_t>(numel(model.output)) / of_targets.size();
+      numbers.clear();
+      for (const double number : of_targets) numbers.insert(numbers.end(), times, number);
+    }
     return graph.numbers(numbers, numbers.size() == 1 ? Shape() : model.output, ElementType::f64);
   };
   std::string x = cast(graph, output, ElementType::f64);
@@ -196,6 +202,9 @@ void append_models(Graph& graph, std::span<const TrainedModel> members, const da
   graph.name_after("output");
   if (!model::is_classifier(model)) {
     const ElementType type = element_type(model::dtype_of_values(model));
+    if (model::output_kind(model) == OutputKind::log_rates) {
+      for (std::string& output : outputs) output = graph.node("Exp", {output});
+    }
     std::string values;
     if (model.log_targets.empty()) {
       values = in_units_of_targets(graph, model, mean_of(graph, outputs));

@@ -1,6 +1,7 @@
 #include "core/model/checks.h"
 
 #include "core/base/text.h"
+#include "core/model/loss.h"
 
 namespace pmaptrain::model {
 namespace {
@@ -72,8 +73,16 @@ void Checks::need_one_label(const std::string& name, const Place& place) const {
 }
 
 void Checks::need_numbers(const std::string& name, const Place& place, const std::string& instead) const {
+  const std::int64_t each = quantiles_of(model_.loss);
   if (!is_floating(model_.target.dtype)) {
     refuse_targets(place, name, "numbers", "class labels ", instead + " takes labels");
+  } else if (each > 1) {
+    const std::int64_t outputs = each * numel(model_.target.shape);
+    if (model_.output == Shape{outputs}) return;
+    refuse(place,
+           name + " needs " + std::to_string(outputs) + " outputs, one for each quantile of each number of a target; " +
+               "the output of the model is " + output() + ", the targets are " + targets(),
+           "end the layers with dense: " + std::to_string(outputs));
   } else if (model_.target.shape != model_.output) {
     const bool vector = model_.target.shape.size() == 1;
     refuse(place,

@@ -2,6 +2,8 @@
 #include "core/model/loss.h"
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
 #include <numeric>
 #include <type_traits>
 
@@ -61,6 +63,18 @@ struct NoLossNumbers {
   }
 };
 
+// Each of `weights`, [features], for values [B, features].
+Value of_features(Builder& b, Value like, const std::vector<double>& weights) {
+  return broadcast_along(b, vector_constant(b, b.type(like).dtype, weights), b.type(like).shape, 1);
+}
+
+// Targets in the shape of the outputs, of labels 0 and 1 too.
+Value targets_like(Builder& b, Value output, Value targets) {
+  const Value expected = cast(b, targets, b.type(output).dtype);
+  return b.type(expected).shape == b.type(output).shape ? expected
+                                                        : b.emit(ops::Reshape{b.type(output).shape}, {expected});
+}
+
 struct LossOfNumbers {
   template <class Loss>
   static void check(const Loss&, const LossChecks& checks) {
@@ -102,35 +116,133 @@ struct LossOf<spec::SoftmaxCrossEntropy> {
   }
 };
 
+// What losses with a sigmoid for each output have in common.
+struct LossOfSigmoids {
+  static void check_outputs(const LossChecks& given) {
+    const auto& [checks, model, name, balanced] = given;
+    if (model.has_labels() && model.target.shape.size() == 1) {
+      if (model.output == model.target.shape) return;
+      const std::string labels = std::to_string(model.target.shape.front());
+      checks.refuse(model.loss_place,
+                    name + " takes one output for each of " + labels + " labels; the output of the model is " +
+                        checks.output() + ", the targets are " + checks.targets(),
+                    "end the layers with dense: " + labels);
+    } else if (!model.is_binary()) {
+      given.need_numbers();
+    } else if (model.output != Shape{1}) {
+      checks.refuse(
+          model.loss_place,
+          name + " takes one output for labels 0 and 1; the output of the model is " + checks.output(),
+          "end the layers with flatten and dense: 1, or use softmax_cross_entropy with one logit for each class");
+    }
+  }
+};
+
 template <>
-struct LossOf<spec::SigmoidCrossEntropy> {
+struct LossOf<spec::SigmoidCrossEntropy> : LossOfSigmoids {
   static void check(spec::SigmoidCrossEntropy& loss, const LossChecks& given) {
     const auto& [checks, model, name, balanced] = given;
-    const bool is_weighted = loss.class_weights.balanced || !loss.class_weights.each.empty();
-    if (!model.is_binary() && is_weighted) {
+    const auto is_set = [](const spec::ClassWeights& weights) { return weights.balanced || !weights.each.empty(); };
+    if (!model.is_binary() && is_set(loss.class_weights)) {
       checks.refuse(model.loss_place,
                     name + " takes class_weights with labels 0 and 1 alone; the targets are " + checks.targets(),
-                    "remove them, or use softmax_cross_entropy");
+                    "remove them, or use softmax_cross_entropy; for several labels there are positive_weights");
+    } else if (is_set(loss.class_weights) && is_set(loss.positive_weights)) {
+      checks.refuse(model.loss_place, name + " takes class_weights or positive_weights, not both",
+                    "remove one of them");
     }
-    if (!model.is_binary()) return given.need_numbers();
-    given.complete(loss.class_weights, 2);
-    if (model.output == Shape{1}) return;
-    checks.refuse(
-        model.loss_place, name + " takes one output for labels 0 and 1; the output of the model is " + checks.output(),
-        "end the layers with flatten and dense: 1, or use softmax_cross_entropy with one logit for each class");
+    check_outputs(given);
+    if (model.is_binary()) given.complete(loss.class_weights, 2);
+    const std::size_t outputs = model.output.empty() ? 0 : static_cast<std::size_t>(numel(model.output));
+    if (loss.positive_weights.balanced) {
+      loss.positive_weights.each = balanced;
+      loss.positive_weights.each.resize(outputs, 1.0);
+    } else if (!loss.positive_weights.each.empty() && loss.positive_weights.each.size() != outputs) {
+      checks.refuse(model.loss_place,
+                    name + " has " + std::to_string(loss.positive_weights.each.size()) +
+                        " positive_weights; the model has " + std::to_string(outputs) + " outputs",
+                    "list one weight for each output");
+    }
+    if (!loss.positive_weights.each.empty() && model.output.size() != 1) {
+      checks.refuse(model.loss_place,
+                    name + " takes positive_weights of labels, [L]; the output of the model is " + checks.output(),
+                    "remove them");
+      loss.positive_weights.each.clear();
+    }
   }
   static std::vector<Number> numbers(const spec::SigmoidCrossEntropy&, const Model&) { return {}; }
-  // softplus(x) - x t, which is -t log sigmoid(x) - (1 - t) log(1 - sigmoid(x)).
+  // softplus(x) - x t, which is -t log sigmoid(x) - (1 - t) log(1 - sigmoid(x)). With a weight w of positives the first
+  // term is w t softplus(-x), and softplus(-x) = softplus(x) - x.
   static Value losses(const spec::SigmoidCrossEntropy& loss, const LossCall& call) {
     const auto& [b, output, targets, numbers] = call;
-    Value expected = cast(b, targets, b.type(output).dtype);
-    if (b.type(expected).shape != b.type(output).shape)
-      expected = b.emit(ops::Reshape{b.type(output).shape}, {expected});
+    const Value expected = targets_like(b, output, targets);
     const Value all = softplus(b, output);
-    const Value entropy = feature_mean(b, sub(b, all, mul(b, output, expected)));
+    Value each = sub(b, all, mul(b, output, expected));
+    if (!loss.positive_weights.each.empty()) {
+      std::vector<double> more = loss.positive_weights.each;
+      for (double& weight : more) weight -= 1;
+      const Value positive = mul(b, expected, sub(b, all, output));
+      each = add(b, each, mul(b, of_features(b, output, more), positive));
+    }
+    const Value entropy = feature_mean(b, each);
     if (loss.class_weights.each.empty()) return entropy;
     const Value weights = vector_constant(b, b.type(output).dtype, loss.class_weights.each);
     return mul(b, entropy, b.emit(ops::Gather{}, {weights, targets}));
+  }
+};
+
+template <>
+struct LossOf<spec::Focal> : LossOfSigmoids {
+  static constexpr const char* gamma = "loss/gamma";
+
+  static void check(const spec::Focal& loss, const LossChecks& given) {
+    const auto& [checks, model, name, balanced] = given;
+    if (model.outputs() == spec::Outputs::sigmoid_logits) return check_outputs(given);
+    given.need_classes();
+    if (model.has_distributions()) {
+      checks.refuse(model.loss_place, name + " takes class labels; the targets are " + checks.targets(),
+                    "store one label for each example in place of class probabilities");
+    }
+    if (!loss.alpha) return;
+    checks.refuse(model.loss_place,
+                  name + " takes alpha with labels 0 and 1 and with several labels; the model has " +
+                      std::to_string(model.output.empty() ? 0 : model.output.back()) + " classes",
+                  "remove alpha, or use softmax_cross_entropy with class_weights");
+  }
+  static std::vector<Number> numbers(const spec::Focal& loss, const Model& model) {
+    return {{gamma, loss.gamma, model.dtype}};
+  }
+  // (1 - p)^gamma · -log p, as exp(gamma · log(1 - p)), where p is the probability of the target.
+  static Value weighed(Builder& b, Value entropy, Value log_rest, Value gamma_value) {
+    return mul(b, entropy, b.emit(ops::Exp{}, {mul(b, log_rest, gamma_value)}));
+  }
+  static Value losses(const spec::Focal& loss, const LossCall& call) {
+    const auto& [b, output, targets, numbers] = call;
+    const bool sigmoids = b.type(output).shape == b.type(targets).shape || b.type(output).shape.back() == 1;
+    if (!sigmoids) {
+      const Value entropy = softmax_cross_entropy(b, output, targets);
+      // log(1 - p), with 1 - p = -expm1(-entropy), which is at least the smallest normal number.
+      const Value rest = b.emit(ops::Neg{}, {b.emit(ops::Expm1{}, {b.emit(ops::Neg{}, {entropy})})});
+      const Value bounded = b.emit(ops::Max{}, {rest, scalar_like(b, rest, 1e-30)});
+      return position_mean(b, weighed(b, entropy, b.emit(ops::Log{}, {bounded}), numbers[gamma]), std::nullopt);
+    }
+    // With z = x for targets of 1 and -x for those of 0: entropy softplus(-z), log(1 - p) = -softplus(z). Of targets
+    // between both, 1 - p = s (1 - t) + (1 - s) t, as torchvision has it.
+    const Value expected = targets_like(b, output, targets);
+    const Value all = softplus(b, output);
+    const Value entropy = sub(b, all, mul(b, output, expected));
+    const Value chance = sigmoid(b, output);
+    const Value other = sub(b, scalar_like(b, expected, 1.0), expected);
+    const Value of_negative = mul(b, chance, other);
+    const Value of_positive = mul(b, sub(b, scalar_like(b, chance, 1.0), chance), expected);
+    const Value rest = add(b, of_negative, of_positive);
+    const Value bounded = b.emit(ops::Max{}, {rest, scalar_like(b, rest, 1e-30)});
+    Value each = weighed(b, entropy, b.emit(ops::Log{}, {bounded}), numbers[gamma]);
+    if (loss.alpha) {
+      const Value of_positives = mul(b, expected, *loss.alpha);
+      each = mul(b, each, add(b, of_positives, mul(b, other, 1 - *loss.alpha)));
+    }
+    return feature_mean(b, each);
   }
 };
 
@@ -164,6 +276,40 @@ struct LossOf<spec::Huber> : LossOfNumbers {
     const Value square = mul(b, mul(b, near, near), 0.5);
     const Value far = mul(b, sub(b, distance, near), numbers[delta]);
     return feature_mean(b, add(b, square, far));
+  }
+};
+
+template <>
+struct LossOf<spec::Quantile> : LossOfNumbers {
+  static void check(const spec::Quantile& loss, const LossChecks& checks) {
+    checks.need_numbers();
+    if (std::adjacent_find(loss.q.begin(), loss.q.end(), std::greater_equal<>()) == loss.q.end()) return;
+    checks.checks.refuse(checks.model.loss_place, "the quantiles q do not ascend", "list each once, the least first");
+  }
+  static std::vector<Number> numbers(const spec::Quantile&, const Model&) { return {}; }
+  // With e = t - y: max(q e, (q - 1) e) = max(e, 0) - (1 - q) e.
+  static Value losses(const spec::Quantile& loss, const LossCall& call) {
+    const auto& [b, output, targets, numbers] = call;
+    const Shape shape = b.type(output).shape;
+    const auto count = std::ssize(loss.q);
+    const Shape each{shape.front(), shape.back() / count, count};
+    const Value flat = b.emit(ops::Reshape{{each[0], each[1]}}, {cast(b, targets, b.type(output).dtype)});
+    const Value repeated = b.emit(ops::Broadcast{each, {0, 1}}, {flat});
+    const Value error = sub(b, repeated, b.emit(ops::Reshape{each}, {output}));
+    std::vector<double> rest;
+    for (const double q : loss.q) rest.push_back(1 - q);
+    const Value above = broadcast_along(b, vector_constant(b, b.type(output).dtype, rest), each, 2);
+    const Value positive = b.emit(ops::Max{}, {error, scalar_like(b, error, 0.0)});
+    return feature_mean(b, sub(b, positive, mul(b, above, error)));
+  }
+};
+
+template <>
+struct LossOf<spec::Poisson> : LossOfNumbers, NoLossNumbers {
+  static Value losses(const spec::Poisson&, const LossCall& call) {
+    const auto& [b, output, targets, numbers] = call;
+    const Value expected = mul(b, output, cast(b, targets, b.type(output).dtype));
+    return feature_mean(b, sub(b, b.emit(ops::Exp{}, {output}), expected));
   }
 };
 
@@ -207,18 +353,43 @@ Value counting_weights(Builder& b, Value weights, Value labels, std::int64_t ign
   return select(b, ignored, scalar_like(b, weights, 0.0), weights);
 }
 
+std::int64_t quantiles_of(const spec::Loss& loss) {
+  const auto* const quantile = std::get_if<spec::Quantile>(&loss);
+  return quantile != nullptr ? std::ssize(quantile->q) : 1;
+}
+
+Value point_outputs(Builder& b, const Model& model, Value output) {
+  if (std::holds_alternative<spec::Poisson>(model.loss)) return b.emit(ops::Exp{}, {output});
+  const auto* const quantile = std::get_if<spec::Quantile>(&model.loss);
+  if (quantile == nullptr) return output;
+  const auto distance = [](double q) { return std::abs(q - 0.5); };
+  const auto nearest = std::min_element(quantile->q.begin(), quantile->q.end(),
+                                        [&](double a, double c) { return distance(a) < distance(c); });
+  const std::int64_t at = nearest - quantile->q.begin(), count = std::ssize(quantile->q);
+  const Shape shape = b.type(output).shape;
+  const Value each = b.emit(ops::Reshape{{shape.front(), shape.back() / count, count}}, {output});
+  Shape target{shape.front()};
+  target.insert(target.end(), model.target.shape.begin(), model.target.shape.end());
+  return b.emit(ops::Reshape{std::move(target)},
+                {b.emit(ops::Slice{{0, 0, at}, {shape.front(), shape.back() / count, at + 1}}, {each})});
+}
+
 Value difference(Builder& b, Value output, Value targets) {
   return sub(b, output, cast(b, targets, b.type(output).dtype));
 }
 
 namespace {
 
-// One number for each number of a target, for values [B, target...] of f64.
-Value for_each_target(Builder& b, const Model& model, Value like, const std::vector<double>& numbers) {
+// One number for each number of a target, for values [B, target...] or outputs of f64.
+Value for_each_target(Builder& b, Value like, const std::vector<double>& numbers) {
   if (numbers.size() == 1) return scalar_like(b, like, numbers.front());
   const Shape shape = b.type(like).shape;
-  const Value vector = b.emit(ops::Reshape{model.target.shape}, {vector_constant(b, DType::f64, numbers)});
-  std::vector<std::int64_t> dims(model.target.shape.size());
+  const Shape of_one(shape.begin() + 1, shape.end());
+  std::vector<double> each;  // of quantiles the number of their target
+  const std::size_t times = static_cast<std::size_t>(numel(of_one)) / numbers.size();
+  for (const double number : numbers) each.insert(each.end(), times, number);
+  const Value vector = b.emit(ops::Reshape{of_one}, {vector_constant(b, DType::f64, each)});
+  std::vector<std::int64_t> dims(of_one.size());
   std::iota(dims.begin(), dims.end(), 1);
   return b.emit(ops::Broadcast{shape, dims}, {vector});
 }
@@ -243,6 +414,7 @@ Value normalised_targets(Builder& b, const Model& model, Value targets) {
 }
 
 Value in_units_of_targets(Builder& b, const Model& model, Value output) {
+  if (std::holds_alternative<spec::Poisson>(model.loss)) return b.emit(ops::Exp{}, {output});
   if (!model.target_statistics) return output;
   const Value exact = cast(b, output, DType::f64);
   const Value distance = mul(b, exact, for_each_target(b, model, exact, model.target_statistics->std));
@@ -345,8 +517,9 @@ LocalSums local_sums(Builder& b, const Model& model, Value output, Value targets
     sums.count = sum_from(b, examples, 0);
   }
   const Builder::Scope scope(b, {"metrics", model.metrics_place});
+  const Value points = model.metrics.empty() ? output : point_outputs(b, model, output);
   for (const PlannedMetric& metric : model.metrics) {
-    for (Value sum : metric.sums(b, output, targets, rows)) sums.measures.push_back(sum);
+    for (Value sum : metric.sums(b, points, targets, rows)) sums.measures.push_back(sum);
   }
   if (model.weighted) sums.measures.push_back(sum_from(b, rows.weights, 0));
   return sums;

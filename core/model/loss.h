@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "core/graph/builder.h"
+#include "core/spec/objective.h"
 
 namespace pmaptrain::model {
 
@@ -26,6 +27,9 @@ Value position_mean(Builder& b, Value values, std::optional<std::int64_t> ignore
 // `weights` [B], or [B, T...], of examples with these labels: 0 where the label is ignored. Of sequences each position
 // has its share of the weight of its example.
 Value counting_weights(Builder& b, Value weights, Value labels, std::int64_t ignored_label);
+
+// How many outputs a number of a target has: one for each quantile, else 1.
+std::int64_t quantiles_of(const spec::Loss& loss);
 
 // output - targets, in the output's element type.
 Value difference(Builder& b, Value output, Value targets);

@@ -62,47 +62,154 @@ Value squared_error(Builder& b, Value output, Value targets) {
   return mul(b, error, error);
 }
 
-// Precision, recall and F1 are quotients for each class: its true positives divided by the number of predictions of the
-// class, the number of its labels, or the mean of both. A quotient with a denominator of 0 is 0. The macro average
-// excludes classes without predictions and labels; with labels 0 and 1 it is the value of class 1. These are the
-// definitions of scikit-learn and torchmetrics.
+// What was predicted and what is true, with the weight of each: of classes as their numbers, [B], or [B, T] of the
+// positions of a sequence; of several labels as 0 and 1, [B, L], with weights [B].
+struct Decisions {
+  Value predicted, truth, weights;
+};
+
+Value ones_where(Builder& b, Value predicate, DType dtype) { return cast(b, predicate, dtype); }
+
+// 1 where an output is above the threshold, and where a target is above one half.
+Decisions label_decisions(Builder& b, Value output, Value targets, const ExampleMask& rows, double threshold) {
+  const DType dtype = b.type(rows.weights).dtype;
+  const Value above = b.emit(ops::Gt{}, {output, scalar_like(b, output, threshold)});
+  const Value numbers = cast(b, targets, dtype);
+  const Value is_true = b.emit(ops::Gt{}, {numbers, scalar_like(b, numbers, 0.5)});
+  const Value predicted = ones_where(b, above, dtype);
+  return {predicted, ones_where(b, is_true, dtype), rows.weights};
+}
+
+Decisions class_decisions(Builder& b, Value output, Value targets, const ExampleMask& rows,
+                          std::optional<double> threshold) {
+  Decisions found{predicted_class(b, output, threshold), true_class(b, targets), rows.weights};
+  const Shape shape = b.type(found.truth).shape;
+  if (b.type(found.weights).shape != shape) found.weights = broadcast_along(b, found.weights, shape, 0);
+  return found;
+}
+
+// The sums over rows of weights, by column of `values` [B, L].
+Value weighed_sum(Builder& b, Value values, Value weights) {
+  const Value each = broadcast_along(b, weights, b.type(values).shape, 0);
+  return b.emit(ops::ReduceSum{{0}}, {mul(b, values, each)});
+}
+
+using Denominator = double (*)(double predicted, double actual);
+
+double quotient(double true_positives, double divisor) { return divisor == 0 ? 0 : true_positives / divisor; }
+
+// The average over the labels of each example, [B].
+Value quotients_of_examples(Builder& b, const Decisions& of, bool counts_predicted, bool counts_actual) {
+  const Value hits = sum_from(b, mul(b, of.predicted, of.truth), 1);
+  const Value predicted = sum_from(b, of.predicted, 1), actual = sum_from(b, of.truth, 1);
+  const Value both = mul(b, add(b, predicted, actual), 0.5);
+  const Value divisor = counts_predicted && counts_actual ? both : counts_predicted ? predicted : actual;
+  // Without any the quotient is 0 / 1.
+  return div(b, hits, b.emit(ops::Max{}, {divisor, scalar_like(b, divisor, 0.5)}));
+}
+
+// Precision, recall and F1 are quotients for each class or label: its true positives divided by the number of
+// predictions of it, the number of times that it is true, or the mean of both. A quotient with a denominator of 0 is 0.
+// The macro average excludes classes without predictions and labels, but no label of several; with labels 0 and 1 it is
+// the value of class 1. These are the definitions of scikit-learn and torchmetrics.
 //
 // `denominator` computes the denominator from the number of predictions and the number of labels of a class.
-PlannedMetric class_quotient(const spec::Metric& metric, const Model& model,
-                             double (*denominator)(double predicted, double actual)) {
+PlannedMetric class_quotient(const spec::Metric& metric, const Model& model, Denominator denominator) {
   const std::string name = spec::to_string(metric);
-  const bool binary = model.is_binary(), each = spec::is_per_class(metric);
-  const std::int64_t classes = binary ? 2 : model.output.front();
+  const metric::Average average = *spec::average_of(metric);
+  const bool binary = model.is_binary(), multi = model.is_multi_label();
+  const std::optional<double> threshold = class_threshold(model, spec::threshold_of(metric));
+  if (average == metric::Average::samples) {
+    const bool of_predicted = denominator(1, 0) > 0, of_actual = denominator(0, 1) > 0;
+    PlannedMetric planned{{name}, {{name, {}}}, {}, {}};
+    planned.sums = [=](Builder& b, Value output, Value targets, const ExampleMask& rows) {
+      const Decisions found = label_decisions(b, output, targets, rows, *threshold);
+      const Value each = quotients_of_examples(b, found, of_predicted, of_actual);
+      return std::vector<Value>{sum_from(b, masked(b, rows, each), 0)};
+    };
+    planned.finish = [](Means means) { return std::vector<double>{means.front().front()}; };
+    return planned;
+  }
+  const bool each = average == metric::Average::none;
+  const std::int64_t classes = model.measured_classes();
   const std::string prefix = each ? name + ".each" : name;
   PlannedMetric planned{
       measure_names(metric, model),
       {{prefix + ".true_positives", {classes}}, {prefix + ".predicted", {classes}}, {prefix + ".actual", {classes}}},
       {},
       {}};
-  planned.sums = [classes, threshold = class_threshold(model)](Builder& b, Value output, Value targets,
-                                                               const ExampleMask& rows) {
-    const Value prediction = predicted_class(b, output, threshold);
-    const Value label = true_class(b, targets);
-    const Value correct = cast(b, b.emit(ops::Eq{}, {prediction, label}), b.type(rows.weights).dtype);
+  planned.sums = [=](Builder& b, Value output, Value targets, const ExampleMask& rows) {
+    if (multi) {
+      const Decisions of = label_decisions(b, output, targets, rows, *threshold);
+      const Value hits = weighed_sum(b, mul(b, of.predicted, of.truth), of.weights);
+      const Value predicted = weighed_sum(b, of.predicted, of.weights);
+      return std::vector{hits, predicted, weighed_sum(b, of.truth, of.weights)};
+    }
+    const Decisions of = class_decisions(b, output, targets, rows, threshold);
+    const Value correct = cast(b, b.emit(ops::Eq{}, {of.predicted, of.truth}), b.type(of.weights).dtype);
     const ops::ScatterAdd count{classes};
-    const Value true_positives = b.emit(count, {label, masked(b, rows, correct)});
-    const Value predicted = b.emit(count, {prediction, rows.weights});
-    return std::vector{true_positives, predicted, b.emit(count, {label, rows.weights})};
+    const Value true_positives = b.emit(count, {of.truth, mul(b, correct, of.weights)});
+    const Value predicted = b.emit(count, {of.predicted, of.weights});
+    return std::vector{true_positives, predicted, b.emit(count, {of.truth, of.weights})};
   };
-  planned.finish = [denominator, each, binary](Means means) {
+  planned.finish = [denominator, average, binary, multi](Means means) {
     std::vector<double> quotients;
-    double sum = 0, present = 0;
+    double sum = 0, present = 0, weighted = 0;
+    double all_hits = 0, all_predicted = 0, all_actual = 0;
     for (std::size_t c = 0; c < means[0].size(); ++c) {
       const double true_positives = means[0][c], predicted = means[1][c], actual = means[2][c];
-      const double divisor = denominator(predicted, actual);
-      quotients.push_back(divisor == 0 ? 0 : true_positives / divisor);
-      if (predicted + actual == 0) continue;
+      quotients.push_back(quotient(true_positives, denominator(predicted, actual)));
+      all_hits += true_positives;
+      all_predicted += predicted;
+      all_actual += actual;
+      weighted += actual * quotients.back();
+      if (!multi && predicted + actual == 0) continue;
       sum += quotients.back();
       ++present;
     }
-    if (each) return quotients;
-    if (binary) return std::vector<double>{quotients[1]};
-    return std::vector<double>{present == 0 ? 0 : sum / present};
+    switch (average) {
+      case metric::Average::none: return quotients;
+      case metric::Average::micro:
+        return std::vector<double>{quotient(all_hits, denominator(all_predicted, all_actual))};
+      case metric::Average::weighted: return std::vector<double>{quotient(weighted, all_actual)};
+      default: return std::vector<double>{binary ? quotients[1] : quotient(sum, present)};
+    }
+  };
+  return planned;
+}
+
+// Whether each label is predicted right, as 0 and 1 [B, L].
+Value right_labels(Builder& b, Value output, Value targets, const ExampleMask& rows, double threshold) {
+  const Decisions of = label_decisions(b, output, targets, rows, threshold);
+  return cast(b, b.emit(ops::Eq{}, {of.predicted, of.truth}), b.type(of.weights).dtype);
+}
+
+PlannedMetric accuracy_of_labels(const spec::Metric& metric, const Model& model) {
+  const std::string name = spec::to_string(metric);
+  const metric::Average average = *spec::average_of(metric);
+  const double threshold = *class_threshold(model, spec::threshold_of(metric));
+  if (average != metric::Average::none && average != metric::Average::weighted) {
+    return mean_of(name, [threshold](Builder& b, Value output, Value targets) {
+      return feature_mean(b, right_labels(b, output, targets, {{}, output, false}, threshold));
+    });
+  }
+  const std::int64_t labels = model.measured_classes();
+  const std::string prefix = average == metric::Average::none ? name + ".each" : name;
+  PlannedMetric planned{
+      measure_names(metric, model), {{prefix + ".right", {labels}}, {prefix + ".actual", {labels}}}, {}, {}};
+  planned.sums = [threshold](Builder& b, Value output, Value targets, const ExampleMask& rows) {
+    const Value right = right_labels(b, output, targets, rows, threshold);
+    const Value truth = label_decisions(b, output, targets, rows, threshold).truth;
+    return std::vector{b.emit(ops::ReduceSum{{0}}, {masked(b, rows, right)}), weighed_sum(b, truth, rows.weights)};
+  };
+  planned.finish = [each = average == metric::Average::none](Means means) {
+    if (each) return means[0];
+    double sum = 0, weights = 0;
+    for (std::size_t c = 0; c < means[0].size(); ++c) {
+      sum += means[0][c] * means[1][c];
+      weights += means[1][c];
+    }
+    return std::vector<double>{quotient(sum, weights)};
   };
   return planned;
 }
@@ -157,6 +264,20 @@ struct MetricCall {
   void need_classes(const Checks& checks) const { checks.need_classes(name, metric.place, "mean_absolute_error"); }
   void need_one_label(const Checks& checks) const { checks.need_one_label(name, metric.place); }
   void need_numbers(const Checks& checks) const { checks.need_numbers(name, metric.place, "accuracy"); }
+  // An average and a threshold that do not apply to these targets.
+  void check_average(const Checks& checks) const {
+    const bool multi = model.is_multi_label();
+    if (spec::average_of(metric) == metric::Average::samples && !multi) {
+      checks.refuse(metric.place,
+                    name + " takes average: samples with several labels; the targets are " + checks.targets(),
+                    "use macro, micro or weighted");
+    }
+    if (spec::threshold_of(metric) == 0.5 || multi || model.is_binary()) return;
+    checks.refuse(
+        metric.place,
+        name + " takes a threshold with sigmoid_cross_entropy; of several classes the most likely is predicted",
+        "remove it");
+  }
 };
 
 // The struct of each metric: checks of its targets, and, of one of sums, the sums and the function of them. The values
@@ -173,26 +294,59 @@ struct MetricOfNumbers {
   }
 };
 
-// Of one label for each example: of a class, or 0 and 1 for a single output.
+// Of labels: of a class, 0 and 1 for a single output, or several.
 struct MetricOfLabels {
   template <class Kind>
   static void check(const Kind&, const MetricCall& call, const Checks& checks) {
-    if (!call.model.is_binary()) call.need_classes(checks);
+    if (!call.model.is_binary() && !call.model.is_multi_label()) call.need_classes(checks);
+    call.check_average(checks);
+  }
+};
+
+// The same, but not of sequences of labels.
+struct MetricOfOneLabel : MetricOfLabels {
+  template <class Kind>
+  static void check(const Kind& kind, const MetricCall& call, const Checks& checks) {
+    MetricOfLabels::check(kind, call, checks);
     call.need_one_label(checks);
   }
 };
 
 template <>
-struct MetricOf<metric::Accuracy> {
-  static void check(const metric::Accuracy&, const MetricCall& call, const Checks& checks) {
-    if (!call.model.is_binary()) call.need_classes(checks);
+struct MetricOf<metric::Accuracy> : MetricOfLabels {
+  static void check(const metric::Accuracy& accuracy, const MetricCall& call, const Checks& checks) {
+    MetricOfLabels::check(accuracy, call, checks);
+    if (accuracy.average == metric::Accuracy::usual || call.model.is_multi_label()) return;
+    checks.refuse(call.metric.place,
+                  "accuracy takes an average with several labels; the targets are " + checks.targets(),
+                  "of classes recall is the accuracy of each: recall, recall: {average: none}");
   }
-  static PlannedMetric plan(const metric::Accuracy&, const MetricCall& call) {
-    return mean_of(call.name, [threshold = class_threshold(call.model), ignored = call.model.ignored_label()](
-                                  Builder& b, Value output, Value targets) {
+  static PlannedMetric plan(const metric::Accuracy& accuracy, const MetricCall& call) {
+    if (call.model.is_multi_label()) return accuracy_of_labels(call.metric, call.model);
+    return mean_of(call.name, [threshold = class_threshold(call.model, accuracy.threshold),
+                               ignored = call.model.ignored_label()](Builder& b, Value output, Value targets) {
       const Value prediction = predicted_class(b, output, threshold);
       const Value correct = b.emit(ops::Eq{}, {prediction, true_class(b, targets)});
       return position_mean(b, cast(b, correct, b.type(output).dtype), ignored);
+    });
+  }
+};
+
+template <>
+struct MetricOf<metric::SubsetAccuracy> {
+  static void check(const metric::SubsetAccuracy&, const MetricCall& call, const Checks& checks) {
+    if (call.model.is_multi_label()) return;
+    checks.refuse(call.metric.place,
+                  "subset_accuracy takes several labels, [L] of 0 and 1, with sigmoid_cross_entropy; the targets are " +
+                      checks.targets(),
+                  "of one label it is accuracy");
+  }
+  static PlannedMetric plan(const metric::SubsetAccuracy& subset, const MetricCall& call) {
+    return mean_of(call.name, [threshold = *class_threshold(call.model, subset.threshold),
+                               labels = call.model.measured_classes()](Builder& b, Value output, Value targets) {
+      const Value right = sum_from(b, right_labels(b, output, targets, {{}, output, false}, threshold), 1);
+      const Value all = b.emit(ops::Eq{}, {right, scalar_like(b, right, static_cast<double>(labels))});
+      return cast(b, all, b.type(output).dtype);
     });
   }
 };
@@ -241,9 +395,23 @@ struct MetricOf<metric::F1> : MetricOfLabels {
 };
 
 template <>
-struct MetricOf<metric::RocAuc> : MetricOfLabels {};
+struct MetricOf<metric::RocAuc> : MetricOfOneLabel {};
 template <>
-struct MetricOf<metric::ConfusionMatrix> : MetricOfLabels {};
+struct MetricOf<metric::AveragePrecision> : MetricOfOneLabel {};
+template <>
+struct MetricOf<metric::ConfusionMatrix> {
+  static void check(const metric::ConfusionMatrix&, const MetricCall& call, const Checks& checks) {
+    if (!call.model.is_binary()) call.need_classes(checks);
+  }
+};
+template <>
+struct MetricOf<metric::MedianAbsoluteError> {
+  static void check(const metric::MedianAbsoluteError&, const MetricCall& call, const Checks& checks) {
+    call.need_numbers(checks);
+    if (!call.model.weighted) return;
+    checks.refuse(call.metric.place, call.name + " takes examples without weights", "use mean_absolute_error");
+  }
+};
 
 template <>
 struct MetricOf<metric::Perplexity> {
@@ -280,6 +448,24 @@ struct MetricOf<metric::MeanSquaredError> : MetricOfNumbers {
   }
 };
 
+template <>
+struct MetricOf<metric::MeanAbsolutePercentageError> : MetricOfNumbers {
+  static PlannedMetric plan(const metric::MeanAbsolutePercentageError&, const MetricCall& call) {
+    // What converts to the units of the targets; the model itself may be moved.
+    Model units;
+    units.dtype = call.model.dtype;
+    units.target = call.model.target;
+    units.target_statistics = call.model.target_statistics;
+    units.loss = spec::MeanSquaredError{};
+    return mean_of(call.name, [units = std::move(units)](Builder& b, Value output, Value targets) {
+      const Value own = in_units_of_targets(b, units, cast(b, targets, units.dtype));
+      const Value errors = absolute_error(b, in_units_of_targets(b, units, output), own);
+      const Value size = b.emit(ops::Abs{}, {own});
+      return feature_mean(b, div(b, errors, b.emit(ops::Max{}, {size, scalar_like(b, size, 0x1p-52)})));
+    });
+  }
+};
+
 // Computed for each number of a target, then averaged.
 template <>
 struct MetricOf<metric::RootMeanSquaredError> : MetricOfNumbers {
@@ -302,7 +488,7 @@ std::vector<std::string> measure_names(const spec::Metric& metric, const Model& 
   const std::string name = spec::to_string(metric);
   if (!spec::is_per_class(metric)) return {name};
   std::vector<std::string> names;
-  for (std::int64_t c = 0; c < model.classes(); ++c) names.push_back(name + "_" + std::to_string(c));
+  for (std::int64_t c = 0; c < model.measured_classes(); ++c) names.push_back(name + "_" + std::to_string(c));
   return names;
 }
 

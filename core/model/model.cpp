@@ -248,8 +248,14 @@ bool Model::has_statistics() const {
                      [](const Parameter& parameter) { return parameter.is_state; });
 }
 
+spec::Outputs Model::outputs() const {
+  if (!std::holds_alternative<spec::Focal>(loss)) return outputs_of(loss);
+  const bool each = output == Shape{1} || (target.shape.size() == 1 && target.shape == output);
+  return each ? spec::Outputs::sigmoid_logits : spec::Outputs::softmax_logits;
+}
+
 std::int64_t Model::classes() const {
-  if (outputs_of(loss) == spec::Outputs::softmax_logits) return output.back();
+  if (outputs() == spec::Outputs::softmax_logits) return output.back();
   return is_binary() ? 2 : 0;
 }
 

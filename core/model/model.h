@@ -78,20 +78,26 @@ struct Model {
   bool takes_tokens() const;
   // Class labels: one for each example, or one for each position of a sequence [L].
   bool has_labels() const { return target.dtype == DType::i32; }
-  bool has_sequences() const { return has_labels() && !target.shape.empty(); }
+  bool has_sequences() const { return has_labels() && !target.shape.empty() && !is_multi_label(); }
+  // What the loss takes the outputs for; that of focal depends on the targets.
+  spec::Outputs outputs() const;
+  // Several labels for each example, [L] of 0 and 1, with a sigmoid for each.
+  bool is_multi_label() const {
+    return target.shape.size() == 1 && target.shape == output && outputs() == spec::Outputs::sigmoid_logits;
+  }
   // Targets of softmax_cross_entropy that are class probabilities [C] in place of a label, such as one-hot rows.
   bool has_distributions() const {
     return is_floating(target.dtype) && target.shape.size() == 1 && target.shape.front() > 1 &&
-           outputs_of(loss) == spec::Outputs::softmax_logits;
+           outputs() == spec::Outputs::softmax_logits;
   }
   // Labels 0 and 1 for one logit, with sigmoid_cross_entropy.
-  bool is_binary() const {
-    return has_labels() && !has_sequences() && outputs_of(loss) == spec::Outputs::sigmoid_logits;
-  }
+  bool is_binary() const { return has_labels() && target.shape.empty() && outputs() == spec::Outputs::sigmoid_logits; }
   // With ignore_label: examples, or positions of a sequence, with this label do not count.
   std::optional<std::int64_t> ignored_label() const { return spec::ignored_label(loss); }
   // The number of classes if the loss takes labels; else 0.
   std::int64_t classes() const;
+  // The classes or labels that metrics have values of.
+  std::int64_t measured_classes() const { return is_multi_label() ? output.front() : classes(); }
   // The names of the nodes that draw random numbers; Node::key is the place. Each has a hyper input "dropout/<name>".
   std::vector<std::string> drawing_layers() const;
   // The numbers (numbers.h) that training reads: those of the layers in order, then those of the loss.
@@ -138,6 +144,9 @@ inline constexpr double largest_log_target = 88.7;
 Value in_units_of_targets(Builder& b, const Model& model, Value output);
 // The element type of values in units of the targets.
 inline DType dtype_of_values(const Model& model) { return model.target.dtype == DType::f64 ? DType::f64 : model.dtype; }
+// One value for each number of a target [B, target...], of which metrics are, from outputs in normalised units: of
+// quantiles the one nearest to the median, of logarithms of rates the rates, else the outputs.
+Value point_outputs(Builder& b, const Model& model, Value output);
 // The loss of each example, [B] (of each position, [B, T], where labels of sequences are ignored), from outputs [B,
 // output...] and targets [B, target...]. With data.normalize_targets, both are in normalised units.
 Value example_losses(Builder& b, const Model& model, Value output, Value targets, const Numbers& numbers);

@@ -1,5 +1,6 @@
 #include "core/model/prediction.h"
 
+#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,7 +12,7 @@
 namespace pmaptrain::model {
 namespace {
 
-bool is_softmax(const Model& model) { return outputs_of(model.loss) == spec::Outputs::softmax_logits; }
+bool is_softmax(const Model& model) { return model.outputs() == spec::Outputs::softmax_logits; }
 
 // Whether the last layer is the function that makes probabilities of logits.
 bool gives_probabilities(const Model& model) {
@@ -20,18 +21,18 @@ bool gives_probabilities(const Model& model) {
 }
 
 Value classes(Builder& b, const Model& model, Value output) {
-  if (is_softmax(model) || model.is_binary()) return predicted_class(b, output, class_threshold(model));
-  return cast(b, b.emit(ops::Gt{}, {output, scalar_like(b, output, gives_probabilities(model) ? 0.5 : 0.0)}),
-              DType::i32);
+  const std::optional<double> threshold = class_threshold(model);
+  if (is_softmax(model) || model.is_binary()) return predicted_class(b, output, threshold);
+  return cast(b, b.emit(ops::Gt{}, {output, scalar_like(b, output, *threshold)}), DType::i32);
 }
 
 }  // namespace
 
 bool is_classifier(const Model& model) { return !takes_numbers(model.loss); }
 
-std::optional<double> class_threshold(const Model& model) {
-  if (!model.is_binary()) return std::nullopt;
-  return gives_probabilities(model) ? 0.5 : 0.0;
+std::optional<double> class_threshold(const Model& model, double probability) {
+  if (is_softmax(model)) return std::nullopt;
+  return gives_probabilities(model) ? probability : std::log(probability / (1 - probability));
 }
 
 Value predicted_class(Builder& b, Value output, std::optional<double> threshold) {
@@ -51,6 +52,7 @@ Value probabilities(Builder& b, const Model& model, Value output) {
 }
 
 OutputKind output_kind(const Model& model) {
+  if (std::holds_alternative<spec::Poisson>(model.loss)) return OutputKind::log_rates;
   if (!is_classifier(model) || gives_probabilities(model)) return OutputKind::identity;
   return is_softmax(model) ? OutputKind::softmax_logits : OutputKind::sigmoid_logits;
 }

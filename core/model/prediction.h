@@ -18,9 +18,9 @@ enum class PredictionKind : std::uint8_t {
 // Whether the loss is one of classes, so that there are classes, probabilities and logits, but no values.
 bool is_classifier(const Model& model);
 
-// For a model with one output for each label, the value above which an output means class 1: 0 for a logit, 0.5 if the
-// last layer is a sigmoid. None if a label has several outputs.
-std::optional<double> class_threshold(const Model& model);
+// For a model with one output for each label, the value above which an output means class 1, with at least this
+// probability: for 0.5 it is 0 for a logit, 0.5 if the last layer is a sigmoid. None if a label has several outputs.
+std::optional<double> class_threshold(const Model& model, double probability = 0.5);
 // The predicted class, i32 [B], or [B,L] of each position of a sequence: the argmax of the logits, or whether a single
 // one is above `threshold`. The metric accuracy counts these.
 Value predicted_class(Builder& b, Value output, std::optional<double> threshold);
@@ -35,6 +35,7 @@ Value probabilities(Builder& b, const Model& model, Value output);
 enum class OutputKind : std::uint8_t {
   softmax_logits,  // probabilities are their softmax along the last dimension
   sigmoid_logits,  // probabilities are their sigmoid
+  log_rates,       // values are their exp
   identity         // the outputs are probabilities, or values, themselves
 };
 OutputKind output_kind(const Model& model);

@@ -1,5 +1,6 @@
 // Checks the values of the targets of a split, which requires reading them.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -34,7 +35,7 @@ std::string of_file(const data::Dataset& split) {
 // What would make these labels fit.
 std::string labels_help(const Model& model, std::int64_t first, std::int64_t last) {
   const std::string enough = "end the layers with dense: " + std::to_string(last + 1);
-  const bool takes_ignored = outputs_of(model.loss) == spec::Outputs::softmax_logits && !model.ignored_label();
+  const bool takes_ignored = model.outputs() == spec::Outputs::softmax_logits && !model.ignored_label();
   if (first < 0 && takes_ignored) {
     return "labels start at 0; if " + std::to_string(first) +
            " marks what has no label, write loss: {softmax_cross_entropy: {ignore_label: " + std::to_string(first) +
@@ -98,18 +99,15 @@ void check_labels(const Model& model, const data::Dataset& split, const Place& s
          labels_help(model, labels->first, labels->second), notes_of_layer(model));
 }
 
-// Outside of [0, 1] the loss has no lower bound.
-void check_probabilities(const data::Dataset& split, const Place& source) {
+// Calls `use` with each number of the targets of each example.
+template <class Use>
+void for_each_number(const data::Dataset& split, Use&& use) {
+  const bool integers = split.target().dtype == DType::i32;
   std::vector<float> target(static_cast<std::size_t>(numel(split.target().shape)));
   for (std::int64_t example = 0; example < split.size(); ++example) {
     split.read(example, nullptr, reinterpret_cast<std::byte*>(target.data()));
-    for (const float value : target) {
-      if (value >= 0.0F && value <= 1.0F) continue;
-      refuse(source,
-             "the target of example " + std::to_string(example) + of_file(split) + " has " + exact(value) +
-                 ", but sigmoid_cross_entropy takes numbers from 0 to 1",
-             "mean_squared_error accepts any numbers");
-    }
+    for (const float& value : target)
+      use(example, integers ? static_cast<float>(std::bit_cast<std::int32_t>(value)) : value);
   }
 }
 
@@ -128,6 +126,27 @@ void check_logarithms(const Model& model, const data::Dataset& split, const Plac
              "normalize_targets: auto accepts any numbers; rows count from 0");
     }
   }
+}
+
+// Outside of [0, 1] the loss has no lower bound.
+void check_probabilities(const Model& model, const data::Dataset& split, const Place& source) {
+  for_each_number(split, [&](std::int64_t example, float value) {
+    if (value >= 0.0F && value <= 1.0F) return;
+    refuse(source,
+           "the target of example " + std::to_string(example) + of_file(split) + " has " + exact(value) + ", but " +
+               spec::to_string(model.loss) + " takes numbers from 0 to 1",
+           "mean_squared_error accepts any numbers");
+  });
+}
+
+void check_counts(const data::Dataset& split, const Place& source) {
+  for_each_number(split, [&](std::int64_t example, float value) {
+    if (value >= 0.0F) return;
+    refuse(source,
+           "the target of example " + std::to_string(example) + of_file(split) + " is " + exact(value) +
+               ", but poisson takes counts, numbers of at least 0",
+           "mean_squared_error accepts any numbers");
+  });
 }
 
 // Class probabilities are not negative and have a sum of 1.
@@ -165,8 +184,9 @@ std::string unused_class(const Model& model, const data::Dataset& train) {
 
 void check_targets(const Model& model, const data::Dataset& split, const Place& source) {
   check_labels(model, split, source);
-  const bool probabilities = outputs_of(model.loss) == spec::Outputs::sigmoid_logits && !model.is_binary();
-  if (probabilities) check_probabilities(split, source);
+  const bool probabilities = model.outputs() == spec::Outputs::sigmoid_logits && !model.is_binary();
+  if (probabilities) check_probabilities(model, split, source);
+  if (std::holds_alternative<spec::Poisson>(model.loss)) check_counts(split, source);
   if (model.has_distributions()) check_distributions(split, source);
   if (!model.log_targets.empty()) check_logarithms(model, split, source);
 }

@@ -11,6 +11,7 @@
 #include "core/data/statistics.h"
 #include "core/data/tables/csv_reader.h"
 #include "core/run/records/lines.h"
+#include "core/setup/head.h"
 
 namespace pmaptrain::train {
 namespace {
@@ -36,8 +37,8 @@ bool is_bare_number(const Place& place) {
 void function_before_loss(const model::Model& model, std::vector<std::string>& out) {
   const model::Node& last = *model.nodes().back();
   const spec::Loss& loss = model.loss;
-  const bool softmax = outputs_of(loss) == spec::Outputs::softmax_logits;
-  const bool sigmoid = outputs_of(loss) == spec::Outputs::sigmoid_logits;
+  const bool softmax = model.outputs() == spec::Outputs::softmax_logits;
+  const bool sigmoid = model.outputs() == spec::Outputs::sigmoid_logits;
   const std::string layer = "the last layer, " + last.name + in_parentheses(last.place) + ", is a " + last.kind +
                             ", and the loss " + to_string(loss);
   if ((last.kind == "softmax" && softmax) || (last.kind == "sigmoid" && sigmoid)) {
@@ -252,6 +253,7 @@ std::vector<std::string> likely_mistakes(const Setup& setup) {
   const spec::DataSpec& data = setup.spec().data;
   std::vector<std::string> found;
   function_before_loss(setup.model, found);
+  add_head_mistakes(setup, found);
   unscaled_normalize(setup.model, found);
   measured_categories(setup.source.encoding, data.source_place, found);
   images_channels_first(setup.model, found);

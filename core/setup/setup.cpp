@@ -227,7 +227,7 @@ std::shared_ptr<const MixedTraining> mixed_training(const Setup& setup) {
   if (mixing == nullptr) return nullptr;
   const model::Model& model = setup.model;
   if (model.has_distributions()) return std::make_shared<MixedTraining>(MixedTraining{setup.source.train, model});
-  if (!model.has_labels() || model.has_sequences() || model.is_binary()) {
+  if (!model.has_labels() || model.has_sequences() || model.is_binary() || model.is_multi_label()) {
     throw Error(ExitStatus::usage,
                 Diagnostic{"config",
                            mixing->place,

@@ -64,7 +64,8 @@ struct Csv {
   std::optional<Files> validation, test;
   std::optional<std::vector<ColumnName>> inputs;  // none: all columns but those of another part, and `exclude`
   std::vector<ColumnName> exclude;
-  std::vector<ColumnName> target;  // at least one; several are the outputs of a regression
+  std::vector<ColumnName> target;              // at least one; several are the outputs of a regression
+  std::optional<std::string> label_separator;  // the target is a text of labels: "a;b"
   std::optional<ColumnName> weight;
   bool header = true;  // false: columns are named by their number, from 0
   std::string delimiter = ",";
@@ -235,6 +236,7 @@ struct DataSpec {
   bool token_inputs = false;                  // the model begins with an embedding: integers of a file are tokens
   std::optional<std::int64_t> ignored_label;  // of the loss
   bool balances_classes = false;              // the loss takes the class weights that balance the training split
+  bool balances_positives = false;            // the loss takes the positive weights that do
   Place source_place, batch_size_place, microbatches_place, normalize_place, normalize_targets_place, remainder_place,
       validation_place;
 };

@@ -98,6 +98,11 @@ bool balances_classes(const Loss& loss) {
       loss);
 }
 
+bool balances_positives(const Loss& loss) {
+  const auto* const entropy = std::get_if<SigmoidCrossEntropy>(&loss);
+  return entropy != nullptr && entropy->positive_weights.balanced;
+}
+
 std::optional<std::int64_t> ignored_label(const Loss& loss) {
   const auto* const entropy = std::get_if<SoftmaxCrossEntropy>(&loss);
   return entropy != nullptr ? entropy->ignore_label : std::nullopt;
@@ -136,11 +141,22 @@ bool is_single_value(const Metric& metric) {
   return is_number && !is_per_class(metric);
 }
 
-bool is_per_class(const Metric& metric) {
+bool is_per_class(const Metric& metric) { return average_of(metric) == metric::Average::none; }
+
+std::optional<metric::Average> average_of(const Metric& metric) {
+  return std::visit(
+      []<class Kind>(const Kind& kind) -> std::optional<metric::Average> {
+        if constexpr (requires { kind.average; }) return kind.average;
+        return std::nullopt;
+      },
+      metric.kind);
+}
+
+double threshold_of(const Metric& metric) {
   return std::visit(
       []<class Kind>(const Kind& kind) {
-        if constexpr (requires { kind.average; }) return kind.average == metric::Average::none;
-        return false;
+        if constexpr (requires { kind.threshold; }) return kind.threshold;
+        return 0.5;
       },
       metric.kind);
 }

@@ -241,7 +241,7 @@ std::optional<Compared> classes_of(const model::Model& model, const Measures& me
 // `names` has the names of classes, if there are any.
 std::string class_text(const model::Model& model, const std::vector<std::string>& names, const Measured& measured,
                        const std::vector<std::vector<double>>* confusion, const std::string& selects) {
-  if (!model.has_labels() || model.has_sequences()) return "";
+  if (!model.has_labels() || model.has_sequences() || model.classes() == 0) return "";
   const std::vector<double> shares = shares_of_classes(measured.dataset, model);
   const auto most = std::max_element(shares.begin(), shares.end());
   if (!(*most < 1)) return "";

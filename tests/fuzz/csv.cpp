@@ -27,9 +27,9 @@ void read(const data::TableText& file, const spec::Csv& csv, data::TargetKind ki
   data::Table table = data::read_table(csv, {file}, columns, kind);
   require(table.rows >= 1, "a table has a row");
   plant_bug(table.texts.entries().size() == 1 && table.rows > 1, file.text.view());
-  const data::Encoding encoding = data::learn(columns, table);
-  data::TableDataset dataset(std::move(table), encoding, csv.target, path, kind == data::TargetKind::numbers,
-                             spec::Unknown::error);
+  const bool numeric = kind == data::TargetKind::numbers;
+  const data::Encoding encoding = data::learn(csv, columns, table, numeric);
+  data::TableDataset dataset(std::move(table), encoding, csv, path, numeric);
   std::vector<float> example(static_cast<std::size_t>(numel(dataset.input().shape)));
   std::vector<std::byte> target(dataset.target().bytes());
   for (std::int64_t i = 0; i < dataset.size(); ++i) {

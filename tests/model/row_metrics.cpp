@@ -3,9 +3,11 @@
 
 #include <cmath>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "tests/catch.h"
+#include "tests/files.h"
 #include "tests/model/fixture.h"
 
 using namespace pmaptrain;
@@ -107,6 +109,77 @@ TEST_CASE("a confusion matrix counts weights by the true and the predicted class
   CHECK(found.values.empty());
   REQUIRE(found.confusion);
   CHECK(*found.confusion == model::ConfusionMatrix{{1, 0, 1}, {0, 0, 0}, {0, 0.5, 0}});
+}
+
+TEST_CASE("metrics of rows equal scikit-learn's, for each average", "[model]") {
+  // Made by tests/parity/make_metric_fixtures.py.
+  const auto cases = nlohmann::json::parse(test::read_text("tests/parity/metrics.json"));
+  const auto check = [](const model::Model& model, const std::vector<float>& rows, const nlohmann::json& expected) {
+    const auto values = model::finish_rows(model, rows).values;
+    CHECK(values.size() == expected.size());
+    for (const auto& [name, value] : values) {
+      INFO(name);
+      REQUIRE(expected.contains(name));
+      CHECK(value == Approx(expected[name].get<double>()).epsilon(1e-12));
+    }
+  };
+  const auto kinds = [](std::vector<metric::Average> averages) {
+    std::vector<spec::MetricKind> all;
+    for (const metric::Average average : averages) {
+      all.emplace_back(metric::RocAuc{average});
+      all.emplace_back(metric::AveragePrecision{average});
+    }
+    return all;
+  };
+  using enum metric::Average;
+  for (const char* const name : {"labels", "classes", "answers"}) {
+    INFO(name);
+    const auto& one = cases[name];
+    const bool multi = std::string(name) == "labels", single = std::string(name) == "answers";
+    std::vector<float> rows;
+    for (std::size_t i = 0; i < one["truth"].size(); ++i) {
+      const auto scores = one["scores"][i].get<std::vector<float>>();
+      rows.push_back(1);
+      if (!multi) rows.insert(rows.end(), {one["truth"][i].get<float>(), 0});
+      rows.insert(rows.end(), scores.begin(), scores.end());
+      if (multi) {
+        for (const auto& label : one["truth"][i]) rows.push_back(label.get<float>());
+      }
+    }
+    if (multi) {
+      spec::Spec spec = network({layer("head", spec::Dense{4})}, spec::SigmoidCrossEntropy{});
+      for (spec::MetricKind& kind : kinds({macro, micro, weighted, samples, none})) spec.metrics.push_back({kind});
+      check(model::make_model(spec, {DType::f32, {2}}, {DType::f32, {4}}), rows, one["values"]);
+    } else if (single) {
+      check(model_with(1, kinds({macro}), spec::SigmoidCrossEntropy{}), rows, one["values"]);
+    } else {
+      check(model_with(3, kinds({macro, micro, weighted, none})), rows, one["values"]);
+    }
+  }
+  spec::Spec spec = network({layer("head", spec::Dense{2})}, spec::MeanSquaredError{});
+  spec.metrics = {spec::Metric{metric::MedianAbsoluteError{}}};
+  std::vector<float> rows;
+  for (const auto& errors : cases["numbers"]["errors"]) {
+    rows.push_back(1);
+    for (const auto& error : errors) rows.push_back(std::abs(error.get<float>()));
+  }
+  check(model::make_model(spec, {DType::f32, {2}}, {DType::f32, {2}}), rows, cases["numbers"]["values"]);
+}
+
+TEST_CASE("a label of which all examples are, or none is, is left out of the mean over labels, and counted",
+          "[model]") {
+  spec::Spec spec = network({layer("head", spec::Dense{3})}, spec::SigmoidCrossEntropy{});
+  spec.metrics = {spec::Metric{metric::RocAuc{}}, spec::Metric{metric::RocAuc{each}}};
+  const model::Model model = model::make_model(spec, {DType::f32, {2}}, {DType::f32, {3}});
+  // Weight, three probabilities, three labels.
+  const std::vector<float> rows{1, 0.75F, 0.5F, 0.5F, 1, 1, 0, 1, 0.25F, 0.5F, 0.5F, 0, 1, 0, 0, 1, 1, 1, 1, 1, 1};
+  const auto values = model::finish_rows(model, rows).values;
+  REQUIRE(values.size() == 5);
+  CHECK(values[0] == std::pair<std::string, double>("roc_auc", 1.0));
+  CHECK(values[1] == std::pair<std::string, double>("roc_auc_left_out", 2.0));
+  CHECK(values[2].second == 1.0);
+  CHECK(std::isnan(values[3].second));
+  CHECK(std::isnan(values[4].second));
 }
 
 TEST_CASE("metrics of rows are for one label of an example, and no part of a training step", "[model]") {

@@ -79,7 +79,9 @@ def make_data() -> dict:
     following = rng.integers(0, 24, (n, 6)).astype(np.int64)
     following[rng.random((n, 6)) < 0.3] = following[3] = -100
     labelled = {"x": rng.integers(0, 24, (n, 6)).astype(np.uint16), "y": following}
-    return {"regression": regression, "classes": classes, "images": images, "chances": chances, "answers": answers,
+    tags = {"x": classes["x"], "y": (classes["x"] @ normal(6, 4) + 0.7 * normal(n, 4) > 0.8).astype(np.float32)}
+    counts = {"x": regression["x"], "y": rng.poisson(np.exp(np.clip(0.4 * regression["y"], -2, 2))).astype(np.float32)}
+    return {"tags": tags, "counts": counts, "regression": regression, "classes": classes, "images": images, "chances": chances, "answers": answers,
             "tokens": tokens, "labelled": labelled,
             "pixels": {"x": pixels, "y": (pixels.mean(axis=(1, 2)) > 128).astype(np.uint8)}, "kinds": kinds}
 
@@ -368,12 +370,32 @@ def softmax_cross_entropy(options, y, t):
 
 
 def sigmoid_cross_entropy(options, y, t):
-    losses = jnp.mean(optax.sigmoid_binary_cross_entropy(y, t.astype(y.dtype).reshape(y.shape)), axis=1)
+    targets = t.astype(y.dtype).reshape(y.shape)
+    positives = jnp.asarray(options.get("positive_weights", [1.0] * y.shape[1]), y.dtype)
+    losses = jnp.mean(optax.sigmoid_binary_cross_entropy(y, targets) * (1 + (positives - 1) * targets), axis=1)
     weights = options.get("class_weights")
     return losses * jnp.asarray(weights, y.dtype)[t] if weights else losses
 
 
+def focal(options, y, t):
+    """Of classes by softmax, of labels as optax.sigmoid_focal_loss, which follows torchvision's."""
+    gamma, alpha = options.get("gamma", 2.0), options.get("alpha")
+    if t.ndim == 1 and y.shape[1] > 1:
+        entropy = optax.softmax_cross_entropy_with_integer_labels(y, t)
+        return (1 - jnp.exp(-entropy)) ** gamma * entropy
+    return jnp.mean(optax.sigmoid_focal_loss(y, t.astype(y.dtype).reshape(y.shape), alpha=alpha, gamma=gamma), axis=1)
+
+
+def quantile(options, y, t):
+    q = jnp.asarray(options.get("q", [0.1, 0.5, 0.9]), y.dtype)
+    error = t[:, :, None] - y.reshape(len(y), t.shape[1], len(q))
+    return jnp.mean(jnp.maximum(q * error, (q - 1) * error), axis=(1, 2))
+
+
 LOSSES = {
+    "focal": focal,
+    "quantile": quantile,
+    "poisson": lambda options, y, t: jnp.mean(jnp.exp(y) - t * y, axis=1),
     "softmax_cross_entropy": softmax_cross_entropy,
     "sigmoid_cross_entropy": sigmoid_cross_entropy,
     "mean_squared_error": lambda options, y, t: jnp.mean((y - t) ** 2, axis=1),
@@ -386,8 +408,51 @@ def said_class(y):
     return jnp.argmax(y, axis=1) if y.shape[1] > 1 else (y[:, 0] > 0).astype(jnp.int32)
 
 
+def said_labels(options, y):
+    threshold = options.get("threshold", 0.5)
+    return y > np.log(threshold / (1 - threshold))
+
+
+def accuracy(options, y, t):
+    if t.ndim == 1:
+        return {"accuracy": jnp.mean(said_class(y) == t)}
+    right = jnp.mean(said_labels(options, y) == (t > 0.5), axis=0)
+    average = options.get("average", "micro")
+    if average == "none":
+        return {f"accuracy_{index}": value for index, value in enumerate(right)}
+    if average == "weighted":
+        return {"accuracy_weighted": jnp.sum(right * jnp.sum(t, axis=0)) / jnp.sum(t)}
+    return {"accuracy": jnp.mean(right)}
+
+
+def subset_accuracy(options, y, t):
+    return {"subset_accuracy": jnp.mean(jnp.all(said_labels(options, y) == (t > 0.5), axis=1))}
+
+
+def of_labels(name, options, y, t, quotient):
+    """The same of several labels."""
+    said, right = said_labels(options, y), t > 0.5
+    average = options.get("average", "macro")
+
+    def over(axis):
+        above, below = quotient(jnp.sum(said & right, axis=axis), jnp.sum(said, axis=axis), jnp.sum(right, axis=axis))
+        return jnp.where(below > 0, above / jnp.maximum(below, 1), 0.0)
+
+    if average == "samples":
+        return {f"{name}_samples": jnp.mean(over(1))}
+    if average == "micro":
+        return {f"{name}_micro": over(None)}
+    if average == "weighted":
+        return {f"{name}_weighted": jnp.sum(over(0) * jnp.sum(right, axis=0)) / jnp.sum(right)}
+    if average == "none":
+        return {f"{name}_{index}": value for index, value in enumerate(over(0))}
+    return {name: jnp.mean(over(0))}
+
+
 def of_classes(name, options, y, t, quotient):
     """A quotient for each class of its hits, of how often it was said and of how often it was right."""
+    if t.ndim == 2:
+        return of_labels(name, options, y, t, quotient)
     classes = jnp.arange(max(2, y.shape[1]))[:, None]
     said, right = said_class(y)[None, :] == classes, t[None, :] == classes
     above, below = quotient(jnp.sum(said & right, axis=1), jnp.sum(said, axis=1), jnp.sum(right, axis=1))
@@ -408,7 +473,10 @@ def top_k(y, t, k=5):
 
 # By name, values of a whole batch.
 METRICS = {
-    "accuracy": lambda options, y, t: {"accuracy": jnp.mean(said_class(y) == t)},
+    "accuracy": accuracy,
+    "subset_accuracy": subset_accuracy,
+    "mean_absolute_percentage_error": lambda options, y, t: {
+        "mean_absolute_percentage_error": jnp.mean(jnp.abs(y - t) / jnp.maximum(jnp.abs(t), 2.0 ** -52))},
     "top_k_accuracy": lambda options, y, t: top_k(y, t, **options),
     "precision": lambda options, y, t: of_classes("precision", options, y, t, lambda hit, said, right: (hit, said)),
     "recall": lambda options, y, t: of_classes("recall", options, y, t, lambda hit, said, right: (hit, right)),

@@ -158,6 +158,7 @@ std::vector<std::string> config_with(const spec::Key& key, std::string& path) {
         "3}]"};
   }
   if (path == "loss.softmax_cross_entropy.label_smoothing") return {};
+  if (path == "loss.focal.gamma") return {"loss=focal", "metrics=[accuracy]"};
   if (path == "loss.huber.delta") {
     return {
         "loss=huber", "metrics=[]", "model.layers=[flatten, {dense: 1}]",

@@ -344,6 +344,7 @@ void learn(Source& source, const spec::DataSpec& spec, const std::map<Split, std
       if (spec.ignored_label) counts.erase(static_cast<std::int32_t>(*spec.ignored_label));
       source.encoding.class_weights = balanced_weights(counts);
     }
+    if (spec.balances_positives) source.encoding.class_weights = balanced_positives(*source.train);
     // Other targets are refused by the model.
     if (spec.normalize_targets && source.train->target().dtype == DType::f32) {
       const std::vector<spec::TargetScale> scales = spec::target_scales(spec, numel(source.train->target().shape));

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "core/base/error.h"
@@ -134,6 +135,35 @@ bool is_whole(const std::string& text) {
   return number.kind == CellNumber::Kind::number && number.integer;
 }
 
+// The labels of a cell, without blanks around them: "a;b".
+std::vector<std::string> labels_of(std::string_view cell, std::string_view separator) {
+  std::vector<std::string> labels;
+  while (!cell.empty()) {
+    const std::size_t end = cell.find(separator);
+    std::string_view label = cell.substr(0, end);
+    while (!label.empty() && label.front() == ' ') label.remove_prefix(1);
+    while (!label.empty() && label.back() == ' ') label.remove_suffix(1);
+    if (!label.empty()) labels.emplace_back(label);
+    cell = end == std::string_view::npos ? std::string_view() : cell.substr(end + separator.size());
+  }
+  return labels;
+}
+
+// The names of the classes, or of the labels of cells with several.
+std::vector<std::string> classes_of(const spec::Csv& csv, const Table& table) {
+  if (table.target != Table::Target::texts) return {};
+  if (!csv.label_separator) return sorted_texts(table.texts);
+  std::set<std::string> labels;
+  for (const Dictionary::Entry& entry : table.texts.entries()) {
+    for (std::string& label : labels_of(entry.text, *csv.label_separator)) labels.insert(std::move(label));
+  }
+  if (labels.empty()) {
+    fail_data(fmt::format("no cell of column {} of the training split has a label", shown_names(csv.target)),
+              "name the column with lists of labels");
+  }
+  return {labels.begin(), labels.end()};
+}
+
 void check_targets_are_numbers(const Table& table, const std::string& column) {
   if (table.target != Table::Target::texts) return;
   const auto& entries = table.texts.entries();
@@ -147,7 +177,7 @@ void check_targets_are_numbers(const Table& table, const std::string& column) {
 
 }  // namespace
 
-Encoding learn(const TableColumns& columns, const Table& table) {
+Encoding learn(const spec::Csv& csv, const TableColumns& columns, const Table& table, bool numeric) {
   Encoding encoding;
   std::int64_t names = 0, bytes = 0;
   const auto count = [&](const std::string& name) {
@@ -157,7 +187,11 @@ Encoding learn(const TableColumns& columns, const Table& table) {
   for (std::size_t i = 0; i < columns.inputs.size(); ++i) {
     encoding.columns.push_back({columns.inputs[i].name, sorted_texts(table.categories[i]), {}});
   }
-  if (table.target == Table::Target::texts) encoding.classes = sorted_texts(table.texts);
+  encoding.classes = classes_of(csv, table);
+  // Several targets of a loss of classes are labels, which have the names of their columns.
+  if (csv.target.size() > 1 && !numeric) {
+    for (const spec::ColumnName& column : csv.target) encoding.classes.push_back(column.text);
+  }
   for (const Encoding::Column& column : encoding.columns) {
     count(column.name);
     std::for_each(column.categories.begin(), column.categories.end(), count);
@@ -173,11 +207,12 @@ Encoding learn(const TableColumns& columns, const Table& table) {
   return encoding;
 }
 
-TableDataset::TableDataset(Table table, const Encoding& encoding, const std::vector<spec::ColumnName>& targets,
-                           const std::string& path, bool numeric, spec::Unknown unknown)
+TableDataset::TableDataset(Table table, const Encoding& encoding, const spec::Csv& csv, const std::string& path,
+                           bool numeric)
     : table_(std::move(table)) {
-  encode(encoding, unknown);
-  encode_targets(encoding, targets, numeric || targets.size() > 1);
+  const std::vector<spec::ColumnName>& targets = csv.target;
+  encode(encoding, csv.unknown);
+  encode_targets(encoding, csv, numeric || targets.size() > 1);
   target_.origin = fmt::format("{} {} of '{}'", targets.size() > 1 ? "columns" : "column", shown_names(targets), path);
   fill_missing(encoding);
 }
@@ -206,9 +241,30 @@ void TableDataset::encode(const Encoding& encoding, spec::Unknown unknown) {
   table_.categories.clear();
 }
 
-void TableDataset::encode_targets(const Encoding& encoding, const std::vector<spec::ColumnName>& targets,
-                                  bool numeric) {
-  if (table_.target == Table::Target::texts) {
+void TableDataset::encode_labels(const Encoding& encoding, const spec::Csv& csv) {
+  const std::vector<std::string>& names = encoding.classes;
+  std::vector<std::vector<std::size_t>> of_cells;
+  for (const Dictionary::Entry& entry : table_.texts.entries()) {
+    std::vector<std::size_t>& labels = of_cells.emplace_back();
+    for (std::string& label : labels_of(entry.text, *csv.label_separator)) {
+      const auto at = std::lower_bound(names.begin(), names.end(), label);
+      if (at == names.end() || *at != label) {
+        fail_unknown({std::move(label), entry.origin}, names, csv.target.front().text, TextKind::class_name);
+      }
+      labels.push_back(static_cast<std::size_t>(at - names.begin()));
+    }
+  }
+  values_.assign(table_.codes.size() * names.size(), 0.0F);
+  for (std::size_t row = 0; row < table_.codes.size(); ++row) {
+    for (const std::size_t label : of_cells[table_.codes[row]]) values_[row * names.size() + label] = 1.0F;
+  }
+}
+
+void TableDataset::encode_targets(const Encoding& encoding, const spec::Csv& csv, bool numeric) {
+  const std::vector<spec::ColumnName>& targets = csv.target;
+  if (table_.target == Table::Target::texts && csv.label_separator) {
+    encode_labels(encoding, csv);
+  } else if (table_.target == Table::Target::texts) {
     const std::vector<std::uint32_t> positions =
         positions_of(table_.texts, encoding.classes, targets.front().text, TextKind::class_name);
     for (const std::uint32_t code : table_.codes) labels_.push_back(static_cast<std::int32_t>(positions[code]));
@@ -222,7 +278,8 @@ void TableDataset::encode_targets(const Encoding& encoding, const std::vector<sp
     target_ = no_target();
   } else {
     target_.dtype = values_.empty() ? DType::i32 : DType::f32;
-    target_.shape = values_.empty() ? Shape{} : Shape{std::ssize(targets)};
+    const auto width = csv.label_separator ? std::ssize(encoding.classes) : std::ssize(targets);
+    target_.shape = values_.empty() ? Shape{} : Shape{width};
   }
   if (!labels_.empty()) {
     const auto [low, high] = std::minmax_element(labels_.begin(), labels_.end());
@@ -315,7 +372,10 @@ CsvSource open_csv(const spec::Csv& csv, const std::function<bool(Split)>& wants
   TableColumns columns = first ? columns_of(csv, header_of(csv, *first), first->path, group) : columns_of(csv, *known);
   columns.group = group;
   TargetKind kind = numeric ? TargetKind::numbers : TargetKind::either;
-  if (known != nullptr && !known->classes.empty()) {
+  const bool named_columns = csv.target.size() > 1;  // whose names are those of the labels
+  if (csv.label_separator) {
+    kind = TargetKind::texts;
+  } else if (known != nullptr && !known->classes.empty() && !named_columns) {
     const bool are_whole = std::all_of(known->classes.begin(), known->classes.end(), is_whole);
     kind = are_whole ? TargetKind::whole : TargetKind::texts;
   }
@@ -332,21 +392,22 @@ CsvSource open_csv(const spec::Csv& csv, const std::function<bool(Split)>& wants
                                   split == Split::train ? std::exchange(first, std::nullopt) : std::nullopt);
   });
   if (known == nullptr) {
-    const bool are_whole = numbers_name_classes && name_classes(tables.at(Split::train));
+    const bool are_whole =
+        numbers_name_classes && !csv.label_separator && !named_columns && name_classes(tables.at(Split::train));
     kind = are_whole ? TargetKind::whole : TargetKind::texts;
     if (are_whole) read_as_classes(csv, columns, Split::train, left_out, kind, tables.at(Split::train));
   }
   CsvSource source;
-  source.encoding = known != nullptr ? *known : learn(columns, tables.at(Split::train));
+  source.encoding = known != nullptr ? *known : learn(csv, columns, tables.at(Split::train), numeric);
   for (auto& [split, table] : tables) {
-    if (source.encoding.classes.empty()) {
+    if (source.encoding.classes.empty() || named_columns) {
       check_targets_are_numbers(table, columns.targets.front().text);
     } else {
       read_as_classes(csv, columns, split, left_out, kind, table);
     }
     take_skipped(table.skipped, table.rows + std::ssize(table.skipped), "rows", split, source.encoding, source.notes);
-    source.splits[split] = std::make_shared<TableDataset>(std::move(table), source.encoding, columns.targets,
-                                                          files_of(csv, split).front(), numeric, csv.unknown);
+    source.splits[split] =
+        std::make_shared<TableDataset>(std::move(table), source.encoding, csv, files_of(csv, split).front(), numeric);
     note_unknown(*source.splits[split], name_of(split), source.notes);
   }
   return source;
@@ -358,8 +419,7 @@ InputTable open_inputs(const spec::Csv& csv, const std::string& path, const Enco
   columns.weight.clear();
   Table table = read_table(csv, {open_table(csv, path)}, columns, TargetKind::numbers);
   InputTable inputs{nullptr, {}, std::move(table.skipped)};
-  const auto dataset = std::make_shared<TableDataset>(std::move(table), known, std::vector<spec::ColumnName>{}, path,
-                                                      false, csv.unknown);
+  const auto dataset = std::make_shared<TableDataset>(std::move(table), known, csv, path, false);
   note_unknown(*dataset, "inputs", inputs.notes);
   inputs.dataset = dataset;
   return inputs;

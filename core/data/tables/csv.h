@@ -14,17 +14,16 @@
 namespace pmaptrain::data {
 
 // The encoding of a training split, without the replacements of missing values.
-Encoding learn(const TableColumns& columns, const Table& table);
+Encoding learn(const spec::Csv& csv, const TableColumns& columns, const Table& table, bool numeric);
 
 // The rows of one split. Inputs are f32[width]: a number for each column of numbers, one for each category of the
 // others. Targets are labels (i32) or numbers (f32[targets]).
 class TableDataset : public Dataset {
  public:
   // `encoding` has the input columns, and the names of the classes if targets are texts. Throws Error (data) for an
-  // unknown class, and for an unknown category unless these are ignored. `targets` are the names of the target columns,
-  // `path` is a file of the split. Several targets are always numbers.
-  TableDataset(Table table, const Encoding& encoding, const std::vector<spec::ColumnName>& targets,
-               const std::string& path, bool numeric, spec::Unknown unknown);
+  // unknown class, and for an unknown category unless these are ignored. `csv` names the target columns, `path` is a
+  // file of the split. Several targets are always numbers; a text of labels becomes a number for each, 0 or 1.
+  TableDataset(Table table, const Encoding& encoding, const spec::Csv& csv, const std::string& path, bool numeric);
 
   std::int64_t size() const override { return table_.rows; }
   Field input() const override { return input_; }
@@ -62,7 +61,8 @@ class TableDataset : public Dataset {
   template <class T>
   void read_input(std::int64_t index, T* input) const;
   void encode(const Encoding& encoding, spec::Unknown unknown);
-  void encode_targets(const Encoding& encoding, const std::vector<spec::ColumnName>& targets, bool numeric);
+  void encode_targets(const Encoding& encoding, const spec::Csv& csv, bool numeric);
+  void encode_labels(const Encoding& encoding, const spec::Csv& csv);
 
   Table table_;
   Field input_, target_;

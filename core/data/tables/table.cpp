@@ -351,6 +351,7 @@ class TableReader {
 
   // Targets are read as numbers until one is none; then as texts, all of them.
   void take_target(std::size_t target, std::string_view cell) {
+    if (csv_.label_separator) return check_text(cell);  // an empty cell has no label
     if (cell.empty()) fail("the cell is empty, expected a target", "remove the row");
     const CellNumber number = to_number(cell);
     if (kind_ == TargetKind::whole && number.kind != CellNumber::Kind::number) {

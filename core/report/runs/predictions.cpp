@@ -158,7 +158,7 @@ class Collector {
 
 // How many classes an example can have one of; 0 if its targets are no classes.
 std::size_t classes_of(const model::Model& model) {
-  if (!model::is_classifier(model) || model.has_sequences()) return 0;
+  if (!model::is_classifier(model) || model.has_sequences() || model.is_multi_label()) return 0;
   if (model.is_binary()) return 2;
   return model.has_labels() || model.has_distributions() ? static_cast<std::size_t>(model.output.back()) : 0;
 }

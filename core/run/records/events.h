@@ -19,7 +19,9 @@ namespace pmaptrain::train {
 using Measures = std::vector<std::pair<std::string, double>>;
 
 // Whether a measure may be NaN because the examples do not define it: roc_auc for examples of a single class.
-inline bool may_be_undefined(const std::string& measure) { return measure.starts_with("roc_auc"); }
+inline bool may_be_undefined(const std::string& measure) {
+  return measure.starts_with("roc_auc") || measure.starts_with("average_precision");
+}
 
 // The number of a member of an ensemble, from 0; none without an ensemble.
 using MemberNumber = std::optional<std::int64_t>;

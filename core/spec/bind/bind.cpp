@@ -93,6 +93,7 @@ class Binder {
     const auto* const softmax = std::get_if<SoftmaxCrossEntropy>(&spec.loss);
     spec.data.numbers_name_classes = softmax != nullptr && !softmax->ignore_label;
     spec.data.balances_classes = balances_classes(spec.loss);
+    spec.data.balances_positives = balances_positives(spec.loss);
     spec.data.ignored_label = ignored_label(spec.loss);
     // data.normalize makes numbers of tokens.
     spec.data.token_inputs = begins_with_embedding(spec.model.layers) && !spec.data.normalize;

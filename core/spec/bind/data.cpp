@@ -323,9 +323,28 @@ class DataBinder {
 
 void check_targets(const Node& config, const Spec& spec, const Reporter& reporter) {
   const Node* columns = get_path(&config, "data.source.csv.target");
-  if (columns != nullptr && columns->items.size() > 1 && get(&config, "loss") != nullptr && !takes_numbers(spec.loss)) {
-    reporter.report(*columns, "several targets are numbers; the loss, " + to_string(spec.loss) + ", is one of classes",
-                    "name one column, or use a loss of numbers, such as mean_squared_error");
+  const bool several = columns != nullptr && columns->items.size() > 1;
+  const bool has_loss = get(&config, "loss") != nullptr;
+  if (several && has_loss && std::holds_alternative<SoftmaxCrossEntropy>(spec.loss)) {
+    reporter.report(*columns,
+                    "several targets are numbers or labels; the loss, " + to_string(spec.loss) + ", takes one class",
+                    "name one column, use sigmoid_cross_entropy for labels 0 and 1, or a loss of numbers, such as "
+                    "mean_squared_error");
+  }
+  const Node* separator = get_path(&config, "data.source.csv.label_separator");
+  const auto* const csv = std::get_if<Csv>(&spec.data.source);
+  if (separator != nullptr && csv != nullptr && csv->label_separator) {
+    if (several) {
+      reporter.report(*separator, "label_separator divides the cells of one target; there are several",
+                      "name the column with lists of labels, or remove label_separator: columns of 0 and 1 are labels");
+    } else if (csv->label_separator->empty()) {
+      reporter.report(*separator, "label_separator is empty", "write the text between two labels, such as \";\"");
+    } else if (has_loss && (takes_numbers(spec.loss) || std::holds_alternative<SoftmaxCrossEntropy>(spec.loss))) {
+      reporter.report(*separator,
+                      "label_separator gives examples several labels; the loss, " + to_string(spec.loss) + ", takes " +
+                          (takes_numbers(spec.loss) ? "numbers" : "one class"),
+                      "use sigmoid_cross_entropy");
+    }
   }
   const Node* stratify = get_path(&config, "data.validation.stratify");
   if (stratify != nullptr && stratify->text == "true" && get(&config, "loss") != nullptr && takes_numbers(spec.loss)) {
@@ -340,15 +359,10 @@ void check_targets(const Node& config, const Spec& spec, const Reporter& reporte
         "normalize_targets is for targets that are numbers; the loss, " + to_string(spec.loss) + ", is one of classes",
         "remove it, or use a loss of numbers, such as mean_squared_error");
   }
-  const auto has_log = [&] {
-    const NormalizeTargets& given = *spec.data.normalize_targets;
-    return given.others == TargetScale::log ||
-           std::any_of(given.outputs.begin(), given.outputs.end(),
-                       [](const auto& output) { return output.second == TargetScale::log; });
-  };
-  if (get(&config, "loss") != nullptr && to_string(spec.loss) == "poisson" && has_log()) {
-    reporter.report(*node, "normalize_targets: log does not go with poisson, whose output is the logarithm of a rate",
-                    "remove it");
+  if (std::holds_alternative<Poisson>(spec.loss)) {
+    reporter.report(*node,
+                    "normalize_targets does not go with poisson, whose outputs are logarithms of rates of counts",
+                    "remove it, or use another loss of numbers, such as mean_squared_error");
   }
   if (std::holds_alternative<SyntheticLinear>(spec.data.source)) {
     reporter.report(*node,

@@ -129,8 +129,16 @@ static auto row(Tag<Csv>) {
                             .need = Need::required,
                             .meaning = "The column that is predicted. Text is classes, in the order of their sorted "
                                        "names; integers are labels from 0, or numbers for a loss of numbers, which "
-                                       "takes several columns as well.",
+                                       "takes several columns as well. With sigmoid_cross_entropy several columns are "
+                                       "labels, 0 or 1 each.",
                             .example = "target: label\ntarget: [width, height]"}),
+      option(&Csv::label_separator,
+             {.path = "label_separator",
+              .meaning = "The cells of the target are lists of labels, such as red;round, with this text between two, "
+                         "for sigmoid_cross_entropy with an output for each label: the sorted labels of the training "
+                         "split. An empty cell has none.",
+              .example = "label_separator: \";\"",
+              .fallback_text = "none"}),
       option(&Csv::weight, {.path = "weight",
                             .meaning = "The column of the weights of examples: loss, gradient and metrics are weighted "
                                        "means.",

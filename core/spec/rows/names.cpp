@@ -48,7 +48,22 @@ std::string to_string(const Metric& metric) {
   if (const auto* top = std::get_if<metric::TopKAccuracy>(&metric.kind)) {
     return "top_" + std::to_string(top->k) + "_accuracy";
   }
-  return Choice<MetricKind>::name(metric.kind);
+  const std::string name = Choice<MetricKind>::name(metric.kind);
+  const bool is_usual = std::visit(
+      []<class Kind>(const Kind& kind) {
+        if constexpr (requires { kind.average; }) return kind.average == Kind::usual;
+        return true;
+      },
+      metric.kind);
+  if (is_usual) return name;
+  switch (*average_of(metric)) {
+    case metric::Average::macro: return name + "_macro";
+    case metric::Average::micro: return name + "_micro";
+    case metric::Average::weighted: return name + "_weighted";
+    case metric::Average::samples: return name + "_samples";
+    case metric::Average::none: break;  // one value for each class
+  }
+  return name;
 }
 
 Mode mode_of(const std::string& metric) {

@@ -51,7 +51,35 @@ static auto row(Tag<SigmoidCrossEntropy>) {
        .meaning = "Binary cross-entropy of sigmoid(logits) and the targets, averaged over the outputs. Targets are "
                   "probabilities from 0 to 1, or labels 0 and 1 for a single output.",
        .example = "loss: sigmoid_cross_entropy"},
-      option(&SigmoidCrossEntropy::class_weights, weights_key()));
+      option(&SigmoidCrossEntropy::class_weights, weights_key()),
+      option(
+          &SigmoidCrossEntropy::positive_weights,
+          {.path = "positive_weights",
+           .high = unbounded,
+           .words = {"balanced"},
+           .meaning = "One weight for each output, which scales the part of the loss that is due to targets of 1, as "
+                      "PyTorch's pos_weight. balanced: negatives / positives of each label in the training split.",
+           .example = "positive_weights: [3.0, 10.0]\npositive_weights: balanced",
+           .fallback_text = "1 for every output"}));
+}
+
+static auto row(Tag<Focal>) {
+  return alternative<Focal>(
+      {.path = "focal",
+       .meaning = "The focal loss, (1 - p)^gamma * cross-entropy, where p is the probability that the outputs give to "
+                  "the target: of softmax(logits) for class labels, of sigmoid(logits) for labels 0 and 1 (one output) "
+                  "and for several labels, averaged over the outputs, as torchvision's sigmoid_focal_loss.",
+       .example = "loss: focal\nloss: {focal: {gamma: 2.0, alpha: 0.25}}"},
+      option(&Focal::gamma, {.path = "gamma",
+                             .high = unbounded,
+                             .varies = true,
+                             .meaning = "How much examples count less that are predicted well; 0 is cross-entropy.",
+                             .example = "gamma: 2.0"}),
+      option(&Focal::alpha, {.path = "alpha",
+                             .high = 1,
+                             .meaning = "With sigmoids, the weight of targets of 1; that of targets of 0 is 1 - alpha.",
+                             .example = "alpha: 0.25",
+                             .fallback_text = "none"}));
 }
 
 static auto row(Tag<MeanSquaredError>) {
@@ -82,18 +110,73 @@ static auto row(Tag<Huber>) {
                              .example = "delta: 1.0"}));
 }
 
+static auto row(Tag<Quantile>) {
+  return alternative<Quantile>(
+      {.path = "quantile",
+       .meaning = "For numeric targets: the pinball loss of quantiles. With e = target - output, it is max(q * e, "
+                  "(q - 1) * e), averaged over the outputs. The model has an output for each q of each number of a "
+                  "target. Metrics are of the quantile nearest to the median.",
+       .example = "loss: quantile\nloss: {quantile: {q: [0.05, 0.5, 0.95]}}"},
+      option(&Quantile::q, {.path = "q",
+                            .fallback = "[0.1, 0.5, 0.9]",
+                            .high = 1,
+                            .open_low = true,
+                            .open_high = true,
+                            .meaning = "The quantiles, in ascending order.",
+                            .example = "q: [0.1, 0.5, 0.9]"}));
+}
+
+static auto row(Tag<Poisson>) {
+  return alternative<Poisson>(
+      {.path = "poisson",
+       .meaning =
+           "For counts, targets of at least 0: the Poisson loss exp(output) - target * output, averaged over the "
+           "outputs, as PyTorch's PoissonNLLLoss. Outputs are logarithms of rates; predictions and metrics are "
+           "of the rates.",
+       .example = "loss: poisson"});
+}
+
 namespace metric {
 
-static constexpr std::array<Word<Average>, 2> words_of(Tag<Average>) {
-  return {{{"macro", Average::macro}, {"none", Average::none}}};
+static constexpr std::array<Word<Average>, 5> words_of(Tag<Average>) {
+  return {{{"macro", Average::macro},
+           {"micro", Average::micro},
+           {"weighted", Average::weighted},
+           {"samples", Average::samples},
+           {"none", Average::none}}};
+}
+
+static Key threshold_key() {
+  return {.path = "threshold",
+          .high = 1,
+          .open_low = true,
+          .open_high = true,
+          .meaning = "With sigmoids: the probability above which a label counts as predicted.",
+          .example = "threshold: 0.3"};
 }
 
 static auto row(Tag<Accuracy>) {
-  return alternative<Accuracy>({.path = "accuracy",
-                                .meaning =
-                                    "For labels: the fraction of examples with argmax(logits) equal to the label. With "
-                                    "sigmoid_cross_entropy, the prediction is 1 for a logit above 0, else 0.",
-                                .example = "metrics: [accuracy]"});
+  return alternative<Accuracy>(
+      {.path = "accuracy",
+       .meaning = "For labels: the fraction of examples with argmax(logits) equal to the label. With "
+                  "sigmoid_cross_entropy, a label is predicted where its probability is above the threshold, and of "
+                  "several labels it is the fraction of those that are right.",
+       .example = "metrics: [accuracy]\nmetrics: [accuracy: {threshold: 0.3}]"},
+      option(&Accuracy::average,
+             {.path = "average",
+              .meaning = "Of several labels. micro, macro and samples: of all labels; weighted: the mean over the "
+                         "labels by how often each occurs; none: one value for each label. Of classes micro alone.",
+              .example = "average: none"}),
+      option(&Accuracy::threshold, threshold_key()));
+}
+
+static auto row(Tag<SubsetAccuracy>) {
+  return alternative<SubsetAccuracy>(
+      {.path = "subset_accuracy",
+       .meaning = "For several labels: the fraction of examples of which all labels are predicted right, as "
+                  "scikit-learn's accuracy_score.",
+       .example = "metrics: [subset_accuracy]"},
+      option(&SubsetAccuracy::threshold, threshold_key()));
 }
 
 static auto row(Tag<TopKAccuracy>) {
@@ -109,34 +192,41 @@ static auto row(Tag<TopKAccuracy>) {
                                 .example = "k: 3"}));
 }
 
+static Key average_key(const char* meaning = "As for precision.") {
+  return {.path = "average", .meaning = meaning, .example = "average: none"};
+}
+
 static auto row(Tag<Precision>) {
   return alternative<Precision>(
       {.path = "precision",
-       .meaning = "For labels: true positives / (true positives + false positives) of each class; 0 if there are none "
-                  "of either.",
+       .meaning = "For labels: true positives / (true positives + false positives) of each class or label; 0 if there "
+                  "are none of either. Of sequences each position is an example.",
        .example = "metrics: [precision, precision: {average: none}]"},
       option(&Precision::average,
-             {.path = "average",
-              .meaning = "macro: the mean over the classes that occur in the labels or in the predictions (with a "
-                         "single logit: class 1 alone). none: one value for each class: precision_0, precision_1, ...",
-              .example = "average: none"}));
+             average_key("macro: the mean over the classes that occur in the labels or in the predictions (with a "
+                         "single logit: class 1 alone), or over all of several labels. micro: of all decisions "
+                         "together. weighted: the mean by how often each class or label occurs. samples: of several "
+                         "labels, the mean over examples. none: one value for each: precision_0, precision_1, ... "
+                         "The others are reported as precision_micro and so on.")),
+      option(&Precision::threshold, threshold_key()));
 }
 
 static auto row(Tag<Recall>) {
   return alternative<Recall>(
       {.path = "recall",
-       .meaning = "For labels: true positives / (true positives + false negatives) of each class; 0 if there are none "
-                  "of either.",
+       .meaning = "For labels: true positives / (true positives + false negatives) of each class or label; 0 if there "
+                  "are none of either. Of sequences each position is an example.",
        .example = "metrics: [recall]"},
-      option(&Recall::average, {.path = "average", .meaning = "As for precision.", .example = "average: none"}));
+      option(&Recall::average, average_key()), option(&Recall::threshold, threshold_key()));
 }
 
 static auto row(Tag<F1>) {
   return alternative<F1>(
       {.path = "f1",
-       .meaning = "For labels: the harmonic mean of precision and recall of each class; 0 if both are 0.",
-       .example = "metrics: [f1]"},
-      option(&F1::average, {.path = "average", .meaning = "As for precision.", .example = "average: none"}));
+       .meaning = "For labels: the harmonic mean of precision and recall of each class or label; 0 if both are 0. Of "
+                  "sequences each position is an example.",
+       .example = "metrics: [f1]\nmetrics: [f1: {average: micro, threshold: 0.3}]"},
+      option(&F1::average, average_key()), option(&F1::threshold, threshold_key()));
 }
 
 static auto row(Tag<RocAuc>) {
@@ -144,20 +234,29 @@ static auto row(Tag<RocAuc>) {
       {.path = "roc_auc",
        .meaning = "For labels, in evaluations alone: the area under the ROC curve, exactly as scikit-learn's "
                   "roc_auc_score computes it of the probabilities that predict gives; of more than two classes each "
-                  "against the rest. null for a class of which all examples are, or none is, and then for their mean.",
+                  "against the rest. null for a class of which all examples are, or none is, and then for their mean; "
+                  "of several labels the mean is of the others, and roc_auc_left_out counts these.",
        .example = "metrics: [accuracy, roc_auc]"},
-      option(&RocAuc::average,
-             {.path = "average",
-              .meaning = "macro: the mean over the classes (of two classes: class 1). none: one value for each class: "
-                         "roc_auc_0, roc_auc_1, ...",
-              .example = "average: none"}));
+      option(&RocAuc::average, average_key("As for precision; of two classes class 1 alone, unless none.")));
+}
+
+static auto row(Tag<AveragePrecision>) {
+  return alternative<AveragePrecision>(
+      {.path = "average_precision",
+       .meaning = "For labels, in evaluations alone: the area under the curve of precision and recall, as "
+                  "scikit-learn's average_precision_score; of more than two classes each against the rest. It tells "
+                  "more than roc_auc where a class is rare. null for a class or label without an example, as for "
+                  "roc_auc.",
+       .example = "metrics: [average_precision]"},
+      option(&AveragePrecision::average, average_key("As for roc_auc.")));
 }
 
 static auto row(Tag<ConfusionMatrix>) {
   return alternative<ConfusionMatrix>(
       {.path = "confusion_matrix",
-       .meaning = "For labels, in evaluations alone: how many examples of each class are predicted to be of each "
-                  "class. It is in summary.json, with a list for each true class, and of up to 12 classes below the "
+       .meaning = "For labels, in evaluations alone: how many examples of each class, or positions of sequences, are "
+                  "predicted to be of each class. It is in summary.json, with a list for each true class, and of up to "
+                  "12 classes below the "
                   "report of a run without an ensemble and below what eval prints.",
        .example = "metrics: [accuracy, confusion_matrix]"});
 }
@@ -186,6 +285,22 @@ static auto row(Tag<RootMeanSquaredError>) {
        .meaning = "For numeric targets: the square root of the mean squared error; of several outputs the mean of "
                   "their roots, as scikit-learn computes it.",
        .example = "metrics: [root_mean_squared_error]"});
+}
+
+static auto row(Tag<MeanAbsolutePercentageError>) {
+  return alternative<MeanAbsolutePercentageError>(
+      {.path = "mean_absolute_percentage_error",
+       .meaning = "For numeric targets: the mean of |output - target| / max(|target|, 2.2e-16), as scikit-learn's; 0.1 "
+                  "is 10 %. A target of 0 makes it huge.",
+       .example = "metrics: [mean_absolute_percentage_error]"});
+}
+
+static auto row(Tag<MedianAbsoluteError>) {
+  return alternative<MedianAbsoluteError>(
+      {.path = "median_absolute_error",
+       .meaning = "For numeric targets, in evaluations alone: the median of |output - target|, of several outputs the "
+                  "mean of their medians, as scikit-learn's.",
+       .example = "metrics: [median_absolute_error]"});
 }
 
 static auto row(Tag<R2>) {

@@ -1,0 +1,115 @@
+#include "core/evaluate/threshold.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/base/json.h"
+#include "core/base/text.h"
+#include "core/data/file.h"
+#include "core/model/prediction.h"
+#include "core/run/files/file_writer.h"
+
+namespace pmaptrain::train {
+namespace {
+
+constexpr std::size_t steps = 100;  // of thresholds: 0.01, 0.02, ...
+
+// The weights of a label's examples by whether they are predicted at each threshold.
+struct Counts {
+  std::array<double, steps> hits{}, predicted{};
+  double actual = 0;
+
+  void add(double probability, double weight, bool is_true) {
+    actual += is_true ? weight : 0;
+    for (std::size_t i = 1; i < steps && probability > static_cast<double>(i) / steps; ++i) {
+      predicted[i] += weight;
+      hits[i] += is_true ? weight : 0;
+    }
+  }
+  double f1(std::size_t i) const {
+    const double divisor = (predicted[i] + actual) / 2;
+    return divisor > 0 ? hits[i] / divisor : 0;
+  }
+};
+
+}  // namespace
+
+TunedThreshold tune_threshold(const CheckpointEvaluation& evaluation) {
+  const model::Model model = evaluation.model();
+  if (!model.is_binary() && !model.is_multi_label()) {
+    fail_usage("--tune-threshold is for labels 0 and 1; the loss of the run, " + spec::to_string(model.loss) +
+                   ", has no probability for each",
+               "it goes with sigmoid_cross_entropy");
+  }
+  const data::Dataset& dataset = evaluation.dataset();
+  const auto labels = static_cast<std::size_t>(numel(model.output));
+  const bool integers = dataset.target().dtype == DType::i32;
+  std::vector<Counts> counts(labels);
+  std::vector<std::int32_t> row(labels);
+  evaluation.predict([&](const CheckpointEvaluation::Predicted& predicted) {
+    for (std::int64_t i = 0; i < predicted.examples; ++i) {
+      const std::int64_t example = predicted.first + i;
+      dataset.read(example, nullptr, reinterpret_cast<std::byte*>(row.data()));
+      const auto weight = static_cast<double>(dataset.weight(example));
+      for (std::size_t l = 0; l < labels; ++l) {
+        const bool is_true = integers ? row[l] != 0 : std::bit_cast<float>(row[l]) > 0.5F;
+        const float chance = predicted.probabilities[static_cast<std::size_t>(i) * labels + l];
+        counts[l].add(static_cast<double>(chance), weight, is_true);
+      }
+    }
+  });
+  TunedThreshold best;
+  best.f1 = -1;
+  best.checkpoint = evaluation.checkpoint_name_of_all();
+  for (std::size_t i = 1; i < steps; ++i) {
+    double sum = 0;
+    for (const Counts& of_label : counts) sum += of_label.f1(i);
+    const double f1 = sum / static_cast<double>(labels), threshold = static_cast<double>(i) / steps;
+    const bool is_nearer = std::abs(threshold - 0.5) < std::abs(best.threshold - 0.5);
+    if (f1 > best.f1 || (f1 == best.f1 && is_nearer)) {
+      best.f1 = f1;
+      best.threshold = threshold;
+    }
+  }
+  return best;
+}
+
+void store_threshold(const std::filesystem::path& run, const TunedThreshold& tuned, const std::string& split) {
+  nlohmann::ordered_json document;
+  document["threshold"] = tuned.threshold;
+  document["metric"] = "f1";
+  document["value"] = tuned.f1;
+  document["split"] = split;
+  document["checkpoint"] = tuned.checkpoint;
+  const std::string text = json_text(document, 2) + "\n";
+  Replacement file((run / "threshold.json").string());
+  file.write(std::as_bytes(std::span(text)));
+  file.close();
+  file.take_place();
+}
+
+double stored_threshold(const std::filesystem::path& run) {
+  const std::filesystem::path path = run / "threshold.json";
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) {
+    fail_usage("--threshold run: the run has no threshold of its own",
+               "pmaptrain eval " + shell_quoted(run.string()) + " --tune-threshold f1 chooses one on validation");
+  }
+  const std::vector<std::byte> bytes = data::read_file(path.string());
+  const auto document = try_parse_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  const bool has = document.is_object() && document.contains("threshold") && document["threshold"].is_number();
+  const double threshold = has ? document["threshold"].get<double>() : 0;
+  if (!(threshold > 0 && threshold < 1)) {
+    fail_data("'" + path.string() + "' is damaged", "pmaptrain eval --tune-threshold f1 writes it anew");
+  }
+  return threshold;
+}
+
+}  // namespace pmaptrain::train

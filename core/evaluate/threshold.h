@@ -1,0 +1,28 @@
+// The probability above which a label counts as predicted, chosen on a split and stored in the run folder.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "core/evaluate/evaluator.h"
+
+namespace pmaptrain::train {
+
+struct TunedThreshold {
+  double threshold = 0.5;
+  double f1 = 0;           // with that threshold
+  std::string checkpoint;  // "step-00000100"
+};
+
+// The threshold, of 0.01, 0.02, ... 0.99, with the highest f1 on the split of `evaluation`: of labels 0 and 1 that of
+// 1, of several labels the mean over these; of equal ones that nearest to 0.5. Throws Error (usage) for a model without
+// sigmoids.
+TunedThreshold tune_threshold(const CheckpointEvaluation& evaluation);
+
+// Writes and reads threshold.json of a run folder. Throws Error: failed; usage if there is none to read; data for a
+// damaged one.
+void store_threshold(const std::filesystem::path& run, const TunedThreshold& tuned, const std::string& split);
+double stored_threshold(const std::filesystem::path& run);
+
+}  // namespace pmaptrain::train

@@ -1,0 +1,103 @@
+// Several labels for each example, from a table to predictions with their names.
+#include <nlohmann/json.hpp>
+
+#include "tests/app/call.h"
+#include "tests/catch.h"
+#include "tests/data/files.h"
+#include "tests/words.h"
+
+using namespace pmaptrain;
+using namespace pmaptrain::testing;
+
+namespace {
+
+using tests::call;
+using tests::Finished;
+
+constexpr const char* rest = R"(
+mesh: {axes: {devices: 2}}
+model: {layers: [{dense: 8}, relu, {dense: 2}]}
+loss: {sigmoid_cross_entropy: {positive_weights: balanced}}
+metrics: [accuracy, subset_accuracy, f1, f1: {average: samples}, roc_auc, average_precision: {average: none}]
+optimizer: {adam: {}, learning_rate: 0.05}
+train: {duration: 12 epochs}
+)";
+
+// The labels of an example are red where x is above 3, round where it is even.
+std::string table(bool in_one_cell) {
+  std::string text = in_one_cell ? "x,odd,labels\n" : "x,odd,red,round\n";
+  for (int i = 0; i < 48; ++i) {
+    const int x = i % 8;
+    const bool red = x > 3, round = x % 2 == 0;
+    text += std::to_string(x) + "," + std::to_string(x % 2) + ",";
+    text += in_one_cell ? std::string(red ? "red" : "") + (red && round ? "; " : "") + (round ? "round" : "")
+                        : std::to_string(red) + "," + std::to_string(round);
+    text += "\n";
+  }
+  return text;
+}
+
+struct Run {
+  TemporaryFolder folder;
+  std::string dir;
+
+  explicit Run(const std::string& name, const std::string& source) : dir(folder / name) {
+    folder.write("cells.csv", table(true));
+    folder.write("columns.csv", table(false));
+    folder.write("c.yaml",
+                 "data: {batch_size: 8, normalize: auto, validation: 0.25, source: {csv: " + source + "}}" + rest);
+    const Finished run = call({"run", folder / "c.yaml", "--run-dir", dir, "-q", "--progress", "none"});
+    INFO(run.err);
+    REQUIRE(run.status == 0);
+  }
+  nlohmann::json summary() const { return nlohmann::json::parse(test::read_text(dir + "/summary.json")); }
+  std::string predict(std::vector<std::string> options = {}) const {
+    options.insert(options.begin(), {"predict", dir, "--input", folder / "cells.csv", "--output", "-", "-q"});
+    const Finished done = call(options);
+    INFO(done.err);
+    REQUIRE(done.status == 0);
+    return done.out;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("labels in one cell and in columns of 0 and 1 train the same model, and predictions have their names",
+          "[app]") {
+  const Run cells("cells", "{train: cells.csv, target: labels, label_separator: \";\"}");
+  const Run columns("columns", "{train: columns.csv, target: [red, round]}");
+  CHECK(cells.summary()["final"] == columns.summary()["final"]);
+  CHECK(cells.summary()["classes"] == nlohmann::json{"red", "round"});
+  const auto measures = cells.summary()["final"]["validation"];
+  for (const char* const name : {"accuracy", "subset_accuracy", "f1", "f1_samples", "roc_auc", "average_precision_0"}) {
+    INFO(name);
+    REQUIRE(measures.contains(name));
+    CHECK(measures[name].get<double>() > 0.5);
+  }
+  CHECK(cells.predict({"--threshold", "0.000001"}).starts_with("prediction\nred;round\nred;round\n"));
+  CHECK(cells.predict({"--threshold", "0.999999"}).starts_with("prediction\n\n\n"));
+  CHECK(columns.predict().starts_with("prediction_red,prediction_round\n"));
+  CHECK(cells.predict({"--as", "probabilities"}).starts_with("probability_red,probability_round\n"));
+}
+
+TEST_CASE("eval chooses a threshold on validation, which predict takes from the run", "[app]") {
+  const Run run("run", "{train: cells.csv, target: labels, label_separator: \";\"}");
+  const Finished none =
+      call({"predict", run.dir, "--input", run.folder / "cells.csv", "--output", "-", "--threshold", "run"});
+  CHECK(none.status == 2);
+  CHECK(test::contains(none.err, "--threshold run: the run has no threshold of its own"));
+  const Finished tuned = call({"eval", run.dir, "--tune-threshold", "f1", "--json", "-q"});
+  INFO(tuned.err);
+  REQUIRE(tuned.status == 0);
+  const auto document = nlohmann::json::parse(tuned.out);
+  CHECK(document["split"] == "validation");
+  const double threshold = document["threshold"].get<double>();
+  CHECK(document["f1_at_threshold"].get<double>() >= document["f1"].get<double>());
+  CHECK(run.predict({"--threshold", "run"}) == run.predict({"--threshold", std::to_string(threshold)}));
+  const Finished on_test = call({"eval", run.dir, "--tune-threshold", "f1", "--split", "test"});
+  CHECK(on_test.status == 2);
+  CHECK(test::contains(on_test.err, "a threshold is not chosen on test, on which it would look too good"));
+  const Finished beyond = call({"predict", run.dir, "--input", "x.csv", "--output", "-", "--threshold", "1.5"});
+  CHECK(beyond.status == 2);
+  CHECK(test::contains(beyond.err, "expected a probability between 0 and 1, or run"));
+}

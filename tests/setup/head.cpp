@@ -1,0 +1,67 @@
+// Layers that cannot fit the task of their run are told before it begins.
+#include <algorithm>
+
+#include "tests/catch.h"
+#include "tests/session_run.h"
+#include "tests/words.h"
+
+using namespace pmaptrain;
+using namespace pmaptrain::testing;
+
+namespace {
+
+std::vector<std::string> warnings_of(const std::string& targets, const std::string& layers, const std::string& loss,
+                                     std::vector<std::string> set = {}) {
+  std::vector<std::string> found =
+      setup_of_text("data: {source: {values: {inputs: [[0.5], [1], [-1], [0.25]], targets: " + targets +
+                        "}}, batch_size: 2}\nmesh: {axes: {devices: 2}}\nmodel: {layers: " + layers + "}\nloss: " +
+                        loss + "\noptimizer: {adam: {}, learning_rate: 0.1}\ntrain: {duration: 3 epochs}\n",
+                    std::move(set))
+          .warnings;
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("a last layer whose values some targets are not among is told, and one of which none is, refused",
+          "[setup]") {
+  const std::string some = "[[-1], [0.5], [2], [0.25]]";
+  const auto found = warnings_of(some, "[dense: 1, relu]", "mean_squared_error");
+  REQUIRE(found.size() == 1);
+  CHECK(test::contains(found.front(),
+                       ", is a relu and gives numbers of at least 0; 1 of 4 targets are not, which range "
+                       "from -1.0000 to 2.0000: remove the layer"));
+  CHECK(warnings_of(some, "[dense: 1, sigmoid]", "mean_squared_error").size() == 1);
+  CHECK(warnings_of(some, "[dense: 1]", "mean_squared_error").empty());
+  const std::string chances = "[[0], [0.5], [1], [0.25]]";
+  CHECK(warnings_of(chances, "[dense: 1, sigmoid]", "mean_squared_error").empty());
+  // In units of their deviation, half of them are below 0.
+  CHECK(warnings_of(chances, "[dense: 1, relu]", "mean_squared_error", {"data.normalize_targets=auto"}).size() == 1);
+  CHECK(test::refusal([&] { warnings_of("[[5], [6], [7], [8]]", "[dense: 1, sigmoid]", "mean_squared_error"); },
+                      ExitStatus::usage)
+            .find("none of the 4 targets is among these, which range from 5.0000 to 8.0000 | remove the layer") !=
+        std::string::npos);
+}
+
+TEST_CASE("outputs without a class, dense layers without an activation and dropout behind outputs are told",
+          "[setup]") {
+  const TemporaryFolder folder;
+  folder.write("t.csv", "x,label\n0.5,0\n1,1\n-1,0\n0.25,1\n");
+  const auto told = [&](const std::string& layers) {
+    return setup_of_text("data: {source: {csv: {train: " + folder / "t.csv" +
+                         ", target: label}}, batch_size: 2}\nmesh: {axes: {devices: 2}}\nmodel: {layers: " + layers +
+                         "}\nloss: softmax_cross_entropy\noptimizer: {adam: {}, learning_rate: 0.1}\n"
+                         "train: {duration: 3 epochs}\n")
+        .warnings;
+  };
+  CHECK(told("[dense: 2]").empty());
+  const auto ten = told("[dense: 10]");
+  REQUIRE(ten.size() == 1);
+  CHECK(test::contains(ten.front(), " are 10, and the training examples have 2 classes: end the layers with dense: 2"));
+  const auto both = told("[dense: 4, dense: 2]");
+  REQUIRE(both.size() == 1);
+  CHECK(test::contains(both.front(), " is a dense layer directly behind dense_0: without an activation between them"));
+  const auto dropout = told("[dense: 2, dropout: 0.5]");
+  REQUIRE(dropout.size() == 1);
+  CHECK(test::contains(dropout.front(), " is a dropout, which sets outputs of the model to 0 in training"));
+}
