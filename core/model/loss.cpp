@@ -399,7 +399,7 @@ Value where_log(Builder& b, const Model& model, Value logarithmic, Value values)
   if (std::find(model.log_targets.begin(), model.log_targets.end(), false) == model.log_targets.end())
     return logarithmic;
   const std::vector<double> flags(model.log_targets.begin(), model.log_targets.end());
-  const Value flag = for_each_target(b, model, values, flags);
+  const Value flag = for_each_target(b, values, flags);
   return select(b, b.emit(ops::Gt{}, {flag, scalar_like(b, flag, 0.0)}), logarithmic, values);
 }
 
@@ -409,16 +409,16 @@ Value normalised_targets(Builder& b, const Model& model, Value targets) {
   if (!model.target_statistics) return targets;
   Value exact = cast(b, targets, DType::f64);
   if (!model.log_targets.empty()) exact = where_log(b, model, b.emit(ops::Log1p{}, {exact}), exact);
-  const Value distance = sub(b, exact, for_each_target(b, model, exact, model.target_statistics->mean));
-  return cast(b, div(b, distance, for_each_target(b, model, exact, model.target_statistics->std)), model.dtype);
+  const Value distance = sub(b, exact, for_each_target(b, exact, model.target_statistics->mean));
+  return cast(b, div(b, distance, for_each_target(b, exact, model.target_statistics->std)), model.dtype);
 }
 
 Value in_units_of_targets(Builder& b, const Model& model, Value output) {
   if (std::holds_alternative<spec::Poisson>(model.loss)) return b.emit(ops::Exp{}, {output});
   if (!model.target_statistics) return output;
   const Value exact = cast(b, output, DType::f64);
-  const Value distance = mul(b, exact, for_each_target(b, model, exact, model.target_statistics->std));
-  Value values = add(b, distance, for_each_target(b, model, exact, model.target_statistics->mean));
+  const Value distance = mul(b, exact, for_each_target(b, exact, model.target_statistics->std));
+  Value values = add(b, distance, for_each_target(b, exact, model.target_statistics->mean));
   if (!model.log_targets.empty()) {
     // Finite as f32, and at least 0.
     const Value least = scalar_like(b, values, 0.0), most = scalar_like(b, values, largest_log_target);

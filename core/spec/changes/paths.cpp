@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/base/text.h"
+#include "core/spec/changes/overlap.h"
 #include "core/spec/keys.h"
 #include "core/spec/types/path.h"
 #include "core/spec/types/takes.h"
@@ -19,8 +20,6 @@ namespace {
 namespace fs = std::filesystem;
 
 using Kind = Node::Kind;
-
-bool is_index(std::string_view name) { return name.find_first_not_of("0123456789") == std::string_view::npos; }
 
 // Visits each path at or below a node.
 template <class AnyNode, class Visit>
