@@ -20,7 +20,7 @@ TEST_CASE("without symbolic links checkpoints/last and best are files with the f
           "[run]") {
   for (const int error : {EPERM, EOPNOTSUPP}) {
     FailingFileSystem no_links({Call::link, 1, error, true});
-    const InstalledFileSystem installed(no_links);
+    const train::InstalledFileSystem installed(no_links);
     const TemporaryFolder folder;
     const std::string run = folder / "run";
     const std::string config = folder.write(
