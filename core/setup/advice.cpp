@@ -215,6 +215,12 @@ void collapsed_numbers(const Setup& setup, std::vector<std::string>& out) {
   }
 }
 
+// A mesh of one device that a file gives is meant.
+void single_device(const spec::MeshSpec& mesh, std::vector<std::string>& out) {
+  if (mesh.mesh.devices() > 1 || (mesh.place.known() && !mesh.place.file.starts_with("--"))) return;
+  out.emplace_back("the mesh has fewer than 2 logical devices: there is nothing to synchronise (mesh.axes, --devices)");
+}
+
 }  // namespace
 
 std::string in_parentheses(const Place& place) {
@@ -252,6 +258,7 @@ std::string channels_first_warning(const Shape& input) {
 std::vector<std::string> likely_mistakes(const Setup& setup) {
   const spec::DataSpec& data = setup.spec().data;
   std::vector<std::string> found;
+  single_device(setup.spec().mesh, found);
   function_before_loss(setup.model, found);
   add_head_mistakes(setup, found);
   unscaled_normalize(setup.model, found);

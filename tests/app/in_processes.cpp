@@ -109,10 +109,9 @@ TEST_CASE("validate says how members divide over processes, and which numbers wo
     all.insert(all.end(), more.begin(), more.end());
     return all;
   };
-  CHECK(
-      contains(call(validate).out,
-               "\nprocesses: 1; 2, 4, 8, 16 or 32 would divide the 4 members and their devices alike, with a block "
-               "for each process of a member (mesh.blocks)\n"));
+  CHECK(contains(call(validate).out,
+                 "\nprocesses: 1; 2, 4, 8, 16 or 32 would divide the 4 members and their devices alike, with a block "
+                 "for each process of a member (mesh.blocks)\n"));
   const std::string blocks = call_in_processes(4, with({"--set", "mesh.blocks=2"})).front().out;
   CHECK(contains(blocks,
                  "\nprocesses: 4 (1 member each, and of these 8 devices each); 1, 2 or 8 would divide the 4 members "

@@ -176,10 +176,13 @@ TEST_CASE("explain shows the program of a member, which is that of a run of its 
   CHECK(contains(of_all, "8 logical devices, 2 workers; workers never meet in a step\n"));
 }
 
-TEST_CASE("a mesh of one device that is asked for is no warning", "[app]") {
+TEST_CASE("a mesh of one device is warned about unless the config gives it", "[app]") {
+  CHECK_FALSE(contains(call({"validate", "configs/gpt.yaml"}).err, "fewer than 2 logical devices"));
   const Finished result = call({"validate", linear, "--devices", "1"});
   CHECK(result.status == 0);
-  CHECK_FALSE(contains(result.err, "warning:"));
+  CHECK(contains(result.err,
+                 "warning: the mesh has fewer than 2 logical devices: there is nothing to synchronise (mesh.axes, "
+                 "--devices)\n"));
   CHECK(contains(result.out, "mesh: 1 logical device along axis 'batch'"));
   CHECK(contains(result.out, "\nprocesses: 1\n"));  // there is nothing to divide
 }

@@ -93,9 +93,9 @@ TEST_CASE("a dry run of a sweep shows its trials and what they cost, and writes 
   CHECK(document["base"] == folder / "base.yaml");
   const json& set = document["trials"][0]["set"];
   REQUIRE(set.size() == 3);
-  CHECK(set[0] == "data.seed=0");
+  CHECK(set[0] == "optimizer.learning_rate=" + document["trials"][0]["parameters"]["optimizer.learning_rate"].dump());
   CHECK(set[1] == "train.checkpoint.best={metric: loss, mode: min}");
-  CHECK(set[2] == "optimizer.learning_rate=" + document["trials"][0]["parameters"]["optimizer.learning_rate"].dump());
+  CHECK(set[2] == "data.seed=0");
   CHECK(document["programs"][0]["rungs"] == json({800, 1600, 3200}));
   CHECK(document["seconds"].get<double>() > 0);
   CHECK_FALSE(fs::exists(folder / "d"));

@@ -85,6 +85,6 @@ train: {duration: 1 step}
     CHECK(
         test::refusal([&] { setup_of_text(text); }, ExitStatus::usage) ==
         "sigmoid_cross_entropy takes class_weights with labels 0 and 1 alone; the targets are f32[2] | remove them, or "
-        "use softmax_cross_entropy");
+        "use softmax_cross_entropy; for several labels there are positive_weights");
   }
 }

@@ -181,9 +181,9 @@ TEST_CASE("options of losses and metrics are stored, and metrics are resolved as
   CHECK(is_per_class(metrics.spec.metrics[2]));
   CHECK_FALSE(is_per_class(metrics.spec.metrics[3]));
   CHECK(contains(metrics.resolved, "loss: sigmoid_cross_entropy\n"));
-  CHECK(contains(
-      metrics.resolved,
-      "metrics: [accuracy, {top_k_accuracy: {k: 3}}, {recall: {average: none}}, {recall: {average: macro}}]\n"));
+  CHECK(contains(metrics.resolved,
+                 "metrics: [{accuracy: {average: micro, threshold: 0.5}}, {top_k_accuracy: {k: 3}}, "
+                 "{recall: {average: none, threshold: 0.5}}, {recall: {average: macro, threshold: 0.5}}]\n"));
   CHECK(with({"metrics.accuracy=r2"}, metrics.resolved).spec.metrics[0].kind.index() ==
         MetricKind(metric::R2{}).index());
   CHECK(to_string(with({"metrics.top_k_accuracy.top_k_accuracy.k=7"}, metrics.resolved).spec.metrics[1]) ==
