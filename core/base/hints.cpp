@@ -163,8 +163,7 @@ constexpr HintRow rows[] = {
     {"metric", "median_ae medae", "median_absolute_error", ""},
     {"metric", "ap map auprc pr_auc average_precision_score", "average_precision", ""},
     {"metric", "exact_match exact_match_ratio", "subset_accuracy", ""},
-    {"metric", "iou bleu", "",
-     "the metrics are in pmaptrain help metrics; precision and recall are the nearest"},
+    {"metric", "iou bleu", "", "the metrics are in pmaptrain help metrics; precision and recall are the nearest"},
 
     {"source", "mnist emnist kmnist", "", "the nearest is fashion_mnist; files in MNIST's format are read by idx"},
     {"source", "cifar cifar_10_binary", "cifar10", ""},
