@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <numeric>
 #include <type_traits>
 
 #include "core/model/arithmetic.h"

@@ -6,6 +6,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/spec/change.h"
+#include "core/train/members.h"
 #include "core/train/resume.h"
 
 namespace pmaptrain::train {
