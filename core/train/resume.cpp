@@ -1,17 +1,12 @@
 #include "core/train/resume.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <set>
 #include <sstream>
-#include <string_view>
 #include <utility>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/base/utf8.h"
-#include "core/run/records/lines.h"
 #include "core/run/records/records.h"
 #include "core/spec/change.h"
 #include "core/spec/compare.h"

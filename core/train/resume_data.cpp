@@ -1,11 +1,18 @@
 // Whether the data, the frozen members and the schedule of a run are those that it began with.
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <set>
 #include <string_view>
 #include <utility>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/base/utf8.h"
+#include "core/run/records/lines.h"
 #include "core/spec/change.h"
+#include "core/train/changes.h"
+#include "core/train/decisions.h"
 #include "core/train/members.h"
 #include "core/train/resume.h"
 
