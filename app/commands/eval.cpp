@@ -131,7 +131,7 @@ int command_eval(CommandArguments arguments, const Streams& given) {
   ConfigOptions::add_verify_data_to(a, verify_data);
   a.integer("--member", "N", 0, member, "of an ensemble, this member alone; members count from 0");
   a.text("--tune-threshold", "f1", tuned_metric,
-         "choose the probability above which a label is predicted, by f1 on validation, and store it in the\n"
+         "choose the probability above which a label is predicted, by f1 on validation, and store it in the "
          "run: predict --threshold run takes it");
   a.flag("--json", json, "print the measures as a JSON document");
   a.footer(
@@ -144,9 +144,11 @@ int command_eval(CommandArguments arguments, const Streams& given) {
   if (tuned_metric && *tuned_metric != "f1") {
     fail_option("--tune-threshold", *tuned_metric, "a threshold is chosen by f1", "write --tune-threshold f1");
   }
-  if (tuned_metric && split.value_or("validation") == "test") {
-    fail_option("--split", *split, "a threshold is not chosen on test, on which it would look too good",
-                "leave --split out: validation chooses it");
+  if (tuned_metric && split.value_or("validation") != "validation") {
+    fail_option("--split", *split,
+                "a threshold is chosen on validation: of training examples it would be too good, and so would "
+                "measures of test",
+                "leave --split out");
   }
   if (tuned_metric && !split) split = "validation";
   config.overrides.processes = processes_of(streams);
@@ -159,6 +161,10 @@ int command_eval(CommandArguments arguments, const Streams& given) {
     return setting.starts_with("data.source") || setting.starts_with("data.validation") ||
            setting.starts_with("data.limit");
   });
+  if (tuned_metric && !is_own_data) {
+    fail_option("--tune-threshold", *tuned_metric, "a threshold of the run is chosen on its own validation examples",
+                "leave out --set of data");
+  }
   const auto [results, together, notes, left_out, tuned] =
       evaluate(loaded, config.config, chosen, split, weights, member, is_own_data, verify_data,
                tuned_metric.has_value(), streams.job);

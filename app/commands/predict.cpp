@@ -101,7 +101,7 @@ int command_predict(CommandArguments arguments, const Streams& given) {
       "--as", kinds, [&](std::size_t i) { request.kind = train::all_prediction_kinds[i]; },
       "what to predict; default: classes, or values for regression");
   a.text("--threshold", "X|run", threshold,
-         "with sigmoids, the probability above which a label is predicted; default: 0.5. run: the one that\n"
+         "with sigmoids, the probability above which a label is predicted; default: 0.5. run: the one that "
          "eval --tune-threshold has stored");
   a.text("--array", "NAME", request.input.array,
          "the array of an NPZ file; default: the one that the config's npz source names, or the only one");

@@ -136,7 +136,10 @@ class CsvLines : public PredictionWriter {
 
   void append_row(std::span<const std::byte> row) {
     if (!predictions_.label_separator.empty()) {
-      text_ += cell_of(labels_of(predictions_, row));
+      const std::string labels = cell_of(labels_of(predictions_, row));
+      // Readers of CSV skip an empty line.
+      const bool is_empty_line = labels.empty() && (text_.empty() || text_.back() == '\n');
+      text_ += is_empty_line ? "\"\"" : labels;
       return;
     }
     const std::size_t columns = row_columns();

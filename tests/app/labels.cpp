@@ -1,4 +1,5 @@
 // Several labels for each example, from a table to predictions with their names.
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "tests/app/call.h"
@@ -75,7 +76,7 @@ TEST_CASE("labels in one cell and in columns of 0 and 1 train the same model, an
     CHECK(measures[name].get<double>() > 0.5);
   }
   CHECK(cells.predict({"--threshold", "0.000001"}).starts_with("prediction\nred;round\nred;round\n"));
-  CHECK(cells.predict({"--threshold", "0.999999"}).starts_with("prediction\n\n\n"));
+  CHECK(cells.predict({"--threshold", "0.999999"}).starts_with("prediction\n\"\"\n\"\"\n"));
   CHECK(columns.predict().starts_with("prediction_red,prediction_round\n"));
   CHECK(cells.predict({"--as", "probabilities"}).starts_with("probability_red,probability_round\n"));
 }
@@ -94,9 +95,18 @@ TEST_CASE("eval chooses a threshold on validation, which predict takes from the 
   const double threshold = document["threshold"].get<double>();
   CHECK(document["f1_at_threshold"].get<double>() >= document["f1"].get<double>());
   CHECK(run.predict({"--threshold", "run"}) == run.predict({"--threshold", std::to_string(threshold)}));
-  const Finished on_test = call({"eval", run.dir, "--tune-threshold", "f1", "--split", "test"});
-  CHECK(on_test.status == 2);
-  CHECK(test::contains(on_test.err, "a threshold is not chosen on test, on which it would look too good"));
+  for (const char* const split : {"train", "test"}) {
+    const Finished refused = call({"eval", run.dir, "--tune-threshold", "f1", "--split", split});
+    CHECK(refused.status == 2);
+    CHECK(test::contains(refused.err, "a threshold is chosen on validation"));
+  }
+  const Finished other = call({"eval", run.dir, "--tune-threshold", "f1", "--set", "data.validation=0.5"});
+  CHECK(other.status == 2);
+  CHECK(test::contains(other.err, "a threshold of the run is chosen on its own validation examples"));
+  // Another run in the folder has another threshold.
+  CHECK(call({"run", run.folder / "c.yaml", "--run-dir", run.dir, "--overwrite", "-q", "--progress", "none"}).status ==
+        0);
+  CHECK_FALSE(std::filesystem::exists(run.dir + "/threshold.json"));
   const Finished beyond = call({"predict", run.dir, "--input", "x.csv", "--output", "-", "--threshold", "1.5"});
   CHECK(beyond.status == 2);
   CHECK(test::contains(beyond.err, "expected a probability between 0 and 1, or run"));
