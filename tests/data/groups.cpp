@@ -75,6 +75,15 @@ TEST_CASE("the groups that are taken do not depend on the order of rows", "[data
   CHECK(sorted_inputs(*Grouped(text).open().validation) == sorted_inputs(*Grouped(reversed).open().validation));
 }
 
+TEST_CASE("a group of which no row can be read is none, so eval and a resumed run divide as the run did", "[data]") {
+  const std::string text = patients(40);
+  Grouped broken(text + "p0a,bad,1\n");
+  broken.csv().on_error = spec::OnError::skip;
+  const data::Source source = broken.open();
+  CHECK(source.encoding.skipped.size() == 1);
+  CHECK(sorted_inputs(*source.validation) == sorted_inputs(*Grouped(text).open().validation));
+}
+
 TEST_CASE("groups are taken in the order of a permutation, as long as they fit", "[data]") {
   const std::vector<std::uint32_t> groups = {0, 0, 0, 1, 2, 2};
   for (std::uint64_t seed = 0; seed < 20; ++seed) {

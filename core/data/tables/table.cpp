@@ -7,7 +7,6 @@
 #include <cstring>
 #include <limits>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <span>
 #include <utility>
@@ -436,11 +435,12 @@ class TableReader {
     table_.groups.push_back(groups_.code_of(cell, [] { return std::string(); }));
   }
 
-  // Numbers groups in the order of their texts, whatever the order of rows.
+  // Numbers groups in the order of their texts, whatever the order of rows, without those of skipped rows alone.
   void sort_groups() {
     const std::vector<Dictionary::Entry>& entries = groups_.entries();
-    std::vector<std::uint32_t> order(entries.size()), number(entries.size());
-    std::iota(order.begin(), order.end(), 0U);
+    std::vector<std::uint32_t> order = table_.groups, number(entries.size());
+    std::sort(order.begin(), order.end());
+    order.erase(std::unique(order.begin(), order.end()), order.end());
     std::sort(order.begin(), order.end(),
               [&](std::uint32_t a, std::uint32_t b) { return entries[a].text < entries[b].text; });
     for (std::uint32_t i = 0; i < order.size(); ++i) number[order[i]] = i;
