@@ -364,16 +364,17 @@ void CheckpointEvaluation::predict(const std::function<void(const Predicted&)>& 
   const model::Model model = model_for(members_.front());
   const std::shared_ptr<const data::Dataset> dataset = data_.of(split_);
   const data::BatchPlan batch = batch_plan_of(*dataset, spec);
-  const model::PredictionKind kind =
-      model::is_classifier(model) ? model::PredictionKind::logits : model::PredictionKind::values;
+  const bool has_classes = model::is_classifier(model);
+  const model::PredictionKind kind = has_classes ? model::PredictionKind::logits : model::PredictionKind::values;
+  // Values are averaged as they are: those of poisson are rates, and no logarithms.
+  const model::OutputKind averaged = has_classes ? model::output_kind(model) : model::OutputKind::identity;
   MemberOutputs outputs(spec, model, kind, dataset, batch, members_, trained_.parameters, shared_);
   outputs.restart();
   const auto row = static_cast<std::size_t>(numel(model.output));
   std::vector<float> alone;
   for (std::int64_t step = 0; step < outputs.batches(); ++step) {
     Predicted predicted{step * batch.global, outputs.next(), {}, {}};
-    const EnsembleMean found =
-        ensemble_mean(outputs, model::output_kind(model), model.output.empty() ? 1 : model.output.back());
+    const EnsembleMean found = ensemble_mean(outputs, averaged, model.output.empty() ? 1 : model.output.back());
     const std::size_t count = static_cast<std::size_t>(predicted.examples) * row;
     predicted.outputs = std::span(found.outputs).first(count);
     predicted.probabilities = std::span(found.probabilities).first(count);

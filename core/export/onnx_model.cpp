@@ -111,6 +111,15 @@ std::string apply_layers(Graph& graph, const TrainedModel& member, const std::st
 
 // ---- outputs --------------------------------------------------------------------------------------------------------
 
+// One number for each output, which of quantiles is that of their target; one alone is of all.
+std::vector<double> of_outputs(const model::Model& model, const std::vector<double>& of_targets) {
+  if (of_targets.size() <= 1) return of_targets;
+  const std::size_t times = static_cast<std::size_t>(numel(model.output)) / of_targets.size();
+  std::vector<double> numbers;
+  for (const double number : of_targets) numbers.insert(numbers.end(), times, number);
+  return numbers;
+}
+
 // exp(x) - 1 for the numbers of a target that have a logarithm: finite as f32, and at least 0.
 std::string from_logarithms(Graph& graph, const model::Model& model, const std::string& x) {
   const auto number = [&](double value) { return graph.numbers({value}, {}, ElementType::f64); };
@@ -119,7 +128,7 @@ std::string from_logarithms(Graph& graph, const model::Model& model, const std::
   values = graph.node("Sub", {graph.node("Exp", {values}), number(1)});
   const auto& logs = model.log_targets;
   if (std::find(logs.begin(), logs.end(), false) == logs.end()) return values;
-  const std::vector<double> flags(logs.begin(), logs.end());
+  const std::vector<double> flags = of_outputs(model, {logs.begin(), logs.end()});
   const std::string is_log = graph.node("Greater", {graph.numbers(flags, model.output, ElementType::f64), number(0.5)});
   return graph.node("Where", {is_log, values, x});
 }
@@ -128,12 +137,7 @@ std::string from_logarithms(Graph& graph, const model::Model& model, const std::
 std::string in_units_of_targets(Graph& graph, const model::Model& model, const std::string& output) {
   if (!model.target_statistics) return output;
   const auto for_each = [&](const std::vector<double>& of_targets) {
-    std::vector<double> numbers = of_targets;
-    if (of_targets.size() > 1) {  // of quantiles the number of their target
-      const std::size_t times = static_cast<std::size_t>(numel(model.output)) / of_targets.size();
-      numbers.clear();
-      for (const double number : of_targets) numbers.insert(numbers.end(), times, number);
-    }
+    const std::vector<double> numbers = of_outputs(model, of_targets);
     return graph.numbers(numbers, numbers.size() == 1 ? Shape() : model.output, ElementType::f64);
   };
   std::string x = cast(graph, output, ElementType::f64);

@@ -451,11 +451,12 @@ struct MetricOf<metric::MeanSquaredError> : MetricOfNumbers {
 template <>
 struct MetricOf<metric::MeanAbsolutePercentageError> : MetricOfNumbers {
   static PlannedMetric plan(const metric::MeanAbsolutePercentageError&, const MetricCall& call) {
-    // What converts to the units of the targets; the model itself may be moved.
+    // What converts to the units of the targets, in which metrics of logarithms are already; the model itself may be
+    // moved.
     Model units;
     units.dtype = call.model.dtype;
     units.target = call.model.target;
-    units.target_statistics = call.model.target_statistics;
+    if (is_scaled(call.model)) units.target_statistics = call.model.target_statistics;
     units.loss = spec::MeanSquaredError{};
     return mean_of(call.name, [units = std::move(units)](Builder& b, Value output, Value targets) {
       const Value own = in_units_of_targets(b, units, cast(b, targets, units.dtype));

@@ -1,6 +1,7 @@
 #include "core/setup/head.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -55,6 +56,7 @@ void unreachable_targets(const Setup& setup, std::vector<std::string>& out) {
       double target = static_cast<double>(row[j]);
       if (statistics) {
         const std::size_t at = statistics->mean.size() == 1 ? 0 : j;
+        if (!model.log_targets.empty() && model.log_targets[at]) target = std::log1p(target);
         target = (target - statistics->mean[at]) / statistics->std[at];
       }
       least = std::min(least, target);

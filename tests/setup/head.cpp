@@ -37,6 +37,10 @@ TEST_CASE("a last layer whose values some targets are not among is told, and one
   CHECK(warnings_of(chances, "[dense: 1, sigmoid]", "mean_squared_error").empty());
   // In units of their deviation, half of them are below 0.
   CHECK(warnings_of(chances, "[dense: 1, relu]", "mean_squared_error", {"data.normalize_targets=auto"}).size() == 1);
+  const auto of_logarithms = warnings_of("[[100], [200], [400], [800]]", "[dense: 1, tanh]", "mean_squared_error",
+                                         {"data.normalize_targets=log"});
+  REQUIRE(of_logarithms.size() == 1);
+  CHECK(test::contains(of_logarithms.front(), "2 of 4 normalised targets are not, which range from -1.3"));
   CHECK(test::refusal([&] { warnings_of("[[5], [6], [7], [8]]", "[dense: 1, sigmoid]", "mean_squared_error"); },
                       ExitStatus::usage)
             .find("none of the 4 targets is among these, which range from 5.0000 to 8.0000 | remove the layer") !=

@@ -1,4 +1,5 @@
 // data.normalize_targets: log. The loss is of log(1 + target), everything else of the targets.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -45,7 +46,8 @@ struct Prices {
     return "mesh: {axes: {devices: 2}}\ndata:\n  source: {values: {inputs: " + rows_text(inputs) +
            ", targets: " + rows_text(of) + "}}\n  batch_size: 10\n" + more +
            "model: {layers: [{dense: 6}, tanh, {dense: " + std::to_string(of.front().size()) +
-           "}]}\nloss: mean_squared_error\nmetrics: [mean_absolute_error, mean_squared_error, r2]\n"
+           "}]}\nloss: mean_squared_error\nmetrics: [mean_absolute_error, mean_squared_error, r2, "
+           "mean_absolute_percentage_error]\n"
            "optimizer: {adam: {}, learning_rate: 0.02}\ntrain: {duration: 3 epochs}\n";
   }
   Rows prices() const {
@@ -127,7 +129,7 @@ TEST_CASE("predictions of logarithms are inverted, finite and at least 0, and me
   train_setup_in(run, setup);
   const std::vector<double> values = predicted_values(setup.loaded, run, folder, prices.inputs);
   REQUIRE(values.size() == 20);
-  double absolute = 0, squares = 0, loss = 0, total = 0;
+  double absolute = 0, share = 0, squares = 0, loss = 0, total = 0;
   const auto [mean, std] = mean_and_deviation(logarithms(prices.prices()));
   const auto of_targets = mean_and_deviation([&] {
     std::vector<double> all;
@@ -138,6 +140,7 @@ TEST_CASE("predictions of logarithms are inverted, finite and at least 0, and me
     const double target = prices.targets[i][0], error = values[i] - target;
     CHECK(values[i] >= 0);
     absolute += std::abs(error) / 20;
+    share += std::abs(error) / std::max(target, 0x1p-52) / 20;
     squares += error * error / 20;
     const double distance = (std::log1p(values[i]) - std::log1p(target)) / std;
     loss += distance * distance / 20;
@@ -146,6 +149,7 @@ TEST_CASE("predictions of logarithms are inverted, finite and at least 0, and me
   CHECK(total > 0);
   const auto evaluated = train::evaluate_checkpoint(setup.loaded, run, "last", "train").front().measures;
   CHECK(is_close(value_of(evaluated, "mean_absolute_error"), absolute));
+  CHECK(is_close(value_of(evaluated, "mean_absolute_percentage_error"), share));
   CHECK(is_close(value_of(evaluated, "mean_squared_error"), squares));
   CHECK(is_close(value_of(evaluated, "r2"), 1 - squares / (of_targets.second * of_targets.second), 1e-3));
   CHECK(is_close(value_of(evaluated, "loss"), loss, 1e-3));
