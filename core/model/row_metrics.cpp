@@ -139,30 +139,32 @@ void finish_curve(metric::Average average, const RowCall& call, Curve curve) {
   const auto classes = static_cast<std::size_t>(call.model.measured_classes());
   // Of two classes the second alone, whose probability a single output is.
   const bool only_second = classes == 2 && !multi && !each;
-  std::vector<std::vector<Scored>> groups;
-  std::vector<double> weights;
+  std::vector<Scored> group;  // one at a time
+  std::vector<double> weights, values;
+  std::vector<bool> are_numbers;  // the probabilities of the group
   const auto add = [&](std::size_t example, std::size_t label) {
-    groups.back().push_back(scored(examples, example, label));
-    weights.back() += average == metric::Average::weighted ? groups.back().back().positive : 0;
+    group.push_back(scored(examples, example, label));
+    weights.back() += average == metric::Average::weighted ? group.back().positive : 0;
   };
-  const auto begin_group = [&](double weight) {
-    groups.emplace_back();
-    weights.push_back(weight);
+  const auto end_group = [&] {
+    are_numbers.push_back(
+        std::none_of(group.begin(), group.end(), [](const Scored& s) { return std::isnan(s.score); }));
+    values.push_back(curve(std::exchange(group, {})));
   };
   if (average == metric::Average::samples) {
     for (std::size_t i = 0; i < examples.count(); ++i) {
-      begin_group(examples.weight(i));
+      weights.push_back(examples.weight(i));
       for (std::size_t c = 0; c < classes; ++c) add(i, c);
+      end_group();
     }
   } else {
     const bool together = average == metric::Average::micro;
     for (std::size_t c = only_second ? 1 : 0; c < classes; ++c) {
-      if (!together || groups.empty()) begin_group(average == metric::Average::weighted ? 0 : 1);
+      if (!together || weights.empty()) weights.push_back(average == metric::Average::weighted ? 0 : 1);
       for (std::size_t i = 0; i < examples.count(); ++i) add(i, c);
+      if (!together || c + 1 == classes) end_group();
     }
   }
-  std::vector<double> values;
-  for (std::vector<Scored>& group : groups) values.push_back(curve(std::move(group)));
   const std::vector<std::string> names = measure_names(call.metric, call.model);
   if (each) {
     for (std::size_t i = 0; i < values.size(); ++i) call.measures.values.emplace_back(names[i], values[i]);
@@ -171,7 +173,7 @@ void finish_curve(metric::Average average, const RowCall& call, Curve curve) {
   double sum = 0, all = 0;
   std::size_t left_out = 0;
   for (std::size_t i = 0; i < values.size(); ++i) {
-    if (multi && std::isnan(values[i])) {
+    if (multi && are_numbers[i] && std::isnan(values[i])) {
       ++left_out;
       continue;
     }

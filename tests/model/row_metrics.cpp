@@ -180,6 +180,12 @@ TEST_CASE("a label of which all examples are, or none is, is left out of the mea
   CHECK(values[2].second == 1.0);
   CHECK(std::isnan(values[3].second));
   CHECK(std::isnan(values[4].second));
+  // A probability that is no number leaves nothing out: the mean is none, either.
+  std::vector<float> broken = rows;
+  broken[1] = std::nanf("");
+  const auto found = model::finish_rows(model, broken).values;
+  CHECK(std::isnan(found.at(0).second));
+  CHECK(found.at(1) == std::pair<std::string, double>("roc_auc_left_out", 2.0));
 }
 
 TEST_CASE("metrics of rows are for one label of an example, and no part of a training step", "[model]") {
