@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <iterator>
 #include <limits>
+#include <span>
 #include <string>
 #include <type_traits>
 
@@ -200,29 +201,48 @@ std::vector<Rounding> rounding_of_targets(const Dataset& dataset) {
   return rounding(dataset, width, width, [&](std::int64_t i, double* to) { dataset.read_exact_target(i, to); });
 }
 
+Collapsed collapsed_of(std::size_t channel, std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const auto count = [&values] {
+    return static_cast<std::size_t>(std::distance(values.begin(), std::unique(values.begin(), values.end())));
+  };
+  Collapsed one{channel, count(), 0};
+  values.resize(one.numbers);
+  for (double& value : values) value = static_cast<double>(static_cast<float>(value));
+  one.in_float = count();
+  return one;
+}
+
+// Reads the rows once for as many channels as fit into memory.
 template <class Read>
 std::vector<Collapsed> collapsed(const Dataset& dataset, const std::vector<Rounding>& rounding, std::size_t each,
                                  Read&& read) {
-  constexpr std::size_t most = 100;  // that are told
+  constexpr std::size_t most = 100;                   // that are told
+  constexpr std::size_t room = std::size_t{1} << 25;  // numbers that are held at once
+  std::vector<std::size_t> channels;
+  for (std::size_t c = 0; c < rounding.size(); ++c) {
+    if (rounding[c].matters(rounding[c].high - rounding[c].low)) channels.push_back(c);
+  }
+  const std::size_t numbers =
+      static_cast<std::size_t>(dataset.size()) * each / std::max<std::size_t>(1, rounding.size());
+  const std::size_t at_once = std::max<std::size_t>(1, room / std::max<std::size_t>(1, numbers));
   std::vector<Collapsed> found;
   std::vector<double> row(each);
-  for (std::size_t c = 0; c < rounding.size() && found.size() < most; ++c) {
-    if (!rounding[c].matters(rounding[c].high - rounding[c].low)) continue;
-    std::vector<double> values;
+  for (std::size_t first = 0; first < channels.size() && found.size() < most; first += at_once) {
+    const std::span<const std::size_t> some =
+        std::span(channels).subspan(first, std::min(at_once, channels.size() - first));
+    std::vector<std::vector<double>> of_channels(some.size());
     for (std::int64_t i = 0; i < dataset.size(); ++i) {
       read(i, row.data());
-      for (std::size_t at = c; at < each; at += rounding.size()) values.push_back(row[at]);
+      for (std::size_t k = 0; k < some.size(); ++k) {
+        for (std::size_t at = some[k]; at < each; at += rounding.size()) of_channels[k].push_back(row[at]);
+      }
     }
-    std::sort(values.begin(), values.end());
-    const auto count = [&values] {
-      return static_cast<std::size_t>(std::distance(values.begin(), std::unique(values.begin(), values.end())));
-    };
-    Collapsed one{c, count(), 0};
-    values.resize(one.numbers);
-    for (double& value : values) value = static_cast<double>(static_cast<float>(value));
-    one.in_float = count();
-    const std::size_t lost = one.numbers - one.in_float;
-    if (lost > (rounding[c].of_integer ? 0 : one.numbers / 100)) found.push_back(one);
+    for (std::size_t k = 0; k < some.size() && found.size() < most; ++k) {
+      const Collapsed one = collapsed_of(some[k], std::move(of_channels[k]));
+      const std::size_t lost = one.numbers - one.in_float;
+      if (lost > (rounding[one.channel].of_integer ? 0 : one.numbers / 100)) found.push_back(one);
+    }
   }
   return found;
 }

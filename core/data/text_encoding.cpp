@@ -142,7 +142,12 @@ Bytes to_utf8(const Bytes& text, TextEncoding encoding, const std::string& path)
   decoder.each([&](char32_t code) { bytes += utf8_length(code); });
   const Memory memory = allocate(bytes, fmt::format("'{}' in UTF-8", path));
   std::byte* to = memory.view.data();
-  decoder.each([&](char32_t code) { to = put_utf8(code, to); });
+  decoder.each([&](char32_t code) {
+    // A file that is written meanwhile may have other characters by now.
+    if (utf8_length(code) > bytes) fail_data(fmt::format("'{}' was changed while it was read", path), "start again");
+    bytes -= utf8_length(code);
+    to = put_utf8(code, to);
+  });
   text.check_intact();
   return {memory.owner, memory.view};
 }
