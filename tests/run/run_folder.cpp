@@ -406,7 +406,9 @@ TEST_CASE("an old run that cannot be put aside stays as it was, and what is besi
   RunFolderOptions overwrite;
   overwrite.overwrite = true;
   make_folder(dir, {}).commit_checkpoint(7, [](const Directory& into) { write_into(into, "state.json", "{}"); });
-  for (const char* const name : {"summary.json", "metrics.jsonl", "log.txt"}) write_text(dir / name, name);
+  for (const char* const name : {"summary.json", "metrics.jsonl", "log.txt", "threshold.json"}) {
+    write_text(dir / name, name);
+  }
   fs::create_directory(dir / "checkpoints/backup");
   write_text(dir / "checkpoints/backup/notes.txt", "mine");
   const std::string before = test::listing(dir);
