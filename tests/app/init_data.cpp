@@ -158,8 +158,8 @@ TEST_CASE("init csv takes labels 0.0 and 1.0, and -1 and 1, as classes", "[app]"
   for (const auto& [low, high, names] :
        {std::tuple("0.0", "1.0", "0, 1"), std::tuple("-1", "1", "-1, 1"), std::tuple("-1.0", "1.0", "-1, 1")}) {
     const std::string config =
-        written(folder, "csv", folder.write("signs.csv", "x,label\n" + rows_of(60, [&](int i) {
-                                                           return std::to_string(i) + ".5," + (i % 2 == 0 ? low : high);
+        written(folder, "csv", folder.write("signs.csv", "x,label\n" + rows_of(60, [&, even = low, odd = high](int i) {
+                                                           return std::to_string(i) + ".5," + (i % 2 == 0 ? even : odd);
                                                          })));
     CHECK(contains(config, "# Classes: " + std::string(names) + ".\n"));
     CHECK(contains(config, "- dense: 2 "));
@@ -281,9 +281,9 @@ TEST_CASE("what init writes is the base of a sweep as it is", "[app]") {
   for (const auto& [value, metric] : {std::pair("i", "accuracy"), std::pair(".5", "mean_absolute_error")}) {
     const bool is_class = metric == std::string("accuracy");
     written(folder, "csv",
-            folder.write("data.csv", "x,y\n" + rows_of(60, [&](int i) {
+            folder.write("data.csv", "x,y\n" + rows_of(60, [is_class, end = value](int i) {
                                        return std::to_string(i % 7) + ".5," +
-                                              (is_class ? std::to_string(i % 2) : std::to_string(i) + value);
+                                              (is_class ? std::to_string(i % 2) : std::to_string(i) + end);
                                      })));
     const std::string sweep = folder.write("sweep.yaml", std::string("base: own.yaml\nmetric: ") + metric +
                                                              "\nparameters: {optimizer.learning_rate: {choice: [0.01, "

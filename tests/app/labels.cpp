@@ -38,11 +38,11 @@ std::string table(bool in_one_cell) {
   return text;
 }
 
-struct Run {
+struct LabelsRun {
   TemporaryFolder folder;
   std::string dir;
 
-  explicit Run(const std::string& name, const std::string& source) : dir(folder / name) {
+  explicit LabelsRun(const std::string& name, const std::string& source) : dir(folder / name) {
     folder.write("cells.csv", table(true));
     folder.write("columns.csv", table(false));
     folder.write("c.yaml",
@@ -65,8 +65,8 @@ struct Run {
 
 TEST_CASE("labels in one cell and in columns of 0 and 1 train the same model, and predictions have their names",
           "[app]") {
-  const Run cells("cells", "{train: cells.csv, target: labels, label_separator: \";\"}");
-  const Run columns("columns", "{train: columns.csv, target: [red, round]}");
+  const LabelsRun cells("cells", "{train: cells.csv, target: labels, label_separator: \";\"}");
+  const LabelsRun columns("columns", "{train: columns.csv, target: [red, round]}");
   CHECK(cells.summary()["final"] == columns.summary()["final"]);
   CHECK(cells.summary()["classes"] == nlohmann::json{"red", "round"});
   const auto measures = cells.summary()["final"]["validation"];
@@ -82,7 +82,7 @@ TEST_CASE("labels in one cell and in columns of 0 and 1 train the same model, an
 }
 
 TEST_CASE("eval chooses a threshold on validation, which predict takes from the run", "[app]") {
-  const Run run("run", "{train: cells.csv, target: labels, label_separator: \";\"}");
+  const LabelsRun run("run", "{train: cells.csv, target: labels, label_separator: \";\"}");
   const Finished none =
       call({"predict", run.dir, "--input", run.folder / "cells.csv", "--output", "-", "--threshold", "run"});
   CHECK(none.status == 2);
