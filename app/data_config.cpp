@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/table_source.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
@@ -32,36 +33,12 @@ constexpr double validation_share = 0.1;
 constexpr std::int64_t most_classes = 20, most_classes_of_images = 1000;
 constexpr std::int64_t least_examples_of_class = 5;
 
-std::string commented(std::string line, const std::string& comment) {
-  constexpr std::size_t column = 44;
-  line.append(line.size() < column ? column - line.size() : 2, ' ');
-  return line + "# " + comment + "\n";
-}
-
-// Text of the data, which may have line ends, for a comment.
-std::string in_a_line(const std::string& text) {
-  std::string line = printable(text);
-  std::replace(line.begin(), line.end(), '\n', ' ');
-  return line;
-}
-
-std::string list_of(const std::vector<std::string>& names) {
-  std::vector<std::string> items;
-  items.reserve(names.size());
-  for (const std::string& name : names) items.push_back(spec::print_text(name));
-  return "[" + join(items, ", ") + "]";
-}
-
-// data.source, and what is told about it.
-struct SourceText {
-  std::string yaml;                   // lines, indented below `source:`
-  std::vector<std::string> comments;  // at the beginning of the file
-};
+enum class Task { classes, labels, numbers };  // labels: several at once
 
 class Writer {
  public:
-  Writer(DataKind kind, std::string path, const std::string& file, std::optional<std::string> target)
-      : kind_(kind), path_(std::move(path)), asked_(std::move(target)) {
+  Writer(DataKind kind, std::string path, const std::string& file, std::vector<std::string> targets)
+      : kind_(kind), path_(std::move(path)), asked_(std::move(targets)) {
     folder_ = std::filesystem::absolute(file).parent_path().lexically_normal();
     name_ = std::filesystem::path(file).stem().string();
   }
@@ -80,10 +57,15 @@ class Writer {
   // "target: 'y', the last column: 2 classes (0, 1); ..."; empty for what is no table.
   std::string target_line() const {
     if (kind_ != DataKind::csv) return "";
-    std::string line = "target: '" + in_a_line(layout_.target) + "'";
+    const bool is_one = layout_.targets.size() == 1;
+    std::string line =
+        std::string(is_one ? "target" : "targets") + ": '" + in_a_line(join(layout_.targets, "', '")) + "'";
     if (!layout_.target_because.empty()) line += ", " + layout_.target_because;
-    line += is_classifier_ ? fmt::format(": classification, {}", classes_text()) : ": regression, its numbers";
-    if (is_classifier_ && are_numbers()) line += "; as numbers: loss: mean_squared_error with dense: 1";
+    line += task_ == Task::classes  ? ": classification, " + classes_text("classes")
+            : task_ == Task::labels ? ": several labels at once, " + classes_text("labels")
+            : is_one                ? ": regression, its numbers"
+                                    : ": regression, their numbers";
+    if (task_ == Task::classes && are_numbers()) line += "; as numbers: loss: mean_squared_error with dense: 1";
     if (!layout_.inputs.empty()) {
       line += fmt::format("; another column: --target {}", shell_quoted(printable(layout_.inputs.back())));
     }
@@ -91,14 +73,14 @@ class Writer {
   }
 
  private:
-  std::string classes_text() const {
+  std::string classes_text(std::string_view kind) const {
     constexpr std::size_t most = 4;
     std::vector<std::string> names = found_.encoding.classes;
     if (names.size() > most) {
       names.resize(most);
       names.emplace_back("...");
     }
-    return fmt::format("{} classes", outputs()) + (names.empty() ? "" : " (" + in_a_line(join(names, ", ")) + ")");
+    return fmt::format("{} {}", outputs(), kind) + (names.empty() ? "" : " (" + in_a_line(join(names, ", ")) + ")");
   }
 
   // Whether the classes are numbers, which a regression could predict as well.
@@ -110,15 +92,27 @@ class Writer {
 
   std::string compose() {
     source_ = kind_ == DataKind::npz ? npz() : kind_ == DataKind::csv ? csv() : images();
-    is_classifier_ = true;
     // Opened as for a classifier, whose targets are labels where they can be.
+    task_ = !layout_.label_separator.empty() ? Task::labels
+            : layout_.targets.size() > 1     ? Task::numbers
+                                             : Task::classes;
     open();
     check();
-    is_classifier_ = has_classes();
-    if (is_classifier_) count_classes();
+    choose_task();
     std::string config = text(layers());
     train::make_setup(load(config));  // whether everything fits together
     return config;
+  }
+
+  // What is predicted, by the targets.
+  void choose_task() {
+    if (task_ == Task::classes && has_classes()) return count_classes();
+    if (task_ == Task::labels) return;
+    const bool are_labels = data::kind_of_rows(*found_.train) != data::TargetRows::numbers;
+    task_ = are_labels ? Task::labels : Task::numbers;
+    found_ = data::open(load(text(layers())).spec.data, 0, 1);
+    has_long_tail_ = !are_labels && data::has_long_tail(*found_.train) &&
+                     (!is_divided() || data::has_long_tail(*found_.validation) || found_.validation->size() < 30);
   }
 
   void open() {
@@ -161,7 +155,6 @@ class Writer {
   }
 
   bool skips() const { return source_.yaml.find("      on_error:") != std::string::npos; }
-  static std::string skipping() { return commented("      on_error: skip", "what cannot be read is left out"); }
 
   // Nobody sees the configs that were tried, so only what they say of the data is told, without a place in them.
   [[noreturn]] void fail_about_data(const Error& error) const {
@@ -203,45 +196,7 @@ class Writer {
 
   SourceText csv() {
     layout_ = data::find_columns(path_, asked_);
-    const data::TableLayout& layout = layout_;
-    SourceText text;
-    text.yaml = "    csv:\n      train: " + shown(path_) + "\n";
-    text.yaml += commented("      target: " + spec::print_text(layout.target), "what is to be predicted");
-    if (!layout.ignored.empty()) {
-      text.yaml += "      inputs: " + list_of(layout.inputs) + "\n";
-      std::vector<std::string> columns;
-      for (const auto& [column, why] : layout.ignored) {
-        columns.push_back((column.empty() ? "one without a name" : in_a_line(column)) + " (" + why + ")");
-      }
-      text.comments.push_back("Left out of the inputs: " + join(columns, ", ") + ".");
-    }
-    text.comments.insert(text.comments.end(), layout.notes.begin(), layout.notes.end());
-    if (!layout.categorical.empty()) {
-      text.yaml += commented("      categorical: " + list_of(layout.categorical), "texts: one input for each of them");
-    }
-    if (!layout.categorical.empty()) {
-      text.yaml += commented("      unknown: ignore", "texts that the training examples do not have count as none");
-    }
-    if (!layout.missing_values.empty()) {
-      text.yaml += commented("      missing_values: " + list_of(layout.missing_values), "these mean a missing number");
-    }
-    if (layout.encoding != spec::TextEncoding::utf8) {
-      text.yaml += commented(fmt::format("      encoding: {}", data::name_of(layout.encoding)), "a guess by its bytes");
-    }
-    if (!layout.dated_by.empty()) {
-      text.comments.push_back("Rows are in the order of the dates in '" + in_a_line(layout.dated_by) +
-                              "', so validation takes the last ones: shuffle: false.");
-    }
-    if (layout.has_missing) {
-      text.yaml += commented("      missing: fill", "empty cells: the mean of numbers, a category of their own");
-    }
-    if (layout.has_stray_texts) text.yaml += skipping();
-    if (!layout.header) text.yaml += commented("      header: false", "columns are named by their number, from 0");
-    if (layout.delimiter == '\t') text.yaml += "      delimiter: \"\\t\"\n";
-    if (layout.delimiter == ';' || layout.delimiter == '|') {
-      text.yaml += fmt::format("      delimiter: \"{}\"\n", layout.delimiter);
-    }
-    return text;
+    return table_source(layout_, shown(path_));
   }
 
   SourceText images() const {
@@ -265,7 +220,7 @@ class Writer {
   // What no config would make good.
   void check() {
     const auto classes = static_cast<std::int64_t>(found_.encoding.classes.size());
-    if (classes * 2 > examples() && !are_numbers()) {
+    if (task_ == Task::classes && classes * 2 > examples() && !are_numbers()) {
       fail_data(fmt::format("the target of '{}' has {} different texts in {}, so nearly every row would be a class of "
                             "its own",
                             path_, classes, counted(examples(), "row")),
@@ -275,7 +230,7 @@ class Writer {
       fail_data(fmt::format("the target of '{}' is {} in every example, so there is nothing to learn", path_,
                             data::shown_cell(found_.encoding.classes.front())));
     }
-    if (has_one_target()) {
+    if (data::has_one_target(*found_.train, is_divided() ? found_.validation.get() : nullptr)) {
       fail_data(fmt::format("the target of '{}' is the same in every example, so there is nothing to learn", path_));
     }
     if (std::string warning = train::channels_first_warning(found_.train->input().shape); !warning.empty()) {
@@ -283,38 +238,12 @@ class Writer {
     }
   }
 
-  bool has_one_target() const {
-    const data::Dataset& train = *found_.train;
-    if (train.size() < 2) return false;
-    std::vector<std::byte> first(train.target().bytes()), other(first.size());
-    train.read(0, nullptr, first.data());
-    const auto has_it_alone = [&](const data::Dataset& dataset) {
-      for (std::int64_t i = 0; i < dataset.size(); ++i) {
-        dataset.read(i, nullptr, other.data());
-        if (first != other) return false;
-      }
-      return true;
-    };
-    return has_it_alone(train) && (!is_divided() || has_it_alone(*found_.validation));
-  }
-
-  // Whether the targets of the first examples are rows of zeros with one 1.
-  bool is_one_hot() const {
-    const data::Dataset& train = *found_.train;
-    const auto width = static_cast<std::size_t>(numel(train.target().shape));
-    if (train.target().dtype != DType::f32 || width < 2) return false;
-    std::vector<float> row(width);
-    for (std::int64_t i = 0; i < std::min<std::int64_t>(train.size(), 1000); ++i) {
-      train.read(i, nullptr, reinterpret_cast<std::byte*>(row.data()));
-      const auto ones = std::count(row.begin(), row.end(), 1.0F), zeros = std::count(row.begin(), row.end(), 0.0F);
-      if (ones != 1 || ones + zeros != static_cast<std::ptrdiff_t>(width)) return false;
-    }
-    return true;
-  }
-
   bool has_classes() const {
     const data::Dataset& train = *found_.train;
-    if ((!found_.encoding.classes.empty() && !are_numbers()) || is_one_hot()) return true;
+    if ((!found_.encoding.classes.empty() && !are_numbers()) ||
+        data::kind_of_rows(train) == data::TargetRows::one_hot) {
+      return true;
+    }
     if (train.target().shape.size() == 1 && train.target().shape.front() > 1) return false;
     const auto range = train.label_range();  // of numbers that name classes, their positions
     if (!range || range->first < 0) return false;
@@ -325,7 +254,7 @@ class Writer {
   }
 
   std::int64_t outputs() const {
-    if (!is_classifier_) return numel(found_.train->target().shape);
+    if (task_ != Task::classes) return numel(found_.train->target().shape);
     if (!found_.encoding.classes.empty()) return static_cast<std::int64_t>(found_.encoding.classes.size());
     if (!found_.train->label_range()) return numel(found_.train->target().shape);
     return found_.train->label_range()->second + 1;
@@ -349,13 +278,16 @@ class Writer {
 
   // What selects a checkpoint and stops a run.
   std::string_view metric() const {
-    if (!is_classifier_) return "mean_absolute_error";
+    if (task_ == Task::numbers) return "mean_absolute_error";
+    if (task_ == Task::labels) return "f1";
     return !is_rare_ ? "accuracy" : outputs() == 2 ? "roc_auc" : "f1";
   }
 
   std::string metrics() const {
-    if (!is_classifier_) return "[mean_absolute_error, r2]";
-    return !is_rare_ ? "[accuracy]" : fmt::format("[accuracy, {}]", metric());
+    if (task_ == Task::numbers) return "[mean_absolute_error, r2]";
+    if (task_ == Task::labels) return "[f1]";
+    if (!is_rare_) return "[accuracy]";
+    return outputs() == 2 ? "[accuracy, roc_auc, average_precision]" : "[accuracy, f1]";
   }
 
   // Whether validation examples are taken out of the training split.
@@ -383,7 +315,9 @@ class Writer {
       for (int i = 0; i < 2; ++i) out += "    - dense: 64\n    - relu\n";
     }
     return out + commented(fmt::format("    - dense: {}", outputs()),
-                           is_classifier_ ? "one logit for each class" : "one output for each number of a target");
+                           task_ == Task::classes  ? "one logit for each class"
+                           : task_ == Task::labels ? "one logit for each label"
+                                                   : "one output for each number of a target");
   }
 
   // A power of 2, so few that a batch is at most half of the examples where there are two.
@@ -423,7 +357,8 @@ class Writer {
     if (const std::vector<std::string>& classes = found_.encoding.classes; !classes.empty()) {
       const std::size_t most = std::min<std::size_t>(classes.size(), 10);
       const std::vector<std::string> first(classes.begin(), classes.begin() + static_cast<std::ptrdiff_t>(most));
-      out += "# Classes: " + in_a_line(join(first, ", ")) + (most < classes.size() ? ", ..." : "") + ".\n";
+      out += (task_ == Task::labels ? "# Labels: " : "# Classes: ") + in_a_line(join(first, ", ")) +
+             (most < classes.size() ? ", ..." : "") + ".\n";
     }
     return out + "#\n# `pmaptrain help KEY` describes a key, for example: pmaptrain help optimizer.adam\n\n";
   }
@@ -438,15 +373,20 @@ class Writer {
                      fmt::format("examples a step: {} on each device", batch_size() / devices()));
     if (is_divided()) out += validation();
     out += commented("  normalize: auto", "inputs of mean 0 and standard deviation 1, by the training examples");
-    if (!is_classifier_) {
-      out +=
-          commented("  normalize_targets: auto", "the loss is of targets like that; metrics and predictions are not");
+    if (task_ == Task::numbers) {
+      out += has_long_tail_ ? commented("  normalize_targets: log",
+                                        "a few targets are much larger than the others: "
+                                        "predictions are nearer a median than a mean")
+                            : commented("  normalize_targets: auto",
+                                        "the loss is of targets like that; metrics and predictions are not");
     }
     out += "\nmodel:\n  layers:\n" + layers;
-    if (is_classifier_ && found_.train && found_.encoding.classes.empty() && found_.train->label_range()) {
+    if (task_ == Task::classes && found_.train && found_.encoding.classes.empty() && found_.train->label_range()) {
       out += "\n# The targets, integers, are taken as classes. For numbers: dense: 1, loss: mean_squared_error.";
     }
-    out += is_classifier_ ? "\nloss: softmax_cross_entropy\n" : "\nloss: mean_squared_error\n";
+    out += task_ == Task::classes  ? "\nloss: softmax_cross_entropy\n"
+           : task_ == Task::labels ? "\nloss: sigmoid_cross_entropy\n"
+                                   : "\nloss: mean_squared_error\n";
     out += is_rare_ ? commented(fmt::format("metrics: {}", metrics()), "a class is rare, so accuracy says little of it")
                     : fmt::format("metrics: {}\n", metrics());
     out += "\noptimizer:\n";
@@ -483,9 +423,10 @@ class Writer {
   std::filesystem::path folder_;
   SourceText source_;
   data::Source found_;
-  std::optional<std::string> asked_;  // the target
-  data::TableLayout layout_;          // of a table
-  bool is_classifier_ = true, is_rare_ = false, is_stratified_ = false;
+  std::vector<std::string> asked_;  // the targets
+  data::TableLayout layout_;        // of a table
+  Task task_ = Task::classes;
+  bool is_rare_ = false, is_stratified_ = false, has_long_tail_ = false;
 };
 
 }  // namespace
@@ -498,8 +439,8 @@ std::optional<DataKind> data_kind(std::string_view name) {
 }
 
 DataConfig config_for(DataKind kind, const std::string& path, const std::string& file,
-                      const std::optional<std::string>& target) {
-  Writer writer(kind, path, file, target);
+                      const std::vector<std::string>& targets) {
+  Writer writer(kind, path, file, targets);
   std::string text = writer.write();
   return {std::move(text), writer.notes(), writer.target_line()};
 }

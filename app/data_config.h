@@ -20,8 +20,8 @@ struct DataConfig {
 // A commented config for the data at `path`, to be written to `file`: paths in it are relative to that, and it is named
 // after it. It is one that `validate` accepts. Throws Error (data) for data that cannot be read, or of which it is not
 // clear what it means.
-// `target` names the column of a table that is to be predicted.
+// `targets` names the columns of a table that are to be predicted.
 DataConfig config_for(DataKind kind, const std::string& path, const std::string& file,
-                      const std::optional<std::string>& target = std::nullopt);
+                      const std::vector<std::string>& targets = {});
 
 }  // namespace pmaptrain::app

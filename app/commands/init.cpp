@@ -105,7 +105,8 @@ std::string default_file(const std::string& path) {
 }  // namespace
 
 int command_init(CommandArguments arguments, const Streams& streams) {
-  std::optional<std::string> name, first, second, target;
+  std::optional<std::string> name, first, second;
+  std::vector<std::string> targets;
   Arguments a(
       "init",
       "Writes a commented config to begin from and, beside it, pmaptrain.schema.json, with which an editor "
@@ -115,8 +116,10 @@ int command_init(CommandArguments arguments, const Streams& streams) {
   a.optional_positional("FILE", second,
                         "the path of the config; default NAME.yaml, or for data STEM.yaml, named after it. An existing "
                         "config is not replaced");
-  a.text("--target", "COLUMN", target,
-         "with csv, the column to predict; default the last one, or one that is called target, label, class or so");
+  a.list(
+      "--target", "COLUMN", targets,
+      "with csv, the column to predict; default the last one, or one that is called target, label, class or so; may\n"
+      "be repeated, for columns of 0 and 1 that are several labels, or of several numbers");
   std::vector<std::string> kinds{"npz", "csv", "images"};
   for (const Example& example : examples()) kinds.emplace_back(example.name);
   a.complete("NAME", {Values::Kind::words, std::move(kinds)});
@@ -124,8 +127,9 @@ int command_init(CommandArguments arguments, const Streams& streams) {
       "  pmaptrain init cnn my_cnn.yaml\n  pmaptrain init csv data/houses.csv     # writes houses.yaml\n"
       "  pmaptrain init csv data/houses.csv --target price\n");
   if (!a.parse(arguments, streams.out)) return 0;
-  if (target && name != "csv") {
-    fail_option("--target", *target, "only a table has columns to predict", "pmaptrain init csv PATH --target COLUMN");
+  if (!targets.empty() && name != "csv") {
+    fail_option("--target", targets.front(), "only a table has columns to predict",
+                "pmaptrain init csv PATH --target COLUMN");
   }
   if (!name) {
     streams.out << list();
@@ -142,7 +146,7 @@ int command_init(CommandArguments arguments, const Streams& streams) {
     if (!std::filesystem::exists(*first, ignored)) {
       fail_data("there is no '" + *first + "'", "PATH is relative to the current directory");
     }
-    const DataConfig config = config_for(*kind, *first, file, target);
+    const DataConfig config = config_for(*kind, *first, file, targets);
     write_config(file, config.text, streams);
     if (!config.target.empty()) streams.out << '\n' << config.target << '\n';
     print_notes(config.notes, streams);

@@ -263,7 +263,7 @@ TEST_CASE("init csv takes a share of each class and metrics that suit where a cl
   };
   const std::string rare = binary(20);
   CHECK(contains(rare, "validation: {share: 0.1, stratify: true} "));
-  CHECK(contains(rare, "metrics: [accuracy, roc_auc] "));
+  CHECK(contains(rare, "metrics: [accuracy, roc_auc, average_precision] "));
   CHECK(contains(rare, "checkpoint: {best: {metric: roc_auc}} "));
   CHECK(contains(rare, "early_stopping: {metric: roc_auc, patience: 10} "));
   const std::string even = binary(2);

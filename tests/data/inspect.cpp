@@ -27,7 +27,7 @@ spec::DataSpec source_of(const data::TableLayout& layout, const std::string& pat
   csv.train = {path};
   csv.delimiter = std::string(1, layout.delimiter);
   csv.header = layout.header;
-  csv.target = {{layout.target}};
+  csv.target = {{layout.targets.front()}};
   csv.inputs.emplace();
   for (const std::string& name : layout.inputs) csv.inputs->push_back({name});
   for (const std::string& name : layout.categorical) csv.categorical.push_back({name});
@@ -84,7 +84,7 @@ TEST_CASE("tables with quoted cells are found to be what a run reads", "[data]")
     const data::TableLayout layout = data::find_columns(path);
     REQUIRE(layout.delimiter == table.delimiter);
     REQUIRE(layout.header);
-    CHECK(layout.target == table.records.front().back());
+    CHECK(layout.targets.front() == table.records.front().back());
     CHECK(layout.inputs == Record(table.records.front().begin(), table.records.front().end() - 1));
     const data::Source source = data::open(source_of(layout, path), 0, 1);
     CHECK(source.train->size() == 24);
@@ -112,5 +112,5 @@ TEST_CASE("a table whose first bytes end within a quoted cell is inspected by wh
   for (int row = 0; row < 80; ++row)
     text += std::to_string(row % 7) + ",\"" + lines + "\"," + (row % 2 == 0 ? "a" : "b") + "\n";
   REQUIRE(text.size() > std::size_t{4} << 20);
-  CHECK(data::find_columns(folder.write("t.csv", text)).target == "y");
+  CHECK(data::find_columns(folder.write("t.csv", text)).targets == std::vector<std::string>{"y"});
 }

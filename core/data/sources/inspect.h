@@ -33,7 +33,9 @@ struct TableLayout {
   bool header = true;                    // else columns are named by their number
   std::vector<std::string> inputs;       // in the order of the file
   std::vector<std::string> categorical;  // those of the columns above that have texts
-  std::string target, target_because;    // "the last column"; empty for one that was asked for
+  std::vector<std::string> targets;      // one, or those that were asked for
+  std::string target_because;            // "the last column"; empty for what was asked for
+  std::string label_separator;           // where the cells of the target are lists of labels: "a;b"
   spec::TextEncoding encoding = spec::TextEncoding::utf8;
   std::vector<std::string> missing_values;  // texts in columns that have numbers else
   std::string dated_by;                     // a column of dates in whose order the rows are; empty without one
@@ -47,8 +49,18 @@ struct TableLayout {
 };
 // "latin-1", as the key csv.encoding takes it.
 std::string_view name_of(spec::TextEncoding encoding);
-// `target` names the target. Throws Error (data) for a table of fewer than two columns, and without that one.
-TableLayout find_columns(const std::string& path, const std::optional<std::string>& target = std::nullopt);
+// `targets` names the targets; none: one is guessed. Throws Error (data) for a table of fewer than two columns, and
+// without those.
+TableLayout find_columns(const std::string& path, const std::vector<std::string>& targets = {});
+
+// What the targets of the first examples are: rows of zeros with one 1, rows of zeros and ones, or others.
+enum class TargetRows { one_hot, zeros_and_ones, numbers };
+TargetRows kind_of_rows(const Dataset& dataset);
+// Whether all examples have the same target, those of `more` too.
+bool has_one_target(const Dataset& train, const Dataset* more);
+// Whether the targets are single numbers of at least 0, a few of which are much larger than the others, and their
+// logarithms are distributed more evenly.
+bool has_long_tail(const Dataset& dataset);
 
 // The folders of a set of images: a folder with folders called train, and perhaps test and val, or one that has the
 // folders of the classes itself. `size` is set where images differ in size; files that cannot be read do not count.

@@ -199,23 +199,65 @@ bool take_codes(Column& column) {
   return true;
 }
 
-std::size_t target_of(const std::vector<Column>& columns, const std::optional<std::string>& name,
-                      const std::string& path) {
-  if (name) {
-    std::vector<std::string> names;
-    for (std::size_t i = 0; i < columns.size(); ++i) {
-      if (columns[i].name == *name) return i;
-      names.push_back(columns[i].name);
-    }
-    const std::string near = nearest(*name, names);
-    fail_data("'" + path + "' has no column '" + printable(*name) + "' for --target",
-              near.empty() ? "its columns are " + join(names, ", ") : "did you mean '" + near + "'?");
+std::size_t named_target(const std::vector<Column>& columns, const std::string& name, const std::string& path) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    if (columns[i].name == name) return i;
+    names.push_back(columns[i].name);
   }
+  const std::string near = nearest(name, names);
+  fail_data("'" + path + "' has no column '" + printable(name) + "' for --target",
+            near.empty() ? "its columns are " + join(names, ", ") : "did you mean '" + near + "'?");
+}
+
+std::size_t guessed_target(const std::vector<Column>& columns) {
   static const Words names = {"target", "label", "labels", "class", "y", "outcome", "species", "output", "response"};
   for (std::size_t i = columns.size(); i-- > 0;) {
     if (names.contains(letters_of(columns[i].name))) return i;
   }
   return columns.size() - 1;
+}
+
+// The text between labels where cells of the target are lists of them: a few labels in many combinations.
+std::string separator_of(const Column& column) {
+  constexpr std::size_t least_rows_of_label = 5;
+  if (column.texts == 0 || column.values.size() > most_values) return "";
+  for (const char separator : {';', '|', ','}) {
+    Words labels;
+    bool is_list = false;
+    for (const std::string& cell : column.values) {
+      std::size_t count = 0;
+      for (std::string_view rest = cell; !rest.empty();) {
+        const std::size_t end = std::min(rest.find(separator), rest.size());
+        if (const std::string_view label = without_blanks(rest.substr(0, end)); !label.empty()) {
+          labels.emplace(label);
+          ++count;
+        }
+        rest.remove_prefix(std::min(end + 1, rest.size()));
+      }
+      is_list = is_list || count > 1;
+    }
+    const bool are_few = labels.size() * least_rows_of_label <= column.texts + column.numbers;
+    if (is_list && are_few && labels.size() <= column.values.size()) return {separator};
+  }
+  return "";
+}
+
+// What the columns to predict say of the table, and whether they can be predicted.
+void take_target(TableLayout& layout, const Column& column, const std::string& path, std::size_t rows) {
+  layout.targets.push_back(column.name);
+  if (column.is_empty()) {
+    fail_data("column '" + column.name + "' of '" + path + "', the target, is empty",
+              "the target is the last column, or one that is called 'target' or 'label'");
+  }
+  layout.label_separator = separator_of(column);
+  if (!layout.label_separator.empty() || !has_stray_texts(column)) return;
+  if (column.values.size() > most_texts(rows)) {
+    fail_data("column '" + column.name + "' of '" + path + "', the target, " + strays_of(column),
+              "mend these cells, or remove their rows");
+  }
+  layout.notes.push_back("Column '" + column.name + "', the target, " + strays_of(column) +
+                         ": all its cells are taken as classes.");
 }
 
 spec::TextEncoding encoding_of(const std::string& path) {
@@ -240,7 +282,7 @@ std::string_view name_of(spec::TextEncoding encoding) {
   return "utf-16";
 }
 
-TableLayout find_columns(const std::string& path, const std::optional<std::string>& chosen) {
+TableLayout find_columns(const std::string& path, const std::vector<std::string>& chosen) {
   TableLayout layout;
   layout.encoding = encoding_of(path);
   if (layout.encoding != spec::TextEncoding::utf8) {
@@ -298,25 +340,21 @@ TableLayout find_columns(const std::string& path, const std::optional<std::strin
     }
   }
   if (rows == 0) fail_data("'" + path + "' has no rows" + (layout.header ? " but its header" : ""));
-  const std::size_t target = target_of(columns, chosen, path);
-  layout.target = columns[target].name;
-  layout.target_because = chosen ? "" : target + 1 == columns.size() ? "the last column" : "by its name";
-  if (columns[target].is_empty()) {
-    fail_data("column '" + layout.target + "' of '" + path + "', the target, is empty",
-              "the target is the last column, or one that is called 'target' or 'label'");
+  std::set<std::size_t> targets;
+  for (const std::string& name : chosen) {
+    if (const std::size_t at = named_target(columns, name, path); targets.insert(at).second)
+      take_target(layout, columns[at], path, rows);
   }
-  if (const Column& column = columns[target]; has_stray_texts(column)) {
-    if (column.values.size() > most_texts(rows)) {
-      fail_data("column '" + column.name + "' of '" + path + "', the target, " + strays_of(column),
-                "mend these cells, or remove their rows");
-    }
-    layout.notes.push_back("Column '" + column.name + "', the target, " + strays_of(column) +
-                           ": all its cells are taken as classes.");
+  if (chosen.empty()) {
+    const std::size_t at = *targets.insert(guessed_target(columns)).first;
+    layout.target_because = at + 1 == columns.size() ? "the last column" : "by its name";
+    take_target(layout, columns[at], path, rows);
   }
+  if (targets.size() > 1) layout.label_separator.clear();
   for (std::size_t i = 0; i < columns.size(); ++i) {
     Column& column = columns[i];
     if (column.order.is_ascending() && has_dates(column) && layout.dated_by.empty()) layout.dated_by = column.name;
-    if (i == target) continue;
+    if (targets.contains(i)) continue;
     for (const std::string& word : take_placeholders(column)) {
       std::vector<std::string>& words = layout.missing_values;
       if (std::find(words.begin(), words.end(), word) == words.end()) words.push_back(word);
@@ -331,7 +369,7 @@ TableLayout find_columns(const std::string& path, const std::optional<std::strin
   std::set<std::size_t> stray_rows;
   for (std::size_t i = 0; i < columns.size(); ++i) {
     Column& column = columns[i];
-    if (i == target || !is_of_numbers(column, rows)) continue;
+    if (targets.contains(i) || !is_of_numbers(column, rows)) continue;
     const std::size_t texts = std::exchange(column.texts, 0);
     if (!why_ignored(column, i == 0, rows).empty()) continue;  // no input, whatever its texts
     of_numbers.emplace_back(i, texts);
@@ -344,7 +382,7 @@ TableLayout find_columns(const std::string& path, const std::optional<std::strin
   }
   for (std::size_t i = 0; i < columns.size(); ++i) {
     const Column& column = columns[i];
-    if (i == target) continue;
+    if (targets.contains(i)) continue;
     const bool is_text = column.texts > 0;
     if (std::string why = why_ignored(column, i == 0, rows); !why.empty()) {
       layout.ignored.push_back({column.name, std::move(why)});
@@ -359,8 +397,9 @@ TableLayout find_columns(const std::string& path, const std::optional<std::strin
     layout.has_missing = layout.has_missing || column.has_missing();
   }
   if (layout.inputs.empty()) {  // then a column that counts the rows is one
-    for (const Column& column : columns) {
-      if (column.texts == 0 && !column.is_empty() && column.name != layout.target) layout.inputs.push_back(column.name);
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      const Column& column = columns[i];
+      if (column.texts == 0 && !column.is_empty() && !targets.contains(i)) layout.inputs.push_back(column.name);
     }
     std::erase_if(layout.ignored, [&](const TableLayout::Ignored& ignored) {
       return std::find(layout.inputs.begin(), layout.inputs.end(), ignored.column) != layout.inputs.end();
@@ -369,7 +408,8 @@ TableLayout find_columns(const std::string& path, const std::optional<std::strin
   if (layout.inputs.empty()) {
     std::vector<std::string> reasons;
     for (const auto& [column, why] : layout.ignored) reasons.push_back("'" + shown_name(column) + "': " + why);
-    fail_data("no column of '" + path + "' can be an input beside '" + layout.target + "'", join(reasons, "; "));
+    fail_data("no column of '" + path + "' can be an input beside '" + join(layout.targets, "', '") + "'",
+              join(reasons, "; "));
   }
   return layout;
 }

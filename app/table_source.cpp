@@ -1,0 +1,81 @@
+#include "app/table_source.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/text.h"
+#include "core/base/utf8.h"
+#include "core/spec/print.h"
+
+namespace pmaptrain::app {
+
+std::string commented(std::string line, const std::string& comment) {
+  constexpr std::size_t column = 44;
+  line.append(line.size() < column ? column - line.size() : 2, ' ');
+  return line + "# " + comment + "\n";
+}
+
+std::string in_a_line(const std::string& text) {
+  std::string line = printable(text);
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  return line;
+}
+
+std::string list_of(const std::vector<std::string>& names) {
+  std::vector<std::string> items;
+  items.reserve(names.size());
+  for (const std::string& name : names) items.push_back(spec::print_text(name));
+  return "[" + join(items, ", ") + "]";
+}
+
+std::string skipping() { return commented("      on_error: skip", "what cannot be read is left out"); }
+
+SourceText table_source(const data::TableLayout& layout, const std::string& path) {
+  SourceText text;
+  text.yaml = "    csv:\n      train: " + path + "\n";
+  text.yaml += commented(
+      "      target: " + (layout.targets.size() == 1 ? spec::print_text(layout.targets[0]) : list_of(layout.targets)),
+      "what is to be predicted");
+  if (!layout.label_separator.empty()) {
+    text.yaml += commented(fmt::format("      label_separator: \"{}\"", layout.label_separator),
+                           "a cell is a list of labels; an empty one has none");
+  }
+  if (!layout.ignored.empty()) {
+    text.yaml += "      inputs: " + list_of(layout.inputs) + "\n";
+    std::vector<std::string> columns;
+    for (const auto& [column, why] : layout.ignored) {
+      columns.push_back((column.empty() ? "one without a name" : in_a_line(column)) + " (" + why + ")");
+    }
+    text.comments.push_back("Left out of the inputs: " + join(columns, ", ") + ".");
+  }
+  text.comments.insert(text.comments.end(), layout.notes.begin(), layout.notes.end());
+  if (!layout.categorical.empty()) {
+    text.yaml += commented("      categorical: " + list_of(layout.categorical), "texts: one input for each of them");
+  }
+  if (!layout.categorical.empty()) {
+    text.yaml += commented("      unknown: ignore", "texts that the training examples do not have count as none");
+  }
+  if (!layout.missing_values.empty()) {
+    text.yaml += commented("      missing_values: " + list_of(layout.missing_values), "these mean a missing number");
+  }
+  if (layout.encoding != spec::TextEncoding::utf8) {
+    text.yaml += commented(fmt::format("      encoding: {}", data::name_of(layout.encoding)), "a guess by its bytes");
+  }
+  if (!layout.dated_by.empty()) {
+    text.comments.push_back("Rows are in the order of the dates in '" + in_a_line(layout.dated_by) +
+                            "', so validation takes the last ones: shuffle: false.");
+  }
+  if (layout.has_missing) {
+    text.yaml += commented("      missing: fill", "empty cells: the mean of numbers, a category of their own");
+  }
+  if (layout.has_stray_texts) text.yaml += skipping();
+  if (!layout.header) text.yaml += commented("      header: false", "columns are named by their number, from 0");
+  if (layout.delimiter == '\t') text.yaml += "      delimiter: \"\\t\"\n";
+  if (layout.delimiter == ';' || layout.delimiter == '|') {
+    text.yaml += fmt::format("      delimiter: \"{}\"\n", layout.delimiter);
+  }
+  return text;
+}
+
+}  // namespace pmaptrain::app

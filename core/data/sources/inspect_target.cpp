@@ -1,0 +1,83 @@
+// What the targets of a dataset seem to be.
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstring>
+#include <optional>
+
+#include "core/data/sources/inspect.h"
+
+namespace pmaptrain::data {
+namespace {
+
+constexpr std::int64_t judged_examples = 1000;  // by which rows of targets are judged
+
+// The one number of an example's target.
+double number_of(const Dataset& dataset, std::int64_t index) {
+  alignas(double) std::byte bytes[sizeof(double)];
+  dataset.read(index, nullptr, bytes);
+  const auto as = [&bytes](auto number) {
+    std::memcpy(&number, bytes, sizeof number);
+    return static_cast<double>(number);
+  };
+  const DType dtype = dataset.target().dtype;
+  return dtype == DType::f64 ? as(double{}) : dtype == DType::f32 ? as(float{}) : as(std::int32_t{});
+}
+
+double skewness(const std::vector<double>& values) {
+  const auto count = static_cast<double>(values.size());
+  double mean = 0, squares = 0, cubes = 0;
+  for (const double value : values) mean += value / count;
+  for (const double value : values) {
+    const double distance = value - mean;
+    squares += distance * distance / count;
+    cubes += distance * distance * distance / count;
+  }
+  return squares > 0 ? cubes / std::pow(squares, 1.5) : 0;
+}
+
+}  // namespace
+
+TargetRows kind_of_rows(const Dataset& dataset) {
+  const auto width = static_cast<std::size_t>(numel(dataset.target().shape));
+  if (dataset.target().dtype != DType::f32 || width < 2) return TargetRows::numbers;
+  std::vector<float> row(width);
+  bool is_one_hot = true;
+  for (std::int64_t i = 0; i < std::min(dataset.size(), judged_examples); ++i) {
+    dataset.read(i, nullptr, reinterpret_cast<std::byte*>(row.data()));
+    const auto ones = std::count(row.begin(), row.end(), 1.0F), zeros = std::count(row.begin(), row.end(), 0.0F);
+    if (ones + zeros != static_cast<std::ptrdiff_t>(width)) return TargetRows::numbers;
+    is_one_hot = is_one_hot && ones == 1;
+  }
+  return is_one_hot ? TargetRows::one_hot : TargetRows::zeros_and_ones;
+}
+
+bool has_one_target(const Dataset& train, const Dataset* more) {
+  if (train.size() < 2) return false;
+  std::vector<std::byte> first(train.target().bytes()), other(first.size());
+  train.read(0, nullptr, first.data());
+  const auto has_it_alone = [&](const Dataset& dataset) {
+    for (std::int64_t i = 0; i < dataset.size(); ++i) {
+      dataset.read(i, nullptr, other.data());
+      if (first != other) return false;
+    }
+    return true;
+  };
+  return has_it_alone(train) && (more == nullptr || has_it_alone(*more));
+}
+
+bool has_long_tail(const Dataset& dataset) {
+  constexpr std::int64_t least_examples = 30;
+  if (numel(dataset.target().shape) != 1 || dataset.size() < least_examples) return false;
+  std::vector<double> values, logarithms;
+  for (std::int64_t i = 0; i < dataset.size(); ++i) {
+    const double value = number_of(dataset, i);
+    if (!(value >= 0)) return false;
+    values.push_back(value);
+    logarithms.push_back(std::log1p(value));
+  }
+  const double skew = skewness(values);
+  return skew > 1 && std::abs(skewness(logarithms)) < skew / 2;
+}
+
+}  // namespace pmaptrain::data

@@ -1,0 +1,81 @@
+// init for tables whose targets are several labels, several numbers, or numbers with a long tail.
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/app/call.h"
+#include "tests/catch.h"
+#include "tests/data/files.h"
+
+using namespace pmaptrain;
+using namespace pmaptrain::testing;
+using namespace pmaptrain::tests;
+
+namespace {
+
+// The config that init writes, which runs as it is.
+std::string trained(const TemporaryFolder& folder, const std::string& table,
+                    const std::vector<std::string>& options = {}) {
+  const std::string file = folder / "own.yaml";
+  std::filesystem::remove(file);
+  std::vector<std::string> command{"init", "csv", folder.write("own.csv", table), file};
+  command.insert(command.end(), options.begin(), options.end());
+  const Finished init = call(command);
+  INFO(init.err);
+  REQUIRE(init.status == 0);
+  const Finished run = call({"run", file, "-q", "--run-dir", folder / "run", "--overwrite", "--max-steps", "2"});
+  INFO(run.err);
+  CHECK(run.status == 0);
+  return test::read_text(file) + init.out;
+}
+
+}  // namespace
+
+TEST_CASE("init csv finds cells with several labels and trains a logit for each", "[app]") {
+  const TemporaryFolder folder;
+  const char* const cells[] = {"red;round", "red", "round", "", "red; soft"};
+  std::string table = "x,tags\n", places = "x,place\n";
+  for (int i = 0; i < 60; ++i) {
+    table += std::to_string(i % 7) + ".5," + cells[i % 5] + "\n";
+    places += std::to_string(i % 7) + (i % 2 == 0 ? ".5,Oslo; Norway\n" : ".5,Rome; Italy\n");
+  }
+  const std::string config = trained(folder, table);
+  CHECK(contains(config, "label_separator: \";\" "));
+  CHECK(contains(config, "- dense: 3 "));
+  CHECK(contains(config, "loss: sigmoid_cross_entropy\n"));
+  CHECK(contains(config, "metrics: [f1]\n"));
+  CHECK(contains(config, "target: 'tags', the last column: several labels at once, 3 labels (red, round, soft)"));
+  CHECK(contains(trained(folder, places), "loss: softmax_cross_entropy\n"));
+}
+
+TEST_CASE("init csv takes several columns of 0 and 1 as labels, and others as numbers", "[app]") {
+  const TemporaryFolder folder;
+  std::string table = "x,red,round,size\n";
+  for (int i = 0; i < 60; ++i) {
+    table += std::to_string(i % 7) + ".5," + std::to_string(i % 2) + "," + std::to_string(i % 3 == 0) + "," +
+             std::to_string(i % 9) + ".25\n";
+  }
+  const std::string labels = trained(folder, table, {"--target", "red", "--target", "round"});
+  CHECK(contains(labels, "target: [red, round] "));
+  CHECK(contains(labels, "loss: sigmoid_cross_entropy\n"));
+  CHECK(contains(labels, "- dense: 2 "));
+  const std::string numbers = trained(folder, table, {"--target", "red", "--target", "size"});
+  CHECK(contains(numbers, "loss: mean_squared_error\n"));
+  CHECK(contains(numbers, "normalize_targets: auto "));
+}
+
+TEST_CASE("init csv trains on logarithms of targets with a long tail", "[app]") {
+  const TemporaryFolder folder;
+  const auto table = [](int step) {
+    std::string text = "x,price\n";
+    double price = 10;
+    for (int i = 0; i < 90; ++i, price = step == 0 ? price * 1.1 : price + step) {
+      text += std::to_string(i * 37 % 90) + ".5," + std::to_string(price) + "\n";
+    }
+    return text;
+  };
+  const std::string tail = trained(folder, table(0));
+  CHECK(contains(tail, "normalize_targets: log "));
+  CHECK(contains(tail, "predictions are nearer a median than a mean"));
+  CHECK(contains(trained(folder, table(3)), "normalize_targets: auto "));
+}
