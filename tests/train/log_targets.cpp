@@ -10,6 +10,7 @@
 #include "tests/catch.h"
 #include "tests/data/files.h"
 #include "tests/session_run.h"
+#include "tests/train/rows_text.h"
 
 using namespace pmaptrain;
 using namespace pmaptrain::testing;
@@ -17,18 +18,6 @@ using namespace pmaptrain::testing;
 namespace {
 
 namespace fs = std::filesystem;
-
-using Rows = std::vector<std::vector<double>>;
-
-std::string rows_text(const Rows& rows) {
-  std::string text;
-  for (const std::vector<double>& row : rows) {
-    std::string items;
-    for (const double value : row) items += (items.empty() ? "" : ", ") + exact(value);
-    text += (text.empty() ? "[" : ", [") + items + "]";
-  }
-  return "[" + text + "]";
-}
 
 // 20 prices, skewed to the right, and ages beside them.
 struct Prices {

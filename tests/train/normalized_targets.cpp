@@ -11,6 +11,7 @@
 #include "tests/catch.h"
 #include "tests/data/files.h"
 #include "tests/session_run.h"
+#include "tests/train/rows_text.h"
 
 using namespace pmaptrain;
 using namespace pmaptrain::testing;
@@ -18,18 +19,6 @@ using namespace pmaptrain::testing;
 namespace {
 
 namespace fs = std::filesystem;
-
-using Rows = std::vector<std::vector<double>>;
-
-std::string text_of(const Rows& rows) {
-  std::string text;
-  for (const std::vector<double>& row : rows) {
-    std::string items;
-    for (const double value : row) items += (items.empty() ? "" : ", ") + exact(value);
-    text += (text.empty() ? "[" : ", [") + items + "]";
-  }
-  return "[" + text + "]";
-}
 
 // 24 examples with two targets, one large, one small.
 struct Examples {
@@ -60,7 +49,7 @@ struct Examples {
 mesh: {axes: {devices: 4}}
 data:
   source: {values: {inputs: )" +
-           text_of(inputs) + ", targets: " + text_of(of) + R"(}}
+           rows_text(inputs) + ", targets: " + rows_text(of) + R"(}}
   batch_size: 10
   remainder: mask
 model: {layers: [{dense: 8}, tanh, {dense: 2}]}
