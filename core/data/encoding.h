@@ -20,7 +20,12 @@ struct Encoding {
   };
   std::vector<Column> columns;       // of a table, in the order of the inputs
   std::vector<std::string> classes;  // the names of labels 0, 1, ...; empty where labels are numbers
-  std::vector<std::int64_t> image;   // of an image folder: height, width and channels of the inputs; else empty
+  // Where labels are numbers: the largest one of training + 1. 0 where targets are no labels, for texts, whose tokens
+  // are those of a tokenizer, and in runs of older versions.
+  std::int64_t labels = 0;
+  // How many classes there are; 0 if that is not known.
+  std::int64_t class_count() const { return classes.empty() ? labels : static_cast<std::int64_t>(classes.size()); }
+  std::vector<std::int64_t> image;  // of an image folder: height, width and channels of the inputs; else empty
   // For `normalize: auto`: one mean and one standard deviation for each channel or column.
   struct Statistics {
     std::vector<double> mean, std;

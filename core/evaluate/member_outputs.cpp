@@ -148,7 +148,9 @@ EnsembleMean ensemble_mean(const MemberOutputs& outputs, model::OutputKind kind,
   const double all = std::log(static_cast<double>(outputs.members()));
   for (std::size_t i = 0; i < count; ++i) {
     found.probabilities.push_back(static_cast<float>(std::exp(for_it[i] - all)));
-    const double output = kind == model::OutputKind::sigmoid_logits ? for_it[i] - against[i] : for_it[i] - all;
+    const double output = outputs.members() == 1                      ? outputs.number(0, i)
+                          : kind == model::OutputKind::sigmoid_logits ? for_it[i] - against[i]
+                                                                      : for_it[i] - all;
     found.outputs.push_back(static_cast<float>(output));
   }
   return found;

@@ -57,9 +57,10 @@ std::vector<double> mean_over_members(const MemberOutputs& outputs);
 std::vector<double> deviation_over_members(const MemberOutputs& outputs);
 
 // The mean of several members in the last batch. For logits, `probabilities` has the mean of the members'
-// probabilities, and `outputs` has logits that give these probabilities, from which a loss and a class are computed. If
-// `kind` is identity, both are the mean of the members' outputs. A softmax runs over `classes` numbers. Computed in f64
-// from logarithms, which tells probabilities apart that are too near to 0 or 1 for f32.
+// probabilities, and `outputs` has logits that give these probabilities, from which a loss and a class are computed; of
+// one member they are its own. If `kind` is identity, both are the mean of the members' outputs. A softmax runs over
+// `classes` numbers. Computed in f64 from logarithms, which tells probabilities apart that are too near to 0 or 1 for
+// f32.
 struct EnsembleMean {
   std::vector<float> outputs, probabilities;
 };

@@ -38,10 +38,11 @@ void put(std::vector<std::byte>& bytes, T value) {
   bytes.insert(bytes.end(), begin, begin + sizeof value);
 }
 
-// The class that the outputs of one label mean: the largest, the first of equal ones; for a single output, whether it
-// is above `threshold`.
-std::int32_t class_of(std::span<const float> outputs, float threshold) {
+// The class that the outputs of one label mean: the largest of the first `choices`, the first of equal ones; for a
+// single output, whether it is above `threshold`.
+std::int32_t class_of(std::span<const float> outputs, float threshold, std::size_t choices) {
   if (outputs.size() == 1) return static_cast<std::int32_t>(outputs.front() > threshold);
+  outputs = outputs.first(std::min(choices, outputs.size()));
   return static_cast<std::int32_t>(std::max_element(outputs.begin(), outputs.end()) - outputs.begin());
 }
 
@@ -74,11 +75,24 @@ Predictor::Predictor(const spec::Loaded& loaded, const std::filesystem::path& ru
                    std::string(predictions_.kind == PredictionKind::classes ? "; the model has none" : ""),
                "it goes with --as classes and a run with sigmoid_cross_entropy");
   }
-  combines_ = found.is_whole_ensemble || request.threshold;
+  classes_ = model.output.empty() ? 1 : model.output.back();
+  choices_ = classes_;
+  if (predictions_.kind == PredictionKind::classes && model.classes() > 1 && !model::class_threshold(model)) {
+    const std::int64_t known = state.encoding.class_count();
+    if (known > 0 && known < classes_) choices_ = known;
+  }
+  const bool has_spare_outputs = choices_ < classes_;
+  combines_ = found.is_whole_ensemble || request.threshold || has_spare_outputs;
   const PredictionKind computed = combines_ ? kind_of_each_member(predictions_.kind, loaded.spec) : predictions_.kind;
   threshold_ = static_cast<float>(model::class_threshold(model, request.threshold.value_or(0.5)).value_or(0));
   data::PredictionInput input = data::open_prediction_input(request.input, spec.data, state.input, state.encoding);
   notes_ = std::move(input.notes);
+  if (has_spare_outputs) {
+    notes_.push_back("the model has " + with_commas(classes_) + " outputs and the training examples " +
+                     with_commas(choices_) + (choices_ == 1 ? " class" : " classes") + ": " +
+                     (choices_ + 1 == classes_ ? "output " : "outputs " + with_commas(choices_) + " to ") +
+                     with_commas(classes_ - 1) + " cannot be predicted");
+  }
   predictions_.inputs = std::move(input.dataset);
   model::check_tokens(model, *predictions_.inputs, {});
   predictions_.ids = std::move(input.ids);
@@ -110,14 +124,14 @@ Predictor::Predictor(const spec::Loaded& loaded, const std::filesystem::path& ru
   const data::BatchPlan batch = data::plan_evaluation(examples, rows, spec.mesh.mesh.devices());
   batch_size_ = batch.global;
   output_kind_ = model::output_kind(model);
-  classes_ = model.output.empty() ? 1 : model.output.back();
   outputs_per_example_ = numel(model.output);
   outputs_ = std::make_unique<MemberOutputs>(spec, model, computed, predictions_.inputs, batch, found.members,
                                              parameters, shared_);
   parameters.file.check_intact();
 }
 
-// The rows of an ensemble's mean, or by a threshold. Else the outputs of the one member are the predictions.
+// The rows of an ensemble's mean, by a threshold, or without spare outputs. Else the outputs of the one member are the
+// predictions.
 std::span<const std::byte> Predictor::combined() {
   if (!combines_) return outputs_->rows(0);
   combined_.clear();
@@ -130,7 +144,8 @@ std::span<const std::byte> Predictor::combined() {
     // Each label has the same number of outputs. An example that is a sequence has several labels.
     const auto size = static_cast<std::size_t>(outputs_per_example_ / numel(predictions_.shape));
     for (std::size_t at = 0; at < found.outputs.size(); at += size) {
-      put(combined_, class_of(std::span(found.outputs).subspan(at, size), threshold_));
+      put(combined_,
+          class_of(std::span(found.outputs).subspan(at, size), threshold_, static_cast<std::size_t>(choices_)));
     }
     return combined_;
   }

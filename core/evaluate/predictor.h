@@ -85,8 +85,10 @@ class Predictor {
   std::vector<std::string> notes_;
   std::int64_t batch_size_ = 0, outputs_per_example_ = 0, classes_ = 0;
   model::OutputKind output_kind_ = model::OutputKind::identity;
-  bool combines_ = false;  // whether predictions are made of the members' outputs here: their mean, or by a threshold
-  float threshold_ = 0;    // of an output
+  std::int64_t choices_ = 0;  // the first outputs, among which a class is chosen: those of the classes of training
+  // Whether predictions are made of the members' outputs here: of their mean, by a threshold, or from some of them.
+  bool combines_ = false;
+  float threshold_ = 0;  // of an output
   std::unique_ptr<MemberOutputs> outputs_;
   std::vector<std::byte> combined_;  // the rows of the mean
 };

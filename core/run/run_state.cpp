@@ -133,6 +133,7 @@ template <class Visit>
 void for_each_field(Is<data::Encoding> auto& encoding, Visit&& visit) {
   visit("columns", encoding.columns);
   visit("classes", encoding.classes);
+  visit("labels", encoding.labels, Presence::newer);
   visit("image", encoding.image);
   visit("statistics", encoding.statistics);
   visit("targets", encoding.targets, Presence::newer);

@@ -83,12 +83,7 @@ void more_outputs_than_classes(const Setup& setup, std::vector<std::string>& out
   const model::Model& model = setup.model;
   if (!model.has_labels() || model.has_sequences() || model.is_binary() || model.classes() == 0) return;
   const std::int64_t outputs = model.classes();
-  std::int64_t classes = std::ssize(setup.source.encoding.classes);
-  if (classes == 0) {
-    const auto labels = setup.source.train->label_range();
-    if (!labels) return;
-    classes = labels->second + 1;
-  }
+  const std::int64_t classes = setup.source.encoding.class_count();
   if (classes >= outputs || classes < 1) return;
   const auto layers = model.nodes();
   const auto last =

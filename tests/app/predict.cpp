@@ -14,6 +14,7 @@
 #include "core/run/files/file_writer.h"
 #include "core/run/files/npy.h"
 #include "tests/app/call.h"
+#include "tests/app/predicting.h"
 #include "tests/catch.h"
 #include "tests/data/files.h"
 
@@ -25,70 +26,9 @@ namespace {
 namespace fs = std::filesystem;
 using tests::call;
 using tests::Finished;
-
-// A run in a folder: `source` and what follows complete the config.
-struct Run {
-  TemporaryFolder folder;
-  std::string dir = folder / "run";
-
-  void train(const std::string& data, const std::string& layers, const std::string& rest = "",
-             const std::vector<std::string>& set = {}) {
-    folder.write("c.yaml", "mesh: {axes: {devices: 2}}\ndata:\n  batch_size: 8\n" + data + "model: {layers: [" +
-                               layers + "]}\n" + (rest.empty() ? "loss: softmax_cross_entropy\n" : rest) +
-                               "optimizer: {adam: {}, learning_rate: 0.05}\ntrain: {duration: 10 epochs}\n");
-    std::vector<std::string> arguments{"run", folder / "c.yaml", "--run-dir", dir, "-q", "--progress", "none"};
-    for (const std::string& setting : set) arguments.insert(arguments.end(), {"--set", setting});
-    const Finished run = call(arguments);
-    INFO(run.err);
-    REQUIRE(run.status == 0);
-  }
-  Finished predict(const std::string& input, const std::string& output, std::vector<std::string> options = {}) const {
-    options.insert(options.begin(), {"predict", dir, "--input", folder / input, "--output", folder / output});
-    return call(options);
-  }
-  // The text of the CSV file that predict writes.
-  std::string csv(const std::string& input, std::vector<std::string> options = {}) const {
-    options.emplace_back("--overwrite");
-    const Finished done = predict(input, "out.csv", options);
-    INFO(done.err);
-    REQUIRE(done.status == 0);
-    return test::read_text(folder / "out.csv");
-  }
-  // "message | help" of a refusal with this status.
-  std::string refusal(int status, const std::string& input, std::vector<std::string> options = {},
-                      const std::string& output = "none.csv") const {
-    const Finished done = predict(input, output, std::move(options));
-    CHECK(done.status == status);
-    CHECK_FALSE(fs::exists(folder / "none.csv"));
-    std::string text = done.err;
-    for (std::size_t at = 0; (at = text.find((folder.path().string() + "/"), at)) != std::string::npos;) {
-      text.erase(at, folder.path().string().size() + 1);
-    }
-    const std::size_t from = text.find("error: ") + 7, help = text.find("help: ");
-    return text.substr(from, text.find('\n', from) - from) +
-           (help == std::string::npos ? "" : " | " + text.substr(help + 6, text.find('\n', help) - help - 6));
-  }
-};
-
-// Shops: the city decides.
-std::string shop(int rows, bool with_target) {
-  std::string text = with_target ? "age,city,bought\n" : "city,id,age\n";
-  for (int i = 0; i < rows; ++i) {
-    const std::string age = std::to_string(20 + i % 7), city = i % 3 == 0 ? "Rome" : "Oslo";
-    text += with_target ? age + "," + city + "," + (i % 3 == 0 ? "\"yes, twice\"" : "no") + "\n"
-                        : city + ",x" + std::to_string(i) + "," + age + "\n";
-  }
-  return text;
-}
-
-struct Shop : Run {
-  Shop() {
-    folder.write("shop.csv", shop(48, true));
-    folder.write("new.csv", shop(5, false));
-    train("  source: {csv: {train: shop.csv, target: bought, categorical: [city]}}\n  normalize: auto\n", "dense: 2");
-    fs::remove(folder / "shop.csv");
-  }
-};
+using tests::shop_table;
+using tests::ShopRun;
+using tests::TrainedRun;
 
 template <class T>
 std::vector<std::byte> bytes_of(const std::vector<T>& values) {
@@ -103,7 +43,7 @@ void write_npy(const TemporaryFolder& folder, const std::string& name, const std
 }  // namespace
 
 TEST_CASE("predict finds the columns of a table by name, without its target and in its order", "[app]") {
-  const Shop run;
+  const ShopRun run;
   CHECK(run.csv("new.csv") == "prediction\n\"yes, twice\"\nno\nno\n\"yes, twice\"\nno\n");
   const std::string probabilities = run.csv("new.csv", {"--as", "probabilities"});
   CHECK(probabilities.starts_with("probability_no,\"probability_yes, twice\"\n0."));
@@ -120,7 +60,7 @@ TEST_CASE("predict finds the columns of a table by name, without its target and 
 }
 
 TEST_CASE("predict writes numbers that read back as the same bits, in CSV, NPY and NPZ", "[app]") {
-  const Shop run;
+  const ShopRun run;
   REQUIRE(run.predict("new.csv", "p.npy", {"--as", "probabilities"}).status == 0);
   REQUIRE(run.predict("new.csv", "p.npz", {"--as", "probabilities"}).status == 0);
   const data::Array npy = data::read_npy(run.folder / "p.npy");
@@ -148,7 +88,7 @@ TEST_CASE("predict writes numbers that read back as the same bits, in CSV, NPY a
 }
 
 TEST_CASE("predict passes columns through with --id, and writes CSV to standard output", "[app]") {
-  const Shop run;
+  const ShopRun run;
   CHECK(run.csv("new.csv", {"--id", "id"}).starts_with("id,prediction\nx0,\"yes, twice\"\nx1,no\n"));
   CHECK(run.csv("new.csv", {"--id", "id", "--id", "city"}).starts_with("id,city,prediction\nx0,Rome,\"yes, twice\"\n"));
   const Finished written = call({"predict", run.dir, "--input", run.folder / "new.csv", "--output", "-", "--id", "id"});
@@ -172,7 +112,7 @@ TEST_CASE("predict passes columns through with --id, and writes CSV to standard 
 }
 
 TEST_CASE("predict leaves the predictions of rows empty that cannot be read, and says why", "[app]") {
-  const Shop run;
+  const ShopRun run;
   run.folder.write("rough.csv", "city,id,age\nRome,x0,old\nOslo,x1,21\nOslo\nRome,\"x,3\",23\nRome,x4,\"2\"4\n");
   const std::vector<std::string> skip{"--set", "data.source.csv.on_error=skip", "--id", "id"};
   const std::string at = "'" + run.folder / "rough.csv" + "', line ";
@@ -190,7 +130,7 @@ TEST_CASE("predict leaves the predictions of rows empty that cannot be read, and
 }
 
 TEST_CASE("predict replaces an output only with --overwrite, and leaves none of a failure", "[app]") {
-  const Shop run;
+  const ShopRun run;
   const Finished done = run.predict("new.csv", "out.csv");
   CHECK(done.status == 0);
   CHECK(test::contains(done.out, "out.csv: classes of 5 examples (last checkpoint step-00000060 of "));
@@ -219,62 +159,8 @@ TEST_CASE("predict replaces an output only with --overwrite, and leaves none of 
   CHECK(test::listing(run.folder.path()).find(".tmp-") == std::string::npos);
 }
 
-TEST_CASE("predict and eval take the best checkpoint where one is kept, say which, and take another one", "[app]") {
-  Run run;
-  run.folder.write("shop.csv", shop(48, true));
-  run.folder.write("new.csv", shop(5, false));
-  // The loss falls, so the largest one is that of the first evaluation.
-  run.train("  source: {csv: {train: shop.csv, test: shop.csv, target: bought, categorical: [city]}}\n", "dense: 2", "",
-            {"train.checkpoint.best={metric: loss, mode: max}", "train.ema.decay=0.9"});
-  const auto predicted = [&](std::vector<std::string> options) {
-    options.insert(options.end(), {"--overwrite", "--as", "probabilities"});
-    const Finished done = run.predict("new.csv", "out.csv", options);
-    REQUIRE(done.status == 0);
-    return std::pair(test::read_text(run.folder / "out.csv"), done.out.substr(done.out.rfind('(')) + done.err);
-  };
-  const std::string note =
-      "note: this is the best checkpoint, step-00000006; --checkpoint last takes the last one, step-00000060\n";
-  const std::string of_run = " of " + run.dir + ")\n";
-  const auto [best, told] = predicted({});
-  CHECK(told == "(best checkpoint step-00000006" + of_run + note);
-  CHECK(predicted({"--checkpoint", "best"}) == std::pair(best, "(best checkpoint step-00000006" + of_run));
-  const auto [last, told_last] = predicted({"--checkpoint", "last"});
-  CHECK(told_last == "(last checkpoint step-00000060" + of_run);
-  CHECK(best != last);
-  CHECK(predicted({"--checkpoint", "6"}) == std::pair(best, "(checkpoint step-00000006" + of_run));
-  CHECK(predicted({"--weights", "ema"}).first == best);
-  const std::string raw = predicted({"--weights", "raw"}).first;
-  CHECK(raw != last);
-  CHECK(raw != best);
-
-  const Finished eval = call({"eval", run.dir});
-  CHECK(eval.err == note);
-  CHECK(test::contains(eval.out, ", best checkpoint step-00000006 of " + run.dir + ")\n"));
-  CHECK(call({"eval", run.dir, "--json"}).err == note);
-  const Finished eval_last = call({"eval", run.dir, "--checkpoint", "last"});
-  CHECK(eval_last.err.empty());
-  CHECK(test::contains(eval_last.out, ", last checkpoint step-00000060 of"));
-
-  // A best one is configured, and not there: no evaluation, or a run folder that lost it.
-  fs::remove(fs::path(run.dir) / "checkpoints/best");
-  CHECK(predicted({}) == std::pair(last, "(last checkpoint step-00000060" + of_run));
-}
-
-TEST_CASE("without averaged weights, and with a best checkpoint that is the last, predict has nothing to tell",
-          "[app]") {
-  Run run;
-  run.folder.write("shop.csv", shop(48, true));
-  run.folder.write("new.csv", shop(5, false));
-  run.train("  source: {csv: {train: shop.csv, test: shop.csv, target: bought, categorical: [city]}}\n", "dense: 2", "",
-            {"train.checkpoint.best={metric: loss}", "train.duration=1 epoch"});
-  const std::string last = run.csv("new.csv", {"--as", "logits"});
-  CHECK(run.csv("new.csv", {"--as", "logits", "--weights", "raw"}) == last);
-  CHECK(run.csv("new.csv", {"--as", "logits", "--checkpoint", "best"}) == last);
-  CHECK(run.predict("new.csv", "other.csv").err.empty());
-}
-
 TEST_CASE("-q leaves warnings and errors, and what was asked for", "[app]") {
-  const Shop run;
+  const ShopRun run;
   const auto is_silent = [&](std::vector<std::string> arguments) {
     arguments.insert(arguments.end(), {"-q", "--set", "optimizer.sgd.momentum=0.9"});
     const Finished done = call(arguments);
@@ -292,7 +178,7 @@ TEST_CASE("-q leaves warnings and errors, and what was asked for", "[app]") {
 }
 
 TEST_CASE("a path into a run folder is told as the run folder and its checkpoint", "[app]") {
-  const Shop run;
+  const ShopRun run;
   const std::string folder = run.dir;
   const auto help = [](const std::string& command, const std::string& path) {
     const Finished refused = call({command, path});
@@ -309,12 +195,12 @@ TEST_CASE("a path into a run folder is told as the run folder and its checkpoint
   fs::create_directory(run.folder / "checkpoints");
   fs::rename(folder, run.folder / "checkpoints/mine");
   run.folder.write("config.yaml", "");
-  run.folder.write("shop.csv", shop(48, true));
+  run.folder.write("shop.csv", shop_table(48, true));
   CHECK(call({"eval", run.folder / "checkpoints/mine", "--split", "train"}).status == 0);
 }
 
 TEST_CASE("errors in the data of eval and predict name the option that helps", "[app]") {
-  const Shop run;
+  const ShopRun run;
   const auto note = [&](const Finished& refused) {
     CHECK(refused.status == 3);
     return refused.err.substr(refused.err.find("note: "));
@@ -322,7 +208,7 @@ TEST_CASE("errors in the data of eval and predict name the option that helps", "
   CHECK(note(call({"eval", run.dir, "--split", "train"})) ==
         "note: the run's config says where its data is; to evaluate on other data: --set "
         "data.source.csv.train=FILE\n");
-  run.folder.write("shop.csv", shop(20, true));
+  run.folder.write("shop.csv", shop_table(20, true));
   const Finished eval =
       call({"eval", run.dir, "--split", "train", "--set", "data.source.csv.train=" + (run.folder / "shop.csv")});
   CHECK(eval.status == 0);
@@ -334,7 +220,7 @@ TEST_CASE("errors in the data of eval and predict name the option that helps", "
 }
 
 TEST_CASE("a signal ends predict without half a file, and leaves the one that was to be replaced", "[app][process]") {
-  Run run;
+  TrainedRun run;
   std::vector<std::int64_t> labels;
   for (int i = 0; i < 32; ++i) labels.push_back(i % 2);
   train::write_npz(run.folder / "d.npz", {{"in", {DType::f32, {32, 3}, bytes_of(std::vector<float>(96, 0.5F))}},
@@ -366,7 +252,7 @@ TEST_CASE("a signal ends predict without half a file, and leaves the one that wa
 }
 
 TEST_CASE("predict reads arrays as a model takes them, and says both shapes where they do not fit", "[app]") {
-  Run run;
+  TrainedRun run;
   std::vector<std::uint8_t> pixels;
   std::string labels;
   for (int i = 0; i < 32; ++i) {
@@ -409,7 +295,7 @@ TEST_CASE("predict reads arrays as a model takes them, and says both shapes wher
 }
 
 TEST_CASE("predict does not turn bytes into numbers", "[app]") {
-  Run run;
+  TrainedRun run;
   std::vector<float> numbers;
   std::vector<std::int64_t> labels;
   for (int i = 0; i < 32; ++i) {
@@ -428,7 +314,7 @@ TEST_CASE("predict does not turn bytes into numbers", "[app]") {
 }
 
 TEST_CASE("predict names the file of each image, and resizes as the run does", "[app]") {
-  Run run;
+  TrainedRun run;
   const auto image = [&](const std::string& name, const std::string& like) {
     fs::create_directories(fs::path(run.folder / name).parent_path());
     fs::copy_file("tests/data/images/" + like, run.folder / name);
@@ -460,7 +346,7 @@ TEST_CASE("predict names the file of each image, and resizes as the run does", "
 }
 
 TEST_CASE("predict removes what one that was killed left beside its output, and nothing else", "[app]") {
-  const Shop run;
+  const ShopRun run;
   const std::string left = run.folder.write(".tmp-out.csv-0123456789abcdef", "half");
   const std::string used = run.folder.write(".tmp-out.csv-00000000000000aa", "of a process that lives");
   const std::string other = run.folder.write(".tmp-out.csv.gz-0123456789abcdef", "another file's");
@@ -479,7 +365,7 @@ TEST_CASE("predict removes what one that was killed left beside its output, and 
 }
 
 TEST_CASE("predict --prompt prints the text and its continuation, and refuses options that do not fit", "[app]") {
-  Run run;
+  TrainedRun run;
   std::string text;
   for (int i = 0; i < 100; ++i) text += "abcd";
   run.folder.write("t.txt", text);

@@ -305,6 +305,16 @@ void check_weights(const Source& source, const Place& place) {
   }
 }
 
+// Encoding::labels of a training split.
+std::int64_t count_of_labels(const Dataset& train, const spec::DataSpec& spec) {
+  const auto range = train.label_range();
+  if (!range || std::holds_alternative<spec::TextFiles>(spec.source)) return 0;
+  if (range->second != spec.ignored_label) return std::max<std::int64_t>(0, range->second + 1);
+  std::map<std::int32_t, std::int64_t> counts = count_labels(train);
+  counts.erase(static_cast<std::int32_t>(*spec.ignored_label));
+  return counts.empty() ? 0 : std::max<std::int64_t>(0, std::int64_t{counts.rbegin()->first} + 1);
+}
+
 // Completes the encoding from the training split, after data.validation and data.limit are applied, or from `known`.
 void learn(Source& source, const spec::DataSpec& spec, const std::map<Split, std::shared_ptr<TableDataset>>& tables,
            const Encoding* known, bool exact) {
@@ -324,6 +334,7 @@ void learn(Source& source, const spec::DataSpec& spec, const std::map<Split, std
   }
   source.encoding.exact = exact;
   try {
+    if (source.train && source.encoding.classes.empty()) source.encoding.labels = count_of_labels(*source.train, spec);
     const auto* const csv = std::get_if<spec::Csv>(&spec.source);
     if (csv != nullptr) {
       const std::vector<std::optional<double>> means =

@@ -1,0 +1,72 @@
+// Which checkpoint and which weights predict and eval take.
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/app/call.h"
+#include "tests/app/predicting.h"
+#include "tests/catch.h"
+
+using namespace pmaptrain;
+using namespace pmaptrain::tests;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+}  // namespace
+
+TEST_CASE("predict and eval take the best checkpoint where one is kept, say which, and take another one", "[app]") {
+  TrainedRun run;
+  run.folder.write("shop.csv", shop_table(48, true));
+  run.folder.write("new.csv", shop_table(5, false));
+  // The loss falls, so the largest one is that of the first evaluation.
+  run.train("  source: {csv: {train: shop.csv, test: shop.csv, target: bought, categorical: [city]}}\n", "dense: 2", "",
+            {"train.checkpoint.best={metric: loss, mode: max}", "train.ema.decay=0.9"});
+  const auto predicted = [&](std::vector<std::string> options) {
+    options.insert(options.end(), {"--overwrite", "--as", "probabilities"});
+    const Finished done = run.predict("new.csv", "out.csv", options);
+    REQUIRE(done.status == 0);
+    return std::pair(test::read_text(run.folder / "out.csv"), done.out.substr(done.out.rfind('(')) + done.err);
+  };
+  const std::string note =
+      "note: this is the best checkpoint, step-00000006; --checkpoint last takes the last one, step-00000060\n";
+  const std::string of_run = " of " + run.dir + ")\n";
+  const auto [best, told] = predicted({});
+  CHECK(told == "(best checkpoint step-00000006" + of_run + note);
+  CHECK(predicted({"--checkpoint", "best"}) == std::pair(best, "(best checkpoint step-00000006" + of_run));
+  const auto [last, told_last] = predicted({"--checkpoint", "last"});
+  CHECK(told_last == "(last checkpoint step-00000060" + of_run);
+  CHECK(best != last);
+  CHECK(predicted({"--checkpoint", "6"}) == std::pair(best, "(checkpoint step-00000006" + of_run));
+  CHECK(predicted({"--weights", "ema"}).first == best);
+  const std::string raw = predicted({"--weights", "raw"}).first;
+  CHECK(raw != last);
+  CHECK(raw != best);
+
+  const Finished eval = call({"eval", run.dir});
+  CHECK(eval.err == note);
+  CHECK(test::contains(eval.out, ", best checkpoint step-00000006 of " + run.dir + ")\n"));
+  CHECK(call({"eval", run.dir, "--json"}).err == note);
+  const Finished eval_last = call({"eval", run.dir, "--checkpoint", "last"});
+  CHECK(eval_last.err.empty());
+  CHECK(test::contains(eval_last.out, ", last checkpoint step-00000060 of"));
+
+  // A best one is configured, and not there: no evaluation, or a run folder that lost it.
+  fs::remove(fs::path(run.dir) / "checkpoints/best");
+  CHECK(predicted({}) == std::pair(last, "(last checkpoint step-00000060" + of_run));
+}
+
+TEST_CASE("without averaged weights, and with a best checkpoint that is the last, predict has nothing to tell",
+          "[app]") {
+  TrainedRun run;
+  run.folder.write("shop.csv", shop_table(48, true));
+  run.folder.write("new.csv", shop_table(5, false));
+  run.train("  source: {csv: {train: shop.csv, test: shop.csv, target: bought, categorical: [city]}}\n", "dense: 2", "",
+            {"train.checkpoint.best={metric: loss}", "train.duration=1 epoch"});
+  const std::string last = run.csv("new.csv", {"--as", "logits"});
+  CHECK(run.csv("new.csv", {"--as", "logits", "--weights", "raw"}) == last);
+  CHECK(run.csv("new.csv", {"--as", "logits", "--checkpoint", "best"}) == last);
+  CHECK(run.predict("new.csv", "other.csv").err.empty());
+}
