@@ -276,11 +276,12 @@ class Writer {
     is_stratified_ = is_rare_ && least >= 2 && layout_.dated_by.empty();
   }
 
-  // What selects a checkpoint and stops a run.
+  // What selects a checkpoint and stops a run. Accuracy has few values on a small split, and f1 of rare labels is 0 for
+  // the first epochs: the loss also tells evaluations apart that are equal by them.
   std::string_view metric() const {
     if (task_ == Task::numbers) return "mean_absolute_error";
-    if (task_ == Task::labels) return "f1";
-    return !is_rare_ ? "accuracy" : outputs() == 2 ? "roc_auc" : "f1";
+    if (task_ == Task::labels || !is_rare_) return "loss";
+    return outputs() == 2 ? "roc_auc" : "f1";
   }
 
   std::string metrics() const {

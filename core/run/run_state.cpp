@@ -57,6 +57,7 @@ void for_each_field(Is<Best> auto& best, Visit&& visit) {
   visit("step", best.step);
   visit("metric", best.metric);
   visit("value", best.value);
+  visit("loss", best.loss, Presence::newer);
 }
 
 template <class Visit>

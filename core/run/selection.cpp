@@ -12,10 +12,16 @@ bool improves(spec::Mode mode, double value, std::optional<double> best, double 
 
 bool has_no_value_yet(std::optional<double> best, double value) { return !best && std::isnan(value); }
 
-bool BestSoFar::observe(std::int64_t at_step, double found) {
-  if (!improves(mode, found, value)) return false;
+bool BestSoFar::is_beaten_by(double found, std::optional<double> loss) const {
+  if (value && found == *value) return loss && loss_there && *loss < *loss_there;
+  return improves(mode, found, value);
+}
+
+bool BestSoFar::observe(std::int64_t at_step, double found, std::optional<double> loss) {
+  if (!is_beaten_by(found, loss)) return false;
   step = at_step;
   value = found;
+  loss_there = loss;
   return true;
 }
 

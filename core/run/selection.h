@@ -18,11 +18,15 @@ bool has_no_value_yet(std::optional<double> best, double value);
 // The best evaluation so far. `mode` is from the config; a checkpoint holds the other members.
 struct BestSoFar {
   spec::Mode mode = spec::Mode::min;
-  std::int64_t step = 0;        // of the best value
-  std::optional<double> value;  // none before the first value that is not NaN
+  std::int64_t step = 0;                  // of the best value
+  std::optional<double> value = {};       // none before the first value that is not NaN
+  std::optional<double> loss_there = {};  // of the same evaluation; none in runs of older versions
 
-  // Returns whether this evaluation is the new best. An equal value is not.
-  bool observe(std::int64_t at_step, double found);
+  // Whether an evaluation is better: by its value, or of equal values by its loss. A metric such as accuracy has few
+  // values on a small split, and is often as high as it gets long before the loss is as low as it gets.
+  bool is_beaten_by(double found, std::optional<double> loss) const;
+  // Returns whether this evaluation is the new best.
+  bool observe(std::int64_t at_step, double found, std::optional<double> loss);
 };
 
 // Early stopping. `mode`, `patience` and `min_delta` are from the config; a checkpoint holds the other members.

@@ -34,8 +34,10 @@ void Decisions::restore(const MemberState& state, const std::string& best_mode) 
   if (continues_best(state.best)) {
     best_->step = state.best->step;
     best_->value = state.best->value;
+    best_->loss_there = state.best->loss;
   }
-  if (continues_best(state.lost_best)) lost_ = BestSoFar{best_->mode, state.lost_best->step, state.lost_best->value};
+  if (continues_best(state.lost_best))
+    lost_ = BestSoFar{best_->mode, state.lost_best->step, state.lost_best->value, state.lost_best->loss};
   if (early_stopping_ && continues_early_stopping(state.early_stopping, *spec_.early_stopping)) {
     early_stopping_->best = state.early_stopping.best;
     early_stopping_->waited = state.early_stopping.waited;
@@ -45,12 +47,12 @@ void Decisions::restore(const MemberState& state, const std::string& best_mode) 
 
 std::optional<Best> Decisions::best() const {
   if (!best_ || !best_->value) return std::nullopt;
-  return Best{best_->step, spec_.checkpoint.best->metric, *best_->value};
+  return Best{best_->step, spec_.checkpoint.best->metric, *best_->value, best_->loss_there};
 }
 
 std::optional<Best> Decisions::lost_best() const {
-  if (!lost_ || !improves(lost_->mode, *lost_->value, best_->value)) return std::nullopt;
-  return Best{lost_->step, spec_.checkpoint.best->metric, *lost_->value};
+  if (!lost_ || !best_->is_beaten_by(*lost_->value, lost_->loss_there)) return std::nullopt;
+  return Best{lost_->step, spec_.checkpoint.best->metric, *lost_->value, lost_->loss_there};
 }
 
 void Decisions::save(MemberState& state) const {
@@ -72,14 +74,14 @@ bool Decisions::observe(std::int64_t step, const Measures& measures) {
   }
   if (!best_) return false;
   const BestSoFar before = *best_;
-  if (!best_->observe(step, measure(measures, spec_.checkpoint.best->metric))) return false;
+  if (!best_->observe(step, measure(measures, spec_.checkpoint.best->metric), measure(measures, "loss"))) return false;
   best_before_ = before;
   return true;
 }
 
 void Decisions::revert_best(std::int64_t step) {
   if (!best_ || !best_->value || best_->step != step) return;
-  if (!lost_ || improves(lost_->mode, *best_->value, lost_->value)) lost_ = best_;
+  if (!lost_ || lost_->is_beaten_by(*best_->value, best_->loss_there)) lost_ = best_;
   best_ = best_before_;
 }
 

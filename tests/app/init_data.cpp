@@ -1,10 +1,11 @@
-// init for data of the user: what it finds, and that the config which it writes is accepted.
+// init for tables of the user: what it finds, and that the config which it writes is accepted.
 #include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "tests/app/call.h"
+#include "tests/app/init.h"
 #include "tests/catch.h"
 #include "tests/data/files.h"
 #include "tests/data/image_files.h"
@@ -12,29 +13,6 @@
 using namespace pmaptrain;
 using namespace pmaptrain::testing;
 using namespace pmaptrain::tests;
-
-namespace {
-
-std::string rows_of(int count, const std::function<std::string(int)>& row) {
-  std::string text;
-  for (int i = 0; i < count; ++i) text += row(i) + "\n";
-  return text;
-}
-
-// The config that init writes for data, which validate accepts.
-std::string written(const TemporaryFolder& folder, const std::string& kind, const std::string& data) {
-  const std::string file = folder / "own.yaml";
-  std::filesystem::remove(file);
-  const Finished init = call({"init", kind, data, file});
-  INFO(init.err);
-  REQUIRE(init.status == 0);
-  const Finished valid = call({"validate", file});
-  INFO(valid.err);
-  CHECK(valid.status == 0);
-  return test::read_text(file);
-}
-
-}  // namespace
 
 TEST_CASE("init csv finds the target, categories, missing cells and columns that count the rows", "[app]") {
   const TemporaryFolder folder;
@@ -269,7 +247,8 @@ TEST_CASE("init csv takes a share of each class and metrics that suit where a cl
   const std::string even = binary(2);
   CHECK(contains(even, "validation: 0.1 "));
   CHECK(contains(even, "metrics: [accuracy]\n"));
-  CHECK(contains(even, "checkpoint: {best: {metric: accuracy}} "));
+  CHECK(contains(even, "checkpoint: {best: {metric: loss}} "));
+  CHECK(contains(even, "early_stopping: {metric: loss, patience: 10} "));
   const std::string three = table(40, "yes");
   CHECK(contains(three, "metrics: [accuracy, f1] "));
   CHECK(contains(three, "checkpoint: {best: {metric: f1}} "));
@@ -278,83 +257,31 @@ TEST_CASE("init csv takes a share of each class and metrics that suit where a cl
 
 TEST_CASE("what init writes is the base of a sweep as it is", "[app]") {
   const TemporaryFolder folder;
-  for (const auto& [value, metric] : {std::pair("i", "accuracy"), std::pair(".5", "mean_absolute_error")}) {
-    const bool is_class = metric == std::string("accuracy");
+  const auto plan = [&](const std::string& keys) {
+    const std::string sweep = folder.write(
+        "sweep.yaml", "base: own.yaml\n" + keys + "parameters: {optimizer.learning_rate: {choice: [0.01, 0.001]}}\n");
+    return call({"sweep", "run", sweep, "--dir", folder / "sweep", "--dry-run"});
+  };
+  for (const bool is_class : {true, false}) {
     written(folder, "csv",
-            folder.write("data.csv", "x,y\n" + rows_of(60, [is_class, end = value](int i) {
+            folder.write("data.csv", "x,y\n" + rows_of(60, [&](int i) {
                                        return std::to_string(i % 7) + ".5," +
-                                              (is_class ? std::to_string(i % 2) : std::to_string(i) + end);
+                                              (is_class ? std::to_string(i % 2) : std::to_string(i) + ".5");
                                      })));
-    const std::string sweep = folder.write("sweep.yaml", std::string("base: own.yaml\nmetric: ") + metric +
-                                                             "\nparameters: {optimizer.learning_rate: {choice: [0.01, "
-                                                             "0.001]}}\n");
-    const Finished planned = call({"sweep", "run", sweep, "--dir", folder / "sweep", "--dry-run"});
-    INFO(planned.err);
-    CHECK(planned.status == 0);
-  }
-}
-
-TEST_CASE("init npz finds arrays by their names, or where there are only two", "[app]") {
-  const TemporaryFolder folder;
-  const std::string images = npy("|u1", "(40, 12, 12)", std::string(40 * 144, '\1'));
-  std::string labels;
-  for (int i = 0; i < 40; ++i) labels += static_cast<char>(i % 4);
-  const std::string targets = npy("|u1", "(40,)", labels);
-  const std::string named = folder.write(
-      "named.npz",
-      archive({{"X_test.npy", images}, {"y_test.npy", targets}, {"X_train.npy", images}, {"y_train.npy", targets}}));
-  const std::string config = written(folder, "npz", named);
-  CHECK(contains(config, "train: [X_train, y_train]\n"));
-  CHECK(contains(config, "test: [X_test, y_test]\n"));
-  CHECK(contains(config, "validation: 0.1 "));
-  CHECK(contains(config, "- max_pool: {window_shape: [2, 2], strides: [2, 2]}  # -> (6, 6, 32)\n"));
-  CHECK(contains(config, "- dense: 4 "));
-  const std::string pair = folder.write("pair.npz", archive({{"foo.npy", targets}, {"bar.npy", images}}));
-  CHECK(contains(written(folder, "npz", pair), "train: [bar, foo]\n"));
-  const std::string odd = folder.write("odd.npz", archive({{"a.npy", images}, {"b.npy", targets}, {"c.npy", targets}}));
-  const Finished refused = call({"init", "npz", odd, folder / "odd.yaml"});
-  CHECK(refused.status == 3);
-  CHECK(contains(refused.err, "are inputs and targets is not clear: it has 'a' [40,12,12], 'b' [40], 'c' [40]"));
-}
-
-TEST_CASE("images whose channels come first are told by init and by run in the same words", "[app]") {
-  const TemporaryFolder folder;
-  const std::string images = npy("|u1", "(20, 3, 16, 16)", std::string(20 * 3 * 16 * 16, '\7'));
-  std::string each;
-  for (int i = 0; i < 20; ++i) each += static_cast<char>(i % 2);
-  const std::string labels = npy("|u1", "(20,)", each);
-  const std::string data = folder.write("first.npz", archive({{"x.npy", images}, {"y.npy", labels}}));
-  const Finished init = call({"init", "npz", data, folder / "first.yaml"});
-  CHECK(init.status == 0);
-  const std::string words = "inputs of shape [3,16,16] look like images whose channels come first; they are read as";
-  CHECK(contains(init.out + init.err, words));
-  const Finished validate = call({"validate", folder / "first.yaml", "--set",
-                                  "model.layers=[{conv: {features: 4, kernel_size: [3, 3]}}, flatten, {dense: 2}]"});
-  CHECK(validate.status == 0);
-  CHECK(contains(validate.out + validate.err, words));
-}
-
-TEST_CASE("init images finds splits, classes and a common size", "[app]") {
-  const TemporaryFolder folder;
-  const std::string source = "tests/data/images/";
-  for (const std::string split : {"train", "val"}) {
-    for (const std::string name : {"cats", "dogs"}) {
-      const std::filesystem::path to = folder.path() / "photos" / split / name;
-      std::filesystem::create_directories(to);
-      for (int i = 0; i < 8; ++i) {
-        std::filesystem::copy_file(source + (i % 2 == 0 ? "rgb.png" : "rgb.jpg"),
-                                   to / (std::to_string(i) + (i % 2 == 0 ? ".png" : ".jpg")));
-      }
+    for (const std::string& keys :
+         {std::string(), "metric: " + std::string(is_class ? "loss" : "mean_absolute_error") + "\n"}) {
+      const Finished planned = plan(keys);
+      INFO(planned.err);
+      CHECK(planned.status == 0);
     }
+    // Another metric than that of the base is set in the sweep.
+    const std::string other = is_class ? "accuracy" : "r2";
+    const Finished refused = plan("metric: " + other + "\n");
+    CHECK(refused.status == 2);
+    const std::string set = "set: {train.checkpoint.best.metric: " + other + "}";
+    CHECK(contains(refused.err, set));
+    CHECK(plan("metric: " + other + "\n" + set + "\n").status == 0);
   }
-  const std::string config = written(folder, "images", folder / "photos");
-  CHECK(contains(config, "# Training on photos: 16 examples of u8["));
-  CHECK(contains(config, "# Classes: cats, dogs.\n"));
-  CHECK(contains(config, "train: photos/train\n"));
-  CHECK(contains(config, "validation: photos/val\n"));
-  CHECK_FALSE(contains(config, "validation: 0.1"));
-  const std::string same = written(folder, "images", folder / "photos/train");
-  CHECK(contains(same, "validation: 0.1 "));
 }
 
 TEST_CASE("init for data never replaces a file, and says what it needs", "[app]") {
@@ -514,26 +441,4 @@ TEST_CASE("init csv takes many integers as numbers, and normalises targets that 
   CHECK(contains(call({"validate", own, "--set", "data.normalize_targets=null"}).err,
                  "will hardly reach them; data.normalize_targets: auto trains in units of their standard deviation"));
   CHECK_FALSE(contains(call({"validate", own}).err, "will hardly reach them"));
-}
-
-TEST_CASE("how data is converted is a note of validate and of a run, and no warning", "[app][process]") {
-  const TemporaryFolder folder;
-  std::vector<double> numbers;
-  std::string labels;
-  for (int i = 0; i < 64; ++i) {
-    numbers.push_back(i % 5);
-    labels += static_cast<char>(i % 2);
-  }
-  const std::string data = folder.write(
-      "own.npz", archive({{"x.npy", npy("<f8", "(64, 1)", raw(numbers))}, {"y.npy", npy("|u1", "(64,)", labels)}}));
-  const std::string config = folder / "own.yaml", note = "note: inputs are f64 and become f32\n";
-  REQUIRE(call({"init", "npz", data, config}).status == 0);
-  const Finished valid = call({"validate", config});
-  CHECK(contains(valid.out, note));
-  CHECK_FALSE(contains(valid.err, "become f32"));
-  const Finished run = call({"run", config, "--run-dir", folder / "run", "--max-steps", "1"});
-  CHECK(run.status == 0);
-  CHECK(contains(test::read_text(folder / "run/log.txt"), "\n" + note));
-  const Finished quiet = run_binary({"run", config, "--run-dir", folder / "quiet", "--max-steps", "1", "--quiet"});
-  CHECK_FALSE(contains(quiet.err, "become f32"));
 }

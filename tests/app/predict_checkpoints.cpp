@@ -1,5 +1,6 @@
 // Which checkpoint and which weights predict and eval take.
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -69,4 +70,28 @@ TEST_CASE("without averaged weights, and with a best checkpoint that is the last
   CHECK(run.csv("new.csv", {"--as", "logits", "--weights", "raw"}) == last);
   CHECK(run.csv("new.csv", {"--as", "logits", "--checkpoint", "best"}) == last);
   CHECK(run.predict("new.csv", "other.csv").err.empty());
+}
+
+TEST_CASE("of evaluations with equal metrics that with the lowest loss is the best, also of a run that is resumed",
+          "[app]") {
+  const TemporaryFolder folder;
+  std::string table = "x,y\n";
+  for (int i = 0; i < 16; ++i) table += i % 2 == 0 ? "-1,no\n" : "1,yes\n";
+  folder.write("d.csv", table);
+  // All labels are right from the first evaluation on, and the loss falls.
+  folder.write("c.yaml",
+               "data: {source: {csv: {train: d.csv, test: d.csv, target: y}}, batch_size: 16}\n"
+               "model: {layers: [dense: 2], init: {values: {dense_0.kernel: [[-1, 1]]}}}\n"
+               "loss: softmax_cross_entropy\nmetrics: [accuracy]\noptimizer: {sgd: {}, learning_rate: 0.1}\n"
+               "train: {duration: 6 steps, eval_every: 1 steps, checkpoint: {best: {metric: accuracy}}}\n");
+  const auto best = [&](const std::string& name, const std::vector<std::string>& options) {
+    std::vector<std::string> arguments{"run", folder / "c.yaml", "--run-dir", folder / name, "-q"};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    CHECK(call(arguments).status == 0);
+    return nlohmann::json::parse(read_text(folder / (name + "/summary.json")))["best"];
+  };
+  const nlohmann::json whole = best("whole", {});
+  CHECK(whole == nlohmann::json{{"step", 6}, {"metric", "accuracy"}, {"value", 1.0}});
+  CHECK(best("parts", {"--max-steps", "3"})["step"] == 3);
+  CHECK(best("parts", {"--resume"}) == whole);
 }

@@ -1,6 +1,8 @@
 // metrics.jsonl, read back.
 #include "core/report/runs/metrics_file.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "core/report/runs/run_record.h"
@@ -94,6 +96,19 @@ TEST_CASE("the best value is that of validation before test, and never one that 
   CHECK(loss->step == 5);
   CHECK(report::best_value(metrics, "accuracy", true)->value == 0.8);
   CHECK(!report::best_value(metrics, "r2", true));
+}
+
+TEST_CASE("of equal values the best is that with the lower loss, as a run selects", "[report]") {
+  const TemporaryFolder folder;
+  const auto line = [](int step, double loss, const char* accuracy) {
+    return fmt::format(
+        "{{\"event\":\"eval\",\"step\":{},\"epoch\":1,\"split\":\"validation\",\"loss\":{},\"accuracy\":{}}}\n", step,
+        loss, accuracy);
+  };
+  const Metrics metrics = report::read_metrics(folder.write(
+      "metrics.jsonl", line(1, 0.5, "0.9") + line(2, 0.4, "0.9") + line(3, 0.6, "0.9") + line(4, 0.1, "0.8")));
+  CHECK(report::best_value(metrics, "accuracy", true)->step == 2);
+  CHECK(report::best_value(metrics, "loss", false)->step == 4);
 }
 
 TEST_CASE("a damaged metrics.jsonl is an error that names the line", "[report]") {

@@ -18,25 +18,42 @@ constexpr double infinite = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
-TEST_CASE("The best evaluation is strictly better than all before it", "[train]") {
-  BestSoFar lowest{spec::Mode::min, 0, {}};
-  CHECK_FALSE(lowest.observe(10, test::nan_value));
+TEST_CASE("The best evaluation is better than all before it", "[train]") {
+  BestSoFar lowest{spec::Mode::min};
+  CHECK_FALSE(lowest.observe(10, test::nan_value, 1.0));
   CHECK_FALSE(lowest.value.has_value());
-  CHECK(lowest.observe(20, infinite));
-  CHECK(lowest.observe(30, 0.5));
-  CHECK_FALSE(lowest.observe(40, 0.5));
-  CHECK_FALSE(lowest.observe(50, test::nan_value));
-  CHECK_FALSE(lowest.observe(60, 0.6));
+  CHECK(lowest.observe(20, infinite, 1.0));
+  CHECK(lowest.observe(30, 0.5, 1.0));
+  CHECK_FALSE(lowest.observe(40, 0.5, 1.0));
+  CHECK_FALSE(lowest.observe(50, test::nan_value, 0.1));
+  CHECK_FALSE(lowest.observe(60, 0.6, 0.1));
   CHECK(lowest.step == 30);
   CHECK(lowest.value == 0.5);
-  CHECK(lowest.observe(70, -1.0));
+  CHECK(lowest.observe(70, -1.0, 2.0));
 
-  BestSoFar highest{spec::Mode::max, 0, {}};
-  CHECK(highest.observe(1, -2.0));
-  CHECK_FALSE(highest.observe(2, -3.0));
-  CHECK_FALSE(highest.observe(3, test::nan_value));
-  CHECK(highest.observe(4, 0.0));
+  BestSoFar highest{spec::Mode::max};
+  CHECK(highest.observe(1, -2.0, 1.0));
+  CHECK_FALSE(highest.observe(2, -3.0, 1.0));
+  CHECK_FALSE(highest.observe(3, test::nan_value, 1.0));
+  CHECK(highest.observe(4, 0.0, 1.0));
   CHECK(highest.step == 4);
+}
+
+TEST_CASE("Of evaluations with equal values that with the lower loss is the best", "[train]") {
+  BestSoFar accuracy{spec::Mode::max};
+  CHECK(accuracy.observe(1, 0.9, 0.5));
+  CHECK_FALSE(accuracy.observe(2, 0.9, 0.5));
+  CHECK(accuracy.observe(3, 0.9, 0.4));
+  CHECK_FALSE(accuracy.observe(4, 0.9, test::nan_value));
+  CHECK_FALSE(accuracy.observe(5, 0.8, 0.1));
+  CHECK(accuracy.step == 3);
+  CHECK(accuracy.loss_there == 0.4);
+  CHECK(accuracy.observe(6, 1.0, 3.0));  // a higher value, whatever the loss
+  // A run of an older version has no loss of the best: it keeps its place.
+  BestSoFar older{spec::Mode::max, 7, 0.9};
+  CHECK_FALSE(older.observe(8, 0.9, 0.0));
+  CHECK(older.observe(9, 0.91, 0.5));
+  CHECK(older.observe(10, 0.91, 0.4));
 }
 
 TEST_CASE("Early stopping counts the evaluations since the last improvement", "[train]") {

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <system_error>
 
 #include "core/base/error.h"
@@ -62,6 +64,18 @@ RunRecord read_run(const fs::path& folder) {
   return record;
 }
 
+namespace {
+
+// The value of a series at a step; NaN if it has none.
+double value_at(const Series* series, std::int64_t step) {
+  if (series == nullptr) return std::numeric_limits<double>::quiet_NaN();
+  const auto found = std::lower_bound(series->steps.begin(), series->steps.end(), step);
+  if (found == series->steps.end() || *found != step) return std::numeric_limits<double>::quiet_NaN();
+  return series->values[static_cast<std::size_t>(found - series->steps.begin())];
+}
+
+}  // namespace
+
 std::optional<BestValue> best_value(const Metrics& metrics, const std::string& measure, bool larger_is_better) {
   struct Source {
     const char *event, *split;
@@ -70,12 +84,18 @@ std::optional<BestValue> best_value(const Metrics& metrics, const std::string& m
       {{"eval", "validation"}, {"eval", "test"}, {"epoch", "train"}, {"step", "train"}}};
   for (const Source& source : sources) {
     std::optional<BestValue> best;
+    double loss_of_best = 0;
     for (const Series& series : metrics.series) {
       if (series.event != source.event || series.split != source.split || series.measure != measure) continue;
+      const Series* const losses = metrics.find(source.event, source.split, "loss", series.member);
       for (std::size_t i = 0; i < series.values.size(); ++i) {
         const double value = series.values[i];
         if (std::isnan(value)) continue;
-        if (best && !(larger_is_better ? value > best->value : value < best->value)) continue;
+        const double loss = value_at(losses, series.steps[i]);
+        const bool is_better = !best || (larger_is_better ? value > best->value : value < best->value) ||
+                               (value == best->value && loss < loss_of_best);
+        if (!is_better) continue;
+        loss_of_best = loss;
         best = {measure, source.split, value, series.steps[i], series.member, larger_is_better, series.event != "eval"};
       }
     }

@@ -38,7 +38,7 @@ struct RunRecord {
 RunRecord read_run(const std::filesystem::path& folder);
 
 // The best value of a measure over the evaluations of validation, else of test, of all members; without any, over the
-// means of epochs, else over the logged steps.
+// means of epochs, else over the logged steps. Of equal values that with the lower loss, as a run selects its best.
 struct BestValue {
   std::string measure, split;
   double value = 0;

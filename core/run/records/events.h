@@ -112,6 +112,7 @@ struct Best {
   std::int64_t step = 0;
   std::string metric;
   double value = 0;
+  std::optional<double> loss = {};  // of the same evaluation, which decides between equal values
 };
 
 // The checkpoint that eval, predict and export use by default, where it is not the last one.

@@ -32,8 +32,10 @@ static auto row(Tag<CheckpointSpec>) {
               .example = "keep: 3"}),
       section(&CheckpointSpec::best,
               {.path = "best",
-               .meaning = "Keeps the checkpoint with the best evaluation as checkpoints/best. The validation split "
-                          "decides, or the test split where there is none.",
+               .meaning =
+                   "Keeps the checkpoint with the best evaluation as checkpoints/best. The validation split "
+                   "decides, or the test split where there is none. Of equal values, that with the lower loss is the "
+                   "best.",
                .example = "best: {metric: accuracy, mode: max}",
                .fallback_text = "none"}));
 }

@@ -138,7 +138,9 @@ void check_best(const SweepFile& file, const Node& base) {
   const std::string said = fmt::format("the sweep selects by {} ({})", file.spec.metric, to_string(file.spec.mode));
   if (metric != nullptr && metric->is(Kind::scalar) && metric->text != file.spec.metric) {
     fail_at(*metric, said + fmt::format(", and its base by {}", metric->text),
-            "let them agree: a sweep's metric and mode are those of checkpoint.best");
+            "let them agree: a sweep's metric and mode are those of checkpoint.best; in the sweep: set: "
+            "{train.checkpoint.best.metric: " +
+                file.spec.metric + "}");
   }
   if (mode != nullptr && mode->is(Kind::scalar) && mode->text != to_string(file.spec.mode)) {
     fail_at(*mode, said + fmt::format(", and its base takes the {}", mode->text), "let them agree");
