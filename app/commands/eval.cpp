@@ -168,7 +168,11 @@ int command_eval(CommandArguments arguments, const Streams& given) {
   const auto [results, together, notes, left_out, tuned] =
       evaluate(loaded, config.config, chosen, split, weights, member, is_own_data, verify_data,
                tuned_metric.has_value(), streams.job);
-  if (tuned && first.is_this()) train::store_threshold(config.config, *tuned, *split);
+  if (tuned && first.is_this()) {
+    const train::Evaluation& of = together ? *together : results.front();
+    train::store_threshold(config.config, *tuned, *split,
+                           {of.checkpoint, loaded.spec.train.ema ? weights : spec::Weights::ema, member});
+  }
   if (!json) print_notes(notes, streams);
   const auto varies_loss = [](const spec::Varied& key) { return key.path.starts_with("loss."); };
   if (together && !json &&

@@ -67,9 +67,8 @@ void check_ids(const std::vector<std::string>& ids, const train::Predictions& pr
   }
 }
 
-// The number of --threshold, or that of the run.
-double threshold_of(const std::string& text, const std::string& run) {
-  if (text == "run") return train::stored_threshold(run);
+// The number of --threshold.
+double threshold_of(const std::string& text) {
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error == std::errc() && end == text.data() + text.size() && number > 0 && number < 1) return number;
@@ -159,8 +158,12 @@ int command_predict(CommandArguments arguments, const Streams& given) {
   request.checkpoint = first.text(
       [&] { return checkpoint ? *checkpoint : train::default_checkpoint(loaded.spec, config.config, request.member); });
   print_notes(loaded.notes, streams);
+  std::optional<train::StoredThreshold> stored;  // in the process that reads the run
   if (threshold) {
-    request.threshold = std::stod(first.text([&] { return exact(threshold_of(*threshold, config.config)); }));
+    request.threshold = std::stod(first.text([&] {
+      if (*threshold != "run") return exact(threshold_of(*threshold));
+      return exact(stored.emplace(train::stored_threshold(config.config)).threshold);
+    }));
   }
   train::Predictor predictor = [&] {
     try {
@@ -173,6 +176,14 @@ int command_predict(CommandArguments arguments, const Streams& given) {
   }();
   print_notes(predictor.notes(), streams);
   const train::Predictions& predictions = predictor.predictions();
+  if (threshold == "run") {
+    first.text([&] {
+      const train::ParametersUsed used{predictions.checkpoint,
+                                       loaded.spec.train.ema ? request.weights : spec::Weights::ema, request.member};
+      train::check_threshold_fits(*stored, used, config.config);
+      return std::string();
+    });
+  }
   check_ids(request.input.ids, predictions);
   if (!predictions.skipped.empty() && !to_stream && fs::path(to).extension() != ".csv") {
     fail_data(fmt::format("{} cannot be read, and an array has no place to say so: {}",

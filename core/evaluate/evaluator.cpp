@@ -355,8 +355,8 @@ Evaluation CheckpointEvaluation::evaluate_average() const {
 }
 
 std::string CheckpointEvaluation::checkpoint_name_of_all() const {
-  const bool each_its_own = checkpoint_ == "best" && trained_.state.is_ensemble;
-  return each_its_own ? checkpoint_ : checkpoint_name(trained_.state.step);
+  if (checkpoint_ != "best" || !trained_.state.is_ensemble) return checkpoint_name(trained_.state.step);
+  return members_.size() > 1 ? checkpoint_ : best_checkpoint(trained_.state, members_.front());
 }
 
 void CheckpointEvaluation::predict(const std::function<void(const Predicted&)>& take) const {

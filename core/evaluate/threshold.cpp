@@ -15,6 +15,7 @@
 #include "core/data/file.h"
 #include "core/model/prediction.h"
 #include "core/run/files/file_writer.h"
+#include "core/run/find_checkpoint.h"
 
 namespace pmaptrain::train {
 namespace {
@@ -67,7 +68,6 @@ TunedThreshold tune_threshold(const CheckpointEvaluation& evaluation) {
   });
   TunedThreshold best;
   best.f1 = -1;
-  best.checkpoint = evaluation.checkpoint_name_of_all();
   for (std::size_t i = 1; i < steps; ++i) {
     double sum = 0;
     for (const Counts& of_label : counts) sum += of_label.f1(i);
@@ -81,13 +81,31 @@ TunedThreshold tune_threshold(const CheckpointEvaluation& evaluation) {
   return best;
 }
 
-void store_threshold(const std::filesystem::path& run, const TunedThreshold& tuned, const std::string& split) {
+namespace {
+
+std::string name_of(spec::Weights weights) { return weights == spec::Weights::raw ? "raw" : "ema"; }
+
+// The options that choose these parameters: " --checkpoint 100 --weights raw".
+std::string options_of(const ParametersUsed& used) {
+  const std::optional<std::int64_t> step = checkpoint_step(used.checkpoint);
+  std::string options = " --checkpoint " + (step ? std::to_string(*step) : used.checkpoint);
+  if (used.weights == spec::Weights::raw) options += " --weights raw";
+  if (used.member) options += " --member " + std::to_string(*used.member);
+  return options;
+}
+
+}  // namespace
+
+void store_threshold(const std::filesystem::path& run, const TunedThreshold& tuned, const std::string& split,
+                     const ParametersUsed& of) {
   nlohmann::ordered_json document;
   document["threshold"] = tuned.threshold;
   document["metric"] = "f1";
   document["value"] = tuned.f1;
   document["split"] = split;
-  document["checkpoint"] = tuned.checkpoint;
+  document["checkpoint"] = of.checkpoint;
+  document["weights"] = name_of(of.weights);
+  if (of.member) document["member"] = *of.member;
   const std::string text = json_text(document, 2) + "\n";
   Replacement file((run / "threshold.json").string());
   file.write(std::as_bytes(std::span(text)));
@@ -95,7 +113,7 @@ void store_threshold(const std::filesystem::path& run, const TunedThreshold& tun
   file.take_place();
 }
 
-double stored_threshold(const std::filesystem::path& run) {
+StoredThreshold stored_threshold(const std::filesystem::path& run) {
   const std::filesystem::path path = run / "threshold.json";
   std::error_code error;
   if (!std::filesystem::exists(path, error)) {
@@ -104,12 +122,28 @@ double stored_threshold(const std::filesystem::path& run) {
   }
   const std::vector<std::byte> bytes = data::read_file(path.string());
   const auto document = try_parse_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-  const bool has = document.is_object() && document.contains("threshold") && document["threshold"].is_number();
-  const double threshold = has ? document["threshold"].get<double>() : 0;
-  if (!(threshold > 0 && threshold < 1)) {
+  StoredThreshold stored;
+  try {
+    stored.threshold = document.at("threshold").get<double>();
+    stored.of.checkpoint = document.at("checkpoint").get<std::string>();
+    if (document.value("weights", "ema") == "raw") stored.of.weights = spec::Weights::raw;
+    if (document.contains("member")) stored.of.member = document.at("member").get<std::int64_t>();
+  } catch (const nlohmann::json::exception&) {
+    stored.threshold = 0;
+  }
+  if (!(stored.threshold > 0 && stored.threshold < 1)) {
     fail_data("'" + path.string() + "' is damaged", "pmaptrain eval --tune-threshold f1 writes it anew");
   }
-  return threshold;
+  return stored;
+}
+
+void check_threshold_fits(const StoredThreshold& stored, const ParametersUsed& now, const std::filesystem::path& run) {
+  const std::string before = options_of(stored.of), after = options_of(now);
+  if (before == after) return;
+  fail_usage("--threshold run: the threshold of the run, " + exact(stored.threshold) + ", was chosen with" + before +
+                 ", and these predictions are made with" + after,
+             "pmaptrain eval " + shell_quoted(run.string()) + " --tune-threshold f1" + after +
+                 " chooses one for them; --threshold " + exact(stored.threshold) + " takes this one all the same");
 }
 
 }  // namespace pmaptrain::train

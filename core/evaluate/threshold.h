@@ -9,10 +9,16 @@
 
 namespace pmaptrain::train {
 
+// The parameters of which probabilities are.
+struct ParametersUsed {
+  std::string checkpoint;                      // "step-00000100"; "best" of several members that have each their own
+  spec::Weights weights = spec::Weights::ema;  // also where the run averages none
+  MemberNumber member = std::nullopt;
+};
+
 struct TunedThreshold {
   double threshold = 0.5;
-  double f1 = 0;           // with that threshold
-  std::string checkpoint;  // "step-00000100"
+  double f1 = 0;  // with that threshold
 };
 
 // The threshold, of 0.01, 0.02, ... 0.99, with the highest f1 on the split of `evaluation`: of labels 0 and 1 that of
@@ -20,9 +26,19 @@ struct TunedThreshold {
 // sigmoids.
 TunedThreshold tune_threshold(const CheckpointEvaluation& evaluation);
 
+struct StoredThreshold {
+  double threshold = 0.5;
+  ParametersUsed of;
+};
+
 // Writes and reads threshold.json of a run folder. Throws Error: failed; usage if there is none to read; data for a
 // damaged one.
-void store_threshold(const std::filesystem::path& run, const TunedThreshold& tuned, const std::string& split);
-double stored_threshold(const std::filesystem::path& run);
+void store_threshold(const std::filesystem::path& run, const TunedThreshold& tuned, const std::string& split,
+                     const ParametersUsed& of);
+StoredThreshold stored_threshold(const std::filesystem::path& run);
+
+// Throws Error (usage) unless the threshold was chosen with the parameters that predict: probabilities of others are
+// distributed otherwise.
+void check_threshold_fits(const StoredThreshold& stored, const ParametersUsed& now, const std::filesystem::path& run);
 
 }  // namespace pmaptrain::train

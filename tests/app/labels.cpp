@@ -103,6 +103,20 @@ TEST_CASE("eval chooses a threshold on validation, which predict takes from the 
   const Finished other = call({"eval", run.dir, "--tune-threshold", "f1", "--set", "data.validation=0.5"});
   CHECK(other.status == 2);
   CHECK(test::contains(other.err, "a threshold of the run is chosen on its own validation examples"));
+  // The threshold is that of the parameters with which it was chosen.
+  CHECK(call({"run", run.folder / "c.yaml", "--run-dir", run.dir, "--resume", "--set", "train.duration=13 epochs", "-q",
+              "--progress", "none"})
+            .status == 0);
+  const Finished later =
+      call({"predict", run.dir, "--input", run.folder / "cells.csv", "--output", "-", "--threshold", "run"});
+  CHECK(later.status == 2);
+  CHECK(later.out.empty());
+  CHECK(test::contains(later.err,
+                       "was chosen with --checkpoint 48, and these predictions are made with --checkpoint 52\n"));
+  CHECK(test::contains(later.err, "help: pmaptrain eval " + run.dir + " --tune-threshold f1 --checkpoint 52 chooses"));
+  CHECK(call({"eval", run.dir, "--tune-threshold", "f1", "--checkpoint", "52", "-q"}).status == 0);
+  CHECK_FALSE(run.predict({"--threshold", "run"}).empty());
+  CHECK_FALSE(run.predict({"--threshold", "run", "--weights", "raw"}).empty());  // the run averages none
   // Another run in the folder has another threshold.
   CHECK(call({"run", run.folder / "c.yaml", "--run-dir", run.dir, "--overwrite", "-q", "--progress", "none"}).status ==
         0);
