@@ -149,7 +149,7 @@ spec::Loaded load_kept(const Load& load, const std::string& blocks, const std::s
     if (blocks.empty()) throw;
     std::vector<Diagnostic> diagnostics = error.diagnostics();
     for (Diagnostic& diagnostic : diagnostics) {
-      if (diagnostic.place.excerpt != blocks) continue;
+      if (diagnostic.place.excerpt.text() != blocks) continue;
       diagnostic.help = "start at most as many processes as there are blocks";
       diagnostic.notes.push_back("'" + run + "' has " + blocks + ", which --resume keeps");
     }

@@ -11,8 +11,11 @@ namespace {
 
 constexpr std::string_view bold = "\x1b[1m", red = "\x1b[1;31m", green = "\x1b[32m", plain = "\x1b[0m";
 constexpr std::size_t gutter_width = 5;
-constexpr std::size_t longest_excerpt = 200;  // characters shown of a line; the rest says nothing more
-constexpr std::size_t before_caret = 60;      // characters kept before the caret in a longer line
+constexpr int before_excerpt = 8;     // columns: the gutter and " | "
+constexpr int longest_excerpt = 200;  // columns shown of a line; the rest says nothing more
+constexpr int least_excerpt = 12;     // columns, however narrow the terminal is
+constexpr int columns_of_tab = 8;     // at most
+constexpr std::string_view left_out = "…";
 
 // One character of an excerpt: the text that is shown for it, and the text below it in the caret line unless it is
 // underlined.
@@ -24,20 +27,73 @@ struct Cell {
 
 // Characters that a terminal would interpret or cannot show are replaced by '?', because an excerpt comes from an
 // arbitrary file.
-std::vector<Cell> cells_of(std::string_view excerpt) {
+Cell cell_of(std::string_view bytes, const Utf8Character& character) {
+  if (character.code == '\t') return {"\t", 1, true};
+  if (!character.well_formed || character.code < 0x20 || (character.code >= 0x7F && character.code < 0xA0)) {
+    return {"?", 1, false};
+  }
+  return {std::string(bytes), display_width(character.code), false};
+}
+
+// What is shown of a line.
+struct Excerpt {
   std::vector<Cell> cells;
-  for (std::size_t i = 0; i < excerpt.size();) {
-    const Utf8Character character = utf8_at(excerpt, i);
-    if (character.code == '\t') {
-      cells.push_back({"\t", 1, true});
-    } else if (!character.well_formed || character.code < 0x20 || (character.code >= 0x7F && character.code < 0xA0)) {
-      cells.push_back({"?", 1, false});
-    } else {
-      cells.push_back({std::string(excerpt.substr(i, character.bytes)), display_width(character.code), false});
-    }
+  std::size_t caret = 0;                    // the cell of the column; behind all cells where something is missing
+  bool is_begun = false, is_ended = false;  // whether the line begins and ends with the cells
+};
+
+// The characters up to `most` before and behind the character number `caret` of a line, which may have a million.
+Excerpt around(std::string_view line, std::size_t caret, std::size_t most) {
+  Excerpt part;
+  const std::size_t first = caret > most ? caret - most : 0;
+  std::size_t i = 0, number = 0;
+  for (; i < line.size() && number < first; ++number) i += utf8_at(line, i).bytes;
+  part.is_begun = i == 0;
+  part.caret = caret - number;
+  for (; i < line.size() && number <= caret + most; ++number) {
+    const Utf8Character character = utf8_at(line, i);
+    part.cells.push_back(cell_of(line.substr(i, character.bytes), character));
     i += character.bytes;
   }
-  return cells;
+  part.is_ended = i == line.size();
+  return part;
+}
+
+// Makes it fit in `room` columns: three tenths of them are before the caret, and more where the line ends soon after.
+// A tab is then a space, for where it leads to would depend on what was left out.
+void cut(Excerpt& excerpt, int room) {
+  std::vector<Cell>& cells = excerpt.cells;
+  for (Cell& cell : cells) {
+    if (cell.tab) cell = {" ", 1, false};
+  }
+  excerpt.caret = std::min(excerpt.caret, cells.size());
+  std::size_t begin = excerpt.caret, end = excerpt.caret;
+  int used = 0;
+  const auto grow_left = [&](int most) {
+    for (; begin > 0 && used + cells[begin - 1].width <= most; --begin) used += cells[begin - 1].width;
+  };
+  const auto grow_right = [&](int most) {
+    for (; end < cells.size() && used + cells[end].width <= most; ++end) used += cells[end].width;
+  };
+  const int within = room - 2;  // what is left out at each end is a column
+  grow_left(within * 3 / 10);
+  grow_right(within);
+  grow_left(within);
+  excerpt.is_ended = excerpt.is_ended && end == cells.size();
+  excerpt.is_begun = excerpt.is_begun && begin == 0;
+  cells.erase(cells.begin() + static_cast<std::ptrdiff_t>(end), cells.end());
+  cells.erase(cells.begin(), cells.begin() + static_cast<std::ptrdiff_t>(begin));
+  excerpt.caret -= begin;
+}
+
+// The excerpt of a line for a terminal of this width, or for none (0), where a tab counts as one column.
+Excerpt excerpt_of(std::string_view line, std::size_t caret, int columns) {
+  const int room = columns > 0 ? std::clamp(columns - before_excerpt, least_excerpt, longest_excerpt) : longest_excerpt;
+  Excerpt excerpt = around(line, caret, static_cast<std::size_t>(room));
+  int width = 0;
+  for (const Cell& cell : excerpt.cells) width += cell.tab && columns > 0 ? columns_of_tab : cell.width;
+  if (!excerpt.is_begun || !excerpt.is_ended || width > room) cut(excerpt, room);
+  return excerpt;
 }
 
 class Painter {
@@ -58,24 +114,18 @@ std::string gutter(int line) {
   return number + " | ";
 }
 
-std::string excerpt_lines(const Place& place, const Painter& paint) {
-  std::vector<Cell> cells = cells_of(place.excerpt);
-  std::size_t caret = place.column > 0 ? static_cast<std::size_t>(place.column) - 1 : 0;
-  if (cells.size() > longest_excerpt) {
-    const std::size_t cut = caret > before_caret ? std::min(caret, cells.size()) - before_caret : 0;
-    cells.erase(cells.begin(), cells.begin() + static_cast<std::ptrdiff_t>(cut));
-    caret -= cut;
-    if (cut > 0) {
-      cells.insert(cells.begin(), Cell{"...", 3, false});
-      ++caret;
-    }
-    if (cells.size() > longest_excerpt) {
-      cells.resize(longest_excerpt);
-      cells.push_back({"...", 3, false});
-    }
-  }
+std::string excerpt_lines(const Place& place, const Painter& paint, int columns) {
+  const Excerpt excerpt =
+      excerpt_of(place.excerpt.text(), place.column > 0 ? static_cast<std::size_t>(place.column) - 1 : 0, columns);
+  const std::vector<Cell>& cells = excerpt.cells;
+  const std::size_t caret = excerpt.caret;
   std::string text, below, mark;
+  if (!excerpt.is_begun) {
+    text += left_out;
+    below += ' ';
+  }
   for (const Cell& cell : cells) text += cell.shown;
+  if (!excerpt.is_ended) text += left_out;
   for (std::size_t i = 0; i < caret; ++i) {
     // A column behind the line's end is where something is missing.
     if (i >= cells.size()) {
@@ -136,7 +186,7 @@ void fail_running(std::string message, std::string help) {
   fail(ExitStatus::failed, "internal", std::move(message), std::move(help));
 }
 
-std::string render(const Diagnostic& diagnostic, bool color) {
+std::string render(const Diagnostic& diagnostic, bool color, int columns) {
   const Painter paint(color);
   const Place& place = diagnostic.place;
   std::string text;
@@ -147,15 +197,15 @@ std::string render(const Diagnostic& diagnostic, bool color) {
     text += paint(bold, where) + " ";
   }
   text += paint(red, "error:") + " " + printable(diagnostic.message) + "\n";
-  if (!place.excerpt.empty()) text += excerpt_lines(place, paint);
+  if (!place.excerpt.text().empty()) text += excerpt_lines(place, paint, columns);
   if (!diagnostic.help.empty()) text += labelled("help", diagnostic.help, paint);
   for (const std::string& note : diagnostic.notes) text += labelled("note", note, paint);
   return text;
 }
 
-std::string render(const std::vector<Diagnostic>& diagnostics, bool color) {
+std::string render(const std::vector<Diagnostic>& diagnostics, bool color, int columns) {
   std::string text;
-  for (const Diagnostic& diagnostic : diagnostics) text += render(diagnostic, color);
+  for (const Diagnostic& diagnostic : diagnostics) text += render(diagnostic, color, columns);
   return text;
 }
 

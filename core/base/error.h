@@ -3,9 +3,11 @@
 // Exceptions are for failures of a run and for invalid input; assertions are for bugs.
 #pragma once
 
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace pmaptrain {
@@ -20,14 +22,30 @@ enum class ExitStatus : int {
   guard = 5,     // training stopped by a guard: NaN or infinity, or a diverged replica
 };
 
+// A line of a text, without its line end. Copies share it, for a line may have thousands of places.
+class SourceLine {
+ public:
+  SourceLine() = default;
+  SourceLine(std::string line) : line_(std::make_shared<const std::string>(std::move(line))) {}
+  SourceLine(const char* line) : SourceLine(std::string(line)) {}
+  // May own more than the line: the text that it is a line of.
+  explicit SourceLine(std::shared_ptr<const std::string> line) : line_(std::move(line)) {}
+
+  std::string_view text() const { return line_ ? std::string_view(*line_) : std::string_view(); }
+  friend bool operator==(const SourceLine& a, const SourceLine& b) { return a.text() == b.text(); }
+
+ private:
+  std::shared_ptr<const std::string> line_;
+};
+
 // A range within one line of a file, an option or a program text. Lines and columns count from 1, columns in
 // characters. Line 0 stands for the whole file; an empty file means that there is no place.
 struct Place {
-  std::string file;     // as the user wrote it; for an argument the name of the option ("--set")
-  int line = 0;         // 0: no line
-  int column = 0;       // 0: no column
-  int length = 1;       // characters to underline
-  std::string excerpt;  // the line, without its line end
+  std::string file;    // as the user wrote it; for an argument the name of the option ("--set")
+  int line = 0;        // 0: no line
+  int column = 0;      // 0: no column
+  int length = 1;      // characters to underline; may go past the end of the line
+  SourceLine excerpt;  // the whole line
 
   bool known() const { return !file.empty(); }
   friend bool operator==(const Place&, const Place&) = default;
@@ -62,8 +80,10 @@ class Error : public std::runtime_error {
 [[noreturn]] void fail_running(std::string message, std::string help = {});
 
 // Renders a diagnostic as lines: "file:line:column: error: message", the excerpt and a line of carets (aligned by
-// display width, with the tabs of the excerpt), then help and notes. `color` adds ANSI sequences.
-std::string render(const Diagnostic& diagnostic, bool color = false);
-std::string render(const std::vector<Diagnostic>& diagnostics, bool color = false);
+// display width, with the tabs of the excerpt), then help and notes. `color` adds ANSI sequences. `columns`: the width
+// of the terminal that the text is for; 0 where there is none. Of a longer line the excerpt is the part around the
+// column.
+std::string render(const Diagnostic& diagnostic, bool color = false, int columns = 0);
+std::string render(const std::vector<Diagnostic>& diagnostics, bool color = false, int columns = 0);
 
 }  // namespace pmaptrain

@@ -120,7 +120,7 @@ class Checker {
     std::vector<std::string> notes;
     if (defined < program_.equations.size() && place_.line > 0) {
       notes.push_back("the update is " + place_.file + ":" + std::to_string(place_.line) + ":" +
-                      std::to_string(place_.column) + ": " + place_.excerpt);
+                      std::to_string(place_.column) + ": " + std::string(place_.excerpt.text()));
     }
     fail(what + " would become different on the devices along " + axes + ": it is " + types, &program_.equations,
          defined, "a reduction is missing: psum or pmean over " + axes + " before the update (rule 4)",

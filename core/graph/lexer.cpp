@@ -49,7 +49,7 @@ Lexer::Lexer(std::string_view text, std::string file) : file_(std::move(file)) {
     text.remove_prefix(std::min(end + 1, text.size()));
     ++number;
     if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
-    lines_.emplace_back(line);
+    lines_.emplace_back(std::string(line));
     std::size_t i = 0, counted = 0;
     int column = 1;  // of the character at `counted`
     const auto column_at = [&](std::size_t at) {
@@ -158,7 +158,7 @@ void Lexer::expect_exact(const Token& token, double value) const {
 }
 
 Place Lexer::place(const Token& token) const {
-  const std::string& line = lines_[static_cast<std::size_t>(token.line - 1)];
+  const SourceLine& line = lines_[static_cast<std::size_t>(token.line - 1)];
   return {file_, token.line, token.column, std::max(1, count_characters(token.text)), line};
 }
 

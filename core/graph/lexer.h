@@ -45,7 +45,7 @@ class Lexer {
   void expect_exact(const Token& token, double value) const;
 
   std::string file_;
-  std::vector<std::string> lines_;
+  std::vector<SourceLine> lines_;
   std::vector<Token> tokens_;
   std::size_t position_ = 0;
 };

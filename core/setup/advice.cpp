@@ -18,13 +18,12 @@ namespace {
 
 // The config's text at a place.
 std::string written_at(const Place& place) {
+  const std::string_view line = place.excerpt.text();
   std::size_t begin = 0;
-  for (int column = 1; column < place.column && begin < place.excerpt.size(); ++column) {
-    begin += utf8_at(place.excerpt, begin).bytes;
-  }
+  for (int column = 1; column < place.column && begin < line.size(); ++column) begin += utf8_at(line, begin).bytes;
   std::size_t end = begin;
-  for (int i = 0; i < place.length && end < place.excerpt.size(); ++i) end += utf8_at(place.excerpt, end).bytes;
-  return place.excerpt.substr(begin, end - begin);
+  for (int i = 0; i < place.length && end < line.size(); ++i) end += utf8_at(line, end).bytes;
+  return std::string(line.substr(begin, end - begin));
 }
 
 bool is_bare_number(const Place& place) {

@@ -77,8 +77,52 @@ TEST_CASE("an excerpt contains no control characters", "[base]") {
 
 TEST_CASE("of a very long line the part around the caret is shown", "[base]") {
   const std::string text = render(at(1001, 4, std::string(1000, 'x') + "here" + std::string(1000, 'y')));
-  CHECK(text == "c.yaml:3:1001: error: wrong\n    3 | ..." + std::string(60, 'x') + "here" + std::string(135, 'y') +
-                    "...\n      | " + std::string(63, ' ') + "^~~~\n");
+  CHECK(text == "c.yaml:3:1001: error: wrong\n    3 | …" + std::string(59, 'x') + "here" + std::string(135, 'y') +
+                    "…\n      | " + std::string(60, ' ') + "^~~~\n");
+}
+
+TEST_CASE("in a terminal an excerpt is no wider than the terminal", "[base]") {
+  const std::string line = "    - conv: {features: 32, kernel_size: [3, 3], pading: SAME}";
+  CHECK(render(at(49, 6, line), false, 80) ==
+        "c.yaml:3:49: error: wrong\n"
+        "    3 |     - conv: {features: 32, kernel_size: [3, 3], pading: SAME}\n"
+        "      |                                                 ^~~~~~\n");
+  CHECK(render(at(49, 6, line), false, 40) ==
+        "c.yaml:3:49: error: wrong\n"
+        "    3 | …el_size: [3, 3], pading: SAME}\n"
+        "      |                   ^~~~~~\n");
+  CHECK(render(at(7, 4, line), false, 40) ==
+        "c.yaml:3:7: error: wrong\n"
+        "    3 |     - conv: {features: 32, ker…\n"
+        "      |       ^~~~\n");
+  CHECK(render(at(28, 34, line), false, 40) ==
+        "c.yaml:3:28: error: wrong\n"
+        "    3 | …res: 32, kernel_size: [3, 3], …\n"
+        "      |           ^~~~~~~~~~~~~~~~~~~~~\n");
+  CHECK(render(at(62, 1, line), false, 40) ==
+        "c.yaml:3:62: error: wrong\n"
+        "    3 | …el_size: [3, 3], pading: SAME}\n"
+        "      |                                ^\n");
+}
+
+TEST_CASE("a narrow excerpt counts the columns of wide characters and of tabs", "[base]") {
+  CHECK(render(at(30, 2, "漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字x: 漢字"), false, 30) ==
+        "c.yaml:3:30: error: wrong\n"
+        "    3 | …漢字漢字漢字x: 漢字\n"
+        "      |               ^~\n");
+  // What of a tab is left out cannot be known, so it is a space.
+  CHECK(render(at(3, 1, "\t\tabc def ghi jkl mno"), false, 40) ==
+        "c.yaml:3:3: error: wrong\n"
+        "    3 |   abc def ghi jkl mno\n"
+        "      |   ^\n");
+}
+
+TEST_CASE("places share their line", "[base]") {
+  const SourceLine line(std::string(100, 'x'));
+  const Place first{"c.yaml", 1, 1, 1, line}, second{"c.yaml", 1, 2, 1, line};
+  CHECK(first.excerpt.text().data() == second.excerpt.text().data());
+  CHECK(first.excerpt == SourceLine(std::string(100, 'x')));
+  CHECK(SourceLine().text().empty());
 }
 
 TEST_CASE("a place may be a whole file, a line, or nothing", "[base]") {

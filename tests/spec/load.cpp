@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <limits>
+#include <set>
 #include <string>
 
 #include "core/spec/keys.h"
@@ -453,7 +454,7 @@ train: {duration: 2 epochs}
   // "file:column: excerpt", which begins at the column.
   const auto shown = [](const Place& place) {
     return place.file + ":" + std::to_string(place.column) + " " +
-           place.excerpt.substr(static_cast<std::size_t>(place.column) - 1);
+           std::string(place.excerpt.text().substr(static_cast<std::size_t>(place.column) - 1));
   };
   const auto changed = [&](const std::string& set) { return with({set}, text).spec; };
   CHECK(changed("seed=1").metrics_place.file == "dir/run.yaml");
@@ -471,4 +472,29 @@ train: {duration: 2 epochs}
   CHECK(shown(changed("loss=mean_squared_error").loss_place) == "--set:6 mean_squared_error");
   CHECK(shown(changed("optimizer.adam.b1=0.5").optimizer.place) == "--set:19 0.5");
   CHECK(shown(changed("model.init.from=w.safetensors").model.init_place) == "--set:12 from=w.safetensors");
+}
+
+// Each of thousands of layers with a copy of its line would take memory that grows with their square.
+TEST_CASE("the places on one line share its text", "[spec]") {
+  std::string layers = "flatten", wrong;
+  for (int i = 0; i < 1000; ++i) layers += ", {dense: 4}, relu";
+  for (int i = 0; i < 1000; ++i) wrong += ", {dense: 0}";
+  const auto text = [](const std::string& list) {
+    return "data: {source: fashion_mnist, batch_size: 128}\nmodel: {layers: [" + list +
+           "]}\nloss: softmax_cross_entropy\noptimizer: {sgd: {}, learning_rate: 0.1}\ntrain: {duration: 1 epoch}\n";
+  };
+  std::set<const char*> lines;
+  const Spec spec = with({}, text(layers)).spec;
+  for (const Layer& layer : spec.model.layers) lines.insert(layer.place.excerpt.text().data());
+  CHECK(spec.model.layers.size() == 2001);
+  CHECK(lines.size() == 1);
+  lines.clear();
+  try {
+    with({}, text("flatten" + wrong));
+    FAIL("it was accepted");
+  } catch (const Error& error) {
+    CHECK(error.diagnostics().size() == 1000);
+    for (const Diagnostic& diagnostic : error.diagnostics()) lines.insert(diagnostic.place.excerpt.text().data());
+  }
+  CHECK(lines.size() == 1);
 }

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "core/base/text.h"
-
 namespace pmaptrain::spec {
 
 const Node* Node::find(std::string_view key) const {
@@ -64,9 +62,9 @@ Place place_of(const Node& node) {
   if (node.line < 1 || static_cast<std::size_t>(node.line) > lines.size()) return place;
   place.line = node.line;
   place.column = node.column;
-  place.excerpt = lines[static_cast<std::size_t>(node.line) - 1];
-  // A value of several lines is underlined to the end of its first line.
-  place.length = std::clamp(node.length, 1, std::max(1, count_characters(place.excerpt) - node.column + 1));
+  place.length = std::max(node.length, 1);  // a value of several lines is underlined to the end of its first line
+  const std::string& line = lines[static_cast<std::size_t>(node.line) - 1];
+  place.excerpt = SourceLine(std::shared_ptr<const std::string>(node.source, &line));
   return place;
 }
 

@@ -515,7 +515,7 @@ Node parse_yaml(const std::string& text, std::shared_ptr<const Text> source, int
     }
     const Node at = builder.at(failure.mark, Node::Kind::invalid);
     const Place place = place_of(at);
-    if (const std::string_view line = place.excerpt; failure.mark.line >= 0) {
+    if (const std::string_view line = place.excerpt.text(); failure.mark.line >= 0) {
       // In a list or map on one line '{' opens a map, so "${x}" is a syntax error.
       if (const std::size_t found = line.find("${"); found != std::string_view::npos) {
         Node dollar = at;
