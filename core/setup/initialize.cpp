@@ -282,7 +282,7 @@ void InitialValues::check_patterns() const {
 }
 
 // Checks that the file has all parameters that model.init.from selects, in their shapes, and tells all mismatches at
-// once. A file may have further tensors.
+// once. A file or a run may have further tensors, which note() lists.
 void InitialValues::check_tensors() {
   std::map<std::string, const model::Parameter*> parameters;
   std::vector<std::string> names, others;
@@ -303,7 +303,7 @@ void InitialValues::check_tensors() {
     parameters.erase(entry);
   }
   std::erase_if(parameters, [](const auto& entry) { return entry.second->is_state; });  // these begin at 0 and 1
-  if (!others.empty() && (is_checkpoint_of_run_ || !parameters.empty())) {
+  if (!others.empty() && !parameters.empty()) {  // one of them may be a parameter under another name
     std::vector<std::string> tensors;
     for (const std::string& name : others) {
       const TensorView& tensor = in_file_.at(name);

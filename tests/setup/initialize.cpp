@@ -307,6 +307,13 @@ TEST_CASE("a run begins with a checkpoint of another run", "[setup]") {
         "model.init.from took 2 of the 4 parameters from " + run +
             "/checkpoints/step-00000004/params.safetensors; drawn: dense_0.kernel, dense_0.bias; left in the "
             "file: dense_0.bias, dense_0.kernel");
+  // Without a layer that the run has.
+  const auto [shallow, note_of_shallow] =
+      initial(run, {"model.layers=[{conv: {features: 3, kernel_size: [3, 3]}}, relu, global_avg_pool]"});
+  CHECK(shallow.at("conv_0.kernel") == first.parameters.at("conv_0.kernel"));
+  CHECK(note_of_shallow ==
+        "model.init.from took 2 of the 2 parameters from " + run +
+            "/checkpoints/step-00000004/params.safetensors; left in the file: dense_0.bias, dense_0.kernel");
   CHECK(test::refusal([&] { initial(run, {"model.layers.4.dense.features=7"}); }, ExitStatus::data) ==
         run +
             "/checkpoints/step-00000004/params.safetensors has 'dense_0.bias' as f32[3]; the parameter is f32[7]; it "
