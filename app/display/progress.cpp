@@ -69,8 +69,7 @@ void RunProgress::take(const train::Progressed& event, double now) {
   state_.step = event.step;
   state_.elapsed = now - started_;
   if (!event.measures.empty()) {
-    moving_.resize(event.measures.size());
-    for (std::size_t i = 0; i < moving_.size(); ++i) moving_[i].add(event.measures[i].second);
+    for (const auto& [name, value] : event.measures) moving_[name].add(value);
     state_.measures = event.measures;
     show_moving();
     if (now - logged_ > current_seconds) state_.examples_per_second = 0;
@@ -121,9 +120,7 @@ void RunProgress::take(const std::vector<train::Logged>& event, double now) {
 
 // Measures are moving means; until there are some, those of the last line.
 void RunProgress::show_moving() {
-  for (std::size_t i = 0; i < std::min(moving_.size(), state_.measures.size()); ++i) {
-    state_.measures[i].second = moving_[i].value().value_or(state_.measures[i].second);
-  }
+  for (auto& [name, value] : state_.measures) value = moving_[name].value().value_or(value);
 }
 
 // Of the split that decides, which is the first that is evaluated.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -50,7 +51,7 @@ class RunProgress {
   bool running_ = false, largest_is_best_ = false;
   std::int64_t members_ = 1, steps_per_epoch_ = 0;
   std::string best_metric_, evaluated_split_;
-  std::vector<MovingMean> moving_;  // of the measures, in their order
+  std::map<std::string, MovingMean> moving_;  // by measure
   double started_ = 0, logged_ = 0;
   struct Mark {
     double time = 0;

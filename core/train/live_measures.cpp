@@ -68,7 +68,7 @@ void LiveMeasures::read(std::span<const std::int64_t> members) {
 
 Measures LiveMeasures::medians() const {
   module_.wait(*pending_);  // the read is complete; throws if it failed
-  std::vector<Measures> of_members;
+  std::vector<MeasureOfMembers> of_members;
   std::span<const std::byte> rest(bytes_);
   for (std::size_t m = 0; m < members_.size(); ++m) {
     std::vector<std::vector<double>> means;
@@ -77,17 +77,9 @@ Measures LiveMeasures::medians() const {
       means.push_back(to_doubles(rest.first(size), module_.type(mean).dtype));
       rest = rest.subspan(size);
     }
-    of_members.push_back(model::finish_measures(model_, means));
+    collect(of_members, members_[m], model::finish_measures(model_, means));
   }
-  Measures medians = of_members.front();
-  if (of_members.size() == 1) return medians;
-  for (std::size_t i = 0; i < medians.size(); ++i) {
-    std::vector<double> values;
-    values.reserve(of_members.size());
-    for (const Measures& measures : of_members) values.push_back(measures[i].second);
-    medians[i].second = spread_of(medians[i].first, values, members_).median;
-  }
-  return medians;
+  return medians_of(of_members);
 }
 
 }  // namespace pmaptrain::train

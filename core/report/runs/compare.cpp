@@ -42,22 +42,17 @@ void add_statistics(Facts& facts, const std::string& of, const std::optional<dat
 // A member's measure, or the median over the members, under the checkpoint that commands use by default and under the
 // last parameters.
 void add_measures(Facts& facts, const train::Ended& ended) {
-  if (ended.members.empty()) return;
-  for (const train::ShownMeasures& shown : train::shown_measures(ended, ended.members.front())) {
-    const train::Measures& measures = *shown.measures;
-    for (std::size_t i = 0; i < measures.size(); ++i) {
-      std::vector<double> values;
-      std::vector<std::int64_t> numbers;
-      for (const train::MemberEnded& member : ended.members) {
-        for (const train::ShownMeasures& of_member : train::shown_measures(ended, member)) {
-          if (of_member.name != shown.name || i >= of_member.measures->size()) continue;
-          numbers.push_back(std::ssize(values));
-          values.push_back((*of_member.measures)[i].second);
-        }
-      }
-      const std::string& name = measures[i].first;
-      facts.emplace_back(shown.name + " " + name, exact(train::spread_of(name, values, numbers).median));
+  std::vector<std::pair<std::string, std::vector<train::MeasureOfMembers>>> splits;
+  for (std::size_t m = 0; m < ended.members.size(); ++m) {
+    for (const train::ShownMeasures& shown : train::shown_measures(ended, ended.members[m])) {
+      auto split = std::find_if(splits.begin(), splits.end(), [&](const auto& one) { return one.first == shown.name; });
+      if (split == splits.end()) split = splits.insert(splits.end(), {shown.name, {}});
+      train::collect(split->second, static_cast<std::int64_t>(m), *shown.measures);
     }
+  }
+  for (const auto& [split, measures] : splits) {
+    for (const auto& [name, median] : train::medians_of(measures))
+      facts.emplace_back(split + " " + name, exact(median));
   }
 }
 

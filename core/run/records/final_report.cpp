@@ -272,14 +272,11 @@ std::vector<Row> rows_by_measure(const std::vector<Column>& columns, const std::
                                  std::set<std::int64_t>& shown) {
   std::vector<Row> rows{{"", "best", "median", "worst"}};
   for (const Column& column : columns) {
-    std::vector<double> values;
-    std::vector<std::int64_t> members;
+    MeasureOfMembers measure{column.name, {}, {}};
     for (std::size_t m = 0; m < column.values.size(); ++m) {
-      if (!column.values[m]) continue;
-      values.push_back(*column.values[m]);
-      members.push_back(static_cast<std::int64_t>(m));
+      if (column.values[m]) measure.add(static_cast<std::int64_t>(m), *column.values[m]);
     }
-    const Spread spread = spread_of(column.name, values, members);
+    const Spread spread = measure.spread();
     shown.insert({spread.best_member, spread.worst_member});
     rows.push_back({column.group + " " + with_class(column.name, classes),
                     fmt::format("{} ({})", compact(spread.best), spread.best_member), compact(spread.median),
@@ -354,7 +351,8 @@ std::vector<Row> rows_of(const std::vector<Learned>& values, bool by_member) {
       for (const double of_member : value.members) row.push_back(compact(of_member));
     } else {
       // Ordered like a loss, where less is better.
-      const Spread spread = spread_of("loss", value.members, std::vector<std::int64_t>(value.members.size()));
+      const Spread spread =
+          MeasureOfMembers{"loss", value.members, std::vector<std::int64_t>(value.members.size())}.spread();
       for (const double one : {spread.best, spread.median, spread.worst}) row.push_back(compact(one));
     }
     if (truth) row.push_back(known(value.truth));

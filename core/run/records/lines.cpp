@@ -59,10 +59,9 @@ std::string rate_text(const std::vector<Logged>& lines) {
 }
 
 double median_grad_norm(const std::vector<Logged>& lines) {
-  std::vector<double> norms;
-  norms.reserve(lines.size());
-  for (const Logged& line : lines) norms.push_back(line.grad_norm);
-  return spread_of("grad_norm", norms, std::vector<std::int64_t>(norms.size())).median;
+  MeasureOfMembers norms{"grad_norm", {}, {}};
+  for (const Logged& line : lines) norms.add(line.member.value_or(0), line.grad_norm);
+  return norms.spread().median;
 }
 
 }  // namespace

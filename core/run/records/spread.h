@@ -15,10 +15,21 @@ struct Spread {
   std::int64_t best_member = 0, worst_member = 0;  // the first of equal members
 };
 
-// `values` has a value for each member in `members`, at least one. The measure's name tells which values are
-// better.
-Spread spread_of(const std::string& measure, const std::vector<double>& values,
-                 const std::vector<std::int64_t>& members);
+// One measure of the members that have it, at least one: some evaluations of an ensemble have measures that others lack
+// (roc_auc_left_out).
+struct MeasureOfMembers {
+  std::string name;  // tells which values are better
+  std::vector<double> values;
+  std::vector<std::int64_t> members;  // of each value
+
+  void add(std::int64_t member, double value);
+  Spread spread() const;
+};
+
+// Adds the measures of a member to those of the same names; what no member before it has follows at the end.
+void collect(std::vector<MeasureOfMembers>& all, std::int64_t member, const Measures& measures);
+
+Measures medians_of(const std::vector<MeasureOfMembers>& all);
 
 // A summary of a list event (events.h): the spread of the first measure, which is the loss, and the medians of all.
 struct MemberSummary {
@@ -28,20 +39,9 @@ struct MemberSummary {
 
 template <class E>
 MemberSummary summary_of(const std::vector<E>& of_members) {
-  MemberSummary summary;
-  std::vector<std::int64_t> members;
-  members.reserve(of_members.size());
-  for (const E& of_member : of_members) members.push_back(of_member.member.value_or(0));
-  for (std::size_t i = 0; i < of_members.front().measures.size(); ++i) {
-    const std::string& name = of_members.front().measures[i].first;
-    std::vector<double> values;
-    values.reserve(of_members.size());
-    for (const E& of_member : of_members) values.push_back(of_member.measures[i].second);
-    const Spread spread = spread_of(name, values, members);
-    if (i == 0) summary.loss = spread;
-    summary.medians.emplace_back(name, spread.median);
-  }
-  return summary;
+  std::vector<MeasureOfMembers> all;
+  for (const E& of_member : of_members) collect(all, of_member.member.value_or(0), of_member.measures);
+  return {all.front().spread(), medians_of(all)};
 }
 
 }  // namespace pmaptrain::train
