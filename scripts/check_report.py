@@ -5,7 +5,8 @@
 
 trains small models, makes a report of a run with classes, one of a regression, one of several runs and one of a sweep,
 and opens each in Chromium, 1,280, 500 and 390 pixels wide. No element may lie beyond the right edge, all charts of a
-page must have one width, and their text one size. With --output, pages and pictures of them stay in DIR.
+page must have one width, and their texts one font, and no text may lie on another. With --output, pages and pictures of
+them stay in DIR.
 
 Needs Chromium (Debian: chromium, 120 MB to fetch); without it, the script says so and checks nothing.
 """
@@ -44,15 +45,26 @@ trials: 9
 metric: accuracy
 """
 
-# In a report: tells the page around it what lies beyond the right edge, and how wide and large charts are.
+# In a report: tells the page around it what lies beyond the right edge, how wide charts are, and of their texts the fonts
+# and which lie on others.
 MEASURE = """<script>addEventListener('load', () => {
   const beyond = [...document.body.querySelectorAll('*')].filter(one => one.getBoundingClientRect().right > innerWidth + 1)
     .map(one => one.tagName + '.' + (one.getAttribute('class') || '') + ' ' + one.textContent.trim().slice(0, 40));
   if (document.documentElement.scrollWidth > innerWidth) beyond.push('the page scrolls');
   const figures = [...document.querySelectorAll('.charts figure:not(.wide)')];
-  parent.postMessage({beyond, charts: figures.length,
-    widths: [...new Set(figures.map(one => Math.round(one.getBoundingClientRect().width)))],
-    sizes: [...new Set([...document.querySelectorAll('svg.chart text')].map(one => getComputedStyle(one).fontSize))]}, '*');
+  const texts = [...document.querySelectorAll('svg.chart text')];
+  const fonts = texts.map(one => getComputedStyle(one)).map(one => one.fontSize + ' ' + one.fontFamily);
+  if (document.querySelector('canvas')) fonts.push(Chart.defaults.font.size + 'px ' + Chart.defaults.font.family);
+  const covered = [];
+  for (const svg of document.querySelectorAll('svg.chart')) {
+    const boxes = [...svg.querySelectorAll('text')].map(one => [one.textContent, one.getBoundingClientRect()]);
+    boxes.forEach(([text, box], i) => boxes.slice(i + 1).forEach(([other, at]) => {
+      if (Math.min(box.right, at.right) > Math.max(box.left, at.left) + 1 &&
+          Math.min(box.bottom, at.bottom) > Math.max(box.top, at.top) + 4) covered.push(text + ' / ' + other);
+    }));
+  }
+  parent.postMessage({beyond, covered, charts: figures.length, fonts: [...new Set(fonts)],
+    widths: [...new Set(figures.map(one => Math.round(one.getBoundingClientRect().width)))]}, '*');
 });</script>"""
 
 # A page around a report, as wide as a screen.
@@ -120,8 +132,9 @@ def check(browser, folder, name, width, pictures):
     problems = [f"{name} at {width}: beyond the right edge: {one}" for one in measured["beyond"]]
     if measured["charts"] == 0 or len(measured["widths"]) != 1:
         problems.append(f"{name} at {width}: {measured['charts']} charts have the widths {measured['widths']}")
-    if len(measured["sizes"]) > 1:
-        problems.append(f"{name} at {width}: texts of charts have the sizes {measured['sizes']}")
+    if len(measured["fonts"]) > 1:
+        problems.append(f"{name} at {width}: texts of charts have the fonts {measured['fonts']}")
+    problems += [f"{name} at {width}: texts of a chart lie on each other: {one}" for one in measured["covered"]]
     if pictures:
         around.write_text(text.replace("HEIGHT", "4000"))
         opened(browser, around, f"--screenshot={folder / f'{name}-{width}.png'}", f"--window-size={max(width, 500)},4000")

@@ -1,9 +1,42 @@
 #include "core/sweep/report_table.h"
 
 #include <map>
+#include <set>
 #include <utility>
 
+#include "core/base/json.h"
+#include "core/base/text.h"
+#include "core/report/json.h"
+
 namespace pmaptrain::sweep {
+namespace {
+
+using report::Json;
+
+// The names of choices that set keys together, by their values: the value of the first key by which all of them differ.
+// Empty where no key tells them apart, and for values of one key.
+std::map<std::string, std::string> names_of(const std::set<std::string>& values) {
+  std::vector<Json> choices;
+  for (const std::string& value : values) {
+    choices.push_back(value.starts_with('{') ? try_parse_json(value) : Json());
+    if (!choices.back().is_object() || choices.back().size() < 2) return {};
+  }
+  if (choices.empty()) return {};
+  for (const auto& entry : choices.front().items()) {
+    std::map<std::string, std::string> names;
+    std::set<std::string> different;
+    auto value = values.begin();
+    for (const Json& choice : choices) {
+      if (!choice.contains(entry.key())) break;
+      const Json& of_key = choice[entry.key()];
+      names[*value++] = *different.insert(of_key.is_string() ? of_key.get<std::string>() : json_text(of_key)).first;
+    }
+    if (different.size() == values.size()) return names;
+  }
+  return {};
+}
+
+}  // namespace
 
 report::SweepTable report_table(const Results& results, const std::filesystem::path& folder) {
   report::SweepTable table;
@@ -19,11 +52,26 @@ report::SweepTable report_table(const Results& results, const std::filesystem::p
     steps = row.steps;
     values.push_back(row.value);
   }
+  std::vector<std::map<std::string, std::string>> names;  // by parameter
+  for (std::size_t i = 0; i < results.parameters.size(); ++i) {
+    std::set<std::string> values;
+    for (const TrialResult& trial : results.trials) {
+      if (!trial.values[i].empty()) values.insert(trial.values[i]);
+    }
+    names.push_back(names_of(values));
+    std::vector<std::string> meanings;
+    for (const auto& [value, name] : names.back()) {
+      if (const std::string text = coupled_text(value); text != name) meanings.push_back(name + " is " + text);
+    }
+    if (!meanings.empty()) table.meanings.push_back(results.parameters[i] + ": " + join(meanings, "; "));
+  }
   for (const TrialResult& trial : results.trials) {
     report::SweepTrial shown;
     shown.number = trial.score.number;
     for (std::size_t i = 0; i < trial.values.size(); ++i) {
-      shown.parameters.emplace_back(results.parameters[i], coupled_text(trial.values[i]));
+      const auto name = names[i].find(trial.values[i]);
+      shown.parameters.emplace_back(results.parameters[i],
+                                    name != names[i].end() ? name->second : coupled_text(trial.values[i]));
     }
     shown.value = trial.score.value;
     shown.status = to_string(trial.status);

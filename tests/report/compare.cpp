@@ -27,3 +27,19 @@ TEST_CASE("the results of an ensemble are medians of measures of one name, whate
   CHECK(fact("test roc_auc_left_out") == exact(1.0));
   CHECK(fact("train loss") == exact(0.5));
 }
+
+TEST_CASE("the results of runs with and without a best checkpoint have rows of one name", "[report]") {
+  report::RunRecord last;
+  last.standing.ended.emplace().members.resize(1);
+  last.standing.ended->members[0].steps = 20;
+  last.standing.ended->members[0].final_measures = {{"test", {{"loss", 3}}}};
+  report::RunRecord best = last;
+  best.standing.ended->members[0].selected = train::Selected{"best", 8, {{"test", {{"loss", 2}}}}};
+  const std::vector<std::vector<std::pair<std::string, std::string>>> facts{report::result_facts(last),
+                                                                            report::result_facts(best)};
+  std::vector<std::string> measures;
+  for (const report::Difference& row : report::rows_of(facts)) {
+    if (row.what.starts_with("test")) measures.push_back(row.what + ": " + join(row.values, ", "));
+  }
+  CHECK(measures == std::vector<std::string>{"test loss: 3.0, 2.0", "test (last) loss: , 3.0"});
+}

@@ -322,6 +322,25 @@ TEST_CASE("numbers have at most four digits, and thousands are separated", "[rep
   CHECK(report::Scale::of_numbers({0, 3e6}, 0, 100).ticks().back().text == "3M");
 }
 
+TEST_CASE("the cards of a sweep's runs say how far halving has trained them", "[report]") {
+  report::Page page;
+  for (const char* const folder : {"sweeps/lr/trials/0000", "sweeps/lr/trials/0001", "runs/lr"}) {
+    report::RunRecord& run = page.runs.emplace_back();
+    run.folder = folder;
+    run.label = folder;
+    run.standing.status = "stopped";
+  }
+  page.sweeps = {{"lr",
+                  "loss",
+                  false,
+                  {{0, {}, 0.5, "done", "trials/0000", {{8, 0.5}}},
+                   {1, {}, 0.25, "done", "trials/0001", {{8, 0.375}, {16, 0.25}}}}}};
+  const std::string cards = report::cards_of(page);
+  CHECK(contains(cards, "<b>sweeps/lr/trials/0000</b> <br><span class=\"done\">done at rung 1 of 2</span>"));
+  CHECK(contains(cards, "<span class=\"done\">done at rung 2 of 2</span>"));
+  CHECK(contains(cards, "<b>runs/lr</b> <br><span class=\"stopped\">stopped</span>"));
+}
+
 TEST_CASE("a sweep is shown by its best values, parameters and rungs", "[report]") {
   report::SweepTable sweep{"lr", "accuracy", true, {}};
   for (int i = 0; i < 6; ++i) {

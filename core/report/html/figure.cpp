@@ -38,7 +38,7 @@ std::string group(std::string_view title, std::string_view marks, double opacity
 std::string axes(const Scale& x, const Scale& y, std::string_view x_name) {
   std::string out = segment(0, 0, 0, plot_height, "axis") + segment(0, plot_height, 100, plot_height, "axis");
   const std::vector<Scale::Tick> along = x.ticks(5);
-  const int most = std::max(8, 48 / std::max(1, static_cast<int>(along.size())));
+  const int most = std::max(8, 34 / std::max(1, static_cast<int>(along.size())));
   for (const Scale::Tick& tick : along) out += text_at(tick.place, plot_height + 16, "middle", tick.text, most);
   for (const Scale::Tick& tick : y.ticks()) {
     out += segment(0, tick.place, 100, tick.place, "grid");

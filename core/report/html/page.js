@@ -19,6 +19,8 @@
   const section = document.getElementById('charts');
   if (!section || series.length === 0) return;
 
+  Chart.defaults.font.family = getComputedStyle(document.body).fontFamily;  // that of the charts in SVG
+
   // Readable on white and on black (Okabe and Ito, "Color Universal Design", with a lighter blue and a darker yellow).
   const palette = ['#2f81d8', '#e07b00', '#009e73', '#cc5fa0', '#8a6fe0', '#b59a00', '#d9483b', '#17a5b8', '#7f8a96', '#8c613c'];
   const kinds = {

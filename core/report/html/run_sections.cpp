@@ -25,6 +25,20 @@ std::string status_html(const Standing& standing) {
   return fmt::format("<span class=\"{}\">{}</span>", escaped(standing.status), text);
 }
 
+// The same; of a run of a sweep how its trial stands, which halving may have ended before the run's own end.
+std::string status_html(const Page& page, const RunRecord& run) {
+  for (const SweepTable& sweep : page.sweeps) {
+    std::size_t rungs = 0;
+    for (const SweepTrial& trial : sweep.trials) rungs = std::max(rungs, trial.rungs.size());
+    for (const SweepTrial& trial : sweep.trials) {
+      if (!run.folder.string().ends_with(sweep.name + "/" + trial.run_folder)) continue;
+      const std::string rung = rungs > 1 ? fmt::format(" at rung {} of {}", trial.rungs.size(), rungs) : "";
+      return fmt::format("<span class=\"{0}\">{0}{1}</span>", escaped(trial.status), rung);
+    }
+  }
+  return status_html(run.standing);
+}
+
 // The best value of a run by the measure that selects its checkpoints.
 std::optional<BestValue> best_of(const RunRecord& run) {
   const Selection selection = selection_of(run.config.spec);
@@ -137,7 +151,7 @@ std::string cards_of(const Page& page) {
     const RunRecord& run = page.runs[i];
     out += fmt::format("<li{}><b>{}</b> {}<br>", best == i ? " class=\"best\"" : "", escaped(run.label),
                        best == i ? "<span class=\"mark-best\">best</span> " : "");
-    std::vector<std::string> parts{status_html(run.standing)};
+    std::vector<std::string> parts{status_html(page, run)};
     if (const auto value = best_of(run)) {
       parts.push_back(escaped(fmt::format("{} {} {} at step {}", value->split, value->measure,
                                           shown_number(value->value), with_commas(value->step))));

@@ -195,7 +195,7 @@ std::string rungs(const SweepTable& sweep, const SweepTrial& best) {
 
 std::string trials_table(const SweepTable& sweep, std::span<const SweepTrial* const> trials) {
   const std::vector<std::string> keys = keys_of(sweep);
-  std::vector<Cell> head{number_cell("trial"), number_cell(sweep.metric), text_cell("status")};
+  std::vector<Cell> head{text_cell("trial"), number_cell(sweep.metric), text_cell("status")};
   for (const std::string& key : keys) head.push_back(text_cell(key));
   std::vector<const SweepTrial*> shown(trials.begin(), trials.end());
   for (const SweepTrial& trial : sweep.trials) {
@@ -213,7 +213,9 @@ std::string trials_table(const SweepTable& sweep, std::span<const SweepTrial* co
   }
   const std::string all =
       shown.size() > most_trials ? note(fmt::format("The {} best of {} trials.", most_trials, shown.size())) : "";
-  return "<h3>Trials</h3>\n" + all + table("trials, the best first", head, rows);
+  std::string meanings;
+  for (const std::string& one : sweep.meanings) meanings += note(one);
+  return "<h3>Trials</h3>\n" + all + meanings + table("trials, the best first", head, rows);
 }
 
 // What the best trial is, in one sentence.

@@ -23,6 +23,7 @@ struct SweepTable {
   bool larger_is_better = false;
   std::vector<SweepTrial> trials;
   std::vector<std::string> logarithmic = {};  // keys that are drawn on logarithmic axes
+  std::vector<std::string> meanings = {};     // "width: 64 is features 64, batch_size 16", of values that have a name
 };
 
 }  // namespace pmaptrain::report

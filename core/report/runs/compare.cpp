@@ -9,6 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/base/utf8.h"
 #include "core/run/checkpoint.h"
 #include "core/run/records/shown_measures.h"
 #include "core/run/records/spread.h"
@@ -45,8 +46,11 @@ void add_measures(Facts& facts, const train::Ended& ended) {
   std::vector<std::pair<std::string, std::vector<train::MeasureOfMembers>>> splits;
   for (std::size_t m = 0; m < ended.members.size(); ++m) {
     for (const train::ShownMeasures& shown : train::shown_measures(ended, ended.members[m])) {
-      auto split = std::find_if(splits.begin(), splits.end(), [&](const auto& one) { return one.first == shown.name; });
-      if (split == splits.end()) split = splits.insert(splits.end(), {shown.name, {}});
+      // A run that has other last parameters has rows of its own for these; the others are of the checkpoint that
+      // commands use by default.
+      const std::string name = shown.checkpoint == "last" ? shown.name : shown_name(shown.split);
+      auto split = std::find_if(splits.begin(), splits.end(), [&](const auto& one) { return one.first == name; });
+      if (split == splits.end()) split = splits.insert(splits.end(), {name, {}});
       train::collect(split->second, static_cast<std::int64_t>(m), *shown.measures);
     }
   }

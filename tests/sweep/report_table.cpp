@@ -1,0 +1,44 @@
+// A sweep as a report shows it.
+#include "core/sweep/report_table.h"
+
+#include "tests/catch.h"
+
+using namespace pmaptrain;
+
+namespace {
+
+// The values of the parameter "width" in a report, and what is said of them.
+std::pair<std::vector<std::string>, std::vector<std::string>> shown(const std::vector<std::string>& values) {
+  sweep::Results results;
+  results.parameters = {"width"};
+  for (const std::string& value : values) {
+    sweep::TrialResult& trial = results.trials.emplace_back();
+    trial.values = {value};
+    trial.runs.resize(1);
+  }
+  const report::SweepTable table = sweep::report_table(results, "sweeps/lr");
+  std::vector<std::string> found;
+  for (const report::SweepTrial& trial : table.trials) found.push_back(trial.parameters.front().second);
+  return {found, table.meanings};
+}
+
+using Texts = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("in a report, choices that set several keys are called by the first value by which they differ", "[sweep]") {
+  const std::string narrow = R"({"loss":"huber","model.layers.0.dense.features":4,"data.batch_size":16})";
+  const std::string wide = R"({"loss":"huber","model.layers.0.dense.features":64,"data.batch_size":64})";
+  const auto [names, meanings] = shown({wide, narrow, wide});
+  CHECK(names == Texts{"64", "4", "64"});
+  CHECK(meanings ==
+        Texts{"width: 4 is loss huber, features 4, batch_size 16; 64 is loss huber, features 64, batch_size 64"});
+}
+
+TEST_CASE("in a report, choices that no value tells apart have all their values", "[sweep]") {
+  const Texts both{R"({"a.b":1,"a.c":1})", R"({"a.b":1,"a.c":2})", R"({"a.b":2,"a.c":2})"};
+  CHECK(shown(both).first == Texts{"b 1, c 1", "b 1, c 2", "b 2, c 2"});
+  CHECK(shown(both).second.empty());
+  CHECK(shown({R"({"a.b":1,"c":1})", R"({"a.b":2})"}).first.front() == "b 1, c 1");
+  CHECK(shown({"0.25", "0.5"}).first == Texts{"0.25", "0.5"});
+}
