@@ -4,6 +4,7 @@
 
 #include "core/base/hints.h"
 #include "core/base/text.h"
+#include "core/graph/attribute_parser.h"
 #include "core/graph/builder.h"
 #include "core/graph/check.h"
 #include "core/graph/lexer.h"
@@ -11,170 +12,6 @@
 
 namespace pmaptrain {
 namespace {
-
-// Reads `name=value` attributes between brackets into an op's fields.
-class AttributeParser : public AttributeVisitor {
- public:
-  AttributeParser(Lexer& lexer, const Mesh& mesh, std::string_view op) : lexer_(lexer), mesh_(mesh), op_(op) {
-    if (!lexer_.accept("[")) return;
-    if (lexer_.accept("]")) return;
-    do {
-      const Token name = lexer_.expect_word("an attribute's name");
-      lexer_.expect("=");
-      if (!values_.try_emplace(name.text, Entry{name, lexer_.position()}).second) {
-        lexer_.fail(name, "attribute '" + name.text + "' is given twice");
-      }
-      skip_value();
-    } while (lexer_.accept(","));
-    lexer_.expect("]");
-    end_ = lexer_.position();
-  }
-
-  void field(std::string_view name, std::int64_t& value) override {
-    if (seek(name)) value = lexer_.expect_integer();
-  }
-  void field(std::string_view name, double& value) override {
-    if (seek(name)) value = lexer_.expect_number();
-  }
-  void field(std::string_view name, bool& value) override {
-    if (!seek(name)) return;
-    const Token word = lexer_.expect_word("true or false");
-    if (word.text != "true" && word.text != "false") lexer_.fail(word, "expected true or false");
-    value = word.text == "true";
-  }
-  void field(std::string_view name, DType& value) override {
-    if (seek(name)) value = parse_dtype_token(lexer_);
-  }
-  void field(std::string_view name, std::optional<DType>& value) override {
-    if (seek(name)) value = parse_dtype_token(lexer_);
-  }
-  void field(std::string_view name, AxisSet& value) override {
-    if (seek(name)) value = parse_axes(lexer_, mesh_, op_);
-  }
-  void field(std::string_view name, std::vector<std::int64_t>& value) override {
-    if (seek(name)) value = parse_shape(lexer_);
-  }
-  void field(std::string_view name, std::vector<double>& value) override {
-    if (!seek(name)) return;
-    value.clear();
-    lexer_.expect("[");
-    if (lexer_.accept("]")) return;
-    do value.push_back(lexer_.expect_number());
-    while (lexer_.accept(","));
-    lexer_.expect("]");
-  }
-  void field(std::string_view name, std::vector<Shape>& value) override {
-    if (!seek(name)) return;
-    value.clear();
-    lexer_.expect("[");
-    if (lexer_.accept("]")) return;
-    do value.push_back(parse_shape(lexer_));
-    while (lexer_.accept(","));
-    lexer_.expect("]");
-  }
-  void field(std::string_view name, std::vector<std::pair<std::int64_t, std::int64_t>>& value) override {
-    if (!seek(name)) return;
-    value.clear();
-    lexer_.expect("[");
-    if (lexer_.accept("]")) return;
-    do {
-      const std::int64_t first = lexer_.expect_integer();
-      lexer_.expect(":");
-      value.emplace_back(first, lexer_.expect_integer());
-    } while (lexer_.accept(","));
-    lexer_.expect("]");
-  }
-
-  // Every attribute must have been a field's.
-  void finish() {
-    if (!values_.empty()) {
-      const auto first = std::min_element(values_.begin(), values_.end(), [](const auto& a, const auto& b) {
-        return a.second.position < b.second.position;
-      });
-      const Token& name = first->second.name;
-      const std::string near = nearest(name.text, fields_);
-      lexer_.fail(name, std::string(op_) + " has no attribute '" + name.text + "'",
-                  fields_.empty() ? "it takes none"
-                                  : (near.empty() ? "it takes " + join(fields_, ", ") : "did you mean " + near + "?"));
-    }
-    if (end_) lexer_.seek(*end_);
-  }
-
-  static DType parse_dtype_token(Lexer& lexer) {
-    const Token word = lexer.expect_word("an element type");
-    if (const auto dtype = parse_dtype(word.text)) return *dtype;
-    lexer.fail(word, "'" + word.text + "' is not an element type",
-               "there are bf16, f32, f64, i32, i64, u8, u32 and bool");
-  }
-
-  static Shape parse_shape(Lexer& lexer) {
-    Shape shape;
-    lexer.expect("[");
-    if (lexer.accept("]")) return shape;
-    do shape.push_back(lexer.expect_integer());
-    while (lexer.accept(","));
-    lexer.expect("]");
-    return shape;
-  }
-
-  // Rule 2: a set of axes of the mesh, with the nearest spelling for one that it lacks.
-  static AxisSet parse_axes(Lexer& lexer, const Mesh& mesh, std::string_view op) {
-    AxisSet axes;
-    lexer.expect("{");
-    if (lexer.accept("}")) return axes;
-    do {
-      const Token word = lexer.expect_word("an axis name");
-      const auto axis = mesh.find(word.text);
-      if (!axis) {
-        const std::string near = nearest(word.text, mesh.names());
-        const std::string has =
-            mesh.axes().empty() ? "the mesh has no axes" : "the mesh has " + mesh.to_string(mesh.all());
-        lexer.fail(
-            word,
-            (op.empty() ? "" : std::string(op) + " names ") + "axis '" + word.text + "', which the mesh does not have",
-            near.empty() ? has : has + "; did you mean " + near + "?");
-      }
-      if (axes.contains(*axis)) lexer.fail(word, "axis '" + word.text + "' is named twice", "keep one of the two");
-      axes = axes | AxisSet::of(*axis);
-    } while (lexer.accept(","));
-    lexer.expect("}");
-    return axes;
-  }
-
- private:
-  struct Entry {
-    Token name;
-    std::size_t position;
-  };
-
-  bool seek(std::string_view name) {
-    fields_.emplace_back(name);
-    const auto entry = values_.find(std::string(name));
-    if (entry == values_.end()) return false;
-    lexer_.seek(entry->second.position);
-    values_.erase(entry);
-    return true;
-  }
-
-  void skip_value() {
-    int depth = 0;
-    while (true) {
-      const Token& token = lexer_.peek();
-      if (token.kind == Token::Kind::end_of_line) lexer_.fail(token, "expected ']' to end the attributes");
-      if (depth == 0 && (token.text == "," || token.text == "]")) return;
-      if (token.text == "[" || token.text == "{") ++depth;
-      if (token.text == "]" || token.text == "}") --depth;
-      lexer_.next();
-    }
-  }
-
-  Lexer& lexer_;
-  const Mesh& mesh_;
-  std::string_view op_;
-  std::unordered_map<std::string, Entry> values_;
-  std::vector<std::string> fields_;
-  std::optional<std::size_t> end_;
-};
 
 class Parser {
  public:
@@ -274,11 +111,11 @@ class Parser {
         const Token part = parse_new_name(parts_);
         parts_[part.text] = Value{};
         lexer_.expect(":");
-        parts.push_back({part.text, AttributeParser::parse_shape(lexer_)});
+        parts.push_back({part.text, parse_shape(lexer_)});
       } while (lexer_.accept(","));
       if (lexer_.peek().text == "sharded") {
         lexer_.next();
-        sharded = AttributeParser::parse_axes(lexer_, program_.mesh, "");
+        sharded = parse_axes(lexer_, program_.mesh, "");
       }
     }
     lexer_.expect_end_of_line();
@@ -475,12 +312,12 @@ class Parser {
 
   Type parse_type() {
     Type type;
-    type.dtype = AttributeParser::parse_dtype_token(lexer_);
+    type.dtype = parse_dtype(lexer_);
     const Token shape = lexer_.peek();
-    type.shape = AttributeParser::parse_shape(lexer_);
+    type.shape = parse_shape(lexer_);
     const std::string error = size_error(type, program_.mesh);
     if (!error.empty()) lexer_.fail(shape, error);
-    type.varying = AttributeParser::parse_axes(lexer_, program_.mesh, "");
+    type.varying = parse_axes(lexer_, program_.mesh, "");
     return type;
   }
 
