@@ -9,6 +9,7 @@
 #include "core/graph/text.h"
 #include "core/report/kernel_report.h"
 #include "core/report/kernels.h"
+#include "core/report/memory_report.h"
 #include "core/report/parallelism.h"
 #include "core/report/plan_report.h"
 #include "core/report/variables.h"

@@ -33,9 +33,6 @@ std::string validate_text(const train::Setup& setup, const ValidateReport& repor
 // The documented JSON document, with its end of line. `with_config` adds the text of the resolved config as "config".
 std::string validate_json(const train::Setup& setup, const ValidateReport& report, bool with_config = false);
 
-// The memory of a process by purpose, as lines of columns.
-std::string memory_text(const train::MemoryEstimate& memory);
-
 // Formats rows as columns, separated by two spaces and indented by two. The first column is aligned left, as are the
 // others unless `right` marks them. Used by all commands.
 std::string columns(const std::vector<std::vector<std::string>>& rows, const std::vector<bool>& right);
