@@ -6,6 +6,7 @@
 #include "core/graph/differentiate.h"
 #include "core/model/arithmetic.h"
 #include "core/model/gathers.h"
+#include "core/ops/bucket/bucket.h"
 #include "core/ops/loop/loop.h"
 #include "core/step/statistics.h"
 
@@ -34,6 +35,22 @@ DeviceSums::DeviceSums(Builder& b, const model::Model& model, const spec::Spec& 
       statistics_(statistics),
       buckets_(buckets) {
   for (const std::size_t i : trained_) is_trained_[i] = true;
+}
+
+Sums DeviceSums::packed(Sums sums) {
+  const model::Sharding sharding = model::sharding_of(spec_);
+  std::vector<std::size_t> position(model_.parameters.size());  // among the trained parameters
+  for (std::size_t i = 0; i < trained_.size(); ++i) position[trained_[i]] = i;
+  std::vector<Value> buckets;
+  for (const model::Bucket& bucket : buckets_) {
+    std::vector<Value> gradients;
+    for (const std::size_t i : bucket.parameters) gradients.push_back(sums.gradients[position[i]]);
+    const std::int64_t elements = model::elements_of(model_, bucket, sharding, b_.mesh());
+    buckets.push_back(b_.emit(ops::Pack{sharding.stage == 0 ? 0 : elements}, gradients));
+  }
+  sums.gradients = std::move(buckets);
+  if (!statistics_.empty()) sums.statistics = {b_.emit(ops::Pack{}, sums.statistics)};
+  return sums;
 }
 
 Sums DeviceSums::forward(const ModelValues& values) {

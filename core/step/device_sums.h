@@ -42,7 +42,7 @@ struct Sums {
 class DeviceSums {
  public:
   // All references outlive this. `statistics` are the indices of those parameters that are statistics which a step
-  // replaces. `buckets` are those of ModelValues::shards.
+  // replaces. `buckets` are those of the trained parameters.
   DeviceSums(Builder& b, const model::Model& model, const spec::Spec& spec, const Optimizer& optimizer,
              std::span<const std::size_t> statistics, std::span<const model::Bucket> buckets);
 
@@ -50,6 +50,8 @@ class DeviceSums {
   Sums forward(const ModelValues& values);
   // The sums over all microbatches, and the gradients.
   Sums with_gradients(const ModelValues& values, std::int64_t microbatches);
+  // The same sums, with the gradients of each bucket packed, and all statistics together.
+  Sums packed(Sums sums);
 
  private:
   Sums of_microbatch(const ModelValues& values);

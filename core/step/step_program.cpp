@@ -79,7 +79,7 @@ class StepBuilder {
     in_.parameters = model::declare_parameters(b_, model_, buckets_, sharding_);
     declare_batch_and_numbers(batch_.rows_per_device);
     use_parameters();
-    const Sums global = synchronised_buckets(packed(device_.with_gradients(values_, batch_.microbatches)));
+    const Sums global = synchronised_buckets(device_.packed(device_.with_gradients(values_, batch_.microbatches)));
     const Value divisor = divisor_of(global);
     output_measures(measure_means(global, divisor), global.count);
     const Builder::Scope scope(b_, {"normalise", {}});
@@ -99,7 +99,7 @@ class StepBuilder {
     use_parameters();
     owned_ = owned_parameters();
 
-    const Sums global = synchronised_buckets(packed(device_.with_gradients(values_, batch_.microbatches)));
+    const Sums global = synchronised_buckets(device_.packed(device_.with_gradients(values_, batch_.microbatches)));
     const Value divisor = divisor_of(global);
     const std::vector<Value> means = measure_means(global, divisor);
     const GradientBuckets sums = gradient_buckets(model_, trained_, buckets_, global.gradients);
@@ -165,22 +165,6 @@ class StepBuilder {
   void use_numbers(const std::vector<model::Number>& numbers, const std::vector<Value>& values) {
     numbers_ = {numbers, values};
     values_.numbers.assign(values.begin(), values.begin() + std::ssize(model_.numbers()));
-  }
-
-  // The same sums, with the gradients packed into buckets.
-  Sums packed(Sums sums) {
-    std::vector<std::size_t> position(model_.parameters.size());  // among the trained parameters
-    for (std::size_t i = 0; i < trained_.size(); ++i) position[trained_[i]] = i;
-    std::vector<Value> buckets;
-    for (const model::Bucket& bucket : buckets_) {
-      std::vector<Value> gradients;
-      for (const std::size_t i : bucket.parameters) gradients.push_back(sums.gradients[position[i]]);
-      const std::int64_t elements = model::elements_of(model_, bucket, sharding_, program_.mesh);
-      buckets.push_back(b_.emit(ops::Pack{sharding_.stage == 0 ? 0 : elements}, gradients));
-    }
-    sums.gradients = std::move(buckets);
-    if (!statistics_.empty()) sums.statistics = {b_.emit(ops::Pack{}, sums.statistics)};
-    return sums;
   }
 
   std::vector<Value> next_statistics(const Sums& global) {
