@@ -54,13 +54,9 @@ class Session::Impl {
       loop();
       finish();
       if (!is_alone()) ask();  // GPUs of other processes may still read from those of this one
-    } catch (const Error& error) {
-      keep_what_is_trained();
-      fail(static_cast<int>(error.status()), error.diagnostics().front().message);
-      throw;
     } catch (const std::exception& error) {
       keep_what_is_trained();
-      fail(static_cast<int>(ExitStatus::failed), error.what());
+      fail(error);
       throw;
     }
     return ended_;
@@ -329,8 +325,8 @@ class Session::Impl {
     set_status();
     fill_totals(last.step);
     const auto stuck = [&](std::int64_t member) { return report_->stuck_loss(member); };
-    for (const Warned& told :
-         useless_result_warnings(setup_.model, setup_.source, timetable_.steps_per_epoch, ended_, stuck, selects())) {
+    for (const Warned& told : useless_result_warnings(setup_.model, setup_.source, timetable_.steps_per_epoch, ended_,
+                                                      stuck, setup_.spec().train)) {
       report_->emit(told);
     }
     folder_.check_in_place();
@@ -340,13 +336,6 @@ class Session::Impl {
     const int told = ended_.exit_status;
     note_what_is_missing();  // the last lines, or the summary, may have failed
     if (ended_.exit_status != told) report_->records().write_summary(ended_);
-  }
-
-  // The metric that selects checkpoints or stops the run; empty: none.
-  std::string selects() const {
-    const spec::TrainSpec& train = setup_.spec().train;
-    if (train.checkpoint.best) return train.checkpoint.best->metric;
-    return train.early_stopping ? train.early_stopping->metric : "";
   }
 
   void set_status() {
@@ -386,6 +375,11 @@ class Session::Impl {
     }
   }
 
+  static std::string message_of(const std::exception& error) {
+    const auto* const known = dynamic_cast<const Error*>(&error);
+    return known != nullptr ? known->diagnostics().front().message : error.what();
+  }
+
   // Reports the error that ended the run, even if saving fails too.
   void keep_what_is_trained() {
     if (saving_->has_saved_last() || step_ == 0 || pacing_->wait_and_count_failed() > 0 || folder_.is_removed()) return;
@@ -398,15 +392,13 @@ class Session::Impl {
     try {
       check_data_unchanged();
     } catch (const Error& error) {
-      report_->emit(Warned{error.diagnostics().front().message});
+      report_->emit(Warned{message_of(error)});
     }
     try {
       saving_->finish_write();
       saving_->save_last(state());
-    } catch (const Error& error) {
-      report_->emit(Warned{"no checkpoint could be written: " + error.diagnostics().front().message});
     } catch (const std::exception& error) {
-      report_->emit(Warned{std::string("no checkpoint could be written: ") + error.what()});
+      report_->emit(Warned{"no checkpoint could be written: " + message_of(error)});
     }
   }
 
@@ -440,10 +432,11 @@ class Session::Impl {
   }
 
   // The caller reports the error at the terminal; this writes it to the log.
-  void fail(int exit_status, const std::string& message) {
+  void fail(const std::exception& error) {
+    const auto* const known = dynamic_cast<const Error*>(&error);
     ended_.status = "failed";
     ended_.reason = "error";
-    ended_.exit_status = exit_status;
+    ended_.exit_status = static_cast<int>(known != nullptr ? known->status() : ExitStatus::failed);
     const std::int64_t failed = pacing_->wait_and_count_failed();
     if (failed == 0) {
       add_results();
@@ -452,7 +445,7 @@ class Session::Impl {
     fill_totals(step_ - failed);
     if (folder_.is_removed()) report_->detach_records();  // nothing can be written, and this was already reported
     Records& records = report_->records();
-    records.on(Warned{message, true});
+    records.on(Warned{message_of(error), true});
     records.flush();
     ended_.missing = records.missing();
     for (const std::string& missing : ended_.missing) report_->emit(Warned{missing});

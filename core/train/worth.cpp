@@ -343,13 +343,16 @@ std::string constant_text(const model::Model& model, const data::Source& source,
 
 std::vector<Warned> useless_result_warnings(const model::Model& model, const data::Source& source,
                                             std::int64_t steps_per_epoch, const Ended& ended, const StuckLoss& stuck,
-                                            const std::string& selects) {
+                                            const spec::TrainSpec& train) {
   constexpr std::int64_t few_steps = 20;
   if (ended.status != "done" || ended.steps < few_steps) return {};
   const bool one = ended.members.size() == 1;
   // Measures of training are means over an epoch, during which the parameters change. They tell about the last
   // parameters only if the run ends with a whole epoch that is not the first.
   const bool ends_epoch = ended.epochs >= 2 && ended.steps % steps_per_epoch == 0;
+  const std::string selects = train.checkpoint.best  ? train.checkpoint.best->metric
+                              : train.early_stopping ? train.early_stopping->metric
+                                                     : "";
   MemberTexts texts;
   try {
     for (std::size_t m = 0; m < ended.members.size(); ++m) {

@@ -22,14 +22,14 @@ using StuckLoss = std::function<std::optional<LossCourse>(std::int64_t member)>;
 
 // Returns a warning with advice for each member, or one for several members with the same problem. A member is warned
 // about if its loss never decreased (`stuck` returns its course), or if its checkpoint for predictions is no better
-// than one constant prediction. The measure that decides is `selects`, which selects checkpoints (empty: none does),
-// where its value for a constant is known: of classes a cross-entropy at least that of the shares of the classes,
+// than one constant prediction. The measure that decides is the one by which `train` selects checkpoints, or stops the
+// run, where its value for a constant is known: of classes a cross-entropy at least that of the shares of the classes,
 // roc_auc at most 0.5, accuracy at most the share of the most frequent class; of numbers r2 at most 0, a squared error
 // at least that of the targets' mean, an absolute error at least that of their median, a huber loss at least that of
 // the best constant. Returns nothing for a run that was stopped or has few steps, or without such measures. Reads the
 // targets of the split.
 std::vector<Warned> useless_result_warnings(const model::Model& model, const data::Source& source,
                                             std::int64_t steps_per_epoch, const Ended& ended, const StuckLoss& stuck,
-                                            const std::string& selects);
+                                            const spec::TrainSpec& train);
 
 }  // namespace pmaptrain::train
