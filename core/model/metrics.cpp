@@ -62,30 +62,19 @@ Value squared_error(Builder& b, Value output, Value targets) {
   return mul(b, error, error);
 }
 
-// What was predicted and what is true, with the weight of each: of classes as their numbers, [B], or [B, T] of the
-// positions of a sequence; of several labels as 0 and 1, [B, L], with weights [B].
+// What was predicted and what is true of several labels, as 0 and 1 [B, L].
 struct Decisions {
-  Value predicted, truth, weights;
+  Value predicted, truth;
 };
 
-Value ones_where(Builder& b, Value predicate, DType dtype) { return cast(b, predicate, dtype); }
-
 // 1 where an output is above the threshold, and where a target is above one half.
-Decisions label_decisions(Builder& b, Value output, Value targets, const ExampleMask& rows, double threshold) {
-  const DType dtype = b.type(rows.weights).dtype;
+Decisions label_decisions(Builder& b, Value output, Value targets, double threshold) {
+  const DType dtype = b.type(output).dtype;
   const Value above = b.emit(ops::Gt{}, {output, scalar_like(b, output, threshold)});
   const Value numbers = cast(b, targets, dtype);
   const Value is_true = b.emit(ops::Gt{}, {numbers, scalar_like(b, numbers, 0.5)});
-  const Value predicted = ones_where(b, above, dtype);
-  return {predicted, ones_where(b, is_true, dtype), rows.weights};
-}
-
-Decisions class_decisions(Builder& b, Value output, Value targets, const ExampleMask& rows,
-                          std::optional<double> threshold) {
-  Decisions found{predicted_class(b, output, threshold), true_class(b, targets), rows.weights};
-  const Shape shape = b.type(found.truth).shape;
-  if (b.type(found.weights).shape != shape) found.weights = broadcast_along(b, found.weights, shape, 0);
-  return found;
+  const Value predicted = cast(b, above, dtype);
+  return {predicted, cast(b, is_true, dtype)};
 }
 
 // The sums over rows of weights, by column of `values` [B, L].
@@ -121,18 +110,12 @@ PlannedMetric class_quotient(const spec::Metric& metric, const Model& model, Den
   const std::optional<double> threshold = class_threshold(model, spec::threshold_of(metric));
   if (average == metric::Average::samples) {
     const bool of_predicted = denominator(1, 0) > 0, of_actual = denominator(0, 1) > 0;
-    PlannedMetric planned{{name}, {{name, {}}}, {}, {}};
-    planned.sums = [=](Builder& b, Value output, Value targets, const ExampleMask& rows) {
-      const Decisions found = label_decisions(b, output, targets, rows, *threshold);
-      const Value each = quotients_of_examples(b, found, of_predicted, of_actual);
-      return std::vector<Value>{sum_from(b, masked(b, rows, each), 0)};
-    };
-    planned.finish = [](Means means) { return std::vector<double>{means.front().front()}; };
-    return planned;
+    return mean_of(name, [=](Builder& b, Value output, Value targets) {
+      return quotients_of_examples(b, label_decisions(b, output, targets, *threshold), of_predicted, of_actual);
+    });
   }
-  const bool each = average == metric::Average::none;
   const std::int64_t classes = model.measured_classes();
-  const std::string prefix = each ? name + ".each" : name;
+  const std::string prefix = average == metric::Average::none ? name + ".each" : name;
   PlannedMetric planned{
       measure_names(metric, model),
       {{prefix + ".true_positives", {classes}}, {prefix + ".predicted", {classes}}, {prefix + ".actual", {classes}}},
@@ -140,22 +123,26 @@ PlannedMetric class_quotient(const spec::Metric& metric, const Model& model, Den
       {}};
   planned.sums = [=](Builder& b, Value output, Value targets, const ExampleMask& rows) {
     if (multi) {
-      const Decisions of = label_decisions(b, output, targets, rows, *threshold);
-      const Value hits = weighed_sum(b, mul(b, of.predicted, of.truth), of.weights);
-      const Value predicted = weighed_sum(b, of.predicted, of.weights);
-      return std::vector{hits, predicted, weighed_sum(b, of.truth, of.weights)};
+      const Decisions of = label_decisions(b, output, targets, *threshold);
+      const Value hits = weighed_sum(b, mul(b, of.predicted, of.truth), rows.weights);
+      const Value predicted = weighed_sum(b, of.predicted, rows.weights);
+      return std::vector{hits, predicted, weighed_sum(b, of.truth, rows.weights)};
     }
-    const Decisions of = class_decisions(b, output, targets, rows, threshold);
-    const Value correct = cast(b, b.emit(ops::Eq{}, {of.predicted, of.truth}), b.type(of.weights).dtype);
+    // Classes as their numbers, [B], or [B, T] of the positions of a sequence.
+    const Value said = predicted_class(b, output, threshold);
+    const Value truth = true_class(b, targets);
+    const Shape shape = b.type(truth).shape;
+    Value weights = rows.weights;
+    if (b.type(weights).shape != shape) weights = broadcast_along(b, weights, shape, 0);
+    const Value correct = cast(b, b.emit(ops::Eq{}, {said, truth}), b.type(weights).dtype);
     const ops::ScatterAdd count{classes};
-    const Value true_positives = b.emit(count, {of.truth, mul(b, correct, of.weights)});
-    const Value predicted = b.emit(count, {of.predicted, of.weights});
-    return std::vector{true_positives, predicted, b.emit(count, {of.truth, of.weights})};
+    const Value true_positives = b.emit(count, {truth, mul(b, correct, weights)});
+    const Value predicted = b.emit(count, {said, weights});
+    return std::vector{true_positives, predicted, b.emit(count, {truth, weights})};
   };
   planned.finish = [denominator, average, binary, multi](Means means) {
     std::vector<double> quotients;
-    double sum = 0, present = 0, weighted = 0;
-    double all_hits = 0, all_predicted = 0, all_actual = 0;
+    double sum = 0, present = 0, weighted = 0, all_hits = 0, all_predicted = 0, all_actual = 0;
     for (std::size_t c = 0; c < means[0].size(); ++c) {
       const double true_positives = means[0][c], predicted = means[1][c], actual = means[2][c];
       quotients.push_back(quotient(true_positives, denominator(predicted, actual)));
@@ -179,9 +166,8 @@ PlannedMetric class_quotient(const spec::Metric& metric, const Model& model, Den
 }
 
 // Whether each label is predicted right, as 0 and 1 [B, L].
-Value right_labels(Builder& b, Value output, Value targets, const ExampleMask& rows, double threshold) {
-  const Decisions of = label_decisions(b, output, targets, rows, threshold);
-  return cast(b, b.emit(ops::Eq{}, {of.predicted, of.truth}), b.type(of.weights).dtype);
+Value right_labels(Builder& b, const Decisions& of) {
+  return cast(b, b.emit(ops::Eq{}, {of.predicted, of.truth}), b.type(of.truth).dtype);
 }
 
 PlannedMetric accuracy_of_labels(const spec::Metric& metric, const Model& model) {
@@ -190,7 +176,7 @@ PlannedMetric accuracy_of_labels(const spec::Metric& metric, const Model& model)
   const double threshold = *class_threshold(model, spec::threshold_of(metric));
   if (average != metric::Average::none && average != metric::Average::weighted) {
     return mean_of(name, [threshold](Builder& b, Value output, Value targets) {
-      return feature_mean(b, right_labels(b, output, targets, {{}, output, false}, threshold));
+      return feature_mean(b, right_labels(b, label_decisions(b, output, targets, threshold)));
     });
   }
   const std::int64_t labels = model.measured_classes();
@@ -198,9 +184,9 @@ PlannedMetric accuracy_of_labels(const spec::Metric& metric, const Model& model)
   PlannedMetric planned{
       measure_names(metric, model), {{prefix + ".right", {labels}}, {prefix + ".actual", {labels}}}, {}, {}};
   planned.sums = [threshold](Builder& b, Value output, Value targets, const ExampleMask& rows) {
-    const Value right = right_labels(b, output, targets, rows, threshold);
-    const Value truth = label_decisions(b, output, targets, rows, threshold).truth;
-    return std::vector{b.emit(ops::ReduceSum{{0}}, {masked(b, rows, right)}), weighed_sum(b, truth, rows.weights)};
+    const Decisions of = label_decisions(b, output, targets, threshold);
+    const Value right = b.emit(ops::ReduceSum{{0}}, {masked(b, rows, right_labels(b, of))});
+    return std::vector{right, weighed_sum(b, of.truth, rows.weights)};
   };
   planned.finish = [each = average == metric::Average::none](Means means) {
     if (each) return means[0];
@@ -344,7 +330,7 @@ struct MetricOf<metric::SubsetAccuracy> {
   static PlannedMetric plan(const metric::SubsetAccuracy& subset, const MetricCall& call) {
     return mean_of(call.name, [threshold = *class_threshold(call.model, subset.threshold),
                                labels = call.model.measured_classes()](Builder& b, Value output, Value targets) {
-      const Value right = sum_from(b, right_labels(b, output, targets, {{}, output, false}, threshold), 1);
+      const Value right = sum_from(b, right_labels(b, label_decisions(b, output, targets, threshold)), 1);
       const Value all = b.emit(ops::Eq{}, {right, scalar_like(b, right, static_cast<double>(labels))});
       return cast(b, all, b.type(output).dtype);
     });
