@@ -14,6 +14,7 @@
 
 namespace pmaptrain::testing {
 
+const std::string rates = "parameters: {optimizer.learning_rate: {choice: [0.01, 0.05, 0.1, 0.2]}}\n";
 const std::string halved =
     "parameters: {optimizer.learning_rate: {log_uniform: [0.001, 0.3]}, optimizer.sgd.momentum: {choice: [0.0, 0.9]}}\n"
     "search: {successive_halving: {min: 1 epoch, factor: 2}}\ntrials: 8\n";

@@ -54,8 +54,8 @@ class SweepFolder {
   test::TemporaryFolder folder_;
 };
 
-// Keys of a sweep by successive halving, of eight trials.
-extern const std::string halved;
+// Keys of a sweep: a grid of four rates; successive halving of eight trials.
+extern const std::string rates, halved;
 
 // The values of all runs: "0007: 0.125", a line each.
 std::string values_of(const std::vector<sweep::Row>& rows);
