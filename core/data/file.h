@@ -68,6 +68,15 @@ std::vector<std::byte> read_file(const std::string& path, std::size_t most = std
 void give_place(std::vector<Diagnostic>& diagnostics, const Place& place);
 // Rethrows the error with that place.
 [[noreturn]] void throw_at(const Place& place, const Error& error);
+// What `f` returns; errors get that place.
+template <class F>
+decltype(auto) at_place(const Place& place, F&& f) {
+  try {
+    return f();
+  } catch (const Error& error) {
+    throw_at(place, error);
+  }
+}
 
 // Uninitialised memory. Throws Error (resource) if there is not enough.
 struct Memory {

@@ -150,19 +150,10 @@ class InputArray : public Dataset {
   }
 
   void check_intact() const override {
-    try {
-      inputs_.bytes.check_intact();
-    } catch (const Error& error) {
-      throw_at(place_, error);
-    }
+    at_place(place_, [&] { inputs_.bytes.check_intact(); });
   }
-
   void check_unchanged() const override {
-    try {
-      inputs_.bytes.check_unchanged();
-    } catch (const Error& error) {
-      throw_at(place_, error);
-    }
+    at_place(place_, [&] { inputs_.bytes.check_unchanged(); });
   }
 
   const Array& inputs() const { return inputs_; }
@@ -173,11 +164,7 @@ class InputArray : public Dataset {
     const auto bad = std::find_if(values.begin(), values.end(), [](double value) { return !std::isfinite(value); });
     if (bad == values.end()) return;
     std::vector<float> rounded(values.begin(), values.end());
-    try {
-      check_finite(inputs_, first, rounded);
-    } catch (const Error& error) {
-      throw_at(place_, error);
-    }
+    at_place(place_, [&] { check_finite(inputs_, first, rounded); });
   }
 
   void read_as_stored(std::int64_t index, std::byte* input) const {
@@ -185,24 +172,16 @@ class InputArray : public Dataset {
       std::memcpy(input, inputs_.bytes.data() + static_cast<std::size_t>(index) * input_bytes_, input_bytes_);
     } else if (input_.dtype == DType::i32) {
       const std::int64_t count = numel(input_.shape);
-      try {
-        for (std::int64_t i = 0; i < count; ++i, input += sizeof(std::int32_t)) {
-          const std::int32_t token = integer_of(inputs_, index * count + i, "token");
-          std::memcpy(input, &token, sizeof token);
-        }
-      } catch (const Error& error) {
-        throw_at(place_, error);
+      for (std::int64_t i = 0; i < count; ++i, input += sizeof(std::int32_t)) {
+        const std::int32_t token = at_place(place_, [&] { return integer_of(inputs_, index * count + i, "token"); });
+        std::memcpy(input, &token, sizeof token);
       }
     } else {
       const std::size_t count = input_bytes_ / sizeof(float);
       const std::int64_t first = index * static_cast<std::int64_t>(count);
       const std::span<float> values{reinterpret_cast<float*>(input), count};
       read_floats(inputs_, first, values);
-      try {
-        check_finite(inputs_, first, values);
-      } catch (const Error& error) {
-        throw_at(place_, error);
-      }
+      at_place(place_, [&] { check_finite(inputs_, first, values); });
     }
   }
 

@@ -4,22 +4,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <exception>
-#include <functional>
 #include <map>
-#include <system_error>
-#include <thread>
 #include <utility>
 
 #include "core/base/error.h"
-#include "core/base/machine.h"
-#include "core/base/signals.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
 #include "core/data/arrays/array_dataset.h"
 #include "core/data/arrays/cifar10.h"
 #include "core/data/file.h"
 #include "core/data/images/folder.h"
+#include "core/data/parallel.h"
 #include "core/data/sources/divide.h"
 #include "core/data/sources/held_out.h"
 #include "core/data/sources/synthetic.h"
@@ -68,46 +63,21 @@ void check_equal(std::string_view what, Split first, const Field& a, Split secon
       "the examples of all splits must have the same type and shape");
 }
 
-// Calls all functions: the first on this thread, each of the others on one of its own, or on this one where none can be
-// had. Rethrows the exception of the first function that throws one.
-void call_all(const std::vector<std::function<void()>>& functions) {
-  std::vector<std::exception_ptr> errors(functions.size());
-  const auto call = [&](std::size_t i) {
-    try {
-      functions[i]();
-    } catch (...) {
-      errors[i] = std::current_exception();
-    }
-  };
-  {
-    std::vector<std::jthread> threads;
-    std::size_t started = 1;
-    try {
-      const BlockSignals blocked;
-      for (; started < functions.size(); ++started) threads.emplace_back([&call, i = started] { call(i); });
-    } catch (const std::system_error&) {
-      for (std::size_t i = started; i < functions.size(); ++i) call(i);
-    }
-    if (!functions.empty()) call(0);
-  }
-  for (const std::exception_ptr& error : errors) {
-    if (error) std::rethrow_exception(error);
-  }
-}
-
 // Reads the splits that are wanted by `read`, at once, and checks that their fields are equal.
 template <class Files, class Read>
 Source open_splits(const std::map<Split, Files>& splits, const Opening& opening, Read read) {
   Source source;
   std::map<Split, Notes> notes;
-  std::vector<std::function<void()>> reads;
+  std::vector<Split> wanted;
   for (const auto& [split, files] : splits) {
     if (!opening.wants(split)) continue;
-    reads.emplace_back([&into = source.of(split), &files = files, &own = notes[split], &opening, &read] {
-      into = read(files, own, opening);
-    });
+    wanted.push_back(split);
+    notes[split];  // before several threads look them up
   }
-  call_all(reads);
+  for_each_item(std::ssize(wanted), [&](std::int64_t i) {
+    const Split split = wanted[static_cast<std::size_t>(i)];
+    source.of(split) = read(splits.at(split), notes.at(split), opening);
+  });
   std::optional<Split> first;
   for (const auto& [split, own] : notes) {
     for (const std::string& note : own) {
@@ -413,18 +383,15 @@ Source open(const spec::DataSpec& spec, std::uint64_t seed, std::int64_t devices
   opening.tables = &tables;
   if (spec.validation) opening.group = spec.validation->group;
   opening.names_classes = spec.numbers_name_classes;
-  Source source;
-  try {
-    source = std::visit(
+  Source source = at_place(spec.source_place, [&] {
+    return std::visit(
         [&](const auto& s) {
           static_assert(
               requires { open_source(s, opening); }, "this source has no open_source() in core/data/sources/open.cpp");
           return open_source(s, opening);
         },
         spec.source);
-  } catch (const Error& error) {
-    throw_at(spec.source_place, error);
-  }
+  });
   if (source.train) check_augment(spec.augment, source.train->input());
   const bool is_whole = !only && known == nullptr;
   const std::shared_ptr<const Dataset> all = source.train;  // before validation takes its share

@@ -58,22 +58,13 @@ class TextDataset : public Dataset {
   std::optional<std::pair<std::int64_t, std::int64_t>> label_range() const override { return sequence_->range; }
 
   void check_intact() const override {
-    checked([&] { sequence_->tokens.check_intact(); });
+    at_place(sequence_->place, [&] { sequence_->tokens.check_intact(); });
   }
   void check_unchanged() const override {
-    checked([&] { sequence_->tokens.check_unchanged(); });
+    at_place(sequence_->place, [&] { sequence_->tokens.check_unchanged(); });
   }
 
  private:
-  template <class F>
-  void checked(const F& check) const {
-    try {
-      check();
-    } catch (const Error& error) {
-      throw_at(sequence_->place, error);
-    }
-  }
-
   std::shared_ptr<const Sequence> sequence_;
   std::int64_t length_, first_window_, windows_;
   std::int64_t end_;  // of the tokens that this part may read

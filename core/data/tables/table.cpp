@@ -88,18 +88,13 @@ class TableReader {
     const auto take = [&](const std::string& name, const Place& place, std::size_t part) {
       parts[find_column(names, name, place, path, csv_.header)] = part;
     };
-    if (columns_.inputs.size() > 64) {
-      // A map by name, because a search for each name would take quadratic time.
-      std::map<std::string_view, std::size_t> at;
-      for (std::size_t i = 0; i < names.size(); ++i) at.emplace(names[i], i);
-      for (std::size_t i = 0; i < columns_.inputs.size(); ++i) {
-        const auto found = at.find(columns_.inputs[i].name);
-        if (found == at.end()) take(columns_.inputs[i].name, columns_.inputs[i].place, i);  // which fails
-        parts[found->second] = i;
-      }
-    } else {
-      for (std::size_t i = 0; i < columns_.inputs.size(); ++i)
-        take(columns_.inputs[i].name, columns_.inputs[i].place, i);
+    // A map by name, because a search for each of many inputs would take quadratic time.
+    std::map<std::string_view, std::size_t> at;
+    for (std::size_t i = 0; i < names.size(); ++i) at.emplace(names[i], i);
+    for (std::size_t i = 0; i < columns_.inputs.size(); ++i) {
+      const auto found = at.find(columns_.inputs[i].name);
+      if (found == at.end()) take(columns_.inputs[i].name, columns_.inputs[i].place, i);  // which fails
+      parts[found->second] = i;
     }
     for (std::size_t t = 0; t < columns_.targets.size(); ++t) {
       take(columns_.targets[t].text, columns_.targets[t].place, first_target + t);
