@@ -189,8 +189,9 @@ std::string name_of_target(const spec::DataSpec& data, const data::Field& target
   return (numel(target.shape) == 1 ? "" : "number " + std::to_string(number) + " of ") + "the targets";
 }
 
-// Warns of numbers that are fewer in float32, and refuses those that are all one, where nothing takes them to 0 before.
-void collapsed_numbers(const Setup& setup, std::vector<std::string>& out) {
+// Warns of numbers that are fewer in float32, where nothing takes them to 0 before. Those that are all one are refused
+// if `refuses`.
+void collapsed_numbers(const Setup& setup, bool refuses, std::vector<std::string>& out) {
   const spec::DataSpec& data = setup.spec().data;
   const data::Dataset& train = *setup.source.train;
   const auto tell = [&](const data::Collapsed& found, const std::string& name, const std::string& key) {
@@ -198,7 +199,8 @@ void collapsed_numbers(const Setup& setup, std::vector<std::string>& out) {
         name + " has " + with_commas(static_cast<std::int64_t>(found.numbers)) + " different numbers, which are " +
         (found.in_float == 1 ? "one" : with_commas(static_cast<std::int64_t>(found.in_float))) + " in float32";
     const std::string help = key + ": auto takes their mean and normalises them in float64";
-    if (found.in_float == 1) throw Error(ExitStatus::data, Diagnostic{"data", data.source_place, what, help, {}});
+    if (refuses && found.in_float == 1)
+      throw Error(ExitStatus::data, Diagnostic{"data", data.source_place, what, help, {}});
     out.push_back(what + in_parentheses(data.source_place) + ": " + help);
   };
   if (!setup.model.normalize) {
@@ -267,7 +269,13 @@ std::vector<std::string> likely_mistakes(const Setup& setup) {
   large_batch(data, setup.batch, found);
   distant_targets(setup.model, setup.member_spec().optimizer, *setup.source.train, setup.timetable.steps, found);
   distant_inputs(setup.model, setup.source, data.source_place, found);
-  collapsed_numbers(setup, found);
+  collapsed_numbers(setup, true, found);
+  return found;
+}
+
+std::vector<std::string> mistakes_of_older_versions(const Setup& setup) {
+  std::vector<std::string> found;
+  collapsed_numbers(setup, false, found);
   return found;
 }
 

@@ -23,6 +23,11 @@ std::string channels_first_warning(const Shape& input);
 // with the channels first, measured numbers that are read as categories, a duration that was probably meant in epochs,
 // a batch of more than half of the training split, targets out of reach of the learning rate, and inputs with a mean or
 // standard deviation above 10 that are not normalised.
+// Throws Error (data) for numbers of a column that are all one in float32.
 std::vector<std::string> likely_mistakes(const Setup& setup);
+
+// Of these, what a run of an older version that is resumed was not told when it began. Such a run goes on as it is, so
+// what a new run is refused for is a warning.
+std::vector<std::string> mistakes_of_older_versions(const Setup& setup);
 
 }  // namespace pmaptrain::train

@@ -312,6 +312,8 @@ Setup make_setup(spec::Loaded loaded, std::optional<ScheduleOrigin> schedule, co
         setup.warnings.push_back(std::move(warning));
       }
     }
+  } else if (continued != nullptr && !continued->exact) {
+    for (std::string& mistake : mistakes_of_older_versions(setup)) setup.warnings.push_back(std::move(mistake));
   }
   return with_data_on_devices(std::move(setup));
 }

@@ -2,6 +2,8 @@
 #include <cmath>
 #include <fstream>
 
+#include "core/setup/setup.h"
+#include "core/spec/load.h"
 #include "tests/app/call.h"
 #include "tests/catch.h"
 #include "tests/data/files.h"
@@ -95,4 +97,20 @@ TEST_CASE("times that are one number in float32 are refused where nothing normal
   const Finished some = call({"validate", times.folder / "c.yaml"});
   CHECK(some.status == 0);
   CHECK(contains(some.err, "column 't' has 32 different numbers, which are 17 in float32"));
+}
+
+TEST_CASE("a run of an older version that is resumed is warned of such times, and goes on", "[app]") {
+  const Times times("");
+  const auto warnings = [&](bool exact) {
+    data::Encoding encoding;
+    encoding.exact = exact;
+    std::string texts;
+    const train::Setup setup =
+        train::make_setup(spec::load(times.folder / "c.yaml", {}), train::ScheduleOrigin(240), &encoding);
+    for (const std::string& warning : setup.warnings) texts += warning + "\n";
+    return texts;
+  };
+  CHECK(contains(warnings(false), "column 't' has 64 different numbers, which are one in float32"));
+  // Other runs were told, or refused, when they began.
+  CHECK_FALSE(contains(warnings(true), "in float32"));
 }
