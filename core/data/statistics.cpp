@@ -1,6 +1,7 @@
 #include "core/data/statistics.h"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <cstddef>
@@ -165,40 +166,25 @@ struct Rounding {
   static constexpr double least_rounding = 1e-5;
 };
 
-template <class Read>
-std::vector<Rounding> rounding(const Dataset& dataset, std::size_t channels, std::size_t each, Read&& read) {
-  const Chunks chunks(dataset);
-  std::vector<std::vector<Rounding>> found(static_cast<std::size_t>(chunks.count), std::vector<Rounding>(channels));
-  for_each_item(chunks.count, [&](std::int64_t chunk) {
-    std::vector<Rounding>& into = found[static_cast<std::size_t>(chunk)];
-    std::vector<double> values(each);
-    for (std::int64_t i = chunks.first(chunk); i < chunks.last(chunk); ++i) {
-      read(i, values.data());
-      for (std::size_t at = 0; at < each; at += channels) {
-        for (std::size_t c = 0; c < channels; ++c) into[c].take(values[at + c]);
-      }
-    }
-  });
-  dataset.check_intact();
-  for (std::size_t i = 1; i < found.size(); ++i) {
-    for (std::size_t c = 0; c < channels; ++c) found.front()[c].add(found[i][c]);
+using Roundings = std::vector<Rounding>;  // by channel
+
+void add(Roundings& into, const std::vector<double>& values) {
+  for (std::size_t at = 0; at < values.size(); at += into.size()) {
+    for (std::size_t c = 0; c < into.size(); ++c) into[c].take(values[at + c]);
   }
-  return std::move(found.front());
+}
+
+bool is_channel_rounded(const Rounding& channel) { return channel.matters(channel.high - channel.low); }
+
+Roundings sum_of(std::vector<Roundings> chunks) {
+  for (std::size_t i = 1; i < chunks.size(); ++i) {
+    for (std::size_t c = 0; c < chunks[i].size(); ++c) chunks.front()[c].add(chunks[i][c]);
+  }
+  return std::move(chunks.front());
 }
 
 std::size_t channels_of(const Field& input) {
   return input.shape.empty() ? 1 : static_cast<std::size_t>(input.shape.back());
-}
-
-std::vector<Rounding> rounding_of_inputs(const Dataset& dataset) {
-  const Field input = dataset.input();
-  return rounding(dataset, channels_of(input), static_cast<std::size_t>(numel(input.shape)),
-                  [&](std::int64_t i, double* to) { dataset.read_exact_input(i, to); });
-}
-
-std::vector<Rounding> rounding_of_targets(const Dataset& dataset) {
-  const auto width = static_cast<std::size_t>(numel(dataset.target().shape));
-  return rounding(dataset, width, width, [&](std::int64_t i, double* to) { dataset.read_exact_target(i, to); });
 }
 
 Collapsed collapsed_of(std::size_t channel, std::vector<double> values) {
@@ -213,43 +199,86 @@ Collapsed collapsed_of(std::size_t channel, std::vector<double> values) {
   return one;
 }
 
-// Reads the rows once for as many channels as fit into memory.
+// `read` appends the exact numbers of examples [first, last), of which each has `channels` or a multiple. They are read
+// once, by chunks. A chunk in which f32 rounds a channel too much keeps its numbers, as far as they fit into memory; a
+// channel that is rounded too much among all examples is so in at least one chunk, and the others are then read again.
 template <class Read>
-std::vector<Collapsed> collapsed(const Dataset& dataset, const std::vector<Rounding>& rounding, std::size_t each,
-                                 Read&& read) {
-  constexpr std::size_t most = 100;                   // that are told
-  constexpr std::size_t room = std::size_t{1} << 25;  // numbers that are held at once
-  std::vector<std::size_t> channels;
-  for (std::size_t c = 0; c < rounding.size(); ++c) {
-    if (rounding[c].matters(rounding[c].high - rounding[c].low)) channels.push_back(c);
+std::vector<Collapsed> collapsed(const Dataset& dataset, std::size_t channels, Read&& read) {
+  constexpr std::size_t most = 100;                     // that are told
+  constexpr std::int64_t room = std::int64_t{1} << 25;  // numbers that are kept, and that are sorted at once
+  const Chunks chunks(dataset);
+  std::vector<Roundings> rounding(static_cast<std::size_t>(chunks.count), Roundings(channels));
+  std::vector<std::vector<double>> kept(rounding.size());
+  std::atomic<std::int64_t> total = 0, in_memory = 0;  // numbers
+  for_each_item(chunks.count, [&](std::int64_t chunk) {
+    const auto i = static_cast<std::size_t>(chunk);
+    std::vector<double> values = read(chunks.first(chunk), chunks.last(chunk));
+    add(rounding[i], values);
+    total += std::ssize(values);
+    if (std::none_of(rounding[i].begin(), rounding[i].end(), is_channel_rounded)) return;
+    if ((in_memory += std::ssize(values)) <= room) kept[i] = std::move(values);
+  });
+  const Roundings all = sum_of(std::move(rounding));
+  std::vector<std::size_t> rounded;
+  for (std::size_t c = 0; c < channels; ++c) {
+    if (is_channel_rounded(all[c])) rounded.push_back(c);
   }
-  const std::size_t numbers =
-      static_cast<std::size_t>(dataset.size()) * each / std::max<std::size_t>(1, rounding.size());
-  const std::size_t at_once = std::max<std::size_t>(1, room / std::max<std::size_t>(1, numbers));
+  const std::int64_t of_channel = std::max<std::int64_t>(1, total / static_cast<std::int64_t>(channels));
+  const auto at_once = static_cast<std::size_t>(std::max<std::int64_t>(1, room / of_channel));
   std::vector<Collapsed> found;
-  std::vector<double> row(each);
-  for (std::size_t first = 0; first < channels.size() && found.size() < most; first += at_once) {
+  for (std::size_t first = 0; first < rounded.size() && found.size() < most; first += at_once) {
     const std::span<const std::size_t> some =
-        std::span(channels).subspan(first, std::min(at_once, channels.size() - first));
+        std::span(rounded).subspan(first, std::min(at_once, rounded.size() - first));
     std::vector<std::vector<double>> of_channels(some.size());
-    for (std::int64_t i = 0; i < dataset.size(); ++i) {
-      read(i, row.data());
+    for (std::int64_t chunk = 0; chunk < chunks.count; ++chunk) {
+      const std::vector<double>& known = kept[static_cast<std::size_t>(chunk)];
+      const std::vector<double> again =
+          known.empty() ? read(chunks.first(chunk), chunks.last(chunk)) : std::vector<double>();
+      const std::vector<double>& values = known.empty() ? again : known;
       for (std::size_t k = 0; k < some.size(); ++k) {
-        for (std::size_t at = some[k]; at < each; at += rounding.size()) of_channels[k].push_back(row[at]);
+        for (std::size_t at = some[k]; at < values.size(); at += channels) of_channels[k].push_back(values[at]);
       }
     }
     for (std::size_t k = 0; k < some.size() && found.size() < most; ++k) {
       const Collapsed one = collapsed_of(some[k], std::move(of_channels[k]));
       const std::size_t lost = one.numbers - one.in_float;
-      if (lost > (rounding[one.channel].of_integer ? 0 : one.numbers / 100)) found.push_back(one);
+      if (lost > (all[one.channel].of_integer ? 0 : one.numbers / 100)) found.push_back(one);
     }
   }
   return found;
 }
 
+std::vector<double> read_exact_targets(const Dataset& dataset, std::int64_t first, std::int64_t last) {
+  const auto size = static_cast<std::size_t>(numel(dataset.target().shape));
+  std::vector<double> values(size * static_cast<std::size_t>(last - first));
+  for (std::int64_t i = first; i < last; ++i) {
+    dataset.read_exact_target(i, values.data() + size * static_cast<std::size_t>(i - first));
+  }
+  dataset.check_intact();
+  return values;
+}
+
+// `read` as in collapsed().
+template <class Read>
+Roundings rounding_of(const Dataset& dataset, std::size_t channels, Read&& read) {
+  const Chunks chunks(dataset);
+  std::vector<Roundings> found(static_cast<std::size_t>(chunks.count), Roundings(channels));
+  for_each_item(chunks.count, [&](std::int64_t chunk) {
+    add(found[static_cast<std::size_t>(chunk)], read(chunks.first(chunk), chunks.last(chunk)));
+  });
+  return sum_of(std::move(found));
+}
+
+bool matters(const Roundings& rounding, const std::vector<double>& deviations) {
+  for (std::size_t c = 0; c < rounding.size(); ++c) {
+    if (rounding[c].matters(deviations[std::min(c, deviations.size() - 1)])) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
-Encoding::Statistics measure(const Dataset& dataset, const std::vector<Encoding::Column>& columns, bool exact) {
+Measurement measure(const Dataset& dataset, const std::vector<Encoding::Column>& columns, bool exact) {
   const Field input = dataset.input();
   const std::size_t channels = channels_of(input);
   if (channels > most_channels) {
@@ -259,7 +288,9 @@ Encoding::Statistics measure(const Dataset& dataset, const std::vector<Encoding:
   }
   const Chunks chunks(dataset);
   demand_memory(static_cast<std::size_t>(chunks.count) * channels * 2 * sizeof(double), "normalize: auto");
+  const bool is_rounded = exact && dataset.rounds_inputs();
   std::vector<Moments> found(static_cast<std::size_t>(chunks.count));
+  std::vector<Roundings> rounding(is_rounded ? found.size() : 0, Roundings(channels));
   for_each_item(chunks.count, [&](std::int64_t chunk) {
     const std::int64_t first = chunks.first(chunk), last = chunks.last(chunk);
     Moments& into = found[static_cast<std::size_t>(chunk)];
@@ -267,8 +298,10 @@ Encoding::Statistics measure(const Dataset& dataset, const std::vector<Encoding:
       into = moments_of_bytes(read_inputs<std::uint8_t>(dataset, first, last), channels);
     } else if (input.dtype == DType::i32) {  // tokens
       into = moments_of(read_inputs<std::int32_t>(dataset, first, last), channels);
-    } else if (exact && dataset.rounds_inputs()) {
-      into = moments_of(read_exact_inputs(dataset, first, last), channels);
+    } else if (is_rounded) {
+      const std::vector<double> values = read_exact_inputs(dataset, first, last);
+      into = moments_of(values, channels);
+      add(rounding[static_cast<std::size_t>(chunk)], values);
     } else {
       into = moments_of(read_inputs<float>(dataset, first, last), channels);
     }
@@ -288,7 +321,8 @@ Encoding::Statistics measure(const Dataset& dataset, const std::vector<Encoding:
     }
     at += width;
   }
-  return statistics;
+  const bool needs_exact = is_rounded && matters(sum_of(std::move(rounding)), statistics.std);
+  return {std::move(statistics), needs_exact};
 }
 
 std::map<std::int32_t, std::int64_t> count_labels(const Dataset& dataset) {
@@ -369,17 +403,18 @@ Encoding::Statistics measure_targets(const Dataset& dataset, const std::vector<s
 
 bool needs_exact_inputs(const Dataset& dataset, const spec::Normalize& statistics) {
   if (!dataset.rounds_inputs()) return false;
-  const std::vector<Rounding> found = rounding_of_inputs(dataset);
-  for (std::size_t c = 0; c < found.size(); ++c) {
-    if (found[c].matters(statistics.std[std::min(c, statistics.std.size() - 1)])) return true;
-  }
-  return false;
+  const Roundings found =
+      rounding_of(dataset, channels_of(dataset.input()),
+                  [&](std::int64_t first, std::int64_t last) { return read_exact_inputs(dataset, first, last); });
+  return matters(found, statistics.std);
 }
 
 bool needs_exact_targets(const Dataset& dataset, const std::vector<spec::TargetScale>& scales,
                          const Encoding::Statistics& statistics) {
   if (!dataset.rounds_targets()) return false;
-  const std::vector<Rounding> found = rounding_of_targets(dataset);
+  const Roundings found = rounding_of(dataset, scales.size(), [&](std::int64_t first, std::int64_t last) {
+    return read_exact_targets(dataset, first, last);
+  });
   for (std::size_t c = 0; c < found.size(); ++c) {
     if (scales[c] == spec::TargetScale::automatic && found[c].matters(statistics.std[c])) return true;
   }
@@ -388,14 +423,15 @@ bool needs_exact_targets(const Dataset& dataset, const std::vector<spec::TargetS
 
 std::vector<Collapsed> collapsed_inputs(const Dataset& dataset) {
   if (!dataset.rounds_inputs()) return {};
-  return collapsed(dataset, rounding_of_inputs(dataset), static_cast<std::size_t>(numel(dataset.input().shape)),
-                   [&](std::int64_t i, double* to) { dataset.read_exact_input(i, to); });
+  return collapsed(dataset, channels_of(dataset.input()),
+                   [&](std::int64_t first, std::int64_t last) { return read_exact_inputs(dataset, first, last); });
 }
 
 std::vector<Collapsed> collapsed_targets(const Dataset& dataset) {
   if (!dataset.rounds_targets()) return {};
-  return collapsed(dataset, rounding_of_targets(dataset), static_cast<std::size_t>(numel(dataset.target().shape)),
-                   [&](std::int64_t i, double* to) { dataset.read_exact_target(i, to); });
+  const auto width = static_cast<std::size_t>(numel(dataset.target().shape));
+  return collapsed(dataset, width,
+                   [&](std::int64_t first, std::int64_t last) { return read_exact_targets(dataset, first, last); });
 }
 
 std::vector<double> balanced_positives(const Dataset& dataset) {

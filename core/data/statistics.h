@@ -15,7 +15,11 @@ namespace pmaptrain::data {
 // files have; else as read() gives them. Where there are `columns`, those of categories have the mean 0 and the
 // standard deviation 1. Examples are measured in chunks of a fixed size, which are combined in order, so the result
 // does not depend on how many threads do it. Throws Error (data) for a NaN or an infinity.
-Encoding::Statistics measure(const Dataset& dataset, const std::vector<Encoding::Column>& columns, bool exact = true);
+struct Measurement {
+  Encoding::Statistics statistics;
+  bool needs_exact = false;  // see needs_exact_inputs()
+};
+Measurement measure(const Dataset& dataset, const std::vector<Encoding::Column>& columns, bool exact = true);
 
 // Measures each number of the targets. Examples are weighted if they have weights. `scales`, one for each number: of
 // log(1 + target), or 0 and 1 for numbers that stay as they are.

@@ -1,6 +1,7 @@
 // Numbers that float32 cannot hold: their statistics, and how they are read until they are normalised.
 #include <cmath>
 
+#include "core/data/arrays/array_dataset.h"
 #include "core/data/sources/open.h"
 #include "core/data/statistics.h"
 #include "tests/catch.h"
@@ -107,6 +108,29 @@ TEST_CASE("a run of an older version keeps the means of rounded numbers", "[data
   CHECK_FALSE(source.encoding.exact);
   CHECK(source.encoding.statistics->mean == std::vector<double>{1700000000});
   CHECK(source.train->input().dtype == DType::f32);
+}
+
+TEST_CASE("numbers collapse in a channel though most of its rows are far from what float32 rounds", "[data]") {
+  // More than one chunk of rows; only those of the last one are rounded.
+  constexpr int examples = 300'000;
+  std::vector<double> numbers;
+  for (int i = 0; i < examples; ++i) {
+    numbers.push_back(i < examples - 64 ? i % 1000 : 16777216.0 + (i - (examples - 64)));
+    numbers.push_back(i % 7);
+  }
+  const TemporaryFolder folder;
+  std::vector<std::string> notes;
+  const auto dataset = data::make_dataset(
+      data::read_npy(folder.write("x", npy("<f8", "(300000, 2)", raw(numbers)))),
+      data::read_npy(folder.write("y", npy("|u1", "(300000,)", std::string(examples, '\0')))), notes);
+  const std::vector<data::Collapsed> found = data::collapsed_inputs(*dataset);
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].channel == 0);
+  CHECK(found[0].numbers == 1000 + 64);
+  CHECK(found[0].in_float == 1000 + 33);
+  // The same pass that measures them says so.
+  CHECK(data::measure(*dataset, {}).needs_exact);
+  CHECK_FALSE(data::measure(*dataset, {}, false).needs_exact);
 }
 
 TEST_CASE("channels whose numbers collapse in float32 are counted", "[data]") {

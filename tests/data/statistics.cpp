@@ -30,21 +30,21 @@ std::shared_ptr<const data::Dataset> dataset_of(const std::string& inputs, std::
 
 TEST_CASE("the statistics of inputs are those of the population, for each channel, in f64", "[data]") {
   const auto two = dataset_of(npy("<f4", "(2, 1, 2, 2)", raw<float>({1, 10, 2, 10, 3, 10, 6, 10})), 2);
-  const data::Encoding::Statistics found = data::measure(*two, {});
+  const data::Encoding::Statistics found = data::measure(*two, {}).statistics;
   REQUIRE(found.mean.size() == 2);
   CHECK(found.mean[0] == 3.0);
   CHECK(found.std[0] == std::sqrt(3.5));
   CHECK(found.mean[1] == 10.0);
   CHECK(found.std[1] == 1.0);  // which does not vary
   const auto bytes = dataset_of(npy("|u1", "(2, 1, 2, 1)", std::string("\x00\xff\xff\xff", 4)), 2);
-  CHECK(data::measure(*bytes, {}).mean == std::vector<double>{0.75});
-  CHECK(data::measure(*bytes, {}).std[0] == std::sqrt(0.1875));
+  CHECK(data::measure(*bytes, {}).statistics.mean == std::vector<double>{0.75});
+  CHECK(data::measure(*bytes, {}).statistics.std[0] == std::sqrt(0.1875));
   const std::vector<data::Encoding::Column> columns = {{"a", {}, 0}, {"b", {"x", "y"}, 0}};
   const auto table = dataset_of(npy("<f4", "(2, 3)", raw<float>({2, 1, 0, 6, 0, 1})), 2);
-  CHECK(data::measure(*table, columns) == data::Encoding::Statistics{{4, 0, 0}, {2, 1, 1}});
+  CHECK(data::measure(*table, columns).statistics == data::Encoding::Statistics{{4, 0, 0}, {2, 1, 1}});
   const TemporaryFolder folder;  // tokens are integers of 32 bits: windows of 0 and 4, and of 2 and 6
   const auto text = text_of({folder.write("t", std::string("\0\2\4\6\1", 5))}, spec::Tokens::bytes, 2);
-  CHECK(data::measure(*text, {}) == data::Encoding::Statistics{{2, 4}, {2, 2}});
+  CHECK(data::measure(*text, {}).statistics == data::Encoding::Statistics{{2, 4}, {2, 2}});
 }
 
 TEST_CASE("statistics of many chunks are those of all numbers, with the same bits on one core", "[data]") {
@@ -64,7 +64,7 @@ TEST_CASE("statistics of many chunks are those of all numbers, with the same bit
     squares += distance * distance;
   }
   const auto dataset = dataset_of(npy("<f4", "(130000, 3)", raw(values)), examples);
-  const data::Encoding::Statistics found = data::measure(*dataset, {});
+  const data::Encoding::Statistics found = data::measure(*dataset, {}).statistics;
   CHECK(std::abs(found.mean[0] / static_cast<double>(mean) - 1) < 1e-14);
   CHECK(std::abs(found.std[0] / static_cast<double>(std::sqrt(squares / examples)) - 1) < 1e-10);
   CHECK(found.mean[1] == static_cast<double>(0.1F));
@@ -77,7 +77,7 @@ TEST_CASE("statistics of many chunks are those of all numbers, with the same bit
   while (!CPU_ISSET(core, &all)) ++core;
   CPU_SET(core, &one);
   REQUIRE(::sched_setaffinity(0, sizeof one, &one) == 0);
-  const data::Encoding::Statistics alone = data::measure(*dataset, {});
+  const data::Encoding::Statistics alone = data::measure(*dataset, {}).statistics;
   REQUIRE(::sched_setaffinity(0, sizeof all, &all) == 0);
   CHECK(alone == found);
 }

@@ -313,12 +313,11 @@ void learn(Source& source, const spec::DataSpec& spec, const std::map<Split, std
       for (const auto& entry : tables) entry.second->fill_missing(source.encoding);
     }
     if (spec.normalize && spec.normalize->automatic) {
-      source.encoding.statistics = measure(*source.train, source.encoding.columns, exact);
-    }
-    if (spec.normalize && exact) {
-      const std::optional<Encoding::Statistics>& found = source.encoding.statistics;
-      source.encoding.wide_inputs =
-          needs_exact_inputs(*source.train, found ? spec::Normalize{found->mean, found->std} : *spec.normalize);
+      Measurement found = measure(*source.train, source.encoding.columns, exact);
+      source.encoding.statistics = std::move(found.statistics);
+      source.encoding.wide_inputs = found.needs_exact;
+    } else if (spec.normalize && exact) {
+      source.encoding.wide_inputs = needs_exact_inputs(*source.train, *spec.normalize);
     }
     if (spec.balances_classes && source.train->target().dtype == DType::i32) {
       std::map<std::int32_t, std::int64_t> counts = count_labels(*source.train);
