@@ -74,6 +74,16 @@ class Dataset {
     (void)index;
     return {};
   }
+  // Where is_costly() because examples are files that are decoded at each read: the size of the file of example
+  // `index`, and its bytes, by which equal examples are found without decoding them. Else -1, and none.
+  virtual std::int64_t file_size(std::int64_t index) const {
+    (void)index;
+    return -1;
+  }
+  virtual std::vector<std::byte> file_bytes(std::int64_t index) const {
+    (void)index;
+    return {};
+  }
   // Throws Error (data) if a file was truncated or could not be read, so that examples may have been read as zeros.
   // fill() calls it once per batch.
   virtual void check_intact() const {}

@@ -9,6 +9,7 @@
 #include "core/data/batches/batch.h"
 #include "core/data/batches/stream.h"
 #include "core/data/images/folder.h"
+#include "core/data/sources/held_out.h"
 #include "core/data/subset.h"
 #include "tests/catch.h"
 #include "tests/data/image_files.h"
@@ -160,4 +161,40 @@ TEST_CASE("an image of another size in the place of one that was listed is an er
   folder.write(2, other);
   fs::last_write_time(path, time);
   CHECK(read_error(*source.train, 2) == "'" + path + "' was modified during use" + as_they_are);
+}
+
+TEST_CASE("copies among images that do not fit in memory are found by the bytes of their files", "[data]") {
+  const TemporaryFolder train, test;
+  const auto image = [](int i) {
+    std::string pixels;
+    for (int k = 0; k < 16; ++k) pixels += static_cast<char>((k * 29 + i * 31) % 251);
+    return Png{4, 4, 1, pixels, 4, 4}.build();
+  };
+  for (int i = 0; i < 8; ++i) write_in(train, (i % 2 == 0 ? "cat/" : "dog/") + std::to_string(i) + ".png", image(i));
+  write_in(test, "cat/copy.png", image(0));
+  write_in(test, "dog/copy.png", image(3));
+  write_in(test, "dog/of_another_class.png", image(2));
+  write_in(test, "cat/new.png", image(9));
+  spec::DataSpec spec;
+  spec::ImageFolder folder{train.path().string(), {}, test.path().string(), {}, spec::OnError::error};
+  spec.source = folder;
+  const auto told = [&](std::optional<std::size_t> room) {
+    data::Source source = data::open_image_folder(
+        folder, [](data::Split) { return true; }, nullptr, {}, room);
+    CHECK(source.train->is_costly() == (room == 0));
+    data::warn_of_shared(source, *source.train, data::Split::test, spec);
+    REQUIRE(source.warnings.size() == 1);
+    return source.warnings.front().message;
+  };
+  CHECK(told(0) == "2 of 4 test examples stand in the training split as well, with the same inputs and target");
+  CHECK(told(std::nullopt) == told(0));
+  // They are not decoded: files that are images no longer, and that are equal, are found as well.
+  data::Source source = data::open_image_folder(
+      folder, [](data::Split) { return true; }, nullptr, {}, 0);
+  const std::string junk(image(0).size(), 'x');
+  write_in(train, "cat/0.png", junk);
+  write_in(test, "cat/copy.png", junk);
+  data::warn_of_shared(source, *source.train, data::Split::test, spec);
+  REQUIRE(source.warnings.size() == 1);
+  CHECK(contains(source.warnings.front().message, "2 of 4 test examples"));
 }

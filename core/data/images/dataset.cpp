@@ -89,6 +89,12 @@ class FolderDataset : public Dataset {
     if (has_classes()) std::memcpy(target, &files_.files[i].label, sizeof(std::int32_t));
   }
   std::string file_of(std::int64_t index) const override { return files_.files[static_cast<std::size_t>(index)].name; }
+  std::int64_t file_size(std::int64_t index) const override {
+    return is_costly() ? stamps_[static_cast<std::size_t>(index)].bytes : -1;
+  }
+  std::vector<std::byte> file_bytes(std::int64_t index) const override {
+    return read_file(files_.path_of(files_.files[static_cast<std::size_t>(index)]));
+  }
   std::optional<std::pair<std::int64_t, std::int64_t>> label_range() const override {
     if (!has_classes()) return std::nullopt;
     return std::pair<std::int64_t, std::int64_t>{0, std::ssize(files_.classes) - 1};

@@ -7,6 +7,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -21,8 +22,14 @@
 namespace pmaptrain::data {
 namespace {
 
+// The hashes of examples of a split: of the first `compared`.
+struct Hashes {
+  std::vector<std::size_t> of_examples;
+  std::int64_t compared = 0;
+};
+
 // The hashes of the first examples, as many as `most_bytes` hold.
-std::vector<std::size_t> hashes_of(const Dataset& dataset) {
+Hashes hashes_of(const Dataset& dataset) {
   constexpr std::int64_t most_bytes = std::int64_t{512} << 20, chunk = 1024;
   const std::size_t inputs = dataset.input().bytes(), row = inputs + dataset.target().bytes();
   constexpr std::int64_t most_costly = 4096;
@@ -36,7 +43,42 @@ std::vector<std::size_t> hashes_of(const Dataset& dataset) {
       hashes[static_cast<std::size_t>(i)] = std::hash<std::string_view>()(as_chars(bytes));
     }
   });
-  return hashes;
+  const std::int64_t compared = std::ssize(hashes);
+  return {std::move(hashes), compared};
+}
+
+using Sizes = std::unordered_set<std::int64_t>;
+
+// The sizes of the files of images that are decoded at each read; empty for others.
+Sizes file_sizes_of(const Dataset& dataset) {
+  Sizes sizes;
+  for (std::int64_t i = 0; i < dataset.size(); ++i) {
+    if (const std::int64_t size = dataset.file_size(i); size >= 0) sizes.insert(size);
+  }
+  return sizes;
+}
+
+// The hashes of files whose size one of the other split has, and of their targets. Such files are read up to
+// `most_files`.
+Hashes hashes_of_files(const Dataset& dataset, const Sizes& others) {
+  constexpr std::int64_t most_files = 4096;
+  std::vector<std::int64_t> candidates;
+  std::int64_t compared = 0;
+  for (; compared < dataset.size(); ++compared) {
+    if (!others.contains(dataset.file_size(compared))) continue;
+    if (std::ssize(candidates) == most_files) break;
+    candidates.push_back(compared);
+  }
+  std::vector<std::size_t> hashes(candidates.size());
+  for_each_item(std::ssize(candidates), [&](std::int64_t item) {
+    const std::int64_t i = candidates[static_cast<std::size_t>(item)];
+    std::vector<std::byte> bytes = dataset.file_bytes(i);
+    const std::size_t file = bytes.size();
+    bytes.resize(file + dataset.target().bytes());
+    dataset.read(i, nullptr, bytes.data() + file);
+    hashes[static_cast<std::size_t>(item)] = std::hash<std::string_view>()(as_chars(bytes));
+  });
+  return {std::move(hashes), compared};
 }
 
 // How many of `held_out` have the hash of one of `train`.
@@ -74,9 +116,11 @@ void warn_of_shared(Source& source, const Dataset& train, Split held_out, const 
   if (!others || !are_compared(spec.source)) return;
   std::int64_t shared = 0, compared = 0;
   try {
-    std::vector<std::size_t> hashes = hashes_of(*others);
-    compared = std::ssize(hashes);
-    shared = count_shared(std::move(hashes), hashes_of(train));
+    const bool are_files = others->is_costly() && train.is_costly();
+    Hashes hashes = are_files ? hashes_of_files(*others, file_sizes_of(train)) : hashes_of(*others);
+    compared = hashes.compared;
+    const Hashes of_train = are_files ? hashes_of_files(train, file_sizes_of(*others)) : hashes_of(train);
+    shared = count_shared(std::move(hashes.of_examples), of_train.of_examples);
   } catch (const Error& error) {
     if (error.status() != ExitStatus::data) throw;
     return;  // an example that cannot be read is told when it is needed

@@ -9,7 +9,8 @@
 namespace pmaptrain::data {
 
 // Warns of examples of a split that stand in `train` as well, with the same inputs and target. Rows are compared by
-// hashes of 64 bits; of a large split, of about the first 512 MiB, and where images are decoded at each read of 4,096.
+// hashes of 64 bits; of a large split, of about the first 512 MiB. Images that do not fit in memory are compared by the
+// bytes of their files, where two have one size, up to 4,096 of them.
 // Texts are compared by their files, and synthetic examples not at all.
 void warn_of_shared(Source& source, const Dataset& train, Split held_out, const spec::DataSpec& spec);
 
