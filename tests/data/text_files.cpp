@@ -374,6 +374,18 @@ TEST_CASE("a file that is in train and in validation is told, by whatever path, 
   spec.source = text;
   CHECK(told() == std::vector<std::string>{"2 of 2 files of test are in train as well, by path or by content: '" +
                                            folder / "sub/a.txt" + "' and 1 more"});
+  // Shards of one size, of which one is a copy of another, and one differs from another in its middle alone.
+  std::string shard(100'000, 'a'), other = shard;
+  other[30'000] = 'b';
+  text.train = {folder.write("1.txt", shard), folder.write("2.txt", other),
+                folder.write("3.txt", "x" + shard.substr(1))};
+  other[30'000] = 'c';
+  text.test = {folder.write("4.txt", other), folder.write("5.txt", shard),
+               folder.write("6.txt", shard.substr(1) + "x")};
+  spec.source = text;
+  CHECK(told() == std::vector<std::string>{"1 of 3 files of test is in train as well, by path or by content: '" +
+                                           folder / "5.txt" + "'"});
+  text.train = {folder / "sub"};
   text.test = {folder.write("copy.txt", "abcdef"), folder.write("other.txt", "abcdeg")};
   spec.source = text;
   CHECK(told() == std::vector<std::string>{"1 of 2 files of test is in train as well, by path or by content: '" +

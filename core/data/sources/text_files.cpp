@@ -7,9 +7,12 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -188,6 +191,19 @@ void read_text_file(const TextFile& file, const spec::TextFiles& text, bool maps
 
 namespace {
 
+// A hash of some KiB at the beginning, in the middle and at the end, by which files of one size, such as the shards of
+// a text, are told apart without comparing each with each.
+std::size_t hash_of_sample(const TextFile& file) {
+  constexpr std::size_t most = std::size_t{4} << 10;
+  const Bytes bytes = map_file(file.path);
+  const std::size_t count = std::min(bytes.size(), most);
+  std::string sample;
+  for (const std::size_t at : {std::size_t{0}, (bytes.size() - count) / 2, bytes.size() - count})
+    sample += as_chars(bytes.view().subspan(at, count));
+  bytes.check_intact();
+  return std::hash<std::string>()(sample);
+}
+
 // Whether two files of one size have the same content. Of large ones, the beginning and the end are compared.
 bool have_one_content(const TextFile& a, const TextFile& b) {
   constexpr std::size_t most = std::size_t{32} << 20;
@@ -205,14 +221,24 @@ bool have_one_content(const TextFile& a, const TextFile& b) {
 
 std::string text_of_shared(const std::vector<TextFile>& train, const std::vector<TextFile>& others,
                            std::string_view held_out) {
-  std::multimap<std::uint64_t, const TextFile*> trained;  // by size
-  for (const TextFile& file : train) trained.emplace(file.size, &file);
+  const auto sizes_of = [](const std::vector<TextFile>& files) {
+    std::set<std::uint64_t> sizes;
+    for (const TextFile& file : files) {
+      if (file.size > 0) sizes.insert(file.size);
+    }
+    return sizes;
+  };
+  const std::set<std::uint64_t> sizes = sizes_of(others), sizes_of_train = sizes_of(train);
+  std::multimap<std::pair<std::uint64_t, std::size_t>, const TextFile*> trained;  // by size and sample
+  for (const TextFile& file : train) {
+    if (sizes.contains(file.size)) trained.emplace(std::pair(file.size, hash_of_sample(file)), &file);
+  }
   std::vector<std::string> shared;
   for (const TextFile& file : others) {
-    const auto [first, last] = trained.equal_range(file.size);
-    const bool is_shared = file.size > 0 && std::any_of(first, last, [&](const auto& entry) {
-                             return have_one_content(file, *entry.second);
-                           });
+    if (!sizes_of_train.contains(file.size)) continue;
+    const auto [first, last] = trained.equal_range(std::pair(file.size, hash_of_sample(file)));
+    const bool is_shared =
+        std::any_of(first, last, [&](const auto& entry) { return have_one_content(file, *entry.second); });
     if (is_shared) shared.push_back(file.path);
   }
   if (shared.empty()) return "";
