@@ -319,23 +319,28 @@ std::string stuck_text(const LossCourse& course, bool one) {
                                       : "");
 }
 
-// The measures by which a member is judged: those of its last split under the checkpoint that commands use by default.
-// null if there are none.
-const std::pair<std::string, Measures>* judged(const MemberEnded& member) {
+// What a member is judged by: its last split under the checkpoint that commands use by default, or where that was not
+// evaluated, under the last one.
+struct Judged {
+  std::string split;
+  const Measures& measures;
+  const std::vector<std::vector<double>>* confusion;  // null if there is none
+};
+std::optional<Judged> judged(const MemberEnded& member) {
   const bool has_selected = member.selected && !member.selected->measures.empty();
-  const SplitMeasures& measures = has_selected ? member.selected->measures : member.final_measures;
-  return measures.empty() ? nullptr : &measures.back();
+  const SplitMeasures& all = has_selected ? member.selected->measures : member.final_measures;
+  if (all.empty()) return std::nullopt;
+  const auto& [split, measures] = all.back();
+  const Confusions& confusions = has_selected ? member.selected->confusions : member.confusions;
+  const auto found = confusions.find(split);
+  return Judged{split, measures, found != confusions.end() ? &found->second : nullptr};
 }
 
 // A text about a member whose measures are no better than those of one constant prediction; empty if they are better.
-std::string constant_text(const model::Model& model, const data::Source& source, const MemberEnded& member, bool one,
+std::string constant_text(const model::Model& model, const data::Source& source, const Judged& by, bool one,
                           const std::string& selects) {
-  const auto& [split, measures] = *judged(member);
-  const Measured measured{*source.of(data::split_named(split).value()), split, measures, one};
-  const Confusions& confusions = member.selected ? member.selected->confusions : member.confusions;
-  const auto confusion = confusions.find(split);
-  const std::string text = class_text(model, source.encoding.classes, measured,
-                                      confusion != confusions.end() ? &confusion->second : nullptr, selects);
+  const Measured measured{*source.of(data::split_named(by.split).value()), by.split, by.measures, one};
+  const std::string text = class_text(model, source.encoding.classes, measured, by.confusion, selects);
   return text.empty() ? number_text(model, measured, selects) : text;
 }
 
@@ -363,9 +368,9 @@ std::vector<Warned> useless_result_warnings(const model::Model& model, const dat
         texts.add(number, stuck_text(*course, one) + "; " + what_helps(model), false);
         continue;
       }
-      const auto* const measures = judged(member);
-      if (measures == nullptr || (measures->first == "train" && !ends_epoch)) continue;
-      const std::string text = constant_text(model, source, member, one, selects);
+      const std::optional<Judged> by = judged(member);
+      if (!by || (by->split == "train" && !ends_epoch)) continue;
+      const std::string text = constant_text(model, source, *by, one, selects);
       if (!text.empty()) texts.add(number, text + "; " + what_helps(model, ended, member), false);
     }
   } catch (const Error&) {

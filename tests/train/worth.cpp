@@ -1,4 +1,6 @@
 // What is told before and after a run that trains badly: inputs far from 0 and 1, and a result that is worth nothing.
+#include "core/train/worth.h"
+
 #include <algorithm>
 
 #include "tests/catch.h"
@@ -111,6 +113,20 @@ TEST_CASE("a classifier of a rare class is judged by the metric that selects its
   CHECK(test::contains(found("loss", nothing).front(), weigh));
   CHECK_FALSE(test::contains(
       found("loss", nothing, {"loss={softmax_cross_entropy: {class_weights: balanced}}"}).front(), "rare"));
+}
+
+TEST_CASE("a member whose selected checkpoint was not evaluated is judged by its last measures and confusions",
+          "[train]") {
+  const TemporaryFolder folder;
+  const train::Setup setup =
+      classifier(folder, {"metrics=[accuracy, confusion_matrix]", "data.validation=0.4", "data.batch_size=3"});
+  train::Ended ended = train_setup(setup).ended;
+  ended.members.front().selected = train::Selected{"best", 3, {}};
+  const auto none = [](std::int64_t) { return std::optional<train::LossCourse>(); };
+  const auto found = train::useless_result_warnings(setup.model, setup.source, setup.batch.steps_per_epoch, ended, none,
+                                                    setup.spec().train);
+  REQUIRE(found.size() == 1);
+  CHECK(found.front().text.starts_with("'yes' is predicted for every example of validation"));
 }
 
 TEST_CASE("a run that was best long before its end is not told to go on longer", "[train]") {
