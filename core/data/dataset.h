@@ -74,6 +74,11 @@ class Dataset {
     (void)index;
     return {};
   }
+  // Where a text file has example `index`, for messages: "'t.csv', line 7"; empty unless the source is one of lines.
+  virtual std::string line_of(std::int64_t index) const {
+    (void)index;
+    return {};
+  }
   // Where is_costly() because examples are files that are decoded at each read: the size of the file of example
   // `index`, and its bytes, by which equal examples are found without decoding them. Else -1, and none.
   virtual std::int64_t file_size(std::int64_t index) const {

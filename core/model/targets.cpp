@@ -35,6 +35,14 @@ std::string of_file(const data::Dataset& split) {
   return origin.empty() ? "" : " in " + origin;
 }
 
+// "the target of example 3 in 'y.npy'"; of a table "the target in 't.csv', line 5". Examples count from 0, lines
+// from 1.
+std::string target_of(const data::Dataset& split, std::int64_t example) {
+  const std::string line = split.line_of(example);
+  return line.empty() ? "the target of example " + std::to_string(split.index_in_source(example)) + of_file(split)
+                      : "the target in " + line;
+}
+
 // What would make these labels fit.
 std::string labels_help(const Model& model, std::int64_t first, std::int64_t last) {
   const std::string enough = "end the layers with dense: " + std::to_string(last + 1);
@@ -124,9 +132,9 @@ void check_logarithms(const Model& model, const data::Dataset& split, const Plac
       const double value = field.dtype == DType::f64 ? at<double>(bytes, i) : static_cast<double>(at<float>(bytes, i));
       if (!model.log_targets[i] || value >= 0) continue;
       refuse(source,
-             "the target of row " + std::to_string(split.index_in_source(example)) + of_file(split) + " has " +
-                 exact(value) + ", but normalize_targets: log takes targets of at least 0",
-             "normalize_targets: auto accepts any numbers; rows count from 0");
+             target_of(split, example) + " has " + exact(value) +
+                 ", but normalize_targets: log takes targets of at least 0",
+             "normalize_targets: auto accepts any numbers");
     }
   }
 }
@@ -136,8 +144,8 @@ void check_probabilities(const Model& model, const data::Dataset& split, const P
   for_each_number(split, [&](std::int64_t example, float value) {
     if (value >= 0.0F && value <= 1.0F) return;
     refuse(source,
-           "the target of example " + std::to_string(example) + of_file(split) + " has " + exact(value) + ", but " +
-               spec::to_string(model.loss) + " takes numbers from 0 to 1",
+           target_of(split, example) + " has " + exact(value) + ", but " + spec::to_string(model.loss) +
+               " takes numbers from 0 to 1",
            "mean_squared_error accepts any numbers");
   });
 }
@@ -146,8 +154,7 @@ void check_counts(const data::Dataset& split, const Place& source) {
   for_each_number(split, [&](std::int64_t example, float value) {
     if (value >= 0.0F) return;
     refuse(source,
-           "the target of example " + std::to_string(example) + of_file(split) + " is " + exact(value) +
-               ", but poisson takes counts, numbers of at least 0",
+           target_of(split, example) + " is " + exact(value) + ", but poisson takes counts, numbers of at least 0",
            "mean_squared_error accepts any numbers");
   });
 }
@@ -166,7 +173,7 @@ void check_distributions(const data::Dataset& split, const Place& source) {
     if (wrong.empty() && std::abs(sum - 1.0) > 1e-3) wrong = "a sum of " + exact(sum);
     if (wrong.empty()) continue;
     refuse(source,
-           "the target of example " + std::to_string(example) + of_file(split) + " has " + wrong +
+           target_of(split, example) + " has " + wrong +
                ", but softmax_cross_entropy takes class probabilities: at least 0, with a sum of 1",
            "store labels as integers or one-hot; for multi-label targets use sigmoid_cross_entropy");
   }

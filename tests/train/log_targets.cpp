@@ -176,11 +176,34 @@ TEST_CASE("each output has the scale that normalize_targets names", "[train]") {
         "normalize_targets names 'price', which is no output | the outputs are 0, 1");
 }
 
-TEST_CASE("a negative target has no logarithm, and is named by its row", "[train]") {
+TEST_CASE("a negative target has no logarithm, and is named by its example, or by its line", "[train]") {
   Prices prices;
   prices.targets[7][0] = -0.5;
   CHECK(test::refusal([&] { setup_of_text(prices.config(prices.prices(), "  normalize_targets: log\n"), {}); },
                       ExitStatus::data) ==
-        "the target of row 7 in values.targets has -0.5, but normalize_targets: log takes targets of at least 0 | "
-        "normalize_targets: auto accepts any numbers; rows count from 0");
+        "the target of example 7 in values.targets has -0.5, but normalize_targets: log takes targets of at least 0 | "
+        "normalize_targets: auto accepts any numbers");
+  // A blank line, a cell of two lines, and rows that are left out count as lines.
+  const TemporaryFolder folder;
+  std::string table = "x,name,y\n\n1,\"a\nb\",1\n";
+  for (int i = 0; i < 200; ++i) table += i == 4 ? "1,c\n" : "1,c,2\n";
+  const std::string first = folder.write("a.csv", table), second = folder.write("b.csv", "x,name,y\n1,c,1\n1,c,-2\n");
+  const auto refused = [&](const std::string& loss) {
+    return test::refusal(
+        [&] {
+          setup_of_text("mesh: {axes: {devices: 1}}\ndata: {batch_size: 2, source: {csv: {train: [" + first + ", " +
+                            second + "], inputs: [x], target: y, on_error: skip}}" + loss +
+                            "\nmodel: {layers: [dense: 1]}\noptimizer: {adam: {}, learning_rate: 0.1}\n"
+                            "train: {duration: 1 epoch}\n",
+                        {});
+        },
+        ExitStatus::data);
+  };
+  CHECK(refused(", normalize_targets: log}\nloss: mean_squared_error")
+            .starts_with("the target in '" + second + "', line 3 has -2.0, but normalize_targets: log takes"));
+  CHECK(refused("}\nloss: poisson")
+            .starts_with("the target in '" + second + "', line 3 is -2.0, but poisson takes counts"));
+  folder.write("a.csv", table + "1,c,-7\n");
+  CHECK(refused("}\nloss: poisson")
+            .starts_with("the target in '" + first + "', line 205 is -7.0, but poisson takes counts"));
 }

@@ -39,6 +39,8 @@ class TableDataset : public Dataset {
     return is_weighted() ? table_.weights[static_cast<std::size_t>(index)] : 1.0F;
   }
 
+  std::string line_of(std::int64_t index) const override { return table_.line_of(index); }
+
   // By row, the number of its group; empty without a column of groups.
   const std::vector<std::uint32_t>& groups() const { return table_.groups; }
   // How many cells have a category that the encoding does not have.

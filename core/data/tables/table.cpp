@@ -178,7 +178,10 @@ class TableReader {
       table.read_row(read);
     }
   };
-  void read_file(const TableText& file) { for_each_row(file, TakeRow{*this}); }
+  void read_file(const TableText& file) {
+    table_.paths.push_back(file.path);
+    for_each_row(file, TakeRow{*this});
+  }
 
   struct TakeTarget {
     TableReader& table;
@@ -199,7 +202,7 @@ class TableReader {
     if (csv_.on_error == spec::OnError::error) {
       read();
       check_categories();
-      ++table_.rows;
+      end_row();
       return;
     }
     const Table::Target target = table_.target;
@@ -209,7 +212,7 @@ class TableReader {
     try {
       if (listed != nullptr) fail_data(listed->reason);
       read();
-      ++table_.rows;
+      end_row();
     } catch (const Error& error) {
       if (error.status() != ExitStatus::data) throw;
       table_.skipped.push_back({record_, error.diagnostics().front().message, {}, listed != nullptr});
@@ -222,6 +225,16 @@ class TableReader {
       reader_->leave_record();
     }
     check_categories();
+  }
+
+  // Counts a row that was read, and says where it is.
+  void end_row() {
+    const std::size_t file = table_.paths.size() - 1;
+    const auto& runs = table_.runs;
+    const bool goes_on = !runs.empty() && runs.back().file == file &&
+                         reader_->line() - runs.back().line == table_.rows - runs.back().first;
+    if (!goes_on) table_.runs.push_back({table_.rows, reader_->line(), file});
+    ++table_.rows;
   }
 
   // The record among the rows that are to be left out; records come in order.
@@ -459,6 +472,14 @@ class TableReader {
 };
 
 }  // namespace
+
+std::string Table::line_of(std::int64_t row) const {
+  const auto after =
+      std::upper_bound(runs.begin(), runs.end(), row, [](std::int64_t at, const Run& run) { return at < run.first; });
+  if (after == runs.begin()) return {};
+  const Run& run = *std::prev(after);
+  return fmt::format("'{}', line {}", paths[run.file], run.line + row - run.first);
+}
 
 TableText open_table(const spec::Csv& csv, const std::string& path) { return {path, read_text(path, csv.encoding)}; }
 

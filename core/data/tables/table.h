@@ -86,6 +86,15 @@ TableColumns columns_of(const spec::Csv& csv, const std::vector<std::string>& he
 
 struct Table {
   std::int64_t rows = 0;
+  // Where rows are: from row `first` on, in file `file` of `paths`, row r begins in line `line` + r - first.
+  struct Run {
+    std::int64_t first = 0, line = 0;
+    std::size_t file = 0;
+  };
+  std::vector<Run> runs;
+  std::vector<std::string> paths;
+  // "'t.csv', line 7"
+  std::string line_of(std::int64_t row) const;
   std::vector<SkippedRow> skipped;  // with `on_error: skip`; all else is of the others
   // f64 [rows, inputs]. A missing value is NaN; a category is stored as its code, in the first bytes.
   static constexpr std::size_t cell_bytes = sizeof(double);
