@@ -108,7 +108,8 @@ TEST_CASE("predict passes columns through with --id, and writes CSV to standard 
   const Finished ignored = run.predict("pink.csv", "pink-out.csv", {"--set", "data.source.csv.unknown=ignore"});
   CHECK(ignored.status == 0);
   CHECK(contains(ignored.err,
-                 "note: inputs: 1 cell has a category that the training split does not have, and counts as none"));
+                 "note: inputs: 1 cell of column 'city' has a category that the training split does not have, and "
+                 "counts as none of them: 'Pink'\n"));
 }
 
 TEST_CASE("predict leaves the predictions of rows empty that cannot be read, and says why", "[app]") {

@@ -77,11 +77,14 @@ TEST_CASE("unknown: ignore takes a category that the training split does not hav
   // Training has no empty cells, so there is no category of them.
   CHECK(input_of(*source.test, 2) == std::vector<float>{0, 0, 3});
   CHECK(source.notes ==
-        Names{"test: 2 cells have a category that the training split does not have, and count as none of them"});
+        Names{"test: 2 cells of column 'c' have categories that the training split does not have, and count as none of "
+              "them: 'green' (1), empty cells (1)"});
   const auto inputs = data::open_inputs(tables.csv(), tables.folder.write("new.csv", "x,c\n5,pink\n"), source.encoding);
   CHECK(input_of(*inputs.dataset, 0) == std::vector<float>{0, 0, 5});
-  CHECK(inputs.notes ==
-        Names{"inputs: 1 cell has a category that the training split does not have, and counts as none of them"});
+  CHECK(
+      inputs.notes ==
+      Names{"inputs: 1 cell of column 'c' has a category that the training split does not have, and counts as none of "
+            "them: 'pink'"});
   tables.csv().unknown = spec::Unknown::error;
   tables.folder.write("test.csv", "c,x,y\n,1,0\n");
   CHECK(tables.refusal() ==

@@ -12,6 +12,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/base/utf8.h"
 #include "core/data/parallel.h"
 
 namespace pmaptrain::data {
@@ -62,11 +63,27 @@ std::vector<std::uint32_t> positions_of(const Dictionary& dictionary, const std:
 }
 
 void note_unknown(const TableDataset& table, std::string_view where, std::vector<std::string>& notes) {
-  const std::int64_t cells = table.unknown_cells();
-  if (cells == 0) return;
-  notes.push_back(fmt::format("{}: {} {} a category that the training split does not have, and {} as none of them",
-                              where, counted(cells, "cell"), cells == 1 ? "has" : "have",
-                              cells == 1 ? "counts" : "count"));
+  constexpr std::size_t most = 5;  // that are named
+  for (const TableDataset::Unknown& unknown : table.unknown()) {
+    std::int64_t cells = 0;
+    for (const auto& entry : unknown.cells) cells += entry.second;
+    std::vector<std::string> names;
+    for (const auto& [text, count] : unknown.cells) {
+      if (names.size() == most) break;
+      names.push_back((text.empty() ? "empty cells" : shown_cell(text)) +
+                      (unknown.cells.size() > 1 ? fmt::format(" ({})", with_commas(count)) : ""));
+    }
+    const std::string more =
+        unknown.cells.size() > most
+            ? fmt::format(" and {} more", with_commas(std::ssize(unknown.cells) - static_cast<std::ptrdiff_t>(most)))
+            : "";
+    const bool one = cells == 1;
+    notes.push_back(fmt::format(
+        "{}: {} of column '{}' {} {} that the training split does not have, and {} as none of "
+        "them: {}{}",
+        where, counted(cells, "cell"), shown_name(unknown.column), one ? "has" : "have",
+        unknown.cells.size() == 1 ? "a category" : "categories", one ? "counts" : "count", join(names, ", "), more));
+  }
 }
 
 TableColumns columns_of(const spec::Csv& csv, const Encoding& known) {
@@ -229,14 +246,22 @@ void TableDataset::encode(const Encoding& encoding, spec::Unknown unknown) {
     if (columns_[i].categories == 0) continue;
     const std::vector<std::uint32_t> positions =
         positions_of(table_.categories[i], encoding.columns[i].categories, encoding.columns[i].name, kind);
+    std::vector<std::int64_t> counts(positions.size());  // of those that are none
     for (std::int64_t r = 0; r < table_.rows; ++r) {
       std::byte* const cell =
           table_.cells.view.data() + (static_cast<std::size_t>(r) * columns_.size() + i) * Table::cell_bytes;
       std::uint32_t code = 0;
       std::memcpy(&code, cell, sizeof(code));
       std::memcpy(cell, &positions[code], sizeof(code));
-      if (positions[code] == no_category) ++unknown_cells_;
+      if (positions[code] == no_category) ++counts[code];
     }
+    Unknown unknown_here{encoding.columns[i].name, {}};
+    for (std::size_t code = 0; code < counts.size(); ++code) {
+      if (counts[code] > 0) unknown_here.cells.emplace_back(table_.categories[i].entries()[code].text, counts[code]);
+    }
+    std::stable_sort(unknown_here.cells.begin(), unknown_here.cells.end(),
+                     [](const auto& a, const auto& b) { return a.second > b.second; });
+    if (!unknown_here.cells.empty()) unknown_.push_back(std::move(unknown_here));
   }
   table_.categories.clear();
 }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/data/dataset.h"
@@ -43,8 +44,12 @@ class TableDataset : public Dataset {
 
   // By row, the number of its group; empty without a column of groups.
   const std::vector<std::uint32_t>& groups() const { return table_.groups; }
-  // How many cells have a category that the encoding does not have.
-  std::int64_t unknown_cells() const { return unknown_cells_; }
+  // The categories that the encoding does not have, by column, with their cells.
+  struct Unknown {
+    std::string column;
+    std::vector<std::pair<std::string, std::int64_t>> cells;
+  };
+  const std::vector<Unknown>& unknown() const { return unknown_; }
   // The means of `rows`, a part of this dataset, without missing values, for each column whose missing numbers are
   // replaced by the mean; empty for other columns. Throws Error (data) for a column without values.
   std::vector<std::optional<double>> means_of(const Dataset& rows, const Encoding& encoding,
@@ -69,7 +74,7 @@ class TableDataset : public Dataset {
   Table table_;
   Field input_, target_;
   std::vector<Column> columns_;
-  std::int64_t unknown_cells_ = 0;
+  std::vector<Unknown> unknown_;
   std::vector<std::int32_t> labels_;
   std::vector<float> values_;
   std::vector<double> exact_;  // the same as the file has them
