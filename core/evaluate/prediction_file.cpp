@@ -50,8 +50,12 @@ std::string class_name(const Predictions& predictions, std::int64_t index) {
   return index >= 0 && index < std::ssize(names) ? names[static_cast<std::size_t>(index)] : std::to_string(index);
 }
 
-// "_2"; for an image "_0_2"; empty if there is only one.
+// "_2"; for an image "_0_2"; empty if there is only one. Of quantiles "_q0.1", of several numbers "_2_q0.1".
 std::string index_of(const Predictions& predictions, std::int64_t column) {
+  if (const auto count = std::ssize(predictions.quantiles); count > 0) {
+    const std::string number = numel(predictions.shape) > count ? "_" + std::to_string(column / count) : "";
+    return number + "_q" + exact(predictions.quantiles[static_cast<std::size_t>(column % count)]);
+  }
   if (numel(predictions.shape) == 1) return "";
   std::string index;
   for (std::size_t d = predictions.shape.size(); d-- > 0; column /= predictions.shape[d]) {
@@ -69,7 +73,7 @@ std::string column_name(const Predictions& predictions, std::int64_t column) {
                                                            : "prediction";
   if (!predictions.label_separator.empty()) return name;
   if (predictions.by_label) return name + "_" + class_name(predictions, column);
-  if (numel(predictions.shape) == 1) {
+  if (numel(predictions.shape) == 1 && predictions.quantiles.empty()) {
     // The one output of a model with two classes belongs to the second class.
     const bool of_second = kind == PredictionKind::probabilities && predictions.by_class;
     return of_second ? name + "_" + class_name(predictions, 1) : name;

@@ -103,6 +103,7 @@ Predictor::Predictor(const spec::Loaded& loaded, const std::filesystem::path& ru
                        : predictions_.kind == PredictionKind::values ? model::dtype_of_values(model)
                                                                      : DType::f32;
   predictions_.by_class = model.classes() > 0;
+  if (const auto* const quantile = std::get_if<spec::Quantile>(&model.loss)) predictions_.quantiles = quantile->q;
   predictions_.by_label = model.is_multi_label();
   const auto* const csv = std::get_if<spec::Csv>(&spec.data.source);
   if (predictions_.by_label && csv != nullptr && predictions_.kind == PredictionKind::classes)

@@ -43,6 +43,7 @@ struct Predictions {
   std::vector<std::string> classes;             // the names of the classes; empty if they have only numbers
   bool by_class = false;                        // whether each example has one class, not several at once
   bool by_label = false;                        // whether each has several labels, with these names
+  std::vector<double> quantiles;                // of each number of a target, where values are these; else empty
   std::string label_separator;                  // between the names of labels in one cell; empty: a column for each
   std::shared_ptr<const data::Dataset> inputs;  // used for size() and file_of()
   std::vector<data::TextColumn> ids;            // columns of the inputs that are passed through

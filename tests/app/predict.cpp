@@ -314,6 +314,25 @@ TEST_CASE("predict does not turn bytes into numbers", "[app]") {
         "x.astype(np.float32), or divided by 255 as well");
 }
 
+TEST_CASE("predictions of quantiles have their names", "[app]") {
+  TrainedRun run;
+  std::string table = "x,y,z\n";
+  for (int i = 0; i < 32; ++i)
+    table += std::to_string(i % 4) + "," + std::to_string(i % 8) + ".5," + std::to_string(i) + "\n";
+  run.folder.write("d.csv", table);
+  run.folder.write("new.csv", "x\n1\n");
+  const auto header = [&](const std::string& target, const std::string& q, int outputs) {
+    run.train("  source: {csv: {train: d.csv, inputs: [x], target: " + target + "}}\n",
+              "dense: " + std::to_string(outputs), "loss: {quantile: {q: " + q + "}}\n");
+    const std::string text = run.csv("new.csv");
+    std::filesystem::remove_all(run.dir);
+    return text.substr(0, text.find('\n'));
+  };
+  CHECK(header("y", "[0.1, 0.5, 0.9]", 3) == "prediction_q0.1,prediction_q0.5,prediction_q0.9");
+  CHECK(header("y", "[0.25]", 1) == "prediction_q0.25");
+  CHECK(header("[y, z]", "[0.1, 0.9]", 4) == "prediction_0_q0.1,prediction_0_q0.9,prediction_1_q0.1,prediction_1_q0.9");
+}
+
 TEST_CASE("predict names the file of each image, and resizes as the run does", "[app]") {
   TrainedRun run;
   const auto image = [&](const std::string& name, const std::string& like) {
