@@ -54,18 +54,28 @@ class Writer {
 
   const std::vector<std::string>& notes() const { return source_.comments; }
 
-  // "target: 'y', the last column: 2 classes (0, 1); ..."; empty for what is no table.
+  // "target: 'y', the last column: classification, 2 classes (0, 1); ..."; of an archive, also what the inputs are.
   std::string target_line() const {
-    if (kind_ != DataKind::csv) return "";
-    const bool is_one = layout_.targets.size() == 1;
-    std::string line =
-        std::string(is_one ? "target" : "targets") + ": '" + in_a_line(join(layout_.targets, "', '")) + "'";
-    if (!layout_.target_because.empty()) line += ", " + layout_.target_because;
+    std::string line;
+    bool is_one = true;
+    if (kind_ == DataKind::csv) {
+      is_one = layout_.targets.size() == 1;
+      line = std::string(is_one ? "target" : "targets") + ": '" + in_a_line(join(layout_.targets, "', '")) + "'";
+      if (!layout_.target_because.empty()) line += ", " + layout_.target_because;
+    } else if (kind_ == DataKind::npz) {
+      is_one = numel(found_.train->target().shape) == 1;
+      line = fmt::format("inputs: '{}', {}; target: '{}'", in_a_line(arrays_.inputs), inputs_text(),
+                         in_a_line(arrays_.targets));
+    } else {
+      line = fmt::format("inputs: {}; target: the folder of each image", inputs_text());
+    }
     line += task_ == Task::classes  ? ": classification, " + classes_text("classes")
             : task_ == Task::labels ? ": several labels at once, " + classes_text("labels")
             : is_one                ? ": regression, its numbers"
                                     : ": regression, their numbers";
-    if (task_ == Task::classes && are_numbers()) line += "; as numbers: loss: mean_squared_error with dense: 1";
+    if (task_ == Task::classes && has_numbers()) line += "; as numbers: loss: mean_squared_error with dense: 1";
+    if (task_ == Task::numbers && data::are_counts(*found_.train))
+      line += "; as counts: loss: poisson without normalize_targets";
     if (!layout_.inputs.empty()) {
       line += fmt::format("; another column: --target {}", shell_quoted(printable(layout_.inputs.back())));
     }
@@ -83,7 +93,20 @@ class Writer {
     return fmt::format("{} {}", outputs(), kind) + (names.empty() ? "" : " (" + in_a_line(join(names, ", ")) + ")");
   }
 
-  // Whether the classes are numbers, which a regression could predict as well.
+  // "pictures u8[28,28,1]", "numbers f32[3]"
+  std::string inputs_text() const {
+    const data::Field input = found_.train->input();
+    const char* const what = input.shape.size() == 3 ? "pictures" : input.shape.size() == 2 ? "sequences" : "numbers";
+    return fmt::format("{} {}{}", what, to_string(input.dtype), to_string(input.shape));
+  }
+
+  // Whether the targets are numbers, which a regression could predict as well.
+  bool has_numbers() const {
+    if (found_.encoding.classes.empty()) return found_.train->label_range().has_value();
+    return kind_ == DataKind::csv && are_numbers();
+  }
+
+  // Whether the classes are numbers.
   bool are_numbers() const {
     return std::all_of(found_.encoding.classes.begin(), found_.encoding.classes.end(), [](const std::string& name) {
       return data::to_number(name).kind == data::CellNumber::Kind::number;
@@ -185,10 +208,11 @@ class Writer {
 
   // ---- sources ----
 
-  SourceText npz() const {
+  SourceText npz() {
     SourceText text;
     text.yaml = "    npz:\n      file: " + shown(path_) + "\n";
     for (const auto& [split, arrays] : data::find_arrays(path_)) {
+      if (split == data::Split::train) arrays_ = arrays;
       text.yaml += fmt::format("      {}: {}\n", data::name_of(split), list_of({arrays.inputs, arrays.targets}));
     }
     return text;
@@ -268,12 +292,21 @@ class Writer {
     if (is_divided()) {
       for (const auto& [label, count] : data::count_labels(*found_.validation)) counts[label] += count;
     }
+    for (std::size_t label = 0; label < found_.encoding.classes.size(); ++label) {
+      if (counts.contains(static_cast<std::int32_t>(label))) continue;
+      source_.comments.push_back(fmt::format("The class {} has no example: add some, or remove it.",
+                                             data::shown_cell(found_.encoding.classes[label])));
+    }
     std::int64_t least = examples();
     for (const auto& entry : counts) least = std::min(least, entry.second);
     const auto classes = static_cast<double>(std::max<std::size_t>(2, counts.size()));
     const double rare = classes == 2 ? 0.2 : 0.3 / classes;
     is_rare_ = static_cast<double>(least) < rare * static_cast<double>(examples());
     is_stratified_ = is_rare_ && least >= 2 && layout_.dated_by.empty();
+    // Of two classes, those metrics have no value where validation has one of them alone.
+    const bool has_all =
+        is_stratified_ || (found_.validation && data::count_labels(*found_.validation).size() == counts.size());
+    is_rare_ = is_rare_ && (counts.size() > 2 || has_all);
   }
 
   // What selects a checkpoint and stops a run. Accuracy has few values on a small split, and f1 of rare labels is 0 for
@@ -426,6 +459,7 @@ class Writer {
   data::Source found_;
   std::vector<std::string> asked_;  // the targets
   data::TableLayout layout_;        // of a table
+  data::ArrayNames arrays_;         // of the training split of an archive
   Task task_ = Task::classes;
   bool is_rare_ = false, is_stratified_ = false, has_long_tail_ = false;
 };

@@ -7,6 +7,7 @@
 #include "tests/app/init.h"
 #include "tests/catch.h"
 #include "tests/data/files.h"
+#include "tests/data/image_files.h"
 
 using namespace pmaptrain;
 using namespace pmaptrain::testing;
@@ -33,6 +34,52 @@ TEST_CASE("init npz finds arrays by their names, or where there are only two", "
   const Finished refused = call({"init", "npz", odd, folder / "odd.yaml"});
   CHECK(refused.status == 3);
   CHECK(contains(refused.err, "are inputs and targets is not clear: it has 'a' [40,12,12], 'b' [40], 'c' [40]"));
+}
+
+TEST_CASE("init npz and init images say in a line what they take as inputs and targets", "[app]") {
+  const TemporaryFolder folder;
+  const auto told = [&](const std::string& kind, const std::string& data) {
+    std::filesystem::remove(folder / "own.yaml");
+    const Finished init = call({"init", kind, data, folder / "own.yaml"});
+    INFO(init.err);
+    CHECK(init.status == 0);
+    const std::size_t at = init.out.find("\ninputs: ");
+    return at == std::string::npos ? "" : init.out.substr(at + 1);
+  };
+  std::string labels;
+  std::vector<float> numbers, prices;
+  for (int i = 0; i < 40; ++i) {
+    labels += static_cast<char>(i % 4);
+    numbers.insert(numbers.end(), {static_cast<float>(i), 1.0F});
+    prices.push_back(static_cast<float>(i) + 0.5F);
+  }
+  const std::string images = npy("|u1", "(40, 12, 12)", std::string(40 * 144, '\1'));
+  const std::string classes =
+      folder.write("classes.npz", archive({{"x_train.npy", images}, {"y_train.npy", npy("|u1", "(40,)", labels)}}));
+  CHECK(told("npz", classes) ==
+        "inputs: 'x_train', pictures u8[12,12,1]; target: 'y_train': classification, 4 classes; as numbers: loss: "
+        "mean_squared_error with dense: 1\n");
+  const std::string regression = folder.write("regression.npz", archive({{"x.npy", npy("<f4", "(40, 2)", raw(numbers))},
+                                                                         {"y.npy", npy("<f4", "(40,)", raw(prices))}}));
+  CHECK(told("npz", regression) == "inputs: 'x', numbers f32[2]; target: 'y': regression, its numbers\n");
+  for (const std::string name : {"cats", "dogs"}) {
+    std::filesystem::create_directories(folder / "photos/" + name);
+    for (int i = 0; i < 12; ++i) {
+      std::string pixels;
+      for (int k = 0; k < 64; ++k) pixels += static_cast<char>((k + 7 * i) % 251);
+      folder.write("photos/" + name + "/" + std::to_string(i) + ".png", Png{8, 8, 1, pixels, 8, 8}.build());
+    }
+  }
+  CHECK(told("images", folder / "photos") ==
+        "inputs: pictures u8[8,8,1]; target: the folder of each image: classification, 2 classes (cats, dogs)\n");
+  // A folder without images is a class that nothing trains.
+  std::filesystem::create_directories(folder / "photos/birds");
+  CHECK(contains(told("images", folder / "photos"), "3 classes (birds, cats, dogs)"));
+  CHECK(contains(read_text(folder / "own.yaml"), "# The class 'birds' has no example: add some, or remove it.\n"));
+  const Finished valid = call({"validate", folder / "own.yaml"});
+  CHECK(valid.status == 0);
+  CHECK(contains(valid.err, "warning: the class 'birds' has no images: '" + folder / "photos/birds'"));
+  CHECK(contains(valid.err, "own.yaml:15:3): add some, or remove the folder: it has an output that nothing trains\n"));
 }
 
 TEST_CASE("images whose channels come first are told by init and by run in the same words", "[app]") {

@@ -79,3 +79,34 @@ TEST_CASE("init csv trains on logarithms of targets with a long tail", "[app]") 
   CHECK(contains(tail, "predictions are nearer a median than a mean"));
   CHECK(contains(trained(folder, table(3)), "normalize_targets: auto "));
 }
+
+TEST_CASE("init csv says how whole numbers of at least 0 are trained as counts", "[app]") {
+  const TemporaryFolder folder;
+  const auto told = [&](int offset, int step) {
+    std::string table = "x,sold\n";
+    for (int i = 0; i < 90; ++i)
+      table += std::to_string(i * 37 % 90) + ".5," + std::to_string(offset + i * step) + "\n";
+    return trained(folder, table);
+  };
+  const std::string counts = told(0, 3);
+  CHECK(contains(counts,
+                 ": regression, its numbers; as counts: loss: poisson without normalize_targets; another column"));
+  // What the line says is a config that runs.
+  const Finished run = call({"run", folder / "own.yaml", "-q", "--run-dir", folder / "run", "--overwrite",
+                             "--max-steps", "2", "--set", "loss=poisson", "--set", "data.normalize_targets=null"});
+  INFO(run.err);
+  CHECK(run.status == 0);
+  CHECK_FALSE(contains(told(1900, 1), "as counts"));  // years
+  CHECK_FALSE(contains(told(-5, 3), "as counts"));
+}
+
+TEST_CASE("init csv selects by no metric that has no value on its validation examples", "[app]") {
+  const TemporaryFolder folder;
+  // The rare class has one row, and validation takes a tenth.
+  std::string table = "x,clicked\n";
+  for (int i = 0; i < 12; ++i) table += std::to_string(i * 7 % 12) + (i == 3 ? ".5,yes\n" : ".5,no\n");
+  const std::string config = trained(folder, table);
+  CHECK(contains(config, "metrics: [accuracy]\n"));
+  CHECK(contains(config, "checkpoint: {best: {metric: loss}} "));
+  CHECK_FALSE(contains(config, "roc_auc"));
+}

@@ -122,8 +122,12 @@ Source open_image_folder(const spec::ImageFolder& folder, const std::function<bo
     for (std::size_t label = 0; label < files.classes.size(); ++label) {
       const auto is_of_it = [&](const ImageFile& file) { return file.label == static_cast<std::int32_t>(label); };
       if (std::none_of(files.files.begin(), files.files.end(), is_of_it)) {
-        source.notes.push_back(
-            fmt::format("the class '{}' has no images: '{}/{}'", files.classes[label], path, files.classes[label]));
+        source.warnings.push_back(
+            {"data",
+             {},
+             fmt::format("the class '{}' has no images: '{}/{}'", files.classes[label], path, files.classes[label]),
+             "add some, or remove the folder: it has an output that nothing trains",
+             {}});
       }
     }
   }

@@ -61,6 +61,9 @@ bool has_one_target(const Dataset& train, const Dataset* more);
 // Whether the targets are single numbers of at least 0, a few of which are much larger than the others, and their
 // logarithms are distributed more evenly.
 bool has_long_tail(const Dataset& dataset);
+// Whether the targets are single whole numbers of at least 0 that are spread at least as widely as counts of a Poisson
+// distribution: their variance is no smaller than their mean.
+bool are_counts(const Dataset& dataset);
 
 // The folders of a set of images: a folder with folders called train, and perhaps test and val, or one that has the
 // folders of the classes itself. `size` is set where images differ in size; files that cannot be read do not count.

@@ -80,4 +80,18 @@ bool has_long_tail(const Dataset& dataset) {
   return skew > 1 && std::abs(skewness(logarithms)) < skew / 2;
 }
 
+bool are_counts(const Dataset& dataset) {
+  constexpr std::int64_t least_examples = 10;
+  if (numel(dataset.target().shape) != 1 || dataset.size() < least_examples) return false;
+  const auto examples = static_cast<double>(dataset.size());
+  double mean = 0, squares = 0;
+  for (std::int64_t i = 0; i < dataset.size(); ++i) {
+    const double value = number_of(dataset, i);
+    if (!(value >= 0) || value != std::trunc(value)) return false;
+    mean += value / examples;
+    squares += value * value / examples;
+  }
+  return mean > 0 && squares - mean * mean >= mean;
+}
+
 }  // namespace pmaptrain::data

@@ -183,8 +183,10 @@ Source open_source(const spec::Csv& s, const Opening& opening) {
 }
 
 Source open_source(const spec::ImageFolder& s, const Opening& opening) {
-  return open_image_folder(
+  Source source = open_image_folder(
       s, [&](Split split) { return opening.wants(split); }, opening.known, opening.left_out);
+  for (Diagnostic& warning : source.warnings) warning.place = opening.place;
+  return source;
 }
 
 Source open_source(const spec::Cifar10& s, const Opening& opening) {
