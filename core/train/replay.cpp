@@ -49,13 +49,17 @@ class HostBatch {
   }
 
   // The number of the example in a row. Padding is a copy of the last example.
-  std::int64_t example(std::int64_t row) const {
-    const std::int64_t k = step_ % plan_.steps_per_epoch;
-    const std::int64_t position = k * plan_.global + std::min(row, plan_.examples_in(k) - 1);
-    return dataset_.index_in_source(stream_.order().index(step_ / plan_.steps_per_epoch, position));
-  }
+  std::int64_t example(std::int64_t row) const { return dataset_.index_in_source(index_of(row)); }
+  // Where a text file has it; else empty.
+  std::string line(std::int64_t row) const { return dataset_.line_of(index_of(row)); }
 
  private:
+  std::int64_t index_of(std::int64_t row) const {
+    const std::int64_t k = step_ % plan_.steps_per_epoch;
+    const std::int64_t position = k * plan_.global + std::min(row, plan_.examples_in(k) - 1);
+    return stream_.order().index(step_ / plan_.steps_per_epoch, position);
+  }
+
   const data::Dataset& dataset_;
   const data::BatchPlan& plan_;
   data::Stream stream_;
@@ -169,7 +173,8 @@ bool is_small(const Program& program, const ReplayLimits& limits) {
          interpreter_peak_bytes(program) <= std::min(limits.bytes, available_memory() / 2);
 }
 
-// Names the examples in `rows` for a message ("example 7"). `rows` are counted from row `first` of the batch.
+// Names the examples in `rows` for a message: "example 7"; of a table "example 7 ('t.csv', line 9)". `rows` are counted
+// from row `first` of the batch.
 std::string examples_text(const HostBatch& batch, std::int64_t first, const std::vector<std::int64_t>& rows) {
   constexpr std::size_t most = 8;
   std::vector<std::string> names;
@@ -177,10 +182,12 @@ std::string examples_text(const HostBatch& batch, std::int64_t first, const std:
     std::string name = std::to_string(batch.example(first + row));
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(std::move(name));
   }
-  if (names.size() == 1) return "example " + names.front();
-  if (names.size() <= most) return "examples " + join(names, ", ");
+  const std::string line = rows.empty() ? "" : batch.line(first + rows.front());
+  const std::string at = line.empty() ? "" : fmt::format(" ({}{})", names.size() == 1 ? "" : "the first: ", line);
+  if (names.size() == 1) return "example " + names.front() + at;
+  if (names.size() <= most) return "examples " + join(names, ", ") + at;
   return "examples " + join({names.begin(), names.begin() + most}, ", ") +
-         fmt::format(" and {} more", names.size() - most);
+         fmt::format(" and {} more", names.size() - most) + at;
 }
 
 std::string origin_text(const Origin& origin, const std::string& examples) {

@@ -119,6 +119,21 @@ TEST_CASE("a step that is not finite names device, example and the line of the f
   CHECK(reason.ends_with("(dense_0, test.yaml:5:7), for example 38"));
 }
 
+TEST_CASE("the example of a table that makes a step not finite is named by its line, too", "[train]") {
+  const TemporaryFolder folder;
+  std::string table = "x,y\n\n";
+  for (int i = 0; i < 64; ++i) table += (i == 38 ? "3e38" : std::to_string(i % 8)) + ",1\n";
+  const std::string file = folder.write("t.csv", table);
+  const std::string reason = reason_of(setup_of_text(
+      "mesh: {axes: {devices: 4}}\ndata: {source: {csv: {train: " + file +
+          ", target: y}}, batch_size: 16, shuffle: false}\n"
+          "model: {layers: [dense: 3], init: {values: {dense_0.kernel: [[1, 2, 4]]}}}\nloss: softmax_cross_entropy\n"
+          "optimizer: {sgd: {}, learning_rate: 0.001}\ntrain: {duration: 2 epochs, log_every: 1 step}\n",
+      {any_backend()}));
+  INFO(reason);
+  CHECK(reason.ends_with(", for example 38 ('" + file + "', line 41)"));
+}
+
 TEST_CASE("an update that overflows is found by replaying the whole step", "[train]") {
   const Line line;
   const std::string reason = reason_of(line.setup({any_backend(), "optimizer.learning_rate=3e38"}));

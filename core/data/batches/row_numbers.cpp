@@ -24,6 +24,7 @@ class RowNumbers final : public Dataset {
   float weight(std::int64_t index) const override { return of_->weight(index); }
   std::int64_t index_in_source(std::int64_t index) const override { return of_->index_in_source(index); }
   std::string file_of(std::int64_t index) const override { return of_->file_of(index); }
+  std::string line_of(std::int64_t index) const override { return of_->line_of(index); }
   void check_unchanged() const override { of_->check_unchanged(); }
 
  private:
