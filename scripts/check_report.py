@@ -3,8 +3,8 @@
 
     scripts/check_report.py PROGRAM [--output DIR]
 
-trains small models, makes a report of a run with classes, one of a regression, one of several runs and one of a sweep,
-and opens each in Chromium, 1,280, 500 and 390 pixels wide. No element may lie beyond the right edge, all charts of a
+trains small models, makes reports of a run with classes, of a regression, of several runs of each, of a sweep by halving
+and of a random search, and opens each in Chromium, 1,280, 500 and 390 pixels wide. No element may lie beyond the right edge, all charts of a
 page must have one width, and their texts one font, and no text may lie on another. With --output, pages and pictures of
 them stay in DIR.
 
@@ -43,6 +43,16 @@ parameters:
 search: {successive_halving: {min: 1 epoch, factor: 3}}
 trials: 9
 metric: accuracy
+"""
+
+SEARCH = """
+base: prices.yaml
+parameters:
+  optimizer.learning_rate: {log_uniform: [1.0e-4, 1.0e-1]}
+  model.layers.1: {choice: [relu, gelu, softplus, leaky_relu]}
+search: random
+trials: 6
+metric: r2
 """
 
 # In a report: tells the page around it what lies beyond the right edge, how wide charts are, and of their texts the fonts
@@ -91,6 +101,7 @@ def write_data(folder):
             text = text.replace("normalize: auto", "normalize: auto, normalize_targets: auto")
         (folder / f"{name}.yaml").write_text(text)
     (folder / "sweep.yaml").write_text(SWEEP)
+    (folder / "search.yaml").write_text(SEARCH)
 
 
 def make_reports(program, folder):
@@ -103,9 +114,11 @@ def make_reports(program, folder):
     call("run", "classes.yaml", "-q")
     call("run", "classes.yaml", "-q", "--name", "another", "--set", "optimizer.learning_rate=0.001")
     call("run", "prices.yaml", "-q")
-    call("sweep", "run", "sweep.yaml", "--progress", "none")
-    reports = {"classes": ["runs/classes"], "prices": ["runs/prices"], "sweep": ["sweeps/sweep"],
-               "several": ["runs/classes", "runs/another"]}
+    call("run", "prices.yaml", "-q", "--name", "cheaper", "--set", "train.checkpoint.best={metric: r2, mode: max}")
+    for sweep in ("sweep", "search"):
+        call("sweep", "run", f"{sweep}.yaml", "--progress", "none")
+    reports = {"classes": ["runs/classes"], "prices": ["runs/prices"], "several": ["runs/classes", "runs/another"],
+               "regressions": ["runs/prices", "runs/cheaper"], "sweep": ["sweeps/sweep"], "search": ["sweeps/search"]}
     for name, runs in reports.items():
         call("report", *runs, "--output", f"{name}.html")
     return list(reports)
@@ -155,12 +168,13 @@ def main():
         folder.mkdir(parents=True, exist_ok=True)
         program = str(pathlib.Path(arguments.program).resolve())
         problems = []
-        for name in make_reports(program, folder):
+        names = make_reports(program, folder)
+        for name in names:
             for width in WIDTHS:
                 problems += check(browser, folder, name, width, arguments.output is not None)
     if problems:
         sys.exit("\n".join(problems))
-    print(f"4 reports fit screens of {', '.join(map(str, WIDTHS))} pixels")
+    print(f"{len(names)} reports fit screens of {', '.join(map(str, WIDTHS))} pixels")
 
 
 main()

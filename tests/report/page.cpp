@@ -373,3 +373,24 @@ TEST_CASE("a sweep is shown by its best values, parameters and rungs", "[report]
   CHECK(contains(report::sweep_section(sweep), place));
   CHECK_FALSE(contains(report::sweep_section({"empty", "loss", false, {}}), "<svg"));
 }
+
+TEST_CASE("texts of a sweep's charts do not lie on each other, and name the parameter", "[report]") {
+  report::SweepTable sweep{"search", "r2", true, {}};
+  for (const char* const rate : {"0.001", "0.01", "0.011", "0.1"}) {
+    const auto number = static_cast<std::int64_t>(sweep.trials.size());
+    sweep.trials.push_back({number,
+                            {{"optimizer.learning_rate", rate}, {"model.layers.1", "relu"}},
+                            0.5 + static_cast<double>(number),
+                            "done",
+                            "",
+                            {{99, 0.5}}});
+  }
+  sweep.meanings = {"width: 4 is features 4, batch_size 16"};
+  const std::string html = report::sweep_section(sweep);
+  CHECK(contains(html, "learning_rate=0.1, layers.1=relu."));
+  CHECK(contains(html, "r2 by layers.1"));
+  CHECK(contains(html, ">0.01</text>"));
+  CHECK_FALSE(contains(html, ">0.011</text>"));
+  CHECK_FALSE(contains(html, "Rungs of successive halving"));
+  CHECK(contains(html, "<p class=\"note\">width: 4 is features 4, batch_size 16</p>"));
+}

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/base/text.h"
 #include "core/base/utf8.h"
 #include "core/report/html/text.h"
 
@@ -38,8 +39,16 @@ std::string group(std::string_view title, std::string_view marks, double opacity
 std::string axes(const Scale& x, const Scale& y, std::string_view x_name) {
   std::string out = segment(0, 0, 0, plot_height, "axis") + segment(0, plot_height, 100, plot_height, "axis");
   const std::vector<Scale::Tick> along = x.ticks(5);
-  const int most = std::max(8, 34 / std::max(1, static_cast<int>(along.size())));
-  for (const Scale::Tick& tick : along) out += text_at(tick.place, plot_height + 16, "middle", tick.text, most);
+  // Names are cut, numbers are not.
+  const int most = x.has_names() ? std::max(5, 30 / std::max(1, static_cast<int>(along.size()))) : 40;
+  double end = -100;
+  for (const Scale::Tick& tick : along) {
+    constexpr double letter = 2.9;  // percent of the narrowest chart
+    const double half = letter * std::min(most, display_width(tick.text)) / 2;
+    if (tick.place - half < end) continue;  // it would lie on the one before it
+    end = tick.place + half;
+    out += text_at(tick.place, plot_height + 16, "middle", tick.text, most);
+  }
   for (const Scale::Tick& tick : y.ticks()) {
     out += segment(0, tick.place, 100, tick.place, "grid");
     out +=

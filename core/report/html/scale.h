@@ -18,6 +18,7 @@ class Scale {
 
   double at(double value) const;
   double at(const std::string& text) const;
+  bool has_names() const { return !texts_.empty(); }  // texts that are no numbers
 
   // Ticks are at these values, and nowhere else.
   void tick_at(std::vector<double> values);

@@ -29,8 +29,12 @@ std::vector<const SweepTrial*> ranked(const SweepTable& sweep) {
   return trials;
 }
 
-// "learning_rate" for "optimizer.learning_rate".
-std::string last_key(const std::string& key) { return key.substr(key.rfind('.') + 1); }
+// "learning_rate" for "optimizer.learning_rate", "layers.1" for "model.layers.1".
+std::string last_key(const std::string& key) {
+  const std::size_t dot = key.rfind('.');
+  const bool is_index = key.find_first_not_of("0123456789", dot + 1) == std::string::npos;
+  return key.substr((is_index && dot != std::string::npos ? key.rfind('.', dot - 1) : dot) + 1);
+}
 
 std::string title_of(const SweepTable& sweep, const SweepTrial& trial) {
   std::string text =
@@ -101,7 +105,7 @@ Scale scale_of(const SweepTable& sweep, std::span<const SweepTrial* const> trial
 std::string parallel_coordinates(const SweepTable& sweep, std::span<const SweepTrial* const> trials) {
   const std::vector<std::string> keys = keys_of(sweep);
   if (keys.size() < 2) return "";
-  constexpr double top = 36, left = 4, right = 88;
+  constexpr double top = 36, left = 4, right = 88, line_height = 13;
   constexpr std::size_t most_of_width = 2;  // parameters of a chart as wide as the others
   const auto place = [&](std::size_t i) {
     return left + (right - left) * static_cast<double>(i) / static_cast<double>(keys.size());
@@ -112,7 +116,10 @@ std::string parallel_coordinates(const SweepTable& sweep, std::span<const SweepT
     scales.push_back(i < keys.size() ? scale_of(sweep, trials, keys[i], plot_height, top)
                                      : value_scale(trials, plot_height, top));
     marks += segment(place(i), top, place(i), plot_height, "axis");
+    double before = -plot_height;
     for (const Scale::Tick& tick : scales.back().ticks()) {
+      if (std::abs(tick.place - before) < line_height) continue;
+      before = tick.place;
       labels += text_at(place(i) + 1, tick.place + 4, "start", tick.text, 12);
     }
     labels += text_at(place(i), i % 2 == 0 ? 10 : 25,
@@ -159,7 +166,11 @@ std::string by_parameter(const SweepTable& sweep, std::span<const SweepTrial* co
   return out;
 }
 
+// Empty for a sweep without halving.
 std::string rungs(const SweepTable& sweep, const SweepTrial& best) {
+  const bool halves = std::any_of(sweep.trials.begin(), sweep.trials.end(),
+                                  [](const SweepTrial& trial) { return trial.rungs.size() > 1; });
+  if (!halves) return "";
   std::vector<double> steps, values;
   for (const SweepTrial& trial : sweep.trials) {
     for (const auto& [step, value] : trial.rungs) {
