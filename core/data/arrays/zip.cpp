@@ -78,9 +78,7 @@ ZipArchive::ZipArchive(const std::string& path) : ZipArchive(path, map_file(path
 
 ZipArchive::ZipArchive(std::string path, Bytes file) : path_(std::move(path)), file_(std::move(file)) {
   const View view = file_.view();
-  constexpr std::string_view npy_magic = "\x93NUMPY";
-  if (std::string_view(reinterpret_cast<const char*>(view.data()), std::min(view.size(), npy_magic.size())) ==
-      npy_magic) {
+  if (as_chars(view).starts_with("\x93NUMPY")) {
     fail_data(fmt::format("'{}' is one array in NPY format, expected an archive of arrays (NPZ)", path_),
               "put the arrays into one file with numpy.savez(FILE, x=inputs, y=targets)");
   }

@@ -24,23 +24,18 @@ namespace {
 
 enum class Format { npz, npy, idx, image, other };
 
-bool begins_with(std::span<const std::byte> bytes, std::string_view magic) {
-  return bytes.size() >= magic.size() && std::equal(magic.begin(), magic.end(), bytes.begin(), [](char c, std::byte b) {
-           return static_cast<unsigned char>(c) == std::to_integer<unsigned char>(b);
-         });
-}
-
 // No text begins with a zero byte.
-bool is_idx(std::span<const std::byte> bytes) { return begins_with(bytes, std::string_view("\0\0", 2)); }
+bool is_idx(std::span<const std::byte> bytes) { return as_chars(bytes).starts_with(std::string_view("\0\0", 2)); }
 
 Format format_of(const std::string& path) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) return Format::image;
   const Bytes file = map_file(path);
   const std::span<const std::byte> bytes = file.view();
-  if (begins_with(bytes, "PK\3\4") || begins_with(bytes, "PK\5\6")) return Format::npz;
-  if (begins_with(bytes, "\x93NUMPY")) return Format::npy;
-  if (begins_with(bytes, "\x89PNG") || begins_with(bytes, "\xff\xd8\xff")) return Format::image;
+  const std::string_view text = as_chars(bytes);
+  if (text.starts_with("PK\3\4") || text.starts_with("PK\5\6")) return Format::npz;
+  if (text.starts_with("\x93NUMPY")) return Format::npy;
+  if (text.starts_with("\x89PNG") || text.starts_with("\xff\xd8\xff")) return Format::image;
   if (is_idx(bytes)) return Format::idx;
   if (!is_gzip(bytes)) return Format::other;
   std::array<std::byte, 2> head = {};
