@@ -7,11 +7,13 @@
 #include <optional>
 
 #include "app/commands/commands.h"
+#include "app/display/terminal.h"
 #include "app/options/arguments.h"
 #include "app/options/config_options.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
+#include "core/base/wrap.h"
 #include "core/report/json.h"
 #include "core/report/plan_report.h"
 #include "core/report/runs/compare.h"
@@ -65,14 +67,14 @@ std::string change_text(const report::Difference& row) {
 }
 
 std::string section(const std::string& title, const std::vector<report::Difference>& rows,
-                    const std::vector<std::string>& names, bool is_result) {
+                    const std::vector<std::string>& names, bool is_result, int width) {
   if (rows.empty()) return title + ": no difference\n";
   std::vector<std::vector<std::string>> lines{{"", names.front(), names.back()}};
   for (const report::Difference& row : rows) {
     lines.push_back({printable(row.what), shown(row.values.front(), is_result), shown(row.values.back(), is_result)});
     if (is_result) lines.back().push_back(change_text(row));
   }
-  return title + "\n" + report::columns(lines, {false, false, false, true});
+  return title + "\n" + report::columns(lines, {false, false, false, true}, width);
 }
 
 }  // namespace
@@ -107,9 +109,10 @@ int command_diff(CommandArguments arguments, const Streams& streams) {
     return 0;
   }
   const std::vector<std::string> names{printable(first), printable(second)};
-  streams.out << section("config", found.config, names, false) << "\n";
-  if (found.has_data) streams.out << section("data", found.data, names, false) << "\n";
-  streams.out << section("result", found.result, names, true);
+  const int width = display::text_columns(streams.out_fd);
+  std::string text = section("config", found.config, names, false, width) + "\n";
+  if (found.has_data) text += section("data", found.data, names, false, width) + "\n";
+  streams.out << wrapped(text + section("result", found.result, names, true, width), width);
   print_notes(found.notes, streams);
   return 0;
 }

@@ -7,10 +7,12 @@
 #include <variant>
 
 #include "app/commands/commands.h"
+#include "app/display/terminal.h"
 #include "app/options/arguments.h"
 #include "app/options/config_options.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
+#include "core/base/wrap.h"
 #include "core/evaluate/evaluator.h"
 #include "core/evaluate/threshold.h"
 #include "core/report/json.h"
@@ -211,16 +213,17 @@ int command_eval(CommandArguments arguments, const Streams& given) {
     streams.out << report::to_text(document);
     return 0;
   }
-  for (const train::Evaluation& result : results) {
-    streams.out << line_of(result, config.config, chosen, number(result));
-  }
-  if (together) streams.out << line_of(*together, config.config, chosen, std::nullopt);
+  std::string text;
+  for (const train::Evaluation& result : results) text += line_of(result, config.config, chosen, number(result));
+  if (together) text += line_of(*together, config.config, chosen, std::nullopt);
   if (tuned) {
-    streams.out << fmt::format("threshold {:.2f} has the best f1 on {}, {}; predict --threshold run takes it\n",
-                               tuned->threshold, *split, train::compact(tuned->f1));
+    text += fmt::format("threshold {:.2f} has the best f1 on {}, {}; predict --threshold run takes it\n",
+                        tuned->threshold, *split, train::compact(tuned->f1));
   }
+  const int columns = display::text_columns(streams.out_fd);
   const train::Evaluation& last = together ? *together : results.front();
-  if (last.confusion) streams.out << train::confusion_text(*last.confusion, last.split, last.classes);
+  if (last.confusion) text += train::confusion_text(*last.confusion, last.split, last.classes, false, columns);
+  streams.out << wrapped(text, columns);
   return 0;
 }
 

@@ -6,12 +6,14 @@
 #include <system_error>
 
 #include "app/commands/commands.h"
+#include "app/display/terminal.h"
 #include "app/options/arguments.h"
 #include "app/options/config_options.h"
 #include "app/options/output_file.h"
 #include "app/signals.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
+#include "core/base/wrap.h"
 #include "core/export/exporter.h"
 #include "core/run/checkpoint.h"
 
@@ -110,10 +112,11 @@ int command_export(CommandArguments arguments, const Streams& given) {
   const std::string what = request.format == ExportFormat::onnx             ? "ONNX"
                            : request.layout == spec::ParameterLayout::torch ? "the layout of PyTorch"
                                                                             : "the layout of Flax";
-  streams.out << fmt::format("{}: {} in {}{} ({} of {})\n", printable(*output),
-                             counted(exporter.parameters(), "parameter"), what,
-                             exporter.members() > 1 ? fmt::format(", the mean of {} members", exporter.members()) : "",
-                             shown_checkpoint(request.checkpoint, exporter.checkpoint()), printable(run));
+  const std::string text =
+      fmt::format("{}: {} in {}{} ({} of {})\n", printable(*output), counted(exporter.parameters(), "parameter"), what,
+                  exporter.members() > 1 ? fmt::format(", the mean of {} members", exporter.members()) : "",
+                  shown_checkpoint(request.checkpoint, exporter.checkpoint()), printable(run));
+  streams.out << wrapped(text, display::text_columns(streams.out_fd));
   return 0;
 }
 

@@ -11,12 +11,14 @@
 
 #include "app/commands/commands.h"
 #include "app/commands/prompt.h"
+#include "app/display/terminal.h"
 #include "app/options/arguments.h"
 #include "app/options/config_options.h"
 #include "app/options/output_file.h"
 #include "app/signals.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
+#include "core/base/wrap.h"
 #include "core/evaluate/prediction_file.h"
 #include "core/evaluate/predictor.h"
 #include "core/evaluate/threshold.h"
@@ -218,9 +220,11 @@ int command_predict(CommandArguments arguments, const Streams& given) {
   if (signal != 0 && streams.job != nullptr) return 128 + signal;
   if (signal != 0) raise_by_default(signal);
   if (to_stream || streams.quiet) return 0;
-  streams.out << fmt::format("{}: {} of {} ({} of {})\n", printable(to), train::name_of(predictions.kind),
-                             counted(predictions.inputs->size(), "example"),
-                             shown_checkpoint(request.checkpoint, predictions.checkpoint), printable(config.config));
+  const std::string text =
+      fmt::format("{}: {} of {} ({} of {})\n", printable(to), train::name_of(predictions.kind),
+                  counted(predictions.inputs->size(), "example"),
+                  shown_checkpoint(request.checkpoint, predictions.checkpoint), printable(config.config));
+  streams.out << wrapped(text, display::text_columns(streams.out_fd));
   return 0;
 }
 

@@ -173,7 +173,8 @@ int run_program(CommandArguments arguments, const Streams& streams) {
                           failure_json(diagnostics, number, !arguments.empty() && arguments.front() == "validate"));
     } else {
       streams.out.flush();
-      delivered = deliver(streams.err, render(diagnostics, display::use_color(color_of(arguments), streams.err_fd)));
+      const bool color = display::use_color(color_of(arguments), streams.err_fd);
+      delivered = deliver(streams.err, render(diagnostics, color, display::text_columns(streams.err_fd)));
     }
     if (!delivered) std::_Exit(number);
     if (streams.job != nullptr) streams.job->fail(status);

@@ -8,11 +8,13 @@
 #include <system_error>
 
 #include "app/commands/commands.h"
+#include "app/display/terminal.h"
 #include "app/options/arguments.h"
 #include "app/options/config_options.h"
 #include "app/options/output_file.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
+#include "core/base/wrap.h"
 #include "core/report/html/page.h"
 #include "core/report/plan_report.h"
 #include "core/run/checkpoint.h"
@@ -173,10 +175,12 @@ int command_report(CommandArguments arguments, const Streams& streams) {
   train::write_whole(*output, html);
   for (std::string& note : notes) note = printable(note);
   print_notes(notes, streams);
-  streams.out << fmt::format("{}: report of {} ({})\n", printable(*output),
-                             folders.size() == 1 ? printable(folders.front())
-                                                 : counted(std::ssize(folders), page.sweeps.empty() ? "run" : "folder"),
-                             human_bytes(static_cast<double>(html.size())));
+  const std::string text =
+      fmt::format("{}: report of {} ({})\n", printable(*output),
+                  folders.size() == 1 ? printable(folders.front())
+                                      : counted(std::ssize(folders), page.sweeps.empty() ? "run" : "folder"),
+                  human_bytes(static_cast<double>(html.size())));
+  streams.out << wrapped(text, display::text_columns(streams.out_fd));
   return 0;
 }
 

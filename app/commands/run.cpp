@@ -19,6 +19,7 @@
 #include "core/base/text.h"
 #include "core/base/utf8.h"
 #include "core/base/version.h"
+#include "core/base/wrap.h"
 #include "core/report/json.h"
 #include "core/report/plan_report.h"
 #include "core/run/records/final_report.h"
@@ -130,7 +131,7 @@ std::string summary(const train::Ended& ended, const std::vector<Diagnostic>& er
 
 std::string report(const train::Ended& ended, const RunOptions& options, const Streams& streams) {
   const bool color = display::use_color(options.display.color, streams.out_fd);
-  return train::final_report(ended, color, display::columns_of(streams.out_fd));
+  return train::final_report(ended, color, display::text_columns(streams.out_fd));
 }
 
 // The same values for a run that begins: " --set KEY=VALUE" for each.
@@ -179,7 +180,8 @@ int tell_finished(const train::FinishedRun& finished, const train::RunState& sta
   std::string text = "'" + printable(finished.ended.run_dir) + "' is finished";
   const std::vector<std::string> why = train::why_finished(state);
   if (!why.empty()) text += ": " + printable(join(why, "; "));
-  if (!options.display.quiet) streams.err << text << "; " << finished.advice << "\n";
+  text += "; " + finished.advice + "\n";
+  if (!options.display.quiet) streams.err << wrapped(text, display::text_columns(streams.err_fd));
   deliver(streams.out, options.json ? summary(finished.ended, errors_of(finished.ended, why))
                                     : report(finished.ended, options, streams));
   return finished.ended.exit_status;
@@ -212,7 +214,8 @@ int command_run(CommandArguments arguments, const Streams& streams) {
     const report::ValidateReport report =
         report::make_validate_report(setup, options.verify_replicas, processes_of(streams));
     if (!options.json) print_warnings(report.warnings, streams);
-    streams.out << (options.json ? report::validate_json(setup, report) : report::validate_text(setup, report));
+    streams.out << (options.json ? report::validate_json(setup, report)
+                                 : report::validate_text(setup, report, display::text_columns(streams.out_fd)));
     return 0;
   }
 
@@ -329,11 +332,14 @@ int command_run(CommandArguments arguments, const Streams& streams) {
   if (ended.run_dir.empty()) raise_by_default(*StopSignals::flag());
   const std::vector<Diagnostic> errors = errors_of(ended, guards.texts);
   deliver(streams.out, options.json ? summary(ended, errors) : report(ended, options, streams));
-  deliver(streams.err, train::how_to_continue(ended));
-  if (trace && !options.display.quiet && (traced || ended.missing.empty())) deliver(streams.err, trace_text(traced));
+  const int columns = display::text_columns(streams.err_fd);
+  deliver(streams.err, wrapped(train::how_to_continue(ended), columns));
+  if (trace && !options.display.quiet && (traced || ended.missing.empty())) {
+    deliver(streams.err, wrapped(trace_text(traced, columns), columns));
+  }
   // A guard's error has been shown as a line of the log.
   if (!options.json && !ended.missing.empty()) {
-    deliver(streams.err, render(errors, display::use_color(options.display.color, streams.err_fd)));
+    deliver(streams.err, render(errors, display::use_color(options.display.color, streams.err_fd), columns));
   }
   const int signal = *StopSignals::flag();
   if (signal != 0 && streams.job == nullptr && ended.reason != "guard") raise_by_default(signal);

@@ -6,9 +6,12 @@
 #include <set>
 
 #include "app/commands/commands.h"
+#include "app/display/terminal.h"
 #include "app/options/arguments.h"
+#include "app/options/config_options.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
+#include "core/base/wrap.h"
 #include "core/report/json.h"
 #include "core/report/plan_report.h"
 #include "core/report/runs/listing.h"
@@ -43,14 +46,14 @@ std::string best_text(const report::ListedRun& run) {
   return text;
 }
 
-std::string table_of(const std::vector<report::ListedRun>& runs) {
+std::string table_of(const std::vector<report::ListedRun>& runs, int width) {
   std::vector<std::vector<std::string>> rows{{"run", "status", "steps", "best", "on", "age", "size"}};
   for (const report::ListedRun& run : runs) {
     rows.push_back({printable(run.folder.string()), run.status, with_commas(run.steps), best_text(run),
                     run.best ? run.best->split : "-", report::age_text(run.age),
                     human_bytes(static_cast<double>(run.bytes))});
   }
-  return report::columns(rows, {false, false, true, false, false, true, true});
+  return report::columns(rows, {false, false, true, false, false, true, true}, width);
 }
 
 }  // namespace
@@ -91,10 +94,13 @@ int command_runs(CommandArguments arguments, const Streams& streams) {
     streams.out << "there are no runs in '" << printable(folder) << "'\n";
     return 0;
   }
-  streams.out << table_of(runs);
+  const int width = display::text_columns(streams.out_fd);
+  streams.out << wrapped(table_of(runs, width), width);
+  std::vector<std::string> problems;
   for (const report::ListedRun& run : runs) {
-    if (!run.problem.empty()) streams.err << "note: " << printable(run.folder.string() + ": " + run.problem) << "\n";
+    if (!run.problem.empty()) problems.push_back(printable(run.folder.string() + ": " + run.problem));
   }
+  print_notes(problems, streams);
   return 0;
 }
 

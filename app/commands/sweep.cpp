@@ -18,6 +18,7 @@
 #include "app/signals.h"
 #include "core/base/clock.h"
 #include "core/base/text.h"
+#include "core/base/wrap.h"
 #include "core/run/files/file_writer.h"
 #include "core/sweep/dry_run.h"
 #include "core/sweep/processes.h"
@@ -91,9 +92,13 @@ int run_trials(CommandArguments arguments, const Streams& streams) {
     rows = sweep::run_sweep(sweep, how, runners);
   }
   const int signal = *StopSignals::flag();
-  const sweep::Summary summary = sweep::write_summary(how.folder, signal != 0, seconds_since(began));
+  const sweep::Summary summary =
+      sweep::write_summary(how.folder, signal != 0, seconds_since(began), display::text_columns(streams.out_fd));
   deliver(streams.out, options.json ? summary.json : summary.text);
-  if (!options.json && !summary.failure.empty()) deliver(streams.err, summary.failure);
+  if (!options.json && summary.failure) {
+    const bool color = display::use_color(options.display.color, streams.err_fd);
+    deliver(streams.err, render(*summary.failure, color, display::text_columns(streams.err_fd)));
+  }
   // A launcher kills all processes once one dies by a signal.
   if (signal != 0 && streams.job != nullptr) return 128 + signal;
   if (signal != 0) raise_by_default(signal);
@@ -120,8 +125,9 @@ int show_trials(CommandArguments arguments, const Streams& streams) {
   }
   if (csv) train::write_whole(*csv, sweep::results_csv(results));
   const bool color = display::use_color(display::Color::automatic, streams.out_fd);
-  deliver(streams.out,
-          json ? sweep::results_json(results, top.value_or(0)) : sweep::results_text(results, top.value_or(0), color));
+  const int columns = display::text_columns(streams.out_fd);
+  deliver(streams.out, json ? sweep::results_json(results, top.value_or(0))
+                            : wrapped(sweep::results_text(results, top.value_or(0), color, columns), columns));
   return 0;
 }
 
@@ -138,7 +144,8 @@ int show_best(CommandArguments arguments, const Streams& streams) {
     deliver(streams.out, sweep::best_json(results, folder, config));
     return 0;
   }
-  deliver(streams.out, config ? sweep::best_of(results).runs.front().config : sweep::best_text(results, folder));
+  deliver(streams.out, config ? sweep::best_of(results).runs.front().config
+                              : wrapped(sweep::best_text(results, folder), display::text_columns(streams.out_fd)));
   return 0;
 }
 

@@ -1,5 +1,6 @@
 // validate: check a config, its data and its plan; run nothing.
 #include "app/commands/commands.h"
+#include "app/display/terminal.h"
 #include "app/options/arguments.h"
 #include "app/options/config_options.h"
 #include "core/report/json.h"
@@ -25,7 +26,8 @@ int command_validate(CommandArguments arguments, const Streams& streams) {
   if (json) {
     streams.out << report::validate_json(setup, report, print_config);
   } else {
-    streams.out << (print_config ? setup.loaded.resolved : report::validate_text(setup, report));
+    streams.out << (print_config ? setup.loaded.resolved
+                                 : report::validate_text(setup, report, display::text_columns(streams.out_fd)));
   }
   return 0;
 }

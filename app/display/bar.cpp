@@ -19,6 +19,7 @@ namespace pmaptrain::display {
 namespace {
 
 constexpr int least_bar = 6, most_bar = 32;  // columns
+constexpr int narrow_bar = 3;                // beside the loss and the time left, which say more than it does
 // In this order after what the other parts have.
 constexpr int priority_of_time = 3, priority_of_step = 4, priority_of_extremes = 5, priority_of_epoch = 6,
               priority_of_evaluation = 7, priority_of_best = 8, priority_of_metrics = 10, priority_of_steps = 900,
@@ -59,16 +60,16 @@ struct Part {
   bool kept = false;
   bool is_bar = false;
 
-  int width() const {
-    if (is_bar) return least_bar;
+  int width(int of_bar) const {
+    if (is_bar) return of_bar;
     return display_width(label) + display_width(value) + (label.empty() || value.empty() ? 0 : 1);
   }
 };
 
-int total_width(const std::vector<Part>& parts) {
+int total_width(const std::vector<Part>& parts, int of_bar) {
   int width = 0;
   for (const Part& part : parts) {
-    if (part.kept) width += (width > 0 ? part.gap : 0) + part.width();
+    if (part.kept) width += (width > 0 ? part.gap : 0) + part.width(of_bar);
   }
   return width;
 }
@@ -143,7 +144,7 @@ std::vector<Part> parts_of(const BarState& state, double fraction, Extremes extr
 std::vector<Part> parts_that_fit(const BarState& state, double fraction, int width) {
   std::vector<Part> parts = parts_of(state, fraction, Extremes::named);
   for (Part& part : parts) part.kept = part.priority < priority_of_epoch;
-  const bool fits = total_width(parts) <= width;
+  const bool fits = total_width(parts, least_bar) <= width;
   for (Part& part : parts) part.kept = false;
   return fits || !state.loss ? parts : parts_of(state, fraction, Extremes::short_form);
 }
@@ -161,13 +162,14 @@ std::string fitted_line(std::vector<Part> parts, double fraction, const BarStyle
   std::stable_sort(order.begin(), order.end(), [](const Part* a, const Part* b) { return a->priority < b->priority; });
   for (Part* const part : order) {
     part->kept = true;
-    if (total_width(parts) <= style.width || part->priority == 0) continue;
+    const int of_bar = part->priority <= priority_of_time ? narrow_bar : least_bar;
+    if (total_width(parts, of_bar) <= style.width || part->priority == 0) continue;
     part->kept = false;
     // A less important part that is shorter does not slip in: what is shown would jump about as numbers grow.
     if (!part->is_bar) break;
   }
-  const int spare = std::max(0, style.width - total_width(parts));
-  const int bar_width = std::min(most_bar, least_bar + spare);
+  const int spare = std::max(0, style.width - total_width(parts, narrow_bar));
+  const int bar_width = std::min(most_bar, narrow_bar + spare);
 
   std::string line;
   for (const Part& part : parts) {
@@ -194,9 +196,11 @@ std::string work_line(const WorkState& state, const BarStyle& style) {
   if (state.total > 0) {
     parts.push_back({"", "", 2, 2, false, true});
     parts.push_back({"", percent(fraction), 1, 1});
-    parts.push_back({"", fmt::format("{}/{}", state.done, state.total), 2, 3});
+    parts.push_back({"", fmt::format("{}/{}", state.done, state.total), 2, priority_of_step});
   }
-  if (state.seconds_left >= 0) parts.push_back({"left", train::clock_time(state.seconds_left), 2, 4});
+  if (state.seconds_left >= 0) {
+    parts.push_back({"left", train::clock_time(state.seconds_left), 2, priority_of_time});
+  }
   return fitted_line(std::move(parts), fraction, style);
 }
 

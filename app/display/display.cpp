@@ -14,6 +14,7 @@
 #include "app/display/progress.h"
 #include "app/display/style.h"
 #include "core/base/text.h"
+#include "core/base/wrap.h"
 #include "core/run/records/lines.h"
 
 namespace pmaptrain::display {
@@ -94,14 +95,14 @@ Line fitted(const Line& line, int width) {
 }
 
 // The line with its end. With `width` above 0 it is made to fit, and what must stay is folded between its fields.
-// Notes, warnings and errors are left to the terminal to wrap, so that a path in them can be copied.
+// Notes, warnings and errors are folded between words.
 std::string line_text(const Line& whole, int width, bool color) {
   if (whole.kind == LineKind::note || whole.kind == LineKind::warning || whole.kind == LineKind::error) {
     std::string text = whole.kind == LineKind::warning ? painted(yellow, "warning:", color) + " "
                        : whole.kind == LineKind::error ? painted(red, "error:", color) + " "
                                                        : "";
     for (const Field& field : whole.fields) text += field.text();
-    return text + "\n";
+    return wrapped(text, width) + "\n";
   }
   const Line line = width > 0 ? fitted(whole, width) : whole;
   std::string text;
@@ -140,20 +141,25 @@ class MuteDisplay : public train::Consumer {
   void on(const train::Event&) override {}
 };
 
+// The columns that a line may have on a terminal whose cursor does not move; 0 where there is none.
+int width_of(const Terminal& terminal) { return terminal.width ? std::max(terminal.width() - 1, 0) : 0; }
+
 // Only what went wrong.
 class SilentDisplay : public train::Consumer {
  public:
   SilentDisplay(const Terminal& terminal, const std::atomic<int>* stop)
-      : printer_(terminal.fd, false, stop), color_(terminal.color) {}
+      : terminal_(terminal), printer_(terminal.fd, false, stop) {}
 
   void on(const train::Event& event) override {
     if (!std::holds_alternative<train::Warned>(event)) return;
-    for (const Line& line : lines_(event)) printer_.print(line_text(line, 0, color_), 1, keep_of(line));
+    for (const Line& line : lines_(event)) {
+      printer_.print(line_text(line, width_of(terminal_), terminal_.color), 1, keep_of(line));
+    }
   }
 
  private:
+  Terminal terminal_;
   LinePrinter printer_;
-  bool color_;
   train::EventLines lines_;
 };
 
@@ -161,19 +167,19 @@ class SilentDisplay : public train::Consumer {
 class PlainDisplay : public train::Consumer {
  public:
   PlainDisplay(const Terminal& terminal, bool verbose, const std::atomic<int>* stop)
-      : printer_(terminal.fd, false, stop, line_of_signal), color_(terminal.color), lines_(verbose) {}
+      : terminal_(terminal), printer_(terminal.fd, false, stop, line_of_signal, terminal.width), lines_(verbose) {}
 
   void on(const train::Event& event) override {
     const std::vector<Line> lines = lines_(event);
     if (lines.empty()) return;
     std::string text;
-    for (const Line& line : lines) text += line_text(line, 0, color_);
+    for (const Line& line : lines) text += line_text(line, width_of(terminal_), terminal_.color);
     printer_.print(std::move(text), static_cast<int>(lines.size()), keep_of(lines.front()));
   }
 
  private:
+  Terminal terminal_;
   LinePrinter printer_;
-  bool color_;
   train::EventLines lines_;
 };
 
@@ -181,7 +187,9 @@ class PlainDisplay : public train::Consumer {
 class BarDisplay : public train::Consumer {
  public:
   BarDisplay(Terminal terminal, bool verbose, const std::atomic<int>* stop)
-      : terminal_(std::move(terminal)), printer_(terminal_.fd, true, stop, line_of_signal), lines_(verbose) {}
+      : terminal_(std::move(terminal)),
+        printer_(terminal_.fd, true, stop, line_of_signal, terminal_.width),
+        lines_(verbose) {}
 
   bool wants_live_measures() const override { return true; }
 

@@ -16,6 +16,7 @@
 #include "core/base/signals.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
+#include "core/base/wrap.h"
 
 namespace pmaptrain::display {
 namespace {
@@ -128,7 +129,7 @@ struct LinePrinter::Queue {
   void tell_of_signal() {
     const int signal = stop != nullptr && tell_signal != nullptr ? stop->load() : 0;
     if (signal == 0) return;
-    std::string text = std::exchange(tell_signal, nullptr)(signal);
+    std::string text = wrapped(std::exchange(tell_signal, nullptr)(signal), width ? width() - 1 : 0);
     bytes += text.size();
     entries.push_back({std::move(text), 1, Keep::longer});
   }

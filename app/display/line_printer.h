@@ -27,8 +27,8 @@ class LinePrinter {
   using TellSignal = std::string (*)(int signal);
   // With `moving` false, a status is not shown at all. `stop`: what a signal sets, or null; `tell_signal`: what to
   // print as soon as it has, whatever the caller is busy with, or null. `width`: the terminal's columns now, by which
-  // lines of a status wrap that were written to a wider one; may be empty where a status has one line. It is called by
-  // the thread that writes. Throws Error (resource) where the thread cannot be started.
+  // lines of a status wrap that were written to a wider one, and between whose words what tells of a signal is broken;
+  // may be empty. It is called by the thread that writes. Throws Error (resource) where the thread cannot be started.
   LinePrinter(int fd, bool moving, const std::atomic<int>* stop = nullptr, TellSignal tell_signal = nullptr,
               std::function<int()> width = {});
   // Takes the status line away (the cursor is at the start of an empty line) and waits until everything is written,

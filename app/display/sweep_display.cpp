@@ -10,6 +10,7 @@
 #include "app/display/sweep_table.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
+#include "core/base/wrap.h"
 #include "core/sweep/plan.h"
 #include "core/sweep/table.h"
 
@@ -46,6 +47,11 @@ struct SweepDisplay::Impl {
     style.color = terminal.color;
     return style;
   }
+
+  void print(const std::string& text, const std::string& table) {
+    const int width = terminal.width ? std::max(terminal.width() - 1, 0) : 0;
+    printer->print(wrapped(text, width) + "\n", 1, Keep::longer, table);
+  }
 };
 
 SweepDisplay::SweepDisplay(const DisplayOptions& options, const spec::SweepSpec& sweep)
@@ -66,9 +72,9 @@ void SweepDisplay::show(const sweep::Progress& progress) {
   if (impl_->quiet) return;
   const std::string table = sweep_table(progress, impl_->sweep, impl_->style());
   if (progress.ended != nullptr) {
-    impl_->printer->print(run_line(*progress.ended, impl_->sweep) + "\n", 1, Keep::longer, table);
+    impl_->print(run_line(*progress.ended, impl_->sweep), table);
   } else if (!progress.note.empty()) {
-    impl_->printer->print(progress.note + "\n", 1, Keep::longer, table);
+    impl_->print(progress.note, table);
   } else {
     impl_->printer->set_status(table);
   }

@@ -77,6 +77,8 @@ int lines_of(int fd) {
   return ::ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_row : 0;
 }
 
+int text_columns(int fd) { return std::max(columns_of(fd) - 1, 0); }
+
 void Output::write(std::string_view text) {
   while (!text.empty() && !broken_) {
     const ssize_t count = ::write(fd_, text.data(), text.size());

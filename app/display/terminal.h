@@ -55,5 +55,7 @@ Terminal standard_error(Color color);
 int columns_of(int fd);
 // The same of its lines.
 int lines_of(int fd);
+// The columns that text on `fd` may fill: all but the last, behind which some terminals wrap. 0 when unknown.
+int text_columns(int fd);
 
 }  // namespace pmaptrain::display

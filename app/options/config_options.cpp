@@ -6,6 +6,7 @@
 
 #include "app/display/terminal.h"
 #include "core/base/text.h"
+#include "core/base/wrap.h"
 #include "core/run/checkpoint.h"
 #include "core/run/records/lines.h"
 #include "core/train/members.h"
@@ -146,13 +147,16 @@ std::vector<std::string> notes_of_default(const std::string& run, const std::str
 
 void print_notes(const std::vector<std::string>& notes, const Streams& streams) {
   if (streams.quiet) return;
-  for (const std::string& note : notes) streams.err << "note: " << note << "\n";
+  for (const std::string& note : notes) {
+    streams.err << wrapped("note: " + note, display::text_columns(streams.err_fd)) << "\n";
+  }
 }
 
 void print_warnings(const std::vector<std::string>& warnings, const Streams& streams) {
   const bool color = display::use_color(display::Color::automatic, streams.err_fd);
   for (const std::string& warning : warnings) {
-    streams.err << (color ? "\x1b[1;33mwarning:\x1b[0m " : "warning: ") << warning << "\n";
+    const std::string text = (color ? "\x1b[1;33mwarning:\x1b[0m " : "warning: ") + warning;
+    streams.err << wrapped(text, display::text_columns(streams.err_fd)) << "\n";
   }
 }
 

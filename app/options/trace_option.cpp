@@ -102,7 +102,7 @@ std::optional<train::TraceOptions> TraceOption::accepted(bool overwrite) const {
   return options;
 }
 
-std::string trace_text(const std::optional<train::TraceSummary>& summary) {
+std::string trace_text(const std::optional<train::TraceSummary>& summary, int columns) {
   if (!summary) return "no step was traced\n";
   const std::int64_t steps = summary->steps.last - summary->steps.first + 1;
   std::string out = fmt::format("\ntrace of steps {} to {} ({}): {}{}\n", summary->steps.first, summary->steps.last,
@@ -114,7 +114,7 @@ std::string trace_text(const std::optional<train::TraceSummary>& summary) {
     shares.push_back({fmt::format("worker {}", w), share_text(busy), share_text(waits), share_text(1 - busy - waits)});
   }
   for (std::vector<std::string>& row : device_rows(summary->devices)) shares.push_back(std::move(row));
-  out += report::columns(shares, {false, true, true, true});
+  out += report::columns(shares, {false, true, true, true}, columns);
   double total = 0, shown = 0;
   for (const train::TraceSummary::Item& item : summary->items) total += item.seconds;
   std::vector<std::vector<std::string>> items{{"from", "op", "time a step", "% of work"}};
@@ -128,7 +128,7 @@ std::string trace_text(const std::optional<train::TraceSummary>& summary) {
     shown += item.seconds;
   }
   if (summary->items.size() > most_item_rows) add("others", "", total - shown);
-  return out + "\n" + report::columns(items, {false, false, true, true});
+  return out + "\n" + report::columns(items, {false, false, true, true}, columns);
 }
 
 }  // namespace pmaptrain::app

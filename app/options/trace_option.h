@@ -19,6 +19,6 @@ struct TraceOption {
 };
 
 // A table: how busy workers and logical devices were, and where the time went. A line where nothing was traced.
-std::string trace_text(const std::optional<train::TraceSummary>& summary);
+std::string trace_text(const std::optional<train::TraceSummary>& summary, int columns = 0);
 
 }  // namespace pmaptrain::app

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/base/utf8.h"
+#include "core/base/wrap.h"
 
 namespace pmaptrain {
 namespace {
@@ -13,7 +14,7 @@ constexpr std::string_view bold = "\x1b[1m", red = "\x1b[1;31m", green = "\x1b[3
 constexpr std::size_t gutter_width = 5;
 constexpr int before_excerpt = 8;     // columns: the gutter and " | "
 constexpr int longest_excerpt = 200;  // columns shown of a line; the rest says nothing more
-constexpr int least_excerpt = 12;     // columns, however narrow the terminal is
+constexpr int least_excerpt = 12;     // columns, however narrow the terminal is; of the text behind a label, too
 constexpr int columns_of_tab = 8;     // at most
 constexpr std::string_view left_out = "…";
 
@@ -151,10 +152,11 @@ std::string excerpt_lines(const Place& place, const Painter& paint, int columns)
 }
 
 // "  help: text", later lines of the text under its first.
-std::string labelled(std::string_view label, const std::string& text, const Painter& paint) {
+std::string labelled(std::string_view label, const std::string& text, const Painter& paint, int columns) {
   const std::string indent(2 + label.size() + 2, ' ');
+  const int room = columns > 0 ? std::max(columns - static_cast<int>(indent.size()), least_excerpt) : 0;
   std::string result = "  " + paint(bold, std::string(label) + ":") + " ";
-  for (const char c : printable(text)) {
+  for (const char c : wrapped(printable(text), room, 0)) {
     result += c;
     if (c == '\n') result += indent;
   }
@@ -197,9 +199,10 @@ std::string render(const Diagnostic& diagnostic, bool color, int columns) {
     text += paint(bold, where) + " ";
   }
   text += paint(red, "error:") + " " + printable(diagnostic.message) + "\n";
+  text = wrapped(text, columns, 4);
   if (!place.excerpt.text().empty()) text += excerpt_lines(place, paint, columns);
-  if (!diagnostic.help.empty()) text += labelled("help", diagnostic.help, paint);
-  for (const std::string& note : diagnostic.notes) text += labelled("note", note, paint);
+  if (!diagnostic.help.empty()) text += labelled("help", diagnostic.help, paint, columns);
+  for (const std::string& note : diagnostic.notes) text += labelled("note", note, paint, columns);
   return text;
 }
 

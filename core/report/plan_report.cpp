@@ -10,6 +10,7 @@
 #include "core/base/saturate.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
+#include "core/base/wrap.h"
 #include "core/report/json.h"
 #include "core/report/memory_report.h"
 #include "core/report/process_division.h"
@@ -128,7 +129,7 @@ std::string frozen_text(const model::Node& layer, const std::set<std::string>& f
 }
 
 // The element type is shown if it differs between layers. Frozen parameters are shown.
-std::string layers_text(const model::Model& model, const std::set<std::string>& frozen, bool mixed) {
+std::string layers_text(const model::Model& model, const std::set<std::string>& frozen, bool mixed, int width) {
   std::vector<std::vector<std::string>> rows{{"layer", "kind", "output", "parameters"}};
   rows.push_back({"inputs", std::string(to_string(model.input.dtype)), tuple(model.input.shape), ""});
   for (const model::Node* layer : model.nodes()) {
@@ -143,7 +144,7 @@ std::string layers_text(const model::Model& model, const std::set<std::string>& 
     if (frozen.contains(parameter.name)) count += numel(parameter.shape);
   }
   if (count > 0) rows.back().push_back(with_commas(count) + " of them frozen");
-  return columns(rows, {false, false, false, true});
+  return columns(rows, {false, false, false, true}, width);
 }
 
 std::string precision_text(const spec::Spec& spec) {
@@ -282,21 +283,25 @@ std::string flops_text(double flops) {
 
 }  // namespace
 
-std::string columns(const std::vector<std::vector<std::string>>& rows, const std::vector<bool>& right) {
+std::string columns(const std::vector<std::vector<std::string>>& rows, const std::vector<bool>& right, int width) {
   std::vector<int> widths;
   for (const auto& row : rows) {
     widths.resize(std::max(widths.size(), row.size()), 0);
     for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], display_width(row[i]));
   }
   std::string out;
-  for (const auto& row : rows) {
-    std::string line = "  ";
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      const std::string gap(static_cast<std::size_t>(widths[i] - display_width(row[i])), ' ');
-      line += (i > 0 ? "  " : "") + (i < right.size() && right[i] ? gap + row[i] : row[i] + gap);
+  for (const std::vector<std::size_t>& band : bands_of(widths, width)) {
+    if (!out.empty()) out += "\n";
+    for (const auto& row : rows) {
+      std::string line;
+      for (const std::size_t i : band) {
+        const std::string cell = i < row.size() ? row[i] : "";
+        const std::string gap(static_cast<std::size_t>(widths[i] - display_width(cell)), ' ');
+        line += "  " + (i < right.size() && right[i] ? gap + cell : cell + gap);
+      }
+      line.erase(line.find_last_not_of(' ') + 1);
+      out += line + "\n";
     }
-    line.erase(line.find_last_not_of(' ') + 1);
-    out += line + "\n";
   }
   return out;
 }
@@ -331,7 +336,7 @@ ValidateReport make_validate_report(const train::Setup& setup, bool private_copi
                               processes);
 }
 
-std::string validate_text(const train::Setup& setup, const ValidateReport& report) {
+std::string validate_text(const train::Setup& setup, const ValidateReport& report, int width) {
   const spec::Spec& spec = setup.spec();
   std::string metrics;
   for (const spec::Metric& metric : spec.metrics) metrics += ", " + to_string(metric);
@@ -353,7 +358,7 @@ std::string validate_text(const train::Setup& setup, const ValidateReport& repor
                      rate_text(setup.members));
   out += schedule_text(setup.members, setup.timetable.steps, spec.ensemble.has_value());
   out += precision_text(spec);
-  out += layers_text(setup.model, frozen_parameters(setup.model, setup.optimizer()), is_mixed(spec)) + "\n";
+  out += layers_text(setup.model, frozen_parameters(setup.model, setup.optimizer()), is_mixed(spec), width) + "\n";
   const bool shared = train::training_streams(setup).size() == 1;
   out += batch_text(setup.training_model(), setup.batch, layout_of_rows(spec, setup.batch.rows_per_device, shared));
   out += statistics_text(setup) + "\n";
@@ -368,7 +373,7 @@ std::string validate_text(const train::Setup& setup, const ValidateReport& repor
   const std::vector<std::string> notes = notes_of(setup.loaded, setup.source);
   if (!notes.empty()) out += "\n";
   for (const std::string& note : notes) out += "note: " + note + "\n";
-  return out;
+  return wrapped(out, width);
 }
 
 std::string validate_json(const train::Setup& setup, const ValidateReport& report, bool with_config) {

@@ -27,14 +27,16 @@ ValidateReport make_validate_report(const train::Setup& setup, const train::Plan
 // Plans the run first. `private_copies`: as with --verify-replicas.
 ValidateReport make_validate_report(const train::Setup& setup, bool private_copies = false, int processes = 1);
 
-// Layers, mesh, the data on each device, communication, memory and steps as text.
-std::string validate_text(const train::Setup& setup, const ValidateReport& report);
+// Layers, mesh, the data on each device, communication, memory and steps as text, for a terminal of this width; 0:
+// none.
+std::string validate_text(const train::Setup& setup, const ValidateReport& report, int width = 0);
 
 // The documented JSON document, with its end of line. `with_config` adds the text of the resolved config as "config".
 std::string validate_json(const train::Setup& setup, const ValidateReport& report, bool with_config = false);
 
 // Formats rows as columns, separated by two spaces and indented by two. The first column is aligned left, as are the
-// others unless `right` marks them. Used by all commands.
-std::string columns(const std::vector<std::vector<std::string>>& rows, const std::vector<bool>& right);
+// others unless `right` marks them. Used by all commands. In a terminal that is narrower than the table, `width`
+// columns, the columns that do not fit are below the others, behind the first one again.
+std::string columns(const std::vector<std::vector<std::string>>& rows, const std::vector<bool>& right, int width = 0);
 
 }  // namespace pmaptrain::report

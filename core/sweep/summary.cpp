@@ -7,13 +7,14 @@
 #include "core/base/text.h"
 #include "core/base/utf8.h"
 #include "core/base/version.h"
+#include "core/base/wrap.h"
 #include "core/report/json.h"
 #include "core/run/files/file_writer.h"
 #include "core/sweep/table.h"
 
 namespace pmaptrain::sweep {
 
-Summary write_summary(const std::filesystem::path& sweep, bool stopped, double seconds) {
+Summary write_summary(const std::filesystem::path& sweep, bool stopped, double seconds, int columns) {
   constexpr std::int64_t most_shown = 10;
   const Results results = read_results(sweep);
   std::int64_t done = 0, failed = 0;
@@ -41,10 +42,11 @@ Summary write_summary(const std::filesystem::path& sweep, bool stopped, double s
   summary.json = report::to_text(document);
   train::write_whole((sweep / "summary.json").string(), summary.json);
   const std::string folder = shell_quoted(sweep.string());
-  summary.text = results_text(results, most_shown) + "\n";
+  summary.text = results_text(results, most_shown, false, columns) + "\n";
   if (has_best(results)) summary.text += best_text(results, sweep);
-  if (without_value) summary.failure = render(no_value(results));
-  if (stopped) summary.text += fmt::format("stopped; pmaptrain sweep run {} --resume goes on\n", folder);
+  if (without_value) summary.failure = no_value(results);
+  if (stopped) summary.text += fmt::format("stopped; to go on: pmaptrain sweep run {} --resume\n", folder);
+  summary.text = wrapped(summary.text, columns);
   return summary;
 }
 

@@ -186,7 +186,7 @@ std::vector<std::string> parameter_values(const std::string& parameters, const s
   return values;
 }
 
-std::string results_text(const Results& results, std::int64_t top, bool color) {
+std::string results_text(const Results& results, std::int64_t top, bool color, int columns) {
   const bool spreads = std::any_of(results.trials.begin(), results.trials.end(),
                                    [](const TrialResult& trial) { return trial.score.spread.has_value(); });
   const bool halves = !results.rungs.empty() && results.rungs.back().rung > 0;
@@ -223,7 +223,7 @@ std::string results_text(const Results& results, std::int64_t top, bool color) {
   std::string text =
       fmt::format("{}{}{}: {} by the {} {} of each run\n\n", sign, counted(std::ssize(results.trials), "trial"), end,
                   join(parts, ", "), results.value, results.metric);
-  text += report::columns(rows, right);
+  text += report::columns(rows, right, columns);
   if (std::ssize(rows) - 1 < std::ssize(results.trials)) {
     text += fmt::format("  and {} more\n", with_commas(std::ssize(results.trials) - std::ssize(rows) + 1));
   }

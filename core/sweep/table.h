@@ -42,8 +42,8 @@ std::string parameters_text(const std::string& parameters);
 std::vector<std::string> parameter_values(const std::string& parameters, const std::vector<std::string>& names,
                                           int digits = 4);
 
-// The best `top` trials; 0: all. `color` adds ANSI sequences.
-std::string results_text(const Results& results, std::int64_t top, bool color = false);
+// The best `top` trials; 0: all. `color` adds ANSI sequences. `columns`: of a terminal; 0: none.
+std::string results_text(const Results& results, std::int64_t top, bool color = false, int columns = 0);
 // One line for each run, with a line of names.
 std::string results_csv(const Results& results);
 // A value of a parameter as a person reads it. One that sets keys together is "64" where it sets the same key of

@@ -101,6 +101,49 @@ TEST_CASE("in a narrow terminal the bar drops parts and never grows too long", "
   }
 }
 
+TEST_CASE("the time left stays where the bar can be shorter for it", "[display]") {
+  BarState state = half;
+  state.epoch = 0;
+  for (const double loss : {0.4321, 0.0039869}) {
+    state.measures = {{"loss", loss}};
+    const std::string line = bar_line(state, {37, false, false});
+    CHECK(contains(line, "0:42 left"));
+    CHECK(display_width(line) == 37);
+  }
+  CHECK(bar_line(state, {37, false, false}) == "[=> ]  50%  loss 0.0039869  0:42 left");
+  CHECK(bar_line(state, {35, false, false}) == "[>]  50%  loss 0.0039869  0:42 left");
+  CHECK(bar_line(state, {34, false, false}) == "[=====>     ]  50%  loss 0.0039869");
+}
+
+TEST_CASE("in a terminal notes and warnings are broken between words, in a pipe they are not", "[display]") {
+  const std::string warning = "the last layer, dense_1 (net.yaml:7:5), is a softmax, and the loss applies one itself";
+  for (const bool moving : {true, false}) {
+    for (const int columns : {40, 60, 0}) {
+      INFO(moving << ' ' << columns);
+      Collector output(columns);
+      double clock = 100;
+      {
+        DisplayOptions options;
+        options.progress = moving ? Progress::bar : Progress::plain;
+        const auto shown = make_display(options, terminal_on(output.fd(), moving && columns > 0, clock));
+        shown->on(started());
+        shown->on(Warned{warning});
+        shown->on(ended(468));
+      }
+      const std::string text = output.finish();
+      if (columns == 0) {
+        CHECK(contains(text, "warning: " + warning + "\n"));
+        continue;
+      }
+      const Screen screen(text, columns);
+      CHECK_FALSE(screen.wrapped);
+      std::string together;
+      for (const std::string& row : screen.rows) together += row.starts_with("  ") ? row.substr(1) : row;
+      CHECK(contains(together, "warning: " + warning));
+    }
+  }
+}
+
 TEST_CASE(
     "of several members the bar has the median loss with the best and the worst, who they are where there is room",
     "[display]") {

@@ -8,6 +8,7 @@
 
 #include "app/display/sweep_display.h"
 #include "core/base/text.h"
+#include "core/base/wrap.h"
 #include "tests/catch.h"
 #include "tests/display/screen.h"
 #include "tests/words.h"
@@ -156,7 +157,8 @@ TEST_CASE("the table of a sweep stays below the lines, follows the terminal's si
     const Screen screen(output.finish(), 1000);
     const std::string line =
         "trial 0004: accuracy 0.5, optimizer.learning_rate=0.01432, model.layers.1.dense=32, 180 steps, 0.0 s";
-    CHECK(screen.rows == std::vector<std::string>{line, line, line, line, ""});
+    const std::string shown = wrapped(line, columns - 1);
+    CHECK(join(screen.rows, "\n") == join({shown, shown, shown, shown, ""}, "\n"));
   }
 }
 

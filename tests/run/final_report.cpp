@@ -5,6 +5,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <string>
 #include <vector>
 
 #include "core/run/records/records.h"
@@ -92,7 +93,37 @@ TEST_CASE("a narrow report has whole words, and a row for each measure where a r
   const Measures measures = {{"loss", 0.25}, {"accuracy", 0.5}, {"mean_absolute_error", 0.125}};
   event.members = {{{{"train", measures}, {"test", measures}}, std::nullopt, 20, 0, "", {}}};
   CHECK(final_report(event, false, 80).find("test   ") != std::string::npos);
-  CHECK(final_report(event, false, 36).find("mean_absolute_error  0.12500  0.12500\n") != std::string::npos);
+  CHECK(final_report(event, false, 39).find("mean_absolute_error  0.12500  0.12500\n") != std::string::npos);
+}
+
+TEST_CASE("a table that is too wide has the columns that do not fit below the others", "[run]") {
+  Ended event = ended();
+  const Measures measures = {{"loss", 0.25}, {"mean_absolute_error", 0.125}};
+  event.members = {{{{"train", measures}, {"validation", measures}, {"test", measures}}, std::nullopt, 20, 0, "", {}}};
+  event.members[0].confusions = {{"test", {{8, 2, 0}, {1, 9, 0}, {0, 0, 7}}}};
+  event.classes = {"cat", "dog", "bird"};
+  const auto below = [](const std::string& report) { return report.substr(report.find("\n\n")); };
+  CHECK(below(final_report(event, false, 39)) == R"(
+
+                         train
+  loss                 0.25000
+  mean_absolute_error  0.12500
+
+                       validation
+  loss                    0.25000
+  mean_absolute_error     0.12500
+
+                          test
+  loss                 0.25000
+  mean_absolute_error  0.12500
+
+  test: true \ predicted  0  1  2
+  0 cat                   8  2  0
+  1 dog                   1  9  0
+  2 bird                  0  0  7
+
+run folder: runs/cnn
+)");
 }
 
 TEST_CASE("the report says why a run ended before its end", "[run]") {
@@ -123,12 +154,17 @@ TEST_CASE("the report of an ensemble has what its members learned of the paramet
   a.kernel[0]        -    3.0000    3.0000  2.5000
   a.kernel[1]        -    4.0000    4.0000  3.5000
 )");
-  const std::string of_many = R"(  learned      initial   least   median  largest    true
-  a.bias        0.0000  0.0000  0.25000  0.50000       -
-  a.kernel[0]        -  3.0000   3.0000   3.0000  2.5000
-  a.kernel[1]        -  4.0000   4.0000   4.0000  3.5000
-)";
-  CHECK(report(2, 40) == of_many);
+  CHECK(report(2, 50) == report(2, 0));
+  CHECK(report(2, 40) == R"(  learned      initial   least   median
+  a.bias        0.0000  0.0000  0.25000
+  a.kernel[0]        -  3.0000   3.0000
+  a.kernel[1]        -  4.0000   4.0000
+
+  learned      largest    true
+  a.bias       0.50000       -
+  a.kernel[0]   3.0000  2.5000
+  a.kernel[1]   4.0000  3.5000
+)");
   CHECK(report(9, 0).find("a.bias        0.0000  0.0000  2.0000   4.0000       -\n") != std::string::npos);
 }
 

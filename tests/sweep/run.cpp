@@ -255,8 +255,8 @@ TEST_CASE("a sweep of which no trial has a value ends with exit status 1 and say
                trials);
     const sweep::Summary summary = sweep::write_summary(folder.path(name), false, 0);
     CHECK(summary.exit_status == 1);
-    CHECK(contains(summary.failure,
-                   "error: no trial of this sweep has a value: 2 trials, a guard stopped it after 1 step"));
+    REQUIRE(summary.failure);
+    CHECK(summary.failure->message == "no trial of this sweep has a value: 2 trials, a guard stopped it after 1 step");
     CHECK(contains(summary.text, "done: a guard stopped it after 1 step\n"));
     const json document = json::parse(summary.json);
     CHECK(document["status"] == "failed");

@@ -8,11 +8,11 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <sstream>
 #include <string_view>
 
 #include "core/base/text.h"
 #include "core/base/utf8.h"
+#include "core/base/wrap.h"
 #include "core/run/records/lines.h"
 #include "core/run/records/shown_measures.h"
 #include "core/run/records/spread.h"
@@ -50,15 +50,19 @@ bool fits(const std::vector<Row>& rows, int columns) {
   return columns <= 0 || width <= columns;
 }
 
-// Left-aligned names, right-aligned numbers; the first rows are the heading.
-std::string table(const std::vector<Row>& rows, bool color, std::size_t headings = 1) {
+// Left-aligned names, right-aligned numbers; the first rows are the heading. Columns that do not fit into the terminal
+// are below the others.
+std::string table(const std::vector<Row>& rows, bool color, int columns, std::size_t headings = 1) {
   const std::vector<int> widths = widths_of(rows);
   std::string text;
-  for (std::size_t r = 0; r < rows.size(); ++r) {
-    std::string line = "  ";
-    for (std::size_t i = 0; i < rows[r].size(); ++i) line += (i > 0 ? "  " : "") + pad(rows[r][i], widths[i], i == 0);
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += color && r < headings ? std::string(bold) + line + std::string(plain) + "\n" : line + "\n";
+  for (const std::vector<std::size_t>& band : bands_of(widths, columns)) {
+    if (!text.empty()) text += "\n";
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+      std::string line;
+      for (const std::size_t i : band) line += "  " + pad(i < rows[r].size() ? rows[r][i] : "", widths[i], i == 0);
+      line.erase(line.find_last_not_of(' ') + 1);
+      text += color && r < headings ? std::string(bold) + line + std::string(plain) + "\n" : line + "\n";
+    }
   }
   return text;
 }
@@ -76,22 +80,7 @@ std::string outcome(const Ended& ended) {
   return printable(ended.status);
 }
 
-// Breaks text into lines of whole words, at most `columns` wide unless a word is wider.
-std::string wrapped(const std::string& text, int columns) {
-  std::string out;
-  int column = 0;
-  std::istringstream words(text);
-  for (std::string word; words >> word;) {
-    const int width = display_width(word);
-    const bool fits = columns <= 0 || column + 1 + width <= columns;
-    if (column > 0) out += fits ? " " : "\n  ";
-    column = column == 0 ? width : fits ? column + 1 + width : 2 + width;
-    out += word;
-  }
-  return out + "\n";
-}
-
-std::string headline(const Ended& ended, bool color, int columns) {
+std::string headline(const Ended& ended, bool color) {
   std::string text = fmt::format("{} after {}", outcome(ended), plural(ended.steps, "step"));
   if (const std::int64_t skipped = ended.steps_skipped(); skipped > 0) {
     text += ended.members.size() == 1 ? fmt::format(", {} of them skipped", with_commas(skipped))
@@ -99,7 +88,7 @@ std::string headline(const Ended& ended, bool color, int columns) {
   }
   text += fmt::format(" ({}, {}", plural(ended.epochs, "epoch"), plural(ended.examples_seen, "example"));
   if (ended.examples_skipped > 0) text += fmt::format(", {} skipped", with_commas(ended.examples_skipped));
-  text = wrapped(text + ") in " + duration(ended.seconds), columns);
+  text += ") in " + duration(ended.seconds) + "\n";
   if (!color) return text;
   const std::string_view style = ended.status == "done" ? green : ended.exit_status == 0 ? yellow : red;
   const std::size_t end = text.find_last_not_of(" \n", text.find("after") - 1) + 1;
@@ -138,7 +127,7 @@ std::string measures_table(const Ended& ended, const MemberEnded& member, bool c
     }
     rows.push_back(std::move(row));
   }
-  return "\n" + table(fits(rows, columns) ? rows : transposed(rows), color);
+  return "\n" + table(fits(rows, columns) ? rows : transposed(rows), color, columns);
 }
 
 // The confusion matrix of the last split that has one under the checkpoint used by default, if it has few enough
@@ -163,7 +152,7 @@ std::optional<double> distance(const std::vector<double>& a, const std::vector<d
   return std::abs(a[i] - b[i]);
 }
 
-std::string comparison_table(const std::vector<Comparison>& comparisons, bool with_truth, bool color) {
+std::string comparison_table(const std::vector<Comparison>& comparisons, bool with_truth, bool color, int columns) {
   std::vector<Row> rows{with_truth ? Row{"", "initial", "learned", "true", "error"}
                                    : Row{"", "initial", "learned", "change"}};
   std::string below;
@@ -194,7 +183,7 @@ std::string comparison_table(const std::vector<Comparison>& comparisons, bool wi
     }
   }
   if (rows.size() == 1) return "";
-  return "\n" + table(rows, color) + below;
+  return "\n" + table(rows, color, columns) + below;
 }
 
 // One measure of all members that have it.
@@ -290,11 +279,11 @@ std::string members_table(const Ended& ended, bool color, int terminal_columns) 
   if (columns.empty()) return "";
   if (ended.members.size() <= shown_members) {
     const std::vector<Row> rows = rows_by_member(ended, columns);
-    if (fits(rows, terminal_columns)) return "\n" + table(rows, color, 2);
+    if (fits(rows, terminal_columns)) return "\n" + table(rows, color, terminal_columns, 2);
   }
   std::set<std::int64_t> shown;
   const std::vector<Row> rows = rows_by_measure(columns, ended.classes, shown);
-  return "\n" + table(rows, color) + differences(ended, shown);
+  return "\n" + table(rows, color, terminal_columns) + differences(ended, shown);
 }
 
 // One element of a compared parameter, in every member.
@@ -366,7 +355,7 @@ std::string learned_table(const Ended& ended, bool color, int columns) {
   if (values.empty()) return "";
   const std::vector<Row> rows = rows_of(values, true);
   const bool by_member = ended.members.size() <= most_columns && fits(rows, columns);
-  return "\n" + table(by_member ? rows : rows_of(values, false), color) + below;
+  return "\n" + table(by_member ? rows : rows_of(values, false), color, columns) + below;
 }
 
 // The members that ended before the run: "1 member ended by early stopping: 3 (step 12)".
@@ -396,8 +385,8 @@ std::string finished_members(const Ended& ended) {
 std::string member_report(const Ended& ended, const MemberEnded& member, bool color, int columns) {
   std::string text = measures_table(ended, member, color, columns);
   text += confusion_table(ended, member, color, columns);
-  text += comparison_table(member.comparisons, true, color);
-  text += comparison_table(member.comparisons, false, color);
+  text += comparison_table(member.comparisons, true, color, columns);
+  text += comparison_table(member.comparisons, false, color, columns);
   if (member.best) {
     text += fmt::format("\nbest {}: {} after step {}{}\n", shown_name(member.best->metric), compact(member.best->value),
                         with_commas(member.best->step),
@@ -430,28 +419,27 @@ std::string confusion_text(const std::vector<std::vector<double>>& matrix, const
       row.push_back(value == std::floor(value) ? with_commas(std::llround(value)) : compact(value));
     }
   }
-  if (fits(rows, columns)) return "\n" + table(rows, color);
+  if (fits(rows, columns)) return "\n" + table(rows, color, columns);
   // The columns get the numbers of classes as headings; the rows get both numbers and names.
   for (std::size_t c = 0; c < matrix.size(); ++c) {
     rows[0][c + 1] = std::to_string(c);
     rows[c + 1][0] = std::to_string(c) + (c < classes.size() ? " " + name(c) : "");
   }
-  return "\n" + table(rows, color);
+  return "\n" + table(rows, color, columns);
 }
 
 std::string final_report(const Ended& ended, bool color, int columns) {
-  std::string text = headline(ended, color, columns);
+  std::string text = headline(ended, color);
   text += ended.members.size() == 1
               ? member_report(ended, ended.members.front(), color, columns)
               : members_table(ended, color, columns) + learned_table(ended, color, columns) + finished_members(ended);
   if (ended.normalised_targets) {
-    text += "\n" + wrapped(
-                       "the loss is of normalised targets, in units of their standard deviation; metrics are in the "
-                       "targets' own units",
-                       columns);
+    text +=
+        "\nthe loss is of normalised targets, in units of their standard deviation; metrics are in the targets' own "
+        "units\n";
   }
   if (!ended.run_dir.empty()) text += "\nrun folder: " + printable(ended.run_dir) + "\n";
-  return text;
+  return wrapped(text, columns);
 }
 
 std::string how_to_continue(const Ended& ended) {

@@ -1,0 +1,148 @@
+#include "core/base/wrap.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstddef>
+#include <vector>
+
+#include "core/base/utf8.h"
+
+namespace pmaptrain {
+namespace {
+
+constexpr std::string_view program = "pmaptrain";
+constexpr int least_gap = 2;  // columns between those of a table
+
+bool is_alphanumeric(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
+
+// The end of the ANSI sequence at `i`; `i` where there is none.
+std::size_t end_of_sequence(std::string_view text, std::size_t i) {
+  if (text.substr(i, 2) != "\x1b[") return i;
+  return std::min(text.find('m', i), text.size() - 1) + 1;
+}
+
+// The end of what is between quotes of the kind that opens at `i`; `i` where no such quotes open there. An apostrophe
+// within a word closes nothing.
+std::size_t end_of_quoted(std::string_view text, std::size_t i) {
+  const char quote = text[i];
+  if (quote != '`' && quote != '\'') return i;
+  for (std::size_t end = text.find(quote, i + 1); end != std::string_view::npos; end = text.find(quote, end + 1)) {
+    if (end + 1 == text.size() || !is_alphanumeric(text[end + 1])) return end + 1;
+  }
+  return i;
+}
+
+// The end of the word at `i`, or of the quoted text that begins in front of it.
+std::size_t end_of_word(std::string_view text, std::size_t i) {
+  while (i < text.size() && (text[i] == '(' || end_of_sequence(text, i) != i)) {
+    i = text[i] == '(' ? i + 1 : end_of_sequence(text, i);
+  }
+  if (i < text.size()) i = end_of_quoted(text, i);
+  return std::min(text.find(' ', i), text.size());
+}
+
+// Whether a word is an option, a path, a number or a placeholder, as words of a sentence are not.
+bool is_argument(std::string_view word) {
+  const std::size_t end = word.find_last_not_of(".,;:)");
+  word = word.substr(0, end == std::string_view::npos ? 0 : end + 1);
+  return word.find_first_of("-/._='\"0123456789") != std::string_view::npos ||
+         (!word.empty() && std::all_of(word.begin(), word.end(), [](char c) { return c >= 'A' && c <= 'Z'; }));
+}
+
+// The end of the command whose name ends at `i`: its first argument, and what can be no other word of the sentence.
+std::size_t end_of_command(std::string_view text, std::size_t i) {
+  for (bool is_first = true; i < text.size(); is_first = false) {
+    const std::size_t begin = std::min(text.find_first_not_of(' ', i), text.size());
+    const std::size_t end = end_of_word(text, begin);
+    if (!is_first && !is_argument(text.substr(begin, end - begin))) break;
+    i = end;
+    if (i > begin && std::string_view(",;:)").find(text[i - 1]) != std::string_view::npos) break;
+  }
+  return i;
+}
+
+// The end of a command that stands behind a colon or alone: before a comment.
+std::size_t end_of_shell_line(std::string_view text, std::size_t i) {
+  const std::size_t comment = std::min(text.find(" #", i), text.size());
+  return text.find_last_not_of(' ', comment - 1) + 1;
+}
+
+// One line. `is_later`: it is not the first of its text, so it may be a command alone.
+std::string wrapped_line(std::string_view line, int columns, int indent, bool is_later) {
+  if (shown_width(line) <= columns) return std::string(line);
+  const std::size_t begin = std::min(line.find_first_not_of(' '), line.size());
+  const int hanging = std::min(static_cast<int>(begin) + indent, columns / 4);
+  std::string out(line.substr(0, begin));
+  int column = static_cast<int>(begin);
+  bool is_alone = is_later, is_after_colon = false;
+  for (std::size_t i = begin; i < line.size();) {
+    const std::size_t word = std::min(line.find_first_not_of(' ', i), line.size());
+    std::size_t end = end_of_word(line, word);
+    if (line.substr(word, end - word) == program) {
+      end = is_alone || is_after_colon ? end_of_shell_line(line, end) : end_of_command(line, end);
+    }
+    const int width = shown_width(line.substr(word, end - word));
+    int gap = static_cast<int>(word - i);
+    // The gap before a column of a table may be shorter, so that the column still ends with the others.
+    if (gap > least_gap) gap = std::clamp(columns - column - shown_width(line.substr(word)), least_gap, gap);
+    if (i > begin && column + gap + width > columns) {
+      out += '\n';
+      out.append(static_cast<std::size_t>(hanging), ' ');
+      column = hanging;
+    } else {
+      out.append(static_cast<std::size_t>(gap), ' ');
+      column += gap;
+    }
+    out += line.substr(word, end - word);
+    column += width;
+    is_alone = false;
+    is_after_colon = end > word && line[end - 1] == ':';
+    i = end;
+  }
+  return out;
+}
+
+}  // namespace
+
+int shown_width(std::string_view text) {
+  int width = 0;
+  for (std::size_t i = 0; i < text.size();) {
+    if (const std::size_t end = end_of_sequence(text, i); end != i) {
+      i = end;
+      continue;
+    }
+    const Utf8Character character = utf8_at(text, i);
+    width += display_width(character.code);
+    i += character.bytes;
+  }
+  return width;
+}
+
+std::string wrapped(std::string_view text, int columns, int indent) {
+  if (columns <= 0) return std::string(text);
+  std::string out;
+  for (bool is_later = false;; is_later = true) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    out += wrapped_line(text.substr(0, end), columns, indent, is_later);
+    if (end == text.size()) return out;
+    out += '\n';
+    text.remove_prefix(end + 1);
+  }
+}
+
+std::vector<std::vector<std::size_t>> bands_of(const std::vector<int>& widths, int columns) {
+  constexpr int gap = 2;
+  std::vector<std::vector<std::size_t>> bands{{}};
+  int used = 0;
+  for (std::size_t i = 0; i < widths.size(); ++i) {
+    if (columns > 0 && bands.back().size() > 1 && used + gap + widths[i] > columns) {
+      bands.push_back({0});
+      used = gap + widths[0];
+    }
+    bands.back().push_back(i);
+    used += gap + widths[i];
+  }
+  return bands;
+}
+
+}  // namespace pmaptrain

@@ -1,0 +1,27 @@
+// Text and tables for a terminal that may be narrow.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pmaptrain {
+
+// Terminal columns of a text without its ANSI sequences.
+int shown_width(std::string_view text);
+
+// Breaks the lines of `text` that are wider than `columns` between words; 0 or less: there is no terminal, and the text
+// stays as it is. What goes on in a further line is indented by `indent` columns more than its line, by fewer in a very
+// narrow terminal.
+//
+// What a user may copy stays whole, for a terminal that folds a line leaves it whole too: a word, `code`, 'a name', and
+// a command. That is "pmaptrain" and its arguments, behind a colon or alone in a line all that follows.
+std::string wrapped(std::string_view text, int columns, int indent = 2);
+
+// The columns of a table of these widths as bands, which are shown one under another: each has the first column and as
+// many of the others as fit into `columns` with two spaces before every column, but at least one. One band if there is
+// no terminal (0 or less).
+std::vector<std::vector<std::size_t>> bands_of(const std::vector<int>& widths, int columns);
+
+}  // namespace pmaptrain
