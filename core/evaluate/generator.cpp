@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <cstring>
-#include <type_traits>
 #include <variant>
 
 #include "core/base/error.h"
 #include "core/evaluate/trained_members.h"
 #include "core/model/prediction.h"
 #include "core/ops/all.h"
+#include "core/setup/looking_ahead.h"
 #include "core/setup/restore.h"
 #include "core/setup/setup.h"
 #include "core/setup/start.h"
@@ -18,33 +18,6 @@ namespace {
 
 // The entries of the module.
 constexpr std::size_t whole_entry = 0, next_entry = 1;
-
-// The first layer that lets a position see those after it; null if there is none. Of the layers that a model of
-// sequences may have, only some read other positions.
-const spec::Layer* first_that_looks_ahead(const std::vector<spec::Layer>& layers) {
-  for (const spec::Layer& layer : layers) {
-    const spec::Layer* const found = std::visit(
-        [&]<class Kind>(const Kind& kind) -> const spec::Layer* {
-          if constexpr (std::is_same_v<Kind, spec::Attention>) {
-            return kind.causal ? nullptr : &layer;
-          } else if constexpr (std::is_same_v<Kind, spec::Residual>) {
-            const spec::Layer* const inner = first_that_looks_ahead(kind.layers);
-            return inner != nullptr ? inner : first_that_looks_ahead(kind.shortcut);
-          } else if constexpr (requires { kind.layers; }) {
-            return first_that_looks_ahead(kind.layers);
-          } else {
-            constexpr bool mixes = std::is_same_v<Kind, spec::Conv> || std::is_same_v<Kind, spec::MaxPool> ||
-                                   std::is_same_v<Kind, spec::AvgPool> || std::is_same_v<Kind, spec::GlobalAvgPool> ||
-                                   std::is_same_v<Kind, spec::Reshape> || std::is_same_v<Kind, spec::Flatten> ||
-                                   std::is_same_v<Kind, spec::Transpose> || std::is_same_v<Kind, spec::GroupNorm>;
-            return mixes ? &layer : nullptr;
-          }
-        },
-        layer.kind);
-    if (found != nullptr) return found;
-  }
-  return nullptr;
-}
 
 void check_continues_texts(const spec::Spec& spec, const model::Model& model) {
   if (!std::holds_alternative<spec::TextFiles>(spec.data.source) || model.input.dtype != DType::i32) {

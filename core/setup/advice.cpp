@@ -12,6 +12,7 @@
 #include "core/data/tables/csv_reader.h"
 #include "core/run/records/lines.h"
 #include "core/setup/head.h"
+#include "core/setup/looking_ahead.h"
 
 namespace pmaptrain::train {
 namespace {
@@ -262,6 +263,7 @@ std::vector<std::string> likely_mistakes(const Setup& setup) {
   single_device(setup.spec().mesh, found);
   function_before_loss(setup.model, found);
   add_head_mistakes(setup, found);
+  add_seen_targets(setup, found);
   unscaled_normalize(setup.model, found);
   measured_categories(setup.source.encoding, data.source_place, found);
   images_channels_first(setup.model, found);

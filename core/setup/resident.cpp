@@ -47,9 +47,9 @@ std::string changes_by_epoch(const spec::DataSpec& data, const data::Dataset& tr
   return "";
 }
 
-class Placement {
+class SplitPlacement {
  public:
-  Placement(Setup setup, std::size_t free) : setup_(std::move(setup)), free_(free) {}
+  SplitPlacement(Setup setup, std::size_t free) : setup_(std::move(setup)), free_(free) {}
 
   Setup place() && {
     const std::string obstacle = changes_by_epoch(setup_.member_spec().data, *setup_.source.train);
@@ -140,7 +140,7 @@ bool gathers(const Module& module, const std::string& input) {
 
 Setup with_data_on_devices(Setup setup) {
   const std::optional<std::size_t> free = free_for_data(setup);
-  return free ? Placement(std::move(setup), *free).place() : std::move(setup);
+  return free ? SplitPlacement(std::move(setup), *free).place() : std::move(setup);
 }
 
 std::size_t loading_bytes(std::span<const ResidentSplit> splits) {
