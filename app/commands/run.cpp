@@ -22,6 +22,7 @@
 #include "core/base/wrap.h"
 #include "core/report/json.h"
 #include "core/report/plan_report.h"
+#include "core/run/checkpoint.h"
 #include "core/run/records/final_report.h"
 #include "core/run/records/records.h"
 #include "core/setup/initialize.h"
@@ -91,6 +92,21 @@ std::filesystem::path run_folder(const RunOptions& options, const spec::Spec& sp
   const bool itself =
       options.resume && !options.config.overrides.name && std::filesystem::is_directory(options.config.config, ignored);
   return itself ? std::filesystem::path(options.config.config) : std::filesystem::path("runs") / spec.name;
+}
+
+// What to say where --resume begins a run anew, and a run of its name is not in the current directory but beside the
+// config; else empty.
+std::string resumable_beside(const RunOptions& options, const std::filesystem::path& run) {
+  namespace fs = std::filesystem;
+  if (!options.resume || options.run_dir) return "";
+  const fs::path beside = fs::path(options.config.config).parent_path() / "runs" / run.filename();
+  std::error_code ignored;
+  if (fs::weakly_canonical(beside, ignored) == fs::weakly_canonical(run, ignored)) return "";
+  if (!train::last_checkpoint(beside)) return "";
+  return fmt::format(
+      "'{}' has no checkpoint to resume from, so the run begins anew; '{}', beside the config, has one, and is resumed "
+      "with --run-dir {}",
+      printable(run.string()), printable(beside.string()), printable(shell_quoted(beside.string())));
 }
 
 // Remembers why guards stopped the run: the members of an ensemble may be stopped one after another.
@@ -296,7 +312,11 @@ int command_run(CommandArguments arguments, const Streams& streams) {
     train::Setup setup =
         resume ? train::make_resumed_setup(std::move(loaded), resume->checkpoint.state, options.verify_data)
                : train::make_setup(std::move(loaded), std::nullopt, nullptr, std::move(initial));
-    if (!resume) setup.contents = data::contents_of(setup.loaded, options.verify_data);
+    if (!resume) {
+      setup.contents = data::contents_of(setup.loaded, options.verify_data);
+      std::string text = first.is_this() ? resumable_beside(options, session.run_dir) : "";
+      if (!text.empty()) setup.warnings.push_back(std::move(text));
+    }
     if (resume) {
       session.notes = train::check_data_continues(resume->checkpoint.state, setup);
       const auto finished = train::find_finished(session.run_dir, resume->checkpoint.state, setup.spec().train,

@@ -185,3 +185,28 @@ TEST_CASE("a run of a version without hashes goes on, but not with data at anoth
   CHECK(project.run({run, "--resume"}).status == 0);
   CHECK(pmaptrain::train::load_run_state(last).contents.size() == 2);
 }
+
+TEST_CASE("--resume tells of a run of its name beside the config, where the current directory has none",
+          "[app],[process]") {
+  const Project project;
+  const std::filesystem::path elsewhere = project.folder.path() / "elsewhere";
+  const auto resumed = [&](Arguments more) {
+    Arguments arguments{"run", "../project/c.yaml", "--resume", "--max-steps", "12", "--progress", "none"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    Finished finished = Process(arguments, 0, elsewhere).wait();
+    INFO(finished.err);
+    CHECK(finished.status == 0);
+    return finished;
+  };
+  const Finished begun = resumed({});
+  CHECK(contains(begun.err,
+                 "warning: 'runs/c' has no checkpoint to resume from, so the run begins anew; '../project/runs/c', "
+                 "beside the config, has one, and is resumed with --run-dir ../project/runs/c\n"));
+  CHECK(contains(begun.out, "run folder: runs/c\n"));
+  // There is one now, and where its folder is named nothing is guessed.
+  CHECK_FALSE(contains(resumed({}).err, "beside the config"));
+  CHECK_FALSE(contains(resumed({"--run-dir", "other"}).err, "beside the config"));
+  const Finished named = resumed({"--run-dir", "../project/runs/c"});
+  CHECK_FALSE(contains(named.err, "beside the config"));
+  CHECK(contains(named.out, "run folder: ../project/runs/c\n"));
+}
