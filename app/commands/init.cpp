@@ -14,6 +14,7 @@
 #include "app/options/arguments.h"
 #include "app/options/config_options.h"
 #include "core/base/error.h"
+#include "core/base/hints.h"
 #include "core/base/text.h"
 #include "core/report/plan_report.h"
 #include "core/spec/load.h"
@@ -161,9 +162,11 @@ int command_init(CommandArguments arguments, const Streams& streams) {
     return 0;
   }
   const std::string near = nearest(*name, names);
+  const std::optional<Hint> hint = hint_for("source", *name);
   fail_usage("there is no example '" + *name + "'",
-             near.empty() ? "the examples are " + join(names, ", ") + "; for data of your own: npz, csv, images"
-                          : "did you mean '" + near + "'?");
+             hint && !hint->is_supported() ? hint->help
+             : near.empty() ? "the examples are " + join(names, ", ") + "; for data of your own: npz, csv, images"
+                            : "did you mean '" + near + "'?");
 }
 
 }  // namespace pmaptrain::app

@@ -105,8 +105,9 @@ struct Arguments::Impl {
         const bool bare = arguments[i] == name;
         const bool empty =
             arguments[i].size() == name.size() + 1 && arguments[i].starts_with(name) && arguments[i].back() == '=';
-        if (empty || (bare && (i + 1 == arguments.size() || arguments[i + 1].empty()))) {
-          fail_usage(name + " needs a value", join({name, value}, " "));
+        if (bare && i + 1 == arguments.size()) fail_usage(name + " needs a value", join({name, value}, " "));
+        if (empty || (bare && arguments[i + 1].empty())) {
+          fail_usage(name + " needs a value, and this one is empty", join({name, value}, " "));
         }
         if (bare) {
           ++i;

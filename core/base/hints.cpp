@@ -64,8 +64,15 @@ constexpr HintRow rows[] = {
     {"layer", "view unflatten", "reshape", ""},
     {"layer", "dropout2d spatial_dropout spatial_dropout2d", "", "the nearest is dropout, which drops single values"},
     {"layer", "identity noop", "", "leave the layer out"},
-    {"layer", "conv1d conv3d conv_transpose conv2d_transpose conv_transpose2d deconv deconvolution", "",
+    {"layer", "conv1d conv3d", "",
      "conv is over height and width; data of one dimension can be reshaped to [length, 1, channels]"},
+    {"layer",
+     "conv_transpose conv2d_transpose conv_transpose2d conv_transposed transposed_conv transposed_conv2d deconv "
+     "deconvolution",
+     "",
+     "there is no transposed convolution, and no layer that enlarges images: conv and pooling keep their size or "
+     "shrink "
+     "them; an image of any size is made by dense and reshape: [height, width, channels]"},
     {"layer", "depthwise_conv depthwise_conv2d separable_conv separable_conv2d", "",
      "a depthwise convolution is conv with feature_group_count equal to its input channels"},
     {"layer", "lstm gru rnn simple_rnn bidirectional", "", no_recurrent},
@@ -172,7 +179,10 @@ constexpr HintRow rows[] = {
     {"source", "tsv table pandas dataframe", "csv", ""},
     {"source", "numpy npy array", "npz", "Archives are written by numpy.savez"},
     {"source", "tokens txt bytes", "text", ""},
-    {"source", "parquet arrow hdf5 h5 tfrecord tfds huggingface hf webdataset lmdb json jsonl sql", "",
+    {"source", "parquet arrow feather", "",
+     "write it as CSV, which csv reads: in Python, `pandas.read_parquet('FILE').to_csv('FILE.csv', index=False)`"},
+    {"source", "xlsx xls excel", "", "save it as CSV, which csv reads"},
+    {"source", "hdf5 h5 tfrecord tfds huggingface hf webdataset lmdb json jsonl sql", "",
      "convert it to NumPy arrays, which npz reads"},
     {"source", "synthetic random", "synthetic_images", "For regression there is synthetic_linear"},
 
@@ -279,8 +289,14 @@ constexpr HintRow rows[] = {
     {"key", "batch batchsize bs train_batch_size global_batch_size minibatch_size", "data.batch_size", ""},
     {"key", "per_device_batch_size per_device_train_batch_size micro_batch_size local_batch_size",
      "data.batch_size_per_device", ""},
-    {"key", "gradient_accumulation_steps accumulate_grad_batches grad_accum accumulation_steps", "data.microbatches",
-     ""},
+    {"key",
+     "gradient_accumulation_steps gradient_accumulation accumulate_grad_batches accumulate_gradients accumulate "
+     "accumulation accumulate_steps accumulation_steps grad_accum grad_accum_steps num_microbatches",
+     "data.microbatches", "The batch is computed in so many parts, and their gradients are added"},
+    {"key",
+     "pretrained pretrained_model pretrained_path pretrained_weights from_pretrained init_from load_from restore_from "
+     "finetune_from fine_tune",
+     "model.init.from", "It takes a run folder or a safetensors file: init: {from: runs/NAME}"},
     {"key", "gpus num_gpus devices num_devices world_size nproc nproc_per_node n_devices", "mesh.axes",
      "For example axes: {devices: {}}"},
     {"key", "num_workers threads num_threads n_jobs", "mesh.workers", ""},

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 #include <future>
+#include <iterator>
 
 #include "core/base/machine.h"
 #include "core/base/philox.h"
@@ -17,6 +18,7 @@
 #include "core/model/layout.h"
 #include "core/run/files/safetensors.h"
 #include "core/setup/initial_names.h"
+#include "core/setup/initial_patterns.h"
 #include "core/setup/orthogonal.h"
 
 namespace pmaptrain::train {
@@ -333,13 +335,12 @@ void InitialValues::check_tensors() {
   if (found.texts.empty()) return;
   std::string help = torch_help();
   if (help.empty()) help = found.help;
-  const bool some_fit = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+  std::vector<std::string> fitting;
+  std::copy_if(names.begin(), names.end(), std::back_inserter(fitting), [&](const std::string& name) {
     return std::find(found.names.begin(), found.names.end(), name) == found.names.end();
   });
-  if (found.help_leaves_out && some_fit) {
-    help += std::string(help.empty() ? "" : "; or ") + "leave " + (found.names.size() == 1 ? "it" : "them") +
-            " out: init: {from: {path: ..., exclude: [" + patterns_for(found.names) + "]}}";
-  }
+  if (found.help_leaves_out && !fitting.empty())
+    help += (help.empty() ? "" : "; or ") + keys_that_take(fitting, found.names, *spec_.initial_from, model_);
   refuse(join(found.texts, "; it "), help);
 }
 
@@ -364,27 +365,6 @@ std::string InitialValues::torch_help() const {
                         lacking.front());
   }
   return help;
-}
-
-// Patterns for init.from.exclude that leave out these parameters and tensors besides those that it leaves out already:
-// a whole layer by one pattern, where nothing of it fits.
-std::string InitialValues::patterns_for(const std::vector<std::string>& names) const {
-  std::vector<std::string> all = names;
-  for (const model::Parameter& parameter : model_.parameters) all.push_back(parameter.name);
-  std::vector<std::string> patterns;
-  const auto add = [&](const std::string& pattern) {
-    if (std::find(patterns.begin(), patterns.end(), pattern) == patterns.end()) patterns.push_back(pattern);
-  };
-  for (const spec::Pattern& pattern : spec_.initial_from->exclude) add('"' + pattern.text + '"');
-  for (const std::string& name : names) {
-    const std::string layer = name.substr(0, name.rfind('.') + 1);
-    const bool is_whole =
-        names.size() > 1 && !layer.empty() && std::all_of(all.begin(), all.end(), [&](const std::string& other) {
-          return !other.starts_with(layer) || std::find(names.begin(), names.end(), other) != names.end();
-        });
-    add('"' + (is_whole ? layer + "*" : name) + '"');
-  }
-  return join(patterns, ", ");
 }
 
 void InitialValues::check_tensor(const model::Parameter& parameter, const TensorView& tensor, Mismatches& found) const {

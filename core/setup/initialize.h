@@ -81,7 +81,6 @@ class InitialValues {
   void check_tensors();
   void check_tensor(const model::Parameter& parameter, const TensorView& tensor, Mismatches& found) const;
   std::string torch_help() const;
-  std::string patterns_for(const std::vector<std::string>& names) const;
   bool is_torch() const;
   // How the file has the parameter.
   model::StoredParameter stored(const model::Parameter& parameter) const;

@@ -299,8 +299,10 @@ Diagnostic no_value(const Results& results) {
   const auto most = std::max_element(reasons.begin(), reasons.end(),
                                      [](const auto& a, const auto& b) { return a.second < b.second; });
   if (most != reasons.end()) {
-    message += fmt::format(": {}, {}", counted(most->second, "trial"), most->first);
-    if (reasons.size() > 1) message += fmt::format("; {} other reasons", reasons.size() - 1);
+    message += fmt::format("; the reason in {}: {}", counted(most->second, "trial"), most->first);
+    if (const std::int64_t others = std::ssize(reasons) - 1; others > 0) {
+      message += fmt::format("; {} in the others", counted(others, "other reason"));
+    }
   }
   return {"result", {}, std::move(message), "pmaptrain sweep show lists the trials, each with its reason", {}};
 }

@@ -111,11 +111,11 @@ std::string changed_encoding(const data::Encoding& run, const data::Encoding& no
              exact(after.missing.value_or(0));
     }
   }
-  if (run.class_weights != now.class_weights) return "the numbers of examples of the classes";
-  if (run.image != now.image) return "the size of the images";
-  if (run.targets != now.targets) return "the mean or the standard deviation of the targets";
+  if (run.class_weights != now.class_weights) return "the numbers of examples of the classes differ";
+  if (run.image != now.image) return "the size of the images differs";
+  if (run.targets != now.targets) return "the mean or the standard deviation of the targets differs";
   if (run.statistics == now.statistics) return "";
-  if (!run.statistics || !now.statistics) return "normalize: auto";
+  if (!run.statistics || !now.statistics) return "only one of the two has normalize: auto";
   for (std::size_t c = 0; c < std::min(run.statistics->mean.size(), now.statistics->mean.size()); ++c) {
     const auto differs = [&](const std::vector<double>& before, const std::vector<double>& after,
                              const std::string& what) -> std::string {
@@ -130,7 +130,7 @@ std::string changed_encoding(const data::Encoding& run, const data::Encoding& no
       return found;
     }
   }
-  return "the number of channels";
+  return "the number of channels differs";
 }
 
 // Throws Error (data) if `changed` is not empty. `place` is the place of the data source in the config, `effect` what

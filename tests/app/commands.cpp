@@ -118,7 +118,7 @@ TEST_CASE("invalid values of options are shown in their argument", "[app]") {
   CHECK(contains(call({"run", linear, "--progress", "bra"}).err, "did you mean 'bar'?"));
   CHECK(contains(call({"run", linear, "--name"}).err, "error: --name needs a value\n  help: --name NAME"));
   CHECK(contains(call({"run", linear, "--set="}).err, "--set needs a value"));
-  CHECK(contains(call({"run", linear, "--run-dir", ""}).err, "--run-dir needs a value"));
+  CHECK(contains(call({"run", linear, "--run-dir", ""}).err, "--run-dir needs a value, and this one is empty"));
 }
 
 TEST_CASE("--set takes one value each time, with or without an equals sign", "[app]") {

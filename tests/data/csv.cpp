@@ -329,7 +329,8 @@ TEST_CASE("every mistake in a table says what it is and what to change", "[data]
   CHECK(refusal("PK\3\4...") ==
         "'train.csv' is a ZIP archive, as .xlsx, .docx, .npz and .pt files are, expected text | unpack it first");
   CHECK(refusal("PAR1\x15...") ==
-        "'train.csv' is a Parquet file, expected text | in pandas, read_parquet reads it, and to_csv writes CSV");
+        "'train.csv' is a Parquet file, expected text | in Python, "
+        "`pandas.read_parquet('FILE').to_csv('FILE.csv', index=False)` writes it as CSV");
   CHECK(refusal("<!DOCTYPE html>\n<html>") ==
         "'train.csv' is a web page, expected a table | download the file itself, and not the page that shows it");
   CHECK(refusal("\x93NUMPY").starts_with("'train.csv' is an array in NPY format, expected text"));

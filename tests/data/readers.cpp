@@ -391,6 +391,8 @@ TEST_CASE("stored and deflated archives agree, and damaged ones are refused", "[
     CHECK(refusal(good) == "accepted");
     CHECK(contains(refusal(good.substr(0, good.size() - 1)), "it has no directory at its end"));
     CHECK(contains(refusal(good.substr(10)), "is damaged"));
+    CHECK(contains(refusal("PAR1\x15\4" + std::string(60, 'x')),
+                   "is a Parquet file, expected an archive of arrays (NPZ) | in Python, `pandas.read_parquet("));
     Zip wrong = zip;
     wrong.crc_change = 1;
     CHECK(contains(refusal(wrong.build()), "the checksum of entry 'x.npy' does not match"));

@@ -203,7 +203,7 @@ TEST_CASE("names that match nothing, or that two tensors would have, are refused
   CHECK(file.refusal(file.whole({{"head.weight", "classifier.weight"}})) ==
         "FILE has a tensor 'classifier.weight' f32[3,24], which is no parameter of this model; it lacks 'head.kernel' "
         "f32[24,3], a parameter of this model | its parameters are conv_0.kernel, conv_0.bias, head.kernel, head.bias; "
-        "or leave them out: init: {from: {path: ..., exclude: [\"classifier.*\", \"head.kernel\"]}}");
+        "or take what fits: init: {from: {path: ..., include: [\"conv_0.*\", \"head.bias\"]}}");
   file.from().transpose = {{{"dense_*"}}};
   CHECK(file.refusal(file.whole(), ExitStatus::usage) ==
         "the pattern 'dense_*' matches no parameter of the model or of FILE | the parameters are conv_0.kernel, "

@@ -202,7 +202,7 @@ TEST_CASE("a file of initial values fits the model by name and shape, or says wh
         file.path +
             " has 'head.bias' as f64[3,1]; the parameter is f32[3]; it lacks 'dense_0.bias' f32[4], 'dense_0.kernel' "
             "f32[3,4], 'head.kernel' f32[4,3], parameters of this model | change the layer's sizes");
-  // All that does not fit is told at once, with what leaves it out: a whole layer by one pattern.
+  // All that does not fit is told at once, with the shorter of include and exclude.
   train::Tensors other_head = whole_file();
   other_head.erase("head.kernel");
   other_head.erase("head.bias");
@@ -212,8 +212,12 @@ TEST_CASE("a file of initial values fits the model by name and shape, or says wh
         file.path +
             " has 'dense_0.bias' as f64[5]; the parameter is f32[4]; it has a tensor 'top.kernel' f64[4,2], which is "
             "no parameter of this model; it lacks 'head.bias' f32[3], 'head.kernel' f32[4,3], parameters of this model "
-            "| change the layer's sizes; or leave them out: init: {from: {path: ..., exclude: [\"dense_0.bias\", "
-            "\"top.*\", \"head.*\"]}}");
+            "| change the layer's sizes; or take what fits: init: {from: {path: ..., include: [\"dense_0.kernel\"]}}");
+  train::Tensors other_bias = whole_file();
+  other_bias["head.bias"] = doubles({5}, Numbers(5, 0.0));
+  CHECK(file.refusal(other_bias)
+            .ends_with(
+                "| change the layer's sizes; or leave it out: init: {from: {path: ..., exclude: [\"head.bias\"]}}"));
 }
 
 TEST_CASE("a file of initial values has every parameter of the model, or says which it lacks", "[setup]") {
@@ -317,8 +321,8 @@ TEST_CASE("a run begins with a checkpoint of another run", "[setup]") {
   CHECK(test::refusal([&] { initial(run, {"model.layers.4.dense.features=7"}); }, ExitStatus::data) ==
         run +
             "/checkpoints/step-00000004/params.safetensors has 'dense_0.bias' as f32[3]; the parameter is f32[7]; it "
-            "has 'dense_0.kernel' as f32[27,3]; the parameter is f32[27,7] | change the layer's sizes; or leave them "
-            "out: init: {from: {path: ..., exclude: [\"dense_0.*\"]}}");
+            "has 'dense_0.kernel' as f32[27,3]; the parameter is f32[27,7] | change the layer's sizes; or take what "
+            "fits: init: {from: {path: ..., include: [\"conv_0.*\"]}}");
   CHECK(test::refusal([&] { initial("{path: " + run + ", checkpoint: 3}"); }, ExitStatus::usage) ==
         "the run '" + run + "' has no checkpoint '3' | it has 4, last");
 }

@@ -171,6 +171,33 @@ TEST_CASE("what there is not is refused as not supported, with the nearest thing
         "eval_every");
 }
 
+TEST_CASE("what new users write of layers, data and training is told in one error", "[spec]") {
+  CHECK(told("conv: {features: 8, kernel_size: [3, 3]}", "conv2d: {features: 8}") ==
+        "7: unknown layer 'conv2d': did you mean 'conv'?");
+  CHECK(told("conv: {features: 8, kernel_size: [3, 3]}", "conv2d: {filters: 8, kernel_size: [3, 3]}") ==
+        "7: unknown layer 'conv2d': did you mean 'conv'?\n7: unknown key 'filters' in conv: did you mean 'features'?");
+  CHECK(told("conv: {features: 8, kernel_size: [3, 3]}", "{type: Conv2d, filters: 8}") ==
+        "7: layer 'type' is not supported: the kind is itself the key: write 'conv:' in its place");
+  CHECK(told("adam: {}", "type: Adam") ==
+        "13: optimizer 'type' is not supported: the kind is itself the key: write 'adam:' in its place");
+  CHECK(told("- flatten", "- conv_transpose: {features: 8}")
+            .starts_with("8: layer 'conv_transpose' is not supported: there is no transposed convolution, and no layer "
+                         "that enlarges images"));
+  CHECK(told("duration: 2 epochs", "duration: 2 epochs\n  accumulate: 4") ==
+        "17: unknown key 'accumulate' in train: did you mean 'data.microbatches'? The batch is computed in so many "
+        "parts, and their gradients are added");
+  CHECK(told("model:", "pretrained: runs/a\nmodel:") ==
+        "5: unknown key 'pretrained': did you mean 'model.init.from'? It takes a run folder or a safetensors file: "
+        "init: {from: runs/NAME}");
+  CHECK(told("model:", "model:\n  pretrained: runs/a")
+            .starts_with("6: unknown key 'pretrained' in model: did you mean "));
+  const auto source = [](const std::string& one) { return told("source: fashion_mnist", "source: " + one); };
+  CHECK(source("{parquet: {train: a.parquet}}").starts_with("3: source 'parquet' is not supported: write it as CSV, "));
+  CHECK(source("data/a.parquet").starts_with("3: unknown source 'data/a.parquet': write it as CSV, which csv reads: "));
+  CHECK(source("data/a.csv") ==
+        "3: unknown source 'data/a.csv': a file is an option of what reads it: `pmaptrain help data.source`");
+}
+
 TEST_CASE("an unknown alternative lists the alternatives alone", "[spec]") {
   std::vector<std::string> rules;
   for (const spec::Key* const rule : spec::alternatives(*spec::find_key("optimizer"))) rules.emplace_back(rule->name());

@@ -241,7 +241,7 @@ TEST_CASE("a sweep of which every run fails ends with exit status 1", "[sweep]")
   CHECK(rows[0].error == "no data");
   CHECK(sweep::write_summary(folder.path("sweep"), false, 0).exit_status == 1);
   CHECK_THROWS_WITH(sweep::best_of(sweep::read_results(folder.path("sweep"))),
-                    "error: no trial of this sweep has a value: 4 trials, no data\n"
+                    "error: no trial of this sweep has a value; the reason in 4 trials: no data\n"
                     "  help: pmaptrain sweep show lists the trials, each with its reason\n");
 }
 
@@ -256,7 +256,8 @@ TEST_CASE("a sweep of which no trial has a value ends with exit status 1 and say
     const sweep::Summary summary = sweep::write_summary(folder.path(name), false, 0);
     CHECK(summary.exit_status == 1);
     REQUIRE(summary.failure);
-    CHECK(summary.failure->message == "no trial of this sweep has a value: 2 trials, a guard stopped it after 1 step");
+    CHECK(summary.failure->message ==
+          "no trial of this sweep has a value; the reason in 2 trials: a guard stopped it after 1 step");
     CHECK(contains(summary.text, "done: a guard stopped it after 1 step\n"));
     const json document = json::parse(summary.json);
     CHECK(document["status"] == "failed");

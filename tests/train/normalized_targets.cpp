@@ -170,7 +170,7 @@ TEST_CASE("a resumed run has the bits of one in a piece, and data with other tar
   CHECK(
       test::refusal([&] { train::check_data_continues(state, others.setup()); }, ExitStatus::data) ==
       "--resume needs the data that the run began with, and it has changed: the mean or the standard deviation of the "
-      "targets | restore the data, or begin another run (--name)");
+      "targets differs | restore the data, or begin another run (--name)");
   train::check_data_continues(state, examples.setup());
   train::SessionOptions rest;
   rest.resume = &*point;

@@ -4,10 +4,12 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <optional>
 #include <unordered_set>
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/file_kind.h"
 #include "core/base/text.h"
 #include "core/data/arrays/array.h"
 
@@ -94,7 +96,14 @@ ZipArchive::ZipArchive(std::string path, Bytes file) : path_(std::move(path)), f
       }
     }
   }
-  if (end == view.size()) fail("is not a zip archive (NPZ), or is truncated: it has no directory at its end");
+  if (end == view.size()) {
+    const bool is_zip = view.size() >= 4 && u32(view, 0) == local_signature;
+    if (const std::optional<FileKind> kind = kind_of_file(view); kind && !is_zip) {
+      fail_data(fmt::format("'{}' is {}, expected an archive of arrays (NPZ)", path_, kind->name),
+                std::string(kind->help));
+    }
+    fail("is not a zip archive (NPZ), or is truncated: it has no directory at its end");
+  }
 
   std::uint64_t count = u16(view, end + 10);
   std::uint64_t size = u32(view, end + 12);

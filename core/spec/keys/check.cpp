@@ -229,7 +229,24 @@ class Checker {
         return child(key, hint->meant);
       }
     }
-    const std::optional<Hint> hint = same_letters(name.text, names) ? std::nullopt : hint_for(what, name.text, value);
+    // "data.csv", "table.parquet"
+    const std::size_t dot = name.text.rfind('.');
+    if (const std::string ending = dot == std::string::npos ? "" : name.text.substr(dot + 1); !ending.empty()) {
+      const std::optional<Hint> of_ending = hint_for(what, ending);
+      if (same_letters(ending, names) || of_ending) {
+        reporter_.report(name, unknown,
+                         of_ending && !of_ending->is_supported()
+                             ? of_ending->help
+                             : "a file is an option of what reads it: `pmaptrain help " + key.path + "`");
+        return nullptr;
+      }
+    }
+    // "type: Conv2d"
+    const std::optional<Hint> of_value = same_letters(value, names) ? std::nullopt : hint_for(what, value);
+    const std::string named = same_letters(value, names)             ? nearest(value, names)
+                              : of_value && of_value->is_supported() ? std::string(of_value->meant)
+                                                                     : std::string(value);
+    const std::optional<Hint> hint = same_letters(name.text, names) ? std::nullopt : hint_for(what, name.text, named);
     if (hint && !hint->is_supported()) {
       reporter_.report(name, what + " '" + name.text + "' is not supported", hint->help);
       return nullptr;
@@ -283,7 +300,9 @@ class Checker {
       } else {
         const Key* other = refuse_alternative(key, name, what, option.is(Kind::scalar) ? option.text : "");
         // Errors in its options are reported at once, not only after the name is corrected.
-        if (other != nullptr && option.is(Kind::map)) map(*other, name, option);
+        if (other != nullptr && option.is(Kind::map)) check_written(*other, option);
+        // What is beside a name of another framework is of that framework, too.
+        if (hint_for(what, name.text)) break;
       }
     }
     if (chosen == nullptr && !wrong) {
@@ -308,6 +327,16 @@ class Checker {
       add_child(*other, label, given, meant, result);
     }
     return result;
+  }
+
+  // Checks the options of an alternative whose name is misspelt: those that are there. Which are missing is no question
+  // before it is known what was meant.
+  void check_written(const Key& key, const Node& options) const {
+    refuse_unknown(key, options);
+    for (std::size_t i = 0; i < options.keys.size(); ++i) {
+      const Key* const option = child(key, options.keys[i].text);
+      if (option != nullptr && !options.items[i].is(Kind::null)) check(*option, options.keys[i], options.items[i]);
+    }
   }
 
   // The keys that may appear next to the alternatives of a choice.

@@ -143,7 +143,9 @@ void check_best(const SweepFile& file, const Node& base) {
                 file.spec.metric + "}");
   }
   if (mode != nullptr && mode->is(Kind::scalar) && mode->text != to_string(file.spec.mode)) {
-    fail_at(*mode, said + fmt::format(", and its base takes the {}", mode->text), "let them agree");
+    fail_at(*mode, said + fmt::format(", and its base takes the {}", mode->text),
+            fmt::format("let them agree, in the sweep: set: {{train.checkpoint.best.mode: {}}}, or mode: {}",
+                        to_string(file.spec.mode), mode->text));
   }
 }
 
