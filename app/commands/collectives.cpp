@@ -13,8 +13,8 @@
 #include "app/options/mesh_option.h"
 #include "core/base/hints.h"
 #include "core/base/text.h"
+#include "core/report/columns.h"
 #include "core/report/json.h"
-#include "core/report/plan_report.h"
 #include "core/setup/start.h"
 
 namespace pmaptrain::app {

@@ -8,8 +8,8 @@
 #include "core/base/machine.h"
 #include "core/base/text.h"
 #include "core/base/version.h"
+#include "core/report/columns.h"
 #include "core/report/json.h"
-#include "core/report/plan_report.h"
 #include "core/runtime/backends.h"
 
 namespace pmaptrain::app {

@@ -7,6 +7,7 @@
 #include "core/base/saturate.h"
 #include "core/base/text.h"
 #include "core/graph/text.h"
+#include "core/report/columns.h"
 #include "core/report/kernel_report.h"
 #include "core/report/kernels.h"
 #include "core/report/memory_report.h"

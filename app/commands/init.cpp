@@ -16,7 +16,7 @@
 #include "core/base/error.h"
 #include "core/base/hints.h"
 #include "core/base/text.h"
-#include "core/report/plan_report.h"
+#include "core/report/columns.h"
 #include "core/spec/load.h"
 
 namespace pmaptrain::app {

@@ -12,8 +12,8 @@
 #include "core/base/text.h"
 #include "core/base/utf8.h"
 #include "core/base/wrap.h"
+#include "core/report/columns.h"
 #include "core/report/json.h"
-#include "core/report/plan_report.h"
 #include "core/report/runs/listing.h"
 #include "core/run/records/lines.h"
 

@@ -11,7 +11,7 @@
 
 #include "core/base/text.h"
 #include "core/base/utf8.h"
-#include "core/report/plan_report.h"
+#include "core/report/columns.h"
 
 namespace pmaptrain::app {
 namespace {

@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "core/base/text.h"
-#include "core/report/plan_report.h"
+#include "core/report/columns.h"
 
 namespace pmaptrain::report {
 namespace {

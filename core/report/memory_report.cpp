@@ -4,7 +4,7 @@
 
 #include "core/base/text.h"
 #include "core/base/utf8.h"
-#include "core/report/plan_report.h"
+#include "core/report/columns.h"
 
 namespace pmaptrain::report {
 namespace {

@@ -34,9 +34,4 @@ std::string validate_text(const train::Setup& setup, const ValidateReport& repor
 // The documented JSON document, with its end of line. `with_config` adds the text of the resolved config as "config".
 std::string validate_json(const train::Setup& setup, const ValidateReport& report, bool with_config = false);
 
-// Formats rows as columns, separated by two spaces and indented by two. The first column is aligned left, as are the
-// others unless `right` marks them. Used by all commands. In a terminal that is narrower than the table, `width`
-// columns, the columns that do not fit are below the others, behind the first one again.
-std::string columns(const std::vector<std::vector<std::string>>& rows, const std::vector<bool>& right, int width = 0);
-
 }  // namespace pmaptrain::report

@@ -7,8 +7,8 @@
 
 #include "core/base/text.h"
 #include "core/base/utf8.h"
+#include "core/report/columns.h"
 #include "core/report/json.h"
-#include "core/report/plan_report.h"
 #include "core/report/preflight.h"
 
 namespace pmaptrain::report {

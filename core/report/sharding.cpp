@@ -6,7 +6,7 @@
 #include "core/graph/bucket.h"
 #include "core/model/gathers.h"
 #include "core/ops/all.h"
-#include "core/report/plan_report.h"
+#include "core/report/columns.h"
 #include "core/setup/start.h"
 #include "core/train/resources.h"
 

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "core/base/text.h"
-#include "core/report/plan_report.h"
+#include "core/report/columns.h"
 
 namespace pmaptrain::report {
 

@@ -5,7 +5,7 @@
 // It is a compile-time error if an alternative of a choice has no row, or if a member of an alternative has no option
 // in its row. A row of a struct that is no alternative is an unused function, which is an error as well.
 //
-// Rows are functions `row(Tag<T>)` in rows/*.cpp; only these sources include this header.
+// Rows are functions `row(Tag<T>)` in this folder; only its files include this header.
 #pragma once
 
 #include <array>

@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "core/base/text.h"
+#include "core/spec/yaml/readable.h"
 #include "core/spec/yaml/syntax.h"
 
 namespace pmaptrain::spec {
@@ -425,59 +426,6 @@ class Builder : public YAML::EventHandler {
   Node root_;
 };
 
-[[noreturn]] void refuse_text(const std::shared_ptr<const Text>& source, int line, int column, int offset,
-                              std::string message, std::string help) {
-  Node at;
-  at.source = source;
-  at.line = line;
-  at.column = column + (line == 1 ? offset : 0);
-  throw Error(ExitStatus::usage, Diagnostic{kind_of(at), place_of(at), std::move(message), std::move(help), {}});
-}
-
-// Files of other kinds, by how they begin.
-void check_kind(const std::string& text, const std::shared_ptr<const Text>& source) {
-  constexpr std::pair<std::string_view, std::string_view> kinds[] = {{"PK\3\4", "a ZIP archive, as NPZ files are"},
-                                                                     {"\x93NUMPY", "a NumPy array"},
-                                                                     {"\x89PNG", "a PNG image"},
-                                                                     {"\xff\xd8\xff", "a JPEG image"},
-                                                                     {"\x1f\x8b", "a gzip file"}};
-  for (const auto& [magic, kind] : kinds) {
-    if (!text.starts_with(magic)) continue;
-    Node at;
-    at.source = source;
-    const std::string what = "this is " + std::string(kind) + ", not a config";
-    throw Error(
-        ExitStatus::usage,
-        Diagnostic{kind_of(at), place_of(at), what, "`pmaptrain init npz|csv|images PATH` writes a config", {}});
-  }
-}
-
-// Reports characters that yaml-cpp would silently replace, drop or stop at.
-void check_characters(const std::string& text, const std::shared_ptr<const Text>& source, int offset) {
-  int number = 0;
-  std::size_t start = 0;
-  while (start <= text.size()) {
-    ++number;
-    const std::size_t end = std::min(text.find('\n', start), text.size());
-    std::string_view line(text.data() + start, end - start);
-    if (!is_utf8(line)) {
-      int column = 1;
-      std::size_t good = line.size();
-      while (good > 0 && !is_utf8(line.substr(0, good))) --good;
-      column += count_characters(line.substr(0, good));
-      refuse_text(source, number, column, offset, "this byte is not valid UTF-8", "save the file as UTF-8");
-    }
-    for (std::size_t i = 0; i < line.size(); ++i) {
-      const auto c = static_cast<unsigned char>(line[i]);
-      const bool line_end = c == '\r' && i + 1 == line.size();
-      if ((c >= 0x20 && c != 0x7f) || c == '\t' || line_end) continue;
-      refuse_text(source, number, count_characters(line.substr(0, i)) + 1, offset,
-                  "control character " + std::to_string(c), "remove it");
-    }
-    start = end + 1;
-  }
-}
-
 }  // namespace
 
 std::vector<std::string> split_lines(const std::string& text) {
@@ -495,12 +443,7 @@ std::vector<std::string> split_lines(const std::string& text) {
 
 Node parse_yaml(const std::string& text, std::shared_ptr<const Text> source, int offset,
                 std::vector<Diagnostic>& errors) {
-  if (text.size() > max_text_bytes) {
-    refuse_text(source, 0, 0, 0, "the config is larger than 4 MiB",
-                "store data in separate files and name them in data.source");
-  }
-  check_kind(text, source);
-  check_characters(text, source, offset);
+  check_readable(text, source, offset);
   Builder builder(text, source, offset, errors);
   try {
     std::istringstream stream(text);
