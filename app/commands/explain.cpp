@@ -12,7 +12,6 @@
 #include "core/report/kernels.h"
 #include "core/report/memory_report.h"
 #include "core/report/parallelism.h"
-#include "core/report/plan_report.h"
 #include "core/report/variables.h"
 #include "core/setup/start.h"
 #include "core/train/resources.h"
