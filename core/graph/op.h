@@ -178,6 +178,7 @@ struct OpRules {
   bool packs;        // the result is a bucket of the operands (core/graph/bucket.h)
   bool unpacks;      // the operand is a bucket of the results
   bool adds;         // elementwise, and the result is the sum of the operands
+  bool in_place;     // writes some elements of operand 0 and keeps the others, so it may run in the operand's memory
   Communication communication;
   CollectiveRule (*collective)(const void* op);  // null of kind none
   AxisSet (*axes)(const void* op);               // of an op over named axes; null for every other op
@@ -278,6 +279,10 @@ concept Adds = requires {
   requires T::adds;
 };
 template <class T>
+concept WritesInPlace = requires {
+  requires T::writes_in_place;
+};
+template <class T>
 concept HasSplat = requires(const T& op) {
   { op.splat() } -> std::same_as<std::optional<double>>;
 };
@@ -322,6 +327,7 @@ constexpr OpRules make_rules() {
   rules.packs = Packs<T>;
   rules.unpacks = Unpacks<T>;
   rules.adds = Adds<T>;
+  rules.in_place = WritesInPlace<T>;
   if constexpr (HasSplat<T>) {
     rules.splat = [](const void* op) { return static_cast<const T*>(op)->splat(); };
   }

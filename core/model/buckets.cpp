@@ -1,5 +1,6 @@
 #include "core/model/buckets.h"
 
+#include <numeric>
 #include <utility>
 
 #include "core/graph/bucket.h"
@@ -18,7 +19,9 @@ Sharding sharding_of(const spec::Spec& spec) {
 std::int64_t elements_of(const Model& model, const Bucket& bucket, const Sharding& sharding, const Mesh& mesh) {
   std::vector<Shape> shapes;
   for (const std::size_t i : bucket.parameters) shapes.push_back(model.parameters[i].shape);
-  const std::int64_t unit = bucket_unit * mesh.group_size(sharding.axes);
+  std::int64_t unit = bucket_unit;
+  if (bucket.tokens > 0) unit = std::lcm(unit, shapes.front().back());
+  unit *= mesh.group_size(sharding.axes);
   return (offsets_in_bucket(shapes).back() + unit - 1) / unit * unit;
 }
 

@@ -17,6 +17,9 @@ namespace pmaptrain::model {
 struct Bucket {
   std::string name;                     // "bucket_0"
   std::vector<std::size_t> parameters;  // indices in Model::parameters, in the order in memory
+  // If positive: the bucket has one parameter, a table, and a step knows its gradient by rows, one for each of so many
+  // tokens of a global batch. The shards of such a bucket have whole rows.
+  std::int64_t tokens = 0;
 };
 
 // How devices share buckets (parallelism.fsdp): those along `axes` each have a shard of what is sharded.

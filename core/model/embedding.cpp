@@ -56,7 +56,9 @@ std::optional<Node> plan(const spec::Embedding& embedding, const LayerInput& in)
   add_table(layer, in, {embedding.num_embeddings, embedding.features},
             embedding.embedding_init ? embedding.embedding_init : otherwise);
   layer.apply = [compute = layer.compute](const LayerCall& call, Value x) {
-    return cast(call.b, call.b.emit(ops::Gather{}, {call.parameters[0], x}), compute);
+    const Value rows = call.b.emit(ops::Gather{}, {call.parameters[0], x});
+    if (call.forward.looked_up != nullptr) (*call.forward.looked_up)[call.node.first_parameter] = rows;
+    return cast(call.b, rows, compute);
   };
   return layer;
 }

@@ -107,6 +107,7 @@ struct Forward {
   const std::vector<bool>* trained = nullptr;       // by parameter: whether it is not frozen; null: all are trained
   std::vector<StatisticSum>* statistics = nullptr;  // in training: where nodes with statistics add their sums
   Cache* cache = nullptr;                           // not in training: of attention that is causal
+  std::vector<Value>* looked_up = nullptr;          // by parameter: where embedding layers leave the rows at the inputs
   Gathers* gathers = nullptr;  // fills in `parameters` before layers read them; null: all are there
 
   // The position of the only token; none: the inputs have all positions from 0 on.

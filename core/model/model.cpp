@@ -265,6 +265,17 @@ std::vector<const Node*> Model::nodes() const {
   return found;
 }
 
+std::vector<bool> Model::lookup_tables() const {
+  std::vector<bool> found(parameters.size(), false);
+  for_each_node(layers, [&](const Node& node) {
+    if (node.takes_tokens && node.children.empty()) found[node.first_parameter] = true;
+  });
+  for_each_node(layers, [&](const Node& node) {
+    if (!node.shared_name.empty()) found[node.shared] = false;
+  });
+  return found;
+}
+
 std::vector<std::string> Model::drawing_layers() const {
   std::vector<std::string> names;
   for_each_node(layers, [&](const Node& node) {

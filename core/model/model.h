@@ -76,6 +76,9 @@ struct Model {
   Model without_remat() const;
   // Whether the inputs are indices into the table of an embedding layer, not numbers.
   bool takes_tokens() const;
+  // By parameter: whether it is the table of an embedding layer, of which no layer reads more than the rows at the
+  // inputs.
+  std::vector<bool> lookup_tables() const;
   // Class labels: one for each example, or one for each position of a sequence [L].
   bool has_labels() const { return target.dtype == DType::i32; }
   bool has_sequences() const { return has_labels() && !target.shape.empty() && !is_multi_label(); }

@@ -42,7 +42,11 @@ inline constexpr unsigned norm_threads = 64;  // of the kernel norms
   PMAPTRAIN_FLOATING(X, segment_sum)      \
   PMAPTRAIN_NUMBERS(X, cumsum)            \
   PMAPTRAIN_WORDS(X, gather)              \
+  PMAPTRAIN_WORDS(X, scatter)             \
+  PMAPTRAIN_WORDS(X, scatter_base)        \
   PMAPTRAIN_NUMBERS(X, scatter_add)       \
+  X(first_occurrence, i32)                \
+  X(first_occurrence, i64)                \
   PMAPTRAIN_NUMBERS(X, one_hot)           \
   PMAPTRAIN_NUMBERS(X, top_k)             \
   X(random, uniform)                      \

@@ -15,6 +15,7 @@
 #include "core/ops/elementwise/binary.h"
 #include "core/ops/elementwise/compare.h"
 #include "core/ops/elementwise/unary.h"
+#include "core/ops/first_occurrence/first_occurrence.h"
 #include "core/ops/fused/fused.h"
 #include "core/ops/fused_rows/fused_rows.h"
 #include "core/ops/gather/gather.h"
@@ -30,6 +31,7 @@
 #include "core/ops/reduce/reduce.h"
 #include "core/ops/reshape/reshape.h"
 #include "core/ops/reverse/reverse.h"
+#include "core/ops/scatter/scatter.h"
 #include "core/ops/scatter_add/scatter_add.h"
 #include "core/ops/segment_sum/segment_sum.h"
 #include "core/ops/slice/slice.h"
@@ -50,7 +52,7 @@ using AllOps = OpList<                                                 //
     Reshape, Transpose, Broadcast, Slice, Pad, Concatenate, Reverse,   //
     Pack, Unpack,                                                      //
     ReduceSum, ReduceMax, SegmentSum, Norms, Argmax, Cumsum, TopK,     //
-    Gather, ScatterAdd, OneHot,                                        //
+    Gather, Scatter, ScatterAdd, OneHot, FirstOccurrence,              //
     RandomUniform, RandomNormal, RandomBernoulli, RandomPermutation,   //
     Matmul, BatchMatmul, Conv, ConvInputGrad, ConvKernelGrad,          //
     MaxPool, MaxPoolGrad, AvgPool, AvgPoolGrad,                        //

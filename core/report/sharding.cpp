@@ -8,6 +8,7 @@
 #include "core/ops/all.h"
 #include "core/report/columns.h"
 #include "core/setup/start.h"
+#include "core/step/table_rows.h"
 #include "core/train/resources.h"
 
 namespace pmaptrain::report {
@@ -59,6 +60,11 @@ ShardingStage stage_of(const train::Setup& setup, int stage) {
   found.gathered = static_cast<std::size_t>(model::most_gathered(setup.model, buckets, sharding, program.mesh)) *
                    size_of(setup.model.dtype);
   for (const model::Bucket& bucket : buckets) {
+    if (bucket.tokens > 0) {  // each device has all rows
+      const Shape rows = train::gradient_shape(setup.model, bucket, bucket.parameters.front());
+      found.gradients += static_cast<std::size_t>(numel(rows)) * size_of(setup.model.dtype);
+      continue;
+    }
     const std::int64_t elements = model::elements_of(setup.model, bucket, sharding, program.mesh);
     found.gradients += static_cast<std::size_t>(elements) * size_of(setup.model.dtype) / shards;
   }

@@ -112,7 +112,16 @@ std::vector<Member> make_members(const Setup& setup, std::span<const std::int64_
     may_overflow = may_overflow || member.optimizer.may_overflow;
     made.push_back(std::move(member));
   }
+  // Members share one program.
   for (Member& member : made) member.optimizer.may_overflow = may_overflow;
+  for (std::size_t i = 0; i < setup.model.parameters.size(); ++i) {
+    const bool by_rows = std::all_of(made.begin(), made.end(), [i](const Member& member) {
+      return member.optimizer.parameter_options[i].tokens > 0;
+    });
+    for (Member& member : made) {
+      if (!by_rows) member.optimizer.parameter_options[i].tokens = 0;
+    }
+  }
   return made;
 }
 

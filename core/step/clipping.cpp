@@ -10,6 +10,7 @@
 #include "core/ops/norms/norms.h"
 #include "core/ops/segment_sum/segment_sum.h"
 #include "core/step/optimizer.h"
+#include "core/step/table_rows.h"
 
 namespace pmaptrain::train {
 
@@ -20,7 +21,7 @@ GradientBuckets gradient_buckets(const model::Model& model, std::span<const std:
   GradientBuckets found{std::move(values), {}};
   for (const model::Bucket& bucket : buckets) {
     std::vector<Shape> shapes;
-    for (const std::size_t i : bucket.parameters) shapes.push_back(model.parameters[i].shape);
+    for (const std::size_t i : bucket.parameters) shapes.push_back(gradient_shape(model, bucket, i));
     const std::vector<std::int64_t> offsets = offsets_in_bucket(shapes);
     std::vector<double>& rows = found.row_ranges.emplace_back(2 * trained.size(), 0.0);
     for (std::size_t j = 0; j < bucket.parameters.size(); ++j) {

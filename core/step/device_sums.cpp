@@ -37,12 +37,16 @@ DeviceSums::DeviceSums(Builder& b, const model::Model& model, const spec::Spec& 
   for (const std::size_t i : trained_) is_trained_[i] = true;
 }
 
-Sums DeviceSums::packed(Sums sums) {
+Sums DeviceSums::packed(Sums sums, bool by_rows) {
   const model::Sharding sharding = model::sharding_of(spec_);
   std::vector<std::size_t> position(model_.parameters.size());  // among the trained parameters
   for (std::size_t i = 0; i < trained_.size(); ++i) position[trained_[i]] = i;
   std::vector<Value> buckets;
   for (const model::Bucket& bucket : buckets_) {
+    if (by_rows && bucket.tokens > 0) {
+      buckets.push_back(sums.gradients[position[bucket.parameters.front()]]);
+      continue;
+    }
     std::vector<Value> gradients;
     for (const std::size_t i : bucket.parameters) gradients.push_back(sums.gradients[position[i]]);
     const std::int64_t elements = model::elements_of(model_, bucket, sharding, b_.mesh());
@@ -58,7 +62,7 @@ Sums DeviceSums::forward(const ModelValues& values) {
   return forward(values, read);
 }
 
-Sums DeviceSums::forward(ModelValues values, std::vector<std::vector<Value>>& read) {
+Sums DeviceSums::forward(ModelValues values, std::vector<std::vector<Value>>& read, bool by_rows) {
   const model::Numbers numbers(model_.numbers(), values.numbers);
   const Value inputs = values.batch[0], targets = values.batch[1], mask = values.batch[2], rows = values.batch[3];
   std::vector<model::StatisticSum> statistics;
@@ -67,10 +71,17 @@ Sums DeviceSums::forward(ModelValues values, std::vector<std::vector<Value>>& re
   model::Gathers gathers(b_, model_, buckets_, values.shards, values.parameters,
                          [this](std::size_t i, Value whole) { return varied_parameter(i, whole); });
   if (!values.shards.empty()) forward.gathers = &gathers;
+  std::vector<Value> looked_up(model_.parameters.size());
+  forward.looked_up = &looked_up;
   const Value output = model::apply(b_, model_, forward);
   read = gathers.read();
   for (std::size_t i = 0; i < read.size(); ++i) {
     if (read[i].empty()) read[i] = {values.parameters[i]};
+  }
+  for (const model::Bucket& bucket : buckets_) {
+    if (!by_rows || bucket.tokens == 0) continue;
+    const std::size_t table = bucket.parameters.front();
+    read[table] = {looked_up[table]};
   }
   std::map<std::size_t, model::StatisticSum> by_parameter;
   for (const model::StatisticSum& found : statistics) by_parameter[found.parameter] = found;
@@ -82,9 +93,9 @@ Sums DeviceSums::forward(ModelValues values, std::vector<std::vector<Value>>& re
 }
 
 // The parameters already vary over the data axes, so their cotangents vary too, and the loop needs no reduction.
-Sums DeviceSums::of_microbatch(const ModelValues& values) {
+Sums DeviceSums::of_microbatch(const ModelValues& values, bool by_rows) {
   std::vector<std::vector<Value>> read;
-  Sums sums = forward(values, read);
+  Sums sums = forward(values, read, by_rows);
   sums.gradients = gradients(sums.measures.front(), read);
   sums.statistics = varied(std::move(sums.statistics));
   return sums;
@@ -113,13 +124,13 @@ Value DeviceSums::varied_parameter(std::size_t parameter, Value value) {
   return b_.vary(value, spec_.data.axes);
 }
 
-Sums DeviceSums::with_gradients(const ModelValues& values, std::int64_t microbatches) {
+Sums DeviceSums::with_gradients(const ModelValues& values, std::int64_t microbatches, bool by_rows) {
   ModelValues varying = values;
   for (std::size_t i = 0; i < varying.parameters.size(); ++i) {
     // Of those that layers gather there is no value yet.
     if (varying.parameters[i] != Value{}) varying.parameters[i] = varied_parameter(i, varying.parameters[i]);
   }
-  if (microbatches == 1) return of_microbatch(varying);
+  if (microbatches == 1) return of_microbatch(varying, by_rows);
   assert(values.shards.empty());  // see Sharding::by_groups
 
   const Builder::Scope scope(b_, {"microbatches", spec_.data.microbatches_place});
@@ -149,7 +160,7 @@ Sums DeviceSums::with_gradients(const ModelValues& values, std::int64_t microbat
     inner.dropout_keys = taken(values.dropout_keys.size());
     inner.numbers = taken(values.numbers.size());
     inner.batch.assign(slices.begin(), slices.end());
-    std::vector<Value> next = of_microbatch(inner).flat();
+    std::vector<Value> next = of_microbatch(inner, false).flat();
     for (std::size_t i = 0; i < next.size(); ++i) next[i] = model::add(b_, carries[i], next[i]);
     return next;
   };

@@ -48,15 +48,16 @@ class DeviceSums {
 
   // The sums of a forward pass; they have no gradients.
   Sums forward(const ModelValues& values);
-  // The sums over all microbatches, and the gradients.
-  Sums with_gradients(const ModelValues& values, std::int64_t microbatches);
-  // The same sums, with the gradients of each bucket packed, and all statistics together.
-  Sums packed(Sums sums);
+  // The sums over all microbatches, and the gradients. Of the tables in buckets with Bucket::tokens, `by_rows` gives
+  // the gradients of the rows at the tokens of the device; there are such buckets with a single microbatch alone.
+  Sums with_gradients(const ModelValues& values, std::int64_t microbatches, bool by_rows = false);
+  // The same sums, with the gradients of each bucket packed (but those of tables by rows), and all statistics together.
+  Sums packed(Sums sums, bool by_rows = false);
 
  private:
-  Sums of_microbatch(const ModelValues& values);
-  // The sums; `read` gets the values that layers read, by parameter.
-  Sums forward(ModelValues values, std::vector<std::vector<Value>>& read);
+  Sums of_microbatch(const ModelValues& values, bool by_rows);
+  // The sums; `read` gets the values that layers read, by parameter; `by_rows`, of tables the rows.
+  Sums forward(ModelValues values, std::vector<std::vector<Value>>& read, bool by_rows = false);
   // Varying over the data axes, so that its cotangents vary too.
   Value varied_parameter(std::size_t parameter, Value value);
   // Of the loss by the trained parameters.

@@ -115,6 +115,19 @@ std::vector<ParameterOptions> make_parameter_options(const spec::OptimizerSpec& 
   return options;
 }
 
+// The gradient of a table is known by rows if a step changes no others, and if these are few: an element of a row costs
+// about four times as much as one of the table, because it is gathered, summed by token and written back.
+void choose_tables_by_rows(std::vector<ParameterOptions>& options, const spec::OptimizerSpec& optimizer,
+                           const model::Model& model, const data::BatchPlan& batch) {
+  if (batch.microbatches > 1 || !keeps_without_gradient(optimizer.rule)) return;
+  const std::vector<bool> tables = model.lookup_tables();
+  const std::int64_t tokens = batch.rows() * numel(model.input.shape);
+  for (std::size_t i = 0; i < options.size(); ++i) {
+    const bool keeps = tables[i] && options[i].trained && options[i].weight_decay.name.empty();
+    if (keeps && tokens <= model.parameters[i].shape.front() / 4) options[i].tokens = tokens;
+  }
+}
+
 // The largest magnitude of an element of the gradient after clipping.
 double largest_gradient(const spec::OptimizerSpec& optimizer) {
   const double most = static_cast<double>(std::numeric_limits<float>::max());
@@ -149,6 +162,7 @@ Optimizer make_optimizer(const spec::OptimizerSpec& spec, const model::Model& mo
     optimizer.learning_rate = largest_rate(*optimizer.schedule);
   }
   check_scaled_rate(spec, optimizer.learning_rate, factor, batch.global);
+  choose_tables_by_rows(optimizer.parameter_options, spec, model, batch);
   optimizer.may_overflow = may_overflow(optimizer);
   return optimizer;
 }
@@ -183,13 +197,15 @@ std::vector<model::Bucket> buckets_of(const model::Model& model, const Optimizer
                                       const model::Sharding& sharding) {
   std::vector<model::Bucket> buckets;
   const std::vector<std::size_t> groups = model::groups_of_parameters(model, sharding);
-  std::map<std::tuple<std::size_t, std::string, std::string>, std::size_t> known;  // by group and the options' names
+  // By group, the options' names, and for a table by rows its number.
+  std::map<std::tuple<std::size_t, std::string, std::string, std::size_t>, std::size_t> known;
   for (std::size_t i = model.parameters.size(); i-- > 0;) {
     const ParameterOptions& options = optimizer.parameter_options[i];
     if (!options.trained) continue;
-    const auto [bucket, is_new] =
-        known.try_emplace({groups[i], options.learning_rate_scale.name, options.weight_decay.name}, buckets.size());
-    if (is_new) buckets.push_back({"bucket_" + std::to_string(buckets.size()), {}});
+    const std::size_t table = options.tokens > 0 ? i + 1 : 0;
+    const auto [bucket, is_new] = known.try_emplace(
+        {groups[i], options.learning_rate_scale.name, options.weight_decay.name, table}, buckets.size());
+    if (is_new) buckets.push_back({"bucket_" + std::to_string(buckets.size()), {}, options.tokens});
     buckets[bucket->second].parameters.push_back(i);
   }
   return buckets;

@@ -90,6 +90,10 @@ double largest_direction(double b1, double b2, double eps) {
 // Defaults of a rule's members, for rules that do not need their own.
 struct Basic {
   template <class Rule>
+  static bool keeps_without_gradient(const Rule&) {
+    return false;
+  }
+  template <class Rule>
   static BiasCorrections correct(Builder&, const Rule&, const Numbers&, Value, DType) {
     return {};
   }
@@ -109,6 +113,7 @@ struct Of {
 // w' = w - rate·t', with nesterov w - rate·(g' + momentum·t')
 template <>
 struct Of<spec::Sgd> : Basic {
+  static bool keeps_without_gradient(const spec::Sgd& sgd) { return sgd.momentum == 0.0; }
   static std::vector<SlotKind> slots(const spec::Sgd& sgd) {
     return sgd.momentum != 0.0 ? std::vector<SlotKind>{{"sgd.trace"}} : std::vector<SlotKind>{};
   }
@@ -267,6 +272,8 @@ struct Of<spec::RmsProp> : Basic {
 // v' = v + g²,  w' = w - rate·g/√(v' + eps)
 template <>
 struct Of<spec::AdaGrad> : Basic {
+  // With eps of 0, a sum of squares of 0 would make the quotient NaN.
+  static bool keeps_without_gradient(const spec::AdaGrad& rule) { return static_cast<float>(rule.eps) > 0.0F; }
   static std::vector<SlotKind> slots(const spec::AdaGrad& rule) {
     return {{"adagrad.sum_of_squares", rule.initial_accumulator_value}};
   }
@@ -308,6 +315,10 @@ struct Of<spec::Lion> : Basic {
 
 std::vector<SlotKind> slot_kinds(const spec::OptimizerRule& rule) {
   return std::visit([]<class Rule>(const Rule& one) { return Of<Rule>::slots(one); }, rule);
+}
+
+bool keeps_without_gradient(const spec::OptimizerRule& rule) {
+  return std::visit([]<class Rule>(const Rule& one) { return Of<Rule>::keeps_without_gradient(one); }, rule);
 }
 
 std::optional<double> weight_decay_of(const spec::OptimizerRule& rule) {

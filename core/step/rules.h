@@ -23,6 +23,10 @@ std::vector<SlotKind> slot_kinds(const spec::OptimizerRule& rule);
 // The rule's weight decay; none for a rule that has no weight decay.
 std::optional<double> weight_decay_of(const spec::OptimizerRule& rule);
 
+// Whether an update without weight decay leaves a parameter and its slots as they are where the gradient is 0. Then
+// only the rows of a table that a batch names need an update.
+bool keeps_without_gradient(const spec::OptimizerRule& rule);
+
 // The numbers (scalar inputs) that the equations of a rule read: "b1", "eps". Weight decay is not among them, because
 // each group of parameters may set its own.
 std::vector<model::Number> rule_numbers(const spec::OptimizerRule& rule, DType dtype);

@@ -1,7 +1,9 @@
 #include "core/step/step_program.h"
 
+#include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "core/graph/check.h"
@@ -15,6 +17,7 @@
 #include "core/step/device_sums.h"
 #include "core/step/statistics.h"
 #include "core/step/step_inputs.h"
+#include "core/step/table_rows.h"
 
 namespace pmaptrain::train {
 namespace {
@@ -39,7 +42,8 @@ class StepBuilder {
         sharding_(model::sharding_of(spec)),
         buckets_(buckets_of(model, optimizer, sharding_)),
         b_(program_, ops),
-        device_(b_, model, spec, optimizer, statistics_, buckets_) {
+        device_(b_, model, spec, optimizer, statistics_, buckets_),
+        tables_(buckets_.size()) {
     assert(batch.rows_per_device % batch.microbatches == 0);
     program_.mesh = spec.mesh.mesh;
   }
@@ -97,9 +101,13 @@ class StepBuilder {
     values_.dropout_keys = in_.dropout_keys;
     use_numbers(step_numbers(model_, spec_, optimizer_), in_.numbers);
     use_parameters();
-    owned_ = owned_parameters();
+    find_table_rows();
+    stored_ = stored_parameters();
+    owned_ = updated_of(stored_);
+    for (const std::vector<Value>& kind : in_.slots) owned_slots_.push_back(updated_of(kind));
 
-    const Sums global = synchronised_buckets(device_.packed(device_.with_gradients(values_, batch_.microbatches)));
+    const Sums local = device_.packed(device_.with_gradients(values_, batch_.microbatches, true), true);
+    const Sums global = synchronised_buckets(local);
     const Value divisor = divisor_of(global);
     const std::vector<Value> means = measure_means(global, divisor);
     const GradientBuckets sums = gradient_buckets(model_, trained_, buckets_, global.gradients);
@@ -116,14 +124,14 @@ class StepBuilder {
       const Value safe_divisor = select(b_, verdict.good, divisor, b_.constant(model_.dtype, 1.0));
       const std::vector<Value> gradients =
           clipped_mean_gradients(b_, optimizer_.spec, numbers_, sums.values, safe_divisor, clipping);
-      return updated(owned_, gradients, in_.slots, next_step, learning_rate);
+      return updated(owned_, gradients, owned_slots_, next_step, learning_rate);
     }();
-    commit(update, next_step, verdict.good);
+    const std::vector<Value> next = commit(update, next_step, verdict.good);
     for (std::size_t i = 0; i < statistics_.size(); ++i) {
       const Value old = values_.parameters[statistics_[i]];
       replace(old, select(b_, verdict.good, statistics[i], old));
     }
-    update_averages(update, verdict.good);
+    update_averages(next, verdict.good);
     accumulate_epoch_sums(global, verdict.good);
 
     output_measures(means, global.count);
@@ -183,8 +191,25 @@ class StepBuilder {
     return local.unflattened(synchronise(b_, values));
   }
 
-  // The same with gradients in buckets, of which each device has the part that it updates.
+  // The same with gradients in buckets, of which each device has the part that it updates. Of tables by rows it has all
+  // rows.
   Sums synchronised_buckets(Sums local) {
+    std::vector<Value> dense;
+    for (std::size_t k = 0; k < buckets_.size(); ++k) {
+      if (!tables_[k]) dense.push_back(local.gradients[k]);
+    }
+    std::vector<Value> gradients = std::exchange(local.gradients, std::move(dense));
+    Sums global = synchronised_dense(std::move(local));
+    auto next = global.gradients.begin();
+    const Builder::Scope scope(b_, {"synchronise", {}});
+    for (std::size_t k = 0; k < buckets_.size(); ++k) {
+      gradients[k] = tables_[k] ? tables_[k]->summed(gradients[k]) : *next++;
+    }
+    global.gradients = std::move(gradients);
+    return global;
+  }
+
+  Sums synchronised_dense(Sums local) {
     if (sharding_.stage == 0) return synchronised(local);
     std::vector<Value> gradients;
     if (sharding_.stage >= 2) {
@@ -211,8 +236,24 @@ class StepBuilder {
     return b_.emit(ops::AllSlice{sharding_.axes, 0}, {bucket});
   }
 
+  void find_table_rows() {
+    for (std::size_t k = 0; k < buckets_.size(); ++k) {
+      if (buckets_[k].tokens == 0) continue;
+      const Builder::Scope scope(b_, {model_.parameters[buckets_[k].parameters.front()].name, {}});
+      tables_[k].emplace(b_, model_, buckets_[k], sharding_, in_.batch.inputs);
+    }
+  }
+
+  // By bucket: what an update reads of what a device stores, all of it or rows of a table.
+  std::vector<Value> updated_of(std::vector<Value> stored) {
+    for (std::size_t k = 0; k < stored.size(); ++k) {
+      if (tables_[k]) stored[k] = tables_[k]->rows_of(stored[k]);
+    }
+    return stored;
+  }
+
   // What a device updates of the parameters: buckets, or shards of them.
-  std::vector<Value> owned_parameters() {
+  std::vector<Value> stored_parameters() {
     if (sharding_.stage == 0 || sharding_.stage >= 3) return in_.parameters.buckets;
     std::vector<Value> shards;
     for (const Value bucket : in_.parameters.buckets) shards.push_back(own_part(bucket));
@@ -309,7 +350,7 @@ class StepBuilder {
     const std::vector<Value> gradients =
         clipped_mean_gradients(b_, optimizer_.spec, numbers_, sums.values, divisor, clipping);
     std::vector<std::vector<Value>> slots;
-    for (const std::vector<Value>& kind : in_.slots) slots.push_back(apart(kind));
+    for (const std::vector<Value>& kind : owned_slots_) slots.push_back(apart(kind));
     return updated(parameters, gradients, slots, next_step, learning_rate);
   }
 
@@ -358,30 +399,39 @@ class StepBuilder {
                             learning_rate);
   }
 
-  void commit(const Update& update, Value next_step, Value good) {
+  // Returns what a device stores of the parameters after a good step.
+  std::vector<Value> commit(const Update& update, Value next_step, Value good) {
     const Builder::Scope scope = in_optimizer();
     replace(in_.step, select(b_, good, next_step, in_.step));
+    // Of bucket k: what is stored, what was read of that, and its new value.
+    const auto committed = [&](std::size_t k, Value stored, Value old, Value next) {
+      const Value kept = select(b_, good, next, old);
+      return tables_[k] ? tables_[k]->with_rows(stored, kept) : kept;
+    };
+    std::vector<Value> all;
     for (std::size_t i = 0; i < buckets_.size(); ++i) {
-      Value next = select(b_, good, update.parameters[i], owned_[i]);
+      Value next = committed(i, stored_[i], owned_[i], update.parameters[i]);
+      all.push_back(tables_[i] ? next : update.parameters[i]);
       if (sharding_.stage == 1 || sharding_.stage == 2) {
         const Builder::Scope gather(b_, {"gather", {}});
         next = b_.emit(ops::AllGatherInvariant{sharding_.axes, 0}, {next});
       }
       replace(in_.parameters.buckets[i], next);
       for (std::size_t k = 0; k < in_.slots.size(); ++k) {
-        replace(in_.slots[k][i], select(b_, good, update.slots[k][i], in_.slots[k][i]));
+        replace(in_.slots[k][i], committed(i, in_.slots[k][i], owned_slots_[k][i], update.slots[k][i]));
       }
     }
+    return all;
   }
 
   // Updates the averages of the parameters as optax.ema does. An average is finite if the new parameters are.
-  void update_averages(const Update& update, Value good) {
+  void update_averages(const std::vector<Value>& parameters, Value good) {
     if (!spec_.train.ema) return;
     const Builder::Scope scope(b_, {"ema", {}});
     for (std::size_t i = 0; i < buckets_.size(); ++i) {
       const Value average = in_.ema[i];
       const Value past = model::mul(b_, average, numbers_["ema/decay"]);
-      const Value next = add(b_, past, model::mul(b_, update.parameters[i], numbers_["ema/decay/rest"]));
+      const Value next = add(b_, past, model::mul(b_, parameters[i], numbers_["ema/decay/rest"]));
       replace(average, select(b_, good, next, average));
     }
   }
@@ -446,9 +496,13 @@ class StepBuilder {
   Builder b_;
 
   DeviceSums device_;
-  StepInputs in_;             // of the finished step
-  ModelValues values_;        // its values, or those of another stage
-  std::vector<Value> owned_;  // by bucket: what a device updates of it
+  StepInputs in_;                                 // of the finished step
+  ModelValues values_;                            // its values, or those of another stage
+  std::vector<std::optional<TableRows>> tables_;  // by bucket: in the finished step, of Bucket::tokens
+  // By bucket: what a device stores of it as the one that updates it; what the update reads of that, which is all or
+  // rows of a table; and this by kind of slot.
+  std::vector<Value> stored_, owned_;
+  std::vector<std::vector<Value>> owned_slots_;
   model::Numbers numbers_;
   StepRoles roles_;
 };

@@ -111,11 +111,16 @@ class Finder {
     const bool alike = type(from).dtype == type(to).dtype && type(from).varying == type(to).varying &&
                        numel(type(from)) == numel(type(to));
     if (!alike) return false;
-    each.by_element =
-        each.by->op.rules().elementwise &&
-        std::all_of(each.by->operands.begin(), each.by->operands.end(), [&](Value operand) {
-          return at(operand).root != to || (at(operand).begin == 0 && numel(type(operand)) == numel(type(from)));
-        });
+    const OpRules& rules = each.by->op.rules();
+    const std::vector<Value>& operands = each.by->operands;
+    // Of the old value: the same element for the same element. What an op in place reads besides operand 0 has another
+    // order.
+    each.by_element = rules.elementwise || rules.in_place;
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      const bool same =
+          (rules.elementwise || i == 0) && at(operands[i]).begin == 0 && numel(type(operands[i])) == numel(type(from));
+      if (at(operands[i]).root == to && !same) each.by_element = false;
+    }
     return true;
   }
 

@@ -32,7 +32,7 @@ struct Replacement {
   Value from, to;  // the new value; the input, or the carry as the loop's body sees it
   How how = How::copy;
   // For `overwrite`: the equation that computes `from`, and whether it may read the old value while it writes the new
-  // one. Then it is elementwise and reads element i of the old value only for element i of the new one.
+  // one. Then it reads element i of the old value only for element i of the new one: it is elementwise, or in place.
   const Equation* by = nullptr;
   bool by_element = false;
 };

@@ -53,6 +53,32 @@ TEST_CASE("the GPU's scatter_add adds each row's updates in their order", "[cuda
                  {indices_for(DType::i32, 2, 2)});
 }
 
+TEST_CASE("the GPU's scatter puts rows where the indices say, in a copy of the table", "[cuda][gpu][kernels]") {
+  if (!has_gpus()) return;
+  for (const DType index : {DType::i32, DType::i64}) {
+    for (const DType dtype : number_types) {
+      // 24 indices from -2 to 21, each once.
+      const Type table{dtype, {20, 2, 3}, {}}, indices{index, {24}, {}}, rows{dtype, {24, 2, 3}, {}};
+      check_launches(ops::Scatter{}, {table, indices, rows},
+                     {random_values(dtype, 120, 1), indices_for(index, 24, 20), random_values(dtype, 144, 2)});
+    }
+    const Type none{index, {0}, {}};
+    check_launches(ops::Scatter{}, {{DType::boolean, {9}, {}}, none, {DType::boolean, {0}, {}}});
+    check_launches(ops::Scatter{}, {{DType::f32, {9, 0}, {}}, none, {DType::f32, {0, 0}, {}}});
+    check_launches(ops::Scatter{}, {{DType::f32, {0, 3}, {}}, {index, {1}, {}}, {DType::f32, {1, 3}, {}}},
+                   {{}, indices_for(index, 1, 0)});
+  }
+}
+
+TEST_CASE("the GPU's first_occurrence finds the first of equal indices", "[cuda][gpu][kernels]") {
+  if (!has_gpus()) return;
+  for (const DType index : {DType::i32, DType::i64}) {
+    check_launches(ops::FirstOccurrence{50}, {{index, {600}, {}}}, {indices_for(index, 600, 50)});
+    check_launches(ops::FirstOccurrence{5}, {{index, {1}, {}}}, {indices_for(index, 1, 5)});
+    check_launches(ops::FirstOccurrence{5}, {{index, {0}, {}}});
+  }
+}
+
 TEST_CASE("the GPU's one_hot has a one where the index is inside", "[cuda][gpu][kernels]") {
   if (!has_gpus()) return;
   for (const DType index : {DType::i32, DType::i64}) {

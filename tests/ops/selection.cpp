@@ -78,6 +78,24 @@ TEST_CASE("scatter_add adds rows up by index and leaves out what lies outside", 
   CHECK(apply(ScatterAdd{2}, {i32({0}, {}), f32({0, 1}, {})}).as<float>() == Floats{0, 0});
 }
 
+TEST_CASE("scatter puts rows in place of others and leaves out what lies outside", "[ops]") {
+  const HostArray table = f32({3, 2}, {1, 2, 3, 4, 5, 6}), rows = f32({3, 2}, {7, 8, 9, 10, 11, 12});
+  CHECK(apply(Scatter{}, {table, i32({3}, {2, 3, 0}), rows}).as<float>() == Floats{11, 12, 3, 4, 7, 8});
+  CHECK(apply(Scatter{}, {table, i64({3}, {-1, 1, 4}), rows}).as<float>() == Floats{1, 2, 9, 10, 5, 6});
+  CHECK(apply(Scatter{}, {table, i32({0}, {}), f32({0, 2}, {})}).bytes == table.bytes);
+  CHECK(apply(Scatter{}, {i32({2}, {1, 2}), i32({1}, {1}), i32({1}, {5})}).as<std::int32_t>() == Ints{1, 5});
+}
+
+TEST_CASE("first_occurrence finds the first of equal indices, and names each row once", "[ops]") {
+  const std::vector<HostArray> found = apply_all(FirstOccurrence{6}, {i32({7}, {4, 0, 4, 6, 0, -1, 5})});
+  CHECK(found[0].as<std::int32_t>() == Ints{0, 1, 0, 7, 1, 7, 6});
+  CHECK(found[1].as<std::int32_t>() == Ints{4, 0, 6, 6, 6, 6, 5});
+  const std::vector<HostArray> wide = apply_all(FirstOccurrence{3}, {i64({2}, {2, 2})});
+  CHECK(wide[0].as<std::int64_t>() == std::vector<std::int64_t>{0, 0});
+  CHECK(wide[1].as<std::int64_t>() == std::vector<std::int64_t>{2, 3});
+  CHECK(apply_all(FirstOccurrence{3}, {i32({0}, {})})[1].bytes.empty());
+}
+
 TEST_CASE("cumsum adds up along any dimension, forwards and backwards", "[ops]") {
   const HostArray x = i32({2, 3}, {1, 2, 3, 4, 5, 6});
   CHECK(apply(Cumsum{1}, {x}).as<std::int32_t>() == Ints{1, 3, 6, 4, 9, 15});
@@ -243,6 +261,13 @@ TEST_CASE("joining, scattering, running sums and choosing say what does not fit"
         "scatter_add: rows is -1 (the result has 0 rows or more)");
   CHECK(refusal_of(ScatterAdd{3}, {type(DType::f32, {2}), x}) ==
         "scatter_add: its indices must be i32 or i64, not f32[2] (cast them to i32 or i64)");
+  CHECK(refusal_of(Scatter{}, {x, type(DType::i32, {3}), type(DType::f32, {3, 5})}) ==
+        "scatter: a table f32[2,6], indices i32[3] and rows f32[3,5] do not fit (a table is [V, rest...], its indices "
+        "are [n], and its rows [n, rest...] of its element type)");
+  CHECK(refusal_of(FirstOccurrence{3}, {type(DType::i32, {2, 6})}) ==
+        "first_occurrence: its indices i32[2,6] are not of one dimension (reshape them to [n])");
+  CHECK(refusal_of(FirstOccurrence{-1}, {type(DType::i32, {2})}) ==
+        "first_occurrence: rows is -1 (the indices name 0 rows or more)");
   CHECK(refusal_of(Cumsum{2}, {x}) == "cumsum: there is no dimension 2 among 2 (dimensions are 0 to 1)");
   CHECK(refusal_of(TopK{7}, {x}) == "top_k: the 7 largest of 6 elements (1 <= k <= n, and n is below 2^31)");
   CHECK(refusal_of(TopK{1}, {type(DType::f32, {})}) ==

@@ -127,7 +127,9 @@ int Lowering::first_stage(const Equation& equation, std::span<const int> operand
     // A piece may read its own rows in the stage that writes them, but the rows of other pieces only after a barrier.
     const bool needs_all = read.kind == RowKind::rows && read.cut == reader.cut && !read.complete_before_step &&
                            row_access_of(program_, out_.facts, out_.rows, equation, i) != RowAccess::same_rows;
-    if (needs_all) stage = std::max(stage, read.stage + 1);
+    const bool is_task = equation.op.rules().in_place && reader.storage == Storage::chunked;
+    const bool waits = is_task && read.storage != Storage::worker && !read.complete_before_step;
+    if (needs_all || waits) stage = std::max(stage, read.stage + 1);
   }
   return stage;
 }
@@ -307,6 +309,12 @@ ValueInfo Lowering::info_of_results(const Equation& equation) {
     ValueInfo how;
     how.axes = out_.rows.axes;
     how.cut = rows_cut_;
+    return how;
+  }
+  // Workers share a large array of which an op replaces some elements, so one task runs it.
+  if (equation.op.rules().in_place && stored_axes(type(result)).empty()) {
+    ValueInfo how = info_by_size(type(result), 0);
+    how.written_by_tasks = how.storage == Storage::chunked;
     return how;
   }
   // An elementwise equation may be computed in chunks, unless an operand is broadcast along some dimensions only: it

@@ -133,11 +133,13 @@ class Planner {
     if (info(old).storage != info(next).storage || info(old).axes != info(next).axes) return false;
     if (info(next).kind != RowKind::whole) return false;
     const Storage kind = info(old).storage;
+    const bool by_task = kind == Storage::chunked && replacement.by->op.rules().in_place;
     const std::vector<Access>& reads = lifetimes_.of(old).reads;
     return std::all_of(reads.begin(), reads.end(), [&](const Access& read) {
       const auto stage = static_cast<std::size_t>(read.stage);
       if (read.stage < written.first_write.stage || stage >= step.end) return true;
       if (read.stage > written.first_write.stage || read.reader == Reader::exchange) return false;
+      if (by_task) return read.reader == Reader::task && read.position == written.first_write.position;
       const bool same_order =
           (kind == Storage::varying && read.reader == Reader::piece && read.cut == info(next).cut) ||
           (kind == Storage::worker && read.reader == Reader::every_worker) ||

@@ -1,0 +1,86 @@
+#include "core/step/table_rows.h"
+
+#include <cassert>
+
+#include "core/graph/bucket.h"
+#include "core/model/arithmetic.h"
+#include "core/ops/bucket/bucket.h"
+#include "core/ops/collective/collective.h"
+#include "core/ops/first_occurrence/first_occurrence.h"
+#include "core/ops/scatter/scatter.h"
+
+namespace pmaptrain::train {
+namespace {
+
+// The position of a device among those along `axes`, as all_slice counts them: the last axis is the fastest.
+Value position_along(Builder& b, AxisSet axes) {
+  Value position = b.constant(DType::i32, 0.0);
+  for (int axis = 0; axis < static_cast<int>(b.mesh().axes().size()); ++axis) {
+    if (!axes.contains(axis)) continue;
+    const Value coordinate = b.emit(ops::AxisIndex{AxisSet::of(axis)}, std::span<const Value>());
+    position = model::add(b, model::mul(b, position, static_cast<double>(b.mesh().size(axis))), coordinate);
+  }
+  return position;
+}
+
+}  // namespace
+
+TableRows::TableRows(Builder& b, const model::Model& model, const model::Bucket& bucket,
+                     const model::Sharding& sharding, Value tokens)
+    : b_(b), tokens_(bucket.tokens) {
+  const Shape& table = model.parameters[bucket.parameters.front()].shape;
+  features_ = table.back();
+  const std::int64_t local = numel(b.type(tokens).shape);
+  const Value flat = b.emit(ops::Reshape{{local}}, {model::cast(b, tokens, DType::i32)});
+  const Value all = gathered(flat);
+  assert(numel(b.type(all)) == tokens_);
+  const std::vector<Value> found = b.emit_all(ops::FirstOccurrence{table.front()}, std::vector{all});
+  first_ = found[0];
+  named_ = found[1];
+  if (sharding.stage == 0) return;
+  const std::int64_t rows = model::elements_of(model, bucket, sharding, b.mesh()) / features_;
+  const std::int64_t own = rows / b.mesh().group_size(sharding.axes);
+  const Value begin = model::mul(b, position_along(b, sharding.axes), static_cast<double>(own));
+  const Value is_row = b.emit(ops::Lt{}, {named_, model::scalar_like(b, named_, static_cast<double>(table.front()))});
+  const Value shifted = model::sub(b, named_, begin);
+  named_ = model::select(b, is_row, shifted, model::scalar_like(b, named_, static_cast<double>(own)));
+}
+
+Value TableRows::gathered(Value value) const {
+  const AxisSet axes = b_.type(value).varying;
+  return axes.empty() ? value : b_.emit(ops::AllGatherInvariant{axes, 0}, {value});
+}
+
+Value TableRows::as_table(Value bucket) const {
+  return b_.emit(ops::Reshape{{numel(b_.type(bucket)) / features_, features_}}, {bucket});
+}
+
+// Without gaps a bucket is a view.
+Value TableRows::as_bucket(Value rows) const {
+  const std::int64_t elements = numel(b_.type(rows));
+  if (elements % bucket_unit != 0) return b_.emit(ops::Pack{}, {rows});
+  return b_.emit(ops::Reshape{{elements}}, {rows});
+}
+
+Value TableRows::summed(Value gradients) const {
+  const std::int64_t local = numel(b_.type(gradients)) / features_;
+  const Value rows = gathered(b_.emit(ops::Reshape{{local, features_}}, {gradients}));
+  return as_bucket(b_.emit(ops::ScatterAdd{tokens_}, {first_, rows}));
+}
+
+Value TableRows::rows_of(Value owned) const { return as_bucket(b_.emit(ops::Gather{}, {as_table(owned), named_})); }
+
+Value TableRows::with_rows(Value owned, Value rows) const {
+  const Shape shape{tokens_, features_};
+  const Value new_rows = numel(shape) % bucket_unit != 0 ? b_.emit_all(ops::Unpack{{shape}}, std::vector{rows}).front()
+                                                         : b_.emit(ops::Reshape{shape}, {rows});
+  const Value table = b_.emit(ops::Scatter{}, {as_table(owned), named_, new_rows});
+  return b_.emit(ops::Reshape{{numel(b_.type(owned))}}, {table});
+}
+
+Shape gradient_shape(const model::Model& model, const model::Bucket& bucket, std::size_t parameter) {
+  const Shape& shape = model.parameters[parameter].shape;
+  return bucket.tokens > 0 ? Shape{bucket.tokens, shape.back()} : shape;
+}
+
+}  // namespace pmaptrain::train
