@@ -1,13 +1,11 @@
 #include "core/step/step_program.h"
 
-#include <algorithm>
 #include <cassert>
 #include <cstring>
 #include <optional>
 #include <utility>
 
 #include "core/graph/check.h"
-#include "core/graph/passes.h"
 #include "core/model/arithmetic.h"
 #include "core/model/gathers.h"
 #include "core/ops/bucket/bucket.h"
@@ -15,9 +13,9 @@
 #include "core/ops/support/rules.h"
 #include "core/step/clipping.h"
 #include "core/step/device_sums.h"
+#include "core/step/global_sums.h"
 #include "core/step/statistics.h"
 #include "core/step/step_inputs.h"
-#include "core/step/table_rows.h"
 
 namespace pmaptrain::train {
 namespace {
@@ -43,6 +41,7 @@ class StepBuilder {
         buckets_(buckets_of(model, optimizer, sharding_)),
         b_(program_, ops),
         device_(b_, model, spec, optimizer, statistics_, buckets_),
+        global_(b_, sharding_, axes_),
         tables_(buckets_.size()) {
     assert(batch.rows_per_device % batch.microbatches == 0);
     program_.mesh = spec.mesh.mesh;
@@ -69,7 +68,7 @@ class StepBuilder {
     program_.name = "synchronised";
     if (sharding_.stage > 0) return synchronised_shards();
     declare_model(batch_.rows_per_device);
-    Sums global = synchronised(device_.with_gradients(values_, batch_.microbatches));
+    Sums global = global_.synchronised(device_.with_gradients(values_, batch_.microbatches));
     const Value divisor = divisor_of(global);
     output_measures(measure_means(global, divisor), global.count);
     const Builder::Scope scope(b_, {"normalise", {}});
@@ -83,7 +82,8 @@ class StepBuilder {
     in_.parameters = model::declare_parameters(b_, model_, buckets_, sharding_);
     declare_batch_and_numbers(batch_.rows_per_device);
     use_parameters();
-    const Sums global = synchronised_buckets(device_.packed(device_.with_gradients(values_, batch_.microbatches)));
+    const Sums global =
+        global_.of_buckets(device_.packed(device_.with_gradients(values_, batch_.microbatches)), tables_);
     const Value divisor = divisor_of(global);
     output_measures(measure_means(global, divisor), global.count);
     const Builder::Scope scope(b_, {"normalise", {}});
@@ -107,7 +107,7 @@ class StepBuilder {
     for (const std::vector<Value>& kind : in_.slots) owned_slots_.push_back(updated_of(kind));
 
     const Sums local = device_.packed(device_.with_gradients(values_, batch_.microbatches, true), true);
-    const Sums global = synchronised_buckets(local);
+    const Sums global = global_.of_buckets(local, tables_);
     const Value divisor = divisor_of(global);
     const std::vector<Value> means = measure_means(global, divisor);
     const GradientBuckets sums = gradient_buckets(model_, trained_, buckets_, global.gradients);
@@ -182,59 +182,7 @@ class StepBuilder {
     return moved_statistics(b_, model_, statistics_, old, global.statistics);
   }
 
-  // ---- all devices
-
-  Sums synchronised(const Sums& local) {
-    const Builder::Scope scope(b_, {"synchronise", {}});
-    std::vector<Synchronised> values;
-    for (Value value : local.flat()) values.push_back({value, {}});
-    return local.unflattened(synchronise(b_, values));
-  }
-
-  // The same with gradients in buckets, of which each device has the part that it updates. Of tables by rows it has all
-  // rows.
-  Sums synchronised_buckets(Sums local) {
-    std::vector<Value> dense;
-    for (std::size_t k = 0; k < buckets_.size(); ++k) {
-      if (!tables_[k]) dense.push_back(local.gradients[k]);
-    }
-    std::vector<Value> gradients = std::exchange(local.gradients, std::move(dense));
-    Sums global = synchronised_dense(std::move(local));
-    auto next = global.gradients.begin();
-    const Builder::Scope scope(b_, {"synchronise", {}});
-    for (std::size_t k = 0; k < buckets_.size(); ++k) {
-      gradients[k] = tables_[k] ? tables_[k]->summed(gradients[k]) : *next++;
-    }
-    global.gradients = std::move(gradients);
-    return global;
-  }
-
-  Sums synchronised_dense(Sums local) {
-    if (sharding_.stage == 0) return synchronised(local);
-    std::vector<Value> gradients;
-    if (sharding_.stage >= 2) {
-      for (const Value bucket : std::exchange(local.gradients, {})) gradients.push_back(scattered(bucket));
-    }
-    Sums global = synchronised(local);
-    for (const Value bucket : std::exchange(global.gradients, std::move(gradients))) {
-      global.gradients.push_back(own_part(bucket));
-    }
-    return global;
-  }
-
-  // A device's part of the sum of a bucket. Shards along some axes are parts of the sum along all axes, because a
-  // psum_scatter along these and a psum along the others would add in another order.
-  Value scattered(Value bucket) {
-    const Builder::Scope scope(b_, {"synchronise", {}});
-    if (sharding_.is_of_all_data) return b_.emit(ops::PsumScatter{axes_, 0}, {bucket});
-    return own_part(b_.emit(ops::Psum{axes_}, {bucket}));
-  }
-
-  // A device's part of a bucket.
-  Value own_part(Value bucket) {
-    const Builder::Scope scope(b_, {"shard", {}});
-    return b_.emit(ops::AllSlice{sharding_.axes, 0}, {bucket});
-  }
+  // ---- what a device updates
 
   void find_table_rows() {
     for (std::size_t k = 0; k < buckets_.size(); ++k) {
@@ -256,7 +204,7 @@ class StepBuilder {
   std::vector<Value> stored_parameters() {
     if (sharding_.stage == 0 || sharding_.stage >= 3) return in_.parameters.buckets;
     std::vector<Value> shards;
-    for (const Value bucket : in_.parameters.buckets) shards.push_back(own_part(bucket));
+    for (const Value bucket : in_.parameters.buckets) shards.push_back(global_.own_part(bucket));
     return shards;
   }
 
@@ -496,6 +444,7 @@ class StepBuilder {
   Builder b_;
 
   DeviceSums device_;
+  GlobalSums global_;
   StepInputs in_;                                 // of the finished step
   ModelValues values_;                            // its values, or those of another stage
   std::vector<std::optional<TableRows>> tables_;  // by bucket: in the finished step, of Bucket::tokens

@@ -130,6 +130,7 @@ TEST_CASE("lists of layers that are computed again train to the same bits as tho
 }
 
 TEST_CASE("lists of layers that are computed again train to the same bits on GPUs", "[train][cuda][gpu][one]") {
+  if (!test::has_gpus()) return;
   const Lists lists;
   const test::WithGpus gpus(1);
   for (const std::uint32_t seed : test::some_seeds(1, 120, 120)) {

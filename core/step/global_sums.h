@@ -1,0 +1,36 @@
+// The sums over all devices of what each has computed, and the parts of them that a device updates.
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "core/graph/builder.h"
+#include "core/model/buckets.h"
+#include "core/step/device_sums.h"
+#include "core/step/table_rows.h"
+
+namespace pmaptrain::train {
+
+// Appends these equations.
+class GlobalSums {
+ public:
+  // `axes` are those of the data. `b` outlives this.
+  GlobalSums(Builder& b, const model::Sharding& sharding, AxisSet axes) : b_(b), sharding_(sharding), axes_(axes) {}
+
+  Sums synchronised(const Sums& local) const;
+  // The same with gradients in buckets, of which each device has the part that it updates. `tables` is by bucket; of
+  // those by rows each device has all rows.
+  Sums of_buckets(Sums local, std::span<const std::optional<TableRows>> tables) const;
+  // A device's part of a bucket.
+  Value own_part(Value bucket) const;
+
+ private:
+  Sums of_dense_buckets(Sums local) const;
+  Value scattered(Value bucket) const;
+
+  Builder& b_;
+  const model::Sharding sharding_;
+  const AxisSet axes_;
+};
+
+}  // namespace pmaptrain::train
