@@ -3,11 +3,13 @@
 #include <fmt/ranges.h>
 
 #include "app/commands/commands.h"
+#include "app/display/terminal.h"
 #include "app/hardware.h"
 #include "app/options/arguments.h"
 #include "core/base/machine.h"
 #include "core/base/text.h"
 #include "core/base/version.h"
+#include "core/base/wrap.h"
 #include "core/report/columns.h"
 #include "core/report/json.h"
 #include "core/runtime/backends.h"
@@ -139,7 +141,8 @@ int command_devices(CommandArguments arguments, const Streams& streams) {
   if (streams.job != nullptr) streams.job->agree({});  // a process that has failed says so
   const std::vector<std::string> processes =
       texts_of_all(streams.job != nullptr ? streams.job->processes() : Processes(), own_share(hardware, gpus));
-  streams.out << (json ? json_text(hardware, gpus, processes) : text(hardware, gpus, processes));
+  streams.out << (json ? json_text(hardware, gpus, processes)
+                       : wrapped(text(hardware, gpus, processes), display::text_columns(streams.out_fd)));
   return 0;
 }
 

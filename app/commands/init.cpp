@@ -10,12 +10,14 @@
 
 #include "app/commands/commands.h"
 #include "app/data_config.h"
+#include "app/display/terminal.h"
 #include "app/examples.h"
 #include "app/options/arguments.h"
 #include "app/options/config_options.h"
 #include "core/base/error.h"
 #include "core/base/hints.h"
 #include "core/base/text.h"
+#include "core/base/wrap.h"
 #include "core/report/columns.h"
 #include "core/spec/load.h"
 
@@ -92,8 +94,9 @@ void write_config(const std::string& path, std::string_view text, const Streams&
     write_new(beside.string(), *schema);
   }
   const std::string shown = shell_quoted(path);
-  streams.out << "wrote " << path << (schema ? " and " + beside.string() : "") << "\n\n  pmaptrain validate " << shown
-              << "   # what a run would do\n  pmaptrain run " << shown << "        # train\n";
+  const std::string told = "wrote " + path + (schema ? " and " + beside.string() : "") + "\n\n  pmaptrain validate " +
+                           shown + "   # what a run would do\n  pmaptrain run " + shown + "        # train\n";
+  streams.out << wrapped(told, display::text_columns(streams.out_fd));
 }
 
 // Of `init csv data/houses.csv`: houses.yaml, in the current directory.
@@ -149,7 +152,9 @@ int command_init(CommandArguments arguments, const Streams& streams) {
     }
     const DataConfig config = config_for(*kind, *first, file, targets);
     write_config(file, config.text, streams);
-    if (!config.target.empty()) streams.out << '\n' << config.target << '\n';
+    if (!config.target.empty()) {
+      streams.out << wrapped('\n' + config.target + '\n', display::text_columns(streams.out_fd));
+    }
     print_notes(config.notes, streams);
     return 0;
   }

@@ -2,8 +2,10 @@
 #include "core/report/preflight.h"
 
 #include "app/commands/commands.h"
+#include "app/display/terminal.h"
 #include "app/options/arguments.h"
 #include "app/options/config_options.h"
+#include "core/base/wrap.h"
 #include "core/setup/processes.h"
 #include "core/setup/setup.h"
 
@@ -47,7 +49,8 @@ int command_preflight(CommandArguments arguments, const Streams& streams) {
   }
   Agreement alone;
   const report::Preflight found = report::examine(streams.job != nullptr ? *streams.job : alone, facts);
-  streams.out << (json ? report::preflight_json(found) : report::preflight_text(found));
+  streams.out << (json ? report::preflight_json(found)
+                       : wrapped(report::preflight_text(found), display::text_columns(streams.out_fd)));
   for (const report::Finding& finding : found.findings) {
     if (finding.is_error) return static_cast<int>(ExitStatus::failed);
   }

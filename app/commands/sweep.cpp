@@ -70,7 +70,7 @@ int run_trials(CommandArguments arguments, const Streams& streams) {
   if (options.dry_run) {
     const sweep::SweepPlan plan = sweep::plan_sweep(sweep, all.front().cores);
     if (!options.json) print_warnings(plan.warnings, streams);
-    deliver(streams.out, sweep::dry_run_text(sweep, plan, all, options.json));
+    deliver(streams.out, sweep::dry_run_text(sweep, plan, all, options.json, display::text_columns(streams.out_fd)));
     return 0;
   }
   sweep::SweepOptions how;

@@ -74,7 +74,7 @@ std::string wrapped_line(std::string_view line, int columns, int indent, bool is
   const int hanging = std::min(static_cast<int>(begin) + indent, columns / 4);
   std::string out(line.substr(0, begin));
   int column = static_cast<int>(begin);
-  bool is_alone = is_later, is_after_colon = false;
+  bool is_alone = is_later && !line.ends_with('.'), is_after_colon = false;  // a sentence is no command
   for (std::size_t i = begin; i < line.size();) {
     const std::size_t word = std::min(line.find_first_not_of(' ', i), line.size());
     std::size_t end = end_of_word(line, word);
@@ -83,9 +83,15 @@ std::string wrapped_line(std::string_view line, int columns, int indent, bool is
     }
     const int width = shown_width(line.substr(word, end - word));
     int gap = static_cast<int>(word - i);
-    // The gap before a column of a table may be shorter, so that the column still ends with the others.
-    if (gap > least_gap) gap = std::clamp(columns - column - shown_width(line.substr(word)), least_gap, gap);
-    if (i > begin && column + gap + width > columns) {
+    int needed = width;
+    if (gap >= least_gap) {
+      // A column of a table: its cell stays whole where a line has room for it, and the gap before it may be shorter,
+      // so that it still ends with the others.
+      const std::string_view rest = line.substr(word);
+      if (const int cell = shown_width(rest.substr(0, rest.find("  "))); hanging + cell <= columns) needed = cell;
+      gap = std::clamp(columns - column - shown_width(rest), least_gap, gap);
+    }
+    if (i > begin && column + gap + needed > columns) {
       out += '\n';
       out.append(static_cast<std::size_t>(hanging), ' ');
       column = hanging;

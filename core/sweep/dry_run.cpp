@@ -8,6 +8,7 @@
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
+#include "core/base/wrap.h"
 #include "core/report/benchmark.h"
 #include "core/report/columns.h"
 #include "core/report/json.h"
@@ -55,7 +56,8 @@ std::vector<std::int64_t> steps_of_programs(const spec::Sweep& sweep, const Swee
 
 }  // namespace
 
-std::string dry_run_text(const spec::Sweep& sweep, const SweepPlan& plan, std::span<const Runner> runners, bool json) {
+std::string dry_run_text(const spec::Sweep& sweep, const SweepPlan& plan, std::span<const Runner> runners, bool json,
+                         int columns) {
   const std::vector<double> per_step = step_seconds(plan);
   const std::vector<std::int64_t> steps = steps_of_programs(sweep, plan);
   Concurrency concurrency{0, 1};
@@ -112,7 +114,7 @@ std::string dry_run_text(const spec::Sweep& sweep, const SweepPlan& plan, std::s
       fmt::format("{} by {}: {}, {} of them at once with {} each\n\n", counted(std::ssize(plan.trials), "trial"),
                   spec::to_string(sweep.spec().search), counted(std::ssize(plan.rows), "run"), concurrency.runs,
                   counted(concurrency.workers, "worker"));
-  text += report::columns(rows, std::vector<bool>(rows[0].size(), true)) + "\n";
+  text += report::columns(rows, std::vector<bool>(rows[0].size(), true), columns) + "\n";
   if (plan.trials.size() > most_shown) text += fmt::format("  and {} more\n", plan.trials.size() - most_shown);
   rows = {{"program", "runs", "rungs in steps", "memory of a run", "time of a step"}};
   for (std::size_t i = 0; i < std::min(plan.programs.size(), most_shown); ++i) {
@@ -124,10 +126,10 @@ std::string dry_run_text(const spec::Sweep& sweep, const SweepPlan& plan, std::s
   }
   text += std::string("\ntrials that differ in numbers alone share a program") +
           (sweep.spec().vectorize ? ", and are trained together as far as memory allows:\n" : ":\n") +
-          report::columns(rows, std::vector<bool>(rows[0].size(), true));
+          report::columns(rows, std::vector<bool>(rows[0].size(), true), columns);
   text += fmt::format("\n\nin all {} of {}, {} of training on all cores\n", counted(all_steps, "step"),
                       counted(examples, "example"), with_prefix(seconds, "s"));
-  return text;
+  return wrapped(text, columns);
 }
 
 }  // namespace pmaptrain::sweep

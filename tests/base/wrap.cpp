@@ -21,6 +21,7 @@ TEST_CASE("text for a terminal is broken between words", "[base]") {
   // Columns of a table stay beside each other where they can.
   CHECK(wrapped("  parameters            7.5 KiB\n  values on the way  119.9 KiB\n", 24) ==
         "  parameters     7.5 KiB\n  values on the way\n    119.9 KiB\n");
+  CHECK(wrapped("  the code and scratch  9.1 MiB", 28) == "  the code and scratch\n    9.1 MiB");
   // A character of two columns, and colours of none.
   CHECK(wrapped("漢字漢字 漢字", 10) == "漢字漢字\n  漢字");
   CHECK(wrapped("\x1b[1mone\x1b[0m two", 7) == "\x1b[1mone\x1b[0m two");
@@ -36,6 +37,8 @@ TEST_CASE("what a user may copy from a terminal is not broken", "[base]") {
         "saved after step 5; to go on:\n  pmaptrain run runs/cnn --resume");
   CHECK(wrapped("one of\npmaptrain run c.yaml --resume      # continue it", 20) ==
         "one of\npmaptrain run c.yaml --resume\n  # continue it");
+  CHECK(wrapped("The hardware:\npmaptrain validate CONFIG shows more of it.", 26) ==
+        "The hardware:\npmaptrain validate CONFIG\n  shows more of it.");
   // Words that follow a command within a sentence are no part of it.
   CHECK(wrapped("pmaptrain run runs/cnn --resume writes it anew", 34) ==
         "pmaptrain run runs/cnn --resume\n  writes it anew");
