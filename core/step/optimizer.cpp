@@ -115,8 +115,8 @@ std::vector<ParameterOptions> make_parameter_options(const spec::OptimizerSpec& 
   return options;
 }
 
-// The gradient of a table is known by rows if a step changes no others, and if these are few: an element of a row costs
-// about four times as much as one of the table, because it is gathered, summed by token and written back.
+// The gradient of a table is known by rows if a step changes no others, and if these are few: they are gathered, summed
+// by token and written back by one worker each time, while all workers share passes over a whole table.
 void choose_tables_by_rows(std::vector<ParameterOptions>& options, const spec::OptimizerSpec& optimizer,
                            const model::Model& model, const data::BatchPlan& batch) {
   if (batch.microbatches > 1 || !keeps_without_gradient(optimizer.rule)) return;
@@ -124,7 +124,7 @@ void choose_tables_by_rows(std::vector<ParameterOptions>& options, const spec::O
   const std::int64_t tokens = batch.rows() * numel(model.input.shape);
   for (std::size_t i = 0; i < options.size(); ++i) {
     const bool keeps = tables[i] && options[i].trained && options[i].weight_decay.name.empty();
-    if (keeps && tokens <= model.parameters[i].shape.front() / 4) options[i].tokens = tokens;
+    if (keeps && tokens <= model.parameters[i].shape.front() / 16) options[i].tokens = tokens;
   }
 }
 

@@ -157,6 +157,31 @@ class ProgramWriter {
     values_.push_back(narrowed(part));
   }
 
+  // A value with three elements of another in place of its own, which are read as well: a table of which rows change.
+  void add_rows(std::vector<Named>& values, const std::string& indent = "") {
+    const auto is_table = [](const Named& v) { return v.shape == 1 || v.shape == 2; };
+    if (std::none_of(values.begin(), values.end(), is_table)) return;
+    const Named table = pick(values, is_table);
+    const Named from = pick(values, [&](const Named& v) { return v.shape == table.shape && v.set == table.set; });
+    const std::string count = fresh(), stride = fresh(), rows = fresh(), old = fresh();
+    std::string indices = fresh();
+    line(indent + "%" + count + " = iota[dtype=i32, shape=[3], dim=0]");
+    line(indent + "%" + stride + " = constant[dtype=i32, shape=[], value=" + (below(2) == 0 ? "2" : "1999") + "]");
+    line(indent + "%" + indices + " = mul %" + count + ", %" + stride);
+    if (table.set != 0) {
+      const std::string varied = fresh();
+      line(indent + "%" + varied + " = pvary[axes=" + axes(table.set) + "] %" + indices);
+      indices = varied;
+    }
+    line(indent + "%" + rows + " = slice[starts=[1], limits=[4]] %" + from.name);
+    const Named result{fresh(), table.shape, table.set}, sum{fresh(), 0, table.set};
+    line(indent + "%" + result.name + " = scatter %" + table.name + ", %" + indices + ", %" + rows);
+    line(indent + "%" + old + " = gather %" + table.name + ", %" + indices);
+    line(indent + "%" + sum.name + " = reduce_sum[dims=[0]] %" + old);
+    values.push_back(result);
+    values.push_back(bounded(sum, indent));
+  }
+
   // Two values as matrices of few rows, a weight gradient of them and mostly its reduction: what is computed in parts.
   void add_gradient() {
     const auto fits = [](const Named& v) { return v.shape == 2 && v.set == 3; };
@@ -236,7 +261,9 @@ class ProgramWriter {
       line("  %" + sum.name + " = reduce_sum[dims=[0]] %" + inside[i].name);
       inside.push_back(bounded(sum, "  "));
     }
-    for (std::uint32_t i = 1 + below(6); i > 0; --i) add_elementwise(inside, "  ");
+    for (std::uint32_t i = 1 + below(6); i > 0; --i) {
+      below(5) == 0 ? add_rows(inside, "  ") : add_elementwise(inside, "  ");
+    }
     std::string yields;
     for (const Named& result : results) {
       const Named& next = pick(inside, [&](const Named& v) { return v.shape == result.shape && v.set == result.set; });
@@ -249,7 +276,7 @@ class ProgramWriter {
   void add_equation() {
     const Named x = pick(values_);
     const std::string head = "%v" + std::to_string(count_) + " = ";
-    switch (below(19)) {
+    switch (below(21)) {
       case 0:
         line(head + "constant[dtype=" + dtype_ + ", shape=" + shape_text(x.shape) +
              ", value=" + std::to_string(below(4)) + "]");
@@ -283,6 +310,8 @@ class ProgramWriter {
       case 11:
       case 12: return add_gradient();
       case 13: return add_scatter();
+      case 14:
+      case 15: return add_rows(values_);
       default: return add_elementwise(values_);
     }
   }

@@ -172,3 +172,16 @@ TEST_CASE("a step of a table by rows sends and stores its rows, and no array of 
     CHECK(needs.temporaries + needs.gradients < table / 20);
   }
 }
+
+TEST_CASE("workers share the rows of a table", "[step]") {
+  const std::string wide =
+      "model.layers=[{embedding: {num_embeddings: 20000, features: 512}}, global_avg_pool, {dense: 3}]";
+  const train::Setup setup = setup_of_text(tokens(), {wide, "data.batch_size=52"});
+  REQUIRE(train::buckets_of(setup.model, setup.optimizer(), {}).back().tokens == 52 * 6);
+  const std::size_t rows = 52 * 6 * 512 * sizeof(float);
+  const auto temporaries = [&](int workers) {
+    return CpuBackend({.workers = workers}).plan(train::run_source(setup))->needs().temporaries;
+  };
+  CHECK(temporaries(1) > 2 * rows);
+  CHECK(temporaries(16) - temporaries(1) < 4 * rows);  // what pieces need; not two arrays of rows for each
+}

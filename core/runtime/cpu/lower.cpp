@@ -127,8 +127,7 @@ int Lowering::first_stage(const Equation& equation, std::span<const int> operand
     // A piece may read its own rows in the stage that writes them, but the rows of other pieces only after a barrier.
     const bool needs_all = read.kind == RowKind::rows && read.cut == reader.cut && !read.complete_before_step &&
                            row_access_of(program_, out_.facts, out_.rows, equation, i) != RowAccess::same_rows;
-    const bool is_task = equation.op.rules().in_place && reader.storage == Storage::chunked;
-    const bool waits = is_task && read.storage != Storage::worker && !read.complete_before_step;
+    const bool waits = reader.by_one_task && read.storage != Storage::worker && !read.complete_before_step;
     if (needs_all || waits) stage = std::max(stage, read.stage + 1);
   }
   return stage;
@@ -311,12 +310,6 @@ ValueInfo Lowering::info_of_results(const Equation& equation) {
     how.cut = rows_cut_;
     return how;
   }
-  // Workers share a large array of which an op replaces some elements, so one task runs it.
-  if (equation.op.rules().in_place && stored_axes(type(result)).empty()) {
-    ValueInfo how = info_by_size(type(result), 0);
-    how.written_by_tasks = how.storage == Storage::chunked;
-    return how;
-  }
   // An elementwise equation may be computed in chunks, unless an operand is broadcast along some dimensions only: it
   // then is neither a scalar nor as large as the result.
   const bool chunks = equation.op.rules().elementwise &&
@@ -324,10 +317,16 @@ ValueInfo Lowering::info_of_results(const Equation& equation) {
                         return numel(type(operand)) == 1 || numel(type(operand)) == numel(type(result));
                       });
   if (chunks) return info_by_size(type(result), 0);
-  if (!is_chunked_by_rows(program_, equation)) return info_by_instance(type(result), 0);
-  ValueInfo how = info_by_size(type(equation.operands.front()), 0);
+  // Workers share a large array, and one that an op writes in place.
+  const bool shares = stored_axes(type(result)).empty() &&
+                      (equation.op.rules().in_place || numel(type(result)) > least_shared_elements);
+  const bool by_rows = is_chunked_by_rows(program_, equation);
+  if (!shares && !by_rows) return info_by_instance(type(result), 0);
+  ValueInfo how = info_by_size(type(equation.results.front()), 0);
+  if (by_rows) how = info_by_size(type(equation.operands.front()), 0);
   // A chunk of the operand determines fewer elements of the result, which are no chunk of it.
   how.written_by_tasks = how.storage == Storage::chunked;
+  how.by_one_task = how.written_by_tasks && !by_rows;
   return how;
 }
 

@@ -37,6 +37,7 @@ struct ValueInfo {
   // Storage `chunked`: whether tasks write the value in other units than chunks, so that each reader needs a later
   // stage.
   bool written_by_tasks = false;
+  bool by_one_task = false;           // storage `chunked`: an equation that is not cut writes the value
   std::int64_t contributions = 0;     // see Buffer
   bool complete_before_step = false;  // whether the value exists before the step begins: inputs and axis_index
 };

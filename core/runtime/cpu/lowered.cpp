@@ -80,14 +80,13 @@ std::vector<Instruction>& Lowered::piece_instructions(int stage, int cut) {
 void Lowered::add(Instruction instruction, const ValueInfo& like, int stage, std::int64_t elements) {
   if (static_cast<std::size_t>(stage) >= stages.size()) stages.resize(static_cast<std::size_t>(stage) + 1);
   Stage& into = stages[static_cast<std::size_t>(stage)];
-  const Kernel* const kernel = instruction.as<Kernel>();
-  const bool in_place = kernel != nullptr && kernel->equation->op.rules().in_place;
   if (like.storage == Storage::varying) {
     piece_instructions(stage, like.cut >= 0 ? like.cut : cut_of(like.axes)).push_back(std::move(instruction));
   } else if (like.storage != Storage::chunked) {
     into.every_worker.push_back(std::move(instruction));
-  } else if (in_place || instruction.as<ProductInParts>() != nullptr || instruction.as<PackOperand>() != nullptr ||
-             instruction.as<Communicate>() != nullptr || instruction.as<Exchange>() != nullptr) {
+  } else if ((like.by_one_task && instruction.as<Kernel>() != nullptr) || instruction.as<ProductInParts>() != nullptr ||
+             instruction.as<PackOperand>() != nullptr || instruction.as<Communicate>() != nullptr ||
+             instruction.as<Exchange>() != nullptr) {
     into.tasks.push_back(std::move(instruction));
   } else {
     chunk_list(stage, elements, like.axes).instructions.push_back(std::move(instruction));

@@ -133,7 +133,7 @@ class Planner {
     if (info(old).storage != info(next).storage || info(old).axes != info(next).axes) return false;
     if (info(next).kind != RowKind::whole) return false;
     const Storage kind = info(old).storage;
-    const bool by_task = kind == Storage::chunked && replacement.by->op.rules().in_place;
+    const bool by_task = info(next).by_one_task;
     const std::vector<Access>& reads = lifetimes_.of(old).reads;
     return std::all_of(reads.begin(), reads.end(), [&](const Access& read) {
       const auto stage = static_cast<std::size_t>(read.stage);

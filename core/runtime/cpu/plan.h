@@ -146,6 +146,8 @@ void for_each_stage(std::span<const StageLoop> loops, std::size_t first, std::si
 
 // Replicated values with at most this many elements are computed by every worker for itself.
 inline constexpr std::int64_t small_elements = 4096;
+// Equations that are not cut compute a replicated array of more elements in one task, for all workers.
+inline constexpr std::int64_t least_shared_elements = 1 << 16;
 // The largest number of pieces, unless collectives over some axes need more.
 inline constexpr std::int64_t most_pieces = 64;
 // The largest number of parts of a ProductInParts, and the number from which several that are computed at the same time
