@@ -31,10 +31,10 @@ double MemberOutputs::number(std::int64_t member, std::size_t index) const {
 MemberOutputs::MemberOutputs(const spec::Spec& spec, const model::Model& model, model::PredictionKind kind,
                              std::shared_ptr<const data::Dataset> inputs, const data::BatchPlan& batch,
                              std::span<const std::int64_t> members, const CheckpointFile& parameters,
-                             SharedBatches shared)
+                             SharedBatches shared, std::optional<std::int64_t> choices)
     : inputs_(std::move(inputs)), batch_(batch), members_(std::ssize(members)), shared_(shared) {
-  const auto program = std::make_shared<const Program>(optimize(
-      model::prediction_program(model, spec.mesh.mesh, spec.data.axes, batch_.rows_per_device, all_ops(), kind)));
+  const auto program = std::make_shared<const Program>(optimize(model::prediction_program(
+      model, spec.mesh.mesh, spec.data.axes, batch_.rows_per_device, all_ops(), kind, choices)));
   Source source{{{"predict", program, data::batches_in_memory(data::Sampler::in_order(batch_.dataset), batch_)}}};
   source.members = members_;
   const std::unique_ptr<Planned> planned =

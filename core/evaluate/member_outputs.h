@@ -23,7 +23,8 @@ class MemberOutputs {
   // devices, and gets the outputs of all. Throws Error.
   MemberOutputs(const spec::Spec& spec, const model::Model& model, model::PredictionKind kind,
                 std::shared_ptr<const data::Dataset> inputs, const data::BatchPlan& batch,
-                std::span<const std::int64_t> members, const CheckpointFile& parameters, SharedBatches shared = {});
+                std::span<const std::int64_t> members, const CheckpointFile& parameters, SharedBatches shared = {},
+                std::optional<std::int64_t> choices = std::nullopt);
 
   std::int64_t batches() const { return batch_.steps_per_epoch; }
   std::int64_t members() const { return members_; }

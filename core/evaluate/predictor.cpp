@@ -82,7 +82,7 @@ Predictor::Predictor(const spec::Loaded& loaded, const std::filesystem::path& ru
     if (known > 0 && known < classes_) choices_ = known;
   }
   const bool has_spare_outputs = choices_ < classes_;
-  combines_ = found.is_whole_ensemble || request.threshold || has_spare_outputs;
+  combines_ = found.is_whole_ensemble || request.threshold;
   const PredictionKind computed = combines_ ? kind_of_each_member(predictions_.kind, loaded.spec) : predictions_.kind;
   threshold_ = static_cast<float>(model::class_threshold(model, request.threshold.value_or(0.5)).value_or(0));
   data::PredictionInput input = data::open_prediction_input(request.input, spec.data, state.input, state.encoding);
@@ -127,12 +127,12 @@ Predictor::Predictor(const spec::Loaded& loaded, const std::filesystem::path& ru
   output_kind_ = model::output_kind(model);
   outputs_per_example_ = numel(model.output);
   outputs_ = std::make_unique<MemberOutputs>(spec, model, computed, predictions_.inputs, batch, found.members,
-                                             parameters, shared_);
+                                             parameters, shared_,
+                                             has_spare_outputs && !combines_ ? std::optional(choices_) : std::nullopt);
   parameters.file.check_intact();
 }
 
-// The rows of an ensemble's mean, by a threshold, or without spare outputs. Else the outputs of the one member are the
-// predictions.
+// The rows of an ensemble's mean, or by a threshold. Else the outputs of the one member are the predictions.
 std::span<const std::byte> Predictor::combined() {
   if (!combines_) return outputs_->rows(0);
   combined_.clear();

@@ -20,8 +20,13 @@ bool gives_probabilities(const Model& model) {
   return !layers.empty() && layers.back()->kind == (is_softmax(model) ? "softmax" : "sigmoid");
 }
 
-Value classes(Builder& b, const Model& model, Value output) {
+Value classes(Builder& b, const Model& model, Value output, std::optional<std::int64_t> choices) {
   const std::optional<double> threshold = class_threshold(model);
+  if (choices) {
+    Shape limits = b.type(output).shape;
+    limits.back() = *choices;
+    output = b.emit(ops::Slice{Shape(limits.size(), 0), limits}, {output});
+  }
   if (is_softmax(model) || model.is_binary()) return predicted_class(b, output, threshold);
   return cast(b, b.emit(ops::Gt{}, {output, scalar_like(b, output, *threshold)}), DType::i32);
 }
@@ -64,7 +69,7 @@ Shape prediction_shape(const Model& model, PredictionKind kind) {
 }
 
 Program prediction_program(const Model& model, const Mesh& mesh, AxisSet axes, std::int64_t rows_per_device,
-                           const OpSet& ops, PredictionKind kind) {
+                           const OpSet& ops, PredictionKind kind, std::optional<std::int64_t> choices) {
   Program program;
   program.name = "prediction";
   program.mesh = mesh;
@@ -76,7 +81,7 @@ Program prediction_program(const Model& model, const Mesh& mesh, AxisSet axes, s
   const Value output = apply(b, model, {inputs, parameters});
   const Builder::Scope scope(b, {"predictions", model.loss_place});
   switch (kind) {
-    case PredictionKind::classes: b.output("predictions", classes(b, model, output)); break;
+    case PredictionKind::classes: b.output("predictions", classes(b, model, output, choices)); break;
     case PredictionKind::probabilities: b.output("predictions", probabilities(b, model, output)); break;
     case PredictionKind::values: b.output("predictions", in_units_of_targets(b, model, output)); break;
     case PredictionKind::logits: b.output("predictions", output); break;
