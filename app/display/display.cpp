@@ -94,10 +94,13 @@ Line fitted(const Line& line, int width) {
   return shortened(std::move(with_units), width);
 }
 
+// Whether a line is text.
+bool is_told(LineKind kind) { return kind == LineKind::note || kind == LineKind::warning || kind == LineKind::error; }
+
 // The line with its end. With `width` above 0 it is made to fit, and what must stay is folded between its fields.
 // Notes, warnings and errors are folded between words.
 std::string line_text(const Line& whole, int width, bool color) {
-  if (whole.kind == LineKind::note || whole.kind == LineKind::warning || whole.kind == LineKind::error) {
+  if (is_told(whole.kind)) {
     std::string text = whole.kind == LineKind::warning ? painted(yellow, "warning:", color) + " "
                        : whole.kind == LineKind::error ? painted(red, "error:", color) + " "
                                                        : "";
@@ -173,11 +176,16 @@ class PlainDisplay : public train::Consumer {
     const std::vector<Line> lines = lines_(event);
     if (lines.empty()) return;
     std::string text;
-    for (const Line& line : lines) text += line_text(line, width_of(terminal_), terminal_.color);
+    for (const Line& line : lines) text += whole_line_text(line);
     printer_.print(std::move(text), static_cast<int>(lines.size()), keep_of(lines.front()));
   }
 
  private:
+  // Lines of numbers are whole, as in a pipe: none of their fields is left out.
+  std::string whole_line_text(const Line& line) const {
+    return line_text(line, is_told(line.kind) ? width_of(terminal_) : 0, terminal_.color);
+  }
+
   Terminal terminal_;
   LinePrinter printer_;
   train::EventLines lines_;
