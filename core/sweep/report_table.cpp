@@ -42,6 +42,7 @@ report::SweepTable report_table(const Results& results, const std::filesystem::p
   report::SweepTable table;
   const std::filesystem::path path = folder.has_filename() ? folder : folder.parent_path();
   table.name = path.filename().string();
+  table.folder = folder;
   table.metric = results.metric;
   table.larger_is_better = results.mode == spec::Mode::max;
   table.logarithmic = results.logarithmic;

@@ -186,7 +186,7 @@ TEST_CASE("names in a page are text, whatever they contain", "[report]") {
   report::TraceTable trace;
   trace.items = {{hostile, "conv", 1}};
   page.trace = trace;
-  report::SweepTable sweep{hostile, hostile, false, {{0, {{hostile, hostile}}, 1.0, "done", "", {}}}};
+  report::SweepTable sweep{hostile, hostile, "", false, {{0, {{hostile, hostile}}, 1.0, "done", "", {}}}};
   page.sweeps = {sweep};
   const std::string html = report::html_page(page);
   CHECK_FALSE(contains(html, "<script>alert"));
@@ -324,7 +324,8 @@ TEST_CASE("numbers have at most four digits, and thousands are separated", "[rep
 
 TEST_CASE("the cards of a sweep's runs say how far halving has trained them", "[report]") {
   report::Page page;
-  for (const char* const folder : {"sweeps/lr/trials/0000", "sweeps/lr/trials/0001", "runs/lr"}) {
+  for (const char* const folder :
+       {"sweeps/lr/trials/0000", "sweeps/lr/trials/0001", "sweeps/x-lr/trials/0000", "runs/lr"}) {
     report::RunRecord& run = page.runs.emplace_back();
     run.folder = folder;
     run.label = folder;
@@ -332,17 +333,20 @@ TEST_CASE("the cards of a sweep's runs say how far halving has trained them", "[
   }
   page.sweeps = {{"lr",
                   "loss",
+                  "sweeps/lr",
                   false,
                   {{0, {}, 0.5, "done", "trials/0000", {{8, 0.5}}},
-                   {1, {}, 0.25, "done", "trials/0001", {{8, 0.375}, {16, 0.25}}}}}};
+                   {1, {}, 0.25, "done", "trials/0001", {{8, 0.375}, {16, 0.25}}}}},
+                 {"x-lr", "loss", "./sweeps/x-lr/", false, {{0, {}, 0.5, "failed", "trials/0000", {}}}}};
   const std::string cards = report::cards_of(page);
   CHECK(contains(cards, "<b>sweeps/lr/trials/0000</b> <br><span class=\"done\">done at rung 1 of 2</span>"));
   CHECK(contains(cards, "<span class=\"done\">done at rung 2 of 2</span>"));
+  CHECK(contains(cards, "<b>sweeps/x-lr/trials/0000</b> <br><span class=\"failed\">failed</span>"));
   CHECK(contains(cards, "<b>runs/lr</b> <br><span class=\"stopped\">stopped</span>"));
 }
 
 TEST_CASE("a sweep is shown by its best values, parameters and rungs", "[report]") {
-  report::SweepTable sweep{"lr", "accuracy", true, {}};
+  report::SweepTable sweep{"lr", "accuracy", "", true, {}};
   for (int i = 0; i < 6; ++i) {
     sweep.trials.push_back(
         {i,
@@ -371,11 +375,11 @@ TEST_CASE("a sweep is shown by its best values, parameters and rungs", "[report]
   CHECK_FALSE(contains(html, place));
   sweep.logarithmic = {"optimizer.learning_rate"};
   CHECK(contains(report::sweep_section(sweep), place));
-  CHECK_FALSE(contains(report::sweep_section({"empty", "loss", false, {}}), "<svg"));
+  CHECK_FALSE(contains(report::sweep_section({"empty", "loss", "", false, {}}), "<svg"));
 }
 
 TEST_CASE("texts of a sweep's charts do not lie on each other, and name the parameter", "[report]") {
-  report::SweepTable sweep{"search", "r2", true, {}};
+  report::SweepTable sweep{"search", "r2", "", true, {}};
   for (const char* const rate : {"0.001", "0.01", "0.011", "0.1"}) {
     const auto number = static_cast<std::int64_t>(sweep.trials.size());
     sweep.trials.push_back({number,

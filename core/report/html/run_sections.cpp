@@ -25,13 +25,19 @@ std::string status_html(const Standing& standing) {
   return fmt::format("<span class=\"{}\">{}</span>", escaped(standing.status), text);
 }
 
+bool is_same_folder(const std::filesystem::path& a, const std::filesystem::path& b) {
+  std::error_code error;  // of a current folder that is gone: then no two are the same
+  const std::filesystem::path first = std::filesystem::absolute(a, error), second = std::filesystem::absolute(b, error);
+  return !error && first.lexically_normal() == second.lexically_normal();
+}
+
 // The same; of a run of a sweep how its trial stands, which halving may have ended before the run's own end.
 std::string status_html(const Page& page, const RunRecord& run) {
   for (const SweepTable& sweep : page.sweeps) {
     std::size_t rungs = 0;
     for (const SweepTrial& trial : sweep.trials) rungs = std::max(rungs, trial.rungs.size());
     for (const SweepTrial& trial : sweep.trials) {
-      if (!run.folder.string().ends_with(sweep.name + "/" + trial.run_folder)) continue;
+      if (!is_same_folder(run.folder, sweep.folder / trial.run_folder)) continue;
       const std::string rung = rungs > 1 ? fmt::format(" at rung {} of {}", trial.rungs.size(), rungs) : "";
       return fmt::format("<span class=\"{0}\">{0}{1}</span>", escaped(trial.status), rung);
     }

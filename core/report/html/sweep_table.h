@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <utility>
@@ -20,6 +21,7 @@ struct SweepTrial {
 
 struct SweepTable {
   std::string name, metric;
+  std::filesystem::path folder = {};  // of the sweep
   bool larger_is_better = false;
   std::vector<SweepTrial> trials;
   std::vector<std::string> logarithmic = {};  // keys that are drawn on logarithmic axes
