@@ -287,8 +287,9 @@ Measurement measure(const Dataset& dataset, const std::vector<Encoding::Column>&
               "normalise the data before it is saved");
   }
   const Chunks chunks(dataset);
-  demand_memory(static_cast<std::size_t>(chunks.count) * channels * 2 * sizeof(double), "normalize: auto");
   const bool is_rounded = exact && dataset.rounds_inputs();
+  const std::size_t of_channel = 2 * sizeof(double) + (is_rounded ? sizeof(Rounding) : 0);
+  demand_memory(static_cast<std::size_t>(chunks.count) * channels * of_channel, "normalize: auto");
   std::vector<Moments> found(static_cast<std::size_t>(chunks.count));
   std::vector<Roundings> rounding(is_rounded ? found.size() : 0, Roundings(channels));
   for_each_item(chunks.count, [&](std::int64_t chunk) {
