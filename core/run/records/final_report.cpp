@@ -438,8 +438,10 @@ std::string final_report(const Ended& ended, bool color, int columns) {
         "\nthe loss is of normalised targets, in units of their standard deviation; metrics are in the targets' own "
         "units\n";
   }
+  text = wrapped(text, columns);
+  // A path is copied, so it is not broken, whatever it contains.
   if (!ended.run_dir.empty()) text += "\nrun folder: " + printable(ended.run_dir) + "\n";
-  return wrapped(text, columns);
+  return text;
 }
 
 std::string how_to_continue(const Ended& ended) {
