@@ -94,19 +94,34 @@ std::filesystem::path run_folder(const RunOptions& options, const spec::Spec& sp
   return itself ? std::filesystem::path(options.config.config) : std::filesystem::path("runs") / spec.name;
 }
 
-// What to say where --resume begins a run anew, and a run of its name is not in the current directory but beside the
-// config; else empty.
-std::string resumable_beside(const RunOptions& options, const std::filesystem::path& run) {
-  namespace fs = std::filesystem;
-  if (!options.resume || options.run_dir) return "";
-  const fs::path beside = fs::path(options.config.config).parent_path() / "runs" / run.filename();
+// The names of the runs beside a run folder.
+std::vector<std::string> runs_beside(const std::filesystem::path& run) {
+  std::vector<std::string> names;
   std::error_code ignored;
-  if (fs::weakly_canonical(beside, ignored) == fs::weakly_canonical(run, ignored)) return "";
-  if (!train::last_checkpoint(beside)) return "";
-  return fmt::format(
-      "'{}' has no checkpoint to resume from, so the run begins anew; '{}', beside the config, has one, and is resumed "
-      "with --run-dir {}",
-      printable(run.string()), printable(beside.string()), printable(shell_quoted(beside.string())));
+  for (const auto& entry : std::filesystem::directory_iterator(run.parent_path(), ignored)) {
+    if (train::last_checkpoint(entry.path())) names.push_back(entry.path().filename().string());
+  }
+  return names;
+}
+
+// What to say where --resume begins a run anew although there is something of it, or a run that may be meant: in its
+// own folder, beside the config, or under a similar name. Else empty, since scripts resume a run that has not begun
+// yet.
+std::string begins_anew(const RunOptions& options, const std::filesystem::path& run) {
+  namespace fs = std::filesystem;
+  if (!options.resume) return "";
+  const std::string none = "'" + printable(run.string()) + "' has no checkpoint to resume from, so the run begins anew";
+  std::error_code ignored;
+  if (fs::file_size(run / "metrics.jsonl", ignored) > 0 && !ignored) return none + "; its metrics are replaced";
+  if (options.run_dir) return "";
+  const fs::path beside = fs::path(options.config.config).parent_path() / "runs" / run.filename();
+  const bool is_itself = fs::weakly_canonical(beside, ignored) == fs::weakly_canonical(run, ignored);
+  if (!is_itself && train::last_checkpoint(beside)) {
+    return none + fmt::format("; '{}', beside the config, has one, and is resumed with --run-dir {}",
+                              printable(beside.string()), printable(shell_quoted(beside.string())));
+  }
+  const std::string near = nearest(run.filename().string(), runs_beside(run));
+  return near.empty() ? "" : none + "; did you mean '" + printable((run.parent_path() / near).string()) + "'?";
 }
 
 // Remembers why guards stopped the run: the members of an ensemble may be stopped one after another.
@@ -314,7 +329,7 @@ int command_run(CommandArguments arguments, const Streams& streams) {
                : train::make_setup(std::move(loaded), std::nullopt, nullptr, std::move(initial));
     if (!resume) {
       setup.contents = data::contents_of(setup.loaded, options.verify_data);
-      std::string text = first.is_this() ? resumable_beside(options, session.run_dir) : "";
+      std::string text = first.is_this() ? begins_anew(options, session.run_dir) : "";
       if (!text.empty()) setup.warnings.push_back(std::move(text));
     }
     if (resume) {

@@ -210,3 +210,21 @@ TEST_CASE("--resume tells of a run of its name beside the config, where the curr
   CHECK_FALSE(contains(named.err, "beside the config"));
   CHECK(contains(named.out, "run folder: ../project/runs/c\n"));
 }
+
+TEST_CASE("--resume tells where it replaces what has no checkpoint, and names a run of a similar name",
+          "[app],[process]") {
+  const Project project;
+  const fs::path place = project.folder.path() / "project", runs = place / "runs";
+  fs::copy(runs / "c", runs / "begun", fs::copy_options::recursive | fs::copy_options::copy_symlinks);
+  fs::remove_all(runs / "begun/checkpoints");
+  fs::remove(runs / "begun/summary.json");  // as of a run that was killed
+  fs::copy(runs / "c", runs / "baseline", fs::copy_options::recursive | fs::copy_options::copy_symlinks);
+  const auto resumed = [&](const std::string& name) {
+    const Arguments arguments{"run", "c.yaml", "--resume", "--name", name, "--max-steps", "1", "--progress", "none"};
+    return Process(arguments, 0, place).wait().err;
+  };
+  const std::string none = "' has no checkpoint to resume from, so the run begins anew; ";
+  CHECK(contains(resumed("begun"), "warning: 'runs/begun" + none + "its metrics are replaced\n"));
+  CHECK(contains(resumed("baselin"), "warning: 'runs/baselin" + none + "did you mean 'runs/baseline'?\n"));
+  CHECK_FALSE(contains(resumed("other"), "begins anew"));
+}
