@@ -56,4 +56,24 @@ std::string keys_that_take(const std::vector<std::string>& fitting, const std::v
          ("init: {from: {path: ..., " + (takes ? include : exclude) + "}}");
 }
 
+std::string renaming(const std::map<std::string, Shape>& missing, const std::map<std::string, Shape>& others) {
+  if (missing.empty()) return "";
+  const std::string& first = missing.begin()->first;
+  // From the outermost list on, of which the first parameter is a part.
+  for (std::size_t dot = first.find('.'); dot != std::string::npos; dot = first.find('.', dot + 1)) {
+    const std::string to = first.substr(0, dot), rest = first.substr(dot);
+    for (const auto& [tensor, shape] : others) {
+      if (!tensor.ends_with(rest) || tensor.size() == rest.size()) continue;
+      const std::string from = tensor.substr(0, tensor.size() - rest.size());
+      const auto fits = [&](const auto& parameter) {
+        if (!parameter.first.starts_with(to + ".")) return true;
+        const auto found = others.find(from + parameter.first.substr(to.size()));
+        return found != others.end() && found->second == parameter.second;
+      };
+      if (std::all_of(missing.begin(), missing.end(), fits)) return "\"" + from + ".*\": \"" + to + ".*\"";
+    }
+  }
+  return "";
+}
+
 }  // namespace pmaptrain::train

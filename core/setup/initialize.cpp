@@ -305,8 +305,13 @@ void InitialValues::check_tensors() {
     parameters.erase(entry);
   }
   std::erase_if(parameters, [](const auto& entry) { return entry.second->is_state; });  // these begin at 0 and 1
+  std::string renamed;
   if (!others.empty() && !parameters.empty()) {  // one of them may be a parameter under another name
     std::vector<std::string> tensors;
+    std::map<std::string, Shape> missing, unknown;
+    for (const auto& [name, parameter] : parameters) missing[name] = stored(*parameter).shape;
+    for (const std::string& name : others) unknown[name] = in_file_.at(name).shape;
+    renamed = renaming(missing, unknown);
     for (const std::string& name : others) {
       const TensorView& tensor = in_file_.at(name);
       tensors.push_back(shown_name(name) + " " + shown(tensor.dtype, tensor.shape));
@@ -332,16 +337,35 @@ void InitialValues::check_tensors() {
         found.texts.empty() ? "write every parameter, or name those that are to be drawn in init.from.exclude" : "",
         drawn);
   }
-  if (found.texts.empty()) return;
+  if (found.texts.empty()) return check_takes_any();
   std::string help = torch_help();
+  if (help.empty() && !renamed.empty()) {
+    refuse(join(found.texts, "; it "),
+           "these are the same layers under another name: init: {from: {path: ..., rename: {" + renamed + "}}}");
+  }
   if (help.empty()) help = found.help;
   std::vector<std::string> fitting;
   std::copy_if(names.begin(), names.end(), std::back_inserter(fitting), [&](const std::string& name) {
-    return std::find(found.names.begin(), found.names.end(), name) == found.names.end();
+    return in_file_.contains(name) && std::find(found.names.begin(), found.names.end(), name) == found.names.end();
   });
   if (found.help_leaves_out && !fitting.empty())
     help += (help.empty() ? "" : "; or ") + keys_that_take(fitting, found.names, *spec_.initial_from, model_);
   refuse(join(found.texts, "; it "), help);
+}
+
+// A file of which nothing is taken is a mistake in include, exclude or the names.
+void InitialValues::check_takes_any() const {
+  const auto is_taken = [&](const model::Parameter& parameter) {
+    return !parameter.is_state && in_file_.contains(parameter.name);
+  };
+  if (std::any_of(model_.parameters.begin(), model_.parameters.end(), is_taken)) return;
+  throw Error(ExitStatus::usage,
+              Diagnostic{"config",
+                         spec_.init_place,
+                         "model.init.from takes none of the parameters of this model from " + file_.path,
+                         "include and exclude choose by the names of this model, such as '" +
+                             model_.parameters.front().name + "'",
+                         {}});
 }
 
 // "layout: torch" where the names of the file are PyTorch's; else empty.

@@ -79,6 +79,7 @@ class InitialValues {
     }
   };
   void check_tensors();
+  void check_takes_any() const;
   void check_tensor(const model::Parameter& parameter, const TensorView& tensor, Mismatches& found) const;
   std::string torch_help() const;
   bool is_torch() const;

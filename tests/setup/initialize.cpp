@@ -213,6 +213,17 @@ TEST_CASE("a file of initial values fits the model by name and shape, or says wh
             " has 'dense_0.bias' as f64[5]; the parameter is f32[4]; it has a tensor 'top.kernel' f64[4,2], which is "
             "no parameter of this model; it lacks 'head.bias' f32[3], 'head.kernel' f32[4,3], parameters of this model "
             "| change the layer's sizes; or take what fits: init: {from: {path: ..., include: [\"dense_0.kernel\"]}}");
+  // A list of layers under another name is renamed, not left out.
+  train::Tensors renamed = whole_file();
+  for (const char* const name : {"kernel", "bias"}) {
+    renamed[std::string("body.first.") + name] = renamed.at(std::string("dense_0.") + name);
+    renamed.erase(std::string("dense_0.") + name);
+  }
+  CHECK(file.refusal(renamed).ends_with(
+      "| these are the same layers under another name: init: {from: {path: ..., rename: {\"body.first.*\": "
+      "\"dense_0.*\"}}}"));
+  renamed["body.first.bias"] = doubles({5}, Numbers(5, 0.0));
+  CHECK_FALSE(test::contains(file.refusal(renamed), "rename"));
   train::Tensors other_bias = whole_file();
   other_bias["head.bias"] = doubles({5}, Numbers(5, 0.0));
   CHECK(file.refusal(other_bias)
@@ -279,6 +290,14 @@ TEST_CASE("a pattern that matches no parameter is refused at its place", "[setup
           "the pattern 'heed.bias' matches no parameter of the model or of " + file.path);
     CHECK(error.diagnostics().front().help == "did you mean 'head.bias'?");
   }
+}
+
+TEST_CASE("a file of which nothing is taken is refused", "[setup]") {
+  InitialFile file;
+  file.from().exclude = {{"*"}};
+  CHECK(test::refusal([&] { file.load(whole_file()); }, ExitStatus::usage) ==
+        "model.init.from takes none of the parameters of this model from " + file.path +
+            " | include and exclude choose by the names of this model, such as 'dense_0.kernel'");
 }
 
 TEST_CASE("a run begins with a checkpoint of another run", "[setup]") {
