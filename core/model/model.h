@@ -130,8 +130,9 @@ void check_targets(const Model& model, const data::Dataset& split, const Place& 
 // Throws Error (data), placed at the source, if the model takes tokens and an input of `split` is outside of its table.
 void check_tokens(const Model& model, const data::Dataset& split, const Place& source);
 
-// A warning if class 0 never occurs among the labels; else empty.
-std::string unused_class(const Model& model, const data::Dataset& train);
+// A warning of classes that no label is, below others that occur; else empty. `is_limited`: training takes a part
+// alone.
+std::string unused_classes(const Model& model, const data::Source& source, bool is_limited);
 
 // Appends the forward pass: normalisation and layers. Returns [B, output...] with Model::dtype.
 Value apply(Builder& b, const Model& model, const Forward& forward);

@@ -181,15 +181,37 @@ void check_distributions(const data::Dataset& split, const Place& source) {
 
 }  // namespace
 
-std::string unused_class(const Model& model, const data::Dataset& train) {
-  const auto labels = train.label_range();
-  if (!labels || model.classes() == 0 || labels->first <= 0 || model.takes_tokens()) return "";
-  if (labels->first == 1) {
+std::string unused_classes(const Model& model, const data::Source& source, bool is_limited) {
+  const data::Dataset& train = *source.train;
+  const auto range = train.label_range();
+  const std::int64_t classes = model.classes();
+  if (!range || classes == 0 || !train.target().shape.empty()) return "";
+  std::map<std::int32_t, std::int64_t> counts = data::count_labels(train);
+  for (const auto& held_out : {source.validation, source.test}) {
+    if (held_out) counts.merge(data::count_labels(*held_out));
+  }
+  const std::int64_t ignored = model.ignored_label().value_or(-1);
+  counts.erase(static_cast<std::int32_t>(ignored));
+  // Gaps between names are told where the names are read, and a limit leaves out classes by intention.
+  const bool has_gaps = source.encoding.classes.empty() && !is_limited;
+  const std::int64_t end = has_gaps && !counts.empty() ? counts.rbegin()->first : range->first;
+  std::vector<std::int64_t> missing;
+  for (std::int64_t label = 0; label < std::min(end, classes); ++label) {
+    if (label != ignored && !counts.contains(static_cast<std::int32_t>(label))) missing.push_back(label);
+  }
+  if (missing.empty()) return "";
+  if (missing.size() == 1 && range->first == 1) {
     return "the labels" + of_file(train) + " begin at 1, so class 0 never occurs" +
            (model.is_binary() ? "" : "; if they are counted from 1, subtract 1 and leave out one output");
   }
-  return "the labels" + of_file(train) + " range from " + std::to_string(labels->first) + " to " +
-         std::to_string(labels->second) + ", so class 0 never occurs";
+  constexpr std::size_t most_named = 8;
+  const std::size_t named = std::min(missing.size(), most_named);
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < named; ++i) names.push_back(std::to_string(missing[i]));
+  return "no label" + of_file(train) + " is " + join(names, ", ") + (named < missing.size() ? ", ..." : "") +
+         ", so nothing trains " + std::to_string(missing.size()) + " of the " + std::to_string(classes) +
+         " outputs; add examples of " + (missing.size() == 1 ? "this class" : "these classes") +
+         ", or number those that occur from 0 without gaps";
 }
 
 void check_targets(const Model& model, const data::Dataset& split, const Place& source) {

@@ -298,7 +298,8 @@ Setup make_setup(spec::Loaded loaded, std::optional<ScheduleOrigin> schedule, co
   for (const Diagnostic& warning : setup.source.warnings) {
     setup.warnings.push_back(warning.message + in_parentheses(warning.place) + ": " + warning.help);
   }
-  if (std::string warning = model::unused_class(setup.model, train); !warning.empty()) {
+  const bool is_limited = spec.data.limit.train.has_value();
+  if (std::string warning = model::unused_classes(setup.model, setup.source, is_limited); !warning.empty()) {
     setup.warnings.push_back(std::move(warning));
   }
   setup.timetable = make_timetable(spec, setup.batch, setup.source.validation || setup.source.test);

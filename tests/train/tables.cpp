@@ -250,6 +250,37 @@ TEST_CASE("labels that begin at 1 are named as such", "[train]") {
             "' begin at 1, so class 0 never occurs; if they are counted from 1, subtract 1 and leave out one output");
 }
 
+TEST_CASE("classes that no label is are named, with how many outputs nothing trains", "[train]") {
+  const Tables tables;
+  const auto warnings = [&](const std::string& labels, const std::string& more = "",
+                            const std::string& loss = "softmax_cross_entropy") {
+    std::string rows = "x,y\n";
+    for (const char label : labels) rows += std::string("1,") + label + "\n";
+    const std::string path = tables.folder.write("gap" + labels + ".csv", rows);
+    std::string all;
+    for (const std::string& warning :
+         setup_of_text("data: {source: {csv: {train: " + path + ", target: y}}, batch_size: 2" + more +
+                       "}\nmodel: {layers: [dense: 8]}\nloss: " + loss +
+                       "\noptimizer: {sgd: {}, learning_rate: 0.1}\ntrain: {duration: 1 step}\n")
+             .warnings) {
+      if (warning.starts_with("no label")) all += warning.substr(warning.find("' is ") + 2);
+    }
+    return all;
+  };
+  CHECK(warnings("0137").starts_with("is 2, 4, 5, 6, so nothing trains 4 of the 8 outputs; add examples of these"));
+  CHECK(warnings("00133567") ==
+        "is 2, 4, so nothing trains 2 of the 8 outputs; add examples of these classes, or "
+        "number those that occur from 0 without gaps");
+  CHECK(warnings("0123567") ==
+        "is 4, so nothing trains 1 of the 8 outputs; add examples of this class, or number "
+        "those that occur from 0 without gaps");
+  CHECK(warnings("234567").starts_with("is 0, 1, so nothing trains 2 of"));
+  CHECK(warnings("01234567").empty());
+  // A class that is left out by intention.
+  CHECK(warnings("0137", ", limit: {train: 2 examples}").empty());
+  CHECK(warnings("1234567", "", "{softmax_cross_entropy: {ignore_label: 0}}").empty());
+}
+
 TEST_CASE("a network learns the species of the Palmer penguins from the published table", "[train]") {
   const char* const penguins = "third_party/penguins/penguins.csv";
   if (!fs::exists(penguins)) {
