@@ -41,8 +41,41 @@ TEST_CASE("test examples that are trained on are counted", "[data]") {
   same.data.validation = spec::ValidationShare{0.1};
   same.data.validation_place = {"a.yaml", 4, 3, 10, ""};
   CHECK(warnings_of(same) == expected);
-  // The same inputs with another target are no copy.
-  CHECK(warnings_of(Tables("x,y\n1,a\n2,b\n", "x,y\n1,b\n")).empty());
+  // Of numbers, the same inputs with another target are no copy.
+  CHECK(warnings_of(Tables("x,y\n1,0.5\n2,1.5\n", "x,y\n1,1.5\n")).empty());
+}
+
+TEST_CASE("held-out examples that are trained on count whatever their class is", "[data]") {
+  const std::string train = "x,y\n1,a\n2,b\n3,b\n";
+  CHECK(warnings_of(Tables(train, "x,y\n1,b\n4,a\n")) ==
+        std::vector<std::string>{"1 of 2 test examples stands in the training split as well, with the same inputs and "
+                                 "another class | test metrics are not those of new examples; take examples that are "
+                                 "not trained on"});
+  CHECK(warnings_of(Tables(train, "x,y\n1,b\n2,b\n3,b\n")) ==
+        std::vector<std::string>{"3 of 3 test examples stand in the training split as well, with the same inputs, 1 of "
+                                 "them with another class | test metrics are better than those of new examples; take "
+                                 "examples that are not trained on"});
+}
+
+TEST_CASE("training examples with equal inputs and different classes are counted, and two are named", "[data]") {
+  const auto conflicts = [](const std::string& rows) {
+    const Tables tables("x,y\n" + rows);
+    std::vector<std::string> texts = warnings_of(tables);
+    const std::string folder = tables.folder / "";
+    for (std::string& text : texts) {
+      for (std::size_t at = text.find(folder); at != std::string::npos; at = text.find(folder))
+        text.erase(at, folder.size());
+    }
+    return texts;
+  };
+  CHECK(
+      conflicts("9,c\n2,b\n1,a\n2,b\n1,b\n2,a\n3,a\n3,a\n") ==
+      std::vector<std::string>{
+          "5 of 8 training examples have the inputs of another one with another class; the first two are 'train.csv', "
+          "line 3 and 'train.csv', line 7 | equal inputs get one prediction, so some of them stay wrong; correct their "
+          "classes, or remove repeated examples"});
+  CHECK(conflicts("1,a\n1,a\n2,b\n").empty());
+  CHECK(conflicts("1,0.5\n1,1.5\n").empty());
 }
 
 TEST_CASE("validation examples that are repeated in training are counted", "[data]") {

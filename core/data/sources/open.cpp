@@ -405,6 +405,7 @@ Source open(const spec::DataSpec& spec, std::uint64_t seed, std::int64_t devices
   if (is_whole) {
     warn_of_shared(source, *source.train, Split::validation, spec);
     warn_of_untrained(source, spec);
+    if (all) warn_of_conflicts(source, *all, spec);
   }
   const std::optional<std::int64_t> batch = batch_examples(spec, devices);
   limit(source.train, spec.limit.train, batch);
