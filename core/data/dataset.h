@@ -23,6 +23,8 @@ struct Field {
   DType dtype = DType::f32;
   Shape shape;
   std::string origin = {};  // for messages: "array 'y' of 'file'"; empty if not from a file
+  std::string stored = {};  // "i64", where the file has integers, which are read as numbers of f32; else empty
+  std::int64_t tokens = 0;  // where these are tokens: how many kinds there are, as of bytes 256; 0 if that is unknown
   std::size_t bytes() const { return size_of(dtype) * static_cast<std::size_t>(numel(shape)); }
 };
 

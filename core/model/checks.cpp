@@ -17,7 +17,10 @@ std::string join_sizes(const Shape& shape) {
 
 std::string shown(DType dtype, const Shape& shape) { return std::string(to_string(dtype)) + to_string(shape); }
 
-std::string Checks::targets() const { return shown(model_.target.dtype, model_.target.shape); }
+std::string Checks::targets() const {
+  const data::Field& target = model_.target;
+  return target.stored.empty() ? shown(target.dtype, target.shape) : target.stored + to_string(target.shape);
+}
 std::string Checks::output() const { return shown(model_.dtype, model_.output); }
 
 void Checks::refuse(const Place& place, std::string message, std::string help) const {
@@ -35,7 +38,15 @@ void Checks::refuse_targets(const Place& place, const std::string& name, const s
 }
 
 void Checks::need_classes(const std::string& name, const Place& place, const std::string& instead) const {
-  if (!model_.has_labels() && !model_.has_distributions()) {
+  const Shape& logits = model_.output;
+  // Labels of positions by the outputs, but read as one number for each class.
+  const bool are_positions = model_.has_distributions() && !model_.target.stored.empty() && logits.size() > 1 &&
+                             logits != model_.target.shape &&
+                             numel(logits) == numel(model_.target.shape) * logits.back();
+  if (are_positions || (!model_.has_labels() && model_.target.shape.size() > 1)) {
+    refuse_targets(place, name, "one class label an example, or one for each token of an embedding", "",
+                   place == model_.loss_place ? labels_of_pixels_help : instead + " takes targets like these");
+  } else if (!model_.has_labels() && !model_.has_distributions()) {
     const bool one = is_floating(model_.target.dtype) && numel(model_.target.shape) == 1;
     refuse_targets(place, name, "class labels", "",
                    instead + " takes targets like these" + (one ? "; if they are labels, store them as integers" : ""));

@@ -12,6 +12,14 @@ namespace pmaptrain::model {
 // "f32[10]"
 std::string shown(DType dtype, const Shape& shape);
 
+// What those with a label for each of many numbers can do.
+inline constexpr const char* labels_of_pixels_help =
+    "softmax labels of pixels are not supported yet; what is: integers [L] into an embedding with labels [L] and "
+    "outputs "
+    "[L, C], or sigmoid_cross_entropy (masks of 0 and 1, one for each class) and mean_squared_error with outputs of "
+    "the "
+    "targets' shape";
+
 // Appends to `errors` what does not fit. `name` and `place` are those of the loss or metric in the config; `instead`
 // names another one, which errors suggest.
 class Checks {

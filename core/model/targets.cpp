@@ -13,6 +13,7 @@
 #include "core/base/text.h"
 #include "core/data/statistics.h"
 #include "core/model/arithmetic.h"
+#include "core/model/checks.h"
 #include "core/model/model.h"
 
 namespace pmaptrain::model {
@@ -175,7 +176,9 @@ void check_distributions(const data::Dataset& split, const Place& source) {
     refuse(source,
            target_of(split, example) + " has " + wrong +
                ", but softmax_cross_entropy takes class probabilities: at least 0, with a sum of 1",
-           "store labels as integers or one-hot; for multi-label targets use sigmoid_cross_entropy");
+           split.target().stored.empty()
+               ? "store labels as integers or one-hot; for multi-label targets use sigmoid_cross_entropy"
+               : "integers with several numbers an example are one-hot rows; " + std::string(labels_of_pixels_help));
   }
 }
 

@@ -87,12 +87,28 @@ TEST_CASE("sigmoid_cross_entropy refuses targets outside of 0 to 1", "[model]") 
 }
 
 TEST_CASE("targets of the wrong type are an error of the data if they are from a file, else of the config", "[model]") {
+  const std::string pixels =
+      "softmax labels of pixels are not supported yet; what is: integers [L] into an embedding with labels [L] and "
+      "outputs [L, C], or sigmoid_cross_entropy (masks of 0 and 1, one for each class) and mean_squared_error with "
+      "outputs of the targets' shape";
   CHECK(refused(spec::SoftmaxCrossEntropy{}, 3, numbers({0, 1, 2})) ==
         "softmax_cross_entropy takes class labels; the targets in 'y.idx' are f32[1] | mean_squared_error takes "
         "targets like these; if they are labels, store them as integers");
   CHECK(refused(spec::SoftmaxCrossEntropy{}, 3, numbers(Numbers(8, 0.0), {2, 2, 1})) ==
-        "softmax_cross_entropy takes class labels; the targets in 'y.idx' are f32[2,2,1] | mean_squared_error takes "
-        "targets like these");
+        "softmax_cross_entropy takes one class label an example, or one for each token of an embedding; the targets in "
+        "'y.idx' are f32[2,2,1] | " +
+            pixels);
+  // With the type that the file has.
+  const Targets map({DType::f32, {2, 2}, "array 'y' of 'a.npz'", "i64"}, Numbers(8, 1.0));
+  CHECK(refused(spec::SoftmaxCrossEntropy{}, 3, map) ==
+        "softmax_cross_entropy takes one class label an example, or one for each token of an embedding; the targets in "
+        "array 'y' of 'a.npz' are i64[2,2] | " +
+            pixels);
+  const Targets row({DType::f32, {3}, "array 'y' of 'a.npz'", "i64"}, {0, 2, 1});
+  CHECK(refused(spec::SoftmaxCrossEntropy{}, 3, row) ==
+        "the target of example 0 in array 'y' of 'a.npz' has a sum of 3.0, but softmax_cross_entropy takes class "
+        "probabilities: at least 0, with a sum of 1 | integers with several numbers an example are one-hot rows; " +
+            pixels);
   CHECK(refused(spec::MeanSquaredError{}, 1, labelled({0, 1})) ==
         "mean_squared_error takes numbers; the targets in array 'y' of 'a.npz' are class labels i32[] | "
         "softmax_cross_entropy takes labels");

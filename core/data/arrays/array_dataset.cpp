@@ -113,6 +113,7 @@ class InputArray : public Dataset {
     input_.shape = input_shape(inputs_, meaning.channels, tokens);
     is_transposed_ = meaning.channels == spec::Channels::first && input_.shape.size() == 2;
     input_.dtype = inputs_.element == Element::u8 ? DType::u8 : tokens ? DType::i32 : DType::f32;
+    if (input_.dtype == DType::f32 && !is_floating(inputs_.element)) input_.stored = name_of(inputs_.element);
     if (input_.dtype == DType::f32 && inputs_.element != Element::f32) {
       note(notes, fmt::format("inputs are {} and become f32", name_of(inputs_.element)));
     }
@@ -241,6 +242,7 @@ class ArrayDataset : public InputArray {
     }
     check_fits_float(targets);
     target_ = {DType::f32, shape, targets.name};
+    if (!is_floating(targets.element)) target_.stored = name_of(targets.element);
     values_.resize(static_cast<std::size_t>(numel(targets.shape)));
     read_floats(targets, 0, values_);
     check_finite(targets, 0, values_);
