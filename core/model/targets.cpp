@@ -108,7 +108,7 @@ void check_labels(const Model& model, const data::Dataset& split, const Place& s
              (model.is_binary() ? ", but sigmoid_cross_entropy takes 0 and 1"
                                 : ", but the model has " + std::to_string(classes) + " outputs: classes 0 to " +
                                       std::to_string(classes - 1)),
-         labels_help(model, labels->first, labels->second), notes_of_layer(model));
+         labels_help(model, labels->first, std::max(labels->second, split.target().tokens - 1)), notes_of_layer(model));
 }
 
 // Calls `use` with each number of the targets of each example.

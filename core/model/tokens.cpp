@@ -77,7 +77,10 @@ void check_tokens(const Model& model, const data::Dataset& split, const Place& s
                          what + ", but '" + table.name + "' has num_embeddings " + std::to_string(rows) +
                              ": tokens 0 to " + std::to_string(rows - 1),
                          found && found->token < 0 ? "tokens start at 0"
-                                                   : "write num_embeddings: " + std::to_string(largest + 1),
+                         : bytes || input.tokens > 0
+                             ? "write num_embeddings: " + std::to_string(std::max(largest + 1, input.tokens)) +
+                                   ", one row for each byte"
+                             : "write num_embeddings: " + std::to_string(largest + 1),
                          std::move(notes)});
 }
 

@@ -234,11 +234,11 @@ TEST_CASE("a token that the table of embedding does not have is an error of the 
   const std::string bytes = folder.write("a", "abcdefgh\xf1" + std::string(80, 'a'));
   CHECK(refused(bytes, "name=x") == "position 2 of example 1 in '" + bytes +
                                         "' has the token 241, but 'tokens' has num_embeddings 128: tokens 0 to 127 | "
-                                        "write num_embeddings: 242");
+                                        "write num_embeddings: 256, one row for each byte");
   const std::string late = folder.write("b", std::string(89, 'a') + "\xf1");
   CHECK(refused(late, "name=x") == "the tokens in '" + late +
                                        "' go up to 241, but 'tokens' has num_embeddings 128: tokens 0 to 127 | write "
-                                       "num_embeddings: 242");
+                                       "num_embeddings: 256, one row for each byte");
   const std::string wide = folder.write("c", std::string("\1\0\2\1", 4) + std::string(200, '\0'));
   CHECK(refused(wide, "data.source.text.tokens=uint16") ==
         "position 1 of example 0 in '" + wide +

@@ -325,7 +325,13 @@ TEST_CASE("what is no text is named, and refused with what to do", "[data]") {
         "a file of llm.c, which has a header of 1,024 bytes before its 16-bit tokens | tail -c +1025 OLD > NEW writes "
         "the tokens alone");
   CHECK(told("text.bin", "To be, or not to be, that is the question:\nWhether 'tis nobler in the mind", true) ==
-        "text, expected 16-bit tokens | tokens: bytes reads text");
+        "text, it seems, expected 16-bit tokens | tokens: bytes reads text");
+  std::string verse;
+  for (int i = 0; i < 2000; ++i) verse += "\xc3\xa4 \xe2\x80\x9cx\xe2\x80\x9d\n";
+  CHECK(told("utf8.bin", verse, true) == "text, it seems, expected 16-bit tokens | tokens: bytes reads text");
+  // A control character is none of a text, nor are bytes that no character has.
+  CHECK(told("tokens.bin", verse.substr(0, 110) + "\1\1" + verse, true) == "accepted");
+  CHECK(told("high.bin", verse.substr(0, 110) + "\xff\xff" + verse, true) == "accepted");
 }
 
 TEST_CASE("gzip files and JSON lines are told by their content", "[data]") {

@@ -22,6 +22,7 @@ struct Sequence {
   std::string origin;  // for messages
   std::pair<std::int64_t, std::int64_t> range;
   Place place;
+  std::int64_t kinds = 0;  // of tokens; 0 if that is unknown
 };
 
 class TextDataset : public Dataset {
@@ -34,8 +35,8 @@ class TextDataset : public Dataset {
   }
 
   std::int64_t size() const override { return windows_; }
-  Field input() const override { return {DType::i32, {length_}, sequence_->origin}; }
-  Field target() const override { return {DType::i32, {length_}, sequence_->origin}; }
+  Field input() const override { return {DType::i32, {length_}, sequence_->origin, {}, sequence_->kinds}; }
+  Field target() const override { return input(); }
   void read(std::int64_t index, std::byte* input, std::byte* target) const override {
     read_at(0, index, input, target);
   }
@@ -124,6 +125,7 @@ std::shared_ptr<const Dataset> make_text(const spec::TextFiles& text, const spec
   look_into(files, text, notes);
   check_field(files, text, origin);
   auto sequence = std::make_shared<Sequence>(Sequence{TokenStore(text.tokens, origin), origin, {}, place});
+  if (text.tokens == spec::Tokens::bytes) sequence->kinds = 256;
   read_all(files, text, origin, sequence->tokens);
   const std::int64_t tokens = sequence->tokens.size(), windows = (tokens - 1) / length;
   if (windows < 1) {

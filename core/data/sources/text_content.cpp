@@ -10,6 +10,7 @@
 #include "core/base/error.h"
 #include "core/base/file_kind.h"
 #include "core/base/text.h"
+#include "core/base/utf8.h"
 #include "core/data/file.h"
 #include "core/data/sources/text_files.h"
 #include "core/data/text_encoding.h"
@@ -107,6 +108,20 @@ void check_width(const TextFile& file, Beginning bytes) {
                    width / 8));
 }
 
+// Whether these are characters of UTF-8, of which the last may be cut, and none is a control.
+bool is_readable(std::string_view text) {
+  constexpr std::size_t longest = 4;
+  for (std::size_t at = 0; at < text.size();) {
+    const Utf8Character character = utf8_at(text, at);
+    if (!character.well_formed) return text.size() - at < longest;
+    const char32_t code = character.code;
+    const bool is_control = code < 0x20 || (code >= 0x7f && code < 0xa0);
+    if (is_control && code != '\n' && code != '\r' && code != '\t' && code != '\f') return false;
+    at += character.bytes;
+  }
+  return true;
+}
+
 void check_tokens(const TextFile& file, Beginning bytes) {
   if (as_chars(bytes).starts_with("\x93NUMPY")) {
     fail(file, "an array in NPY format, expected 16-bit tokens alone", "in NumPy: tokens.astype(\"<u2\").tofile(path)");
@@ -114,11 +129,9 @@ void check_tokens(const TextFile& file, Beginning bytes) {
   check_header(file, bytes);
   check_width(file, bytes);
   constexpr std::size_t least = 64;
-  const bool is_text = std::all_of(bytes.begin(), bytes.end(), [](std::byte byte) {
-    const auto c = std::to_integer<unsigned>(byte);
-    return (c >= 0x20 && c < 0x7f) || c == '\n' || c == '\r' || c == '\t';
-  });
-  if (is_text && bytes.size() >= least) fail(file, "text, expected 16-bit tokens", "tokens: bytes reads text");
+  if (bytes.size() >= least && is_readable(as_chars(bytes))) {
+    fail(file, "text, it seems, expected 16-bit tokens", "tokens: bytes reads text");
+  }
 }
 
 }  // namespace
