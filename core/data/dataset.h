@@ -119,8 +119,9 @@ struct Source {
   std::string description;  // "fashion_mnist: 60000 train, 10000 test examples of u8[28,28,1]"
   std::shared_ptr<const Dataset> train, validation, test;  // null if there is none, or if it was not to be opened
   std::vector<Truth> truths;
-  std::vector<std::string> notes;    // "inputs are f64 and become f32"
-  std::vector<Diagnostic> warnings;  // of splits on which a measurement means less than it seems to
+  std::vector<std::string> notes;          // "inputs are f64 and become f32"
+  std::vector<Diagnostic> warnings;        // of splits on which a measurement means less than it seems to
+  std::vector<std::string> empty_folders;  // of images: those of classes that have none for training
   Encoding encoding;
   std::optional<spec::Channels> channels;  // of npz, where `auto` was decided
 

@@ -124,8 +124,10 @@ Model make_model(const spec::Spec& spec, const data::Field& input, const data::F
 
 // Throws Error (data), placed at the source of the data in the config, if the loss does not accept the targets of
 // `split`: labels out of range, or all ignored, invalid class probabilities, or numbers outside of [0, 1] for
-// sigmoid_cross_entropy. Reads the targets up to the first invalid one.
-void check_targets(const Model& model, const data::Dataset& split, const Place& source);
+// sigmoid_cross_entropy. Reads the targets up to the first invalid one. `empty_folders` (data::Source) are named where
+// they are classes too many.
+void check_targets(const Model& model, const data::Dataset& split, const Place& source,
+                   const std::vector<std::string>& empty_folders = {});
 
 // Throws Error (data), placed at the source, if the model takes tokens and an input of `split` is outside of its table.
 void check_tokens(const Model& model, const data::Dataset& split, const Place& source);

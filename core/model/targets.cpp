@@ -87,7 +87,8 @@ std::optional<std::pair<std::int64_t, std::int64_t>> counting_labels(const data:
   return std::pair<std::int64_t, std::int64_t>{counts.begin()->first, counts.rbegin()->first};
 }
 
-void check_labels(const Model& model, const data::Dataset& split, const Place& source) {
+void check_labels(const Model& model, const data::Dataset& split, const Place& source,
+                  const std::vector<std::string>& empty_folders) {
   auto labels = split.label_range();
   const std::int64_t classes = model.classes();
   if (!labels || classes == 0) return;
@@ -102,6 +103,15 @@ void check_labels(const Model& model, const data::Dataset& split, const Place& s
     }
   }
   if (fits()) return;
+  if (!empty_folders.empty() && labels->second - std::ssize(empty_folders) < classes) {
+    refuse(source,
+           "'" + join(empty_folders, "', '") + "' " + (empty_folders.size() == 1 ? "has" : "have") +
+               " no images, but each folder is a class: there are " + std::to_string(labels->second + 1) +
+               " folders, and the model has " + std::to_string(classes) + " classes",
+           empty_folders.size() == 1 ? "remove the empty folder, or add images of its class"
+                                     : "remove the empty folders, or add images of their classes",
+           notes_of_layer(model));
+  }
   refuse(source,
          "the labels" + of_file(split) + " range from " + std::to_string(labels->first) + " to " +
              std::to_string(labels->second) +
@@ -217,8 +227,9 @@ std::string unused_classes(const Model& model, const data::Source& source, bool 
          ", or number those that occur from 0 without gaps";
 }
 
-void check_targets(const Model& model, const data::Dataset& split, const Place& source) {
-  check_labels(model, split, source);
+void check_targets(const Model& model, const data::Dataset& split, const Place& source,
+                   const std::vector<std::string>& empty_folders) {
+  check_labels(model, split, source, empty_folders);
   const bool probabilities = model.outputs() == spec::Outputs::sigmoid_logits && !model.is_binary();
   if (probabilities) check_probabilities(model, split, source);
   if (std::holds_alternative<spec::Poisson>(model.loss)) check_counts(split, source);

@@ -281,7 +281,7 @@ Setup make_setup(spec::Loaded loaded, std::optional<ScheduleOrigin> schedule, co
   setup.batch = data::plan_training(spec.data, mesh, train.size());
   setup.model = model_of(spec, setup.source, train);
   model::check_tokens(setup.model, train, spec.data.source_place);
-  model::check_targets(setup.model, train, spec.data.source_place);
+  model::check_targets(setup.model, train, spec.data.source_place, setup.source.empty_folders);
   for (const data::Split split : {data::Split::validation, data::Split::test}) {
     if (const auto& dataset = setup.source.of(split)) {
       model::check_tokens(setup.model, *dataset, spec.data.source_place);

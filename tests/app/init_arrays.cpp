@@ -82,6 +82,30 @@ TEST_CASE("init npz and init images say in a line what they take as inputs and t
   CHECK(contains(valid.err, "own.yaml:15:3): add some, or remove the folder: it has an output that nothing trains\n"));
 }
 
+TEST_CASE("an empty folder that is a class too many is named, and so is the folder above that of a class", "[app]") {
+  const TemporaryFolder folder;
+  for (const std::string name : {"cats", "dogs"}) {
+    std::filesystem::create_directories(folder / "photos/train/" + name);
+    for (int i = 0; i < 12; ++i) {
+      std::string pixels;
+      for (int k = 0; k < 64; ++k) pixels += static_cast<char>((k + 7 * i) % 251);
+      folder.write("photos/train/" + name + "/" + std::to_string(i) + ".png", Png{8, 8, 1, pixels, 8, 8}.build());
+    }
+  }
+  written(folder, "images", folder / "photos");
+  std::filesystem::create_directories(folder / "photos/train/eels");
+  const Finished refused = call({"validate", folder / "own.yaml"});
+  CHECK(refused.status == 3);
+  CHECK(contains(refused.err,
+                 "photos/train/eels' has no images, but each folder is a class: there are 3 folders, and the "
+                 "model has 2 classes\n"));
+  CHECK(contains(refused.err, "help: remove the empty folder, or add images of its class\n"));
+  const Finished below = call({"init", "images", folder / "photos/train/cats", folder / "below.yaml"});
+  CHECK(below.status == 3);
+  CHECK(contains(below.err, "photos/train/cats' has images and no folders, as the folder of one class\n"));
+  CHECK(contains(below.err, "pmaptrain init images " + folder / "photos\n"));
+}
+
 TEST_CASE("images whose channels come first are told by init and by run in the same words", "[app]") {
   const TemporaryFolder folder;
   const std::string images = npy("|u1", "(20, 3, 16, 16)", std::string(20 * 3 * 16 * 16, '\7'));

@@ -199,6 +199,18 @@ TEST_CASE("splits have the same classes, and images that can become alike", "[da
         "the class 'fox' of the validation split, in '" + test +
             "', is no class of the training split | the classes are the folders of the training split: cat, dog");
   fs::remove_all(test + "/fox");
+  fs::create_directories(test + "/eel");
+  CHECK(open_error({train, {}, test, {}}) ==
+        "the class 'eel' of the test split, in '" + test +
+            "', is no class of the training split, and its folder has no images | remove the empty folder; the classes "
+            "are the folders of the training split: cat, dog");
+  fs::remove_all(test + "/eel");
+  fs::create_directories(train + "/eel");
+  CHECK(open_error({train, {}, test, {}}) ==
+        "'" + train +
+            "/eel' has no images, so nothing trains the class 'eel', and the test split has no folder for it | remove "
+            "the empty folder, or add images of the class to both splits");
+  fs::remove_all(train + "/eel");
   write_in(folder, "test/dog/2.png", flat_png(2, 2, 3, 1).build());
   CHECK(open_error({train, {}, test, {}}) ==
         "'" + test +

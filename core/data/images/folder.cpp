@@ -41,18 +41,42 @@ ImageForm form_of(const spec::ImageFolder& folder, const ImageFiles& train) {
   return form;
 }
 
-void check_classes(const ImageFiles& files, Split split, const std::vector<std::string>& classes) {
+// The classes of a split without a file.
+std::vector<std::string> empty_classes(const ImageFiles& files) {
+  std::vector<bool> has_file(files.classes.size());
+  for (const ImageFile& file : files.files) has_file[static_cast<std::size_t>(file.label)] = true;
+  std::vector<std::string> empty;
+  for (std::size_t label = 0; label < has_file.size(); ++label) {
+    if (!has_file[label]) empty.push_back(files.classes[label]);
+  }
+  return empty;
+}
+
+// `empty_folders`: those of classes without training images.
+void check_classes(const ImageFiles& files, Split split, const std::vector<std::string>& classes,
+                   const std::vector<std::string>& empty_folders) {
   const auto missing = [](const std::vector<std::string>& all, const std::vector<std::string>& some) {
     std::vector<std::string> found;
     std::set_difference(all.begin(), all.end(), some.begin(), some.end(), std::back_inserter(found));
     return found;
   };
   if (const auto found = missing(files.classes, classes); !found.empty()) {
-    fail_data(fmt::format("the class '{}' of the {} split, in '{}', is no class of the training split", found.front(),
-                          name_of(split), files.folder),
-              fmt::format("the classes are the folders of the training split: {}", join(classes, ", ")));
+    const std::vector<std::string> empty = empty_classes(files);
+    const bool is_empty = std::find(empty.begin(), empty.end(), found.front()) != empty.end();
+    fail_data(fmt::format("the class '{}' of the {} split, in '{}', is no class of the training split{}", found.front(),
+                          name_of(split), files.folder, is_empty ? ", and its folder has no images" : ""),
+              (is_empty ? "remove the empty folder; " : "") +
+                  fmt::format("the classes are the folders of the training split: {}", join(classes, ", ")));
   }
   if (const auto found = missing(classes, files.classes); !found.empty()) {
+    const auto empty = std::find_if(empty_folders.begin(), empty_folders.end(),
+                                    [&](const std::string& folder) { return folder.ends_with('/' + found.front()); });
+    if (empty != empty_folders.end()) {
+      fail_data(
+          fmt::format("'{}' has no images, so nothing trains the class '{}', and the {} split has no folder for it",
+                      *empty, found.front(), name_of(split)),
+          "remove the empty folder, or add images of the class to both splits");
+    }
     fail_data(fmt::format("the {} split has no folder for the class '{}': '{}/{}'", name_of(split), found.front(),
                           files.folder, found.front()),
               "all splits have the same classes; add the folder, empty if the split has no image of the class");
@@ -119,20 +143,17 @@ Source open_image_folder(const spec::ImageFolder& folder, const std::function<bo
     if (files.files.empty()) fail_data(fmt::format("'{}' has no images in the folders of its classes", path));
     if (!by_train || split != Split::train) continue;
     source.encoding.classes = files.classes;
-    for (std::size_t label = 0; label < files.classes.size(); ++label) {
-      const auto is_of_it = [&](const ImageFile& file) { return file.label == static_cast<std::int32_t>(label); };
-      if (std::none_of(files.files.begin(), files.files.end(), is_of_it)) {
-        source.warnings.push_back(
-            {"data",
-             {},
-             fmt::format("the class '{}' has no images: '{}/{}'", files.classes[label], path, files.classes[label]),
-             "add some, or remove the folder: it has an output that nothing trains",
-             {}});
-      }
+    for (const std::string& name : empty_classes(files)) {
+      source.empty_folders.push_back(fmt::format("{}/{}", path, name));
+      source.warnings.push_back({"data",
+                                 {},
+                                 fmt::format("the class '{}' has no images: '{}'", name, source.empty_folders.back()),
+                                 "add some, or remove the folder: it has an output that nothing trains",
+                                 {}});
     }
   }
   if (!by_train) source.encoding.classes = known->classes;
-  for (const auto& [split, files] : splits) check_classes(files, split, source.encoding.classes);
+  for (const auto& [split, files] : splits) check_classes(files, split, source.encoding.classes, source.empty_folders);
   const bool skips = folder.on_error == spec::OnError::skip, resize = folder.size.has_value();
   std::map<Split, std::int64_t> listed;
   std::map<Split, std::vector<SkippedRow>> skipped;

@@ -11,8 +11,10 @@
 #include "core/base/utf8.h"
 #include "core/data/arrays/array.h"
 #include "core/data/arrays/zip.h"
+#include "core/data/file.h"
 #include "core/data/images/dataset.h"
 #include "core/data/images/files.h"
+#include "core/data/images/image.h"
 #include "core/data/skipped.h"
 
 namespace pmaptrain::data {
@@ -118,6 +120,27 @@ std::int64_t common_side(std::vector<std::int64_t> sides) {
   return std::clamp<std::int64_t>(sides[sides.size() / 2] / 32 * 32, 32, 128);
 }
 
+// Refuses a folder of images without folders, which is that of one class.
+void check_is_above_classes(const std::string& path) {
+  std::error_code error;
+  bool has_images = false;
+  for (const auto& entry : std::filesystem::directory_iterator(path, error)) {
+    if (entry.is_directory(error)) return;
+    if (!entry.is_regular_file(error)) continue;
+    has_images = has_images || is_image(read_file(entry.path().string(), 64));
+  }
+  if (!has_images) return;
+  std::filesystem::path above = std::filesystem::absolute(path).lexically_normal();
+  if (!above.has_filename()) above = above.parent_path();
+  above = above.parent_path();
+  if (split_of(letters_of(above.filename().string()))) above = above.parent_path();
+  const std::filesystem::path near = above.lexically_proximate(std::filesystem::current_path(error));
+  const bool is_below = !near.empty() && *near.begin() != "..";
+  fail_data("'" + path + "' has images and no folders, as the folder of one class",
+            "name the folder above, which has one folder for each class: pmaptrain init images " +
+                shell_quoted(is_below ? near.string() : above.string()));
+}
+
 }  // namespace
 
 ImageFolders find_images(const std::string& path) {
@@ -131,6 +154,7 @@ ImageFolders find_images(const std::string& path) {
     if (split && entry.is_directory(error)) found.folders.emplace(*split, entry.path().string());
   }
   if (!found.folders.contains(Split::train)) found.folders = {{Split::train, path}};
+  check_is_above_classes(found.folders.at(Split::train));
   std::set<std::pair<std::int64_t, std::int64_t>> sizes;
   std::vector<std::int64_t> sides;
   for (const auto& [split, folder] : found.folders) {
