@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/data_layers.h"
 #include "app/table_source.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -319,7 +320,8 @@ class Writer {
 
   std::string metrics() const {
     if (task_ == Task::numbers) return "[mean_absolute_error, r2]";
-    if (task_ == Task::labels) return "[f1]";
+    const bool are_masks = found_.train && found_.train->target().shape.size() > 1;
+    if (task_ == Task::labels) return are_masks ? "[]" : "[f1]";
     if (!is_rare_) return "[accuracy]";
     return outputs() == 2 ? "[accuracy, roc_auc, average_precision]" : "[accuracy, f1]";
   }
@@ -329,29 +331,11 @@ class Writer {
 
   // ---- the config ----
 
-  // Convolutions as long as the image is large enough for another one.
   std::string layers() const {
-    const Shape& input = found_.train->input().shape;
-    std::string out;
-    Shape shape = input;
-    if (input.size() == 3 && std::min(input[0], input[1]) >= 8) {
-      std::int64_t features = 32;
-      for (int block = 0; block < 5 && std::min(shape[0], shape[1]) >= 8; ++block) {
-        shape = {shape[0] / 2, shape[1] / 2, features};
-        out += fmt::format("    - conv: {{features: {}, kernel_size: [3, 3]}}\n    - relu\n", features);
-        out += commented("    - max_pool: {window_shape: [2, 2], strides: [2, 2]}",
-                         fmt::format("-> ({}, {}, {})", shape[0], shape[1], shape[2]));
-        features = std::min<std::int64_t>(2 * features, 128);
-      }
-      out += "    - flatten\n";
-    } else {
-      if (input.size() > 1) out += "    - flatten\n";
-      for (int i = 0; i < 2; ++i) out += "    - dense: 64\n    - relu\n";
-    }
-    return out + commented(fmt::format("    - dense: {}", outputs()),
-                           task_ == Task::classes  ? "one logit for each class"
-                           : task_ == Task::labels ? "one logit for each label"
-                                                   : "one output for each number of a target");
+    return layers_for(found_.train->input().shape, found_.train->target().shape, outputs(),
+                      task_ == Task::classes  ? "one logit for each class"
+                      : task_ == Task::labels ? "one logit for each label"
+                                              : "one output for each number of a target");
   }
 
   // A power of 2, so few that a batch is at most half of the examples where there are two.

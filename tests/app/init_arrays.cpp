@@ -106,6 +106,33 @@ TEST_CASE("an empty folder that is a class too many is named, and so is the fold
   CHECK(contains(below.err, "pmaptrain init images " + folder / "photos\n"));
 }
 
+TEST_CASE("init npz writes a model for targets that are images, which ends with their shape", "[app]") {
+  const TemporaryFolder folder;
+  const auto config = [&](const std::string& type, const std::string& shape, const std::string& targets) {
+    const std::string pictures = npy("|u1", "(40, 8, 8, 3)", std::string(40 * 192, '\1'));
+    return written(folder, "npz",
+                   folder.write("a.npz", archive({{"x.npy", pictures}, {"y.npy", npy(type, shape, targets)}})));
+  };
+  std::vector<float> colours;
+  std::string mask, other;
+  for (int i = 0; i < 40 * 64; ++i) {
+    for (int k = 0; k < 3; ++k) colours.push_back(static_cast<float>(i % 17) / 16);
+    mask += static_cast<char>(i % 3 == 0 ? 1 : 0);
+    if (i % 4 == 0) other += static_cast<char>(i % 7);
+  }
+  const std::string images = config("<f4", "(40, 8, 8, 3)", raw(colours));
+  CHECK(contains(images, "- conv: {features: 3, kernel_size: [3, 3]}"));
+  CHECK(contains(images, "loss: mean_squared_error\n"));
+  CHECK_FALSE(contains(images, "flatten"));
+  const std::string masks = config("|u1", "(40, 8, 8)", mask);
+  CHECK(contains(masks, "- conv: {features: 1, kernel_size: [3, 3]}"));
+  CHECK(contains(masks, "- reshape: [8, 8] "));
+  CHECK(contains(masks, "loss: sigmoid_cross_entropy\n"));
+  const std::string smaller = config("|u1", "(40, 4, 4)", other);
+  CHECK(contains(smaller, "- dense: 16 "));
+  CHECK(contains(smaller, "- reshape: [4, 4] "));
+}
+
 TEST_CASE("images whose channels come first are told by init and by run in the same words", "[app]") {
   const TemporaryFolder folder;
   const std::string images = npy("|u1", "(20, 3, 16, 16)", std::string(20 * 3 * 16 * 16, '\7'));
