@@ -77,6 +77,7 @@ class Writer {
     if (task_ == Task::classes && has_numbers()) line += "; as numbers: loss: mean_squared_error with dense: 1";
     if (task_ == Task::numbers && data::are_counts(*found_.train))
       line += "; as counts: loss: poisson without normalize_targets";
+    if (kind_ == DataKind::npz) line += hints_on_arrays(*found_.train, task_ == Task::numbers);
     if (!layout_.inputs.empty()) {
       line += fmt::format("; another column: --target {}", shell_quoted(printable(layout_.inputs.back())));
     }

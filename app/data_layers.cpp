@@ -3,11 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "app/table_source.h"
+#include "core/data/sources/inspect.h"
 
 namespace pmaptrain::app {
 namespace {
+
+// Tokens are below this, and a sequence has at least so many.
+constexpr std::int64_t most_tokens = 65536, least_length = 8;
+// Numbers of more kinds, or of fewer examples each, are rather counts or prices.
+constexpr std::size_t most_kinds = 20, least_examples_of_kind = 5;
 
 std::string convolution(std::int64_t features) {
   return fmt::format("    - conv: {{features: {}, kernel_size: [3, 3]}}", features);
@@ -23,6 +30,52 @@ std::string reshaped(const Shape& target) {
   std::string sizes;
   for (const std::int64_t size : target) sizes += (sizes.empty() ? "" : ", ") + std::to_string(size);
   return commented("    - reshape: [" + sizes + "]", "the shape of the targets");
+}
+
+bool may_be_tokens(const data::Field& field, const std::optional<data::WholeNumbers>& numbers) {
+  return !field.stored.empty() && field.shape.size() == 1 && field.shape.front() >= least_length && numbers &&
+         numbers->least >= 0 && numbers->most < most_tokens;
+}
+
+std::string hint_of_tokens(const data::Dataset& train) {
+  const data::Field input = train.input(), target = train.target();
+  if (input.stored.empty()) return "";
+  const std::optional<data::WholeNumbers> inputs = data::whole_numbers(train, data::NumbersOf::inputs);
+  if (!may_be_tokens(input, inputs)) return "";
+  std::string hint =
+      fmt::format("; if the inputs are tokens: begin the layers with embedding: {{num_embeddings: {}, features: 64}}",
+                  inputs->most + 1);
+  const std::optional<data::WholeNumbers> labels = data::whole_numbers(train, data::NumbersOf::targets);
+  if (target.shape == input.shape && may_be_tokens(target, labels)) {
+    hint += fmt::format(
+        ", end them with dense: {}, and take loss: softmax_cross_entropy with metrics: [accuracy] for "
+        "a class at each position, without normalize, normalize_targets and the metric of checkpoint "
+        "and early_stopping",
+        labels->most + 1);
+  } else {
+    hint += " and flatten, without normalize";
+  }
+  return hint;
+}
+
+std::string hint_of_whole_numbers(const data::Dataset& train) {
+  const data::Field target = train.target();
+  if (target.shape.size() > 1) {
+    return target.stored.empty() ? ""
+                                 : "; classes of pixels are not supported yet: masks of 0 and 1, one for each class, "
+                                   "take sigmoid_cross_entropy";
+  }
+  if (numel(target.shape) != 1) return "";
+  const std::optional<data::WholeNumbers> numbers = data::whole_numbers(train, data::NumbersOf::targets);
+  const bool are_few = numbers && numbers->distinct >= 2 && numbers->distinct <= most_kinds &&
+                       numbers->distinct * least_examples_of_kind <= static_cast<std::size_t>(train.size());
+  if (!are_few) return "";
+  const bool are_integers = !target.stored.empty() || target.dtype == DType::i32;
+  const std::string from_0 = numbers->least == 0 ? "y" : "y - y.min()";
+  return fmt::format("; {} distinct whole numbers: for classes store integers from 0 ({})", numbers->distinct,
+                     are_integers          ? from_0
+                     : numbers->least == 0 ? "y.astype(int)"
+                                           : "(" + from_0 + ").astype(int)");
 }
 
 }  // namespace
@@ -52,6 +105,10 @@ std::string layers_for(const Shape& input, const Shape& target, std::int64_t out
   }
   out += commented(fmt::format("    - dense: {}", outputs), what);
   return target.size() > 1 ? out + reshaped(target) : out;
+}
+
+std::string hints_on_arrays(const data::Dataset& train, bool is_regression) {
+  return (is_regression ? hint_of_whole_numbers(train) : "") + hint_of_tokens(train);
 }
 
 }  // namespace pmaptrain::app

@@ -106,6 +106,41 @@ TEST_CASE("an empty folder that is a class too many is named, and so is the fold
   CHECK(contains(below.err, "pmaptrain init images " + folder / "photos\n"));
 }
 
+TEST_CASE("init npz says what integers and whole numbers may be as well", "[app]") {
+  const TemporaryFolder folder;
+  const auto told = [&](const std::string& inputs, const std::string& targets) {
+    std::filesystem::remove(folder / "own.yaml");
+    const Finished init = call(
+        {"init", "npz", folder.write("a.npz", archive({{"x.npy", inputs}, {"y.npy", targets}})), folder / "own.yaml"});
+    INFO(init.err);
+    CHECK(init.status == 0);
+    const std::size_t at = init.out.find("; ", init.out.find("target: "));
+    return at == std::string::npos ? "" : init.out.substr(at + 2);
+  };
+  std::vector<std::int64_t> tokens, labels, signs;
+  std::vector<float> numbers, classes;
+  for (int i = 0; i < 40; ++i) {
+    for (int k = 0; k < 8; ++k) tokens.push_back((i * 7 + k * 3) % 27), labels.push_back((i + k) % 5);
+    signs.push_back(i % 2 == 0 ? -1 : 1);
+    classes.push_back(static_cast<float>(i % 3));
+    numbers.insert(numbers.end(), {static_cast<float>(i), 0.5F});
+  }
+  const std::string sequences = npy("<i8", "(40, 8)", raw(tokens)), points = npy("<f4", "(40, 2)", raw(numbers));
+  const std::string begin =
+      "if the inputs are tokens: begin the layers with embedding: {num_embeddings: 27, features: 64}";
+  CHECK(told(sequences, npy("<i8", "(40, 8)", raw(labels))) ==
+        begin +
+            ", end them with dense: 5, and take loss: softmax_cross_entropy with metrics: [accuracy] for a class at "
+            "each position, without normalize, normalize_targets and the metric of checkpoint and early_stopping\n");
+  CHECK(told(sequences, npy("<f4", "(40,)", raw(std::vector<float>(numbers.begin(), numbers.begin() + 40)))) ==
+        begin + " and flatten, without normalize\n");
+  CHECK(contains(told(points, npy("<f4", "(40,)", raw(classes))),
+                 "3 distinct whole numbers: for classes store integers from 0 (y.astype(int))\n"));
+  CHECK(told(points, npy("<i8", "(40,)", raw(signs))) ==
+        "2 distinct whole numbers: for classes store integers from 0 (y - y.min())\n");
+  CHECK(told(points, npy("<f4", "(40,)", raw(std::vector<float>(numbers.begin() + 40, numbers.end())))).empty());
+}
+
 TEST_CASE("init npz writes a model for targets that are images, which ends with their shape", "[app]") {
   const TemporaryFolder folder;
   const auto config = [&](const std::string& type, const std::string& shape, const std::string& targets) {

@@ -65,6 +65,14 @@ bool has_long_tail(const Dataset& dataset);
 // distribution: their variance is no smaller than their mean.
 bool are_counts(const Dataset& dataset);
 
+// The inputs or the targets of a dataset where they are whole numbers alone.
+struct WholeNumbers {
+  std::int64_t least = 0, most = 0;
+  std::size_t distinct = 0;
+};
+enum class NumbersOf { inputs, targets };
+std::optional<WholeNumbers> whole_numbers(const Dataset& dataset, NumbersOf which);
+
 // The folders of a set of images: a folder with folders called train, and perhaps test and val, or one that has the
 // folders of the classes itself. `size` is set where images differ in size; files that cannot be read do not count.
 struct ImageFolders {

@@ -1,9 +1,12 @@
-// What the targets of a dataset seem to be.
+// What the targets of a dataset, and inputs of whole numbers, seem to be.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <optional>
+#include <set>
+#include <vector>
 
 #include "core/data/sources/inspect.h"
 
@@ -12,16 +15,20 @@ namespace {
 
 constexpr std::int64_t judged_examples = 1000;  // by which rows of targets are judged
 
-// The one number of an example's target.
-double number_of(const Dataset& dataset, std::int64_t index) {
-  alignas(double) std::byte bytes[sizeof(double)];
-  dataset.read(index, nullptr, bytes);
-  const auto as = [&bytes](auto number) {
+double number_at(const std::byte* bytes, DType dtype) {
+  const auto as = [bytes](auto number) {
     std::memcpy(&number, bytes, sizeof number);
     return static_cast<double>(number);
   };
-  const DType dtype = dataset.target().dtype;
+  if (dtype == DType::u8) return as(std::uint8_t{});
   return dtype == DType::f64 ? as(double{}) : dtype == DType::f32 ? as(float{}) : as(std::int32_t{});
+}
+
+// The one number of an example's target.
+double number_of(const Dataset& dataset, std::int64_t index) {
+  std::byte bytes[sizeof(double)];
+  dataset.read(index, nullptr, bytes);
+  return number_at(bytes, dataset.target().dtype);
 }
 
 double skewness(const std::vector<double>& values) {
@@ -92,6 +99,24 @@ bool are_counts(const Dataset& dataset) {
     squares += value * value / examples;
   }
   return mean > 0 && squares - mean * mean >= mean;
+}
+
+std::optional<WholeNumbers> whole_numbers(const Dataset& dataset, NumbersOf which) {
+  constexpr double bound = 1 << 24;  // above, floats have whole numbers alone
+  const Field field = which == NumbersOf::inputs ? dataset.input() : dataset.target();
+  std::vector<std::byte> input(dataset.input().bytes()), target(dataset.target().bytes());
+  const std::vector<std::byte>& bytes = which == NumbersOf::inputs ? input : target;
+  std::set<std::int64_t> found;
+  for (std::int64_t i = 0; i < dataset.size(); ++i) {
+    dataset.read(i, which == NumbersOf::inputs ? input.data() : nullptr, target.data());
+    for (std::size_t at = 0; at < bytes.size(); at += size_of(field.dtype)) {
+      const double value = number_at(bytes.data() + at, field.dtype);
+      if (value != std::trunc(value) || std::abs(value) > bound) return std::nullopt;
+      found.insert(static_cast<std::int64_t>(value));
+    }
+  }
+  if (found.empty()) return std::nullopt;
+  return WholeNumbers{*found.begin(), *found.rbegin(), found.size()};
 }
 
 }  // namespace pmaptrain::data
