@@ -1,4 +1,6 @@
 // Nodes that consist of other layers: lists, repeated lists, residual connections.
+#include <fmt/format.h>
+
 #include <set>
 #include <type_traits>
 
@@ -79,6 +81,9 @@ std::optional<Node> LayerInput::refuse_no_image(std::string help) const {
   if (is_of_channels) {
     help = "data.source.npz.channels: none takes arrays (N, height, width) for pictures [height,width,1]; it is " +
            std::string(to_string(npz->channels));
+    if (npz->channels == spec::Channels::last) {
+      help += fmt::format("; a series is reshape: [{}, 1, {}] before it, for windows of [3, 1]", shape[0], shape[1]);
+    }
   }
   return refuse("takes images [height,width,channels]; its input is " + shown(), std::move(help));
 }

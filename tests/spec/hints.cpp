@@ -198,6 +198,44 @@ TEST_CASE("what new users write of layers, data and training is told in one erro
         "3: unknown source 'data/a.csv': a file is an option of what reads it: `pmaptrain help data.source`");
 }
 
+TEST_CASE("what other tools do by themselves is told with what does it here", "[spec]") {
+  const std::string finder =
+      "there is no finder of learning rates; a sweep does it, with parameters: {optimizer.learning_rate: {log_uniform: "
+      "[1.0e-4, 1.0e-1]}}: pmaptrain sweep run SWEEP.yaml";
+  CHECK(told("learning_rate: 0.001", "learning_rate: auto") == "14: learning_rate auto is not supported: " + finder);
+  const std::string duration = "duration: 2 epochs";
+  const auto train = [&](const std::string& line) { return told(duration, duration + "\n  " + line); };
+  CHECK(train("lr_finder: true") == "17: 'lr_finder' is not supported in train: " + finder);
+  CHECK(train("auto_lr_find: true") == "17: 'auto_lr_find' is not supported in train: " + finder);
+  CHECK(train("save_best: true") ==
+        "17: unknown key 'save_best' in train: did you mean 'train.checkpoint.best'? For example checkpoint: {best: "
+        "{metric: loss}}");
+  CHECK(hint_for("command", "lr-find")->help == finder);
+  for (const char* const word : {"tune", "search", "hpo"}) CHECK(hint_for("command", word)->meant == "sweep");
+
+  const std::string loss = "loss: softmax_cross_entropy";
+  const std::string own = "a config cannot define a loss of its own; pmaptrain help loss lists those that there are";
+  CHECK(told(loss, "loss: custom") == "10: loss 'custom' is not supported: " + own);
+  CHECK(told(loss, "loss: my_loss") == "10: loss 'my_loss' is not supported: " + own);
+  CHECK(told(loss, "loss: {python: loss.py}") == "10: loss 'python' is not supported: " + own);
+  CHECK(told(loss, "loss: dice").starts_with("10: loss 'dice' is not supported: the nearest are focal, "));
+  CHECK(told(loss, "loss: ctc").starts_with("10: loss 'ctc' is not supported: nothing aligns sequences; the nearest "));
+  CHECK(told(loss, "loss: triplet").starts_with("10: loss 'triplet' is not supported: there is no loss of pairs "));
+
+  const auto layer = [](const std::string& one) { return told("- flatten", "- " + one); };
+  CHECK(
+      layer("unet").starts_with("8: layer 'unet' is not supported: nothing joins layers but residual, and no layer "));
+  CHECK(layer("upsample: 2").starts_with("8: layer 'upsample' is not supported: no layer enlarges images; an image "));
+  CHECK(
+      layer("skip").starts_with("8: unknown layer 'skip': did you mean 'residual'? It adds what two lists of layers "));
+  CHECK(layer("adaptive_avg_pool2d: 1") == "8: unknown layer 'adaptive_avg_pool2d': did you mean 'global_avg_pool'?");
+  CHECK(told("dense: 10", "dense: {features: 10, trainable: false}") ==
+        "9: unknown key 'trainable' in dense: did you mean 'optimizer.groups'? Parameters are named by patterns: "
+        "groups: [{parameters: \"conv_0.*\", freeze: true}]");
+  CHECK(told("source: fashion_mnist", "source: {text: {train: a.txt, length: 8, tokens: chars}}") ==
+        "3: tokens takes one of bytes, uint16, not 'chars': did you mean 'bytes'?");
+}
+
 TEST_CASE("an unknown alternative lists the alternatives alone", "[spec]") {
   std::vector<std::string> rules;
   for (const spec::Key* const rule : spec::alternatives(*spec::find_key("optimizer"))) rules.emplace_back(rule->name());
@@ -258,6 +296,8 @@ TEST_CASE("help finds a key by what other frameworks call it, and says what ther
   CHECK(refused("maxpool") == "did you mean 'max_pool'?");
   CHECK(refused("lstm") == "there are no recurrent layers; attention is over the positions of a sequence");
   CHECK(refused("gpu").starts_with("no key is named 'gpu': did you mean 'cuda'? pmaptrain help backend\nthese have "));
+  CHECK(refused("learning_rate_finder").starts_with("there is no finder of learning rates; a sweep does it"));
+  CHECK(refused("custom_loss").starts_with("a config cannot define a loss of its own"));
   CHECK(refused("qqqq") == "pmaptrain help lists all keys");
 }
 

@@ -371,6 +371,10 @@ class Checker {
       return check_number(number, value, reporter_);
     }
     const std::string near = value.is(Kind::scalar) ? nearest(value.text, names_of(alternatives(key))) : std::string{};
+    const std::optional<Hint> hint = near.empty() ? hint_for(key.name(), value.text) : std::nullopt;
+    if (hint && !hint->is_supported()) {
+      return reporter_.report(value, std::string(key.name()) + " " + value.text + " is not supported", hint->help);
+    }
     return near.empty() ? wrong_value(key, value, reporter_) : misspelt_value(key, value, near, reporter_);
   }
 
