@@ -106,6 +106,16 @@ std::string default_file(const std::string& path) {
   return (name.extension() == ".gz" ? name.stem().stem() : name.stem()).string() + ".yaml";
 }
 
+// Which kind of data a path names; empty if none. What is not there is judged by its ending.
+std::string kind_of_path(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) return "images";
+  const std::filesystem::path name(path);
+  std::string ending = letters_of(name.extension().string());
+  if (ending == "gz") ending = letters_of(name.stem().extension().string());
+  return ending == "npz" || ending == "csv" ? ending : "";
+}
+
 }  // namespace
 
 int command_init(CommandArguments arguments, const Streams& streams) {
@@ -120,10 +130,9 @@ int command_init(CommandArguments arguments, const Streams& streams) {
   a.optional_positional("FILE", second,
                         "the path of the config; default NAME.yaml, or for data STEM.yaml, named after it. An existing "
                         "config is not replaced");
-  a.list(
-      "--target", "COLUMN", targets,
-      "with csv, the column to predict; default the last one, or one that is called target, label, class or so; may\n"
-      "be repeated, for columns of 0 and 1 that are several labels, or of several numbers");
+  a.list("--target", "COLUMN", targets,
+         "with csv, the column to predict; default the last one, or one that is called target, label, class or so; may "
+         "be repeated, for columns of 0 and 1 that are several labels, or of several numbers");
   std::vector<std::string> kinds{"npz", "csv", "images"};
   for (const Example& example : examples()) kinds.emplace_back(example.name);
   a.complete("NAME", {Values::Kind::words, std::move(kinds)});
@@ -143,6 +152,10 @@ int command_init(CommandArguments arguments, const Streams& streams) {
     if (!first) {
       fail_usage("pmaptrain init " + *name + " needs PATH, the data to write a config for",
                  "pmaptrain init " + *name + (*name == "images" ? " photos" : " data." + *name));
+    }
+    if (const std::string is = kind_of_path(*first); !is.empty() && is != "images" && is != *name) {
+      fail_usage("'" + *first + "' is not what pmaptrain init " + *name + " reads",
+                 "pmaptrain init " + is + " " + shell_quoted(*first));
     }
     const std::string file = second.value_or(default_file(*first));
     refuse_existing(file);  // before the data is read
@@ -165,6 +178,14 @@ int command_init(CommandArguments arguments, const Streams& streams) {
     if (second) fail_usage("unexpected argument '" + *second + "'", "pmaptrain init " + *name + " takes FILE alone");
     write_config(first.value_or(*name + ".yaml"), example.text, streams);
     return 0;
+  }
+  if (const std::string kind = kind_of_path(*name); !kind.empty()) {
+    fail_usage("'" + *name + "' is data, and which kind it is of stands in front of it",
+               "pmaptrain init " + kind + " " + shell_quoted(*name));
+  }
+  if (*name == "text" || name->ends_with(".txt")) {
+    fail_usage("there is no example '" + *name + "'",
+               "pmaptrain init gpt writes a config of a model of text; data.source.text.train names your file in it");
   }
   const std::string near = nearest(*name, names);
   const std::optional<Hint> hint = hint_for("source", *name);

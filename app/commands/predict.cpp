@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 #include <system_error>
+#include <variant>
 
 #include "app/commands/commands.h"
 #include "app/commands/prompt.h"
@@ -32,6 +33,26 @@ namespace fs = std::filesystem;
 std::string required(const std::optional<std::string>& given, const std::string& option, const std::string& help) {
   if (!given) fail_usage("predict needs " + option, help);
   return *given;
+}
+
+// Files that no reader of inputs takes, whatever the model was trained on.
+void check_input(const std::string& input) {
+  const std::string ending = letters_of(fs::path(input).extension().string());
+  if (ending != "parquet" && ending != "feather") return;
+  const std::string stem = fs::path(input).replace_extension().string();
+  fail_option("--input", input, "inputs are not read from " + ending + " files",
+              fmt::format("in Python, `pandas.read_{}('{}').to_csv('{}.csv', index=False)` writes a table as CSV; "
+                          "numpy.savez writes arrays as NPZ",
+                          ending, input, stem));
+}
+
+// A text is no list of inputs: a model of texts continues it, or is measured on it.
+void check_no_text(const std::string& input, const spec::Spec& spec) {
+  const std::string ending = letters_of(fs::path(input).extension().string());
+  if (!std::holds_alternative<spec::TextFiles>(spec.data.source) || (ending != "txt" && ending != "md")) return;
+  fail_option("--input", input, "the run's model is of texts, and a text has no examples to predict for",
+              "--prompt " + shell_quoted("@" + input) +
+                  " continues it; pmaptrain eval RUN --set data.source.text.test=FILE measures the model on it");
 }
 
 // What can be said of the output before anything is computed.
@@ -141,6 +162,7 @@ int command_predict(CommandArguments arguments, const Streams& given) {
     return continue_text(prompt, std::move(config), checkpoint, request, streams);
   }
   request.input.path = required(input, "--input FILE", "the inputs, such as --input images.npy");
+  check_input(request.input.path);
   const std::string to = required(output, "--output FILE", "what to write, such as --output predictions.csv");
   const bool to_stream = to == "-";
   const bool writes = shared.is_first();
@@ -157,6 +179,7 @@ int command_predict(CommandArguments arguments, const Streams& given) {
 
   config.overrides.processes = processes_of(streams);
   const spec::Loaded loaded = load_config(config, streams);
+  check_no_text(request.input.path, loaded.spec);
   request.checkpoint = first.text(
       [&] { return checkpoint ? *checkpoint : train::default_checkpoint(loaded.spec, config.config, request.member); });
   print_notes(loaded.notes, streams);

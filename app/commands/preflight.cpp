@@ -37,9 +37,8 @@ int command_preflight(CommandArguments arguments, const Streams& streams) {
   a.flag("--json", json, "print it as a JSON document");
   config.add_options_to(a);
   a.footer(
-      "The exit status is 1 if a run would be refused because processes differ, or cannot read the data. What is slow "
-      "is "
-      "a\nwarning.\n");
+      "The exit status is 1 if a run would be refused because processes differ, or cannot read the data. What is slow\n"
+      "is a warning.\n");
   if (!a.parse(arguments, streams.out)) return 0;
   report::ProcessFacts facts = report::facts_of_this_process();
   if (path) {

@@ -1,5 +1,7 @@
 #include "app/commands/prompt.h"
 
+#include <fmt/format.h>
+
 #include <charconv>
 #include <cmath>
 #include <cstddef>
@@ -156,6 +158,13 @@ int continue_text(const PromptOptions& options, ConfigOptions config, const std:
     flush();
   };
   generator.check(tokens);
+  const auto size = static_cast<std::int64_t>(tokens.size());
+  if (const std::int64_t lost = train::forgotten(size, generator.positions()); lost > 0) {
+    print_notes(
+        {fmt::format("the prompt has {} tokens, and the model sees at most {}: it continues the last {} of them", size,
+                     generator.positions(), size - lost)},
+        streams);
+  }
   int signal = 0;
   {
     const StopSignals signals;

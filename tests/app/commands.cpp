@@ -206,6 +206,19 @@ TEST_CASE("init lists the shipped configs, writes one, and replaces nothing", "[
   CHECK(contains(call({"init", "cn"}).err, "did you mean 'cnn'?"));
 }
 
+TEST_CASE("init tells the kind of data that a path names, and predict what it does not read", "[app]") {
+  CHECK(contains(call({"init", "a.npz"}).err, "\n  help: pmaptrain init npz a.npz\n"));
+  CHECK(contains(call({"init", "data/a.csv"}).err, "\n  help: pmaptrain init csv data/a.csv\n"));
+  const TemporaryFolder folder;
+  CHECK(contains(call({"init", folder / ""}).err, "\n  help: pmaptrain init images "));
+  CHECK(contains(call({"init", "text"}).err, "pmaptrain init gpt writes a config of a model of text"));
+  // Before the config, which exists, is looked at.
+  const Finished other = call({"init", "csv", "a.npz", "configs/cnn.yaml"});
+  CHECK(other.status == 2);
+  CHECK(contains(other.err, "'a.npz' is not what pmaptrain init csv reads\n  help: pmaptrain init npz a.npz\n"));
+  CHECK(contains(call({"tune"}).err, "did you mean 'sweep'?"));
+}
+
 TEST_CASE("init writes the schema beside the config, brings an older one up to date, and replaces no other", "[app]") {
   const TemporaryFolder folder;
   const std::string schema = folder / "pmaptrain.schema.json";

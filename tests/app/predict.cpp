@@ -404,6 +404,9 @@ TEST_CASE("predict --prompt prints the text and its continuation, and refuses op
   run.folder.write("p.txt", "ab");
   CHECK(said({"--prompt", "@" + run.folder / "p.txt", "--tokens", "5"}).out == plain.out);
   CHECK(said({"--prompt", "ab", "--tokens", "5", "--workers", "1"}).out == plain.out);
+  CHECK_FALSE(contains(plain.err, "the prompt has"));
+  CHECK(contains(said({"--prompt", "abcdabcdab"}).err,
+                 "note: the prompt has 10 tokens, and the model sees at most 8: it continues the last 6 of them\n"));
   // The token that comes first is made the end token: nothing is printed but the prompt and the end of the line.
   const std::string end = std::to_string(static_cast<unsigned char>(plain.out[2]));
   CHECK(said({"--prompt", "ab", "--set", "data.source.text.end_token=" + end}).out == "ab\n");
@@ -420,6 +423,9 @@ TEST_CASE("predict --prompt prints the text and its continuation, and refuses op
   };
   CHECK(tells({"--tokens", "5"}, "--tokens belongs to --prompt"));
   CHECK(tells({"--prompt", "ab", "--input", "x.npy"}, "--input and --prompt were both given"));
+  CHECK(tells({"--input", run.folder / "t.txt", "--output", "o.csv"}, "t.txt continues it; pmaptrain eval RUN --set "));
+  CHECK(tells({"--input", "a.parquet", "--output", "o.csv"},
+              "in Python, `pandas.read_parquet('a.parquet').to_csv('a.csv', index=False)` writes a table as CSV"));
   CHECK(tells({"--prompt", "ab", "--as", "classes"}, "--as belongs to --input"));
   CHECK(tells({"--prompt", "ab\xc3"}, "the model knows the tokens 0 to 127"));
   for (const std::string temperature : {"-1", "1e30", "1e6x", "nan"}) {
