@@ -266,7 +266,7 @@ int command_run(CommandArguments arguments, const Streams& streams) {
   std::optional<train::ResumePoint> resume;
   if (options.resume) {
     try {
-      resume = train::find_resume_point(session.run_dir, first);
+      resume = train::find_resume_point(session.run_dir, first, &loaded.spec.train);
     } catch (const Error&) {
       // What another process is replacing is not whole, and not damaged: then this throws and says so.
       train::RunFolder::check(session.run_dir, session.folder);

@@ -1,12 +1,14 @@
 #include "core/train/resume.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <sstream>
 #include <utility>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/run/records/lines.h"
 #include "core/run/records/records.h"
 #include "core/spec/change.h"
 #include "core/spec/compare.h"
@@ -66,6 +68,57 @@ void check_best(const fs::path& run, RunState& state, std::vector<std::string>& 
     for (MemberState& member : state.members) member.best.reset();
     damaged.push_back("the best checkpoint is lost: " + error.diagnostics().front().message);
   }
+}
+
+// What an evaluation had of a metric, of the split on which the best is selected.
+std::optional<double> value_of(const MemberState& state, const std::string& metric) {
+  const auto validation = state.measures.find("validation");
+  const auto split = validation != state.measures.end() ? validation : state.measures.find("test");
+  if (split == state.measures.end()) return std::nullopt;
+  for (const auto& [name, value] : split->second) {
+    if (name == metric && !std::isnan(value)) return value;
+  }
+  return std::nullopt;
+}
+
+// Where the config selects the best by another metric or mode than the run, the best checkpoint so far stays the best,
+// with what its evaluation had of the new metric: it is kept until another is better. Without that number it is none.
+// Returns what to say; nothing changes where members have ended, whose best no evaluation can replace.
+std::string rebase_best(const fs::path& run, RunState& state, const spec::TrainSpec& spec) {
+  const auto& best = spec.checkpoint.best;
+  const std::string folder = best_folder(state);
+  if (!best || folder.empty()) return "";
+  const std::string mode = spec::to_string(mode_of(*best));
+  const auto found = std::find_if(state.members.begin(), state.members.end(), [&](const MemberState& member) {
+    return member.best && (member.best->metric != best->metric || state.best_mode != mode);
+  });
+  const bool has_ended = std::any_of(state.members.begin(), state.members.end(),
+                                     [](const MemberState& member) { return !member.finished.empty(); });
+  if (found == state.members.end() || has_ended) return "";
+  std::string text = "train.checkpoint.best selects by " + best->metric + " (" + mode + ") now, and by " +
+                     found->best->metric + " (" + state.best_mode + ") before: ";
+  const RunState then = load_run_state(run / "checkpoints" / folder);
+  bool is_known = true;
+  for (std::size_t m = 0; m < state.members.size(); ++m) {
+    MemberState& member = state.members[m];
+    if (!member.best) continue;
+    const MemberState& at_best = then.members.at(m);
+    const std::optional<double> value = value_of(at_best, best->metric);
+    is_known = is_known && value.has_value();
+    if (value && state.members.size() == 1) {
+      text += "step " + with_commas(member.best->step) + ", the best so far, has " + best->metric + " " +
+              compact(*value) + ", and ";
+    }
+    if (value) {
+      member.best = Best{member.best->step, best->metric, *value, value_of(at_best, "loss")};
+    } else {
+      member.best.reset();
+    }
+    member.lost_best.reset();
+  }
+  state.best_mode = mode;
+  return text + (is_known ? "stays the best until an evaluation is better"
+                          : "the best so far has no value of it, so the next evaluation becomes the best");
 }
 
 // Whether two texts such as "replicas=2 shards=4" name the same axes, with any sizes and in any order.
@@ -146,7 +199,7 @@ void drop_what_follows(std::vector<spec::ChangedKey>& keys) {
   throw Error(ExitStatus::usage, std::move(errors));
 }
 
-std::optional<ResumePoint> own_resume_point(const fs::path& run) {
+std::optional<ResumePoint> own_resume_point(const fs::path& run, const spec::TrainSpec* spec) {
   const std::vector<std::int64_t> steps = checkpoint_steps(run);
   std::vector<std::string> damaged;
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
@@ -154,6 +207,10 @@ std::optional<ResumePoint> own_resume_point(const fs::path& run) {
       ResumePoint point{load_checkpoint(run / "checkpoints" / checkpoint_name(*step)), steps.back(), {}};
       check_step(point.checkpoint.state, *step);
       check_best(run, point.checkpoint.state, damaged);
+      if (spec != nullptr) {
+        std::string told = rebase_best(run, point.checkpoint.state, *spec);
+        if (!told.empty()) point.warnings.push_back(std::move(told));
+      }
       for (const std::string& problem : damaged) point.warnings.push_back(problem + "; the run goes on without it");
       return point;
     } catch (const Error& error) {
@@ -171,9 +228,10 @@ std::optional<ResumePoint> own_resume_point(const fs::path& run) {
 
 }  // namespace
 
-std::optional<ResumePoint> find_resume_point(const fs::path& run, const FirstProcess& first) {
+std::optional<ResumePoint> find_resume_point(const fs::path& run, const FirstProcess& first,
+                                             const spec::TrainSpec* spec) {
   std::optional<ResumePoint> point;
-  if (first.is_this()) point = own_resume_point(run);
+  if (first.is_this()) point = own_resume_point(run, spec);
   if (first.is_alone()) return point;
   if (first.text([&] { return std::string(point ? "found" : "none"); }) == "none") return std::nullopt;
   if (!point) point.emplace();

@@ -16,13 +16,14 @@ namespace pmaptrain::train {
 struct ResumePoint {
   Checkpoint checkpoint;
   std::int64_t newest_step = 0;       // of all existing checkpoints
-  std::vector<std::string> warnings;  // about newer checkpoints, which are damaged
+  std::vector<std::string> warnings;  // about newer checkpoints, which are damaged, and about the best one
 };
 
 // The newest complete checkpoint of a run folder. None if there is no folder or no checkpoint. Throws Error (data) if
 // there are checkpoints but none is complete. Of several processes, all get that of process 0, which alone has its
-// warnings and the newest step.
-std::optional<ResumePoint> find_resume_point(const std::filesystem::path& run, const FirstProcess& first = {});
+// warnings and the newest step. With `spec`, the best is what its train.checkpoint.best makes of the run's.
+std::optional<ResumePoint> find_resume_point(const std::filesystem::path& run, const FirstProcess& first = {},
+                                             const spec::TrainSpec* spec = nullptr);
 
 // config.yaml of a run folder.
 struct RunConfig {

@@ -95,3 +95,37 @@ TEST_CASE("of evaluations with equal metrics that with the lowest loss is the be
   CHECK(best("parts", {"--max-steps", "3"})["step"] == 3);
   CHECK(best("parts", {"--resume"}) == whole);
 }
+
+TEST_CASE("a resumed run that selects by another metric keeps its best checkpoint until one is better", "[app]") {
+  const TemporaryFolder folder;
+  std::string table = "x,y\n";
+  for (int i = 0; i < 16; ++i) table += i % 2 == 0 ? "-1,no\n" : "1,yes\n";
+  folder.write("d.csv", table);
+  // All labels are right, and the loss falls: by loss the last evaluation is the best, by its opposite the first.
+  folder.write("c.yaml",
+               "data: {source: {csv: {train: d.csv, test: d.csv, target: y}}, batch_size: 16}\n"
+               "model: {layers: [dense: 2], init: {values: {dense_0.kernel: [[-1, 1]]}}}\n"
+               "loss: softmax_cross_entropy\nmetrics: [accuracy]\noptimizer: {sgd: {}, learning_rate: 0.1}\n"
+               "train: {duration: 6 steps, eval_every: 1 steps, checkpoint: {best: {metric: loss}}}\n");
+  const std::string run = folder / "run";
+  const auto trained = [&](const std::vector<std::string>& options) {
+    std::vector<std::string> arguments{"run", folder / "c.yaml", "--run-dir", run, "--progress", "none"};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    CHECK(call(arguments).status == 0);
+  };
+  const auto best = [&] { return nlohmann::json::parse(read_text(folder / "run/summary.json")); };
+  trained({"--max-steps", "3"});
+  const double loss = best()["best"]["value"];
+  trained({"--resume", "--max-steps", "4", "--set", "train.checkpoint.best={metric: loss, mode: max}"});
+  const std::string told = read_text(folder / "run/log.txt");
+  CHECK(contains(told,
+                 "train.checkpoint.best selects by loss (max) now, and by loss (min) before: step 3, the best so "
+                 "far, has loss "));
+  CHECK(contains(told, ", and stays the best until an evaluation is better"));
+  CHECK(best()["best"] == nlohmann::json{{"step", 3}, {"metric", "loss"}, {"value", loss}});
+  CHECK(best()["selected"]["step"] == 3);
+  CHECK(contains(call({"eval", run}).out, "best checkpoint step-00000003"));
+  // All labels have been right at step 3 as well, where the loss was higher.
+  trained({"--resume", "--set", "train.checkpoint.best={metric: accuracy}"});
+  CHECK(best()["best"] == nlohmann::json{{"step", 6}, {"metric", "accuracy"}, {"value", 1.0}});
+}
