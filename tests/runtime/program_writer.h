@@ -15,8 +15,12 @@ namespace pmaptrain::test {
 // clamped to whole numbers of at most 64, so that sums of them are exact in f32. `a` and `b` are its axes.
 class ProgramWriter {
  public:
-  explicit ProgramWriter(std::uint32_t seed, DType dtype = DType::i32)
-      : state_(seed * 2654435761u + 12345u), dtype_(to_string(dtype)), narrow_(dtype == DType::bf16) {}
+  // `with_rows`: with rows that replace others, in place of psum_scatter.
+  explicit ProgramWriter(std::uint32_t seed, DType dtype = DType::i32, bool with_rows = false)
+      : state_(seed * 2654435761u + 12345u),
+        dtype_(to_string(dtype)),
+        narrow_(dtype == DType::bf16),
+        with_rows_(with_rows) {}
 
   std::string write() {
     const std::vector<std::array<std::uint32_t, 2>> meshes{{2, 3}, {3, 1}, {1, 9}, {2, 5}, {1, 1}, {17, 1}};
@@ -262,7 +266,7 @@ class ProgramWriter {
       inside.push_back(bounded(sum, "  "));
     }
     for (std::uint32_t i = 1 + below(6); i > 0; --i) {
-      below(5) == 0 ? add_rows(inside, "  ") : add_elementwise(inside, "  ");
+      with_rows_&& below(5) == 0 ? add_rows(inside, "  ") : add_elementwise(inside, "  ");
     }
     std::string yields;
     for (const Named& result : results) {
@@ -276,7 +280,7 @@ class ProgramWriter {
   void add_equation() {
     const Named x = pick(values_);
     const std::string head = "%v" + std::to_string(count_) + " = ";
-    switch (below(21)) {
+    switch (below(19)) {
       case 0:
         line(head + "constant[dtype=" + dtype_ + ", shape=" + shape_text(x.shape) +
              ", value=" + std::to_string(below(4)) + "]");
@@ -309,9 +313,7 @@ class ProgramWriter {
       case 10: return add_loop();
       case 11:
       case 12: return add_gradient();
-      case 13: return add_scatter();
-      case 14:
-      case 15: return add_rows(values_);
+      case 13: return with_rows_ ? add_rows(values_) : add_scatter();
       default: return add_elementwise(values_);
     }
   }
@@ -320,6 +322,7 @@ class ProgramWriter {
   std::uint32_t state_;
   std::string dtype_;
   bool narrow_;  // of bf16
+  bool with_rows_;
   std::string text_;
   int count_ = 0;
   std::vector<Named> values_, kept_;

@@ -62,9 +62,9 @@ std::vector<std::uint32_t> seeds_of_programs(DType dtype) {
   return seeds;
 }
 
-void check_random_programs(DType dtype) {
+void check_random_programs(DType dtype, bool with_rows = false) {
   for (const std::uint32_t seed : seeds_of_programs(dtype)) {
-    const auto program = test::program_of(test::ProgramWriter(seed, dtype).write());
+    const auto program = test::program_of(test::ProgramWriter(seed, dtype, with_rows).write());
     INFO("seed " << seed << "\n" << to_text(*program));
     const test::Values inputs = test::random_inputs(*program, seed);
     const test::Values expected = test::interpreted(*program, inputs, 4);
@@ -81,6 +81,10 @@ void check_random_programs(DType dtype) {
 
 TEST_CASE("random programs over two axes run as the interpreter says, with passes and without", "[runtime]") {
   check_random_programs(DType::i32);
+}
+
+TEST_CASE("random programs that replace rows of arrays, some in place, run as the interpreter says", "[runtime]") {
+  check_random_programs(DType::i32, true);
 }
 
 TEST_CASE("random programs of bf16 run as the interpreter says, with passes and without", "[runtime]") {
