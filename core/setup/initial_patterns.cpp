@@ -32,6 +32,12 @@ std::vector<std::string> patterns_of(const std::vector<std::string>& names, cons
 
 }  // namespace
 
+std::string some_of(const std::vector<std::string>& names) {
+  constexpr std::size_t most = 8;
+  if (names.size() <= most) return join(names, ", ");
+  return join({names.begin(), names.begin() + most}, ", ") + " and " + std::to_string(names.size() - most) + " more";
+}
+
 std::string keys_that_take(const std::vector<std::string>& fitting, const std::vector<std::string>& unfit,
                            const spec::InitialFrom& from, const model::Model& model) {
   std::vector<std::string> others = unfit;
@@ -57,20 +63,20 @@ std::string keys_that_take(const std::vector<std::string>& fitting, const std::v
 }
 
 std::string renaming(const std::map<std::string, Shape>& missing, const std::map<std::string, Shape>& others) {
-  if (missing.empty()) return "";
-  const std::string& first = missing.begin()->first;
-  // From the outermost list on, of which the first parameter is a part.
-  for (std::size_t dot = first.find('.'); dot != std::string::npos; dot = first.find('.', dot + 1)) {
-    const std::string to = first.substr(0, dot), rest = first.substr(dot);
-    for (const auto& [tensor, shape] : others) {
-      if (!tensor.ends_with(rest) || tensor.size() == rest.size()) continue;
-      const std::string from = tensor.substr(0, tensor.size() - rest.size());
-      const auto fits = [&](const auto& parameter) {
-        if (!parameter.first.starts_with(to + ".")) return true;
-        const auto found = others.find(from + parameter.first.substr(to.size()));
-        return found != others.end() && found->second == parameter.second;
-      };
-      if (std::all_of(missing.begin(), missing.end(), fits)) return "\"" + from + ".*\": \"" + to + ".*\"";
+  for (const auto& [first, its_shape] : missing) {
+    // From the outermost list on, of which the parameter is a part.
+    for (std::size_t dot = first.find('.'); dot != std::string::npos; dot = first.find('.', dot + 1)) {
+      const std::string to = first.substr(0, dot), rest = first.substr(dot);
+      for (const auto& [tensor, shape] : others) {
+        if (!tensor.ends_with(rest) || tensor.size() == rest.size()) continue;
+        const std::string from = tensor.substr(0, tensor.size() - rest.size());
+        const auto fits = [&](const auto& parameter) {
+          if (!parameter.first.starts_with(to + ".")) return true;
+          const auto found = others.find(from + parameter.first.substr(to.size()));
+          return found != others.end() && found->second == parameter.second;
+        };
+        if (std::all_of(missing.begin(), missing.end(), fits)) return "\"" + from + ".*\": \"" + to + ".*\"";
+      }
     }
   }
   return "";

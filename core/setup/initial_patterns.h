@@ -10,6 +10,9 @@
 
 namespace pmaptrain::train {
 
+// "a, b, c and 7 more"
+std::string some_of(const std::vector<std::string>& names);
+
 // Which keys of init.from take the parameters that fit, and leave out the parameters and tensors that do not, as a
 // piece of advice: include or exclude, whichever is shorter. exclude leaves out what `from` does already, too.
 std::string keys_that_take(const std::vector<std::string>& fitting, const std::vector<std::string>& unfit,

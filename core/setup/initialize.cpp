@@ -5,9 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <filesystem>
 #include <future>
-#include <iterator>
 
 #include "core/base/machine.h"
 #include "core/base/philox.h"
@@ -79,14 +77,11 @@ bool is_taken(const spec::InitialFrom& from, std::string_view name) {
   return any(from.include) && !any(from.exclude);
 }
 
-std::string shown(DType dtype, const Shape& shape) { return std::string(to_string(dtype)) + to_string(shape); }
-
-// "'a', 'b', 'c' and 7 more"
-std::string some_of(const std::vector<std::string>& names) {
-  constexpr std::size_t most = 8;
-  if (names.size() <= most) return join(names, ", ");
-  return join({names.begin(), names.begin() + most}, ", ") + " and " + std::to_string(names.size() - most) + " more";
+std::string same_layers(const std::string& renamed) {
+  return "these are the same layers under another name: init: {from: {path: ..., rename: {" + renamed + "}}}";
 }
+
+std::string shown(DType dtype, const Shape& shape) { return std::string(to_string(dtype)) + to_string(shape); }
 
 // The number of members in the file: the size of the dimension that all tensors have before the dimensions of their
 // parameters. None if they have no such dimension.
@@ -105,54 +100,7 @@ std::optional<std::int64_t> leading_dimension(const model::Model& model, const s
   return members;
 }
 
-// What may be meant by a folder that is no run's; empty for the folder of a run.
-std::string why_no_run(const std::string& path) {
-  namespace fs = std::filesystem;
-  std::error_code ignored;
-  if (fs::exists(fs::path(path) / "checkpoints", ignored) || fs::exists(fs::path(path) / "config.yaml", ignored))
-    return "";
-  for (fs::directory_iterator at(path, ignored), end; !ignored && at != end; at.increment(ignored)) {
-    if (at->path().extension() == ".safetensors") return "it has a file to take: " + at->path().string();
-  }
-  return "model.init.from takes a folder that pmaptrain run wrote, such as runs/NAME, or a safetensors file";
-}
-
-InitialFile open_file(const spec::InitialFrom& from, const FirstProcess& first) {
-  const std::string kind = first.text([&] {
-    std::error_code ignored;
-    return std::string(std::filesystem::is_directory(from.path, ignored) ? "run" : "file");
-  });
-  InitialFile opened;
-  if (kind == "file") {
-    opened.file.path = first.text([&] { return from.path; });
-    opened.file.file = first.bytes([&] { return data::map_file(from.path); });
-    opened.file.tensors = view_safetensors(opened.file.file, opened.file.path, opened.widened);
-    return opened;
-  }
-  if (const std::string why = first.text([&] { return why_no_run(from.path); }); !why.empty()) {
-    fail_usage(fmt::format("'{}' is a folder, and no run folder", from.path), why);
-  }
-  if (from.layout == spec::ParameterLayout::torch) {
-    fail_usage(fmt::format("'{}' is a run, whose parameters do not have the layout torch", from.path),
-               "leave out model.init.from.layout, which is for files");
-  }
-  CheckpointWeights trained = load_weights(from.path, from.checkpoint, from.weights, first);
-  opened.file = std::move(trained.parameters);
-  opened.state = std::move(trained.state);
-  return opened;
-}
-
 }  // namespace
-
-InitialFile open_initial_file(const spec::ModelSpec& spec, const FirstProcess& first) {
-  try {
-    return open_file(*spec.initial_from, first);
-  } catch (const FailedElsewhere&) {
-    throw;
-  } catch (const Error& error) {
-    data::throw_at(spec.init_place, error);
-  }
-}
 
 void draw(const model::Parameter& parameter, std::uint64_t seed, DType dtype, std::span<std::byte> into) {
   const auto& [kind, scale, low, columns] = parameter.initializer;
@@ -340,31 +288,58 @@ void InitialValues::check_tensors() {
   if (found.texts.empty()) return check_takes_any();
   std::string help = torch_help();
   if (help.empty() && !renamed.empty()) {
-    refuse(join(found.texts, "; it "),
-           "these are the same layers under another name: init: {from: {path: ..., rename: {" + renamed + "}}}");
+    refuse(join(found.texts, "; it "), same_layers(renamed));
   }
   if (help.empty()) help = found.help;
   std::vector<std::string> fitting;
-  std::copy_if(names.begin(), names.end(), std::back_inserter(fitting), [&](const std::string& name) {
-    return in_file_.contains(name) && std::find(found.names.begin(), found.names.end(), name) == found.names.end();
-  });
-  if (found.help_leaves_out && !fitting.empty())
+  bool fits_any = false;  // statistics alone would be refused
+  for (const model::Parameter& parameter : model_.parameters) {
+    const std::string& name = parameter.name;
+    const bool is_found = std::find(found.names.begin(), found.names.end(), name) != found.names.end();
+    if (!in_file_.contains(name) || is_found) continue;
+    fitting.push_back(name);
+    fits_any = fits_any || !parameter.is_state;
+  }
+  if (found.help_leaves_out && fits_any)
     help += (help.empty() ? "" : "; or ") + keys_that_take(fitting, found.names, *spec_.initial_from, model_);
   refuse(join(found.texts, "; it "), help);
 }
 
-// A file of which nothing is taken is a mistake in include, exclude or the names.
+// A file of which no parameter is taken is a mistake in include, exclude or the names.
 void InitialValues::check_takes_any() const {
   const auto is_taken = [&](const model::Parameter& parameter) {
     return !parameter.is_state && in_file_.contains(parameter.name);
   };
   if (std::any_of(model_.parameters.begin(), model_.parameters.end(), is_taken)) return;
+  std::map<std::string, Shape> tensors, missing;
+  for (const TensorView& tensor : file_.tensors) tensors[tensor.name] = tensor.shape;
+  std::string in_both;
+  for (const model::Parameter& parameter : model_.parameters) {
+    if (parameter.is_state) continue;
+    if (!tensors.contains(parameter.name)) {
+      missing[parameter.name] = stored(parameter).shape;
+    } else if (in_both.empty()) {
+      in_both = parameter.name;
+    }
+  }
+  for (const model::Parameter& parameter : model_.parameters) tensors.erase(parameter.name);
+  std::string help = torch_help();
+  if (const std::string renamed = renaming(missing, tensors); help.empty() && !renamed.empty()) {
+    help = same_layers(renamed);
+  } else if (help.empty() && !in_both.empty()) {
+    help = "include and exclude choose by the names of this model, such as '" + in_both + "'";
+  } else if (help.empty()) {
+    std::vector<std::string> parameters, names;
+    for (const auto& [name, shape] : missing) parameters.push_back(name);
+    for (const auto& [name, shape] : tensors) names.push_back(name);
+    help = "rename: {TENSOR: PARAMETER} says which tensor is which parameter: the parameters are " +
+           some_of(parameters) + (names.empty() ? "" : "; the tensors are " + some_of(names));
+  }
   throw Error(ExitStatus::usage,
               Diagnostic{"config",
                          spec_.init_place,
                          "model.init.from takes none of the parameters of this model from " + file_.path,
-                         "include and exclude choose by the names of this model, such as '" +
-                             model_.parameters.front().name + "'",
+                         std::move(help),
                          {}});
 }
 

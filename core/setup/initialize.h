@@ -13,6 +13,7 @@
 #include "core/model/model.h"
 #include "core/run/checkpoint.h"
 #include "core/run/files/safetensors.h"
+#include "core/setup/initial_file.h"
 #include "core/setup/setup.h"
 
 namespace pmaptrain::train {
@@ -24,21 +25,6 @@ namespace pmaptrain::train {
 // the truncation.
 void draw(const model::Parameter& parameter, std::uint64_t seed, DType dtype, std::span<std::byte> into);
 std::vector<std::byte> draw(const model::Parameter& parameter, std::uint64_t seed, DType dtype);
-
-// What model.init.from names: a file, or a checkpoint of a run.
-struct InitialFile {
-  CheckpointFile file;
-  std::vector<data::Bytes> widened;  // elements of the file that were f16
-  std::optional<RunState> state;     // of the checkpoint
-  // Closes the file, so that removing it frees space on the disk.
-  void release() {
-    file = {};
-    widened.clear();
-  }
-};
-// Opens it, in every process as process 0 has it. `spec` has an init.from. Throws Error at the key's place: data, or
-// usage for a checkpoint that does not exist or has no such layout.
-InitialFile open_initial_file(const spec::ModelSpec& spec, const FirstProcess& first = {});
 
 // The initial values of a model's parameters: from model.init.from; else from model.init.values, if it gives the
 // parameter; else drawn. A parameter is taken from model.init.from if its name matches a pattern of `include` and none

@@ -298,6 +298,36 @@ TEST_CASE("a file of which nothing is taken is refused", "[setup]") {
   CHECK(test::refusal([&] { file.load(whole_file()); }, ExitStatus::usage) ==
         "model.init.from takes none of the parameters of this model from " + file.path +
             " | include and exclude choose by the names of this model, such as 'dense_0.kernel'");
+  const auto help = [&](const train::Tensors& tensors) {
+    const std::string text = test::refusal([&] { file.load(tensors); }, ExitStatus::usage);
+    return text.substr(text.find(" | ") + 3);
+  };
+  // Only what the file has is proposed: another name, or what there is.
+  train::Tensors renamed = whole_file();
+  for (const char* const name : {"kernel", "bias"}) {
+    renamed[std::string("body.") + name] = renamed.at(std::string("head.") + name);
+    renamed.erase(std::string("head.") + name);
+  }
+  CHECK(help(renamed) ==
+        "these are the same layers under another name: init: {from: {path: ..., rename: {\"body.*\": \"head.*\"}}}");
+  CHECK(help({{"scale", doubles({2}, {1, 2})}}) ==
+        "rename: {TENSOR: PARAMETER} says which tensor is which parameter: the parameters are dense_0.bias, "
+        "dense_0.kernel, head.bias, head.kernel; the tensors are scale");
+}
+
+TEST_CASE("where running statistics alone fit, they are not proposed, because no parameter would be taken", "[setup]") {
+  const test::TemporaryFolder folder;
+  spec::BatchNorm norm;
+  norm.use_scale = norm.use_bias = false;
+  spec::Spec spec = testing::network({testing::layer("norm", norm), testing::layer("head", spec::Dense{3})});
+  spec.model.initial_from = spec::InitialFrom{folder / "initial.safetensors"};
+  testing::write_tensors(spec.model.initial_from->path, {{"norm.mean", doubles({3}, Numbers(3, 0.5))},
+                                                         {"norm.var", doubles({3}, Numbers(3, 2.0))},
+                                                         {"head.kernel", doubles({5, 3}, Numbers(15, 0.25))},
+                                                         {"head.bias", doubles({5}, Numbers(5, 0.0))}});
+  const model::Model model = model::make_model(spec, {DType::f32, {3}}, labels);
+  CHECK(test::refusal([&] { initial_values(model, spec.model, 0); }, ExitStatus::data)
+            .ends_with("the parameter is f32[3,3] | change the layer's sizes"));
 }
 
 TEST_CASE("a run begins with a checkpoint of another run", "[setup]") {

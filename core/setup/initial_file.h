@@ -1,0 +1,27 @@
+// The file or the checkpoint that model.init.from names.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "core/run/checkpoint.h"
+#include "core/spec/model.h"
+
+namespace pmaptrain::train {
+
+// What model.init.from names: a file, or a checkpoint of a run.
+struct InitialFile {
+  CheckpointFile file;
+  std::vector<data::Bytes> widened;  // elements of the file that were f16
+  std::optional<RunState> state;     // of the checkpoint
+  // Closes the file, so that removing it frees space on the disk.
+  void release() {
+    file = {};
+    widened.clear();
+  }
+};
+// Opens it, in every process as process 0 has it. `spec` has an init.from. Throws Error at the key's place: data, or
+// usage for a checkpoint that does not exist or has no such layout.
+InitialFile open_initial_file(const spec::ModelSpec& spec, const FirstProcess& first = {});
+
+}  // namespace pmaptrain::train
