@@ -429,10 +429,13 @@ void InitialValues::write(const model::Parameter& parameter, std::span<std::byte
 }
 
 bool InitialValues::draws() const {
-  return std::any_of(model_.parameters.begin(), model_.parameters.end(), [&](const model::Parameter& parameter) {
-    return parameter.initializer.draws() && !spec_.initial_values.contains(parameter.name) &&
-           !in_file_.contains(parameter.name);
-  });
+  return std::any_of(model_.parameters.begin(), model_.parameters.end(),
+                     [&](const model::Parameter& parameter) { return draws(parameter); });
+}
+
+bool InitialValues::draws(const model::Parameter& parameter) const {
+  return parameter.initializer.draws() && !spec_.initial_values.contains(parameter.name) &&
+         !in_file_.contains(parameter.name);
 }
 
 std::string InitialValues::note() const {

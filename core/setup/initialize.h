@@ -46,6 +46,7 @@ class InitialValues {
   // Whether some values are drawn, and so depend on the seed; and whether some are those of the same member in a file
   // of an ensemble.
   bool draws() const;
+  bool draws(const model::Parameter& parameter) const;
   bool varies_by_member() const { return file_.members && !spec_.initial_from->member && !in_file_.empty(); }
   // Says how many parameters were taken from the file, and which were not; empty if there is no file.
   std::string note() const;

@@ -19,6 +19,7 @@
 #include "core/run/records/lines.h"
 #include "core/runtime/backends.h"
 #include "core/setup/advice.h"
+#include "core/setup/initial_advice.h"
 #include "core/setup/initialize.h"
 #include "core/setup/resident.h"
 #include "core/setup/statistics_advice.h"
@@ -135,8 +136,7 @@ struct Course {
 };
 
 // The members of an ensemble by the course of their training.
-std::map<Course, std::vector<std::int64_t>> by_course(const Setup& setup) {
-  const InitialValues initial(setup.model, setup.member_spec().model, 0, setup.membership(0), setup.initial_file.get());
+std::map<Course, std::vector<std::int64_t>> by_course(const Setup& setup, const InitialValues& initial) {
   std::map<Course, std::vector<std::int64_t>> found;
   for (std::int64_t m = 0; m < spec::members(setup.spec()); ++m) {
     const spec::Spec& spec = setup.member_spec(m);
@@ -315,10 +315,12 @@ Setup make_setup(spec::Loaded loaded, std::optional<ScheduleOrigin> schedule, co
   }
   for (std::string& warning : unused_gpu_keys(spec.mesh)) setup.warnings.push_back(std::move(warning));
   if (!resumed) {
+    const InitialValues initial(setup.model, spec.model, 0, setup.membership(0), setup.initial_file.get());
     for (std::string& mistake : likely_mistakes(setup)) setup.warnings.push_back(std::move(mistake));
     for (std::string& doubt : doubtful_statistics(setup)) setup.warnings.push_back(std::move(doubt));
+    for (std::string& warning : frozen_draws(setup, initial)) setup.warnings.push_back(std::move(warning));
     if (setup.spec().ensemble) {
-      for (std::string& warning : equal_members(setup.spec(), by_course(setup))) {
+      for (std::string& warning : equal_members(setup.spec(), by_course(setup, initial))) {
         setup.warnings.push_back(std::move(warning));
       }
     }

@@ -398,3 +398,26 @@ TEST_CASE("of a checkpoint with averaged weights those are taken, unless the raw
   };
   CHECK(measures(spec::Weights::ema) != measures(spec::Weights::raw));
 }
+
+TEST_CASE("frozen parameters whose values are drawn are told at the group that freezes them", "[setup]") {
+  const TemporaryFolder root;
+  const std::string run = root / "run";
+  train_setup_in(run, setup_of_text(small_images));
+  const auto told = [&](std::vector<std::string> set) {
+    set.insert(set.begin(), "optimizer.groups=[{parameters: conv_*, freeze: true}]");
+    std::vector<std::string> found;
+    for (const std::string& warning : setup_of_text(small_images, std::move(set)).warnings) {
+      if (test::contains(warning, "freezes")) found.push_back(warning);
+    }
+    return found;
+  };
+  const std::vector<std::string> drawn{
+      "optimizer.groups (--set:1:32) freezes conv_0.kernel, which is drawn at random and stays so: model.init.from "
+      "takes trained values; without freeze: true the group is trained"};
+  CHECK(told({}) == drawn);
+  CHECK(told({"model.init={from: {path: " + run + ", exclude: [conv_*]}}"}) == drawn);
+  CHECK(told({"model.init={from: " + run + "}"}).empty());
+  // Values that are not drawn may be meant.
+  CHECK(told({"model.layers.0.conv.kernel_init=ones"}).empty());
+  CHECK(told({"optimizer.groups=[{parameters: conv_*, learning_rate_scale: 0.1}]"}).empty());
+}
