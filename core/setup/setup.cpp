@@ -317,7 +317,7 @@ Setup make_setup(spec::Loaded loaded, std::optional<ScheduleOrigin> schedule, co
   if (!resumed) {
     const InitialValues initial(setup.model, spec.model, 0, setup.membership(0), setup.initial_file.get());
     for (std::string& mistake : likely_mistakes(setup)) setup.warnings.push_back(std::move(mistake));
-    for (std::string& doubt : doubtful_statistics(setup)) setup.warnings.push_back(std::move(doubt));
+    for (std::string& doubt : doubtful_statistics(setup, initial)) setup.warnings.push_back(std::move(doubt));
     for (std::string& warning : frozen_draws(setup, initial)) setup.warnings.push_back(std::move(warning));
     if (setup.spec().ensemble) {
       for (std::string& warning : equal_members(setup.spec(), by_course(setup, initial))) {

@@ -63,7 +63,7 @@ void check_statistics(const Setup& setup) {
   }
 }
 
-std::vector<std::string> doubtful_statistics(const Setup& setup) {
+std::vector<std::string> doubtful_statistics(const Setup& setup, const InitialValues& initial) {
   constexpr std::int64_t few = 16;
   std::vector<std::string> found;
   std::int64_t updates = setup.timetable.steps;
@@ -73,6 +73,9 @@ std::vector<std::string> doubtful_statistics(const Setup& setup) {
     if (!has_statistics(*node)) continue;
     const std::string name = node->name + in_parentheses(node->place);
     const ValuesBehind values = values_behind(setup, *node);
+    const bool begin_anew =
+        std::any_of(node->parameters.begin(), node->parameters.end(),
+                    [&](const model::Parameter& parameter) { return parameter.is_state && !initial.takes(parameter); });
     if (values.count() < few && !std::exchange(said_few, true)) {
       found.push_back(name + " has statistics of " + described(values) +
                       ", which differ much from batch to batch: a larger batch, or mesh axes in axes, has more");
@@ -80,7 +83,8 @@ std::vector<std::string> doubtful_statistics(const Setup& setup) {
     if (node->momentum < 0.5) {
       found.push_back(name + " has the momentum " + exact(node->momentum) +
                       ", the share of the running statistics that a step keeps: PyTorch's 0.1 is 0.9 here");
-    } else if (std::pow(node->momentum, static_cast<double>(updates)) > 0.5 && !std::exchange(said_late, true)) {
+    } else if (begin_anew && std::pow(node->momentum, static_cast<double>(updates)) > 0.5 &&
+               !std::exchange(said_late, true)) {
       found.push_back(name + " has the momentum " + exact(node->momentum) + ", and " + counted(updates, "update") +
                       " before an evaluation: its running statistics are then mostly the initial ones; a smaller "
                       "momentum moves them faster");

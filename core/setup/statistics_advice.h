@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/setup/initialize.h"
 #include "core/setup/setup.h"
 
 namespace pmaptrain::train {
@@ -25,7 +26,7 @@ std::vector<ValuesBehind> values_behind_statistics(const Setup& setup);
 void check_statistics(const Setup& setup);
 
 // Warnings: fewer than 16 values behind a statistic; a momentum below 0.5; running statistics that mostly are still
-// their initial values at the first evaluation.
-std::vector<std::string> doubtful_statistics(const Setup& setup);
+// their initial values at the first evaluation, if these were not taken from a trained model.
+std::vector<std::string> doubtful_statistics(const Setup& setup, const InitialValues& initial);
 
 }  // namespace pmaptrain::train

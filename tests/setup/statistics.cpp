@@ -79,6 +79,23 @@ TEST_CASE("a statistic of one value is refused, and few values and doubtful mome
                                            "ones; a smaller momentum moves them faster") != std::string::npos);
 }
 
+TEST_CASE("running statistics of a trained model are not called initial ones, and those that begin anew are",
+          "[setup]") {
+  const TemporaryFolder root;
+  const std::string run = root / "run";
+  train_setup_in(run, setup_of_text(small_images, normalised()));
+  const auto warnings = [&](const std::string& from) {
+    return warnings_of(
+        {"model.layers=[{conv: {features: 3, kernel_size: [3, 3], use_bias: false}}, batch_norm, relu, "
+         "global_avg_pool, {dense: 3}]",
+         "model.init={from: " + from + "}"});
+  };
+  CHECK(warnings(run).empty());
+  const std::vector<std::string> anew = warnings("{path: " + run + ", exclude: [batch_norm_0.*]}");
+  REQUIRE(anew.size() == 1);
+  CHECK(test::contains(anew.front(), "its running statistics are then mostly the initial ones"));
+}
+
 TEST_CASE("running statistics are in checkpoints, which evaluate and continue with the run's bits", "[setup]") {
   const TemporaryFolder root;
   const std::string ema = GENERATE("train.ema=null", "train.ema={decay: 0.5}");
