@@ -322,8 +322,7 @@ ValueInfo Lowering::info_of_results(const Equation& equation) {
                       (equation.op.rules().in_place || numel(type(result)) > least_shared_elements);
   const bool by_rows = is_chunked_by_rows(program_, equation);
   if (!shares && !by_rows) return info_by_instance(type(result), 0);
-  ValueInfo how = info_by_size(type(equation.results.front()), 0);
-  if (by_rows) how = info_by_size(type(equation.operands.front()), 0);
+  ValueInfo how = info_by_size(type(by_rows ? equation.operands.front() : result), 0);
   // A chunk of the operand determines fewer elements of the result, which are no chunk of it.
   how.written_by_tasks = how.storage == Storage::chunked;
   how.by_one_task = how.written_by_tasks && !by_rows;
