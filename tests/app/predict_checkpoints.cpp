@@ -16,6 +16,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// A config and a table of two classes whose labels are all right from the first evaluation on, while the loss falls.
+void write_separable(const TemporaryFolder& folder, const std::string& metric) {
+  std::string table = "x,y\n";
+  for (int i = 0; i < 16; ++i) table += i % 2 == 0 ? "-1,no\n" : "1,yes\n";
+  folder.write("d.csv", table);
+  folder.write("c.yaml",
+               "data: {source: {csv: {train: d.csv, test: d.csv, target: y}}, batch_size: 16}\n"
+               "model: {layers: [dense: 2], init: {values: {dense_0.kernel: [[-1, 1]]}}}\n"
+               "loss: softmax_cross_entropy\nmetrics: [accuracy]\noptimizer: {sgd: {}, learning_rate: 0.1}\n"
+               "train: {duration: 6 steps, eval_every: 1 steps, checkpoint: {best: {metric: " +
+                   metric + "}}}\n");
+}
+
 }  // namespace
 
 TEST_CASE("predict and eval take the best checkpoint where one is kept, say which, and take another one", "[app]") {
@@ -75,15 +88,8 @@ TEST_CASE("without averaged weights, and with a best checkpoint that is the last
 TEST_CASE("of evaluations with equal metrics that with the lowest loss is the best, also of a run that is resumed",
           "[app]") {
   const TemporaryFolder folder;
-  std::string table = "x,y\n";
-  for (int i = 0; i < 16; ++i) table += i % 2 == 0 ? "-1,no\n" : "1,yes\n";
-  folder.write("d.csv", table);
   // All labels are right from the first evaluation on, and the loss falls.
-  folder.write("c.yaml",
-               "data: {source: {csv: {train: d.csv, test: d.csv, target: y}}, batch_size: 16}\n"
-               "model: {layers: [dense: 2], init: {values: {dense_0.kernel: [[-1, 1]]}}}\n"
-               "loss: softmax_cross_entropy\nmetrics: [accuracy]\noptimizer: {sgd: {}, learning_rate: 0.1}\n"
-               "train: {duration: 6 steps, eval_every: 1 steps, checkpoint: {best: {metric: accuracy}}}\n");
+  write_separable(folder, "accuracy");
   const auto best = [&](const std::string& name, const std::vector<std::string>& options) {
     std::vector<std::string> arguments{"run", folder / "c.yaml", "--run-dir", folder / name, "-q"};
     arguments.insert(arguments.end(), options.begin(), options.end());
@@ -98,15 +104,8 @@ TEST_CASE("of evaluations with equal metrics that with the lowest loss is the be
 
 TEST_CASE("a resumed run that selects by another metric keeps its best checkpoint until one is better", "[app]") {
   const TemporaryFolder folder;
-  std::string table = "x,y\n";
-  for (int i = 0; i < 16; ++i) table += i % 2 == 0 ? "-1,no\n" : "1,yes\n";
-  folder.write("d.csv", table);
   // All labels are right, and the loss falls: by loss the last evaluation is the best, by its opposite the first.
-  folder.write("c.yaml",
-               "data: {source: {csv: {train: d.csv, test: d.csv, target: y}}, batch_size: 16}\n"
-               "model: {layers: [dense: 2], init: {values: {dense_0.kernel: [[-1, 1]]}}}\n"
-               "loss: softmax_cross_entropy\nmetrics: [accuracy]\noptimizer: {sgd: {}, learning_rate: 0.1}\n"
-               "train: {duration: 6 steps, eval_every: 1 steps, checkpoint: {best: {metric: loss}}}\n");
+  write_separable(folder, "loss");
   const std::string run = folder / "run";
   const auto trained = [&](const std::vector<std::string>& options) {
     std::vector<std::string> arguments{"run", folder / "c.yaml", "--run-dir", run, "--progress", "none"};
