@@ -199,9 +199,10 @@ Collapsed collapsed_of(std::size_t channel, std::vector<double> values) {
   return one;
 }
 
-// `read` appends the exact numbers of examples [first, last), of which each has `channels` or a multiple. They are read
-// once, by chunks. A chunk in which f32 rounds a channel too much keeps its numbers, as far as they fit into memory; a
-// channel that is rounded too much among all examples is so in at least one chunk, and the others are then read again.
+// `read` appends the exact numbers of examples [first, last), each example `channels` numbers or a multiple. They are
+// read once, by chunks. A chunk in which f32 rounds a channel too much keeps its numbers, as far as they fit into
+// memory; a channel that is rounded too much among all examples is so in at least one chunk, and the others are then
+// read again.
 template <class Read>
 std::vector<Collapsed> collapsed(const Dataset& dataset, std::size_t channels, Read&& read) {
   constexpr std::size_t most = 100;                     // that are told

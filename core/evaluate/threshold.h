@@ -9,7 +9,7 @@
 
 namespace pmaptrain::train {
 
-// The parameters of which probabilities are.
+// Which parameters have computed probabilities.
 struct ParametersUsed {
   std::string checkpoint;                      // "step-00000100"; "best" of several members that have each their own
   spec::Weights weights = spec::Weights::ema;  // also where the run averages none

@@ -84,7 +84,7 @@ Keys keys_of(const Dataset& dataset) {
 
 using Sizes = std::unordered_set<std::int64_t>;
 
-// The sizes of the files of images that are decoded at each read, of which there are `least`; empty for others.
+// The sizes that at least `least` files of a data set have; empty unless its images are decoded at each read.
 Sizes file_sizes_of(const Dataset& dataset, int least) {
   std::unordered_map<std::int64_t, int> counts;
   Sizes sizes;
