@@ -309,6 +309,21 @@ class Writer {
     const bool has_all =
         is_stratified_ || (found_.validation && data::count_labels(*found_.validation).size() == counts.size());
     is_rare_ = is_rare_ && (counts.size() > 2 || has_all);
+    if (is_of_rare_class() && counts.begin()->second == least) {
+      source_.comments.push_back(
+          fmt::format("{} is rare, and f1 and average_precision are of {}: with the names or "
+                      "numbers of the classes exchanged they are of the rare one.",
+                      class_text(0), class_text(1)));
+    }
+  }
+
+  // Whether it is predicted if an example is of class 1, and one of the two classes is rare: by one probability, for
+  // which a threshold can be chosen.
+  bool is_of_rare_class() const { return task_ == Task::classes && is_rare_ && outputs() == 2; }
+
+  std::string class_text(std::size_t number) const {
+    const std::vector<std::string>& names = found_.encoding.classes;
+    return "class " + (number < names.size() ? data::shown_cell(names[number]) : std::to_string(number));
   }
 
   // What selects a checkpoint and stops a run. Accuracy has few values on a small split, and f1 of rare labels is 0 for
@@ -316,7 +331,7 @@ class Writer {
   std::string_view metric() const {
     if (task_ == Task::numbers) return "mean_absolute_error";
     if (task_ == Task::labels || !is_rare_) return "loss";
-    return outputs() == 2 ? "roc_auc" : "f1";
+    return is_of_rare_class() ? "roc_auc" : "f1";
   }
 
   std::string metrics() const {
@@ -324,7 +339,7 @@ class Writer {
     const bool are_masks = found_.train && found_.train->target().shape.size() > 1;
     if (task_ == Task::labels) return are_masks ? "[]" : "[f1]";
     if (!is_rare_) return "[accuracy]";
-    return outputs() == 2 ? "[accuracy, roc_auc, average_precision]" : "[accuracy, f1]";
+    return is_of_rare_class() ? "[accuracy, f1, roc_auc, average_precision]" : "[accuracy, f1]";
   }
 
   // Whether validation examples are taken out of the training split.
@@ -333,6 +348,9 @@ class Writer {
   // ---- the config ----
 
   std::string layers() const {
+    if (is_of_rare_class()) {
+      return layers_for(found_.train->input().shape, found_.train->target().shape, 1, "one logit, of " + class_text(1));
+    }
     return layers_for(found_.train->input().shape, found_.train->target().shape, outputs(),
                       task_ == Task::classes  ? "one logit for each class"
                       : task_ == Task::labels ? "one logit for each label"
@@ -382,6 +400,12 @@ class Writer {
     return out + "#\n# `pmaptrain help KEY` describes a key, for example: pmaptrain help optimizer.adam\n\n";
   }
 
+  std::string_view loss() const {
+    return task_ == Task::classes  ? "\nloss: softmax_cross_entropy\n"
+           : task_ == Task::labels ? "\nloss: sigmoid_cross_entropy\n"
+                                   : "\nloss: mean_squared_error\n";
+  }
+
   std::string text(const std::string& layers) const {
     std::string out = head();
     out += "name: " + spec::print_text(name_) + "\nseed: 0\n\nmesh:\n";
@@ -403,9 +427,16 @@ class Writer {
     if (task_ == Task::classes && found_.train && found_.encoding.classes.empty() && found_.train->label_range()) {
       out += "\n# The targets, integers, are taken as classes. For numbers: dense: 1, loss: mean_squared_error.";
     }
-    out += task_ == Task::classes  ? "\nloss: softmax_cross_entropy\n"
-           : task_ == Task::labels ? "\nloss: sigmoid_cross_entropy\n"
-                                   : "\nloss: mean_squared_error\n";
+    if (is_of_rare_class()) {
+      out += fmt::format(
+          "\n# `pmaptrain eval RUN --tune-threshold f1` chooses the probability from which on {} is\n"
+          "# predicted, and `pmaptrain predict RUN --threshold run` takes it.\n",
+          class_text(1));
+      out += commented("loss: sigmoid_cross_entropy",
+                       "{sigmoid_cross_entropy: {class_weights: balanced}} weighs both classes alike");
+    } else {
+      out += loss();
+    }
     out += is_rare_ ? commented(fmt::format("metrics: {}", metrics()), "a class is rare, so accuracy says little of it")
                     : fmt::format("metrics: {}\n", metrics());
     out += "\noptimizer:\n";

@@ -217,8 +217,9 @@ int command_eval(CommandArguments arguments, const Streams& given) {
   for (const train::Evaluation& result : results) text += line_of(result, config.config, chosen, number(result));
   if (together) text += line_of(*together, config.config, chosen, std::nullopt);
   if (tuned) {
-    text += fmt::format("threshold {:.2f} has the best f1 on {}, {}; predict --threshold run takes it\n",
-                        tuned->threshold, *split, train::compact(tuned->f1));
+    const std::string of = tuned->of_class.empty() ? "" : " of class " + printable(tuned->of_class);
+    text += fmt::format("threshold {:.2f} has the best f1{} on {}, {}; predict --threshold run takes it\n",
+                        tuned->threshold, of, *split, train::compact(tuned->f1));
   }
   const int columns = display::text_columns(streams.out_fd);
   const train::Evaluation& last = together ? *together : results.front();

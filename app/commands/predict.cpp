@@ -185,10 +185,12 @@ int command_predict(CommandArguments arguments, const Streams& given) {
   print_notes(loaded.notes, streams);
   std::optional<train::StoredThreshold> stored;  // in the process that reads the run
   if (threshold) {
-    request.threshold = std::stod(first.text([&] {
-      if (*threshold != "run") return exact(threshold_of(*threshold));
-      return exact(stored.emplace(train::stored_threshold(config.config)).threshold);
-    }));
+    const double asked = *threshold == "run" ? 0 : threshold_of(*threshold);
+    request.threshold = [&, asked] {
+      if (asked > 0) return asked;
+      return std::stod(
+          first.text([&] { return exact(stored.emplace(train::stored_threshold(config.config)).threshold); }));
+    };
   }
   train::Predictor predictor = [&] {
     try {

@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/evaluate/threshold.h"
 #include "core/evaluate/trained_members.h"
 #include "core/setup/processes.h"
 
@@ -70,10 +71,16 @@ Predictor::Predictor(const spec::Loaded& loaded, const std::filesystem::path& ru
   const spec::Spec& spec = spec::member_spec(loaded.spec, found.members.front());
   const model::Model model = model::make_model(spec, state.input, state.target, DType::f32, state.encoding);
   predictions_.kind = chosen_kind(model, request.kind);
-  if (request.threshold && (predictions_.kind != PredictionKind::classes || !model::class_threshold(model))) {
-    fail_usage("--threshold chooses classes by the probability of a sigmoid" +
-                   std::string(predictions_.kind == PredictionKind::classes ? "; the model has none" : ""),
-               "it goes with --as classes and a run with sigmoid_cross_entropy");
+  std::optional<double> threshold;
+  if (request.threshold) {
+    check_takes_threshold(model, "--threshold");
+    if (predictions_.kind != PredictionKind::classes) {
+      fail_usage("--threshold chooses classes by their probability; there are none to choose with --as " +
+                     std::string(name_of(predictions_.kind)),
+                 "leave out --as, or write --as classes");
+    }
+    threshold = request.threshold();
+    if (model::is_of_two_classes(model)) of_second_ = threshold;
   }
   classes_ = model.output.empty() ? 1 : model.output.back();
   choices_ = classes_;
@@ -82,9 +89,9 @@ Predictor::Predictor(const spec::Loaded& loaded, const std::filesystem::path& ru
     if (known > 0 && known < classes_) choices_ = known;
   }
   const bool has_spare_outputs = choices_ < classes_;
-  combines_ = found.is_whole_ensemble || request.threshold;
+  combines_ = found.is_whole_ensemble || threshold;
   const PredictionKind computed = combines_ ? kind_of_each_member(predictions_.kind, loaded.spec) : predictions_.kind;
-  threshold_ = static_cast<float>(model::class_threshold(model, request.threshold.value_or(0.5)).value_or(0));
+  threshold_ = static_cast<float>(model::class_threshold(model, threshold.value_or(0.5)).value_or(0));
   data::PredictionInput input = data::open_prediction_input(request.input, spec.data, state.input, state.encoding);
   notes_ = std::move(input.notes);
   if (has_spare_outputs) {
@@ -145,6 +152,10 @@ std::span<const std::byte> Predictor::combined() {
     // Each label has the same number of outputs. An example that is a sequence has several labels.
     const auto size = static_cast<std::size_t>(outputs_per_example_ / numel(predictions_.shape));
     for (std::size_t at = 0; at < found.outputs.size(); at += size) {
+      if (of_second_) {
+        put(combined_, static_cast<std::int32_t>(static_cast<double>(found.probabilities[at + 1]) > *of_second_));
+        continue;
+      }
       put(combined_,
           class_of(std::span(found.outputs).subspan(at, size), threshold_, static_cast<std::size_t>(choices_)));
     }

@@ -25,8 +25,9 @@ struct PredictionRequest {
   std::optional<model::PredictionKind> kind;  // none: classes if the loss is one of classes, else values
   std::string checkpoint = "last";            // or "best", or a step
   spec::Weights weights = spec::Weights::ema;
-  MemberNumber member = std::nullopt;              // of an ensemble; none: the mean of all members
-  std::optional<double> threshold = std::nullopt;  // the probability above which a label is predicted
+  MemberNumber member = std::nullopt;  // of an ensemble; none: the mean of all members
+  // The probability above which a label is predicted; called once the model is known to take one.
+  std::function<double()> threshold = {};
 };
 
 // The name of a kind as in the option --as: "classes".
@@ -89,7 +90,8 @@ class Predictor {
   std::int64_t choices_ = 0;  // the first outputs, among which a class is chosen: those of the classes of training
   // Whether predictions are made of the members' outputs here: of their mean, by a threshold, or from some of them.
   bool combines_ = false;
-  float threshold_ = 0;  // of an output
+  float threshold_ = 0;                   // of an output
+  std::optional<double> of_second_ = {};  // of two classes with an output each: the probability of class 1
   std::unique_ptr<MemberOutputs> outputs_;
   std::vector<std::byte> combined_;  // the rows of the mean
 };

@@ -40,33 +40,62 @@ struct Counts {
   }
 };
 
+// The target of an example as 0 and 1 for each label; of two classes, whether it is class 1.
+bool is_true(std::span<const std::int32_t> target, std::size_t label, bool integers, bool of_two) {
+  if (integers) return target[label] != 0;
+  const auto number = [&](std::size_t i) { return std::bit_cast<float>(target[i]); };
+  return of_two ? number(1) > number(0) : number(label) > 0.5F;
+}
+
 }  // namespace
+
+void check_takes_threshold(const model::Model& model, const std::string& option) {
+  if (model::is_of_two_classes(model)) return;
+  if (!model::is_classifier(model)) {
+    fail_usage(
+        option + " is for probabilities; the loss of the run, " + spec::to_string(model.loss) + ", is one of numbers",
+        "it goes with sigmoid_cross_entropy, or softmax_cross_entropy of two classes");
+  }
+  if (model::class_threshold(model)) return;
+  fail_usage(option + " is for two classes, or several labels at once; the loss of the run, " +
+                 spec::to_string(model.loss) + ", has " + with_commas(model.classes()) +
+                 (model.has_sequences() ? " classes for each position" : " classes") +
+                 ", and the most likely is predicted",
+             "to tell one class from all others, train on a target of 0 and 1 with dense: 1 as the last layer and "
+             "loss: sigmoid_cross_entropy");
+}
 
 TunedThreshold tune_threshold(const CheckpointEvaluation& evaluation) {
   const model::Model model = evaluation.model();
-  if (!model.is_binary() && !model.is_multi_label()) {
-    fail_usage("--tune-threshold is for labels 0 and 1; the loss of the run, " + spec::to_string(model.loss) +
-                   ", has no probability for each",
-               "it goes with sigmoid_cross_entropy");
+  check_takes_threshold(model, "--tune-threshold");
+  const bool of_two = model::is_of_two_classes(model);
+  if (!of_two && !model.is_binary() && !model.is_multi_label()) {
+    fail_usage("--tune-threshold is for labels of examples; those of this run are of their positions",
+               "predict --threshold X takes any threshold");
   }
   const data::Dataset& dataset = evaluation.dataset();
-  const auto labels = static_cast<std::size_t>(numel(model.output));
+  const auto outputs = static_cast<std::size_t>(numel(model.output));
+  const std::size_t labels = of_two ? 1 : outputs;
   const bool integers = dataset.target().dtype == DType::i32;
   std::vector<Counts> counts(labels);
-  std::vector<std::int32_t> row(labels);
+  std::vector<std::int32_t> row(outputs);
   evaluation.predict([&](const CheckpointEvaluation::Predicted& predicted) {
     for (std::int64_t i = 0; i < predicted.examples; ++i) {
       const std::int64_t example = predicted.first + i;
       dataset.read(example, nullptr, reinterpret_cast<std::byte*>(row.data()));
+      if (integers && model.ignored_label() == row.front()) continue;
       const auto weight = static_cast<double>(dataset.weight(example));
+      const auto of_example = predicted.probabilities.subspan(static_cast<std::size_t>(i) * outputs, outputs);
       for (std::size_t l = 0; l < labels; ++l) {
-        const bool is_true = integers ? row[l] != 0 : std::bit_cast<float>(row[l]) > 0.5F;
-        const float chance = predicted.probabilities[static_cast<std::size_t>(i) * labels + l];
-        counts[l].add(static_cast<double>(chance), weight, is_true);
+        counts[l].add(static_cast<double>(of_example[of_two ? 1 : l]), weight, is_true(row, l, integers, of_two));
       }
     }
   });
   TunedThreshold best;
+  if (!model.is_multi_label()) {
+    const std::vector<std::string>& classes = evaluation.classes();
+    best.of_class = classes.size() == 2 ? classes.back() : "1";
+  }
   best.f1 = -1;
   for (std::size_t i = 1; i < steps; ++i) {
     double sum = 0;

@@ -18,12 +18,17 @@ struct ParametersUsed {
 
 struct TunedThreshold {
   double threshold = 0.5;
-  double f1 = 0;  // with that threshold
+  double f1 = 0;         // with that threshold
+  std::string of_class;  // the name or number of class 1, whose f1 it is; empty for several labels
 };
 
-// The threshold, of 0.01, 0.02, ... 0.99, with the highest f1 on the split of `evaluation`: of labels 0 and 1 that of
-// 1, of several labels the mean over these; of equal ones that nearest to 0.5. Throws Error (usage) for a model without
-// sigmoids.
+// Throws Error (usage), for the option `option`, unless a threshold chooses what the model predicts: one of two
+// classes, or labels that each have a sigmoid.
+void check_takes_threshold(const model::Model& model, const std::string& option);
+
+// The threshold, of 0.01, 0.02, ... 0.99, with the highest f1 on the split of `evaluation`: of two classes that of
+// class 1, of several labels the mean over these; of equal ones that nearest to 0.5. Throws Error (usage) for a model
+// without such labels.
 TunedThreshold tune_threshold(const CheckpointEvaluation& evaluation);
 
 struct StoredThreshold {

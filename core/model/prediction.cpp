@@ -40,6 +40,8 @@ std::optional<double> class_threshold(const Model& model, double probability) {
   return gives_probabilities(model) ? probability : std::log(probability / (1 - probability));
 }
 
+bool is_of_two_classes(const Model& model) { return is_softmax(model) && model.output == Shape{2}; }
+
 Value predicted_class(Builder& b, Value output, std::optional<double> threshold) {
   if (!threshold) return b.emit(ops::Argmax{std::ssize(b.type(output).shape) - 1}, {output});
   const Value above = b.emit(ops::Gt{}, {output, scalar_like(b, output, *threshold)});

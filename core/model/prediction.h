@@ -21,6 +21,9 @@ bool is_classifier(const Model& model);
 // For a model with one output for each label, the value above which an output means class 1, with at least this
 // probability: for 0.5 it is 0 for a logit, 0.5 if the last layer is a sigmoid. None if a label has several outputs.
 std::optional<double> class_threshold(const Model& model, double probability = 0.5);
+// Whether an example has one of two classes, with an output for each: class 1 may be predicted from another probability
+// on than one half.
+bool is_of_two_classes(const Model& model);
 // The predicted class, i32 [B], or [B,L] of each position of a sequence: the argmax of the logits, or whether a single
 // one is above `threshold`. The metric accuracy counts these.
 Value predicted_class(Builder& b, Value output, std::optional<double> threshold);

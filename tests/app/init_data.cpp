@@ -241,10 +241,22 @@ TEST_CASE("init csv takes a share of each class and metrics that suit where a cl
   };
   const std::string rare = binary(20);
   CHECK(contains(rare, "validation: {share: 0.1, stratify: true} "));
-  CHECK(contains(rare, "metrics: [accuracy, roc_auc, average_precision] "));
+  CHECK(contains(rare, "- dense: 1                              # one logit, of class 'yes'\n"));
+  CHECK(contains(rare, "loss: sigmoid_cross_entropy "));
+  CHECK(contains(rare, "metrics: [accuracy, f1, roc_auc, average_precision] "));
   CHECK(contains(rare, "checkpoint: {best: {metric: roc_auc}} "));
   CHECK(contains(rare, "early_stopping: {metric: roc_auc, patience: 10} "));
+  CHECK_FALSE(contains(rare, "exchanged"));
+  const std::string other = written(folder, "csv", folder.write("clicks.csv", "x,clicked\n" + rows_of(200, [](int i) {
+                                                                                return std::to_string(i) + ".5," +
+                                                                                       (i % 20 == 0 ? "bad" : "good");
+                                                                              })));
+  CHECK(
+      contains(other,
+               "# class 'bad' is rare, and f1 and average_precision are of class 'good': with the names or numbers of "
+               "the classes exchanged they are of the rare one.\n"));
   const std::string even = binary(2);
+  CHECK(contains(even, "loss: softmax_cross_entropy\n"));
   CHECK(contains(even, "validation: 0.1 "));
   CHECK(contains(even, "metrics: [accuracy]\n"));
   CHECK(contains(even, "checkpoint: {best: {metric: loss}} "));
