@@ -53,16 +53,18 @@ report::SweepTable report_table(const Results& results, const std::filesystem::p
     steps = row.steps;
     values.push_back(row.value);
   }
-  std::vector<std::map<std::string, std::string>> names;  // by parameter
+  std::vector<std::map<std::string, std::string>> names, texts;  // by parameter
   for (std::size_t i = 0; i < results.parameters.size(); ++i) {
     std::set<std::string> values;
     for (const TrialResult& trial : results.trials) {
       if (!trial.values[i].empty()) values.insert(trial.values[i]);
     }
+    texts.push_back(coupled_texts(values));
+    texts.back().emplace("", "");  // of a trial without the parameter
     names.push_back(names_of(values));
     std::vector<std::string> meanings;
     for (const auto& [value, name] : names.back()) {
-      if (const std::string text = coupled_text(value); text != name) meanings.push_back(name + " is " + text);
+      if (const std::string& text = texts.back().at(value); text != name) meanings.push_back(name + " is " + text);
     }
     if (!meanings.empty()) table.meanings.push_back(results.parameters[i] + ": " + join(meanings, "; "));
   }
@@ -72,7 +74,7 @@ report::SweepTable report_table(const Results& results, const std::filesystem::p
     for (std::size_t i = 0; i < trial.values.size(); ++i) {
       const auto name = names[i].find(trial.values[i]);
       shown.parameters.emplace_back(results.parameters[i],
-                                    name != names[i].end() ? name->second : coupled_text(trial.values[i]));
+                                    name != names[i].end() ? name->second : texts[i].at(trial.values[i]));
     }
     shown.value = trial.score.value;
     shown.status = to_string(trial.status);

@@ -10,6 +10,7 @@
 
 #include "core/base/error.h"
 #include "core/base/json.h"
+#include "core/base/short_keys.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
 #include "core/report/columns.h"
@@ -191,6 +192,12 @@ std::string results_text(const Results& results, std::int64_t top, bool color, i
                                    [](const TrialResult& trial) { return trial.score.spread.has_value(); });
   const bool halves = !results.rungs.empty() && results.rungs.back().rung > 0;
   const std::string sign = color ? "\x1b[1m" : "", end = color ? "\x1b[0m" : "";
+  std::vector<std::map<std::string, std::string>> texts;  // by parameter
+  for (std::size_t i = 0; i < results.parameters.size(); ++i) {
+    std::set<std::string> values;
+    for (const TrialResult& trial : results.trials) values.insert(trial.values[i]);
+    texts.push_back(coupled_texts(values));
+  }
   std::vector<std::vector<std::string>> rows;
   std::vector<std::string> head = {"trial", results.metric};
   if (spreads) head.emplace_back("spread");
@@ -201,7 +208,7 @@ std::string results_text(const Results& results, std::int64_t top, bool color, i
     if (top > 0 && std::ssize(rows) > top) break;
     std::vector<std::string> row = {std::to_string(trial.score.number), shown(trial.score.value)};
     if (spreads) row.push_back(shown(trial.score.spread));
-    for (const std::string& value : trial.values) row.push_back(short_text(coupled_text(value)));
+    for (std::size_t i = 0; i < trial.values.size(); ++i) row.push_back(short_text(texts[i].at(trial.values[i])));
     row.push_back(with_commas(steps_of(trial)));
     row.push_back(train::duration(seconds_of(trial)));
     std::string status = to_string(trial.status);
@@ -230,16 +237,47 @@ std::string results_text(const Results& results, std::int64_t top, bool color, i
   return text;
 }
 
-std::string coupled_text(const std::string& value) {
-  const Json keys = value.starts_with('{') ? try_parse_json(value) : Json();
-  if (!keys.is_object() || keys.empty()) return value;
-  std::vector<std::string> named;
-  for (const auto& [key, of_key] : keys.items()) {
-    std::string text = key.substr(key.rfind('.') + 1) + " " + short_text(text_of(of_key));
-    if (std::find(named.begin(), named.end(), text) == named.end()) named.push_back(std::move(text));
+std::map<std::string, std::string> coupled_texts(const std::set<std::string>& values) {
+  std::vector<Json> choices;
+  std::vector<std::string> keys;
+  for (const std::string& value : values) {
+    Json& choice = choices.emplace_back(value.starts_with('{') ? try_parse_json(value) : Json());
+    if (!choice.is_object()) choice = Json::object();
+    for (const auto& entry : choice.items()) {
+      if (std::find(keys.begin(), keys.end(), entry.key()) == keys.end()) keys.push_back(entry.key());
+    }
   }
-  return named.size() > 1 ? join(named, ", ") : named.front().substr(named.front().find(' ') + 1);
+  // Keys that end alike, as those of several layers, have one name where each choice gives all of them one value.
+  const std::vector<std::string> names = short_keys(keys);
+  std::map<std::string, std::string> name_of;
+  std::set<std::string> different;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    const std::string ending = short_key(keys[i]);
+    const bool are_alike = std::all_of(choices.begin(), choices.end(), [&](const Json& choice) {
+      std::set<std::string> found;
+      for (const std::string& key : keys) {
+        if (short_key(key) == ending) found.insert(choice.contains(key) ? json_text(choice[key]) : "");
+      }
+      return found.size() == 1;
+    });
+    different.insert(name_of[keys[i]] = are_alike ? ending : names[i]);
+  }
+  std::map<std::string, std::string> texts;
+  auto value = values.begin();
+  for (const Json& choice : choices) {
+    std::vector<std::string> named;
+    for (const auto& [key, of_key] : choice.items()) {
+      std::string text = short_text(text_of(of_key));
+      if (different.size() > 1) text = name_of[key] + " " + text;
+      if (std::find(named.begin(), named.end(), text) == named.end()) named.push_back(std::move(text));
+    }
+    texts.emplace(*value, named.empty() ? *value : join(named, ", "));
+    ++value;
+  }
+  return texts;
 }
+
+std::string coupled_text(const std::string& value) { return coupled_texts({value}).at(value); }
 
 std::string results_csv(const Results& results) {
   std::string text = "trial,replicate,status,value,steps,seconds,run_folder,exit_status,error";

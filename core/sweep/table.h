@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -49,6 +51,8 @@ std::string results_csv(const Results& results);
 // A value of a parameter as a person reads it. One that sets keys together is "64" where it sets the same key of
 // several layers to that, else "batch_size 64, learning_rate 0.1".
 std::string coupled_text(const std::string& value);
+// The texts of values of one parameter: a key has the same name in all of them, which is that of no other key.
+std::map<std::string, std::string> coupled_texts(const std::set<std::string>& values);
 
 // {"metric", "mode", "value", "search", "status", "trials": [...], "rungs": [...]}, with its end of line.
 std::string results_json(const Results& results, std::int64_t top);

@@ -39,6 +39,26 @@ TEST_CASE("in a report, choices that no value tells apart have all their values"
   const Texts both{R"({"a.b":1,"a.c":1})", R"({"a.b":1,"a.c":2})", R"({"a.b":2,"a.c":2})"};
   CHECK(shown(both).first == Texts{"b 1, c 1", "b 1, c 2", "b 2, c 2"});
   CHECK(shown(both).second.empty());
-  CHECK(shown({R"({"a.b":1,"c":1})", R"({"a.b":2})"}).first.front() == "b 1, c 1");
+  CHECK(shown({R"({"a.b":1,"c":1})", R"({"a.b":2})"}).first == Texts{"b 1, c 1", "b 2"});
   CHECK(shown({"0.25", "0.5"}).first == Texts{"0.25", "0.5"});
+}
+
+TEST_CASE("keys of a choice that end alike are told apart where their values differ", "[sweep]") {
+  const std::string rising = R"({"model.layers.0.dense":16,"model.layers.2.dense":32})",
+                    falling = R"({"model.layers.0.dense":32,"model.layers.2.dense":16})",
+                    equal = R"({"model.layers.0.dense":32,"model.layers.2.dense":32})",
+                    last = R"({"model.layers.2.dense":32})";
+  CHECK(sweep::coupled_text(rising) == "0.dense 16, 2.dense 32");
+  CHECK(sweep::coupled_text(equal) == "32");
+  CHECK(sweep::coupled_text(last) == "32");
+  CHECK(sweep::coupled_text("0.25") == "0.25");
+  const auto of = [](const std::set<std::string>& values, const std::string& one) {
+    return sweep::coupled_texts(values).at(one);
+  };
+  CHECK(of({rising, equal}, equal) == "0.dense 32, 2.dense 32");
+  CHECK(of({equal, last}, last) == "2.dense 32");
+  CHECK(of({equal, R"({"model.layers.0.dense":64,"model.layers.2.dense":64})"}, equal) == "32");
+  const auto [names, meanings] = shown({rising, falling});
+  CHECK(names == Texts{"16", "32"});
+  CHECK(meanings == Texts{"width: 16 is 0.dense 16, 2.dense 32; 32 is 0.dense 32, 2.dense 16"});
 }

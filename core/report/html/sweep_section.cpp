@@ -4,6 +4,7 @@
 #include <cmath>
 #include <span>
 
+#include "core/base/short_keys.h"
 #include "core/base/text.h"
 #include "core/report/html/figure.h"
 #include "core/report/html/scale.h"
@@ -27,13 +28,6 @@ std::vector<const SweepTrial*> ranked(const SweepTable& sweep) {
     return sweep.larger_is_better ? *a->value > *b->value : *a->value < *b->value;
   });
   return trials;
-}
-
-// "learning_rate" for "optimizer.learning_rate", "layers.1" for "model.layers.1".
-std::string last_key(const std::string& key) {
-  const std::size_t dot = key.rfind('.');
-  const bool is_index = key.find_first_not_of("0123456789", dot + 1) == std::string::npos;
-  return key.substr((is_index && dot != std::string::npos ? key.rfind('.', dot - 1) : dot) + 1);
 }
 
 std::string title_of(const SweepTable& sweep, const SweepTrial& trial) {
@@ -103,7 +97,7 @@ Scale scale_of(const SweepTable& sweep, std::span<const SweepTrial* const> trial
 
 // One line for each trial through its parameters to its value. The best are drawn last, and strongest.
 std::string parallel_coordinates(const SweepTable& sweep, std::span<const SweepTrial* const> trials) {
-  const std::vector<std::string> keys = keys_of(sweep);
+  const std::vector<std::string> keys = keys_of(sweep), names = short_keys(keys);
   if (keys.size() < 2) return "";
   constexpr double top = 36, left = 4, right = 88, line_height = 13;
   constexpr std::size_t most_of_width = 2;  // parameters of a chart as wide as the others
@@ -126,7 +120,7 @@ std::string parallel_coordinates(const SweepTable& sweep, std::span<const SweepT
                       i == 0             ? "start"
                       : i == keys.size() ? "end"
                                          : "middle",
-                      i < keys.size() ? last_key(keys[i]) : sweep.metric, 22);
+                      i < keys.size() ? names[i] : sweep.metric, 22);
   }
   for (std::size_t rank = trials.size(); rank-- > 0;) {
     const SweepTrial& trial = *trials[rank];
@@ -151,7 +145,9 @@ std::string parallel_coordinates(const SweepTable& sweep, std::span<const SweepT
 
 std::string by_parameter(const SweepTable& sweep, std::span<const SweepTrial* const> trials) {
   std::string out;
-  for (const std::string& key : keys_of(sweep)) {
+  const std::vector<std::string> keys = keys_of(sweep), names = short_keys(keys);
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    const std::string& key = keys[i];
     if (values_of(trials, key).empty()) continue;
     const Scale x = scale_of(sweep, trials, key, x_from, x_to), y = value_scale(trials);
     std::string marks = axes(x, y, key);
@@ -160,8 +156,7 @@ std::string by_parameter(const SweepTable& sweep, std::span<const SweepTrial* co
       if (value == nullptr) continue;
       marks += dot(x.at(*value), y.at(*trials[rank]->value), title_of(sweep, *trials[rank]), rank == 0 ? "best" : "");
     }
-    out +=
-        chart(fmt::format("{} by {}", sweep.metric, last_key(key)), fmt::format("{} by {}", sweep.metric, key), marks);
+    out += chart(fmt::format("{} by {}", sweep.metric, names[i]), fmt::format("{} by {}", sweep.metric, key), marks);
   }
   return out;
 }
@@ -231,8 +226,12 @@ std::string trials_table(const SweepTable& sweep, std::span<const SweepTrial* co
 
 // What the best trial is, in one sentence.
 std::string best_text(const SweepTable& sweep, const SweepTrial& best) {
+  const std::vector<std::string> keys = keys_of(sweep), names = short_keys(keys);
   std::vector<std::string> parameters;
-  for (const auto& [key, value] : best.parameters) parameters.push_back(last_key(key) + "=" + shown_value(value));
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    if (const std::string* const value = value_of(best, keys[i]))
+      parameters.push_back(names[i] + "=" + shown_value(*value));
+  }
   return fmt::format("The best is trial {} with {} {}{}.", best.number, sweep.metric, shown_number(*best.value),
                      parameters.empty() ? "" : ": " + join(parameters, ", "));
 }

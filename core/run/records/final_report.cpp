@@ -10,6 +10,7 @@
 #include <set>
 #include <string_view>
 
+#include "core/base/short_keys.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
 #include "core/base/wrap.h"
@@ -219,16 +220,21 @@ std::vector<Column> columns_of(const Ended& ended) {
   return columns;
 }
 
-// "learning_rate" for "optimizer.learning_rate".
-std::string last_key(const std::string& path) { return shown_name(path.substr(path.rfind('.') + 1)); }
+// The keys in which members differ, by short names: "learning_rate" for "optimizer.learning_rate".
+std::vector<std::string> names_of_keys(const std::vector<std::pair<std::string, std::string>>& varied) {
+  std::vector<std::string> keys;
+  for (const auto& [path, value] : varied) keys.push_back(path);
+  keys = short_keys(keys);
+  for (std::string& key : keys) key = shown_name(key);
+  return keys;
+}
 
 // A row for each member, with a column for each key in which they differ and for each measure.
 std::vector<Row> rows_by_member(const Ended& ended, const std::vector<Column>& columns) {
   Row groups{""}, names{""};
-  const auto& varied = ended.members.front().varied;
-  for (std::size_t i = 0; i < varied.size(); ++i) {
+  for (std::string& name : names_of_keys(ended.members.front().varied)) {
     groups.emplace_back("");
-    names.push_back(last_key(varied[i].first));
+    names.push_back(std::move(name));
   }
   for (std::size_t i = 0; i < columns.size(); ++i) {
     groups.push_back(i > 0 && columns[i - 1].group == columns[i].group ? "" : columns[i].group);
@@ -247,9 +253,11 @@ std::vector<Row> rows_by_member(const Ended& ended, const std::vector<Column>& c
 std::string differences(const Ended& ended, const std::set<std::int64_t>& members) {
   std::string text;
   for (const std::int64_t member : members) {
+    const auto& varied = ended.members[static_cast<std::size_t>(member)].varied;
+    const std::vector<std::string> names = names_of_keys(varied);
     std::string values;
-    for (const auto& [path, value] : ended.members[static_cast<std::size_t>(member)].varied) {
-      values += (values.empty() ? "" : ", ") + last_key(path) + " " + shown_name(value);
+    for (std::size_t i = 0; i < varied.size(); ++i) {
+      values += (values.empty() ? "" : ", ") + names[i] + " " + shown_name(varied[i].second);
     }
     if (!values.empty()) text += fmt::format("  member {}: {}\n", member, values);
   }
