@@ -223,6 +223,25 @@ void single_device(const spec::MeshSpec& mesh, std::vector<std::string>& out) {
   out.emplace_back("the mesh has fewer than 2 logical devices: there is nothing to synchronise (mesh.axes, --devices)");
 }
 
+// Warns of a mode that takes the worst values of a metric for the best.
+template <class Section>
+void opposite_mode(const std::optional<Section>& section, const char* key, const char* effect,
+                   std::vector<std::string>& out) {
+  if (!section) return;
+  const spec::Mode better = spec::mode_of(section->metric);
+  if (!section->mode || *section->mode == better) return;
+  out.push_back(std::string(key) + " has mode: " + spec::to_string(*section->mode) + in_parentheses(section->place) +
+                ", and " + (better == spec::Mode::max ? "larger" : "smaller") + " values of " + section->metric +
+                " are better: " + effect + "; remove mode, or write mode: " + spec::to_string(better));
+}
+
+void opposite_modes(const spec::Spec& spec, std::vector<std::string>& out) {
+  opposite_mode(spec.train.checkpoint.best, "train.checkpoint.best", "the worst checkpoint is kept as the best", out);
+  opposite_mode(spec.train.early_stopping, "train.early_stopping", "a run that gets better is stopped", out);
+  opposite_mode(spec.optimizer.reduce_on_plateau, "optimizer.reduce_on_plateau",
+                "the learning rate falls where a run gets better", out);
+}
+
 }  // namespace
 
 std::string in_parentheses(const Place& place) {
@@ -261,6 +280,7 @@ std::vector<std::string> likely_mistakes(const Setup& setup) {
   const spec::DataSpec& data = setup.spec().data;
   std::vector<std::string> found;
   single_device(setup.spec().mesh, found);
+  opposite_modes(setup.spec(), found);
   function_before_loss(setup.model, found);
   add_head_mistakes(setup, found);
   add_seen_targets(setup, found);

@@ -21,7 +21,7 @@ std::string channels_first_warning(const Shape& input);
 
 // Returns one sentence for each likely mistake: a mesh of one device, a softmax before a loss that takes logits, a
 // model of texts that sees what it is to predict, images with the channels first, measured numbers that are read as
-// categories, a duration that was probably meant in epochs, a batch of more than half of the training split, targets
+// categories, a mode that takes the worst values of a metric for the best, a duration that was probably meant in epochs, a batch of more than half of the training split, targets
 // out of reach of the learning rate, and inputs with a mean or standard deviation above 10 that are not normalised.
 // Throws Error (data) for numbers of a column that are all one in float32.
 std::vector<std::string> likely_mistakes(const Setup& setup);

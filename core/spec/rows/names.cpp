@@ -10,10 +10,10 @@ namespace pmaptrain::spec {
 namespace {
 
 template <class... Kinds>
-std::vector<std::string> metrics_to_maximize(Tag<std::variant<Kinds...>>) {
+std::vector<std::string> metrics_of(Mode mode, Tag<std::variant<Kinds...>>) {
   std::vector<std::string> names;
   const auto add = [&]<class Kind>(const Kind& kind) {
-    if (Kind::better == Mode::max) names.push_back(Choice<MetricKind>::name(kind));
+    if (Kind::better == mode) names.push_back(Choice<MetricKind>::name(kind));
   };
   (add(Kinds{}), ...);
   return names;
@@ -22,7 +22,7 @@ std::vector<std::string> metrics_to_maximize(Tag<std::variant<Kinds...>>) {
 // The names that the measures of metrics to maximize contain, as top_5_accuracy contains accuracy.
 const std::vector<std::string>& parts_to_maximize() {
   static const std::vector<std::string> parts = [] {
-    const std::vector<std::string> names = metrics_to_maximize(Tag<MetricKind>{});
+    const std::vector<std::string> names = metrics_of(Mode::max, Tag<MetricKind>{});
     std::vector<std::string> shortest;
     for (const std::string& name : names) {
       const bool has_part = std::any_of(names.begin(), names.end(), [&](const std::string& other) {
@@ -33,6 +33,11 @@ const std::vector<std::string>& parts_to_maximize() {
     return shortest;
   }();
   return parts;
+}
+
+bool has_any(const std::string& name, const std::vector<std::string>& parts) {
+  return std::any_of(parts.begin(), parts.end(),
+                     [&](const std::string& part) { return name.find(part) != std::string::npos; });
 }
 
 }  // namespace
@@ -66,11 +71,12 @@ std::string to_string(const Metric& metric) {
   return name;
 }
 
-Mode mode_of(const std::string& metric) {
-  const std::vector<std::string>& parts = parts_to_maximize();
-  const bool has_part = std::any_of(parts.begin(), parts.end(),
-                                    [&](const std::string& part) { return metric.find(part) != std::string::npos; });
-  return has_part ? Mode::max : Mode::min;
+Mode mode_of(const std::string& metric) { return has_any(metric, parts_to_maximize()) ? Mode::max : Mode::min; }
+
+std::optional<Mode> better_values(const std::string& measure) {
+  if (has_any(measure, parts_to_maximize())) return Mode::max;
+  const bool is_known = measure == "loss" || has_any(measure, metrics_of(Mode::min, Tag<MetricKind>{}));
+  return is_known ? std::optional(Mode::min) : std::nullopt;
 }
 
 std::string_view default_mode_text() {

@@ -1,6 +1,7 @@
 // Structs with a row (row.h): adding their keys to the table, and storing their values from a checked tree.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -37,6 +38,8 @@ struct Choice<std::variant<Alternatives...>> {
 
 // What mode_of() gives, in words: "max for accuracy and f1, else min".
 std::string_view default_mode_text();
+// Which values of a measure are better; none for a name that is none of a measure.
+std::optional<Mode> better_values(const std::string& measure);
 
 extern template struct Section<Spec>;
 extern template struct Section<MeshSpec>;

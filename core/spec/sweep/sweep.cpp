@@ -14,6 +14,7 @@
 #include "core/spec/keys.h"
 #include "core/spec/load.h"
 #include "core/spec/print.h"
+#include "core/spec/rows/sections.h"
 #include "core/spec/sweep/set_once.h"
 #include "core/spec/sweep/sweep_file.h"
 #include "core/spec/yaml/find.h"
@@ -127,6 +128,21 @@ void adopt_measure(SweepFile& file, const Node& base) {
   if (is_mode && is_metric && !file.says_mode) spec.mode = mode->text == "max" ? Mode::max : Mode::min;
   file.tree.find("metric")->text = spec.metric;
   file.tree.find("mode")->text = to_string(spec.mode);
+}
+
+// A mode that takes the worst values of a metric for the best is one mistake in two: only a base that states it itself
+// is believed.
+void check_mode(const SweepFile& file, const Node& base) {
+  const SweepSpec& spec = file.spec;
+  const std::optional<Mode> better = better_values(spec.metric);
+  if (!file.says_mode || !better || *better == spec.mode) return;
+  const Node* const mode = get_path(&base, "train.checkpoint.best.mode");
+  if (mode != nullptr && mode->is(Kind::scalar) && mode->text == to_string(spec.mode)) return;
+  fail_at(*file.tree.find("mode"),
+          fmt::format("mode: {} takes the {} {} for the best, and {} values of it are better", to_string(spec.mode),
+                      spec.mode == Mode::min ? "smallest" : "largest", spec.metric,
+                      *better == Mode::max ? "larger" : "smaller"),
+          fmt::format("remove mode, or write mode: {}", to_string(*better)));
 }
 
 // The sweep selects the best checkpoint; a base that selects by something else is a contradiction.
@@ -250,6 +266,7 @@ Sweep Sweep::load(const std::string& path, const std::vector<std::string>& set) 
   std::vector<std::string> notes;
   apply({}, impl->file.set, base, of_trials, notes);
   adopt_measure(impl->file, base);
+  check_mode(impl->file, base);
   check_best(impl->file, base);
   if (!errors.empty()) throw Error(ExitStatus::usage, std::move(errors));
   impl->resolved = print_config(impl->file.tree);
