@@ -1,9 +1,14 @@
 // Binds what `train` says of the measures of an evaluation.
 #include <algorithm>
+#include <iterator>
+#include <string_view>
+#include <utility>
 
+#include "core/base/hints.h"
 #include "core/base/text.h"
 #include "core/spec/bind/bind.h"
 #include "core/spec/keys.h"
+#include "core/spec/rows/sections.h"
 #include "core/spec/yaml/find.h"
 #include "core/spec/yaml/report.h"
 
@@ -17,6 +22,67 @@ std::vector<std::string> measures_of(const Spec& spec) {
     if (is_single_value(metric)) names.push_back(to_string(metric));
   }
   return names;
+}
+
+// The text before the last separator in names such as f1/micro, and what follows it; empty where there is none.
+std::pair<std::string, std::string> divided(const std::string& name, std::size_t at) {
+  if (at == std::string::npos || at == 0 || at + 1 == name.size()) return {};
+  return {name.substr(0, at), name.substr(at + 1)};
+}
+
+// Whether there is such a metric, of one value.
+bool is_listed(const std::string& metric) {
+  return find_key("metrics." + metric) != nullptr && better_values(metric).has_value();
+}
+
+// The k of "top_5_accuracy"; empty for other names.
+std::string k_of(const std::string& name) {
+  constexpr std::string_view before = "top_", after = "_accuracy";
+  if (!name.starts_with(before) || !name.ends_with(after) || name.size() <= before.size() + after.size()) return "";
+  const std::string k = name.substr(before.size(), name.size() - before.size() - after.size());
+  return k.find_first_not_of("0123456789") == std::string::npos ? k : "";
+}
+
+// What would make a name one of the measures: it is that of a metric that the config lacks, with or without its
+// average, of a split, of another framework, or misspelt.
+std::string help_for(const std::string& name, const std::vector<std::string>& measures) {
+  const auto has = [&](const std::string& one) {
+    return std::find(measures.begin(), measures.end(), one) != measures.end();
+  };
+  // `metrics` with `item`, whose measure has the name `measure`.
+  const auto meant = [&](const std::string& measure, const std::string& item) {
+    const std::string asked = measure == name ? "" : "did you mean '" + measure + "'? ";
+    if (has(measure)) return "did you mean '" + measure + "'?";
+    return asked + (asked.empty() ? "add it to metrics: [" : "Add it to metrics: [") + item + "]";
+  };
+  const auto other_k =
+      std::find_if(measures.begin(), measures.end(), [](const std::string& one) { return !k_of(one).empty(); });
+  if (const std::string k = k_of(name); !k.empty()) return meant(name, "top_k_accuracy: {k: " + k + "}");
+  if (name == "top_k_accuracy" && other_k != measures.end()) return meant(*other_k, name);
+  if (name == "top_k_accuracy") return meant(to_string(Metric{metric::TopKAccuracy{}}), name);
+  if (is_listed(name)) return meant(name, name);
+  const auto [metric, average] = divided(name, name.find_last_of("/._"));
+  const Key* const averages = find_key("metrics." + metric + ".average");
+  if (averages != nullptr && average != "none" &&
+      std::find(averages->words.begin(), averages->words.end(), average) != averages->words.end()) {
+    if (average == averages->fallback) return meant(metric, metric);
+    return meant(metric + "_" + average, metric + ": {average: " + average + "}");
+  }
+  const auto [split, measure] = divided(name, name.find_first_of("/._"));
+  constexpr std::string_view splits[] = {"validation", "valid", "val", "eval", "test", "train"};
+  if (std::find(std::begin(splits), std::end(splits), split) != std::end(splits) &&
+      (has(measure) || is_listed(measure)))
+    return meant(measure, measure) + (has(measure) ? " The split is always" : "; the split is always") +
+           " validation, or test where there is no validation";
+  const auto hint = hint_for("metric", name);
+  if (hint && hint->is_supported()) return meant(std::string(hint->meant), std::string(hint->meant));
+  std::string help = suggest(name, measures, "metrics");
+  if (!help.starts_with("did you mean")) {
+    std::vector<std::string> all;
+    for (const Key* const key : alternatives(*find_key("metrics"))) all.emplace_back(key->name());
+    if (const std::string near = nearest(name, all); !near.empty()) return meant(near, near);
+  }
+  return help;
 }
 
 }  // namespace
@@ -33,9 +99,7 @@ Place bind_measure(const Node* section, const Spec& spec, const Reporter& report
                       "the measures of one value are " + join(names, ", "));
       return error_place(*metric);
     }
-    const bool listed = find_ending("metrics." + metric->text).size() == 1;
-    reporter.report(*metric, "there is no metric '" + metric->text + "'",
-                    listed ? "add it to metrics: [" + metric->text + "]" : suggest(metric->text, names, "metrics"));
+    reporter.report(*metric, "there is no metric '" + metric->text + "'", help_for(metric->text, names));
   }
   return metric->fallback ? error_place(*section) : error_place(*metric);
 }
