@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -40,6 +41,27 @@ struct SweepOptions {
   display::DisplayOptions display;
 };
 
+// --dry-run. A folder that is there is read only where the sweep would go on in it.
+void show_plan(const spec::Sweep& sweep, const sweep::SweepOptions& how, const std::vector<sweep::Runner>& runners,
+               bool json, const Streams& streams) {
+  const int cores = runners.front().cores;
+  sweep::Beginning begun;
+  if (how.how.resume) {
+    begun = sweep::check_sweep(sweep, how, cores);
+  } else {
+    begun.plan = sweep::plan_sweep(sweep, cores);
+  }
+  if (!json) print_warnings(begun.plan.warnings, streams);
+  if (!json && begun.continues) {
+    const auto done = std::count_if(begun.rows.begin(), begun.rows.end(),
+                                    [](const sweep::Row& row) { return row.status == sweep::Status::done; });
+    print_notes({fmt::format("--resume would go on in '{}': {} of {} done, and all of them are counted here",
+                             how.folder.string(), done, counted(std::ssize(begun.rows), "run"))},
+                streams);
+  }
+  deliver(streams.out, sweep::dry_run_text(sweep, begun.plan, runners, json, display::text_columns(streams.out_fd)));
+}
+
 int run_trials(CommandArguments arguments, const Streams& streams) {
   SweepOptions options;
   Arguments a("sweep run", "Runs the trials of a sweep file, and records their values in a folder.");
@@ -67,12 +89,6 @@ int run_trials(CommandArguments arguments, const Streams& streams) {
   }
   sweep::Runners runners(processes, all, own, StopSignals::take);
   const spec::Sweep sweep = spec::Sweep::load(options.sweep, options.set);
-  if (options.dry_run) {
-    const sweep::SweepPlan plan = sweep::plan_sweep(sweep, all.front().cores);
-    if (!options.json) print_warnings(plan.warnings, streams);
-    deliver(streams.out, sweep::dry_run_text(sweep, plan, all, options.json, display::text_columns(streams.out_fd)));
-    return 0;
-  }
   sweep::SweepOptions how;
   std::error_code error;
   const bool is_folder = fs::is_directory(options.sweep, error);
@@ -80,6 +96,10 @@ int run_trials(CommandArguments arguments, const Streams& streams) {
                : is_folder    ? fs::path(options.sweep)
                               : fs::path("sweeps") / sweep.spec().name;
   how.how = {options.resume, options.overwrite};
+  if (options.dry_run) {
+    show_plan(sweep, how, all, options.json, streams);
+    return 0;
+  }
   how.stop = StopSignals::flag();
   print_notes(sweep.spec().notes, streams);
   const Clock::time_point began = Clock::now();

@@ -73,27 +73,45 @@ std::string logarithmic_parameters(const spec::SweepSpec& sweep) {
   return join(names, "\n");
 }
 
+bool has_store(const SweepOptions& options) {
+  std::error_code error;
+  return options.how.resume && fs::exists(options.folder / "sweep.sqlite", error);
+}
+
+// With what an earlier process has stored, if there is a store.
+Beginning begin_with(const spec::Sweep& sweep, const Store* store, int cores) {
+  Beginning found;
+  found.continues = store != nullptr && !store->rows().empty();
+  const bool is_earlier = found.continues && store->text("draws").empty();
+  found.plan = plan_sweep(sweep, cores, found.continues ? numbers_in(*store) : Numbers(),
+                          is_earlier ? Draws::with_replacement : Draws::distinct);
+  found.data = data_files_of(found.plan.data_paths, found.continues ? store->data_files() : std::vector<DataFile>());
+  found.rows = found.continues ? reconcile(sweep, found.plan, *store, found.data) : found.plan.rows;
+  return found;
+}
+
 }  // namespace
+
+Beginning check_sweep(const spec::Sweep& sweep, const SweepOptions& options, int cores) {
+  SweepFolder::check(options.folder, options.how);
+  std::optional<Store> store;
+  if (has_store(options)) store.emplace(options.folder, Store::Access::read);
+  return begin_with(sweep, store ? &*store : nullptr, cores);
+}
 
 std::vector<Row> run_sweep(const spec::Sweep& sweep, const SweepOptions& options, Runners& runners) {
   if (options.how.resume) await_end(options);
   SweepFolder::check(options.folder, options.how);
   std::optional<SweepFolder> folder;
   std::optional<Store> store;
-  std::error_code error;
-  if (options.how.resume && fs::exists(options.folder / "sweep.sqlite", error)) {
+  if (has_store(options)) {
     folder = SweepFolder::claim(options.folder, options.how);
     store.emplace(folder->path(), Store::Access::write);
   }
-  const bool continues = store && !store->rows().empty();
-  const bool is_earlier = continues && store->text("draws").empty();
-  const SweepPlan plan = plan_sweep(sweep, runners.all().front().cores, continues ? numbers_in(*store) : Numbers(),
-                                    is_earlier ? Draws::with_replacement : Draws::distinct);
-  const std::vector<DataFile> data =
-      data_files_of(plan.data_paths, continues ? store->data_files() : std::vector<DataFile>());
-  std::vector<Row> rows = plan.rows;
-  if (continues) {
-    rows = reconcile(sweep, plan, *store, data);
+  Beginning begun = begin_with(sweep, store ? &*store : nullptr, runners.all().front().cores);
+  const SweepPlan& plan = begun.plan;
+  std::vector<Row>& rows = begun.rows;
+  if (begun.continues) {
     runners.prepare(folder->path(), plan.data_paths, plan.timeout);
     folder->write("sweep.yaml", sweep.resolved());
     record_space(sweep, *store);
@@ -106,7 +124,7 @@ std::vector<Row> run_sweep(const spec::Sweep& sweep, const SweepOptions& options
     for (const auto& [name, text] : identity_of(sweep, plan)) store->set_text(name, text);
     record_space(sweep, *store);
     store->set_text("draws", "distinct");
-    store->set_data_files(data);
+    store->set_data_files(begun.data);
     store->add(rows);  // last: a store without rows begins anew
   }
   store->set_text("logarithmic", logarithmic_parameters(sweep.spec()));

@@ -45,6 +45,17 @@ struct SweepOptions {
   double most_seconds_taken = 10;  // how long --resume waits for a sweep that runs in the folder
 };
 
+// What run_sweep would begin or go on with: the plan, and the rows of all runs, those of an earlier process as it left
+// them. Writes nothing. Throws Error where run_sweep would before its first run, but for what only writing can find; a
+// sweep that runs in the folder is not waited for.
+struct Beginning {
+  SweepPlan plan;
+  std::vector<DataFile> data;
+  std::vector<Row> rows;
+  bool continues = false;  // with trials of an earlier process
+};
+Beginning check_sweep(const spec::Sweep& sweep, const SweepOptions& options, int cores);
+
 // Runs all trials that have no result yet. Returns the rows as the store has them. Throws Error for what prevents a
 // sweep or keeps it from being recorded; runs are then stopped, and --resume goes on.
 std::vector<Row> run_sweep(const spec::Sweep& sweep, const SweepOptions& options, Runners& runners);

@@ -101,6 +101,35 @@ TEST_CASE("a dry run of a sweep shows its trials and what they cost, and writes 
   CHECK_FALSE(fs::exists(folder / "d"));
 }
 
+TEST_CASE("a dry run of a sweep that would go on refuses what --resume refuses", "[app][process]") {
+  const TemporaryFolder folder;
+  write_sweep(folder);
+  folder.write("s.yaml",
+               "base: base.yaml\nparameters: {optimizer.learning_rate: {choice: [0.01, 0.1]}}\n"
+               "set: {train.duration: 1 epoch}\n");
+  const auto resume = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"sweep", "run", folder / "s.yaml", "--dir", folder / "d", "--resume"});
+    return run_binary(more);
+  };
+  const Finished fresh = resume({"--dry-run"});
+  CHECK(fresh.status == 0);
+  CHECK_FALSE(contains(fresh.err, "would go on"));
+  CHECK_FALSE(fs::exists(folder / "d"));
+  REQUIRE(resume({"--json"}).status == 0);
+  const Finished goes_on = resume({"--dry-run"});
+  INFO(goes_on.err);
+  CHECK(goes_on.status == 0);
+  CHECK(contains(goes_on.err, "note: --resume would go on in '" + folder / "d" + "': 2 of 2 runs done, "));
+  for (const std::string edit :
+       {"parameters={optimizer.learning_rate: {choice: [0.01, 0.2]}}", "value=last", "train.duration=3 epochs"}) {
+    INFO(edit);
+    const Finished planned = resume({"--dry-run", "--set", edit}), run = resume({"--set", edit});
+    CHECK(planned.status == 2);
+    CHECK(planned.out.empty());
+    CHECK(planned.err == run.err);
+  }
+}
+
 TEST_CASE("a sweep that is killed with its runs, and one that a signal stops, go on to the same values",
           "[app][process][smoke]") {
   const TemporaryFolder folder;

@@ -69,7 +69,13 @@ TEST_CASE("a resumed sweep takes more random trials and a longer choice, and ref
   CHECK(grid.calls == 3);
   CHECK(longer[2].parameters == R"({"optimizer.learning_rate":0.05})");
   const auto refusal = [&](const std::string& keys) {
-    return error_of([&] { folder.run(folder.sweep(keys), "grid", grid, true); });
+    const spec::Sweep sweep = folder.sweep(keys);
+    const std::string of_run = error_of([&] { folder.run(sweep, "grid", grid, true); });
+    sweep::SweepOptions options;
+    options.folder = folder.path("grid");
+    options.how.resume = true;
+    CHECK(error_of([&] { sweep::check_sweep(sweep, options, 1); }) == of_run);
+    return of_run;
   };
   CHECK(refusal(choice + "[0.05, 0.1]}}\n") ==
         folder.path("sweep.yaml") +
@@ -80,7 +86,8 @@ TEST_CASE("a resumed sweep takes more random trials and a longer choice, and ref
             "anew, and --dir DIR keeps both\n");
   CHECK(contains(refusal(choice + "[0.05, 0.1, 0.2]}}\nset: {optimizer.sgd.momentum: 0.9}\n"),
                  "error: optimizer.sgd.momentum is 0.9, and was 0.5 in trial 2"));
-  CHECK(contains(refusal(choice + "[0.05, 0.1, 0.2]}}\nmode: max\n"), "error: the sweep's mode is max, and was min"));
+  CHECK(contains(refusal(choice + "[0.05, 0.1, 0.2]}}\nvalue: last\n"),
+                 "error: the sweep's value is last, and was best"));
   CHECK(contains(error_of([&] { folder.run(folder.sweep(rates), "grid", grid); }), "error: there is a sweep in '"));
   CHECK(grid.calls == 3);
 }
