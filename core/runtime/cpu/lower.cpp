@@ -1,8 +1,6 @@
 #include <algorithm>
-#include <cassert>
 
 #include "core/analysis/row_cut.h"
-#include "core/graph/bucket.h"
 #include "core/mesh/blocks.h"
 #include "core/ops/all.h"
 #include "core/runtime/cpu/lowering.h"
@@ -379,101 +377,6 @@ void Lowering::pack_operands(Kernel& kernel) {
   out_.packed.insert(packed);
   out_.add(PackOperand{kernel.equation, *index, operand, packed}, how, how.stage, 0);
   kernel.packed_from = std::exchange(operand, packed);
-}
-
-void Lowering::lower_loop(const Equation& equation) {
-  const LoopRule loop = equation.op.loop();
-  const Region& region = equation.regions.front();
-  AxisSet axes = options_.private_copies ? all() : AxisSet();
-  for (Value operand : equation.operands) axes = axes | type(operand).varying;
-  for_each_equation(region.equations, [&](const Equation& inner) {
-    for (Value result : inner.results) axes = axes | type(result).varying;
-  });
-  const bool on_rows = loop_body_ != nullptr ? is_on_rows(loop_info_) : out_.rows.runs_on_rows(equation);
-  ValueInfo how;
-  if (loop_body_ != nullptr) {
-    how = loop_info_;
-  } else {
-    how.axes = axes;
-    how.storage = axes.empty() ? Storage::worker : Storage::varying;
-    how.cut = on_rows ? rows_cut_ : cut_for(how);
-  }
-  std::vector<int> operands;
-  for (Value operand : equation.operands) operands.push_back(root_to_read(operand, how));
-  if (loop_body_ == nullptr) how.stage = first_stage(equation, operands, how);
-
-  Loop out;
-  std::vector<int> carried;
-  std::vector<Copy> narrow;  // from a carry to a result that varies over fewer axes
-  out.equation = &equation;
-  out.iterations = loop.iterations;
-  const auto consts = static_cast<std::size_t>(loop.consts), carries = static_cast<std::size_t>(loop.carries);
-  for (std::size_t i = 0; i < region.params.size(); ++i) {
-    const Value param = region.params[i];
-    ValueInfo own = how;
-    if (i < consts) {
-      info(param) = out_.info(operands[i]);
-    } else if (i < consts + carries) {
-      const Value result = equation.results[i - consts];
-      if (!axes.empty() && type(result).varying.empty() && !options_.private_copies) {
-        refuse_mixed_carries(equation, result);
-      }
-      if (on_rows) own.kind = out_.rows.of(result), own.axes = {};
-      define(result, own);
-      int carry = result.id;
-      if (loop_body_ == nullptr && !on_rows && stored_axes(type(result)) != how.axes) {
-        carry = out_.add_like(carry);
-        narrow.push_back({carry, result.id});
-      }
-      carried.push_back(carry);
-      info(param) = out_.info(carry);
-      out.carry_copies.push_back({operands[i], carry});
-    } else {
-      if (on_rows) own.kind = RowKind::rows;
-      if (type(param).varying.empty() && !options_.private_copies) own.axes = {};
-      define(param, own);
-      out.slice_copies.push_back({operands[i], param.id});
-    }
-  }
-  std::vector<Instruction>* const outer = std::exchange(loop_body_, &out.body);
-  const ValueInfo outer_like = std::exchange(loop_info_, how);
-  for (const Equation& inner : region.equations) lower_equation(inner);
-  loop_body_ = outer;
-  loop_info_ = outer_like;
-  append_yields(equation, carried, out);
-  add(std::move(out), how, how.stage);
-  // A carry that varies over fewer axes than the loop has a slice for each instance of the loop. The result has a slice
-  // for each position along the carry's own axes, so the carry is copied into it.
-  for (const Copy& copy : narrow) {
-    const ValueInfo own = info_by_instance(out_.type(copy.to), how.stage + 1);
-    define(Value{copy.to}, own);
-    out_.add(copy, own, own.stage, 0);
-  }
-}
-
-void Lowering::append_yields(const Equation& equation, const std::vector<int>& carries, Loop& loop) {
-  const std::vector<Replacement>& yields = out_.storage_facts.yields.at(&equation);
-  std::vector<Copy> last;
-  for (std::size_t i = 0; i < yields.size(); ++i) {
-    if (yields[i].how == Replacement::How::none) continue;
-    int from = info(yields[i].from).root;
-    if (yields[i].how == Replacement::How::copy_twice) {
-      const int aside = out_.add_like(carries[i]);
-      loop.body.emplace_back(Copy{from, aside});
-      from = aside;
-    }
-    last.push_back({from, carries[i]});
-  }
-  for (const Copy& copy : last) loop.body.emplace_back(copy);
-}
-
-void Lowering::refuse_mixed_carries(const Equation& equation, Value carry) const {
-  throw Error(ExitStatus::usage, Diagnostic{"program",
-                                            equation.origin->place,
-                                            "loop: a carry of type " + to_string(type(carry), program_.mesh) +
-                                                " is the same on every device, in a loop over values that vary",
-                                            "pvary the carry before the loop (rule 7)",
-                                            {}});
 }
 
 void Lowering::lower_outputs() {
