@@ -49,6 +49,16 @@ bool Share::has_device(std::int64_t device) const {
   return own.first <= device && device < own.first + own.count;
 }
 
+std::optional<std::int64_t> Share::own_device(std::int64_t instance, AxisSet axes) const {
+  const std::int64_t first_of_all = mesh_->device_at(instance, axes);
+  if (has_device(first_of_all)) return first_of_all;
+  const IndexRange own = devices();
+  for (std::int64_t device = own.first; device < own.first + own.count; ++device) {
+    if (mesh_->position(device, axes) == instance) return device;
+  }
+  return std::nullopt;
+}
+
 int Share::process_of_block(std::int64_t block) const {
   // The last process whose first block is not behind `block`.
   return static_cast<int>(((block + 1) * placement_.processes - 1) / count_);

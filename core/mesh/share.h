@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "core/mesh/blocks.h"
@@ -30,6 +31,8 @@ class Share {
   IndexRange devices(int process) const;
   IndexRange devices() const { return devices(process()); }
   bool has_device(std::int64_t device) const;
+  // The first device of this process that has an instance of a value that varies over `axes`.
+  std::optional<std::int64_t> own_device(std::int64_t instance, AxisSet axes) const;
   int process_of_block(std::int64_t block) const;
   int process_of(std::int64_t device) const { return process_of_block(blocks_.of_device(device)); }
 

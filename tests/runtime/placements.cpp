@@ -301,10 +301,26 @@ TEST_CASE("every collective gives the same bits on any number of processes", "[r
   }
 }
 
+TEST_CASE("an instance that devices of two processes hold is read from a device of the process's own",
+          "[runtime][placements]") {
+  const auto program = test::program_of(R"(mesh a=2 b=3
+batch %x:i32[5000]{a}
+state %s:i32[5000]{a}
+%product = mul %s, %x
+return product = %product
+)");
+  const test::Values inputs = test::random_inputs(*program, 5);
+  for (const std::int64_t blocks : {2, 3, 6}) {
+    for (const bool private_copies : {false, true}) {
+      check_placements(program, inputs, blocks, {1, private_copies, 2, false, KernelChoice::reference, 8});
+    }
+  }
+}
+
 TEST_CASE("random programs over two axes have the same bits on any number of processes", "[runtime][placements]") {
   test::Turns turns;
   for (const std::uint32_t seed : test::some_seeds(0, 60, test::slices_with_sanitizer(12))) {
-    const auto plain = test::program_of(test::ProgramWriter(seed, DType::i32).write());
+    const auto plain = test::program_of(test::ProgramWriter(seed, DType::i32, seed % 2 == 1).write());
     const auto passed = std::make_shared<const Program>(run_passes(simplify(*plain), passes_of_all_backends()));
     const test::Values inputs = test::random_inputs(*plain, seed);
     for (const auto& program : {plain, passed}) {

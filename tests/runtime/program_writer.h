@@ -15,7 +15,7 @@ namespace pmaptrain::test {
 // clamped to whole numbers of at most 64, so that sums of them are exact in f32. `a` and `b` are its axes.
 class ProgramWriter {
  public:
-  // `with_rows`: with rows that replace others, in place of psum_scatter.
+  // `with_rows`: with rows that replace others.
   explicit ProgramWriter(std::uint32_t seed, DType dtype = DType::i32, bool with_rows = false)
       : state_(seed * 2654435761u + 12345u),
         dtype_(to_string(dtype)),
@@ -313,7 +313,7 @@ class ProgramWriter {
       case 10: return add_loop();
       case 11:
       case 12: return add_gradient();
-      case 13: return with_rows_ ? add_rows(values_) : add_scatter();
+      case 13: return with_rows_ && below(2) == 0 ? add_rows(values_) : add_scatter();
       default: return add_elementwise(values_);
     }
   }

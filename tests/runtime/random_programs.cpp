@@ -241,5 +241,29 @@ return t = %t
   check_plans(program, {}, expected);
 }
 
+TEST_CASE("a state of each device becomes a value that varies over one axis, whatever instances a piece has",
+          "[runtime]") {
+  const auto program = test::program_of(R"(mesh a=2 b=5
+batch %x:i32[25000]{b}
+batch %y:i32[10000]{a}
+state %s:i32[5000]{a, b}
+state %t:i32[5000]{a, b}
+%inner = psum_scatter[axes={b}, dim=0] %x
+%of_inner = pvary[axes={a}] %inner
+%outer = psum_scatter[axes={a}, dim=0] %y
+%of_outer = pvary[axes={b}] %outer
+update %s = %of_inner
+update %t = %of_outer
+)");
+  const test::Values inputs = test::random_inputs(*program, 5);
+  const test::Values expected = test::interpreted(*program, inputs, 4);
+  check_plans(program, inputs, expected);
+  for (int pieces = 1; pieces <= 10; ++pieces) {
+    INFO(pieces << " pieces");
+    const bool same = test::run(program, inputs, {1, false, 4, false, KernelChoice::reference, pieces}) == expected;
+    CHECK(same);
+  }
+}
+
 }  // namespace
 }  // namespace pmaptrain

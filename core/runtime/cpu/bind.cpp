@@ -373,37 +373,54 @@ void BoundPlan::bind_product(const ProductInParts& parts, const Instruction& ins
   into.push_back({&instruction, product});
 }
 
-std::size_t BoundPlan::slice_stride(const Buffer& b, const Extent& extent) const {
-  if (b.pool == Pool::arena) return 1;
-  return count_of(slice_index(plan_, b, extent, extent.first + 1) - slice_index(plan_, b, extent, extent.first));
-}
-
-StridedCopy BoundPlan::strided_copy(const Copy& copy, Binding to) {
+std::vector<StridedCopy> BoundPlan::strided_copies(const Copy& copy, Binding to) {
   const Buffer &from = buffer(copy.from), &into = buffer(copy.to);
   const Extent& extent = to.extent;
-  StridedCopy runs;
-  runs.first_pointer = to.list.add(address(copy.from, extent));
-  to.list.add(address(copy.to, extent));
-  runs.count = is_stacked(plan_, into, extent) ? count_of(extent.instances()) : 1;
-  runs.bytes = extent.kind == Extent::Kind::chunk ? size_of(into.dtype) * count_of(extent.count) : into.slice_bytes();
-  if (is_stacked(plan_, from, extent)) runs.from_stride = from.slice_bytes() * slice_stride(from, extent);
-  runs.to_stride = into.slice_bytes();
+  const std::int64_t instances = is_stacked(plan_, into, extent) ? extent.instances() : 1;
+  const std::size_t bytes =
+      extent.kind == Extent::Kind::chunk ? size_of(into.dtype) * count_of(extent.count) : into.slice_bytes();
+  const auto slice_of_instance = [&](int index, std::int64_t i) {
+    Extent instance = extent;
+    instance.first += i, instance.instance += i;
+    Address slice = address(index, instance);
+    if (buffer(index).pool == Pool::arena) slice.offset += count_of(i) * buffer(index).slice_bytes();
+    return slice;
+  };
+  std::vector<StridedCopy> runs;
+  std::size_t last_from = 0, last_to = 0;
+  for (std::int64_t i = 0; i < instances; ++i) {
+    if (!extent.axes.empty() && slice_index(plan_, from, extent, extent.instance + i) < 0) continue;
+    const Address source = slice_of_instance(copy.from, i), target = slice_of_instance(copy.to, i);
+    const std::size_t from_step = source.offset - last_from, to_step = target.offset - last_to;
+    const bool follows =
+        !runs.empty() && source.offset >= last_from && target.offset >= last_to &&
+        (runs.back().count == 1 || (from_step == runs.back().from_stride && to_step == runs.back().to_stride));
+    if (follows) {
+      ++runs.back().count;
+      runs.back().from_stride = from_step, runs.back().to_stride = to_step;
+    } else {
+      runs.push_back({to.list.add(source), bytes, 1});
+      to.list.add(target);
+    }
+    last_from = source.offset, last_to = target.offset;
+  }
   return runs;
 }
 
 void BoundPlan::bind(const Copy& copy, const Instruction& instruction, Binding to, std::vector<Command>& into) {
-  StridedCopy runs = strided_copy(copy, to);
-  if (copy.iteration_parts > 0) runs.per_iteration = runs.bytes;
-  into.push_back({&instruction, runs});
+  for (StridedCopy& runs : strided_copies(copy, to)) {
+    if (copy.iteration_parts > 0) runs.per_iteration = runs.bytes;
+    into.push_back({&instruction, runs});
+  }
 }
 
 std::vector<StridedCopy> BoundPlan::copies_of_slices(const Copy& slice, std::int64_t iterations, Binding to) {
   const Buffer &from = buffer(slice.from), &into = buffer(slice.to);
   const Extent& extent = to.extent;
   if (extent.rows_per_instance == 0) {
-    StridedCopy runs = strided_copy(slice, to);
-    runs.per_iteration = runs.bytes;
-    return {runs};
+    std::vector<StridedCopy> copies = strided_copies(slice, to);
+    for (StridedCopy& runs : copies) runs.per_iteration = runs.bytes;
+    return copies;
   }
   std::vector<StridedCopy> all;
   const std::int64_t rows = extent.rows_per_instance, end = extent.first + extent.count;
@@ -432,7 +449,9 @@ void BoundPlan::bind(const Loop& loop, const Instruction& instruction, Binding t
   for (const Copy& slice : loop.slice_copies) {
     for (const StridedCopy& runs : copies_of_slices(slice, loop.iterations, to)) command.slice_copies.push_back(runs);
   }
-  for (const Copy& copy : loop.carry_copies) command.carry_copies.push_back(strided_copy(copy, to));
+  for (const Copy& copy : loop.carry_copies) {
+    for (const StridedCopy& runs : strided_copies(copy, to)) command.carry_copies.push_back(runs);
+  }
   bind(loop.body, to, command.body);
   into.push_back({&instruction, std::move(command)});
 }

@@ -82,9 +82,9 @@ class BoundPlan {
   template <class Of>
   void bind_tasks(const Of& of, BoundStage& bound);
 
-  // The distance, in slices, from the slice of one instance of a piece to the slice of the next.
-  std::size_t slice_stride(const Buffer& b, const Extent& extent) const;
-  StridedCopy strided_copy(const Copy& copy, Binding to);
+  // A copy for each run of instances whose slices are equally far apart in both buffers. An instance of which the
+  // other buffer has no slice in this process is left out: no device of this process reads it.
+  std::vector<StridedCopy> strided_copies(const Copy& copy, Binding to);
   // The address of the slice of instance number `i` of a piece.
   Address slice_of(int index, std::int64_t i, const Extent& extent) const;
   // Where a command list has the operands of a group, that is, of the devices that communicate in a collective. The
@@ -125,8 +125,6 @@ class BoundPlan {
   // The contributions of processes to a reduction, with their slices. `own_only`: see ReduceCombine; then those of
   // other processes have slices of `received`.
   std::vector<Contribution> contributions_to(AxisSet axes, AxisSet along, bool own_only) const;
-  // The first device of this process that has an instance of a value that varies over `axes`.
-  std::int64_t own_device(std::int64_t instance, AxisSet axes) const;
   // The address of a contribution in buffer `index`; in a chunk of its first element.
   Address contribution(int index, const Contribution& which, const Extent& extent) const;
   void add_reduce(const Equation& equation, const Addends& addends, Address result, std::int64_t elements, DType dtype,

@@ -90,12 +90,6 @@ BoundPlan::Addends BoundPlan::sums_of(const ReduceCombine& combine, std::int64_t
   return sums;
 }
 
-std::int64_t BoundPlan::own_device(std::int64_t instance, AxisSet axes) const {
-  std::int64_t device = share_.devices().first;
-  while (plan_.program->mesh.position(device, axes) != instance) ++device;
-  return device;
-}
-
 Address BoundPlan::contribution(int index, const Contribution& which, const Extent& extent) const {
   Address address = this->address(index, extent);
   address.offset += count_of(which.slice) * buffer(index).stride();
@@ -161,7 +155,7 @@ void BoundPlan::bind_whole(const Communicate::Values& values, Binding to, RunCom
     own.offset += count_of(each.slice) * bytes;
     if (moves && each.owner == share_.process()) {
       command.copies.push_back(
-          {to.list.add(slice_of_device(values.from, own_device(each.result, values.axes))), bytes, 1});
+          {to.list.add(slice_of_device(values.from, share_.own_device(each.result, values.axes).value())), bytes, 1});
       to.list.add(own);
     }
     const std::size_t pointer = to.list.add(own);

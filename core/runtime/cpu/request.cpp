@@ -9,7 +9,11 @@ namespace pmaptrain::cpu {
 
 std::int64_t slice_index(const Plan& plan, const Buffer& buffer, const Extent& extent, std::int64_t instance) {
   const Mesh& mesh = plan.program->mesh;
-  return mesh.position(mesh.device_at(instance, extent.axes), buffer.axes);
+  // Which of the devices that hold the instance is asked only matters for a value that differs among them.
+  const std::int64_t device = extent.axes.contains(buffer.axes)
+                                  ? mesh.device_at(instance, extent.axes)
+                                  : plan.share().own_device(instance, extent.axes).value_or(-1);
+  return device < 0 ? -1 : mesh.position(device, buffer.axes);
 }
 
 bool is_stacked(const Plan& plan, const Buffer& buffer, const Extent& extent) {

@@ -52,7 +52,8 @@ struct KernelRequest {
 
 inline const Buffer& buffer_of(const Plan& plan, int index) { return plan.buffers[static_cast<std::size_t>(index)]; }
 
-// The index of the slice that instance `instance` along extent.axes reads of a buffer.
+// The index of the slice that instance `instance` along extent.axes reads of a buffer; -1 if the buffer has a slice for
+// each of several devices with this instance, and none of them is this process's.
 std::int64_t slice_index(const Plan& plan, const Buffer& buffer, const Extent& extent, std::int64_t instance);
 // Whether each instance of a piece has its own slice of the buffer, one after another. Else all share one slice.
 bool is_stacked(const Plan& plan, const Buffer& buffer, const Extent& extent);
