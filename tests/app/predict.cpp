@@ -285,6 +285,14 @@ TEST_CASE("predict reads arrays as a model takes them, and says both shapes wher
   CHECK(run.refusal(3, "f.npy")
             .starts_with("'f.npy' is f32[2,4,3], but the model was trained on bytes, u8[4,3,1] | "
                          "save bytes: x.astype(np.uint8) if they are 0 to 255, (x * 255)"));
+  write_npy(run.folder, "both.npy", std::vector<float>(24), {2, 3, 4});
+  CHECK(
+      run.refusal(3, "both.npy")
+          .starts_with("'both.npy' is f32[2,3,4], examples of [3,4,1], but the model was trained on bytes, u8[4,3,1]: "
+                       "neither the type nor the shape fits | save bytes: x.astype(np.uint8) if "));
+  write_npy(run.folder, "one.npy", std::vector<float>(12), {4, 3});
+  CHECK(run.refusal(3, "one.npy")
+            .ends_with("if they were divided by 255; an array has a dimension for examples, also of one: x[None]"));
   train::write_npy(run.folder / "t.npy", {DType::u8, {32, 3, 4}, bytes_of(pixels)});
   CHECK(run.refusal(3, "t.npy") == "'t.npy' has the shape [32,3,4]: examples of [3,4,1], but the model takes [4,3,1]");
   train::write_npy(run.folder / "1.npy", {DType::u8, {4, 3}, std::vector<std::byte>(12)});

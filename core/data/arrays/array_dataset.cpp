@@ -315,6 +315,11 @@ std::shared_ptr<const Dataset> make_dataset(Array inputs, const Array& targets, 
   return std::make_shared<ArrayDataset>(std::move(inputs), targets, notes, place, meaning);
 }
 
+Shape shape_of_inputs(const Array& inputs, const ArrayMeaning& meaning) {
+  check_not_empty(inputs);
+  return input_shape(inputs, meaning.channels, meaning.tokens && !is_floating(inputs.element));
+}
+
 std::shared_ptr<const Dataset> make_inputs(Array inputs, std::vector<std::string>& notes, const Place& place,
                                            ArrayMeaning meaning) {
   return std::make_shared<InputArray>(std::move(inputs), notes, place, meaning);

@@ -34,6 +34,9 @@ std::string describe(spec::Channels channels, Element element, const Shape& shap
 std::shared_ptr<const Dataset> make_dataset(Array inputs, const Array& targets, std::vector<std::string>& notes,
                                             const Place& place = {}, ArrayMeaning meaning = {});
 
+// The shape of one example of inputs. Throws Error (data) for an array without examples.
+Shape shape_of_inputs(const Array& inputs, const ArrayMeaning& meaning);
+
 // Makes a dataset of inputs without targets.
 std::shared_ptr<const Dataset> make_inputs(Array inputs, std::vector<std::string>& notes, const Place& place = {},
                                            ArrayMeaning meaning = {});

@@ -82,21 +82,27 @@ std::string shown(DType dtype, const Shape& shape) {
   return fmt::format("{}{}", to_string(dtype), pmaptrain::to_string(shape));
 }
 
-// `found` is of the file, before it is converted.
-void check_type(const Array& array, const Field& trained) {
+// What the model was trained on, and how to save such an array.
+struct TypeHelp {
+  const char *trained_on, *help;
+};
+
+// None for an array of a type that the model takes.
+std::optional<TypeHelp> help_on_type(const Array& array, const Field& trained) {
   const bool bytes = array.element == Element::u8;
-  if (bytes == (trained.dtype == DType::u8)) return;
-  if (!bytes) {
-    fail_data(fmt::format("{} is {}{}, but the model was trained on bytes, {}", array.name, name_of(array.element),
-                          pmaptrain::to_string(array.shape), shown(trained.dtype, trained.shape)),
-              is_floating(array.element)
-                  ? "save bytes: x.astype(np.uint8) if they are 0 to 255, (x * 255).round().astype(np.uint8) if they "
-                    "were divided by 255"
-                  : "save bytes: x.astype(np.uint8)");
+  if (trained.dtype == DType::i32) {
+    if (!bytes && !is_floating(array.element)) return std::nullopt;
+    return TypeHelp{"tokens", "save integers: x.astype(np.int32)"};
   }
-  fail_data(fmt::format("{} is u8{}, but the model was trained on numbers, {}", array.name,
-                        pmaptrain::to_string(array.shape), shown(trained.dtype, trained.shape)),
-            "convert them as the training inputs were: x.astype(np.float32), or divided by 255 as well");
+  if (bytes == (trained.dtype == DType::u8)) return std::nullopt;
+  if (bytes) {
+    return TypeHelp{"numbers",
+                    "convert them as the training inputs were: x.astype(np.float32), or divided by 255 as well"};
+  }
+  if (!is_floating(array.element)) return TypeHelp{"bytes", "save bytes: x.astype(np.uint8)"};
+  return TypeHelp{"bytes",
+                  "save bytes: x.astype(np.uint8) if they are 0 to 255, (x * 255).round().astype(np.uint8) if they "
+                  "were divided by 255"};
 }
 
 // An array of one example has no dimension for examples.
@@ -108,12 +114,13 @@ bool is_one_example(const Shape& shape, const Shape& trained) {
   return shape.size() <= trained.size() && without_ones(shape) == without_ones(trained);
 }
 
-// What the run took such arrays for. Those of other sources than npz are pictures.
-spec::Channels channels_of_run(const spec::DataSpec& spec, const Array& array, bool tokens) {
+// What the run took such arrays for, whatever the type of this one. Those of other sources than npz are pictures.
+spec::Channels channels_of_run(const spec::DataSpec& spec, const Array& array, const Field& trained) {
   const auto* const npz = std::get_if<spec::Npz>(&spec.source);
   if (npz == nullptr) return spec::Channels::none;
   if (npz->channels != spec::Channels::automatic) return npz->channels;
-  return channels_of(array.element, array.shape, tokens).value_or(spec::Channels::none);
+  const Element element = trained.dtype == DType::u8 ? Element::u8 : Element::f32;
+  return channels_of(element, array.shape, trained.dtype == DType::i32).value_or(spec::Channels::none);
 }
 
 std::shared_ptr<const Dataset> open_array(Array array, const Field& trained, const spec::DataSpec& spec,
@@ -124,21 +131,33 @@ std::shared_ptr<const Dataset> open_array(Array array, const Field& trained, con
                           shown(trained.dtype, trained.shape)),
               "pmaptrain predict RUN --prompt TEXT continues a text; pmaptrain eval measures the model");
   }
-  if (tokens && (is_floating(array.element) || array.element == Element::u8)) {
-    fail_data(fmt::format("{} is {}{}, but the model was trained on tokens, {}", array.name, name_of(array.element),
-                          pmaptrain::to_string(array.shape), shown(trained.dtype, trained.shape)),
-              "save integers: x.astype(np.int32)");
-  }
-  check_type(array, trained);
   const std::string name = array.name;
   const Shape whole = array.shape;
-  const spec::Channels channels = channels_of_run(spec, array, tokens);
-  auto dataset = make_inputs(std::move(array), notes, place, {.tokens = tokens, .channels = channels});
-  if (dataset->input().shape == trained.shape) return exact_numbers(dataset, trained.dtype == DType::f64, false);
-  fail_data(
-      fmt::format("{} has the shape {}: examples of {}, but the model takes {}", name, pmaptrain::to_string(whole),
-                  pmaptrain::to_string(dataset->input().shape), pmaptrain::to_string(trained.shape)),
-      is_one_example(whole, trained.shape) ? "an array has a dimension for examples, also of one: x[None]" : "");
+  const ArrayMeaning meaning{.tokens = tokens, .channels = channels_of_run(spec, array, trained)};
+  const Shape shape = shape_of_inputs(array, meaning);
+  const std::optional<TypeHelp> type = help_on_type(array, trained);
+  const std::string help_on_shape =
+      is_one_example(whole, trained.shape) ? "an array has a dimension for examples, also of one: x[None]" : "";
+  const std::string all = fmt::format("{} is {}{}", name, name_of(array.element), pmaptrain::to_string(whole));
+  if (type && shape != trained.shape) {
+    fail_data(
+        fmt::format("{}, examples of {}, but the model was trained on {}, {}: neither the type nor the shape fits", all,
+                    pmaptrain::to_string(shape), type->trained_on, shown(trained.dtype, trained.shape)),
+        type->help + (help_on_shape.empty() ? "" : "; " + help_on_shape));
+  }
+  if (type) {
+    fail_data(fmt::format("{}, but the model was trained on {}, {}", all, type->trained_on,
+                          shown(trained.dtype, trained.shape)),
+              type->help);
+  }
+  if (shape != trained.shape) {
+    fail_data(
+        fmt::format("{} has the shape {}: examples of {}, but the model takes {}", name, pmaptrain::to_string(whole),
+                    pmaptrain::to_string(shape), pmaptrain::to_string(trained.shape)),
+        help_on_shape);
+  }
+  const auto dataset = make_inputs(std::move(array), notes, place, meaning);
+  return exact_numbers(dataset, trained.dtype == DType::f64, false);
 }
 
 std::shared_ptr<const Dataset> open_images(const std::string& path, const spec::DataSpec& spec, const Field& trained,
