@@ -151,12 +151,8 @@ class Writer {
       if (!opens_without_few(try_to_open)) throw;
     }
     if (found_.channels) {
-      const Shape& shape = found_.train->input().shape;
-      source_.yaml +=
-          commented("      channels: " + std::string(to_string(*found_.channels)),
-                    *found_.channels == spec::Channels::none
-                        ? fmt::format("pictures {}; last: sequences with {} channels", to_string(shape), shape[1])
-                        : fmt::format("sequences {} with {} channels; none: pictures", to_string(shape), shape[1]));
+      source_.yaml += commented("      channels: " + std::string(to_string(*found_.channels)),
+                                choices_of_channels(*found_.channels, found_.train->input().shape));
     }
     const auto& skipped = found_.encoding.skipped;
     if (skipped.empty()) return;

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "app/table_source.h"
+#include "core/data/arrays/array_dataset.h"
 #include "core/data/sources/inspect.h"
 
 namespace pmaptrain::app {
@@ -58,6 +59,12 @@ std::string hint_of_tokens(const data::Dataset& train) {
   return hint;
 }
 
+std::string hint_of_channels(const Shape& input) {
+  if (!data::may_be_channels_first(input)) return "";
+  return fmt::format("; if an example is {} channels of {} steps, (N, C, T): data.source.npz.channels: first", input[0],
+                     input[1]);
+}
+
 std::string hint_of_whole_numbers(const data::Dataset& train) {
   const data::Field target = train.target();
   if (target.shape.size() > 1) {
@@ -107,8 +114,17 @@ std::string layers_for(const Shape& input, const Shape& target, std::int64_t out
   return target.size() > 1 ? out + reshaped(target) : out;
 }
 
+std::string choices_of_channels(spec::Channels channels, const Shape& input) {
+  if (channels == spec::Channels::none)
+    return fmt::format("pictures {}; last: sequences with {} channels", to_string(input), input[1]);
+  const std::string first =
+      data::may_be_channels_first(input) ? fmt::format("; first: [{},{}] with {}", input[1], input[0], input[0]) : "";
+  return fmt::format("sequences {} with {} channels; none: pictures{}", to_string(input), input[1], first);
+}
+
 std::string hints_on_arrays(const data::Dataset& train, bool is_regression) {
-  return (is_regression ? hint_of_whole_numbers(train) : "") + hint_of_tokens(train);
+  return hint_of_channels(train.input().shape) + (is_regression ? hint_of_whole_numbers(train) : "") +
+         hint_of_tokens(train);
 }
 
 }  // namespace pmaptrain::app

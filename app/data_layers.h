@@ -6,6 +6,7 @@
 
 #include "core/base/shape.h"
 #include "core/data/dataset.h"
+#include "core/spec/data.h"
 
 namespace pmaptrain::app {
 
@@ -13,7 +14,10 @@ namespace pmaptrain::app {
 // dimension. `what` is a comment on the outputs.
 std::string layers_for(const Shape& input, const Shape& target, std::int64_t outputs, const std::string& what);
 
-// What the integers and whole numbers of an archive may be as well, and how to get that: "; if ..." or empty.
+// A comment on `channels`: what it makes of inputs, whose examples have this shape, and what the others would.
+std::string choices_of_channels(spec::Channels channels, const Shape& input);
+
+// What the arrays, integers and whole numbers of an archive may be as well, and how to get that: "; if ..." or empty.
 std::string hints_on_arrays(const data::Dataset& train, bool is_regression);
 
 }  // namespace pmaptrain::app

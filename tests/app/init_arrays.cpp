@@ -106,6 +106,31 @@ TEST_CASE("an empty folder that is a class too many is named, and so is the fold
   CHECK(contains(below.err, "pmaptrain init images " + folder / "photos\n"));
 }
 
+TEST_CASE("init npz names channels: first where a sequence would have more channels than steps", "[app]") {
+  const TemporaryFolder folder;
+  const auto told = [&](const std::string& shape) {
+    std::filesystem::remove(folder / "own.yaml");
+    std::vector<float> numbers(40 * 3 * 16);
+    for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i * 7 % 31);
+    std::vector<std::int64_t> labels;
+    for (int i = 0; i < 40; ++i) labels.push_back(i % 2);
+    const std::string file = folder.write(
+        "a.npz", archive({{"x.npy", npy("<f4", shape, raw(numbers))}, {"y.npy", npy("<i8", "(40,)", raw(labels))}}));
+    const Finished init = call({"init", "npz", file, folder / "own.yaml"});
+    INFO(init.err);
+    CHECK(init.status == 0);
+    return init.out + read_text(folder / "own.yaml");
+  };
+  const std::string first = told("(40, 3, 16)");
+  CHECK(contains(first, "; if an example is 3 channels of 16 steps, (N, C, T): data.source.npz.channels: first\n"));
+  CHECK(contains(first,
+                 "channels: last                        # sequences [3,16] with 16 channels; none: pictures; "
+                 "first: [16,3] with 3\n"));
+  const std::string last = told("(40, 16, 3)");
+  CHECK(contains(last, "# sequences [16,3] with 3 channels; none: pictures\n"));
+  CHECK_FALSE(contains(last, "channels: first"));
+}
+
 TEST_CASE("init npz says what integers and whole numbers may be as well", "[app]") {
   const TemporaryFolder folder;
   const auto told = [&](const std::string& inputs, const std::string& targets) {

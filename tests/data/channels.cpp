@@ -83,8 +83,11 @@ TEST_CASE("the statistics of sequences are those of each channel", "[data]") {
   data.normalize.emplace().automatic = true;
   const data::Source source = data::open(data, 0, 1);
   CHECK(source.channels == Channels::last);
-  CHECK(source.notes == std::vector<std::string>{"npz: channels is last for f32[N,2,3]: examples are sequences [2,3] "
-                                                 "with 3 channels; channels: none would make them pictures [2,3,1]"});
+  CHECK(source.notes ==
+        std::vector<std::string>{
+            "npz: channels is last for f32[N,2,3]: examples are sequences [2,3] "
+            "with 3 channels; channels: none would make them pictures [2,3,1], and first sequences [3,2] "
+            "with 2 channels"});
   CHECK(source.encoding.statistics->mean == std::vector<double>{4.5, 5.5, 6.5});
 }
 

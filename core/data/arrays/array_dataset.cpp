@@ -307,8 +307,13 @@ std::string describe(spec::Channels channels, Element element, const Shape& shap
                                                 shape[1], shape[2], shape[2])
                                   : fmt::format("examples are sequences [{},{}] with {} channels; channels: none would "
                                                 "make them pictures [{},{},1]",
-                                                shape[1], shape[2], shape[2], shape[1], shape[2]));
+                                                shape[1], shape[2], shape[2], shape[1], shape[2])) +
+         (!are_pictures && may_be_channels_first({shape[1], shape[2]})
+              ? fmt::format(", and first sequences [{},{}] with {} channels", shape[2], shape[1], shape[1])
+              : "");
 }
+
+bool may_be_channels_first(const Shape& sequence) { return sequence.size() == 2 && sequence[0] < sequence[1]; }
 
 std::shared_ptr<const Dataset> make_dataset(Array inputs, const Array& targets, std::vector<std::string>& notes,
                                             const Place& place, ArrayMeaning meaning) {

@@ -24,6 +24,10 @@ std::optional<spec::Channels> channels_of(Element element, const Shape& shape, b
 // What that makes of them, in a line.
 std::string describe(spec::Channels channels, Element element, const Shape& shape);
 
+// Whether sequences of this shape, which are read as [length, channels], have more channels than steps: the array may
+// have the channels first.
+bool may_be_channels_first(const Shape& sequence);
+
 // Inputs: u8 stays u8, integers that are tokens become i32, all other types become f32 (the file's own numbers are
 // read_exact_input()). An array (N) gives examples of shape [1], (N,A,B) gives [A,B,1], [A,B] or [B,A], as
 // `meaning.channels` says. Targets: integers of shape (N) or (N,1) become i32 labels; floating-point targets become
