@@ -45,7 +45,9 @@ void Checks::need_classes(const std::string& name, const Place& place, const std
                              numel(logits) == numel(model_.target.shape) * logits.back();
   if (are_positions || (!model_.has_labels() && model_.target.shape.size() > 1)) {
     refuse_targets(place, name, "one class label an example, or one for each token of an embedding", "",
-                   place == model_.loss_place ? labels_of_pixels_help : instead + " takes targets like these");
+                   place == model_.loss_place         ? labels_of_pixels_help
+                   : spec::takes_numbers(model_.loss) ? instead + " takes targets like these"
+                                                      : metrics_of_masks_help);
   } else if (!model_.has_labels() && !model_.has_distributions()) {
     const bool one = is_floating(model_.target.dtype) && numel(model_.target.shape) == 1;
     refuse_targets(place, name, "class labels", "",
@@ -96,11 +98,14 @@ void Checks::need_numbers(const std::string& name, const Place& place, const std
            "end the layers with dense: " + std::to_string(outputs));
   } else if (model_.target.shape != model_.output) {
     const bool vector = model_.target.shape.size() == 1;
+    const bool only_turned = numel(model_.target.shape) == numel(model_.output);
     refuse(place,
            name + " needs outputs and targets of equal shape; the output of the model is " + output() +
                ", the targets are " + targets(),
-           vector ? "end the layers with dense: " + std::to_string(model_.target.shape[0]) + if_labels()
-                  : "the last layer must have the output shape " + to_string(model_.target.shape));
+           vector && only_turned ? "end the layers with flatten"
+           : vector              ? "end the layers with dense: " + std::to_string(model_.target.shape[0]) + if_labels()
+           : only_turned         ? "end the layers with reshape: [" + join_sizes(model_.target.shape) + "]"
+                                 : "the last layer must have the output shape " + to_string(model_.target.shape));
   }
 }
 

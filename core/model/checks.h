@@ -14,11 +14,14 @@ std::string shown(DType dtype, const Shape& shape);
 
 // What those with a label for each of many numbers can do.
 inline constexpr const char* labels_of_pixels_help =
-    "softmax labels of pixels are not supported yet; what is: integers [L] into an embedding with labels [L] and "
-    "outputs "
-    "[L, C], or sigmoid_cross_entropy (masks of 0 and 1, one for each class) and mean_squared_error with outputs of "
-    "the "
-    "targets' shape";
+    "softmax labels of pixels are not supported yet; what is: masks of 0 and 1, one for each of C classes "
+    "(np.eye(C)[y]), with sigmoid_cross_entropy and outputs of their shape; numbers, with mean_squared_error; and, "
+    "for tokens, integers [L] into an embedding with labels [L] and outputs [L, C]";
+// The same for metrics of labels.
+inline constexpr const char* metrics_of_masks_help =
+    "metrics of masks are not supported yet, metrics: [] leaves the loss; masks of 0 and 1 that are saved as rows, "
+    "y.reshape(len(y), -1), with flatten as the last layer and sigmoid_cross_entropy, have accuracy and f1: {average: "
+    "micro} of all pixels";
 
 // Appends to `errors` what does not fit. `name` and `place` are those of the loss or metric in the config; `instead`
 // names another one, which errors suggest.

@@ -325,7 +325,9 @@ struct MetricOf<metric::SubsetAccuracy> {
     checks.refuse(call.metric.place,
                   "subset_accuracy takes several labels, [L] of 0 and 1, with sigmoid_cross_entropy; the targets are " +
                       checks.targets(),
-                  "of one label it is accuracy");
+                  call.model.target.shape.size() > 1 && !takes_numbers(call.model.loss)
+                      ? metrics_of_masks_help
+                      : "of one label it is accuracy");
   }
   static PlannedMetric plan(const metric::SubsetAccuracy& subset, const MetricCall& call) {
     return mean_of(call.name, [threshold = *class_threshold(call.model, subset.threshold),

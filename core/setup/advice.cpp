@@ -5,11 +5,14 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
+#include <variant>
 
 #include "core/base/text.h"
 #include "core/base/utf8.h"
 #include "core/data/statistics.h"
 #include "core/data/tables/csv_reader.h"
+#include "core/model/prediction.h"
 #include "core/run/records/lines.h"
 #include "core/setup/head.h"
 #include "core/setup/looking_ahead.h"
@@ -235,6 +238,25 @@ void opposite_mode(const std::optional<Section>& section, const char* key, const
                 " are better: " + effect + "; remove mode, or write mode: " + spec::to_string(better));
 }
 
+// Warns of metrics of numbers where the outputs are logits, which are no numbers like the targets.
+void numbers_of_logits(const spec::Spec& spec, const model::Model& model, std::vector<std::string>& out) {
+  if (model::output_kind(model) != model::OutputKind::sigmoid_logits) return;
+  for (const spec::Metric& metric : spec.metrics) {
+    const bool is_of_numbers = std::visit(
+        []<class Kind>(const Kind&) {
+          using namespace spec::metric;
+          return std::is_same_v<Kind, MeanAbsoluteError> || std::is_same_v<Kind, MeanSquaredError> ||
+                 std::is_same_v<Kind, RootMeanSquaredError> || std::is_same_v<Kind, MeanAbsolutePercentageError> ||
+                 std::is_same_v<Kind, MedianAbsoluteError> || std::is_same_v<Kind, R2>;
+        },
+        metric.kind);
+    if (!is_of_numbers) continue;
+    out.push_back("metric " + to_string(metric) + in_parentheses(metric.place) +
+                  " compares the targets with the outputs, which are logits with " + to_string(model.loss) +
+                  ", no probabilities: it says little; accuracy and f1 are for labels of 0 and 1");
+  }
+}
+
 void opposite_modes(const spec::Spec& spec, std::vector<std::string>& out) {
   opposite_mode(spec.train.checkpoint.best, "train.checkpoint.best", "the worst checkpoint is kept as the best", out);
   opposite_mode(spec.train.early_stopping, "train.early_stopping", "a run that gets better is stopped", out);
@@ -281,6 +303,7 @@ std::vector<std::string> likely_mistakes(const Setup& setup) {
   std::vector<std::string> found;
   single_device(setup.spec().mesh, found);
   opposite_modes(setup.spec(), found);
+  numbers_of_logits(setup.spec(), setup.model, found);
   function_before_loss(setup.model, found);
   add_head_mistakes(setup, found);
   add_seen_targets(setup, found);

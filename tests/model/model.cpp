@@ -393,6 +393,39 @@ TEST_CASE("losses and metrics refuse targets of the wrong type or shape", "[mode
         "perplexity takes class labels; the targets are f32[2] | mean_absolute_error takes targets like these");
 }
 
+TEST_CASE("metrics that masks do not have say how masks have some", "[model]") {
+  spec::Spec spec = network({layer("conv_0", spec::Conv{1, {3, 3}, {1, 1}, {}, true})}, spec::SigmoidCrossEntropy{});
+  spec.metrics = {spec::Metric{metric::F1{}}, spec::Metric{metric::SubsetAccuracy{}}};
+  const data::Field mask{DType::f32, {28, 28, 1}};
+  const std::string help =
+      " | metrics of masks are not supported yet, metrics: [] leaves the loss; masks of 0 and 1 that are saved as "
+      "rows, y.reshape(len(y), -1), with flatten as the last layer and sigmoid_cross_entropy, have accuracy and f1: "
+      "{average: micro} of all pixels";
+  CHECK(refusal(spec, photo, mask) ==
+        "f1 takes one class label an example, or one for each token of an embedding; the targets are f32[28,28,1]" +
+            help +
+            "\nsubset_accuracy takes several labels, [L] of 0 and 1, with sigmoid_cross_entropy; the targets are "
+            "f32[28,28,1]" +
+            help);
+  // What the help names is taken.
+  spec.model.layers.push_back(layer("flatten_0", spec::Flatten{}));
+  metric::F1 micro;
+  micro.average = metric::Average::micro;
+  spec.metrics = {spec::Metric{metric::Accuracy{}}, spec::Metric{micro}};
+  CHECK(model::make_model(spec, photo, {DType::f32, {784}}).is_multi_label());
+  // Numbers of that shape have metrics of numbers.
+  spec.loss = spec::MeanSquaredError{};
+  spec.model.layers.pop_back();
+  spec.metrics = {spec::Metric{metric::F1{}}};
+  CHECK(refusal(spec, photo, mask).ends_with(" | mean_absolute_error takes targets like these"));
+  CHECK(refusal(network({layer("conv_0", spec::Conv{1, {3, 3}, {1, 1}, {}, true})}, spec::MeanSquaredError{}), photo,
+                {DType::f32, {28, 28}})
+            .ends_with("the targets are f32[28,28] | end the layers with reshape: [28, 28]"));
+  CHECK(refusal(network({layer("conv_0", spec::Conv{1, {3, 3}, {1, 1}, {}, true})}, spec::MeanSquaredError{}), photo,
+                {DType::f32, {784}})
+            .ends_with("the targets are f32[784] | end the layers with flatten"));
+}
+
 TEST_CASE("evaluation sums over all devices in one reduction and leaves padding out", "[model]") {
   const Mesh mesh({{"devices", 2}});
   spec::Spec spec = network({layer("dense_0", spec::Dense{2})});

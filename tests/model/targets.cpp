@@ -88,9 +88,9 @@ TEST_CASE("sigmoid_cross_entropy refuses targets outside of 0 to 1", "[model]") 
 
 TEST_CASE("targets of the wrong type are an error of the data if they are from a file, else of the config", "[model]") {
   const std::string pixels =
-      "softmax labels of pixels are not supported yet; what is: integers [L] into an embedding with labels [L] and "
-      "outputs [L, C], or sigmoid_cross_entropy (masks of 0 and 1, one for each class) and mean_squared_error with "
-      "outputs of the targets' shape";
+      "softmax labels of pixels are not supported yet; what is: masks of 0 and 1, one for each of C classes "
+      "(np.eye(C)[y]), with sigmoid_cross_entropy and outputs of their shape; numbers, with mean_squared_error; and, "
+      "for tokens, integers [L] into an embedding with labels [L] and outputs [L, C]";
   CHECK(refused(spec::SoftmaxCrossEntropy{}, 3, numbers({0, 1, 2})) ==
         "softmax_cross_entropy takes class labels; the targets in 'y.idx' are f32[1] | mean_squared_error takes "
         "targets like these; if they are labels, store them as integers");

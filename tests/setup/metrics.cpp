@@ -1,4 +1,5 @@
-// Modes that take the worst values of a metric for the best are told before a run.
+// Metrics are told before a run that are misunderstood: by a mode that takes their worst values for the best, or of
+// outputs that are no numbers.
 #include "tests/catch.h"
 #include "tests/session_run.h"
 #include "tests/words.h"
@@ -42,4 +43,27 @@ TEST_CASE("a mode against the direction of its metric is told wherever a metric 
   CHECK(warnings_with(", checkpoint: {best: {metric: r2, mode: max}}, early_stopping: {metric: loss, mode: min}",
                       ", reduce_on_plateau: {metric: r2}")
             .empty());
+}
+
+TEST_CASE("metrics of numbers are told where the outputs are logits", "[setup]") {
+  const auto told = [](const std::string& layers, const std::string& metrics) {
+    std::vector<std::string> found =
+        setup_of_text(
+            "data: {source: {values: {inputs: [[0.5], [1], [-1], [0.25]], targets: [[1], [0], [1], [0]]}}, "
+            "batch_size: 2}\nmesh: {axes: {devices: 2}}\nmodel: {layers: [" +
+            layers + "]}\nloss: sigmoid_cross_entropy\nmetrics: [" + metrics +
+            "]\noptimizer: {adam: {}, learning_rate: 0.1}\ntrain: {duration: 3 epochs}\n")
+            .warnings;
+    std::erase_if(found, [](const std::string& warning) { return !test::contains(warning, " logits with "); });
+    return found;
+  };
+  const auto found = told("dense: 1", "mean_absolute_error, r2");
+  REQUIRE(found.size() == 2);
+  CHECK(found[0].starts_with("metric mean_absolute_error ("));
+  CHECK(found[0].ends_with(
+      ") compares the targets with the outputs, which are logits with sigmoid_cross_entropy, no probabilities: it says "
+      "little; accuracy and f1 are for labels of 0 and 1"));
+  CHECK(found[1].starts_with("metric r2 ("));
+  CHECK(told("dense: 1, sigmoid", "mean_absolute_error").empty());
+  CHECK(told("dense: 1", "").empty());
 }
