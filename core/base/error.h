@@ -57,6 +57,7 @@ struct Diagnostic {
   std::string message;
   std::string help = {};  // a suggested fix; may be empty
   std::vector<std::string> notes = {};
+  std::string file = {};  // of data, which the message is about: the place is that of the key that names it
 };
 
 // One or more diagnostics that end a command. what() is the rendered text without colour.

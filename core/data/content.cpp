@@ -220,7 +220,7 @@ Contents contents_where(const spec::Loaded& loaded, bool whole, const std::funct
   Contents contents;
   each_content(loaded, [&](const std::string& key, const spec::PathAt& at, const IsUsed& is_used) {
     if (!is_meant(key)) return;
-    contents.push_back(at_place(loaded.spec.data.source_place, [&] { return read(at.path, is_used, whole); }));
+    contents.push_back(at_place(at.place, [&] { return read(at.path, is_used, whole); }));
     contents.back().key = key;
   });
   return contents;

@@ -67,7 +67,10 @@ void fail_to_open(const std::string& path, int error) {
   if (error == ENOENT) {
     help = path.starts_with(debian_licences) ? "it is of Debian's package base-files" : std::string(relative_to_config);
   }
-  fail_data(fmt::format("cannot open '{}': {}", path, std::strerror(error)), std::move(help));
+  throw Error(
+      ExitStatus::data,
+      Diagnostic{
+          "data", {}, fmt::format("cannot open '{}': {}", path, std::strerror(error)), std::move(help), {}, path});
 }
 
 void give_place(std::vector<Diagnostic>& diagnostics, const Place& place) {
@@ -79,6 +82,14 @@ void give_place(std::vector<Diagnostic>& diagnostics, const Place& place) {
   }
 }
 
+void throw_about(const std::string& path, const Error& error) {
+  std::vector<Diagnostic> diagnostics = error.diagnostics();
+  for (Diagnostic& diagnostic : diagnostics) {
+    if (diagnostic.file.empty()) diagnostic.file = path;
+  }
+  throw Error(error.status(), std::move(diagnostics));
+}
+
 void throw_at(const Place& place, const Error& error) {
   std::vector<Diagnostic> diagnostics = error.diagnostics();
   give_place(diagnostics, place);
@@ -87,7 +98,7 @@ void throw_at(const Place& place, const Error& error) {
 
 Bytes map_file(const std::string& path) {
   struct stat status = {};
-  Descriptor file = open_file(path, status);
+  Descriptor file = about_file(path, [&] { return open_file(path, status); });
   try {
     return Bytes(std::make_shared<const Mapping>(file.release(), static_cast<std::size_t>(status.st_size),
                                                  status.st_mtim, path));
@@ -101,7 +112,7 @@ Bytes map_file(const std::string& path) {
 
 std::vector<std::byte> read_file(const std::string& path, std::size_t most) {
   struct stat status = {};
-  const Descriptor file = open_file(path, status);
+  const Descriptor file = about_file(path, [&] { return open_file(path, status); });
   const std::size_t size = std::min(static_cast<std::size_t>(status.st_size), most);
   constexpr std::size_t much = std::size_t{32} << 20;  // most files are small
   if (size > much) demand_memory(size, fmt::format("'{}'", path));

@@ -63,6 +63,18 @@ std::vector<std::byte> read_file(const std::string& path, std::size_t most = std
 // Throws the Error for a file or folder that cannot be opened, by its errno.
 [[noreturn]] void fail_to_open(const std::string& path, int error);
 
+// Rethrows the error, which is about that file or folder of data (Diagnostic::file) if it does not say about which.
+[[noreturn]] void throw_about(const std::string& path, const Error& error);
+// What `f` returns; its errors are about that file or folder.
+template <class F>
+decltype(auto) about_file(const std::string& path, F&& f) {
+  try {
+    return f();
+  } catch (const Error& error) {
+    throw_about(path, error);
+  }
+}
+
 // Sets the place of diagnostics without one (from map_file() and the readers of formats) to that of the key that names
 // the file. Adapts the help about relative paths if this key is in an option.
 void give_place(std::vector<Diagnostic>& diagnostics, const Place& place);

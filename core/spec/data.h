@@ -14,6 +14,13 @@
 
 namespace pmaptrain::spec {
 
+// A file or a folder that the config names.
+struct PathAt {
+  std::string key;   // dotted, items of lists by index: "data.source.csv.train.0"
+  std::string path;  // absolute
+  Place place;
+};
+
 struct FilePair {
   std::string inputs, targets;  // absolute paths
 };
@@ -239,6 +246,7 @@ struct DataSpec {
   bool balances_positives = false;            // the loss takes the positive weights that do
   Place source_place, batch_size_place, microbatches_place, normalize_place, normalize_targets_place, remainder_place,
       validation_place;
+  std::vector<PathAt> files;  // of the source, in the order of its keys
 };
 
 // How each of `outputs` numbers of a target is normalised. Throws Error (usage) at a name that is no output's.

@@ -28,5 +28,7 @@ std::vector<const Key*> alternatives(const Key& key);
 std::vector<std::string> value_words(const Key& key);
 // Whether its value can be the path of a file or a folder.
 bool takes_path(const Key& key);
+// Whether the value at the path of a resolved config, with items of lists by index, is a path or a list of paths.
+bool is_path(std::string_view path);
 
 }  // namespace pmaptrain::spec

@@ -139,8 +139,11 @@ Source open_image_folder(const spec::ImageFolder& folder, const std::function<bo
   const bool by_train = known == nullptr || known->image.empty();  // else by the checkpoint
   for (const auto& [split, path] : folders) {
     if (!wants(split) && !(by_train && split == Split::train)) continue;
-    ImageFiles& files = splits[split] = list_image_files(path);
-    if (files.files.empty()) fail_data(fmt::format("'{}' has no images in the folders of its classes", path));
+    ImageFiles& files = splits[split] = about_file(path, [&, &path = path] {
+      ImageFiles listed = list_image_files(path);
+      if (listed.files.empty()) fail_data(fmt::format("'{}' has no images in the folders of its classes", path));
+      return listed;
+    });
     if (!by_train || split != Split::train) continue;
     source.encoding.classes = files.classes;
     for (const std::string& name : empty_classes(files)) {
@@ -160,7 +163,8 @@ Source open_image_folder(const spec::ImageFolder& folder, const std::function<bo
   for (auto& [split, files] : splits) {
     if (skips) leave_out(files, of_split(left_out, split), skipped[split]);
     listed[split] = std::ssize(files.files) + std::ssize(skipped[split]);
-    read_heads(files, skips ? &skipped[split] : nullptr);
+    about_file(files.folder,
+               [&, &files = files, &split = split] { read_heads(files, skips ? &skipped[split] : nullptr); });
     if (skips && by_train && split == Split::train) remove_damaged_few(files, resize, skipped[split]);
     if (files.files.empty()) fail_data(fmt::format("no image of '{}' can be read", files.folder));
   }

@@ -46,13 +46,16 @@ struct Opening {
 using Notes = std::vector<std::string>;
 
 std::shared_ptr<const Dataset> open_idx(const spec::FilePair& pair, Notes& notes, const Opening& opening) {
-  Array inputs = read_idx(pair.inputs);  // first, so that its errors are reported first
-  return make_dataset(std::move(inputs), read_idx(pair.targets), notes, opening.place, opening.meaning);
+  const auto read = [](const std::string& path) { return about_file(path, [&] { return read_idx(path); }); };
+  Array inputs = read(pair.inputs);  // first, so that its errors are reported first
+  return make_dataset(std::move(inputs), read(pair.targets), notes, opening.place, opening.meaning);
 }
 
 std::shared_ptr<const Dataset> open_npz(const spec::Npz::Split& split, Notes& notes, const Opening& opening) {
-  Array inputs = read_npz(split.file, split.inputs);
-  return make_dataset(std::move(inputs), read_npz(split.file, split.targets), notes, opening.place, opening.meaning);
+  return about_file(split.file, [&] {
+    Array inputs = read_npz(split.file, split.inputs);
+    return make_dataset(std::move(inputs), read_npz(split.file, split.targets), notes, opening.place, opening.meaning);
+  });
 }
 
 void check_equal(std::string_view what, Split first, const Field& a, Split second, const Field& b) {
@@ -151,7 +154,7 @@ Source open_source(const spec::Npz& s, const Opening& opening) {
     const auto first =
         std::find_if(splits.begin(), splits.end(), [&](const auto& entry) { return opening.wants(entry.first); });
     const spec::Npz::Split split = s.complete(first->second);
-    const NpyHead head = read_npz_head(split.file, split.inputs);
+    const NpyHead head = about_file(split.file, [&] { return read_npz_head(split.file, split.inputs); });
     const bool tokens = opening.meaning.tokens && !is_floating(head.element);
     decided = channels_of(head.element, head.shape, tokens);
     own.meaning.channels = decided.value_or(spec::Channels::none);
@@ -190,7 +193,7 @@ Source open_source(const spec::ImageFolder& s, const Opening& opening) {
 }
 
 Source open_source(const spec::Cifar10& s, const Opening& opening) {
-  return open_cifar10(s, [&](Split split) { return opening.wants(split); });
+  return about_file(s.dir, [&] { return open_cifar10(s, [&](Split split) { return opening.wants(split); }); });
 }
 
 Source open_source(const spec::TextFiles& s, const Opening& opening) {
@@ -338,6 +341,26 @@ void learn(Source& source, const spec::DataSpec& spec, const std::map<Split, std
   }
 }
 
+// What `f` returns. Errors about a file get the place of the path that names it or its folder, others that of the
+// source.
+template <class F>
+Source at_files(const spec::DataSpec& spec, F&& f) {
+  try {
+    return f();
+  } catch (const Error& error) {
+    std::vector<Diagnostic> diagnostics = error.diagnostics();
+    for (Diagnostic& diagnostic : diagnostics) {
+      const auto names = [&](const spec::PathAt& at) {
+        return diagnostic.file == at.path || diagnostic.file.starts_with(at.path + "/");
+      };
+      const auto at = std::find_if(spec.files.begin(), spec.files.end(), names);
+      if (at != spec.files.end() && !diagnostic.place.known()) diagnostic.place = at->place;
+    }
+    give_place(diagnostics, spec.source_place);
+    throw Error(error.status(), std::move(diagnostics));
+  }
+}
+
 }  // namespace
 
 std::string_view name_of(Split split) {
@@ -384,7 +407,7 @@ Source open(const spec::DataSpec& spec, std::uint64_t seed, std::int64_t devices
   opening.tables = &tables;
   if (spec.validation) opening.group = spec.validation->group;
   opening.names_classes = spec.numbers_name_classes;
-  Source source = at_place(spec.source_place, [&] {
+  Source source = at_files(spec, [&] {
     return std::visit(
         [&](const auto& s) {
           static_assert(

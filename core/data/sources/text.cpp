@@ -10,6 +10,7 @@
 
 #include "core/base/error.h"
 #include "core/base/machine.h"
+#include "core/data/file.h"
 #include "core/data/sources/text_files.h"
 #include "core/data/sources/token_store.h"
 
@@ -88,7 +89,8 @@ void read_all(const std::vector<TextFile>& files, const spec::TextFiles& text, c
     }
   }
   demand_memory(copied, origin);
-  for (std::size_t i = 0; i < files.size(); ++i) read_text_file(files[i], text, maps[i], to);
+  for (std::size_t i = 0; i < files.size(); ++i)
+    about_file(files[i].path, [&] { read_text_file(files[i], text, maps[i], to); });
 }
 
 void check_field(const std::vector<TextFile>& files, const spec::TextFiles& text, const std::string& origin) {

@@ -151,8 +151,10 @@ std::vector<TextFile> list_text_files(const spec::TextFiles::Files& paths) {
     const auto before = std::ssize(found);
     add_files_below(path, found);
     if (std::ssize(found) == before) {
-      fail_data(fmt::format("the folder '{}' has no files with text", path),
-                "empty files, links, run folders, and names that begin with a dot are left out");
+      about_file(path, [&] {
+        fail_data(fmt::format("the folder '{}' has no files with text", path),
+                  "empty files, links, run folders, and names that begin with a dot are left out");
+      });
     }
     std::sort(found.begin() + before, found.end(),
               [](const TextFile& a, const TextFile& b) { return a.path < b.path; });

@@ -13,6 +13,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/data/file.h"
 
 namespace pmaptrain::data {
 namespace {
@@ -35,7 +36,7 @@ class TableReader {
     allocate_rows(files);
     for (const TableText& file : files) {
       try {
-        read_file(file);
+        about_file(file.path, [&] { read_file(file); });
       } catch (const Error&) {
         file.text.check_intact();  // a modified file would explain the error better
         throw;
@@ -481,7 +482,9 @@ std::string Table::line_of(std::int64_t row) const {
   return fmt::format("'{}', line {}", paths[run.file], run.line + row - run.first);
 }
 
-TableText open_table(const spec::Csv& csv, const std::string& path) { return {path, read_text(path, csv.encoding)}; }
+TableText open_table(const spec::Csv& csv, const std::string& path) {
+  return {path, about_file(path, [&] { return read_text(path, csv.encoding); })};
+}
 
 Table read_table(const spec::Csv& csv, const std::vector<TableText>& files, const TableColumns& columns,
                  TargetKind kind, std::vector<SkippedRow> left_out) {

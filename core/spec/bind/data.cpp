@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/spec/bind/bind.h"
+#include "core/spec/keys/paths.h"
 #include "core/spec/yaml/find.h"
 #include "core/spec/yaml/report.h"
 
@@ -33,6 +34,7 @@ class DataBinder {
     }
     out.normalize_targets_place = error_place(data, "normalize_targets");
     splits(*data, out);
+    if (const Node* source = data->find("source")) out.files = paths_in("data.source", *source);
     if (const Node* npz = get_path(data, "source.npz")) check_npz(*get(data, "source"), *npz);
     if (const auto* csv = std::get_if<Csv>(&out.source)) check_csv(*get_path(data, "source.csv"), *csv);
     if (const auto* text = std::get_if<TextFiles>(&out.source)) check_text(*get_path(data, "source.text"), *text);

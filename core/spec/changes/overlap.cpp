@@ -5,6 +5,7 @@
 
 #include "core/spec/keys.h"
 #include "core/spec/rows/sections.h"
+#include "core/spec/yaml/find.h"
 
 namespace pmaptrain::spec {
 namespace {
@@ -32,10 +33,6 @@ const Key* key_below(const Key* key, const std::string& segment) {
 }
 
 }  // namespace
-
-bool is_index(std::string_view segment) {
-  return !segment.empty() && segment.size() < 7 && segment.find_first_not_of("0123456789") == std::string_view::npos;
-}
 
 std::string item_name(const Node& item, const Key& key, std::map<std::string, int>& counts) {
   std::string kind = item.text;

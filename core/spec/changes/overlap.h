@@ -14,8 +14,6 @@
 
 namespace pmaptrain::spec {
 
-// Whether a segment of a key is the index of an item.
-bool is_index(std::string_view segment);
 // The name by which an item of a list of choices is addressed: the given one, or the default such as conv_0; the kind
 // if items have no names. `key` is that of the list; `counts` has the items before, by kind.
 std::string item_name(const Node& item, const Key& key, std::map<std::string, int>& counts);

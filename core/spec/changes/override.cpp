@@ -14,6 +14,7 @@
 #include "core/spec/rows/sections.h"
 #include "core/spec/types/duration.h"
 #include "core/spec/types/key.h"
+#include "core/spec/yaml/find.h"
 #include "core/spec/yaml/print.h"
 #include "core/spec/yaml/report.h"
 

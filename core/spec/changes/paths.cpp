@@ -8,9 +8,7 @@
 
 #include "core/base/text.h"
 #include "core/spec/changes/overlap.h"
-#include "core/spec/keys.h"
-#include "core/spec/types/path.h"
-#include "core/spec/types/takes.h"
+#include "core/spec/keys/paths.h"
 #include "core/spec/yaml/find.h"
 #include "core/spec/yaml/node.h"
 
@@ -20,16 +18,6 @@ namespace {
 namespace fs = std::filesystem;
 
 using Kind = Node::Kind;
-
-// Visits each path at or below a node.
-template <class AnyNode, class Visit>
-void each_path(const std::string& key, AnyNode& node, const Visit& visit) {
-  // A checked path is absolute.
-  if (node.is(Kind::scalar) && node.text.starts_with('/') && is_path(key)) visit(key, node);
-  for (std::size_t i = 0; i < node.items.size(); ++i) {
-    each_path(path_below(key, node.is(Kind::map) ? node.keys[i].text : std::to_string(i)), node.items[i], visit);
-  }
-}
 
 Node* node_at(Node& root, std::initializer_list<std::string_view> names) {
   Node* at = &root;
@@ -70,27 +58,13 @@ std::optional<fs::path> found_beside(const std::string& directory, const fs::pat
 
 }  // namespace
 
-bool is_path(std::string_view key) {
-  for (std::size_t dot = key.rfind('.'); dot != std::string_view::npos && is_index(key.substr(dot + 1));
-       dot = key.rfind('.')) {
-    key = key.substr(0, dot);
-  }
-  const Key* const known = find_key(key);
-  return known != nullptr && (takes_path(*known) || known->type == Takes<FilePair>::type);
-}
-
 std::vector<PathAt> paths_below(const Loaded& loaded, std::string_view key) {
-  std::vector<PathAt> paths;
-  if (const Node* const node = get_path(loaded.tree.get(), key)) {
-    each_path(std::string(key), *node, [&](const std::string& at, const Node& path) {
-      paths.push_back({at, path.text, place_of(path)});
-    });
-  }
-  return paths;
+  const Node* const node = get_path(loaded.tree.get(), key);
+  return node != nullptr ? paths_in(std::string(key), *node) : std::vector<PathAt>();
 }
 
 void find_data(Node& config, const Overrides& overrides, const std::string& directory,
-               std::vector<std::string>& notes) {
+               std::vector<std::string>& facts) {
   Node* const source = node_at(config, {"data", "source"});
   if (source == nullptr || (!overrides.data_root && !overrides.is_run)) return;
   const std::optional<fs::path> root =
@@ -108,7 +82,7 @@ void find_data(Node& config, const Overrides& overrides, const std::string& dire
       found = found_beside(directory, path);
     }
     if (!found || *found == path) return;
-    notes.push_back(key + " is '" + found->string() + "'" +
+    facts.push_back(key + " is '" + found->string() + "'" +
                     (root ? ", by --data-root" : "; there is no '" + node.text + "' any more"));
     node.text = found->string();
   });

@@ -26,6 +26,10 @@ const Node* get_path(const Node* map, std::string_view path) {
   return map;
 }
 
+bool is_index(std::string_view segment) {
+  return !segment.empty() && segment.size() < 7 && segment.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
 const Node* overridden(const Node& node) {
   for (std::size_t i = 0; i < node.items.size(); ++i) {
     // A default has the place of the map above it.

@@ -13,6 +13,9 @@ const Node* get(const Node* map, std::string_view key);
 // The value at a dotted path; `map` itself for an empty path.
 const Node* get_path(const Node* map, std::string_view path);
 
+// Whether a segment of a dotted path is the index of an item.
+bool is_index(std::string_view segment);
+
 // The chosen alternative of a choice: its name and its options; null if there is no valid one.
 struct Chosen {
   const Node* name = nullptr;
