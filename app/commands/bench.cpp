@@ -42,7 +42,7 @@ int command_bench(CommandArguments arguments, const Streams& streams) {
   if (!a.parse(arguments, streams.out)) return 0;
 
   spec::Loaded loaded = spec::load(config.config, config.overrides);
-  if (!json) print_notes(loaded.notes, streams);
+  if (!json) print_notes(loaded.facts_and_notes(), streams);
   const train::Setup setup = train::make_setup(std::move(loaded));
   const report::Benchmark b = report::benchmark(setup, steps);
   if (json) {

@@ -185,7 +185,7 @@ spec::MeshSpec mesh_of(const std::optional<std::string>& config, const spec::Ove
   if (config) {
     if (!axes.empty()) fail_usage("collectives takes CONFIG or --mesh, not both", "omit one of them");
     const spec::Loaded loaded = spec::load(*config, overrides);
-    if (!json) print_notes(loaded.notes, streams);
+    if (!json) print_notes(loaded.facts_and_notes(), streams);
     return loaded.spec.mesh;
   }
   if (!overrides.set.empty() || overrides.devices || overrides.seed) {

@@ -158,7 +158,7 @@ int command_eval(CommandArguments arguments, const Streams& given) {
   if (tuned_metric && !split) split = "validation";
   config.overrides.processes = processes_of(streams);
   const spec::Loaded loaded = load_config(config, streams);
-  if (!json) print_notes(loaded.notes, streams);
+  if (!json) print_notes(loaded.facts_and_notes(), streams);
   const std::string chosen = first.text(
       [&] { return checkpoint ? *checkpoint : train::default_checkpoint(loaded.spec, config.config, member); });
   const auto& set = config.overrides.set;

@@ -182,7 +182,7 @@ int command_predict(CommandArguments arguments, const Streams& given) {
   check_no_text(request.input.path, loaded.spec);
   request.checkpoint = first.text(
       [&] { return checkpoint ? *checkpoint : train::default_checkpoint(loaded.spec, config.config, request.member); });
-  print_notes(loaded.notes, streams);
+  print_notes(loaded.facts_and_notes(), streams);
   std::optional<train::StoredThreshold> stored;  // in the process that reads the run
   if (threshold) {
     const double asked = *threshold == "run" ? 0 : threshold_of(*threshold);

@@ -135,7 +135,7 @@ int continue_text(const PromptOptions& options, ConfigOptions config, const std:
   const train::Sampling sampling = sampling_of(options, config.overrides.seed.value_or(0));
   config.overrides.seed.reset();  // it is that of the draws, not of the run
   const spec::Loaded loaded = spec::load(config.config, config.overrides);
-  print_notes(loaded.notes, streams);
+  print_notes(loaded.facts_and_notes(), streams);
   const std::string chosen =
       checkpoint ? *checkpoint : train::default_checkpoint(loaded.spec, config.config, request.member);
   train::Generator generator(loaded, config.config, chosen, request.weights, request.member);

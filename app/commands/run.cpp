@@ -290,7 +290,7 @@ int command_run(CommandArguments arguments, const Streams& streams) {
       loaded = load_kept(load, blocks, session.run_dir.string());
     }
     if (!blocks.empty()) {
-      loaded.notes.push_back(blocks + " is kept from the run, so the bits stay those of its processes");
+      loaded.facts.push_back(blocks + " is kept from the run, so the bits stay those of its processes");
     }
     for (std::string& note : train::check_config_continues(run, loaded, resume->checkpoint.state.contents)) {
       loaded.notes.push_back(std::move(note));

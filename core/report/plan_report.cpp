@@ -284,7 +284,7 @@ std::string flops_text(double flops) {
 
 // Notes about options that replace keys, and about conversions of the data.
 std::vector<std::string> notes_of(const spec::Loaded& loaded, const data::Source& source) {
-  std::vector<std::string> notes = loaded.notes;
+  std::vector<std::string> notes = loaded.facts_and_notes();
   notes.insert(notes.end(), source.notes.begin(), source.notes.end());
   return notes;
 }

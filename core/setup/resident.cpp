@@ -62,7 +62,7 @@ class SplitPlacement {
     std::string note;
     if (!kept_.empty()) note = join(kept_, " and ") + (kept_.size() == 1 ? " stays" : " stay") + " on each GPU";
     for (const std::string& copied : copied_) note += (note.empty() ? "" : "; ") + copied;
-    setup_.loaded.notes.push_back("data: " + note);
+    setup_.loaded.facts.push_back("data: " + note);
     return std::move(setup_);
   }
 

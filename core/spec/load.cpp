@@ -95,12 +95,12 @@ Loaded load(const Parsed& parsed, const Overrides& overrides, std::span<const As
   const std::string stem = fs::path(parsed.file).stem().string();
   loaded.max_time = max_time_of(overrides, errors);
   Node config = check_config(root, stem.empty() ? "run" : stem, errors);
-  find_data(config, overrides, parsed.root->source ? parsed.root->source->directory : "", loaded.notes);
+  find_data(config, overrides, parsed.root->source ? parsed.root->source->directory : "", loaded.facts);
   loaded.spec = bind(config, errors, overrides.processes);
   if (!errors.empty()) {
     std::stable_sort(errors.begin(), errors.end(), before);
     // A key may be missing because an option replaced a choice.
-    for (const std::string& note : loaded.notes) errors.back().notes.push_back(note);
+    for (const std::string& note : loaded.facts_and_notes()) errors.back().notes.push_back(note);
     throw Error(ExitStatus::usage, std::move(errors));
   }
   loaded.resolved = print_config(config);

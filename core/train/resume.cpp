@@ -279,7 +279,7 @@ std::vector<std::string> check_config_continues(const RunConfig& run, const spec
   });
   std::erase_if(keys, [&](const spec::ChangedKey& key) {
     if (!spec::is_path(key.path) || !data::has_same_keys(contents, loaded, key.path)) return false;
-    const bool is_told = std::any_of(loaded.notes.begin(), loaded.notes.end(), [&](const std::string& note) {
+    const bool is_told = std::any_of(loaded.facts.begin(), loaded.facts.end(), [&](const std::string& note) {
       return note.starts_with(key.path + " is ");  // by find_data()
     });
     if (!is_told) notes.push_back(key.path + " is " + key.after + ", and was " + key.before);

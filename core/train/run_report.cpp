@@ -150,6 +150,7 @@ Started RunReport::started(const std::string& run_dir, std::int64_t steps, const
       "batches of " + with_commas(batch.global) + ": " + counted(batch.rows_per_device, "row") + " a device" +
       (batch.microbatches > 1 ? " in " + std::to_string(batch.microbatches) + " microbatches" : "") + ", " +
       counted(steps_per_epoch, "step") + " an epoch");
+  for (const std::string& fact : setup_.loaded.facts) event.description.push_back("note: " + fact);
   for (const std::string& note : setup_.source.notes) event.description.push_back("note: " + note);
   return event;
 }

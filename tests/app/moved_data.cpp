@@ -168,6 +168,13 @@ TEST_CASE("--data-root finds the files by the ends of their paths, and is refuse
   CHECK(found.status == 0);
   CHECK(contains(found.err, "note: data.source.csv.test"));
   CHECK(contains(found.err, "elsewhere/data/test.csv', by --data-root"));
+  // Where the data was found is no warning of a run either.
+  const Finished resumed =
+      call({"run", run, "--resume", "--data-root", project.folder / "elsewhere", "--progress", "plain"});
+  CHECK(resumed.status == 0);
+  const std::string log = read_text(run + "/log.txt");
+  CHECK(contains(log, "note: data.source.csv.test"));
+  CHECK_FALSE(contains(log, "warning: data.source"));
 }
 
 TEST_CASE("a run of a version without hashes goes on, but not with data at another path", "[app]") {

@@ -7,6 +7,12 @@
 
 namespace pmaptrain::spec {
 
+std::vector<std::string> Loaded::facts_and_notes() const {
+  std::vector<std::string> all = facts;
+  all.insert(all.end(), notes.begin(), notes.end());
+  return all;
+}
+
 void set_channels(Loaded& loaded, Channels channels) {
   const auto set = [&](Spec& spec) {
     if (auto* const npz = std::get_if<Npz>(&spec.data.source)) npz->channels = channels;

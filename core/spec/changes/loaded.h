@@ -32,8 +32,11 @@ struct Loaded {
   std::string resolved;              // the resolved config as YAML; running it repeats the run
   std::vector<Change> recorded;      // what x-changes of the file has; a new run does not repeat it
   std::vector<Change> changes;       // applied to `spec` and `tree`, in order; see apply_changes()
-  std::vector<std::string> notes;    // notes for the user, such as "optimizer.sgd replaces optimizer.adam"
+  std::vector<std::string> notes;    // what may not be meant, such as "optimizer.sgd replaces optimizer.adam"
+  std::vector<std::string> facts;    // plain information, such as where the data was found
   Interval max_time;                 // --max-time, which is no part of the config
+
+  std::vector<std::string> facts_and_notes() const;
 };
 
 // Puts what the data decided in place of data.source.npz.channels: auto, in the spec, the tree and the resolved config.
