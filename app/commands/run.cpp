@@ -124,6 +124,13 @@ std::string begins_anew(const RunOptions& options, const std::filesystem::path& 
   return near.empty() ? "" : none + "; did you mean '" + printable((run.parent_path() / near).string()) + "'?";
 }
 
+// The same where the name of the run is like none beside it, which may all the same be mistyped.
+std::string no_such_run(const RunOptions& options, const std::filesystem::path& run) {
+  if (!options.resume || options.run_dir || runs_beside(run).empty()) return "";
+  return "there is no run '" + printable(run.filename().string()) + "' in " + printable(run.parent_path().string()) +
+         ": --resume begins a new one";
+}
+
 // Remembers why guards stopped the run: the members of an ensemble may be stopped one after another.
 class GuardMessages : public train::Consumer {
  public:
@@ -332,6 +339,7 @@ int command_run(CommandArguments arguments, const Streams& streams) {
       std::string text = first.is_this() ? begins_anew(options, session.run_dir) : "";
       if (!text.empty()) setup.warnings.push_back(std::move(text));
     }
+      std::string fact = first.is_this() && text.empty() ? no_such_run(options, session.run_dir) : "";
     if (resume) {
       session.notes = train::check_data_continues(resume->checkpoint.state, setup);
       const auto finished = train::find_finished(session.run_dir, resume->checkpoint.state, setup.spec().train,

@@ -233,5 +233,12 @@ TEST_CASE("--resume tells where it replaces what has no checkpoint, and names a 
   const std::string none = "' has no checkpoint to resume from, so the run begins anew; ";
   CHECK(contains(resumed("begun"), "warning: 'runs/begun" + none + "its metrics are replaced\n"));
   CHECK(contains(resumed("baselin"), "warning: 'runs/baselin" + none + "did you mean 'runs/baseline'?\n"));
-  CHECK_FALSE(contains(resumed("other"), "begins anew"));
+  CHECK_FALSE(contains(resumed("other"), "there is no run"));  // as --progress none asks
+  fs::remove_all(runs / "other");
+  const Arguments shown{"run", "c.yaml", "--resume", "--name", "other", "--max-steps", "1", "--progress", "plain"};
+  CHECK(contains(Process(shown, 0, place).wait().err,
+                 "note: there is no run 'other' in runs: --resume begins a new one\n"));
+  CHECK_FALSE(contains(Process(shown, 0, place).wait().err, "there is no run"));
+  fs::remove_all(runs);
+  CHECK_FALSE(contains(Process(shown, 0, place).wait().err, "there is no run"));
 }
