@@ -271,6 +271,7 @@ int command_run(CommandArguments arguments, const Streams& streams) {
   session.verify_replicas = options.verify_replicas;
   session.trace = trace;
   std::optional<train::ResumePoint> resume;
+  std::vector<spec::ChangedKey> taken;
   if (options.resume) {
     try {
       resume = train::find_resume_point(session.run_dir, first, &loaded.spec.train);
@@ -299,6 +300,7 @@ int command_run(CommandArguments arguments, const Streams& streams) {
     if (!blocks.empty()) {
       loaded.facts.push_back(blocks + " is kept from the run, so the bits stay those of its processes");
     }
+    taken = train::taken_from_config(run, loaded);
     for (std::string& note : train::check_config_continues(run, loaded, resume->checkpoint.state.contents)) {
       loaded.notes.push_back(std::move(note));
     }
@@ -337,11 +339,15 @@ int command_run(CommandArguments arguments, const Streams& streams) {
     if (!resume) {
       setup.contents = data::contents_of(setup.loaded, options.verify_data);
       std::string text = first.is_this() ? begins_anew(options, session.run_dir) : "";
-      if (!text.empty()) setup.warnings.push_back(std::move(text));
-    }
       std::string fact = first.is_this() && text.empty() ? no_such_run(options, session.run_dir) : "";
+      if (!text.empty()) setup.warnings.push_back(std::move(text));
+      if (!fact.empty()) setup.loaded.facts.push_back(std::move(fact));
+    }
     if (resume) {
       session.notes = train::check_data_continues(resume->checkpoint.state, setup);
+      for (std::string& warning : train::tell_taken(taken, resume->checkpoint.state, setup)) {
+        session.notes.push_back(std::move(warning));
+      }
       const auto finished = train::find_finished(session.run_dir, resume->checkpoint.state, setup.spec().train,
                                                  setup.timetable, options.max_steps, first);
       if (finished && !options.changes.empty()) {
@@ -349,6 +355,8 @@ int command_run(CommandArguments arguments, const Streams& streams) {
       }
       if (finished) {
         display.reset();  // its last line is gone then
+        if (!options.display.quiet) print_notes(setup.loaded.facts, streams);
+        if (session.folder.writes) print_warnings(session.notes, streams);
         return tell_finished(*finished, resume->checkpoint.state, options, streams);
       }
       const std::int64_t step = resume->checkpoint.state.step;

@@ -10,6 +10,7 @@
 #include "core/base/text.h"
 #include "core/run/records/lines.h"
 #include "core/run/records/records.h"
+#include "core/setup/advice.h"
 #include "core/spec/change.h"
 #include "core/spec/compare.h"
 #include "core/spec/keys.h"
@@ -287,6 +288,30 @@ std::vector<std::string> check_config_continues(const RunConfig& run, const spec
   });
   if (!keys.empty()) refuse_changes(run.run, keys, loaded, contents.empty());
   return notes;
+}
+
+std::vector<spec::ChangedKey> taken_from_config(const RunConfig& run, const spec::Loaded& loaded) {
+  std::vector<spec::ChangedKey> keys = changed_keys(run, loaded);
+  std::erase_if(
+      keys, [](const spec::ChangedKey& key) { return !spec::may_differ_on_resume(key.path) || key.kind == "usage"; });
+  return keys;
+}
+
+std::vector<std::string> tell_taken(const std::vector<spec::ChangedKey>& keys, const RunState& state, Setup& setup) {
+  std::vector<std::string> warnings;
+  for (const spec::ChangedKey& key : keys) {
+    std::string text = key.path + " changes from " + shown(key.before) + " to " + shown(key.after) +
+                       (key.is_default ? ", the default" : in_parentheses(key.place));
+    const bool is_over = key.path == "train.duration" && setup.timetable.steps <= state.step;
+    if (is_over) {
+      text += ": the run then ends at step " + with_commas(setup.timetable.steps) + ", and is at step " +
+              with_commas(state.step) + " already";
+    }
+    const std::string before = key.before.empty() ? "null" : key.before;
+    text += "; --set " + shell_quoted(key.path + "=" + before) + " keeps the run's";
+    (is_over ? warnings : setup.loaded.facts).push_back(std::move(text));
+  }
+  return warnings;
 }
 
 bool stays_finished(const MemberState& member, const RunState& run, const spec::TrainSpec& spec) {

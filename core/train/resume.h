@@ -9,6 +9,7 @@
 #include "core/run/checkpoint.h"
 #include "core/run/records/events.h"
 #include "core/setup/setup.h"
+#include "core/spec/compare.h"
 #include "core/spec/load.h"
 
 namespace pmaptrain::train {
@@ -47,6 +48,13 @@ std::string blocks_override(const RunConfig& run, const spec::Loaded& loaded);
 // every other key that differs, with both values.
 std::vector<std::string> check_config_continues(const RunConfig& run, const spec::Loaded& loaded,
                                                 const data::Contents& contents = {});
+
+// The keys that may differ on resuming, in which the config differs from the run's though no option of this command
+// gives their values: what an option gave the run, such as --set, is not in the config that it was begun with.
+std::vector<spec::ChangedKey> taken_from_config(const RunConfig& run, const spec::Loaded& loaded);
+// A line for each of them, which says how to keep the run's value: in the facts of `setup`, but a warning, which is
+// returned, about a duration that is over already.
+std::vector<std::string> tell_taken(const std::vector<spec::ChangedKey>& keys, const RunState& state, Setup& setup);
 
 // The setup that continues the run, with the contents of its data; `verify`: all bytes are read. Throws what
 // make_setup() throws; but Error (data) where that fails and the data is not what the run began with.

@@ -218,6 +218,29 @@ TEST_CASE("--resume tells of a run of its name beside the config, where the curr
   CHECK(contains(named.out, "run folder: ../project/runs/c\n"));
 }
 
+TEST_CASE("--resume tells which options of the run its config does not repeat, also of a finished run", "[app]") {
+  const Project project;
+  const std::string config = project.folder / "project/c.yaml";
+  const std::string set = "train.duration=30 steps";
+  const Arguments shown{"run",        config, "--resume", "--run-dir", project.folder / "project/runs/c",
+                        "--progress", "plain"};
+  Arguments longer = shown;
+  longer.insert(longer.end(), {"--set", set, "--max-steps", "12"});
+  CHECK(call(longer).status == 0);
+  CHECK_FALSE(contains(read_text(project.folder / "project/runs/c/log.txt"), "changes from"));
+  CHECK(call(shown).status == 0);
+  const std::string log = read_text(project.folder / "project/runs/c/log.txt");
+  CHECK(contains(log, "note: train.duration changes from 30 steps to 20 steps ("));
+  CHECK(contains(log, "c.yaml:5:19); --set 'train.duration=30 steps' keeps the run's\n"));
+  CHECK_FALSE(contains(log, "warning: train.duration"));
+  longer.resize(shown.size() + 2);
+  CHECK(call(longer).status == 0);
+  const Finished finished = call(shown);
+  CHECK(contains(finished.err, "warning: train.duration changes from 30 steps to 20 steps ("));
+  CHECK(contains(finished.err, ": the run then ends at step 20, and is at step 30 already; --set"));
+  CHECK(contains(finished.err, "is finished; a longer train.duration continues it\n"));
+}
+
 TEST_CASE("--resume tells where it replaces what has no checkpoint, and names a run of a similar name",
           "[app],[process]") {
   const Project project;

@@ -369,6 +369,30 @@ TEST_CASE("links that a killed run did not set lead to the last and the best che
   }
 }
 
+TEST_CASE("what a resumed run takes from its config in place of what an option gave it is told", "[train]") {
+  const TemporaryFolder root;
+  const fs::path run = root / "run";
+  train_setup_in(run, setup_of_text(small_images, {"train.duration=8 steps", "mesh.workers=2"}), until(6));
+  const auto told = [&](const std::vector<std::string>& set) {
+    const spec::Loaded loaded = loaded_of(small_images, set);
+    const auto taken = train::taken_from_config(train::read_run_config(run), loaded);
+    train::Setup setup = train::make_setup(loaded);
+    std::vector<std::string> lines = train::tell_taken(taken, train::find_resume_point(run)->checkpoint.state, setup);
+    for (std::string& line : lines) line = "warning: " + line;
+    lines.insert(lines.end(), setup.loaded.facts.begin(), setup.loaded.facts.end());
+    return lines;
+  };
+  using Lines = std::vector<std::string>;
+  const std::string workers = "mesh.workers changes from 2 to auto, the default; --set mesh.workers=2 keeps the run's";
+  CHECK(told({}) ==
+        Lines{"warning: train.duration changes from 8 steps to 4 steps (test.yaml:21:13): the run then ends "
+              "at step 4, and is at step 6 already; --set 'train.duration=8 steps' keeps the run's",
+              workers});
+  // What an option of this command says needs no line.
+  CHECK(told({"train.duration=12 steps", "mesh.workers=1"}).empty());
+  CHECK(told({"train.duration=4 steps"}) == Lines{workers});
+}
+
 TEST_CASE("a run goes on with other devices, says so, and comes close to the one that kept them", "[train]") {
   const TemporaryFolder root;
   const Trained whole = train_setup(setup_of_text(small_images, saving({"train.duration=8 steps"})));
