@@ -4,16 +4,22 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 
+#include "core/report/runs/listing.h"
 #include "core/report/runs/run_record.h"
+#include "core/run/checkpoint.h"
 #include "tests/catch.h"
 #include "tests/files.h"
+#include "tests/session_run.h"
 #include "tests/words.h"
 
 using namespace pmaptrain;
 using report::Metrics;
 using report::Series;
 using test::TemporaryFolder;
+namespace fs = std::filesystem;
 
 namespace {
 
@@ -109,6 +115,34 @@ TEST_CASE("of equal values the best is that with the lower loss, as a run select
       "metrics.jsonl", line(1, 0.5, "0.9") + line(2, 0.4, "0.9") + line(3, 0.6, "0.9") + line(4, 0.1, "0.8")));
   CHECK(report::best_value(metrics, "accuracy", true)->step == 2);
   CHECK(report::best_value(metrics, "loss", false)->step == 4);
+}
+
+TEST_CASE("the best of a run is what the state of its last checkpoint has, whatever a rule would choose", "[report]") {
+  const TemporaryFolder root;
+  const fs::path run = root / "run", file = run / "checkpoints/last/state.json";
+  testing::train_setup_in(
+      run, testing::setup_of_text(testing::small_images, {"train.checkpoint={best: {metric: accuracy}}",
+                                                          "train.eval_every=1 step", "train.duration=3 steps"}));
+  train::RunState state = train::load_run_state(file.parent_path());
+  // As an older version, or --resume with another train.checkpoint.best, has left it.
+  state.members.front().best = train::Best{2, "loss", 7.5, 7.5};
+  state.best_mode = "min";
+  std::ofstream(file) << train::to_json(state);
+  const report::RunRecord record = report::read_run(run);
+  REQUIRE(record.best);
+  CHECK(record.best->measure == "loss");
+  CHECK(record.best->step == 2);
+  CHECK(record.best->value == 7.5);
+  CHECK(record.best->split == "test");
+  CHECK_FALSE(record.best->larger_is_better);
+  const auto listed = report::list_runs(root.path(), "");
+  REQUIRE(listed.size() == 1);
+  CHECK(listed.front().best->step == 2);
+  // Without a whole checkpoint it is the best of the evaluations.
+  fs::remove(file);
+  const auto by_metrics = report::read_run(run).best;
+  REQUIRE(by_metrics);
+  CHECK(by_metrics->measure == "accuracy");
 }
 
 TEST_CASE("a damaged metrics.jsonl is an error that names the line", "[report]") {

@@ -45,18 +45,12 @@ std::string status_html(const Page& page, const RunRecord& run) {
   return status_html(run.standing);
 }
 
-// The best value of a run by the measure that selects its checkpoints.
-std::optional<BestValue> best_of(const RunRecord& run) {
-  const Selection selection = selection_of(run.config.spec);
-  return best_value(run.metrics, selection.measure, selection.larger_is_better);
-}
-
 // The run with the best value, where all have one of the same measure on the same split.
 std::optional<std::size_t> best_run(const Page& page) {
   std::optional<std::size_t> found;
   std::optional<BestValue> best;
   for (std::size_t i = 0; i < page.runs.size(); ++i) {
-    const std::optional<BestValue> one = best_of(page.runs[i]);
+    const std::optional<BestValue>& one = page.runs[i].best;
     if (!one || (best && (one->measure != best->measure || one->split != best->split))) return std::nullopt;
     if (best && !(one->larger_is_better ? one->value > best->value : one->value < best->value)) continue;
     best = one;
@@ -133,7 +127,7 @@ std::string facts_of(const RunRecord& run) {
   std::string out =
       fmt::format("<p class=\"muted\"><code>{}</code></p>\n<dl class=\"facts\">\n", escaped(run.folder.string()));
   out += fact("status", status_html(run.standing));
-  if (const auto best = best_of(run)) {
+  if (const auto& best = run.best) {
     out += fact(fmt::format("best {} {}", best->split, best->measure),
                 escaped(fmt::format("{} at step {}", shown_number(best->value), with_commas(best->step))));
   }
@@ -158,7 +152,7 @@ std::string cards_of(const Page& page) {
     out += fmt::format("<li{}><b>{}</b> {}<br>", best == i ? " class=\"best\"" : "", escaped(run.label),
                        best == i ? "<span class=\"mark-best\">best</span> " : "");
     std::vector<std::string> parts{status_html(page, run)};
-    if (const auto value = best_of(run)) {
+    if (const auto& value = run.best) {
       parts.push_back(escaped(fmt::format("{} {} {} at step {}", value->split, value->measure,
                                           shown_number(value->value), with_commas(value->step))));
     }

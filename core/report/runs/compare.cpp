@@ -147,8 +147,7 @@ Facts result_facts(const RunRecord& run) {
     for (const Series& series : run.metrics.series) steps = std::max(steps, series.steps.back());
     facts.emplace_back("steps", std::to_string(steps));
   }
-  const Selection selection = selection_of(run.config.spec);
-  if (const auto best = best_value(run.metrics, selection.measure, selection.larger_is_better)) {
+  if (const auto& best = run.best) {
     const std::string of = fmt::format("best {} {}", best->split, best->measure);
     facts.emplace_back(of, exact(best->value));
     facts.emplace_back("step of the best", std::to_string(best->step));

@@ -65,19 +65,16 @@ ListedRun listed(const fs::path& folder, const std::string& measure) {
       run.reason = standing.ended->reason;
       run.steps = standing.ended->steps;
     }
-    Selection selection;
-    if (measure.empty()) {
-      selection = selection_of(spec::load(folder.string(), {}).spec);
-    } else {
-      selection = {measure, spec::mode_of(measure) == spec::Mode::max};
-    }
+    std::optional<spec::Loaded> config;
+    if (measure.empty()) config = spec::load(folder.string(), {});
     std::error_code error;
     if (!standing.ended && !fs::exists(folder / "metrics.jsonl", error)) return run;
     const Metrics metrics = read_metrics(folder / "metrics.jsonl");
     if (!standing.ended) {
       for (const Series& series : metrics.series) run.steps = std::max(run.steps, series.steps.back());
     }
-    run.best = best_value(metrics, selection.measure, selection.larger_is_better);
+    run.best = config ? best_of_run(folder, config->spec, metrics)
+                      : best_value(metrics, measure, spec::mode_of(measure) == spec::Mode::max);
   } catch (const Error& error) {
     if (run.status.empty()) run.status = "damaged";
     run.problem = error.diagnostics().front().message;

@@ -13,8 +13,11 @@
 #include "core/base/text.h"
 #include "core/data/file.h"
 #include "core/report/json.h"
+#include "core/run/checkpoint.h"
+#include "core/run/find_checkpoint.h"
 #include "core/run/records/records.h"
 #include "core/run/run_folder.h"
+#include "core/run/selection.h"
 
 namespace pmaptrain::report {
 
@@ -61,6 +64,7 @@ RunRecord read_run(const fs::path& folder) {
   record.config = spec::load(folder.string(), {});
   record.standing = read_standing(folder);
   record.metrics = read_metrics(folder / "metrics.jsonl");
+  record.best = best_of_run(folder, record.config.spec, record.metrics);
   return record;
 }
 
@@ -108,6 +112,40 @@ Selection selection_of(const spec::Spec& spec) {
   const auto& best = spec.train.checkpoint.best;
   if (!best) return {};
   return {best->metric, best->mode.value_or(spec::mode_of(best->metric)) == spec::Mode::max};
+}
+
+namespace {
+
+// What the state of a checkpoint has as the best.
+std::optional<BestValue> best_of_state(const train::RunState& state, const Metrics& metrics) {
+  const spec::Mode mode = state.best_mode == spec::to_string(spec::Mode::max) ? spec::Mode::max : spec::Mode::min;
+  const auto is_validation = [](const Series& series) {
+    return series.event == "eval" && series.split == "validation";
+  };
+  const bool validates = std::any_of(metrics.series.begin(), metrics.series.end(), is_validation);
+  train::BestSoFar so_far{mode};
+  std::optional<BestValue> best;
+  for (std::size_t m = 0; m < state.members.size(); ++m) {
+    const std::optional<train::Best>& own = state.members[m].best;
+    if (!own || !so_far.observe(own->step, own->value, own->loss)) continue;
+    best = {own->metric, validates ? "validation" : "test", own->value, own->step, {}, mode == spec::Mode::max, false};
+    if (state.is_ensemble) best->member = static_cast<std::int64_t>(m);
+  }
+  return best;
+}
+
+}  // namespace
+
+std::optional<BestValue> best_of_run(const fs::path& folder, const spec::Spec& spec, const Metrics& metrics) {
+  try {
+    const std::optional<fs::path> last = train::checkpoint_folder(folder, "last");
+    const auto best = last ? best_of_state(train::load_run_state(*last), metrics) : std::nullopt;
+    if (best) return best;
+  } catch (const Error& error) {  // of a checkpoint that is damaged, or removed meanwhile
+    if (error.status() != ExitStatus::data) throw;
+  }
+  const Selection selection = selection_of(spec);
+  return best_value(metrics, selection.measure, selection.larger_is_better);
 }
 
 }  // namespace pmaptrain::report

@@ -27,16 +27,6 @@ struct Standing {
 // Throws Error (data) for a damaged summary.json.
 Standing read_standing(const std::filesystem::path& folder);
 
-struct RunRecord {
-  std::filesystem::path folder;
-  std::string label;    // the name of its folder
-  spec::Loaded config;  // of config.yaml
-  Standing standing;
-  Metrics metrics;
-};
-// Throws Error: usage if the folder or its config.yaml is missing or invalid, data for other damaged files.
-RunRecord read_run(const std::filesystem::path& folder);
-
 // The best value of a measure over the evaluations of validation, else of test, of all members; without any, over the
 // means of epochs, else over the logged steps. Of equal values that with the lower loss, as a run selects its best.
 struct BestValue {
@@ -55,5 +45,21 @@ struct Selection {
   bool larger_is_better = false;
 };
 Selection selection_of(const spec::Spec& spec);
+
+// The best of a run: what the state of its last checkpoint has, which checkpoints/best holds. The best of all members,
+// of equal ones that with the lower loss. By `metrics`, and the measure by which `spec` selects, where it has none.
+std::optional<BestValue> best_of_run(const std::filesystem::path& folder, const spec::Spec& spec,
+                                     const Metrics& metrics);
+
+struct RunRecord {
+  std::filesystem::path folder;
+  std::string label;    // the name of its folder
+  spec::Loaded config;  // of config.yaml
+  Standing standing;
+  Metrics metrics;
+  std::optional<BestValue> best;  // best_of_run()
+};
+// Throws Error: usage if the folder or its config.yaml is missing or invalid, data for other damaged files.
+RunRecord read_run(const std::filesystem::path& folder);
 
 }  // namespace pmaptrain::report
