@@ -1,10 +1,14 @@
 #include "core/train/guards.h"
 
+#include <fmt/format.h>
+
 #include <new>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/setup/start.h"
+#include "core/step/optimizer.h"
 #include "core/train/replay.h"
 #include "core/train/replicas.h"
 
@@ -19,6 +23,28 @@ std::string skipped_why(const model::Model& model, bool halts) {
           : model.weighted      ? ", or the weights of the batch were all 0"
                                 : "") +
          " (train.on_nonfinite: skip)";
+}
+
+// What may help after a step that was not finite. `updates`: those that were made before it.
+std::string what_may_help(const spec::Spec& spec, const Optimizer& optimizer, const data::Dataset& train,
+                          std::int64_t updates) {
+  if (updates == 0) {
+    const bool is_measured = train.input().dtype == DType::f32 && !spec.data.normalize;
+    return std::string("no update came before it: look at the data and the initial values first") +
+           (is_measured ? "; data.normalize: auto brings the inputs near 0" : "");
+  }
+  // The factor of a plateau is not known here.
+  const std::string rate =
+      spec.optimizer.reduce_on_plateau
+          ? ""
+          : " (" + fmt::format("{:.3g}", learning_rate_at(optimizer, updates)) + " at the update before)";
+  std::vector<std::string> ways{"a lower optimizer.learning_rate" + rate};
+  if (!optimizer.schedule || !optimizer.schedule->name.starts_with("warmup"))
+    ways.emplace_back("a schedule with a warm-up");
+  if (!spec.optimizer.clip && !spec.optimizer.clip_by_global_norm)
+    ways.emplace_back("optimizer.clip_by_global_norm: 1.0");
+  if (spec.precision == spec::PrecisionPolicy::mixed_bfloat16) ways.emplace_back("precision: float32");
+  return listed(ways, "or") + " may help";
 }
 
 }  // namespace
@@ -56,33 +82,43 @@ bool Guards::check_finite(const GuardState& state, bool replays) {
             (good == 0 ? "that training began with" : "after step " + std::to_string(good)) +
             " (train.on_nonfinite: halt)";
   if (!weighs) reason_ += "; a larger batch, or on_nonfinite: skip, gets past it";
-  if (replays && weighs) reason_ += "; " + replayed(good + 1);
+  if (weighs) reason_ += "; " + (replays ? replayed(good + 1, state.updates) : advice(state.updates));
   good_steps_ = good;
   return true;
 }
 
-std::string Guards::replayed(std::int64_t step) const {
+std::string Guards::advice(std::int64_t updates) const {
+  return what_may_help(setup_.member_spec(member_), setup_.optimizer(member_), *setup_.source.train, updates);
+}
+
+std::string Guards::replayed(std::int64_t step, std::int64_t updates) const {
   const Module& module = reader_.module();
   const MemberShare& share = module.member_share();
-  const std::string here = share.has(member_) ? replayed_here(step) : std::string();
+  const std::string here = share.has(member_) ? replayed_here(step, updates) : std::string();
   if (share.is_whole()) return here;
   return texts_of_all(module.processes(), here)[static_cast<std::size_t>(share.first_process(member_))];
 }
 
-std::string Guards::replayed_here(std::int64_t step) const {
+std::string Guards::replayed_here(std::int64_t step, std::int64_t updates) const {
+  std::string text;
   if (reader_.is_sharded()) {
-    return "it is not replayed, because processes have shards of what it began with: a run of this seed without "
-           "parallelism names the layer";
+    text =
+        "it is not replayed, because processes have shards of what it began with: a run of this seed without "
+        "parallelism names the layer";
+  } else {
+    try {
+      Replayed found = replay(setup_, reader_.module(), step, member_);
+      if (found.is_of_few) return found.text;
+      text = std::move(found.text);
+    } catch (const Error& error) {  // the run ends anyway, and the replay only explains why
+      text = "it could not be replayed: " + error.diagnostics().front().message;
+    } catch (const std::bad_alloc&) {
+      text = "it could not be replayed: there is not enough memory";
+    } catch (const std::exception& error) {  // other processes wait for the text
+      text = std::string("it could not be replayed: ") + error.what();
+    }
   }
-  try {
-    return replay(setup_, reader_.module(), step, member_);
-  } catch (const Error& error) {  // the run ends anyway, and the replay only explains why
-    return "it could not be replayed: " + error.diagnostics().front().message;
-  } catch (const std::bad_alloc&) {
-    return "it could not be replayed: there is not enough memory";
-  } catch (const std::exception& error) {  // other processes wait for the text
-    return std::string("it could not be replayed: ") + error.what();
-  }
+  return text + "; " + advice(updates);
 }
 
 bool Guards::weighs_anything(std::int64_t step) const {

@@ -47,16 +47,19 @@ class Guards {
   std::string skipped_steps(std::int64_t skipped) const;
 
   // Each check returns whether it found a reason to stop, if there was none before. check_finite() replays the step to
-  // explain it, if `replays`.
+  // explain it, if `replays`, and says what may help.
   bool check_finite(const GuardState& state, bool replays = true);
   bool check_all_skipped(const GuardState& state, std::int64_t steps);
   // Compares the private copies of the logical devices (replicas.h); in a single process at most once after each step.
   bool check_replicas(std::int64_t step, Agreement& agreement);
 
  private:
-  // What a replay of the step tells, in every process. One that has the member replays it.
-  std::string replayed(std::int64_t step) const;
-  std::string replayed_here(std::int64_t step) const;
+  // What may help after a step that was not finite, after so many updates.
+  std::string advice(std::int64_t updates) const;
+  // What a replay of the step tells, in every process, with advice unless few examples are the reason. A process that
+  // has the member replays it.
+  std::string replayed(std::int64_t step, std::int64_t updates) const;
+  std::string replayed_here(std::int64_t step, std::int64_t updates) const;
   // Whether the batch of a step has an example with a weight; true where that cannot be read.
   bool weighs_anything(std::int64_t step) const;
 

@@ -207,10 +207,10 @@ class Replay {
             data::training_stream(setup.member_spec(member).data, setup.member_spec(member).seed, *setup.source.train),
             step - 1) {}
 
-  std::string run() {
-    if (const auto found = microbatches()) return *found;
-    if (const auto found = whole_step()) return *found;
-    return "replayed with the reference kernels, every result is finite: the kernels that trained give another";
+  Replayed run() {
+    if (auto found = microbatches()) return {std::move(*found), is_of_few_};
+    if (auto found = whole_step()) return {std::move(*found)};
+    return {"replayed with the reference kernels, every result is finite: the kernels that trained give another"};
   }
 
  private:
@@ -234,6 +234,7 @@ class Replay {
       std::optional<Origin> origin = Search(program, rows).run(inputs);
       if (!origin) continue;
       origin->device = first / plan.rows_per_device;
+      is_of_few_ = !origin->rows.empty() && 2 * std::ssize(origin->rows) <= rows;
       if (origin->rows.empty()) {
         for (std::int64_t row = 0; row < rows; ++row) origin->rows.push_back(row);
       }
@@ -295,12 +296,13 @@ class Replay {
   const std::int64_t member_;
   const ReplayLimits limits_;
   const HostBatch batch_;
+  bool is_of_few_ = false;  // see Replayed
 };
 
 }  // namespace
 
-std::string replay(const Setup& setup, Module& module, std::int64_t step, std::int64_t member,
-                   const ReplayLimits& limits) {
+Replayed replay(const Setup& setup, Module& module, std::int64_t step, std::int64_t member,
+                const ReplayLimits& limits) {
   return Replay(setup, module, step, member, limits).run();
 }
 

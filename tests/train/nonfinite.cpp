@@ -148,16 +148,16 @@ TEST_CASE("a replay says what it left out, and where all is finite", "[train]") 
   const train::Setup setup = line.setup();
   const std::unique_ptr<Module> module = train::backend_of(setup.spec().mesh)->load(train::run_source(setup));
   train::set_initial_values(*module, setup);
-  CHECK(train::replay(setup, *module, 1) ==
+  CHECK(train::replay(setup, *module, 1).text ==
         "replayed with the reference kernels, every result is finite: the kernels that trained give another");
-  CHECK(train::replay(setup, *module, 1, 0, {.flops = 1}) ==
+  CHECK(train::replay(setup, *module, 1, 0, {.flops = 1}).text ==
         "a microbatch is too large to replay it with the reference kernels");
-  CHECK(train::replay(setup, *module, 1, 0, {.bytes = 1}) ==
+  CHECK(train::replay(setup, *module, 1, 0, {.bytes = 1}).text ==
         "a microbatch is too large to replay it with the reference kernels");
-  CHECK(train::replay(setup, *module, 1, 0, {.seconds = -1}) ==
+  CHECK(train::replay(setup, *module, 1, 0, {.seconds = -1}).text ==
         "the first 0 of 4 microbatches of it were replayed, with finite results");
   const double microbatch = train::cost_of(train::program_at(setup, train::Stage::grad)).flops / 4;
-  CHECK(train::replay(setup, *module, 1, 0, {.flops = 2 * microbatch}) ==
+  CHECK(train::replay(setup, *module, 1, 0, {.flops = 2 * microbatch}).text ==
         "the gradients of every microbatch are finite when they are replayed; the sum over devices and the update are "
         "too large to replay");
 }

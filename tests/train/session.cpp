@@ -1,6 +1,8 @@
 // Whole runs: what they learn, that the cut into devices and microbatches does not change it, and how they end.
 #include "core/train/session.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -251,6 +253,9 @@ TEST_CASE("an exploding run halts with the parameters of its last good step", "[
         ": the loss, the gradient or the update is not finite; stopped with the parameters after step " +
         std::to_string(good) +
         " (train.on_nonfinite: halt); replayed on device 0, the first result that is not finite "));
+    CHECK(trained.of<train::Warned>().back().text.ends_with(
+        "; a lower optimizer.learning_rate (" + fmt::format("{:.3g}", setup.optimizer().learning_rate) +
+        " at the update before), a schedule with a warm-up or optimizer.clip_by_global_norm: 1.0 may help"));
     CHECK(trained.of<train::Logged>().back().step == good + 1);
     CHECK(trained.of<train::EpochEnded>().back().step <= good + 1);
     train::SessionOptions options;

@@ -31,6 +31,28 @@ train: {duration: 3 steps}
   CHECK(trained.of<train::Warned>().back().text.starts_with(
       "step 1: the loss, the gradient or the update is not finite; stopped with the parameters that training began "
       "with (train.on_nonfinite: halt); "));
+  CHECK(trained.of<train::Warned>().back().text.ends_with(
+      "; no update came before it: look at the data and the initial values first; data.normalize: auto brings the "
+      "inputs near 0"));
+}
+
+TEST_CASE("the advice after a step that is not finite names only what the config does not have", "[train]") {
+  const std::string text = R"(data:
+  source: {values: {inputs: [[1], [2]], targets: [[1], [2]]}}
+  batch_size: all
+model: {layers: [{dense: 1}]}
+loss: mean_squared_error
+optimizer:
+  sgd: {}
+  clip: 1.0e+30
+  learning_rate: {warmup_cosine_decay: {init_value: 1.0e+30, peak_value: 1.0e+31, warmup: 2 steps, end_value: 0.0}}
+precision: mixed_bfloat16
+train: {duration: 9 steps}
+)";
+  const Trained trained = train_setup(setup_of_text(text));
+  CHECK(trained.ended.exit_status == 5);
+  CHECK(trained.of<train::Warned>().back().text.ends_with(
+      "; a lower optimizer.learning_rate (1e+30 at the update before) or precision: float32 may help"));
 }
 
 TEST_CASE("only a step that could overflow is looked at before it is taken", "[train]") {
