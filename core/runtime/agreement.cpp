@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "core/base/philox.h"
 
@@ -62,18 +63,24 @@ bool Agreement::any(bool own) { return ask({.is_true = own}).first_true >= 0; }
 
 int Agreement::end(int status) { return ask({.ended = status}).ended; }
 
-void Agreement::check_alike(std::string_view what, std::string_view text, std::string_view help) {
+void Agreement::check_alike(std::string_view what, std::string_view text, std::string_view help,
+                            const Differences& differences) {
   const std::int64_t own = hash_of(text);
   const Answer answer = ask({.hash = own});
   if (answer.is_alike) return;
   const int process = ask({.is_true = own != answer.hash_of_first}).first_true;
+  std::vector<std::string> notes;
+  if (differences) {
+    const std::vector<std::string> texts = texts_of_all(processes_, std::string(text));
+    notes = differences(texts.front(), texts[static_cast<std::size_t>(process)]);
+  }
   is_over_ = true;  // all processes fail alike
   throw Error(ExitStatus::usage,
               Diagnostic{"process",
                          {},
                          std::string(what) + " of process " + std::to_string(process) + " is not that of process 0",
                          std::string(help),
-                         {}});
+                         std::move(notes)});
 }
 
 bool Agreement::fail(ExitStatus status) noexcept {

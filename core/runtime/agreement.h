@@ -5,9 +5,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/base/error.h"
 #include "core/runtime/transport.h"
@@ -47,8 +49,10 @@ class Agreement {
   int end(int status);
 
   // Throws Error (usage) in every process unless all give the same text. The message names what differs, and the first
-  // process whose text is not that of process 0.
-  void check_alike(std::string_view what, std::string_view text, std::string_view help);
+  // process whose text is not that of process 0. `differences`: notes on the text of process 0 and that of this one.
+  using Differences = std::function<std::vector<std::string>(const std::string& first, const std::string& other)>;
+  void check_alike(std::string_view what, std::string_view text, std::string_view help,
+                   const Differences& differences = {});
 
   // Tells the other processes, in their next call of agree(), that this one fails with `status`. Does nothing after the
   // first call, and after agree() has thrown. Returns whether this process should report its error: process 0 should,

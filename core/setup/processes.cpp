@@ -3,8 +3,10 @@
 #include <string>
 #include <string_view>
 
+#include "core/base/text.h"
 #include "core/base/version.h"
 #include "core/kernel/in_f32.h"
+#include "core/spec/compare.h"
 
 namespace pmaptrain::train {
 namespace {
@@ -13,6 +15,23 @@ namespace {
 std::string identity_of(const data::Content& content) {
   return content.key + " " + std::to_string(content.bytes) + " " + std::to_string(content.files.value_or(-1)) + " " +
          content.hash + " " + content.whole;
+}
+
+// The keys in which the resolved config of another process differs from that of process 0, a line for each.
+std::vector<std::string> differing_keys(const std::string& first, const std::string& other) {
+  constexpr std::size_t most = 3;
+  const std::vector<spec::ChangedKey> keys = spec::changed_keys(first, other);
+  const auto shown = [](const std::string& value) { return value.empty() ? "nothing" : value; };
+  std::vector<std::string> notes, rest;
+  for (const spec::ChangedKey& key : keys) {
+    if (notes.size() < most) {
+      notes.push_back(key.path + ": process 0 has " + shown(key.before) + ", it has " + shown(key.after));
+    } else {
+      rest.push_back(key.path);
+    }
+  }
+  if (!rest.empty()) notes.push_back("and " + join(rest, ", "));
+  return notes;
 }
 
 }  // namespace
@@ -26,7 +45,7 @@ void check_processes(Agreement& agreement, const spec::MeshSpec& mesh, const Ali
       "all processes need the same program, config, data and instruction set, because each computes the "
       "parameters for itself";
   agreement.check_alike("the program", program_identity(), help);
-  agreement.check_alike("the config", alike.config, help);
+  agreement.check_alike("the config", alike.config, help, differing_keys);
   agreement.check_alike("the command line", alike.options, help);
   agreement.check_alike("the instruction set", instruction_set(), help);
   agreement.check_alike("the data", alike.data, help);

@@ -23,6 +23,9 @@ struct ChangedKey {
 // Throws Error (usage), which names `file`, if `before` is no YAML.
 std::vector<ChangedKey> changed_keys(const std::string& before, const std::string& file, const Loaded& loaded);
 
+// The keys in which two resolved configs differ, without places.
+std::vector<ChangedKey> changed_keys(const std::string& before, const std::string& after);
+
 // Whether `path` is that of `key` or of a key below it.
 bool is_at_or_below(std::string_view path, std::string_view key);
 

@@ -1,4 +1,6 @@
 // A run that several processes carry leaves what one process leaves; all stop after the same step.
+#include "core/setup/processes.h"
+
 #include <algorithm>
 #include <atomic>
 #include <csignal>
@@ -199,6 +201,28 @@ TEST_CASE("processes with different configs are refused, and the first that diff
     if (process >= 2) own.loaded.resolved += "# another\n";
   });
   for (const std::string& failure : ends.failures) CHECK(failure == "the config of process 2 is not that of process 0");
+}
+
+TEST_CASE("the keys in which the configs of processes differ are named with both values", "[train][placements]") {
+  const auto config = [](std::vector<std::string> set) {
+    set.emplace_back("mesh.blocks=4");
+    return setup_of_text(small_images, set).loaded.resolved;
+  };
+  const std::string first = config({}), other = config({"seed=5", "optimizer.learning_rate=0.25"});
+  test::MemoryTransport transport(3);
+  test::on_each_process(transport, 3, [&](int process) {
+    Agreement agreement({{process, 3}, &transport.end(process)});
+    try {
+      train::check_processes(agreement, {}, {process == 1 ? other : first, "", "", {}});
+      FAIL_CHECK("accepted");
+    } catch (const Error& error) {
+      agreement.fail(error.status());
+      const Diagnostic& told = error.diagnostics().front();
+      CHECK(told.message == "the config of process 1 is not that of process 0");
+      CHECK(told.notes == std::vector<std::string>{"seed: process 0 has 0, it has 5",
+                                                   "optimizer.learning_rate: process 0 has 0.01, it has 0.25"});
+    }
+  });
 }
 
 namespace {

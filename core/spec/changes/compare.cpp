@@ -178,6 +178,13 @@ std::vector<ChangedKey> changed_keys(const std::string& before, const std::strin
   return std::move(comparison.changed);
 }
 
+std::vector<ChangedKey> changed_keys(const std::string& before, const std::string& after) {
+  const Node old_tree = parse(before, "config"), new_tree = parse(after, "config");
+  Comparison comparison(old_tree, new_tree);
+  comparison.compare("", &old_tree, &new_tree);
+  return std::move(comparison.changed);
+}
+
 bool is_at_or_below(std::string_view path, std::string_view key) {
   return path.starts_with(key) && (path.size() == key.size() || path[key.size()] == '.');
 }
