@@ -155,13 +155,20 @@ StoredThreshold stored_threshold(const std::filesystem::path& run) {
   try {
     stored.threshold = document.at("threshold").get<double>();
     stored.of.checkpoint = document.at("checkpoint").get<std::string>();
-    if (document.value("weights", "ema") == "raw") stored.of.weights = spec::Weights::raw;
+    if (document.value("weights", "") == "raw") stored.of.weights = spec::Weights::raw;
     if (document.contains("member")) stored.of.member = document.at("member").get<std::int64_t>();
   } catch (const nlohmann::json::exception&) {
     stored.threshold = 0;
   }
   if (!(stored.threshold > 0 && stored.threshold < 1)) {
-    fail_data("'" + path.string() + "' is damaged", "pmaptrain eval --tune-threshold f1 writes it anew");
+    fail_data("'" + path.string() + "' is damaged",
+              "pmaptrain eval " + shell_quoted(run.string()) + " --tune-threshold f1 writes it anew");
+  }
+  if (!document.contains("weights")) {
+    fail_usage("--threshold run: '" + path.string() +
+                   "' is of an older version, which did not store with which weights its threshold was chosen",
+               "pmaptrain eval " + shell_quoted(run.string()) + " --tune-threshold f1 chooses it anew; --threshold " +
+                   exact(stored.threshold) + " takes this one all the same");
   }
   return stored;
 }

@@ -36,8 +36,8 @@ struct StoredThreshold {
   ParametersUsed of;
 };
 
-// Writes and reads threshold.json of a run folder. Throws Error: failed; usage if there is none to read; data for a
-// damaged one.
+// Writes and reads threshold.json of a run folder. Throws Error: failed; usage if there is none to read, or one of an
+// older version; data for a damaged one.
 void store_threshold(const std::filesystem::path& run, const TunedThreshold& tuned, const std::string& split,
                      const ParametersUsed& of);
 StoredThreshold stored_threshold(const std::filesystem::path& run);

@@ -116,6 +116,18 @@ TEST_CASE("eval chooses a threshold on validation, which predict takes from the 
   CHECK(test::contains(later.err, "help: pmaptrain eval " + run.dir + " --tune-threshold f1 --checkpoint 52 chooses"));
   CHECK(call({"eval", run.dir, "--tune-threshold", "f1", "--checkpoint", "52", "-q"}).status == 0);
   CHECK_FALSE(run.predict({"--threshold", "run"}).empty());
+  const std::string stored = test::read_text(run.dir + "/threshold.json");
+  run.folder.write("run/threshold.json", R"({"threshold": 0.25, "checkpoint": "step-00000052"})");
+  const Finished older =
+      call({"predict", run.dir, "--input", run.folder / "cells.csv", "--output", "-", "--threshold", "run"});
+  CHECK(older.status == 2);
+  CHECK(test::contains(older.err,
+                       "threshold.json' is of an older version, which did not store with which weights its "
+                       "threshold was chosen\n"));
+  CHECK(test::contains(older.err, "help: pmaptrain eval " + run.dir +
+                                      " --tune-threshold f1 chooses it anew; "
+                                      "--threshold 0.25 takes this one all the same\n"));
+  run.folder.write("run/threshold.json", stored);
   CHECK_FALSE(run.predict({"--threshold", "run", "--weights", "raw"}).empty());  // the run averages none
   // Another run in the folder has another threshold.
   CHECK(call({"run", run.folder / "c.yaml", "--run-dir", run.dir, "--overwrite", "-q", "--progress", "none"}).status ==
