@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/data/arrays/array.h"
 #include "core/data/file.h"
+#include "core/spec/load.h"
 
 namespace pmaptrain::train {
 namespace {
@@ -23,6 +24,20 @@ std::string why_no_run(const std::string& path) {
     if (at->path().extension() == ".safetensors") return "it has a file to take: " + at->path().string();
   }
   return "model.init.from takes a folder that pmaptrain run wrote, such as runs/NAME, or a safetensors file";
+}
+
+std::optional<InitialRun> run_of(const std::string& path, const data::Encoding& encoding) {
+  try {
+    InitialRun run{encoding.classes, spec::load(path, {}).spec.data.normalize};
+    if (run.normalize && run.normalize->automatic) {
+      if (!encoding.statistics) return std::nullopt;
+      run.normalize->mean = encoding.statistics->mean;
+      run.normalize->std = encoding.statistics->std;
+    }
+    return run;
+  } catch (const Error&) {  // of a config that another version wrote, or that was edited: its parameters may be used
+    return std::nullopt;
+  }
 }
 
 InitialFile open_file(const spec::InitialFrom& from, const FirstProcess& first) {
@@ -47,6 +62,7 @@ InitialFile open_file(const spec::InitialFrom& from, const FirstProcess& first) 
   CheckpointWeights trained = load_weights(from.path, from.checkpoint, from.weights, first);
   opened.file = std::move(trained.parameters);
   opened.state = std::move(trained.state);
+  if (first.is_this()) opened.run = run_of(from.path, opened.state->encoding);
   return opened;
 }
 

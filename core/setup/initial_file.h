@@ -2,18 +2,27 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "core/run/checkpoint.h"
+#include "core/spec/data.h"
 #include "core/spec/model.h"
 
 namespace pmaptrain::train {
+
+// How the run that model.init.from names read its data.
+struct InitialRun {
+  std::vector<std::string> classes;
+  std::optional<spec::Normalize> normalize;  // with the numbers that auto found
+};
 
 // What model.init.from names: a file, or a checkpoint of a run.
 struct InitialFile {
   CheckpointFile file;
   std::vector<data::Bytes> widened;  // elements of the file that were f16
   std::optional<RunState> state;     // of the checkpoint
+  std::optional<InitialRun> run;     // for messages, in process 0; none if the run's config cannot be read
   // Closes the file, so that removing it frees space on the disk.
   void release() {
     file = {};

@@ -132,6 +132,7 @@ InitialValues::InitialValues(const model::Model& model, const spec::ModelSpec& s
   InitialFile found = opened != nullptr ? *opened : open_initial_file(spec);
   file_ = std::move(found.file);
   widened_ = std::move(found.widened);
+  run_ = std::move(found.run);
   is_checkpoint_of_run_ = found.state.has_value();
   if (spec.initial_from->checkpoint == "best") best_ = std::move(found.state);
   try {

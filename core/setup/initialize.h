@@ -50,6 +50,8 @@ class InitialValues {
   bool draws() const;
   bool draws(const model::Parameter& parameter) const;
   bool varies_by_member() const { return file_.members && !spec_.initial_from->member && !in_file_.empty(); }
+  // How the run of which the file is a checkpoint read its data; null if that is not known, or it is of no run.
+  const InitialRun* run() const { return run_ ? &*run_ : nullptr; }
   // Says how many parameters were taken from the file, and which were not; empty if there is no file.
   std::string note() const;
 
@@ -84,6 +86,7 @@ class InitialValues {
   CheckpointFile file_;
   bool is_checkpoint_of_run_ = false;              // whether the file is a checkpoint of a run
   std::vector<data::Bytes> widened_;               // as in InitialFile
+  std::optional<InitialRun> run_;                  // as there
   std::map<std::string, std::string> in_file_as_;  // the names in the file of renamed tensors, by their new names
   std::optional<RunState> best_;                   // the state beside the file, if that is checkpoints/best
   std::string whose_;                              // for note(): which members of an ensemble's file are used

@@ -319,6 +319,10 @@ Setup make_setup(spec::Loaded loaded, std::optional<ScheduleOrigin> schedule, co
     for (std::string& mistake : likely_mistakes(setup)) setup.warnings.push_back(std::move(mistake));
     for (std::string& doubt : doubtful_statistics(setup, initial)) setup.warnings.push_back(std::move(doubt));
     for (std::string& warning : frozen_draws(setup, initial)) setup.warnings.push_back(std::move(warning));
+    if (std::string text = other_classes(setup, initial); !text.empty()) setup.warnings.push_back(std::move(text));
+    if (std::string text = other_normalisation(setup, initial); !text.empty()) {
+      setup.source.notes.push_back(std::move(text));
+    }
     if (setup.spec().ensemble) {
       for (std::string& warning : equal_members(setup.spec(), by_course(setup, initial))) {
         setup.warnings.push_back(std::move(warning));
