@@ -272,7 +272,7 @@ TEST_CASE("parameters that groups of layers gather have the bits of plain data p
        "optimizer.groups=[{parameters: repeat_0.0.*, freeze: true}, {parameters: '*.bias', "
        "learning_rate_scale: 2}]"},
   };
-  test::Slice slice(test::slices_with_sanitizer(4));
+  test::Slice slice(3);
   for (const std::vector<std::string>& config : configs) {
     if (!slice.takes()) continue;
     INFO(backend << ", " << config.front() << ", " << config.back());

@@ -120,7 +120,7 @@ TEST_CASE("every kind of step has the same bits with shards along some axes of t
 }
 
 TEST_CASE("several processes have the bits of one with shards along some axes of the data", "[step][placements]") {
-  test::Slice slice(test::slices_with_sanitizer(6));
+  test::Slice slice(6);
   std::vector<std::vector<std::string>> kinds = kinds_of_steps;
   for (std::vector<std::string>& kind : kinds) kind.insert(kind.begin(), wide);  // a later option wins
   for (const std::vector<std::string>& kind : kinds) {
@@ -177,7 +177,7 @@ TEST_CASE("groups of layers gather their parameters along some axes of the data,
   const std::string groups =
       "model.layers=[{reshape: {shape: [9, 4]}}, {dense: 512}, {repeat: {times: 2, remat: true, layers: [{residual: "
       "{layers: [layer_norm, {dense: 512}, gelu, {dropout: 0.1}]}}]}}, global_avg_pool, {dense: 3}]";
-  test::Slice slice(test::slices_with_sanitizer(4));
+  test::Slice slice(4);
   for (const std::string precision : {"float32", "mixed_bfloat16"}) {
     const std::vector<std::string> set =
         joined_set(mesh_of(4, 4), {groups, "precision=" + precision, "optimizer.clip_by_global_norm=0.05",
