@@ -95,14 +95,16 @@ std::string padding_text(const train::Setup& setup) {
   const Mesh& mesh = setup.member_spec().mesh.mesh;
   const model::Sharding sharding = model::sharding_of(setup.member_spec());
   std::int64_t elements = 0, needed = 0;
+  bool by_rows = false;
   for (const model::Bucket& bucket : buckets_of(setup.model, setup.optimizer(), sharding)) {
     elements += model::elements_of(setup.model, bucket, sharding, mesh);
     needed += model::elements_of(setup.model, bucket, {}, mesh);
+    by_rows = by_rows || bucket.tokens > 0;
   }
   if (elements == needed) return "";
-  return fmt::format("  padding: {} of {} elements, because each of {} shards of a bucket has whole units of {}\n",
-                     with_commas(elements - needed), with_commas(elements), mesh.group_size(sharding.axes),
-                     bucket_unit);
+  return fmt::format("  padding: {} of {} elements, because each of {} shards of a bucket has whole units of {}{}\n",
+                     with_commas(elements - needed), with_commas(elements), mesh.group_size(sharding.axes), bucket_unit,
+                     by_rows ? ", and of a table that is updated by rows whole rows, too" : "");
 }
 
 }  // namespace

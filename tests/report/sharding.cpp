@@ -100,6 +100,22 @@ TEST_CASE("validate says how much of a bucket that is smaller than its shards is
   CHECK(said("[flatten, {dense: {features: 7, use_bias: false}}]").empty());
 }
 
+TEST_CASE("validate says that shards of a table that is updated by rows have whole rows", "[report]") {
+  const train::Setup setup = setup_of_text(R"(
+mesh: {axes: {shards: 4}}
+data: {source: {npz: {file: tests/parity/data/tokens.npz, train: [x, y]}}, batch_size: 12}
+model: {layers: [{embedding: {num_embeddings: 3001, features: 10}}, global_avg_pool, {dense: 3}]}
+loss: softmax_cross_entropy
+optimizer: {sgd: {}, learning_rate: 0.5}
+train: {duration: 3 steps}
+)",
+                                           {"parallelism.fsdp={axis: shards, stage: 3}"});
+  const std::string text = report::sharding_text(setup, 1, true);
+  CAPTURE(text);
+  CHECK(text.find("each of 4 shards of a bucket has whole units of 64, and of a table that is updated by rows whole "
+                  "rows, too\n") != std::string::npos);
+}
+
 TEST_CASE(
     "validate shows the planned memory of a process at each stage, and says that stage 2 takes no less than stage 1",
     "[report]") {
