@@ -137,6 +137,21 @@ TEST_CASE("names of other frameworks are told their own name here", "[spec]") {
         "{brightness: 0.2}");
   CHECK(augmentation("zoom: {}") == "5: unknown augmentation 'zoom': did you mean 'random_resized_crop'?");
   CHECK(told("[accuracy]", "[acc]") == "11: unknown metric 'acc': did you mean 'accuracy'?");
+  CHECK(told(loss, loss + "\nfsdp: {stage: 3}") == "11: unknown key 'fsdp': did you mean 'parallelism.fsdp'?");
+  CHECK(told(loss, loss + "\nzero: {stage: 3}") == "11: unknown key 'zero': did you mean 'parallelism.fsdp'?");
+}
+
+TEST_CASE("of a key that is set without its maps, or below other ones, the whole path is told", "[spec]") {
+  const auto help = [](const std::string& set) {
+    const std::string text = errors_of(base, {set});
+    const std::size_t begin = std::min(text.find("help: "), text.size());
+    return text.substr(begin, text.find('\n', begin) - begin);
+  };
+  CHECK(help("fsdp=3") == "help: did you mean 'parallelism.fsdp'?");
+  CHECK(help("fsdp.stage=3") == "help: did you mean 'parallelism.fsdp.stage'?");
+  CHECK(help("settings.batch_size=3") == "help: did you mean 'data.batch_size'?");
+  CHECK(help("best=accuracy") == "help: did you mean 'train.checkpoint.best'?");
+  CHECK(help("lr=0.1") == "help: did you mean 'optimizer.learning_rate'?");
 }
 
 TEST_CASE("what there is not is refused as not supported, with the nearest thing that there is", "[spec]") {

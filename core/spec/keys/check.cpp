@@ -171,14 +171,29 @@ class Checker {
       reporter_.report(name, unknown, map + " takes no options");
       return {};
     }
-    std::string near = nearest(name.text, known);
-    // The key may be in the wrong map.
-    auto others = near.empty() ? find_ending(name.text) : std::vector<const Key*>{};
-    std::erase_if(others, [](const Key* other) { return is_in_alternative(*other); });
-    reporter_.report(name, unknown,
-                     others.size() == 1 ? "did you mean '" + std::string(others.front()->path) + "'?"
-                                        : suggest(name.text, known, "keys"));
-    return near;
+    if (const std::string path = path_ending_in(name, value, known); !path.empty()) {
+      reporter_.report(name, unknown, "did you mean '" + path + "'?");
+      return {};
+    }
+    reporter_.report(name, unknown, suggest(name.text, known, "keys"));
+    return nearest(name.text, known);
+  }
+
+  // The path of the one key that ends in `name`, which stands in the wrong map, or in what is written below it, as in
+  // fsdp.stage; empty if there is none.
+  static std::string path_ending_in(const Node& name, const Node& value, const std::vector<std::string>& known) {
+    if (!nearest(name.text, known).empty()) return "";
+    std::string ending = name.text;
+    const bool is_set = name.source && name.source->option;  // the whole path was written there
+    for (const Node* at = &value; is_set && at->is(Kind::map) && at->keys.size() == 1; at = &at->items.front()) {
+      ending += "." + at->keys.front().text;
+    }
+    for (; !ending.empty(); ending.erase(0, std::min(ending.find('.'), ending.size() - 1) + 1)) {
+      auto found = find_ending(ending);
+      std::erase_if(found, [](const Key* key) { return is_in_alternative(*key); });
+      if (found.size() == 1) return found.front()->path;
+    }
+    return "";
   }
 
   // Whether a key belongs to one alternative and not to the others.
