@@ -23,7 +23,7 @@ std::int64_t steps_until(std::int64_t step, std::int64_t last, std::initializer_
 }
 
 bool ends_each_epoch(const Timetable& times) {
-  return times.steps_per_epoch > 1 || times.log_every <= 1 || times.spike_window > 0;
+  return times.steps_per_epoch > 1 || times.log_every == 1 || times.spike_window > 0;
 }
 
 std::int64_t steps_to_next_event(const Timetable& times, std::int64_t step, std::int64_t last) {

@@ -327,7 +327,9 @@ void RunReport::report(std::vector<EpochEnded> epochs) {
 }
 
 void RunReport::end_epoch(std::int64_t step, std::span<const std::int64_t> members) {
-  const bool reports = setup_.timetable.log_every <= setup_.timetable.steps_per_epoch || logged_step_ == step;
+  const Timetable& times = setup_.timetable;
+  const bool is_logged = times.log_every > 0 && times.log_every <= times.steps_per_epoch;
+  const bool reports = is_logged || logged_step_ == step;
   std::vector<EpochEnded> epochs = values_of(read_epochs(step, members));
   if (!reports) {
     for (EpochEnded& epoch : epochs) {

@@ -97,7 +97,8 @@ static auto row(Tag<TrainSpec>) {
              {.path = "log_every",
               .fallback = "100 steps",
               .meaning =
-                  "The interval at which loss and metrics are logged; the first and the last step are always logged.",
+                  "The interval at which loss and metrics are logged; the first and the last step are always logged. "
+                  "never: nothing between these two.",
               .example = "log_every: 100 steps"}),
       option(&TrainSpec::eval_every, {.path = "eval_every",
                                       .fallback = "1 epoch",
