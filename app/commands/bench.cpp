@@ -39,7 +39,7 @@ int command_bench(CommandArguments arguments, const Streams& streams) {
   config.add_to(a);
   a.integer("--steps", "N", 1, steps, "number of timed steps (default: 200, or as many as fit into 0.2 seconds)");
   a.flag("--json", json, "print the figures as a JSON document");
-  if (!a.parse(arguments, streams.out)) return 0;
+  if (!a.parse(arguments, streams)) return 0;
 
   spec::Loaded loaded = spec::load(config.config, config.overrides);
   if (!json) print_notes(loaded.facts_and_notes(), streams);

@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "app/commands/commands.h"
+#include "app/display/terminal.h"
 #include "app/exec_values.h"
 #include "app/options/arguments.h"
 #include "app/options/config_options.h"
@@ -112,7 +113,7 @@ std::string value_text(const Type& type, const std::vector<std::byte>& value) {
   return array_text(type.dtype, type.shape, value);
 }
 
-std::string text_of(const Entry& entry, const Mesh& mesh) {
+std::string text_of(const Entry& entry, const Mesh& mesh, int width) {
   const Shown& shown = entry.shown;
   std::string out =
       fmt::format("\n{} over {}: {}\n", entry.what->name, axes_text(mesh, entry.axes), entry.what->meaning);
@@ -130,7 +131,7 @@ std::string text_of(const Entry& entry, const Mesh& mesh) {
       rows.back().push_back(value_text(shown.result_type, shown.results[at]));
     }
   }
-  out += report::columns(rows, {false, true});
+  out += report::columns(rows, {false, true}, width);
   if (!shown.input_type) return out;
   rows.assign(1, {"bytes on each device", "time", "sent by all devices"});
   for (const auto& [size, timing] : entry.timings) {
@@ -141,7 +142,7 @@ std::string text_of(const Entry& entry, const Mesh& mesh) {
     rows.back()[1] = with_prefix(timing->seconds, "s");
     rows.back()[2] = timing->bytes_per_second > 0 ? with_prefix(timing->bytes_per_second, "B/s") : "nothing";
   }
-  if (rows.size() > 1) out += report::columns(rows, {true, true, true});
+  if (rows.size() > 1) out += report::columns(rows, {true, true, true}, width);
   return out;
 }
 
@@ -220,7 +221,7 @@ int command_collectives(CommandArguments arguments, const Streams& streams) {
          "median; bytes per second are the sum over all devices");
   a.flag("--json", json, "print it as a JSON document");
   config.add_options_to(a);
-  if (!a.parse(arguments, streams.out)) return 0;
+  if (!a.parse(arguments, streams)) return 0;
   const std::vector<std::int64_t> sizes = bytes ? sizes_of(*bytes) : std::vector<std::int64_t>{};
   const std::vector<const Demonstration*> ops = chosen_ops(op);
   const spec::MeshSpec carried = mesh_of(path, config.overrides, axes, streams, json);
@@ -246,7 +247,7 @@ int command_collectives(CommandArguments arguments, const Streams& streams) {
       if (json) {
         document["collectives"].push_back(json_of(entry, mesh));
       } else {
-        streams.out << text_of(entry, mesh);
+        streams.out << text_of(entry, mesh, display::text_columns(streams.out_fd));
       }
     }
   }

@@ -42,13 +42,14 @@ std::span<const Command> commands();
 // What all commands take, as their own --help describes it.
 ProgramSyntax program_syntax();
 
-// What `pmaptrain` alone prints.
-std::string overview();
+// What `pmaptrain` alone prints, for a terminal of `columns` columns; 0: there is none.
+std::string overview(int columns);
 // The part of it that says what the program does, and shows a first run.
 std::string introduction();
 
 // The whole program but its handling of standard streams: `arguments` without the program's name. Prints errors, as a
-// JSON document on `out` where --json is among the arguments, and returns the exit status.
+// JSON document on `out` where --json is among the arguments, and returns the exit status. Where `out_fd` is a
+// terminal, text for `out` is broken between words, whichever command writes it.
 int run_program(CommandArguments arguments, const Streams& streams);
 
 }  // namespace pmaptrain::app

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "app/commands/commands.h"
+#include "app/display/wrapped_stream.h"
 #include "app/options/arguments.h"
 #include "app/shells/config_keys.h"
 #include "app/shells/scripts.h"
@@ -39,14 +40,14 @@ int command_completion(CommandArguments arguments, const Streams& streams) {
       "  pmaptrain completion zsh > ~/.zfunc/_pmaptrain\n"
       "For fish:\n"
       "  pmaptrain completion fish > ~/.config/fish/completions/pmaptrain.fish\n");
-  if (!a.parse(arguments, streams.out)) return 0;
+  if (!a.parse(arguments, streams)) return 0;
   const auto shell = std::find_if(shells.begin(), shells.end(), [&](const Shell& one) { return one.name == name; });
   if (shell == shells.end()) {
     const std::string near = nearest(name, names);
     fail_usage("there is no completion for the shell '" + name + "'",
                near.empty() ? "the shells are " + join(names, ", ") : "did you mean '" + near + "'?");
   }
-  streams.out << shell->script(program_syntax(), config_keys());
+  streams.out << display::as_document << shell->script(program_syntax(), config_keys());
   return 0;
 }
 

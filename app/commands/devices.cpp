@@ -10,7 +10,6 @@
 #include "core/base/text.h"
 #include "core/base/version.h"
 #include "core/base/wrap.h"
-#include "core/report/columns.h"
 #include "core/report/json.h"
 #include "core/runtime/backends.h"
 
@@ -26,7 +25,7 @@ std::string capability_text(int compute_capability) {
 std::string driver_text(int driver) { return fmt::format("{}.{}", driver / 1000, driver % 1000 / 10); }
 
 // One row for each GPU, or one that says why there are none.
-void add_gpus(std::vector<std::vector<std::string>>& rows, const Gpus& gpus) {
+void add_gpus(std::vector<Definition>& rows, const Gpus& gpus) {
   if (gpus.all.empty()) {
     rows.push_back({"GPUs", "none that can be used: " + gpus.none_because});
     return;
@@ -61,7 +60,7 @@ std::string own_share(const Hardware& hardware, const Gpus& gpus) {
 }
 
 // One row for each process of a launcher.
-void add_processes(std::vector<std::vector<std::string>>& rows, const std::vector<std::string>& processes) {
+void add_processes(std::vector<Definition>& rows, const std::vector<std::string>& processes) {
   if (processes.size() < 2) {
     rows.push_back({"processes", "1: no launcher has started others"});
     return;
@@ -69,10 +68,10 @@ void add_processes(std::vector<std::vector<std::string>>& rows, const std::vecto
   for (std::size_t p = 0; p < processes.size(); ++p) rows.push_back({fmt::format("process {}", p), processes[p]});
 }
 
-std::string text(const Hardware& hardware, const Gpus& gpus, const std::vector<std::string>& processes) {
+std::string text(const Hardware& hardware, const Gpus& gpus, const std::vector<std::string>& processes, int columns) {
   std::string allowed = fmt::format("{} hardware threads", hardware.allowed_threads);
   if (hardware.quota > 0) allowed += fmt::format(", {:.3g} cores of CPU quota (cgroup)", hardware.quota);
-  std::vector<std::vector<std::string>> rows{
+  std::vector<Definition> rows{
       {"processor", hardware.model.empty() ? "unknown" : hardware.model},
       {"cores",
        fmt::format("{} in {} package(s), {} hardware threads", hardware.cores, hardware.packages, hardware.threads)},
@@ -93,7 +92,7 @@ std::string text(const Hardware& hardware, const Gpus& gpus, const std::vector<s
                                       : "the interpreter: slow, for checking results";
     rows.push_back({kind == backend_kinds[0] ? "backends" : "", fmt::format("{} ({})", to_string(kind), what)});
   }
-  return "hardware:\n" + report::columns(rows, {}) +
+  return "hardware:\n" + definitions(rows, columns) +
          "\n--devices sets the number of logical devices of the mesh; one core can run many of them.\n--workers sets "
          "the number of threads, or of GPUs, that run them; auto uses all that this process may use.\nThe batch is "
          "split over "
@@ -135,14 +134,14 @@ int command_devices(CommandArguments arguments, const Streams& streams) {
   bool json = false;
   Arguments a("devices", "Lists the hardware, and the part of it that this process may use.");
   a.flag("--json", json, "print it as a JSON document");
-  if (!a.parse(arguments, streams.out)) return 0;
+  if (!a.parse(arguments, streams)) return 0;
   const Hardware hardware = find_hardware();
   const Gpus gpus = find_gpus();
   if (streams.job != nullptr) streams.job->agree({});  // a process that has failed says so
   const std::vector<std::string> processes =
       texts_of_all(streams.job != nullptr ? streams.job->processes() : Processes(), own_share(hardware, gpus));
   streams.out << (json ? json_text(hardware, gpus, processes)
-                       : wrapped(text(hardware, gpus, processes), display::text_columns(streams.out_fd)));
+                       : text(hardware, gpus, processes, display::text_columns(streams.out_fd)));
   return 0;
 }
 

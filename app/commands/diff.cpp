@@ -13,7 +13,6 @@
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
-#include "core/base/wrap.h"
 #include "core/report/columns.h"
 #include "core/report/json.h"
 #include "core/report/runs/compare.h"
@@ -91,7 +90,7 @@ int command_diff(CommandArguments arguments, const Streams& streams) {
       "for `name`. The data is what the last checkpoints say of it: numbers of examples, classes, columns, "
       "statistics.\n"
       "Of an ensemble the results are the medians over its members.\n");
-  if (!a.parse(arguments, streams.out)) return 0;
+  if (!a.parse(arguments, streams)) return 0;
   const std::vector<std::string> folders{first, second};
   std::vector<report::RunRecord> runs;
   for (const std::string& folder : folders) {
@@ -112,7 +111,7 @@ int command_diff(CommandArguments arguments, const Streams& streams) {
   const int width = display::text_columns(streams.out_fd);
   std::string text = section("config", found.config, names, false, width) + "\n";
   if (found.has_data) text += section("data", found.data, names, false, width) + "\n";
-  streams.out << wrapped(text + section("result", found.result, names, true, width), width);
+  streams.out << text + section("result", found.result, names, true, width);
   print_notes(found.notes, streams);
   return 0;
 }

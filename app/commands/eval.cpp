@@ -12,7 +12,6 @@
 #include "app/options/config_options.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
-#include "core/base/wrap.h"
 #include "core/evaluate/evaluator.h"
 #include "core/evaluate/threshold.h"
 #include "core/report/json.h"
@@ -142,7 +141,7 @@ int command_eval(CommandArguments arguments, const Streams& given) {
   a.footer(
       "Of an ensemble without --member, each member is evaluated, and then what they say together: the mean of their\n"
       "probabilities, or of their values. With the checkpoint best each has its own best parameters.\n");
-  if (!a.parse(arguments, streams.out)) return 0;
+  if (!a.parse(arguments, streams)) return 0;
   const train::FirstProcess first(streams.job);
   if (first.is_this()) check_run_folder("eval", config.config);
 
@@ -227,7 +226,7 @@ int command_eval(CommandArguments arguments, const Streams& given) {
   const int columns = display::text_columns(streams.out_fd);
   const train::Evaluation& last = together ? *together : results.front();
   if (last.confusion) text += train::confusion_text(*last.confusion, last.split, last.classes, false, columns);
-  streams.out << wrapped(text, columns);
+  streams.out << text;
   return 0;
 }
 

@@ -203,7 +203,7 @@ int command_exec(CommandArguments arguments, const Streams& streams) {
   a.footer(
       "An input or output that varies over axes has one leading dimension for each of them, in mesh order:\n"
       "f32[4]{devices} on 8 devices is an array of shape (8, 4).\n");
-  if (!a.parse(arguments, streams.out)) return 0;
+  if (!a.parse(arguments, streams)) return 0;
 
   const auto program =
       std::make_shared<const Program>(parse_program(read_program(path), path, all_ops(), axes_of(mesh)));

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "app/commands/commands.h"
+#include "app/display/terminal.h"
 #include "app/options/arguments.h"
 #include "app/options/config_options.h"
 #include "core/base/saturate.h"
@@ -39,7 +40,7 @@ std::string program_text(const spec::Spec& spec, const Program& program) {
   return text + to_text(program, {.origins = true});
 }
 
-std::string pools_text(const MemoryNeeds& needs, int workers) {
+std::string pools_text(const MemoryNeeds& needs, int workers, int width) {
   const auto bytes = [](std::size_t count) { return human_bytes(static_cast<double>(count)); };
   std::vector<std::vector<std::string>> rows{{"pool", "size", "copies", "bytes", ""}};
   for (const PoolReport& pool : needs.pools) {
@@ -47,7 +48,7 @@ std::string pools_text(const MemoryNeeds& needs, int workers) {
                     bytes(product_of(pool.bytes, pool.copies)), pool.meaning});
   }
   return fmt::format("pools, with {}:\n", counted(workers, "worker")) +
-         report::columns(rows, {false, true, true, true, false}) + "\n";
+         report::columns(rows, {false, true, true, true, false}, width) + "\n";
 }
 
 }  // namespace
@@ -70,7 +71,7 @@ int command_explain(CommandArguments arguments, const Streams& streams) {
   a.flag("--parallelism", parallelism,
          "show how the work between two meetings of the workers is cut, and what more workers gain, instead");
   a.flag("--memory", memory, "show the plan's memory instead");
-  if (!a.parse(arguments, streams.out)) return 0;
+  if (!a.parse(arguments, streams)) return 0;
   if (stage.value_or(train::Stage::final) != train::Stage::final && (kernels || memory || parallelism)) {
     fail_usage("--kernels, --memory and --parallelism show the plan, which only the final stage has",
                "leave out --stage");
@@ -91,13 +92,14 @@ int command_explain(CommandArguments arguments, const Streams& streams) {
   const train::MemoryEstimate estimate = train::estimate_memory(setup, planned.needs());
   train::check_memory(estimate, setup, *run.backend, planned.source());
   if (!run.because.empty()) streams.out << "carried by " << train::workers_text(run) << "\n\n";
+  const int width = display::text_columns(streams.out_fd);
   if (memory) {
-    streams.out << pools_text(planned.needs(), planned.workers()) << "by what they hold:\n"
+    streams.out << pools_text(planned.needs(), planned.workers(), width) << "by what they hold:\n"
                 << report::memory_text(estimate) << "\n"
-                << report::variables_text(*setup.training);
+                << report::variables_text(*setup.training, width);
   }
   if (parallelism) {
-    streams.out << (memory ? "\n" : "") << report::parallelism_text(planned.report(train::train_entry).stages);
+    streams.out << (memory ? "\n" : "") << report::parallelism_text(planned.report(train::train_entry).stages, width);
   }
   if (kernels) {
     streams.out << (memory || parallelism ? "\n" : "")

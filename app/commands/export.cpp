@@ -6,14 +6,12 @@
 #include <system_error>
 
 #include "app/commands/commands.h"
-#include "app/display/terminal.h"
 #include "app/options/arguments.h"
 #include "app/options/config_options.h"
 #include "app/options/output_file.h"
 #include "app/signals.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
-#include "core/base/wrap.h"
 #include "core/export/exporter.h"
 #include "core/run/checkpoint.h"
 
@@ -75,7 +73,7 @@ int command_export(CommandArguments arguments, const Streams& given) {
   a.integer("--member", "N", 0, request.member,
             "of an ensemble, this member alone; default: the mean of all members, in onnx; members count from 0");
   a.flag("--overwrite", overwrite, "replace the output if it exists");
-  if (!a.parse(arguments, streams.out)) return 0;
+  if (!a.parse(arguments, streams)) return 0;
   check_run_folder("export", run);
   if (!output) fail_usage("export needs --output FILE", "what to write, such as --output model.onnx");
   request.format = chosen_format(*output, format);
@@ -112,11 +110,11 @@ int command_export(CommandArguments arguments, const Streams& given) {
   const std::string what = request.format == ExportFormat::onnx             ? "ONNX"
                            : request.layout == spec::ParameterLayout::torch ? "the layout of PyTorch"
                                                                             : "the layout of Flax";
-  const std::string text =
-      fmt::format("{}: {} in {}{} ({} of {})\n", printable(*output), counted(exporter.parameters(), "parameter"), what,
-                  exporter.members() > 1 ? fmt::format(", the mean of {} members", exporter.members()) : "",
-                  shown_checkpoint(request.checkpoint, exporter.checkpoint()), printable(run));
-  streams.out << wrapped(text, display::text_columns(streams.out_fd));
+  const std::string text = fmt::format(
+      "{}: {} in {}{} ({} of {})\n", shell_quoted(printable(*output)), counted(exporter.parameters(), "parameter"),
+      what, exporter.members() > 1 ? fmt::format(", the mean of {} members", exporter.members()) : "",
+      shown_checkpoint(request.checkpoint, exporter.checkpoint()), shell_quoted(printable(run)));
+  streams.out << text;
   return 0;
 }
 

@@ -1,5 +1,7 @@
 // help: what a key of the config takes.
 #include "app/commands/commands.h"
+#include "app/display/terminal.h"
+#include "app/display/wrapped_stream.h"
 #include "app/options/arguments.h"
 #include "app/shells/manual.h"
 #include "core/base/error.h"
@@ -17,10 +19,10 @@ int command_help(CommandArguments arguments, const Streams& streams) {
   for (const Command& command : commands()) names.emplace_back(command.name);
   a.complete("KEY", {Values::Kind::keys, std::move(names)});
   a.footer("`pmaptrain` alone lists the commands.\n");
-  if (!a.parse(arguments, streams.out)) return 0;
+  if (!a.parse(arguments, streams)) return 0;
   if (manual) {
     if (key) fail_usage("--man prints the whole manual page; it takes no KEY", "pmaptrain help --man");
-    streams.out << manual_page(program_syntax(), introduction());
+    streams.out << display::as_document << manual_page(program_syntax(), introduction());
     return 0;
   }
   for (const Command& command : commands()) {
@@ -29,7 +31,7 @@ int command_help(CommandArguments arguments, const Streams& streams) {
       return command.call(CommandArguments(&help, 1), streams);
     }
   }
-  streams.out << spec::help(key.value_or(""));
+  streams.out << spec::help(key.value_or(""), display::text_columns(streams.out_fd));
   return 0;
 }
 

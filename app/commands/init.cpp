@@ -18,7 +18,6 @@
 #include "core/base/hints.h"
 #include "core/base/text.h"
 #include "core/base/wrap.h"
-#include "core/report/columns.h"
 #include "core/spec/load.h"
 
 namespace pmaptrain::app {
@@ -41,10 +40,11 @@ std::string summary(std::string_view text) {
   return out;
 }
 
-std::string list() {
-  std::vector<std::vector<std::string>> rows;
-  for (const Example& example : examples()) rows.push_back({std::string(example.name), summary(example.text)});
-  return "The example configs; `pmaptrain init NAME` writes NAME.yaml:\n\n" + report::columns(rows, {});
+// For a terminal of `columns` columns; 0: there is none.
+std::string list(int columns) {
+  std::vector<Definition> all;
+  for (const Example& example : examples()) all.push_back({std::string(example.name), summary(example.text)});
+  return "The example configs; `pmaptrain init NAME` writes NAME.yaml:\n\n" + definitions(all, columns);
 }
 
 constexpr std::string_view schema_name = "pmaptrain.schema.json";
@@ -94,9 +94,10 @@ void write_config(const std::string& path, std::string_view text, const Streams&
     write_new(beside.string(), *schema);
   }
   const std::string shown = shell_quoted(path);
-  const std::string told = "wrote " + path + (schema ? " and " + beside.string() : "") + "\n\n  pmaptrain validate " +
-                           shown + "   # what a run would do\n  pmaptrain run " + shown + "        # train\n";
-  streams.out << wrapped(told, display::text_columns(streams.out_fd));
+  const std::string told = "wrote " + shown + (schema ? " and " + shell_quoted(beside.string()) : "") +
+                           "\n\n  pmaptrain validate " + shown + "   # what a run would do\n  pmaptrain run " + shown +
+                           "        # train\n";
+  streams.out << told;
 }
 
 // Of `init csv data/houses.csv`: houses.yaml, in the current directory.
@@ -139,13 +140,13 @@ int command_init(CommandArguments arguments, const Streams& streams) {
   a.footer(
       "  pmaptrain init cnn my_cnn.yaml\n  pmaptrain init csv data/houses.csv     # writes houses.yaml\n"
       "  pmaptrain init csv data/houses.csv --target price\n");
-  if (!a.parse(arguments, streams.out)) return 0;
+  if (!a.parse(arguments, streams)) return 0;
   if (!targets.empty() && name != "csv") {
     fail_option("--target", targets.front(), "only a table has columns to predict",
                 "pmaptrain init csv PATH --target COLUMN");
   }
   if (!name) {
-    streams.out << list();
+    streams.out << list(display::text_columns(streams.out_fd));
     return 0;
   }
   if (const std::optional<DataKind> kind = data_kind(*name)) {
@@ -166,7 +167,7 @@ int command_init(CommandArguments arguments, const Streams& streams) {
     const DataConfig config = config_for(*kind, *first, file, targets);
     write_config(file, config.text, streams);
     if (!config.target.empty()) {
-      streams.out << wrapped('\n' + config.target + '\n', display::text_columns(streams.out_fd));
+      streams.out << '\n' << config.target << '\n';
     }
     print_notes(config.notes, streams);
     return 0;

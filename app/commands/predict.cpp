@@ -12,14 +12,13 @@
 
 #include "app/commands/commands.h"
 #include "app/commands/prompt.h"
-#include "app/display/terminal.h"
+#include "app/display/wrapped_stream.h"
 #include "app/options/arguments.h"
 #include "app/options/config_options.h"
 #include "app/options/output_file.h"
 #include "app/signals.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
-#include "core/base/wrap.h"
 #include "core/evaluate/prediction_file.h"
 #include "core/evaluate/predictor.h"
 #include "core/evaluate/threshold.h"
@@ -141,7 +140,7 @@ int command_predict(CommandArguments arguments, const Streams& given) {
       "together: the mean of their probabilities, or of their values, and the standard deviation of these.\n"
       "--prompt prints the text and its continuation as it comes. A file of 16-bit tokens is continued by numbers.\n"
       "With --temperature, the same --seed draws the same tokens.\n");
-  if (!a.parse(arguments, streams.out)) return 0;
+  if (!a.parse(arguments, streams)) return 0;
   const train::SharedBatches shared(streams.job);
   const train::FirstProcess first = shared.first_process();
   if (first.is_this()) check_run_folder("predict", config.config);
@@ -233,7 +232,7 @@ int command_predict(CommandArguments arguments, const Streams& given) {
     std::unique_ptr<train::PredictionWriter> file;
     train::Predictor::Take take;
     if (writes) {
-      file = to_stream ? train::open_prediction_stream(streams.out, predictions)
+      file = to_stream ? train::open_prediction_stream(streams.out << display::as_document, predictions)
                        : train::open_prediction_file(to, predictions);
       take = [&](std::int64_t, std::span<const std::byte> rows) { file->write(rows); };
     }
@@ -246,10 +245,10 @@ int command_predict(CommandArguments arguments, const Streams& given) {
   if (signal != 0) raise_by_default(signal);
   if (to_stream || streams.quiet) return 0;
   const std::string text =
-      fmt::format("{}: {} of {} ({} of {})\n", printable(to), train::name_of(predictions.kind),
+      fmt::format("{}: {} of {} ({} of {})\n", shell_quoted(printable(to)), train::name_of(predictions.kind),
                   counted(predictions.inputs->size(), "example"),
-                  shown_checkpoint(request.checkpoint, predictions.checkpoint), printable(config.config));
-  streams.out << wrapped(text, display::text_columns(streams.out_fd));
+                  shown_checkpoint(request.checkpoint, predictions.checkpoint), shell_quoted(printable(config.config)));
+  streams.out << text;
   return 0;
 }
 

@@ -2,10 +2,8 @@
 #include "core/report/preflight.h"
 
 #include "app/commands/commands.h"
-#include "app/display/terminal.h"
 #include "app/options/arguments.h"
 #include "app/options/config_options.h"
-#include "core/base/wrap.h"
 #include "core/setup/processes.h"
 #include "core/setup/setup.h"
 
@@ -39,7 +37,7 @@ int command_preflight(CommandArguments arguments, const Streams& streams) {
   a.footer(
       "The exit status is 1 if a run would be refused because processes differ, or cannot read the data. What is slow\n"
       "is a warning.\n");
-  if (!a.parse(arguments, streams.out)) return 0;
+  if (!a.parse(arguments, streams)) return 0;
   report::ProcessFacts facts = report::facts_of_this_process();
   if (path) {
     config.config = *path;
@@ -48,8 +46,7 @@ int command_preflight(CommandArguments arguments, const Streams& streams) {
   }
   Agreement alone;
   const report::Preflight found = report::examine(streams.job != nullptr ? *streams.job : alone, facts);
-  streams.out << (json ? report::preflight_json(found)
-                       : wrapped(report::preflight_text(found), display::text_columns(streams.out_fd)));
+  streams.out << (json ? report::preflight_json(found) : report::preflight_text(found));
   for (const report::Finding& finding : found.findings) {
     if (finding.is_error) return static_cast<int>(ExitStatus::failed);
   }

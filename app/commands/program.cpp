@@ -11,12 +11,14 @@
 #include "app/commands/commands.h"
 #include "app/deliver.h"
 #include "app/display/terminal.h"
+#include "app/display/wrapped_stream.h"
 #include "app/failure.h"
 #include "app/options/arguments.h"
 #include "core/base/error.h"
 #include "core/base/hints.h"
 #include "core/base/text.h"
 #include "core/base/version.h"
+#include "core/base/wrap.h"
 
 namespace pmaptrain::app {
 namespace {
@@ -85,7 +87,7 @@ std::string version_text() {
 int dispatch_command(CommandArguments arguments, const Streams& streams) {
   const std::string first = arguments.empty() ? "--help" : arguments.front();
   if (first == "--help" || first == "-h") {
-    streams.out << overview();
+    streams.out << overview(display::text_columns(streams.out_fd));
     return 0;
   }
   if (first == "--version") {
@@ -145,19 +147,22 @@ ProgramSyntax program_syntax() {
 
 std::string introduction() { return std::string(what_it_does) + "\n" + std::string(first_run); }
 
-std::string overview() {
-  std::string out = std::string(what_it_does) + "\nusage: pmaptrain COMMAND ...\n\n";
-  std::size_t width = 0;
-  for (const Command& command : all_commands) width = std::max(width, command.usage.size());
-  for (const Command& command : all_commands) {
-    out += "  " + std::string(command.usage) + std::string(width + 2 - command.usage.size(), ' ') +
-           std::string(command.summary) + "\n";
-  }
-  return out + "\n" + std::string(first_run) +
+std::string overview(int columns) {
+  constexpr int text_width = 100;
+  const int width = columns > 0 ? std::min(columns, text_width) : text_width;
+  std::vector<Definition> all;
+  all.reserve(all_commands.size());
+  for (const Command& command : all_commands) all.push_back({std::string(command.usage), std::string(command.summary)});
+  const std::string first = std::string(what_it_does);
+  return (width < text_width ? refilled(first, width) : first) + "\nusage: pmaptrain COMMAND ...\n\n" +
+         definitions(all, width) + "\n" + std::string(first_run) +
          "\n`pmaptrain COMMAND --help` lists a command's options, `pmaptrain --version` what this build has.\n";
 }
 
-int run_program(CommandArguments arguments, const Streams& streams) {
+int run_program(CommandArguments arguments, const Streams& given) {
+  display::WrappedStream out(given.out, [&] { return display::text_columns(given.out_fd); });
+  if (wants_json(arguments)) display::as_document(out);
+  const Streams streams{out, given.err, given.out_fd, given.err_fd, given.job, given.quiet};
   const auto tell = [&](const std::vector<Diagnostic>& diagnostics, ExitStatus status) {
     const int number = static_cast<int>(status);
     if (streams.job != nullptr) {

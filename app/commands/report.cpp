@@ -8,13 +8,11 @@
 #include <system_error>
 
 #include "app/commands/commands.h"
-#include "app/display/terminal.h"
 #include "app/options/arguments.h"
 #include "app/options/config_options.h"
 #include "app/options/output_file.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
-#include "core/base/wrap.h"
 #include "core/report/html/page.h"
 #include "core/report/plan_report.h"
 #include "core/run/checkpoint.h"
@@ -153,7 +151,7 @@ int command_report(CommandArguments arguments, const Streams& streams) {
       "The confusion of classes and the worst examples are those of validation where there is one, else of test. They\n"
       "and the plan need the data of the run; where it is gone, the report says so. Curves of more than 2,000 points\n"
       "are thinned, and keep their smallest and largest values.\n");
-  if (!a.parse(arguments, streams.out)) return 0;
+  if (!a.parse(arguments, streams)) return 0;
   check_output(output, overwrite);
   report::Page page;
   for (const std::string& folder : folders) {
@@ -176,11 +174,11 @@ int command_report(CommandArguments arguments, const Streams& streams) {
   for (std::string& note : notes) note = printable(note);
   print_notes(notes, streams);
   const std::string text =
-      fmt::format("{}: report of {} ({})\n", printable(*output),
-                  folders.size() == 1 ? printable(folders.front())
+      fmt::format("{}: report of {} ({})\n", shell_quoted(printable(*output)),
+                  folders.size() == 1 ? shell_quoted(printable(folders.front()))
                                       : counted(std::ssize(folders), page.sweeps.empty() ? "run" : "folder"),
                   human_bytes(static_cast<double>(html.size())));
-  streams.out << wrapped(text, display::text_columns(streams.out_fd));
+  streams.out << text;
   return 0;
 }
 

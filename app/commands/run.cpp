@@ -231,7 +231,7 @@ int command_run(CommandArguments arguments, const Streams& streams) {
   RunOptions options;
   Arguments a("run", "Trains a model, and writes metrics, a checkpoint and a summary to a run folder.");
   add_arguments(a, options);
-  if (!a.parse(arguments, streams.out)) return 0;
+  if (!a.parse(arguments, streams)) return 0;
   if (options.overwrite && options.resume) {
     fail_usage("--overwrite and --resume were both given", "--resume continues the run, --overwrite replaces it");
   }

@@ -11,7 +11,6 @@
 #include "app/options/config_options.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
-#include "core/base/wrap.h"
 #include "core/report/columns.h"
 #include "core/report/json.h"
 #include "core/report/runs/listing.h"
@@ -71,7 +70,7 @@ int command_runs(CommandArguments arguments, const Streams& streams) {
       "The best value is that of the metric of train.checkpoint.best, else the smallest loss: of the evaluations on\n"
       "validation where there is one, else on test, else of the means of epochs. The age is the time since the run\n"
       "wrote its folder last.\n");
-  if (!a.parse(arguments, streams.out)) return 0;
+  if (!a.parse(arguments, streams)) return 0;
   const std::string folder = given.value_or("runs"), key = sort.value_or("name");
   const std::vector<std::string>& columns = report::list_columns();
   const bool is_measure = std::find(columns.begin(), columns.end(), key) == columns.end();
@@ -94,8 +93,7 @@ int command_runs(CommandArguments arguments, const Streams& streams) {
     streams.out << "there are no runs in '" << printable(folder) << "'\n";
     return 0;
   }
-  const int width = display::text_columns(streams.out_fd);
-  streams.out << wrapped(table_of(runs, width), width);
+  streams.out << table_of(runs, display::text_columns(streams.out_fd));
   std::vector<std::string> problems;
   for (const report::ListedRun& run : runs) {
     if (!run.problem.empty()) problems.push_back(printable(run.folder.string() + ": " + run.problem));

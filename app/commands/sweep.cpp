@@ -12,6 +12,7 @@
 #include "app/commands/commands.h"
 #include "app/deliver.h"
 #include "app/display/sweep_display.h"
+#include "app/display/wrapped_stream.h"
 #include "app/options/arguments.h"
 #include "app/options/config_options.h"
 #include "app/options/display_option.h"
@@ -75,7 +76,7 @@ int run_trials(CommandArguments arguments, const Streams& streams) {
          "a key of the sweep file (trials=8), or of the config in all trials (train.duration='2 epochs'); may repeat");
   a.complete("--set", {Values::Kind::settings, spec::sweep_settings()});
   add_display_options(a, options.display, "a table of the trials that run");
-  if (!a.parse(arguments, streams.out)) return 0;
+  if (!a.parse(arguments, streams)) return 0;
   if (options.overwrite && options.resume) {
     fail_usage("--overwrite and --resume were both given", "--resume goes on with the sweep, --overwrite replaces it");
   }
@@ -136,18 +137,18 @@ int show_trials(CommandArguments arguments, const Streams& streams) {
   a.flag("--json", json, "print a JSON document");
   a.text("--csv", "FILE", csv,
          "also write all runs to FILE, a line for each; '-' writes them to standard output alone");
-  if (!a.parse(arguments, streams.out)) return 0;
+  if (!a.parse(arguments, streams)) return 0;
   if (csv && *csv != "-") check_folder_of("--csv", *csv);
   const sweep::Results results = sweep::read_results(folder);
   if (csv && *csv == "-") {
-    deliver(streams.out, sweep::results_csv(results));
+    deliver(streams.out << display::as_document, sweep::results_csv(results));
     return 0;
   }
   if (csv) train::write_whole(*csv, sweep::results_csv(results));
   const bool color = display::use_color(display::Color::automatic, streams.out_fd);
   const int columns = display::text_columns(streams.out_fd);
   deliver(streams.out, json ? sweep::results_json(results, top.value_or(0))
-                            : wrapped(sweep::results_text(results, top.value_or(0), color, columns), columns));
+                            : sweep::results_text(results, top.value_or(0), color, columns));
   return 0;
 }
 
@@ -158,14 +159,14 @@ int show_best(CommandArguments arguments, const Streams& streams) {
   a.positional("DIR", folder, "the folder of a sweep", "sweeps/NAME");
   a.flag("--print-config", config, "print the config of the trial's first replicate, which pmaptrain run trains again");
   a.flag("--json", json, "print a JSON document; with --print-config it has the config as a text");
-  if (!a.parse(arguments, streams.out)) return 0;
+  if (!a.parse(arguments, streams)) return 0;
   const sweep::Results results = sweep::read_results(folder);
   if (json) {
     deliver(streams.out, sweep::best_json(results, folder, config));
     return 0;
   }
-  deliver(streams.out, config ? sweep::best_of(results).runs.front().config
-                              : wrapped(sweep::best_text(results, folder), display::text_columns(streams.out_fd)));
+  if (config) display::as_document(streams.out);
+  deliver(streams.out, config ? sweep::best_of(results).runs.front().config : sweep::best_text(results, folder));
   return 0;
 }
 
@@ -180,10 +181,11 @@ int command_sweep(CommandArguments arguments, const Streams& streams) {
   if (what == "--help" || what == "-h") {
     streams.out << "usage: pmaptrain sweep run SWEEP.yaml | show DIR | best DIR\n\n"
                    "Runs many trials of a config, each with other values of some keys.\n\n"
-                   "  run SWEEP.yaml  run the trials of a sweep file\n"
-                   "  show DIR        show the trials of a sweep, the best first\n"
-                   "  best DIR        show the best trial, or print its config\n\n"
-                   "`pmaptrain sweep run --help` lists the options of each; docs/sweeps.md has an example.\n";
+                << definitions({{"run SWEEP.yaml", "run the trials of a sweep file"},
+                                {"show DIR", "show the trials of a sweep, the best first"},
+                                {"best DIR", "show the best trial, or print its config"}},
+                               display::text_columns(streams.out_fd))
+                << "\n`pmaptrain sweep run --help` lists the options of each; docs/sweeps.md has an example.\n";
     return 0;
   }
   const std::string near = nearest(what, {"run", "show", "best"});

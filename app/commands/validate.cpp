@@ -1,6 +1,7 @@
 // validate: check a config, its data and its plan; run nothing.
 #include "app/commands/commands.h"
 #include "app/display/terminal.h"
+#include "app/display/wrapped_stream.h"
 #include "app/options/arguments.h"
 #include "app/options/config_options.h"
 #include "core/report/json.h"
@@ -17,7 +18,7 @@ int command_validate(CommandArguments arguments, const Streams& streams) {
   config.add_to(a);
   a.flag("--json", json, "print the plan as a JSON document");
   a.flag("--print-config", print_config, "print the resolved config instead, with all defaults");
-  if (!a.parse(arguments, streams.out)) return 0;
+  if (!a.parse(arguments, streams)) return 0;
 
   config.overrides.processes = processes_of(streams);
   const train::Setup setup = train::make_setup(spec::load(config.config, config.overrides));
@@ -25,9 +26,10 @@ int command_validate(CommandArguments arguments, const Streams& streams) {
   if (!json) print_warnings(report.warnings, streams);
   if (json) {
     streams.out << report::validate_json(setup, report, print_config);
+  } else if (print_config) {
+    streams.out << display::as_document << setup.loaded.resolved;
   } else {
-    streams.out << (print_config ? setup.loaded.resolved
-                                 : report::validate_text(setup, report, display::text_columns(streams.out_fd)));
+    streams.out << report::validate_text(setup, report, display::text_columns(streams.out_fd));
   }
   return 0;
 }

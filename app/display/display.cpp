@@ -144,9 +144,6 @@ class MuteDisplay : public train::Consumer {
   void on(const train::Event&) override {}
 };
 
-// The columns that a line may have on a terminal whose cursor does not move; 0 where there is none.
-int width_of(const Terminal& terminal) { return terminal.width ? std::max(terminal.width() - 1, 0) : 0; }
-
 // Only what went wrong.
 class SilentDisplay : public train::Consumer {
  public:
@@ -156,7 +153,7 @@ class SilentDisplay : public train::Consumer {
   void on(const train::Event& event) override {
     if (!std::holds_alternative<train::Warned>(event)) return;
     for (const Line& line : lines_(event)) {
-      printer_.print(line_text(line, width_of(terminal_), terminal_.color), 1, keep_of(line));
+      printer_.print(line_text(line, text_columns(terminal_.width), terminal_.color), 1, keep_of(line));
     }
   }
 
@@ -183,7 +180,7 @@ class PlainDisplay : public train::Consumer {
  private:
   // Lines of numbers are whole, as in a pipe: none of their fields is left out.
   std::string whole_line_text(const Line& line) const {
-    return line_text(line, is_told(line.kind) ? width_of(terminal_) : 0, terminal_.color);
+    return line_text(line, is_told(line.kind) ? text_columns(terminal_.width) : 0, terminal_.color);
   }
 
   Terminal terminal_;

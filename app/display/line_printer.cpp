@@ -129,7 +129,7 @@ struct LinePrinter::Queue {
   void tell_of_signal() {
     const int signal = stop != nullptr && tell_signal != nullptr ? stop->load() : 0;
     if (signal == 0) return;
-    std::string text = wrapped(std::exchange(tell_signal, nullptr)(signal), width ? width() - 1 : 0);
+    std::string text = wrapped(std::exchange(tell_signal, nullptr)(signal), text_columns(width));
     bytes += text.size();
     entries.push_back({std::move(text), 1, Keep::longer});
   }

@@ -49,8 +49,7 @@ struct SweepDisplay::Impl {
   }
 
   void print(const std::string& text, const std::string& table) {
-    const int width = terminal.width ? std::max(terminal.width() - 1, 0) : 0;
-    printer->print(wrapped(text, width) + "\n", 1, Keep::longer, table);
+    printer->print(wrapped(text, text_columns(terminal.width)) + "\n", 1, Keep::longer, table);
   }
 };
 

@@ -77,7 +77,11 @@ int lines_of(int fd) {
   return ::ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_row : 0;
 }
 
-int text_columns(int fd) { return std::max(columns_of(fd) - 1, 0); }
+int text_columns(int fd) {
+  return text_columns([fd] { return columns_of(fd); });
+}
+
+int text_columns(const std::function<int()>& width) { return width ? std::max(width() - 1, 0) : 0; }
 
 void Output::write(std::string_view text) {
   while (!text.empty() && !broken_) {

@@ -55,7 +55,9 @@ Terminal standard_error(Color color);
 int columns_of(int fd);
 // The same of its lines.
 int lines_of(int fd);
-// The columns that text on `fd` may fill: all but the last, behind which some terminals wrap. 0 when unknown.
+// The columns that text may fill on `fd`, or on a terminal that tells its width: all but the last, behind which some
+// terminals wrap. 0 when unknown.
 int text_columns(int fd);
+int text_columns(const std::function<int()>& width);
 
 }  // namespace pmaptrain::display

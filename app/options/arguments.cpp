@@ -4,56 +4,15 @@
 #include <algorithm>
 #include <charconv>
 
+#include "app/display/terminal.h"
 #include "core/base/hints.h"
 #include "core/base/text.h"
+#include "core/base/wrap.h"
 
 namespace pmaptrain::app {
 namespace {
 
-constexpr std::size_t text_width = 100;
-constexpr std::size_t widest_name = 28;
-
-// `text` in lines of at most text_width columns, each after the first indented.
-std::string wrap(std::string_view text, std::size_t indent) {
-  std::string out;
-  std::size_t column = indent;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(' '), text.size());
-    const std::string_view word = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    if (column > indent && column + 1 + word.size() > text_width) {
-      out += "\n" + std::string(indent, ' ');
-      column = indent;
-    } else if (column > indent) {
-      out += ' ';
-      ++column;
-    }
-    out += word;
-    column += word.size();
-  }
-  return out;
-}
-
-struct Row {
-  std::string shown;  // "--set KEY=VALUE"
-  std::string meaning;
-};
-
-std::string table(const std::vector<Row>& entries) {
-  std::size_t width = 0;
-  for (const Row& entry : entries) width = std::max(width, std::min(entry.shown.size(), widest_name));
-  std::string out;
-  for (const Row& entry : entries) {
-    std::string line = "  " + entry.shown;
-    if (entry.shown.size() > width) {
-      line += "\n" + std::string(width + 4, ' ');
-    } else {
-      line.append(width + 4 - line.size(), ' ');
-    }
-    out += line + wrap(entry.meaning, width + 4) + "\n";
-  }
-  return out;
-}
+constexpr int text_width = 100, widest_name = 28;
 
 template <class T>
 std::optional<T> parse_whole(std::string_view text) {
@@ -281,15 +240,15 @@ void Arguments::complete(const std::string& name, const Values& values) {
 
 void Arguments::footer(std::string text) { impl_->syntax.footer = std::move(text); }
 
-bool Arguments::parse(std::span<const std::string> arguments, std::ostream& out) {
+bool Arguments::parse(std::span<const std::string> arguments, const Streams& streams) {
   Impl& impl = *impl_;
   const auto end = std::find(arguments.begin(), arguments.end(), "--");  // of the options
   if (std::find_if(arguments.begin(), end,
                    [](const std::string& argument) { return argument == "--help" || argument == "-h"; }) != end) {
-    if (auto* const wanted = dynamic_cast<SyntaxStream*>(&out)) {
+    if (auto* const wanted = dynamic_cast<SyntaxStream*>(&streams.out)) {
       wanted->syntax = syntax();
     } else {
-      out << help();
+      streams.out << help(display::text_columns(streams.out_fd));
     }
     return false;
   }
@@ -320,17 +279,21 @@ CommandSyntax Arguments::syntax() const {
   return syntax;
 }
 
-std::string Arguments::help() const {
+std::string Arguments::help(int columns) const {
+  const int width = columns > 0 ? std::min(columns, text_width) : text_width;
+  const bool is_narrow = width < text_width;
   const CommandSyntax all = syntax();
-  std::string out = wrap(all.summary, 0) + "\n\nusage: " + all.usage() + "\n";
-  std::vector<Row> positionals, options;
+  const std::string usage = "usage: ";
+  std::string out = filled(all.summary, width) + "\n\n" + usage;
+  out += (is_narrow ? filled(all.usage(), width, static_cast<int>(usage.size())) : all.usage()) + "\n";
+  std::vector<Definition> positionals, options;
   for (const PositionalSyntax& positional : all.positionals) {
     positionals.push_back({positional.name + (positional.repeats ? "..." : ""), positional.meaning});
   }
   for (const OptionSyntax& option : all.options) options.push_back({option.shown(), option.meaning});
-  if (!positionals.empty()) out += "\n" + table(positionals);
-  out += "\noptions:\n" + table(options);
-  if (!all.footer.empty()) out += "\n" + all.footer;
+  if (!positionals.empty()) out += "\n" + definitions(positionals, width, widest_name);
+  out += "\noptions:\n" + definitions(options, width, widest_name);
+  if (!all.footer.empty()) out += "\n" + (is_narrow ? refilled(all.footer, width) : all.footer);
   return out;
 }
 

@@ -5,12 +5,12 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <ostream>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "app/options/streams.h"
 #include "app/options/syntax.h"
 #include "core/base/error.h"
 
@@ -55,12 +55,13 @@ class Arguments {
   // A paragraph below the options of the help text.
   void footer(std::string text);
 
-  // False where --help was asked for: then it has been printed to `out`, or, where that is a SyntaxStream, the syntax
-  // is in it, and there is nothing to do. Throws Error (usage) for an unknown option, with the nearest spelling, a
-  // missing or a superfluous argument, and for a value that its option does not take.
-  bool parse(std::span<const std::string> arguments, std::ostream& out);
+  // False where --help was asked for: then it has been printed, or, where the output is a SyntaxStream, the syntax is
+  // in it, and there is nothing to do. Throws Error (usage) for an unknown option, with the nearest spelling, a missing
+  // or a superfluous argument, and for a value that its option does not take.
+  bool parse(std::span<const std::string> arguments, const Streams& streams);
 
-  std::string help() const;
+  // For a terminal of `columns` columns; 0: there is none.
+  std::string help(int columns) const;
   CommandSyntax syntax() const;
 
  private:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstddef>
+#include <limits>
 #include <vector>
 
 #include "core/base/utf8.h"
@@ -134,6 +135,71 @@ std::string wrapped(std::string_view text, int columns, int indent) {
     out += '\n';
     text.remove_prefix(end + 1);
   }
+}
+
+std::string filled(std::string_view text, int columns, int indent) {
+  std::string out;
+  int column = indent;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    const std::string_view word = text.substr(0, end);
+    const int width = shown_width(word);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (column > indent && column + 1 + width > columns) {
+      out += '\n';
+      out.append(static_cast<std::size_t>(indent), ' ');
+      column = indent;
+    } else if (column > indent) {
+      out += ' ';
+      ++column;
+    }
+    out += word;
+    column += width;
+  }
+  return out;
+}
+
+std::string refilled(std::string_view text, int columns) {
+  std::string out, paragraph;
+  const auto end_paragraph = [&] {
+    if (!paragraph.empty()) out += filled(paragraph, columns) + '\n';
+    paragraph.clear();
+  };
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (line.empty() || line.front() == ' ') {
+      end_paragraph();
+      out += std::string(line) + '\n';
+    } else {
+      paragraph += (paragraph.empty() ? "" : " ") + std::string(line);
+    }
+  }
+  end_paragraph();
+  return out;
+}
+
+std::string definitions(const std::vector<Definition>& all, int columns, int widest_name) {
+  constexpr int margin = 2, least_room = 28, indent_below = 6;
+  constexpr int most = std::numeric_limits<int>::max();
+  if (columns <= 0) columns = most;
+  int width = 0;
+  for (const Definition& one : all) {
+    width = std::max(width, std::min(shown_width(one.name), widest_name > 0 ? widest_name : most));
+  }
+  const bool all_below = columns - (margin + width + least_gap) < least_room;
+  const int indent = all_below ? indent_below : margin + width + least_gap;
+  std::string out;
+  for (const Definition& one : all) {
+    const int end =
+        one.name.empty() ? 0 : margin + shown_width(one.name);  // without a name it belongs to the one before
+    const bool is_below = end > 0 && (all_below || end + least_gap > indent);
+    if (end > 0) out += std::string(margin, ' ') + one.name + (is_below ? "\n" : "");
+    out.append(static_cast<std::size_t>(is_below ? indent : indent - end), ' ');
+    out += filled(one.meaning, columns, indent) + '\n';
+  }
+  return out;
 }
 
 std::vector<std::vector<std::size_t>> bands_of(const std::vector<int>& widths, int columns) {

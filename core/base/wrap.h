@@ -19,6 +19,23 @@ int shown_width(std::string_view text);
 // a command. That is "pmaptrain" and its arguments, behind a colon or alone in a line all that follows.
 std::string wrapped(std::string_view text, int columns, int indent = 2);
 
+// The words of `text` in lines of at most `columns` columns: the first line begins behind `indent` columns, the others
+// with as many spaces. A word that is longer has a line of its own.
+std::string filled(std::string_view text, int columns, int indent = 0);
+
+// `text`, whose lines were broken at a fixed width, for `columns` columns: its paragraphs are filled anew. A line that
+// begins with a space, such as a command, is no part of one.
+std::string refilled(std::string_view text, int columns);
+
+// A name and what it means: "--seed N" and "the seed of all random numbers".
+struct Definition {
+  std::string name, meaning;
+};
+// One below another, filled to `columns` columns (0 or less: there is no terminal, and each has one line): the meanings
+// in a column beside the names, but below those of more than `widest_name` columns (0: of none). Where this leaves them
+// little room, they are all below their names.
+std::string definitions(const std::vector<Definition>& all, int columns, int widest_name = 0);
+
 // The columns of a table of these widths as bands, which are shown one under another: each has the first column and as
 // many of the others as fit into `columns` with two spaces before every column, but at least one. One band if there is
 // no terminal (0 or less).

@@ -19,7 +19,7 @@ double speed_up(std::span<const StageReport> stages, double workers) {
   return time > 0 ? total / time : 1;
 }
 
-std::string parallelism_text(std::span<const StageReport> stages) {
+std::string parallelism_text(std::span<const StageReport> stages, int width) {
   std::vector<std::vector<std::string>> rows{{"stage", "total", "serial", "tasks", "largest task"}};
   StageReport sum;
   for (std::size_t i = 0; i < stages.size(); ++i) {
@@ -32,7 +32,7 @@ std::string parallelism_text(std::span<const StageReport> stages) {
   }
   rows.push_back({"all", with_prefix(sum.total, ""), with_prefix(sum.serial, ""), std::to_string(sum.tasks), ""});
   std::string text = "work in floating operations plus bytes, by the cost model:\n" +
-                     columns(rows, {false, true, true, true, true}) + "\n\n";
+                     columns(rows, {false, true, true, true, true}, width) + "\n\n";
   rows = {{"workers", "speed-up"}};
   for (const int workers : {1, 2, 4, 8, 16, 32, 64}) {
     rows.push_back({std::to_string(workers), fmt::format("{:.1f}", speed_up(stages, workers))});

@@ -12,7 +12,7 @@ namespace pmaptrain::report {
 // max(largest, rest / workers)), where rest is total - serial.
 double speed_up(std::span<const StageReport> stages, double workers);
 
-// A line for each stage, and the speed-up with 1, 2, 4, ... workers.
-std::string parallelism_text(std::span<const StageReport> stages);
+// A line for each stage, and the speed-up with 1, 2, 4, ... workers. `width` as in columns().
+std::string parallelism_text(std::span<const StageReport> stages, int width = 0);
 
 }  // namespace pmaptrain::report

@@ -7,7 +7,7 @@
 
 namespace pmaptrain::report {
 
-std::string variables_text(const Program& program) {
+std::string variables_text(const Program& program, int width) {
   std::vector<std::vector<std::string>> rows{{"", "name", "first", "type", "bytes"}};
   const auto add = [&](const std::string& group, const std::string& name, const std::string& first, const Type& type) {
     rows.push_back({group, name, first, std::string(to_string(type.dtype)) + to_string(type.shape),
@@ -24,7 +24,7 @@ std::string variables_text(const Program& program) {
     }
   }
   return "kept from step to step; a part of a bucket begins at its first element:\n" +
-         columns(rows, {false, false, true, false, true});
+         columns(rows, {false, false, true, false, true}, width);
 }
 
 }  // namespace pmaptrain::report

@@ -5,40 +5,14 @@
 
 #include "core/base/hints.h"
 #include "core/base/text.h"
+#include "core/base/wrap.h"
 #include "core/spec/keys.h"
 #include "core/spec/keys/check.h"
 
 namespace pmaptrain::spec {
 namespace {
 
-constexpr std::size_t text_width = 96;
-
-std::string pad(std::string text, std::size_t width) {
-  if (text.size() < width) text.append(width - text.size(), ' ');
-  return text;
-}
-
-// `text` in lines of at most text_width, each after the first indented.
-std::string wrap(std::string_view text, std::size_t indent) {
-  std::string out;
-  std::size_t column = indent;
-  std::size_t start = 0;
-  while (start < text.size()) {
-    const std::size_t end = std::min(text.find(' ', start), text.size());
-    const std::string_view word = text.substr(start, end - start);
-    if (column > indent && column + 1 + word.size() > text_width) {
-      out += "\n" + std::string(indent, ' ');
-      column = indent;
-    } else if (column > indent) {
-      out += ' ';
-      ++column;
-    }
-    out += word;
-    column += word.size();
-    start = end + 1;
-  }
-  return out;
-}
+constexpr int text_width = 96;
 
 std::string indented(std::string_view text, std::size_t indent) {
   std::string out;
@@ -61,24 +35,21 @@ std::string options_of(const Key& key) {
   return join(options, ", ");
 }
 
-std::string line_of(const Key& key, std::size_t width) {
-  std::string line = "  " + pad(std::string(key.name()), width) + "  ";
-  const std::size_t indent = line.size();
+std::string description_of(const Key& key) {
   std::string what = std::string(key.meaning);
   if (key.need != Need::alternative) {
     what += " (" + takes(key) + "; " + fallback_of(key) + ")";
   } else if (const std::string options = options_of(key); !options.empty()) {
     what += " Options: " + options + ".";
   }
-  return line + wrap(what, indent) + "\n";
+  return what;
 }
 
-std::string list_of(const std::vector<const Key*>& keys) {
-  std::size_t width = 0;
-  for (const Key* key : keys) width = std::max(width, key->name().size());
-  std::string out;
-  for (const Key* key : keys) out += line_of(*key, width);
-  return out;
+std::string list_of(const std::vector<const Key*>& keys, int width) {
+  std::vector<Definition> all;
+  all.reserve(keys.size());
+  for (const Key* key : keys) all.push_back({std::string(key->name()), description_of(*key)});
+  return definitions(all, width);
 }
 
 // The paths of the keys that an ensemble may vary, each with the values that it may not have.
@@ -93,13 +64,13 @@ std::vector<std::string> lines_of_variables() {
   return lines;
 }
 
-std::string help_of(const Key& key) {
-  std::string out = std::string(key.path) + "\n  " + wrap(key.meaning, 2) + "\n";
+std::string help_of(const Key& key, int width) {
+  std::string out = std::string(key.path) + "\n  " + filled(key.meaning, width, 2) + "\n";
   std::vector<const Key*> options = alternatives(key);
   std::vector<const Key*> others = children(key);
   std::erase_if(others, [](const Key* other) { return other->need == Need::alternative; });
   if (options.empty() && (others.empty() || key.need != Need::alternative)) {
-    out += "\n  takes " + wrap(takes(key), 8) + "\n";
+    out += "\n  takes " + filled(takes(key), width, 8) + "\n";
   }
   const std::string fallback = fallback_of(key);
   if (!fallback.empty()) out += (options.empty() ? "  " : "\n  ") + fallback + "\n";
@@ -108,32 +79,37 @@ std::string help_of(const Key& key) {
   if (!options.empty()) {
     out += key.type == Type::choices ? "\neach " + std::string(key.item) + " is one of\n"
                                      : std::string(key.or_number ? "\na number, or one of\n" : "\none of\n");
-    out += list_of(options);
+    out += list_of(options, width);
   }
   if (!others.empty()) {
     out += options.empty() ? "\nkeys\n" : "\nkeys beside it\n";
-    out += list_of(others);
+    out += list_of(others, width);
   }
   if (key.type == Type::varied) {
-    out += "\nkeys that may vary; items of lists are written by index or name, as in model.layers.2.dropout.rate\n";
+    const std::string rule =
+        "keys that may vary; items of lists are written by index or name, as in model.layers.2.dropout.rate";
+    out += '\n' + (width < text_width ? filled(rule, width) : rule) + '\n';
     for (std::string line : lines_of_variables()) {
       std::erase(line, '`');
-      out += "  " + wrap(line, 4) + "\n";
+      out += "  " + filled(line, width, 4) + "\n";
     }
   }
   if (!key.example.empty()) out += "\nexample\n" + indented(key.example, 2);
   return out;
 }
 
-std::string overview() {
-  std::string out =
+std::string overview(int width) {
+  std::string first =
       "The keys of a config. `pmaptrain help KEY` describes one of them, for example `pmaptrain help "
-      "optimizer.adam`.\n\n";
-  out += list_of(children(root_key()));
-  out +=
-      "\nEvery key can be set on the command line: --set data.batch_size=64. Top-level keys that begin with x-\n"
+      "optimizer.adam`.\n";
+  std::string last =
+      "Every key can be set on the command line: --set data.batch_size=64. Top-level keys that begin with x-\n"
       "are ignored; they may hold YAML anchors.\n";
-  return out;
+  if (width < text_width) {
+    first = refilled(first, width);
+    last = refilled(last, width);
+  }
+  return first + '\n' + list_of(children(root_key()), width) + '\n' + last;
 }
 
 std::string cell(std::string_view text) {
@@ -182,13 +158,13 @@ void section(const Key& key, int level, std::string& out) {
 }
 
 // The key with this path, and the paths of other keys that end in it; without such a key, all keys that end in it.
-std::string help_of_all(const std::string& path) {
+std::string help_of_all(const std::string& path, int width) {
   const Key* exact = find_key(path);
-  std::string out = exact != nullptr ? help_of(*exact) : "";
+  std::string out = exact != nullptr ? help_of(*exact, width) : "";
   std::vector<std::string> others;
   for (const Key* found : find_ending(path)) {
     if (found == exact) continue;
-    if (exact == nullptr) out += (out.empty() ? "" : "\n") + help_of(*found);
+    if (exact == nullptr) out += (out.empty() ? "" : "\n") + help_of(*found, width);
     others.emplace_back(found->path);
   }
   if (exact != nullptr && !others.empty()) {
@@ -218,7 +194,7 @@ bool has_word(std::string_view text, const std::string& word) {
 
 // The keys with the word in their name or meaning, one per line; empty if there are none. `hint` is the meaning of the
 // word in other frameworks, if known.
-std::string list_with(const std::string& word, const std::string& hint) {
+std::string list_with(const std::string& word, const std::string& hint, int width) {
   std::vector<const Key*> found;
   for (const Key& key : keys()) {
     if (!key.path.empty() && (has_word(key.name(), word) || has_word(key.meaning, word))) found.push_back(&key);
@@ -226,12 +202,11 @@ std::string list_with(const std::string& word, const std::string& hint) {
   if (found.empty()) return "";
   std::string out = "no key is named '" + word + "'" + (hint.empty() ? "" : ": " + hint) +
                     (hint.empty() ? "; " : "\n") + "these have the word in their name or meaning\n";
-  std::size_t width = 0;
-  for (const Key* key : found) width = std::max(width, key->path.size());
-  for (const Key* key : found) {
-    const std::string line = "  " + pad(key->path, width) + "  ";
-    out += line + wrap(key->meaning, line.size()) + "\n";
-  }
+  if (width < text_width) out = refilled(out, width);
+  std::vector<Definition> all;
+  all.reserve(found.size());
+  for (const Key* key : found) all.push_back({key->path, std::string(key->meaning)});
+  out += definitions(all, width);
   return out + "\n`pmaptrain help KEY` describes one of them.\n";
 }
 
@@ -257,15 +232,17 @@ std::string without(const std::string& word, std::string_view ending) {
 
 }  // namespace
 
-std::string help(const std::string& key) {
-  if (key.empty()) return overview();
+std::string help(const std::string& key, int columns) {
+  const int width = columns > 0 ? std::min(columns, text_width) : text_width;
+  if (key.empty()) return overview(width);
   // Also finds plural and singular forms, such as "losses" and "metric".
   for (const std::string& name : {key, key + "s", without(key, "s"), without(key, "es")}) {
-    std::string out = help_of_all(name);
+    std::string out = help_of_all(name, width);
     if (!out.empty()) return out;
   }
   // If another program uses the word for a key, the help names the equivalent here as well.
-  if (std::string out = list_with(lowercase(key), hint_in_config(key) ? near_key(key) : ""); !out.empty()) return out;
+  if (std::string out = list_with(lowercase(key), hint_in_config(key) ? near_key(key) : "", width); !out.empty())
+    return out;
   fail_usage("there is no config key '" + key + "'", near_key(key));
 }
 
