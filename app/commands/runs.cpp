@@ -19,6 +19,8 @@
 namespace pmaptrain::app {
 namespace {
 
+constexpr std::size_t most_notes = 5;  // of how killed runs go on
+
 report::Json document_of(const report::ListedRun& run) {
   using report::Json;
   Json document{{"run", run.folder.string()},
@@ -97,6 +99,11 @@ int command_runs(CommandArguments arguments, const Streams& streams) {
   std::vector<std::string> problems;
   for (const report::ListedRun& run : runs) {
     if (!run.problem.empty()) problems.push_back(printable(run.folder.string() + ": " + run.problem));
+  }
+  for (const report::ListedRun& run : runs) {
+    if (run.status != "killed") continue;
+    if (problems.size() >= most_notes) break;
+    problems.push_back("to go on: pmaptrain run " + shell_quoted(printable(run.folder.string())) + " --resume");
   }
   print_notes(problems, streams);
   return 0;

@@ -149,6 +149,10 @@ int show_trials(CommandArguments arguments, const Streams& streams) {
   const int columns = display::text_columns(streams.out_fd);
   deliver(streams.out, json ? sweep::results_json(results, top.value_or(0))
                             : sweep::results_text(results, top.value_or(0), color, columns));
+  if (!json && results.is_left) {
+    print_notes({"no process runs this sweep; to go on: pmaptrain sweep run " + shell_quoted(folder) + " --resume"},
+                streams);
+  }
   return 0;
 }
 

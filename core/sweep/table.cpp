@@ -134,7 +134,13 @@ Results read_results(const std::filesystem::path& sweep) {
   for (std::string name; std::getline(logarithmic, name);) results.logarithmic.push_back(name);
   results.rungs = store.rungs();
   std::map<std::int64_t, TrialResult> trials;
+  const bool runs = SweepFolder::is_taken(sweep);
   for (Row& row : store.rows()) {
+    if (!runs && row.status == Status::running) {
+      row.status = Status::stopped;
+      row.error = "killed";
+    }
+    if (!runs && (row.status == Status::stopped || row.status == Status::waiting)) results.is_left = true;
     TrialResult& trial = trials[row.number];
     trial.rung = row.rung;
     trial.runs.push_back(std::move(row));

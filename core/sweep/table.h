@@ -31,9 +31,11 @@ struct Results {
   std::vector<std::string> logarithmic;  // those that are drawn uniformly in the logarithm
   std::vector<TrialResult> trials;       // the best first: by rung, value, number
   std::vector<RungRow> rungs;
+  bool is_left = false;  // trials are not done, and no process runs the sweep: --resume goes on
 };
 
-// Throws Error: usage, if there is no sweep; data, if its store is damaged.
+// A trial that the store has as running is stopped here where no process runs the sweep: it was killed. Throws Error:
+// usage, if there is no sweep; data, if its store is damaged.
 Results read_results(const std::filesystem::path& sweep);
 
 // A trial's parameters (JSON) for a line: "optimizer.learning_rate=0.01432, size=large". Numbers have four digits; the

@@ -138,7 +138,9 @@ TEST_CASE("runs tells runs that go on, were killed or are damaged", "[app]") {
   const Finished listed = call({"runs", runs.all});
   CHECK(listed.status == 0);
   CHECK(contains(listed.out, "damaged"));
-  CHECK(runs.shown(listed.err) == "note: DIR/lists/b: 'DIR/lists/b/summary.json' is damaged\n");
+  CHECK(runs.shown(listed.err) ==
+        "note: DIR/lists/b: 'DIR/lists/b/summary.json' is damaged\n"
+        "note: to go on: pmaptrain run DIR/lists/a --resume\n");
   Runs::train(runs.folder / "c", {});
   test::write_text(runs.folder / "c/metrics.jsonl", "{}\n");
   CHECK(json::parse(call({"runs", runs.folder / "c", "--json"}).out)[0]["problem"] ==

@@ -162,6 +162,11 @@ TEST_CASE("a sweep that is killed with its runs, and one that a signal stops, go
       CHECK(contains(ended.err, "stopping all trials with checkpoints"));
       CHECK(json::parse(std::ifstream(folder / "stopped/summary.json"))["status"] == "stopped");
     }
+    // No trial runs any more, whatever the store has.
+    const Finished shown = call({"sweep", "show", folder / name});
+    CHECK_FALSE(contains(shown.out, "running"));
+    CHECK(contains(shown.err,
+                   "note: no process runs this sweep; to go on: pmaptrain sweep run " + folder / name + " --resume\n"));
     const Finished resumed = run_binary(arguments(name));
     CHECK(resumed.status == 0);
     CHECK(values(name) == values("whole"));

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "core/base/text.h"
+#include "core/base/utf8.h"
 #include "core/report/html/sections.h"
 #include "core/report/html/text.h"
 #include "core/report/runs/compare.h"
@@ -127,6 +128,10 @@ std::string facts_of(const RunRecord& run) {
   std::string out =
       fmt::format("<p class=\"muted\"><code>{}</code></p>\n<dl class=\"facts\">\n", escaped(run.folder.string()));
   out += fact("status", status_html(run.standing));
+  if (run.standing.status == "killed") {
+    out += fact("to go on", fmt::format("<code>pmaptrain run {} --resume</code>",
+                                        escaped(shell_quoted(printable(run.folder.string())))));
+  }
   if (const auto& best = run.best) {
     out += fact(fmt::format("best {} {}", best->split, best->measure),
                 escaped(fmt::format("{} at step {}", shown_number(best->value), with_commas(best->step))));
