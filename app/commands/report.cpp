@@ -69,9 +69,15 @@ std::string reason_of(const Error& error) {
 }
 
 // What needs the run's data: the plan and predictions. Where that is gone the report says why.
-report::RunExtras extras_of(const report::RunRecord& run, const std::optional<std::string>& checkpoint,
-                            std::vector<std::string>& notes) {
+report::RunExtras extras_of(report::RunRecord run, const std::optional<std::string>& checkpoint,
+                            const std::optional<std::string>& data_root, std::vector<std::string>& notes) {
   report::RunExtras extras;
+  if (data_root) {
+    spec::Overrides overrides;
+    overrides.data_root = data_root;
+    run.config = spec::load(run.folder.string(), overrides);
+    for (const std::string& note : run.config.notes) notes.push_back(run.label + ": " + note);
+  }
   try {
     const train::Setup setup = train::make_setup(run.config);
     extras.plan = report::validate_json(setup, report::make_validate_report(setup));
@@ -133,7 +139,7 @@ report::TraceTable trace_of(const std::string& file) {
 
 int command_report(CommandArguments arguments, const Streams& streams) {
   std::vector<std::string> folders;
-  std::optional<std::string> output, trace, checkpoint;
+  std::optional<std::string> output, trace, checkpoint, data_root;
   bool overwrite = false, without_data = false;
   Arguments a("report",
               "Writes runs as one HTML file that needs nothing else: curves, results, confusion of classes, the "
@@ -144,6 +150,7 @@ int command_report(CommandArguments arguments, const Streams& streams) {
   a.text("--output", "FILE", output, "the file to write, such as report.html; a report that is there is replaced");
   a.text("--trace", "FILE", trace, "a trace that run --trace wrote, whose time is shown by layer");
   ConfigOptions::add_checkpoint_to(a, checkpoint);
+  ConfigOptions::add_data_root_to(a, data_root);
   a.flag("--without-data", without_data,
          "read the run folders alone: no plan, and predictions only as the run recorded them");
   a.flag("--overwrite", overwrite, "replace the output even if it is no report");
@@ -152,6 +159,9 @@ int command_report(CommandArguments arguments, const Streams& streams) {
       "and the plan need the data of the run; where it is gone, the report says so. Curves of more than 2,000 points\n"
       "are thinned, and keep their smallest and largest values.\n");
   if (!a.parse(arguments, streams)) return 0;
+  if (data_root && without_data) {
+    fail_usage("--data-root and --without-data were both given", "--without-data reads no data; leave one out");
+  }
   check_output(output, overwrite);
   report::Page page;
   for (const std::string& folder : folders) {
@@ -166,7 +176,7 @@ int command_report(CommandArguments arguments, const Streams& streams) {
   if (trace) page.trace = trace_of(*trace);
   std::vector<std::string> notes;
   for (const report::RunRecord& run : page.runs) {
-    page.extras.push_back(without_data ? report::RunExtras{} : extras_of(run, checkpoint, notes));
+    page.extras.push_back(without_data ? report::RunExtras{} : extras_of(run, checkpoint, data_root, notes));
   }
   page.title = title_of(page);
   const std::string html = report::html_page(page);

@@ -27,14 +27,18 @@ void ConfigOptions::add_options_to(Arguments& arguments) {
                     "number of logical devices: the size of the only mesh axis");
   arguments.integer("--workers", "N", 1, overrides.workers,
                     "number of threads, or of GPUs (mesh.backend: cuda), that run the devices");
-  arguments.text("--data-root", "DIR", overrides.data_root,
-                 "where the files of data.source lie by now: each is found by the end of its path below DIR");
+  add_data_root_to(arguments, overrides.data_root);
   arguments.seed("--seed", overrides.seed, "the seed of all random numbers");
   arguments.footer(
       "--devices sets the number of logical devices, of which one core can run many; --workers sets the number "
       "of\nthreads, or GPUs, that run them; `pmaptrain devices` lists the hardware. `pmaptrain help KEY` describes a "
       "config "
       "key.\n");
+}
+
+void ConfigOptions::add_data_root_to(Arguments& arguments, std::optional<std::string>& data_root) {
+  arguments.text("--data-root", "DIR", data_root,
+                 "where the files of data.source lie by now: each is found by the end of its path below DIR");
 }
 
 void ConfigOptions::add_quiet_to(Arguments& arguments, bool& quiet) {

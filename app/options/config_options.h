@@ -20,6 +20,7 @@ struct ConfigOptions {
   void add_to(Arguments& arguments);
   // --set, --devices, --workers, --data-root and --seed.
   void add_options_to(Arguments& arguments);
+  static void add_data_root_to(Arguments& arguments, std::optional<std::string>& data_root);
   // --checkpoint, of the commands that take a run.
   static void add_checkpoint_to(Arguments& arguments, std::optional<std::string>& checkpoint);
   // -q of a command that uses a run's parameters; it leaves warnings and errors.

@@ -185,8 +185,21 @@ TEST_CASE("a report of a regression shows the examples with the largest errors a
       "<th scope=\"col\" class=\"number\">predicted</th><th scope=\"col\" class=\"number\">error</th>"
       "<th scope=\"col\" class=\"number\">x</th>";
   CHECK(contains(reported.html(), head));
+  CHECK(contains(reported.html(), "<th scope=\"col\">place</th>"));
+  CHECK(contains(reported.html(), "<td data-label=\"place\">t.csv, line "));
   CHECK(contains(reported.html(), "<figcaption>y: predicted against true</figcaption>"));
   CHECK_FALSE(contains(reported.html(), "<section id=\"classes\""));
+  // Where the data has moved, it is found as eval finds it.
+  std::filesystem::create_directories(reported.folder / "moved");
+  std::filesystem::rename(reported.folder / "t.csv", reported.folder / "moved/t.csv");
+  const Finished without = reported.report({reported.folder / "run"});
+  CHECK(contains(without.err, "note: run: there are no predictions: "));
+  const Finished moved = reported.report({reported.folder / "run", "--data-root", reported.folder / "moved"});
+  CHECK(moved.status == 0);
+  CHECK_FALSE(contains(moved.err, "there are no predictions"));
+  CHECK(contains(reported.html(), "<td data-label=\"place\">t.csv, line "));
+  CHECK(reported.report({reported.folder / "run", "--data-root", reported.folder / "moved", "--without-data"}).err ==
+        "error: --data-root and --without-data were both given\n  help: --without-data reads no data; leave one out\n");
 }
 
 TEST_CASE("a report without its data says so, and shows what the folder has", "[app]") {

@@ -152,6 +152,7 @@ TEST_CASE("the page of a run with many long curves is below 1.5 MB", "[report]")
   page.extras.push_back({std::move(predictions), "", "", ""});
   const std::string html = report::html_page(page);
   CHECK(html.size() < 1'500'000);
+  CHECK(contains(html, "<details><summary>14 more</summary>\n<ul class=\"pictures\">"));
   CHECK(contains(html,
                  "40 curves of up to 5,000 points are thinned: of each stretch the smallest and the largest value "
                  "are drawn. metrics.jsonl has all of them."));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <span>
 
 #include "core/base/text.h"
 #include "core/base/utf8.h"
@@ -163,7 +164,8 @@ std::string numbers_text(const std::vector<double>& numbers) {
 }
 
 std::string worst_picture(const SplitPredictions& of, const WorstExample& example) {
-  const std::string name = example.file.empty() ? fmt::format("example {}", with_commas(example.index)) : example.file;
+  const std::string name =
+      example.place.empty() ? fmt::format("example {}", with_commas(example.index)) : example.place;
   const bool is_class = !of.classes.empty();
   const std::string truth = is_class ? shown_name(example.truth) : numbers_text(example.numbers);
   const std::string predicted = is_class ? shown_name(example.predicted) : numbers_text(example.outputs);
@@ -240,14 +242,36 @@ class InputCells {
   std::size_t shown_ = 0;  // columns; 0: none is shown
 };
 
-std::string worst_table(const SplitPredictions& of) {
+// What the first examples make and, folded, the others.
+template <class Part>
+std::string folded(const SplitPredictions& of, Part part) {
+  constexpr std::size_t most_open = 10;
+  const std::span<const WorstExample> all = of.worst, open = all.first(std::min(most_open, all.size()));
+  std::string html = part(open);
+  if (all.size() > most_open) {
+    html += fmt::format("<details><summary>{} more</summary>\n{}</details>\n", all.size() - most_open,
+                        part(all.subspan(most_open)));
+  }
+  return html;
+}
+
+std::string worst_pictures(const SplitPredictions& of, std::span<const WorstExample> examples) {
+  std::string html = "<ul class=\"pictures\">\n";
+  for (const WorstExample& example : examples) html += worst_picture(of, example);
+  return html + "</ul>\n";
+}
+
+std::string worst_table(const SplitPredictions& of, std::span<const WorstExample> examples) {
   const InputCells inputs(of);
   const bool is_class = !of.classes.empty();
   const bool is_number = !is_class && !of.worst.empty() && of.worst.front().numbers.size() == 1;
+  const bool has_places =
+      std::any_of(of.worst.begin(), of.worst.end(), [](const WorstExample& one) { return !one.place.empty(); });
   std::vector<std::vector<Cell>> rows;
-  for (const WorstExample& example : of.worst) {
+  for (const WorstExample& example : examples) {
     std::vector<Cell>& row = rows.emplace_back();
     row.push_back(number_cell(with_commas(example.index)));
+    if (has_places) row.push_back(text_cell(example.place));
     if (is_class) {
       row.push_back(text_cell(shown_name(example.truth)));
       row.push_back(text_cell(shown_name(example.predicted)));
@@ -261,6 +285,7 @@ std::string worst_table(const SplitPredictions& of) {
     if (!example.inputs.empty()) inputs.add(example, row);
   }
   std::vector<Cell> head{number_cell("example")};
+  if (has_places) head.push_back(text_cell("place"));
   if (is_class) {
     head.insert(head.end(), {text_cell("true"), text_cell("predicted"), number_cell("probability of true"),
                              number_cell("of predicted")});
@@ -269,7 +294,7 @@ std::string worst_table(const SplitPredictions& of) {
                              number_cell(is_number ? "error" : "mean squared error")});
   }
   if (!of.worst.empty() && !of.worst.front().inputs.empty()) inputs.add_heads(head);
-  return table("examples that are predicted worst", head, rows) + inputs.left_out();
+  return table("examples that are predicted worst", head, rows);
 }
 
 // What is predicted against the targets, a chart for each output.
@@ -325,13 +350,11 @@ std::string worst_section(const Page& page) {
                     with_commas(found.examples), found.checkpoint));
     for (const std::string& one : found.notes) html += note(one);
     html += output_charts(found);
-    if (is_image(found.input)) {
-      html += "<ul class=\"pictures\">\n";
-      for (const WorstExample& example : found.worst) html += worst_picture(found, example);
-      html += "</ul>\n";
-    } else {
-      html += worst_table(found);
-    }
+    const bool are_images = is_image(found.input);
+    html += folded(found, [&](std::span<const WorstExample> examples) {
+      return are_images ? worst_pictures(found, examples) : worst_table(found, examples);
+    });
+    if (!are_images) html += InputCells(found).left_out();
   }
   return html.empty() ? "" : section("worst", "Worst examples", html);
 }

@@ -93,7 +93,7 @@ class Collector {
   void finish() {
     found_.worst = worst_.take();
     for (WorstExample& example : found_.worst) {
-      example.file = dataset_.file_of(example.index);
+      example.place = place_of(example.index);
       if (!is_image(found_.input) && found_.input.bytes() > most_bytes) continue;
       example.inputs.resize(found_.input.bytes());
       dataset_.read(example.index, example.inputs.data(), target_.data());
@@ -101,6 +101,18 @@ class Collector {
   }
 
  private:
+  std::string place_of(std::int64_t index) const {
+    if (std::string file = dataset_.file_of(index); !file.empty()) return file;
+    if (const std::string line = dataset_.line_of(index); !line.empty()) {
+      // "'data/t.csv', line 7": the folder is that of all lines.
+      const std::size_t end = line.rfind('\''), folder = line.rfind('/', end);
+      const std::size_t begin = folder == std::string::npos ? 1 : folder + 1;
+      return line.substr(begin, end - begin) + line.substr(end + 1);
+    }
+    const std::int64_t row = dataset_.index_in_source(index);
+    return row == index ? "" : fmt::format("row {}", row);
+  }
+
   void add_example(std::int64_t index, std::span<const float> outputs, std::span<const float> probabilities) {
     dataset_.read(index, nullptr, target_.data());
     const std::vector<double> target = numbers_of(target_field_, target_);

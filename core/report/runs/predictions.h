@@ -16,14 +16,15 @@
 namespace pmaptrain::report {
 
 struct WorstExample {
-  std::int64_t index = 0;         // in the split
-  std::string file;               // of an image folder; else empty
-  std::string truth, predicted;   // classes; empty of regression
-  std::vector<double> numbers;    // of regression: the target, and
-  std::vector<double> outputs;    // what is predicted, in its units
-  double probability = 0;         // of the true class
-  double of_predicted = 0;        // of the predicted class
-  double error = 0;               // by which examples are ordered: -log(probability), or the mean squared error
+  std::int64_t index = 0;        // in the split
+  std::string place;             // of an image its file, of a table "t.csv, line 7", of an array its row if that is not
+                                 // the index; else empty
+  std::string truth, predicted;  // classes; empty of regression
+  std::vector<double> numbers;   // of regression: the target, and
+  std::vector<double> outputs;   // what is predicted, in its units
+  double probability = 0;        // of the true class
+  double of_predicted = 0;       // of the predicted class
+  double error = 0;              // by which examples are ordered: -log(probability), or the mean squared error
   std::vector<std::byte> inputs;  // as in the data set; empty if they are too many to be shown
 };
 
