@@ -155,7 +155,7 @@ TEST_CASE("the resolved config of a run gives the same bits again", "[train]") {
 TEST_CASE("first and last steps are logged even when the interval is never", "[train]") {
   const TemporaryFolder root;
   train_setup_in(root / "run", setup_of_text(small_images, {"train.log_every=never"}));
-  CHECK(order_of(lines_of(root / "run/metrics.jsonl")) == "step 1, epoch 3, eval 3, step 4, epoch 4, eval 4");
+  CHECK(order_of(lines_of(root / "run/metrics.jsonl")) == "step 1, eval 3, step 4, epoch 4, eval 4");
 }
 
 TEST_CASE("with eval_every never nothing is evaluated, at the end neither", "[train]") {
@@ -429,5 +429,5 @@ TEST_CASE("epochs shorter than the log interval have lines at its steps and at t
   };
   CHECK(order("3 steps", "5 steps") ==
         "step 1, epoch 1, step 3, epoch 3, eval 5, step 6, epoch 6, step 7, epoch 7, eval 7");
-  CHECK(order("never", "never") == "step 1, epoch 1, epoch 2, epoch 3, epoch 4, epoch 5, epoch 6, epoch 7, step 7");
+  CHECK(order("never", "never") == "step 1, epoch 1, step 7, epoch 7");
 }
