@@ -355,8 +355,10 @@ int command_run(CommandArguments arguments, const Streams& streams) {
       }
       if (finished) {
         display.reset();  // its last line is gone then
-        if (!options.display.quiet) print_notes(setup.loaded.facts, streams);
-        if (session.folder.writes) print_warnings(session.notes, streams);
+        if (session.folder.writes) {
+          if (!options.display.quiet) print_notes(setup.loaded.facts, streams);
+          print_warnings(session.notes, streams);
+        }
         return tell_finished(*finished, resume->checkpoint.state, options, streams);
       }
       const std::int64_t step = resume->checkpoint.state.step;
