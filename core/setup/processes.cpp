@@ -25,7 +25,7 @@ std::vector<std::string> differing_keys(const std::string& first, const std::str
   std::vector<std::string> notes, rest;
   for (const spec::ChangedKey& key : keys) {
     if (notes.size() < most) {
-      notes.push_back(key.path + ": process 0 has " + shown(key.before) + ", it has " + shown(key.after));
+      notes.push_back(key.path + ": process 0 has " + shown(key.before) + ", the other " + shown(key.after));
     } else {
       rest.push_back(key.path);
     }

@@ -219,8 +219,8 @@ TEST_CASE("the keys in which the configs of processes differ are named with both
       agreement.fail(error.status());
       const Diagnostic& told = error.diagnostics().front();
       CHECK(told.message == "the config of process 1 is not that of process 0");
-      CHECK(told.notes == std::vector<std::string>{"seed: process 0 has 0, it has 5",
-                                                   "optimizer.learning_rate: process 0 has 0.01, it has 0.25"});
+      CHECK(told.notes == std::vector<std::string>{"seed: process 0 has 0, the other 5",
+                                                   "optimizer.learning_rate: process 0 has 0.01, the other 0.25"});
     }
   });
 }
