@@ -20,6 +20,7 @@
 #include "core/data/sources/open.h"
 #include "core/data/statistics.h"
 #include "core/data/tables/csv_reader.h"
+#include "core/run/records/lines.h"
 #include "core/setup/advice.h"
 #include "core/setup/setup.h"
 #include "core/spec/load.h"
@@ -75,8 +76,12 @@ class Writer {
             : is_one                ? ": regression, its numbers"
                                     : ": regression, their numbers";
     if (task_ == Task::classes && has_numbers()) line += "; as numbers: loss: mean_squared_error with dense: 1";
-    if (task_ == Task::numbers && data::are_counts(*found_.train))
-      line += "; as counts: loss: poisson without normalize_targets";
+    if (const auto mean = task_ == Task::numbers ? data::mean_of_counts(*found_.train) : std::nullopt) {
+      line += fmt::format(
+          "; as counts: loss: poisson without normalize_targets, and outputs that begin at the logarithm of the mean: "
+          "dense: {{features: 1, bias_init: {{constant: {}}}}}",
+          train::compact(std::log(*mean)));
+    }
     if (kind_ == DataKind::npz) line += hints_on_arrays(*found_.train, task_ == Task::numbers);
     if (!layout_.inputs.empty()) {
       line += fmt::format("; another column: --target {}", shell_quoted(printable(layout_.inputs.back())));

@@ -1,7 +1,6 @@
 #include "core/setup/advice.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -16,6 +15,7 @@
 #include "core/run/records/lines.h"
 #include "core/setup/head.h"
 #include "core/setup/looking_ahead.h"
+#include "core/setup/target_advice.h"
 
 namespace pmaptrain::train {
 namespace {
@@ -123,23 +123,6 @@ std::string name_of_input(const data::Encoding& encoding, std::size_t channel) {
     if (channel < at) return "column '" + shown_name(column.name) + "'";
   }
   return "channel " + std::to_string(channel) + " of the inputs";
-}
-
-// Warns if the targets are too large for the learning rate and the number of steps. Outputs begin near 0, and Adam and
-// similar rules change a parameter by about the learning rate in each step. `reach` was measured on a model with two
-// hidden layers of 64 units.
-void distant_targets(const model::Model& model, const spec::OptimizerSpec& optimizer, const data::Dataset& train,
-                     std::int64_t steps, std::vector<std::string>& out) {
-  constexpr double reach = 2e4;
-  const double rate = optimizer.learning_rate.value;
-  const bool is_sgd = std::holds_alternative<spec::Sgd>(optimizer.rule);
-  const bool numbers = spec::takes_numbers(model.loss) && !model.target_statistics;
-  if (!numbers || optimizer.learning_rate.schedule || is_sgd) return;
-  const double scale = target_scale(train);
-  if (scale <= reach * rate * static_cast<double>(steps)) return;
-  out.push_back("targets are about " + compact(scale) + ", and outputs begin near 0: at a learning rate of " +
-                compact(rate) + ", " + counted(steps, "step") +
-                " will hardly reach them; data.normalize_targets: auto trains in units of their standard deviation");
 }
 
 // Warns if inputs that are not normalised have a mean or a standard deviation above `far`. Of a large data set, reads
@@ -271,24 +254,6 @@ std::string in_parentheses(const Place& place) {
   return " (" + place.file + ":" + std::to_string(place.line) + ":" + std::to_string(place.column) + ")";
 }
 
-double target_scale(const data::Dataset& dataset) {
-  const bool labels = dataset.target().dtype == DType::i32;
-  const auto width = static_cast<std::size_t>(numel(dataset.target().shape));
-  std::vector<float> row(width);  // or i32 labels, which are as large
-  const std::int64_t examples = std::min<std::int64_t>(dataset.size(), 10000);
-  double sum = 0, squares = 0;
-  for (std::int64_t i = 0; i < examples; ++i) {
-    dataset.read(i, nullptr, reinterpret_cast<std::byte*>(row.data()));
-    for (const float number : row) {
-      const double value = labels ? std::bit_cast<std::int32_t>(number) : static_cast<double>(number);
-      sum += value;
-      squares += value * value;
-    }
-  }
-  const double count = static_cast<double>(examples) * static_cast<double>(width), mean = sum / count;
-  return std::max(std::abs(mean), std::sqrt(std::max(0.0, squares / count - mean * mean)));
-}
-
 std::string channels_first_warning(const Shape& input) {
   const auto are_channels = [](std::int64_t size) { return size == 1 || size == 3 || size == 4; };
   if (input.size() != 3 || !are_channels(input[0]) || are_channels(input[2])) return "";
@@ -312,7 +277,7 @@ std::vector<std::string> likely_mistakes(const Setup& setup) {
   images_channels_first(setup.model, found);
   short_duration(setup.spec().train.duration, setup.timetable, found);
   large_batch(data, setup.batch, found);
-  distant_targets(setup.model, setup.member_spec().optimizer, *setup.source.train, setup.timetable.steps, found);
+  add_distant_targets(setup, found);
   distant_inputs(setup.model, setup.source, data.source_place, found);
   collapsed_numbers(setup, true, found);
   return found;

@@ -1,5 +1,7 @@
 // init for tables whose targets are several labels, several numbers, or numbers with a long tail.
+#include <cmath>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -89,8 +91,10 @@ TEST_CASE("init csv says how whole numbers of at least 0 are trained as counts",
     return trained(folder, table);
   };
   const std::string counts = told(0, 3);
-  CHECK(contains(counts,
-                 ": regression, its numbers; as counts: loss: poisson without normalize_targets; another column"));
+  CHECK(
+      contains(counts,
+               ": regression, its numbers; as counts: loss: poisson without normalize_targets, and outputs that begin "
+               "at the logarithm of the mean: dense: {features: 1, bias_init: {constant: 4.9017}}; another column"));
   // What the line says is a config that runs.
   const Finished run = call({"run", folder / "own.yaml", "-q", "--run-dir", folder / "run", "--overwrite",
                              "--max-steps", "2", "--set", "loss=poisson", "--set", "data.normalize_targets=null"});
@@ -98,6 +102,43 @@ TEST_CASE("init csv says how whole numbers of at least 0 are trained as counts",
   CHECK(run.status == 0);
   CHECK_FALSE(contains(told(1900, 1), "as counts"));  // years
   CHECK_FALSE(contains(told(-5, 3), "as counts"));
+}
+
+TEST_CASE("counts in the thousands are learnt by what init csv says of counts", "[app]") {
+  const TemporaryFolder folder;
+  std::string table = "x,z,sold\n";
+  for (int i = 0; i < 1500; ++i) {
+    const double x = i * 37 % 100 / 10.0, z = i * 53 % 41 / 20.0 - 1;
+    const double rate = 9000 * std::exp(0.08 * (x - 5) + 0.1 * z);
+    table += std::to_string(x) + "," + std::to_string(z) + "," +
+             std::to_string(std::lround(rate + std::sqrt(rate) * (i * 7919 % 31 - 15) / 10)) + "\n";
+  }
+  const std::string told = trained(folder, table);
+  const std::string before = "the logarithm of the mean: ";
+  const std::size_t begin = told.find(before) + before.size();
+  const std::string layer = told.substr(begin, told.find("; another column") - begin);
+  CHECK(contains(layer, "bias_init: {constant: 9.1"));
+  const std::vector<std::string> counts{"--set", "loss=poisson", "--set", "data.normalize_targets=null"};
+  const auto called = [&](std::vector<std::string> command, std::vector<std::string> options) {
+    command.insert(command.end(), counts.begin(), counts.end());
+    command.insert(command.end(), options.begin(), options.end());
+    const Finished done = call(command);
+    INFO(done.err);
+    CHECK(done.status == 0);
+    return done;
+  };
+  const std::string config = folder / "own.yaml";
+  const std::vector<std::string> layers{"--set",
+                                        "model.layers=[{dense: 64}, relu, {dense: 64}, relu, {" + layer + "}]"};
+  CHECK(contains(
+      called({"validate", config}, {}).err,
+      "and outputs, which are logarithms of rates, begin near 0 (0 is a rate of 1): this trains slowly, or not at "
+      "all; let them begin at the logarithm of the mean: end the layers with " +
+          layer));
+  CHECK_FALSE(contains(called({"validate", config}, layers).err, "logarithms of rates"));
+  called({"run", config, "-q", "--run-dir", folder / "run", "--overwrite"}, layers);
+  const auto summary = nlohmann::ordered_json::parse(test::read_text(folder / "run/summary.json"));
+  CHECK(summary.at("final").at("validation").at("r2").get<double>() > 0.9);
 }
 
 TEST_CASE("init csv selects by no metric that has no value on its validation examples", "[app]") {

@@ -69,3 +69,57 @@ TEST_CASE("outputs without a class, dense layers without an activation and dropo
   REQUIRE(dropout.size() == 1);
   CHECK(test::contains(dropout.front(), " is a dropout, which sets outputs of the model to 0 in training"));
 }
+
+TEST_CASE("targets far from 0 without normalize_targets are told for every loss of numbers", "[setup]") {
+  const TemporaryFolder folder;
+  std::string table = "x,y\n";
+  for (int i = 0; i < 40; ++i) table += std::to_string(i % 7 - 3) + "," + std::to_string(1200 + i % 5 * 25) + "\n";
+  folder.write("t.csv", table);
+  const auto told = [&](const std::string& loss, const std::string& output, const std::string& optimizer,
+                        const std::string& keys = "") {
+    return setup_of_text("data: {source: {csv: {train: " + folder / "t.csv" + ", target: y}}, batch_size: 8" + keys +
+                         "}\nmesh: {axes: {devices: 2}}\nmodel: {layers: [dense: 32, relu, dense: " + output +
+                         "]}\nloss: " + loss + "\noptimizer: " + optimizer + "\ntrain: {duration: 1000 steps}\n")
+        .warnings;
+  };
+  const std::string adam = "{adam: {}, learning_rate: 0.003}", sgd = "{sgd: {momentum: 0.5}, learning_rate: 0.003}";
+  for (const std::string loss :
+       {"mean_squared_error", "mean_absolute_error", "huber", "{huber: {delta: 2}}", "{quantile: {q: [0.5]}}"}) {
+    INFO(loss);
+    const auto warnings = told(loss, "1", adam);
+    REQUIRE(warnings.size() == 1);
+    CHECK(warnings.front() ==
+          "targets are about 1250.0, and outputs begin near 0: at a learning rate of 0.003, 1,000 steps will hardly "
+          "reach them; data.normalize_targets: auto trains in units of their standard deviation");
+    // Gradients of squared errors grow with the distance.
+    CHECK(told(loss, "1", sgd).size() == (loss == "mean_squared_error" ? 0U : 1U));
+    CHECK(told(loss, "1", adam, ", normalize_targets: auto").empty());
+    CHECK(told(loss, "1", "{adam: {}, learning_rate: 0.1}").empty());
+    CHECK(told(loss, "{features: 1, bias_init: {constant: 1250}}", adam).empty());
+  }
+  const auto scheduled = told("huber", "1", "{adam: {}, learning_rate: {cosine_decay: {init_value: 0.002}}}");
+  REQUIRE(scheduled.size() == 1);
+  CHECK(test::contains(scheduled.front(), ": at a learning rate of at most 0.002, 1,000 steps will hardly"));
+}
+
+TEST_CASE("counts far above the rate with which outputs begin are told where to begin", "[setup]") {
+  const TemporaryFolder folder;
+  const auto told = [&](int mean, const std::string& output) {
+    std::string table = "x,y\n";
+    for (int i = 0; i < 40; ++i) table += std::to_string(i % 7 - 3) + "," + std::to_string(mean + i % 5 - 2) + "\n";
+    folder.write("t.csv", table);
+    return setup_of_text(
+               "data: {source: {csv: {train: " + folder / "t.csv" +
+               ", target: y}}, batch_size: 8}\nmesh: {axes: {devices: 2}}\nmodel: {layers: [dense: " + output +
+               "]}\nloss: poisson\noptimizer: {adam: {}, learning_rate: 0.1}\ntrain: {duration: 9 steps}\n")
+        .warnings;
+  };
+  const auto warnings = told(9000, "1");
+  REQUIRE(warnings.size() == 1);
+  CHECK(warnings.front() ==
+        "counts are about 9000.0, and outputs, which are logarithms of rates, begin near 0 (0 is a rate of 1): this "
+        "trains slowly, or not at all; let them begin at the logarithm of the mean: end the layers with dense: "
+        "{features: 1, bias_init: {constant: 9.1050}}");
+  CHECK(told(9000, "{features: 1, bias_init: {constant: 9.1050}}").empty());
+  CHECK(told(50, "1").empty());
+}

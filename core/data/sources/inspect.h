@@ -61,9 +61,9 @@ bool has_one_target(const Dataset& train, const Dataset* more);
 // Whether the targets are single numbers of at least 0, a few of which are much larger than the others, and their
 // logarithms are distributed more evenly.
 bool has_long_tail(const Dataset& dataset);
-// Whether the targets are single whole numbers of at least 0 that are spread at least as widely as counts of a Poisson
-// distribution: their variance is no smaller than their mean.
-bool are_counts(const Dataset& dataset);
+// The mean of targets that are single whole numbers of at least 0 and spread at least as widely as counts of a Poisson
+// distribution: their variance is no smaller than their mean. None for others.
+std::optional<double> mean_of_counts(const Dataset& dataset);
 
 // The inputs or the targets of a dataset where they are whole numbers alone.
 struct WholeNumbers {

@@ -87,18 +87,19 @@ bool has_long_tail(const Dataset& dataset) {
   return skew > 1 && std::abs(skewness(logarithms)) < skew / 2;
 }
 
-bool are_counts(const Dataset& dataset) {
+std::optional<double> mean_of_counts(const Dataset& dataset) {
   constexpr std::int64_t least_examples = 10;
-  if (numel(dataset.target().shape) != 1 || dataset.size() < least_examples) return false;
+  if (numel(dataset.target().shape) != 1 || dataset.size() < least_examples) return std::nullopt;
   const auto examples = static_cast<double>(dataset.size());
   double mean = 0, squares = 0;
   for (std::int64_t i = 0; i < dataset.size(); ++i) {
     const double value = number_of(dataset, i);
-    if (!(value >= 0) || value != std::trunc(value)) return false;
+    if (!(value >= 0) || value != std::trunc(value)) return std::nullopt;
     mean += value / examples;
     squares += value * value / examples;
   }
-  return mean > 0 && squares - mean * mean >= mean;
+  if (!(mean > 0 && squares - mean * mean >= mean)) return std::nullopt;
+  return mean;
 }
 
 std::optional<WholeNumbers> whole_numbers(const Dataset& dataset, NumbersOf which) {

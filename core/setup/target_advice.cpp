@@ -1,0 +1,132 @@
+#include "core/setup/target_advice.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <variant>
+
+#include "core/base/text.h"
+#include "core/run/records/lines.h"
+#include "core/step/optimizer.h"
+
+namespace pmaptrain::train {
+namespace {
+
+struct Moments {
+  double mean = 0, deviation = 0;
+};
+
+// Of up to 10,000 examples, the moments of each number of a target.
+std::vector<Moments> moments_of(const data::Dataset& dataset) {
+  constexpr std::int64_t most = 10000;
+  const bool labels = dataset.target().dtype == DType::i32;
+  std::vector<float> row(static_cast<std::size_t>(numel(dataset.target().shape)));  // or labels of as many bytes
+  std::vector<double> sums(row.size()), squares(row.size());
+  const std::int64_t examples = std::min(dataset.size(), most);
+  for (std::int64_t i = 0; i < examples; ++i) {
+    dataset.read(i, nullptr, reinterpret_cast<std::byte*>(row.data()));
+    for (std::size_t j = 0; j < row.size(); ++j) {
+      const double value = labels ? std::bit_cast<std::int32_t>(row[j]) : static_cast<double>(row[j]);
+      sums[j] += value;
+      squares[j] += value * value;
+    }
+  }
+  std::vector<Moments> moments(row.size());
+  for (std::size_t j = 0; j < row.size(); ++j) {
+    const double mean = sums[j] / static_cast<double>(examples);
+    const double variance = squares[j] / static_cast<double>(examples) - mean * mean;
+    moments[j] = {mean, std::sqrt(std::max(0.0, variance))};
+  }
+  return moments;
+}
+
+std::string shown(double begin) { return begin == 0 ? "0" : compact(begin); }
+
+// What computes the outputs: the last layer that has a kernel.
+struct OutputLayer {
+  double inputs = 0;  // of each output
+  double bias = 0;    // with which it begins
+};
+std::optional<OutputLayer> output_layer(const model::Model& model) {
+  const std::vector<const model::Node*> layers = model.nodes();
+  for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer) {
+    std::optional<OutputLayer> found;
+    double bias = 0;
+    for (const model::Parameter& parameter : (*layer)->parameters) {
+      if (parameter.name.ends_with(".kernel"))
+        found = {static_cast<double>(numel(parameter.shape)) / static_cast<double>(parameter.shape.back())};
+      if (parameter.name.ends_with(".bias") && !parameter.initializer.draws()) bias = parameter.initializer.scale;
+    }
+    if (!found) continue;
+    found->bias = bias;
+    return found;
+  }
+  return std::nullopt;
+}
+
+// An upper bound of how far a step moves a parameter. Rules such as Adam move it by about the learning rate; SGD moves
+// it by the gradient, of which the loss may be a bound. None: there is no bound.
+std::optional<double> move_of_step(const Optimizer& optimizer, const spec::Loss& loss) {
+  const double rate = optimizer.learning_rate;
+  const auto* const sgd = std::get_if<spec::Sgd>(&optimizer.spec.rule);
+  if (sgd == nullptr) return rate;
+  if (std::holds_alternative<spec::MeanSquaredError>(loss)) return std::nullopt;
+  const auto* const huber = std::get_if<spec::Huber>(&loss);
+  return rate * (huber != nullptr ? huber->delta : 1.0) / (1 - sgd->momentum);
+}
+
+// The outputs are logarithms of rates. Where these begin far below the counts, gradients are of the size of the counts
+// until the rates have reached their mean, and what tells examples apart is small beside that.
+void distant_counts(const Setup& setup, const std::vector<Moments>& moments, double begin,
+                    std::vector<std::string>& out) {
+  constexpr double far = 100;  // as the factor between the rates
+  double mean = 0;
+  for (const Moments& each : moments) mean += each.mean / static_cast<double>(moments.size());
+  if (!(mean > far * std::exp(begin))) return;
+  const std::string bias = compact(std::log(mean));
+  out.push_back(
+      "counts are about " + compact(mean) + ", and outputs, which are logarithms of rates, begin near " + shown(begin) +
+      " (0 is a rate of 1): this trains slowly, or not at all; let them begin at the logarithm "
+      "of the mean: end the layers with dense: {features: " +
+      std::to_string(numel(setup.model.output)) + ", bias_init: {constant: " + compact(std::log(mean)) + "}}");
+}
+
+}  // namespace
+
+void add_distant_targets(const Setup& setup, std::vector<std::string>& out) {
+  constexpr double near = 10;  // targets up to here are not far from 0
+  const model::Model& model = setup.model;
+  const data::Dataset& train = *setup.source.train;
+  if (!spec::takes_numbers(model.loss) || setup.member_spec().model.initial_from || numel(train.target().shape) == 0)
+    return;
+  const std::optional<OutputLayer> layer = output_layer(model);
+  if (!layer) return;
+  const std::vector<Moments> moments = moments_of(train);
+  if (std::holds_alternative<spec::Poisson>(model.loss)) return distant_counts(setup, moments, layer->bias, out);
+
+  const Optimizer& optimizer = setup.optimizer();
+  const std::optional<double> move = move_of_step(optimizer, model.loss);
+  if (!move) return;
+  const auto steps = static_cast<double>(setup.timetable.steps);
+  const std::vector<spec::TargetScale> scales = spec::target_scales(setup.spec().data, std::ssize(moments));
+  double scale = 0, distance = 0;
+  for (std::size_t j = 0; j < moments.size(); ++j) {
+    if (scales[j] != spec::TargetScale::none) continue;
+    const double from_begin = std::max(std::abs(moments[j].mean - layer->bias), moments[j].deviation);
+    if (from_begin <= distance) continue;
+    distance = from_begin;
+    scale = std::max(std::abs(moments[j].mean), moments[j].deviation);
+  }
+  // Each weight of an output, and its bias, moves by so much; the weights are for inputs of about 1.
+  const double reach = (layer->inputs + 1) * *move * steps;
+  if (distance <= std::max(near, reach)) return;
+  out.push_back("targets are about " + compact(scale) + ", and outputs begin near " + shown(layer->bias) +
+                ": at a learning rate of " + (optimizer.schedule ? "at most " : "") + exact(optimizer.learning_rate) +
+                ", " + counted(setup.timetable.steps, "step") +
+                " will hardly reach them; data.normalize_targets: auto trains in units of their standard deviation");
+}
+
+}  // namespace pmaptrain::train
