@@ -18,8 +18,7 @@ namespace {
 struct Way {
   DType input, sum;
   bool bias_in_plan = false, relu_in_plan = false;
-  DType bias = DType::f32;      // type of the bias that the plan reads
-  bool is_relu_strict = false;  // whether the plan's relu must keep NaNs
+  DType bias = DType::f32;  // type of the bias that the plan reads
 };
 
 // All ways, the best one first. Few engines of cuDNN compute f32 results from bf16 operands. None adds an f32 bias to a
@@ -32,9 +31,8 @@ std::vector<Way> ways(DType operands, DType result, std::optional<DType> bias, b
   if (bias && *bias != operands) in_plan.push_back(operands);
   for (const bool with_relu : {true, false}) {
     if (with_relu && (!relu || variant == Relu::separate)) continue;
-    const bool is_strict = with_relu && variant == Relu::strict;
-    for (const DType as : in_plan) all.push_back({operands, result, true, with_relu, as, is_strict});
-    if (!bias) all.push_back({operands, result, false, with_relu, DType::f32, is_strict});
+    for (const DType as : in_plan) all.push_back({operands, result, true, with_relu, as});
+    if (!bias) all.push_back({operands, result, false, with_relu});
   }
   if (bias) all.push_back({operands, result == DType::bf16 ? DType::f32 : result});
   if (operands == DType::bf16) all.push_back({DType::f32, DType::f32});
@@ -75,7 +73,6 @@ class ConvCommand final : public PreparedCommand {
     std::string why;
     for (const Way& way : ways(image_.dtype, result_, bias_, shape_.relu, relu)) {
       ConvTypes types{way.input, way.sum, way.bias, way.bias_in_plan, way.relu_in_plan};
-      types.is_relu_strict = way.is_relu_strict;
       types.tensor_cores = image_.dtype == DType::bf16 || request.tf32;
       if (way.input == image_.dtype) {  // otherwise the plan reads copies in the workspace
         types.input_alignment = alignment_of(request.operands[image_.index], 16);

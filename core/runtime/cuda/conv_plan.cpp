@@ -158,19 +158,6 @@ struct Definition {
     if (!types.tensor_cores) notes.push_back(Note::TENSOR_CORE);
     return notes;
   }
-
-  // Notes that an engine must have if its relu must keep NaNs. For convolutions with bias and relu on an NVIDIA H100,
-  // cuDNN 9.19 has one engine with STRICT_NAN_PROP, the general one, which uses no tensor cores. For float32 without
-  // TF32 no engine uses them, so this one saves a separate pass for relu over the result. For bf16 and TF32 it would
-  // cost ten times what it saves: with 64 input channels and kernels of 3x3, each element of the result takes 1152
-  // operations, which is 1 ps on tensor cores and 20 ps without them, while a pass takes 1 to 3 ps at 3 TB/s. So tensor
-  // cores are required there.
-  std::vector<fe::NumericalNote_t> required() const {
-    using Note = fe::NumericalNote_t;
-    if (!types.is_relu_strict) return {};
-    if (types.tensor_cores) return {Note::STRICT_NAN_PROP, Note::TENSOR_CORE};
-    return {Note::STRICT_NAN_PROP};
-  }
 };
 
 fe::error_t build(fe::graph::Graph& graph, const Definition& definition, const ConvPlanner& planner,
@@ -186,7 +173,6 @@ fe::error_t build(fe::graph::Graph& graph, const Definition& definition, const C
     return error;
   }
   graph.deselect_numeric_notes(definition.avoided());
-  graph.select_numeric_notes(definition.required());
   graph.deselect_workspace_greater_than(workspace);
   if (auto error = graph.check_support(); error.is_bad()) return error;
   return graph.build_plans(fe::BuildPlanPolicy_t::HEURISTICS_CHOICE);

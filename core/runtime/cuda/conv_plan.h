@@ -32,8 +32,7 @@ std::string properties_for_planning(int gpu);
 struct ConvTypes {
   DType input = DType::f32, output = DType::f32, bias = DType::f32;
   bool with_bias = false, with_relu = false;
-  bool tensor_cores = true;     // whether tensor cores may be used; f32 operands are then rounded to TF32
-  bool is_relu_strict = false;  // whether the engine must be documented to keep NaNs
+  bool tensor_cores = true;  // whether tensor cores may be used; f32 operands are then rounded to TF32
   std::size_t input_alignment = 16, output_alignment = 16, bias_alignment = 16;
 };
 

@@ -83,7 +83,7 @@ CudaDevice::CudaDevice(int number, int module, int gpu, GenerateSource generate_
       barriers_(barriers),
       libraries_(compute_capability_of(select_gpu(gpu)), generate_source, std::move(compiler)),
       collectives_(make_collectives(abort_)),
-      uses_graphs_(gpu::graph_mode() != gpu::GraphMode::off) {
+      uses_graphs_(gpu::uses_graphs()) {
   check(load_reductions(), "loading kernels");
   int least = 0, greatest = 0;
   check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "asking for the priorities of streams");

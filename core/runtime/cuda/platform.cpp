@@ -63,7 +63,7 @@ class CudaPlatform final : public gpu::Platform {
  public:
   CudaPlatform(GenerateSource generate_source, const HostPlace& place)
       : generate_source_(generate_source), own_(gpu::gpus_of_process(count_gpus(), place)) {
-    // NCCL need not order collectives in graphs after collectives outside graphs: there are none outside.
+    // With one GPU all collectives are in graphs, and NCCL need not order them after collectives outside of graphs.
     if (captures_collectives()) setenv("NCCL_GRAPH_MIXING_SUPPORT", "0", 0);
   }
 
@@ -91,7 +91,7 @@ class CudaPlatform final : public gpu::Platform {
   gpu::CommunicatorId new_communicator_id() override { return new_nccl_id(); }
 
  private:
-  bool captures_collectives() const { return own_.count == 1 || gpu::graph_mode() == gpu::GraphMode::whole; }
+  bool captures_collectives() const { return own_.count == 1; }
 
   GenerateSource generate_source_;
   const std::shared_ptr<Compiler> compiler_ = std::make_shared<Compiler>();

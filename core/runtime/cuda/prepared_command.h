@@ -13,14 +13,13 @@
 namespace pmaptrain::cuda {
 
 // How the relu after a convolution or a product is computed. The relu must keep NaNs. Libraries do not document what
-// their relu does with NaNs, except for the few engines of cuDNN that have the note STRICT_NAN_PROP. So CudaDevice
-// tries the variants on NaNs, in this order, and uses the first one that keeps them.
+// their relu does with NaNs, so CudaDevice tries the variants on NaNs, in this order, and uses the first one that keeps
+// them.
 enum class Relu : std::uint8_t {
-  by_library,  // by the engine that the library prefers
-  strict,      // by an engine that has the note and is about as fast; otherwise as `separate`
-  separate,    // by a separate kernel of our own
+  by_library,
+  separate,  // by a separate kernel of our own
 };
-inline constexpr Relu relu_variants[] = {Relu::by_library, Relu::strict, Relu::separate};
+inline constexpr Relu relu_variants[] = {Relu::by_library, Relu::separate};
 
 class PreparedCommand {
  public:

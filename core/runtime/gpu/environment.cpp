@@ -35,13 +35,12 @@ std::chrono::duration<double> gpu_timeout() {
   return std::chrono::duration<double>(seconds);
 }
 
-GraphMode graph_mode() {
+bool uses_graphs() {
   constexpr const char* name = "PMAPTRAIN_GPU_GRAPHS";
   const std::string_view text = variable(name);
-  if (text.empty()) return GraphMode::usual;
-  if (text == "off") return GraphMode::off;
-  if (text == "whole") return GraphMode::whole;
-  refuse(name, text, "off or whole", "without it, all but the collectives of several GPUs is part of CUDA graphs");
+  if (text.empty()) return true;
+  if (text == "off") return false;
+  refuse(name, text, "off", "without it, all but the collectives of several GPUs is part of CUDA graphs");
 }
 
 }  // namespace pmaptrain::gpu

@@ -3,19 +3,14 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
 
 namespace pmaptrain::gpu {
 
 // How long a device waits for other devices before it fails: PMAPTRAIN_GPU_TIMEOUT in seconds, by default 10 minutes.
 std::chrono::duration<double> gpu_timeout();
 
-// Which calls of a step are recorded in CUDA graphs: the value of PMAPTRAIN_GPU_GRAPHS.
-enum class GraphMode : std::uint8_t {
-  usual,  // the variable is not set: on one GPU all calls, on several GPUs all calls but collectives
-  off,    // no calls, so that profilers see each call
-  whole,  // all calls, also collectives of several GPUs
-};
-GraphMode graph_mode();
+// Whether the calls of a step are recorded in CUDA graphs: on one GPU all, on several GPUs all but collectives. With
+// PMAPTRAIN_GPU_GRAPHS=off none is, so that profilers see each call.
+bool uses_graphs();
 
 }  // namespace pmaptrain::gpu
