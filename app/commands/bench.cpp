@@ -13,11 +13,21 @@
 namespace pmaptrain::app {
 namespace {
 
+constexpr int losses_in_json = 3;
+
+report::Json load_seconds(const report::Benchmark& b) {
+  report::Json seconds{{"planning", b.planning_seconds}, {"loading", b.loading_seconds}};
+  for (const LoadTime& part : b.load_times) seconds[part.what] = part.seconds;
+  return seconds;
+}
+
 report::Json to_json(const report::Benchmark& b, const spec::Spec& spec) {
   return {{"steps", b.steps},
           {"step_seconds", {{"median", b.median_step_seconds}, {"min", b.min_step_seconds}}},
           {"examples_per_second", b.examples_per_second},
           {"first_step_seconds", b.first_step_seconds},
+          {"load_seconds", load_seconds(b)},
+          {"losses", b.losses},
           {"peak_rss_bytes", b.peak_rss_bytes},
           {"flops_per_step", b.flops_per_step},
           {"precision", spec::to_string(spec.precision)},
@@ -44,7 +54,7 @@ int command_bench(CommandArguments arguments, const Streams& streams) {
   spec::Loaded loaded = spec::load(config.config, config.overrides);
   if (!json) print_notes(loaded.facts_and_notes(), streams);
   const train::Setup setup = train::make_setup(std::move(loaded));
-  const report::Benchmark b = report::benchmark(setup, steps);
+  const report::Benchmark b = report::benchmark(setup, steps, json ? losses_in_json : 1);
   if (json) {
     streams.out << report::to_text(to_json(b, setup.spec()));
     return 0;

@@ -10,9 +10,21 @@
 
 #include "core/base/clock.h"
 #include "core/setup/start.h"
+#include "core/setup/values.h"
 #include "core/train/resources.h"
 
 namespace pmaptrain::report {
+namespace {
+
+// The loss of the last step of the first member.
+double loss_of(Module& module, const train::Setup& setup) {
+  std::vector<Handle> means;
+  for (const std::size_t mean : setup.roles.means) means.push_back(module.output(train::train_entry, mean));
+  const std::vector<std::int64_t> first{0};
+  return model::finish_measures(setup.model, train::numbers_of(module, means, first).front()).front().second;
+}
+
+}  // namespace
 
 double measure_step_seconds(Module& module, std::size_t entry, double seconds) {
   double least = std::numeric_limits<double>::infinity();
@@ -24,17 +36,27 @@ double measure_step_seconds(Module& module, std::size_t entry, double seconds) {
   }
 }
 
-Benchmark benchmark(const train::Setup& setup, std::optional<std::int64_t> steps) {
+Benchmark benchmark(const train::Setup& setup, std::optional<std::int64_t> steps, int losses) {
+  Clock::time_point begin = Clock::now();
   const auto [backend, planned, because] = train::plan_source(setup.spec().mesh, train::step_source(setup));
   Benchmark result;
   result.workers = planned->workers();
   result.on_gpus = backend->uses_gpus();
   train::check_memory(train::estimate_memory(setup, planned->needs()), setup, *backend, planned->source());
+  result.planning_seconds = seconds_since(begin);
+  begin = Clock::now();
   std::unique_ptr<Module> module = std::move(*planned).load();
+  result.loading_seconds = seconds_since(begin);
+  result.load_times = module->load_times();
   train::set_initial_values(*module, setup);
   train::fill_first_batch(*module, setup);
   module->wait(module->submit(train::train_entry, 0));
   result.first_step_seconds = seconds_since_process_began();
+  result.losses.push_back(loss_of(*module, setup));
+  while (std::ssize(result.losses) < losses) {
+    module->wait(module->submit(train::train_entry, 0));
+    result.losses.push_back(loss_of(*module, setup));
+  }
 
   // Between two groups a GPU is idle until its thread has seen the end of the first group.
   const double worth_a_clock_reading = result.on_gpus ? 0.05 : 0.005;
@@ -45,7 +67,7 @@ Benchmark benchmark(const train::Setup& setup, std::optional<std::int64_t> steps
   std::vector<double> seconds;
   for (std::int64_t i = 0; i < groups; ++i) {
     const std::int64_t count = result.steps * (i + 1) / groups - result.steps * i / groups;
-    const Clock::time_point begin = Clock::now();
+    begin = Clock::now();
     module->wait(module->submit(train::train_entry, 0, count));
     seconds.push_back(seconds_since(begin) / static_cast<double>(count));
   }

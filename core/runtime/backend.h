@@ -139,6 +139,12 @@ struct PlanReport {
   std::size_t sent_bytes = 0;  // in messages of this process to others, in a step
 };
 
+// What loading a module took time for.
+struct LoadTime {
+  std::string what;
+  double seconds = 0;
+};
+
 // Measured seconds of one step.
 struct Profile {
   std::vector<double> seconds;  // for each row of Module::instructions(): the average over the workers
@@ -269,6 +275,8 @@ class Module {
   virtual std::vector<InstructionReport> instructions(std::size_t entry) const = 0;
   virtual std::vector<StageReport> stages(std::size_t entry) const = 0;
   virtual Profile profile(std::size_t entry, int slot, std::int64_t steps) = 0;
+  // For reports: the times of loading, by what they were spent on. A backend that loads at once has none.
+  virtual std::vector<LoadTime> load_times() const { return {}; }
 
  protected:
   struct ModuleValue {

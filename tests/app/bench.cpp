@@ -27,10 +27,17 @@ TEST_CASE("the JSON of bench is as documented, and its figures agree with each o
   CHECK(result.err.empty());
   const ordered_json document = ordered_json::parse(result.out);
   CHECK(keys(document) == std::vector<std::string>{"steps", "step_seconds", "examples_per_second", "first_step_seconds",
-                                                   "peak_rss_bytes", "flops_per_step", "precision", "logical_devices",
-                                                   "workers", "machine", "share_of_gemm_peak"});
+                                                   "load_seconds", "losses", "peak_rss_bytes", "flops_per_step",
+                                                   "precision", "logical_devices", "workers", "machine",
+                                                   "share_of_gemm_peak"});
   CHECK(keys(document["step_seconds"]) == std::vector<std::string>{"median", "min"});
   CHECK(keys(document["machine"]) == std::vector<std::string>{"gemm_flops_per_second", "copy_bytes_per_second"});
+
+  CHECK(keys(document["load_seconds"]) == std::vector<std::string>{"planning", "loading"});
+  const auto losses = document["losses"].get<std::vector<double>>();
+  REQUIRE(losses.size() == 3);
+  CHECK(losses[0] > losses[1]);
+  CHECK(losses[1] > losses[2]);
 
   CHECK(document["steps"] == 30);
   CHECK(document["precision"] == "float32");

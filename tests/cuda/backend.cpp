@@ -54,6 +54,19 @@ TEST_CASE("a program with an op that no GPU kernel carries out is refused by the
   }
 }
 
+TEST_CASE("a module on GPUs says what its loading took time for", "[cuda]") {
+  const auto program = test::program_of("mesh a=2\nbatch %x:f32[8]{a}\n%y = exp %x\nreturn y = %y\n");
+  const auto platform = test::make_emulated({.devices = 1});
+  const gpu::GpuModule module({{{"test", program, 1}}}, *platform, 1, {1, {}, by_reference});
+  std::vector<std::string> names;
+  for (const LoadTime& part : module.load_times()) {
+    names.push_back(part.what);
+    CHECK(part.seconds >= 0);
+  }
+  CHECK(names == std::vector<std::string>{"convolutions", "matrix_products", "generated_kernels", "own_kernels",
+                                          "memory", "communicators", "graphs"});
+}
+
 TEST_CASE("the backend reports the plan that its module has", "[cuda]") {
   const auto program =
       test::program_of("mesh a=4\nbatch %x:f32[8]{a}\n%y = exp %x\n%s = psum[axes={a}] %y\nreturn s = %s\n");

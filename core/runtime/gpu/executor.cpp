@@ -85,10 +85,27 @@ Executor::Executor(Device& device, const std::vector<Plan>& plans, const MemoryS
   }
   scratch_ = allocate(scratch);
   workspace_ = allocate(workspace);
+  note(Loading::memory);
   const CommunicatorIds& ids = connect();
   for (const Plan& plan : plans) create_communicators(plan, ids);
+  note(Loading::communicators);
   record_expected();
   if (gpus_ > 1) device_.barrier(gpus_);
+  note(Loading::graphs);
+}
+
+void Executor::note(Loading what) {
+  const Clock::time_point now = Clock::now();
+  loading_[static_cast<std::size_t>(what)] += seconds_between(noted_at_, now);
+  noted_at_ = now;
+}
+
+std::vector<LoadTime> Executor::load_times() const {
+  constexpr std::array<const char*, static_cast<std::size_t>(Loading::count)> names{
+      "convolutions", "matrix_products", "generated_kernels", "own_kernels", "memory", "communicators", "graphs"};
+  std::vector<LoadTime> times;
+  for (std::size_t i = 0; i < names.size(); ++i) times.push_back({names[i], loading_[i]});
+  return times;
 }
 
 std::byte* Executor::allocate(std::size_t bytes) {
@@ -139,7 +156,12 @@ void Executor::prepare_kernels(const MakeKernel& make_kernel) {
     });
   }
   for (const New& each : all) {
+    note(Loading::own);  // what lies between two kernels
     *each.kernel = {device_.prepare(*each.op, each.request, each.commands), each.commands.scratch_bytes};
+    note(each.commands.find<GpuConv>() != nullptr        ? Loading::convolutions
+         : each.commands.find<GpuMatmul>() != nullptr    ? Loading::products
+         : each.commands.find<GpuGenerated>() != nullptr ? Loading::generated
+                                                         : Loading::own);
   }
 }
 

@@ -14,6 +14,8 @@
 #include <tuple>
 #include <vector>
 
+#include "core/base/clock.h"
+#include "core/runtime/backend.h"
 #include "core/runtime/gpu/device.h"
 #include "core/runtime/gpu/plan.h"
 
@@ -117,12 +119,20 @@ class Executor {
   Device& device() { return device_; }
   const Plan& plan(std::size_t entry) const { return plans_[entry]; }
   std::size_t allocated() const { return allocated_; }
+  // Seconds that the constructor took, by kinds of kernels and by what else it made. Generated kernels are compiled on
+  // other threads meanwhile: theirs is the time for which it waited.
+  std::vector<LoadTime> load_times() const;
 
  private:
   struct Kernel {
     PreparedKernel prepared;
     std::size_t scratch = 0;
   };
+
+  // What the constructor spends time on.
+  enum class Loading : std::uint8_t { convolutions, products, generated, own, memory, communicators, graphs, count };
+  // Adds the time since the last call, or since the constructor began.
+  void note(Loading what);
 
   std::byte* allocate(std::size_t bytes);
   void fill_constants(std::size_t entry);
@@ -186,8 +196,10 @@ class Executor {
   const MemorySizes sizes_;
   const int gpus_;
   std::size_t allocated_ = 0;
-  std::vector<std::byte*> constants_;  // by entry
-  std::byte* persistent_ = nullptr;    // memory of all members, one after another
+  Clock::time_point noted_at_ = Clock::now();
+  std::array<double, static_cast<std::size_t>(Loading::count)> loading_{};  // seconds
+  std::vector<std::byte*> constants_;                                       // by entry
+  std::byte* persistent_ = nullptr;                                         // memory of all members, one after another
   std::byte* data_ = nullptr;
   std::vector<std::byte*> batches_;  // by entry
   // A range of a batch that is contiguous on the host and on the GPU, so that one call can copy it. `from` is its

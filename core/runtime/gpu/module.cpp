@@ -339,6 +339,8 @@ std::size_t GpuModule::allocated() const {
   return bytes;
 }
 
+std::vector<LoadTime> GpuModule::load_times() const { return impl_->workers.front()->executor().load_times(); }
+
 std::vector<InstructionReport> GpuModule::instructions(std::size_t entry) const {
   return instructions_of(plan(entry), impl_->make_kernel);
 }

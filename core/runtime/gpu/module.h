@@ -35,6 +35,7 @@ class GpuModule final : public Module {
   std::vector<InstructionReport> instructions(std::size_t entry) const override;
   std::vector<StageReport> stages(std::size_t entry) const override;
   Profile profile(std::size_t entry, int slot, std::int64_t steps) override;
+  std::vector<LoadTime> load_times() const override;  // of the first GPU
 
   // The plan of the first GPU.
   const Plan& plan(std::size_t entry) const;
