@@ -1,5 +1,7 @@
-"""Where NVIDIA's libraries are that a machine has as Python's packages nvidia-*."""
+"""Where NVIDIA's libraries are that a machine has as Python's packages nvidia-*; as a program it prints versions."""
 
+import ctypes
+import importlib.metadata
 import os
 import subprocess
 import sys
@@ -22,3 +24,18 @@ def environment():
     if paths:
         variables["LD_LIBRARY_PATH"] = ":".join(paths)
     return variables
+
+
+def versions():
+    yield f"Python {sys.version.split()[0]}"
+    for library, function in (("libcudnn.so.9", "cudnnGetVersion"), ("libcublasLt.so.13", "cublasLtGetVersion")):
+        try:
+            yield f"{library} {getattr(ctypes.CDLL(library), function)()}"
+        except OSError as error:
+            yield f"{library}: {error}"
+    names = {f"{found.name} {found.version}" for found in importlib.metadata.distributions() if found.name}
+    yield from sorted(name for name in names if name.startswith(("torch ", "triton ", "jax", "nvidia-")))
+
+
+if __name__ == "__main__":
+    print("\n".join(versions()))

@@ -1,12 +1,13 @@
-"""Transformers and ResNet-18 in PyTorch: the models of bench/configs/transformer*.yaml and configs/resnet18.yaml."""
+"""Transformers and ResNet-18 in PyTorch: the models of bench/configs/transformer*.yaml, configs/gpt2.yaml and
+configs/resnet18.yaml."""
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-VOCABULARY = 256
-# Layers, features, heads, positions and sequences of a batch.
-TRANSFORMERS = {"transformer": (4, 128, 4, 128, 32), "transformer_large": (6, 384, 6, 256, 16)}
+# Layers, features, heads, positions, sequences of a batch and kinds of tokens.
+TRANSFORMERS = {"transformer": (4, 128, 4, 128, 32, 256), "transformer_large": (6, 384, 6, 256, 16, 256),
+                "gpt2": (12, 768, 12, 1024, 8, 50257)}  # fmt: skip
 
 
 class Block(nn.Module):
@@ -26,9 +27,9 @@ class Block(nn.Module):
 
 
 class Transformer(nn.Module):
-    def __init__(self, layers, features, heads, positions):
+    def __init__(self, layers, features, heads, positions, vocabulary):
         super().__init__()
-        self.tokens, self.positions = nn.Embedding(VOCABULARY, features), nn.Embedding(positions, features)
+        self.tokens, self.positions = nn.Embedding(vocabulary, features), nn.Embedding(positions, features)
         nn.init.normal_(self.tokens.weight, std=features**-0.5)
         nn.init.normal_(self.positions.weight, std=0.02)
         self.blocks = nn.Sequential(*(Block(features, heads) for _ in range(layers)))
@@ -41,9 +42,9 @@ class Transformer(nn.Module):
 
 def transformer(work):
     """The model, inputs and targets."""
-    layers, features, heads, positions, sequences = TRANSFORMERS[work]
-    text = torch.randint(0, VOCABULARY, (sequences, positions + 1))
-    return Transformer(layers, features, heads, positions), text[:, :-1].contiguous(), text[:, 1:].contiguous()
+    layers, features, heads, positions, sequences, vocabulary = TRANSFORMERS[work]
+    text = torch.randint(0, vocabulary, (sequences, positions + 1))
+    return Transformer(layers, features, heads, positions, vocabulary), text[:, :-1].contiguous(), text[:, 1:].contiguous()
 
 
 def loss_of_positions(logits, targets):

@@ -1,8 +1,9 @@
-"""One work in PyTorch.
+"""Works in PyTorch, one after another in this process; each prints its line when it is done.
 
-    torch_peer.py WORK VARIANT DEVICES SECONDS
+    torch_peer.py WORK VARIANT DEVICES SECONDS [WORK VARIANT DEVICES SECONDS]...
 
-WORK is linear_regression, cnn, cnn_BATCH, mlp, wide_mlp, transformer, transformer_large or resnet18.
+WORK is linear_regression, cnn, cnn_BATCH, mlp, wide_mlp, transformer, transformer_large, gpt2 or resnet18. What fails
+among several is told on its line, and the others are run.
 
 VARIANT joins words with '-': eager, compile or graph (a CUDA graph of the whole eager step), then perhaps channels_last,
 autocast (to bfloat16) or bf16 (all of it, parameters and Adam too), and cuda, which runs it on the first GPU, in float32
@@ -54,6 +55,9 @@ def mlp(width):
 
 def tokens(work):
     model, x, y = transformer(work)
+    if work == "gpt2":
+        adamw = functools.partial(torch.optim.AdamW, lr=6e-4, betas=(0.9, 0.95), weight_decay=0.1, fused=True)
+        return model, loss_of_positions, adamw, x, y
     return model, loss_of_positions, functools.partial(torch.optim.Adam, lr=1e-3, fused=True), x, y
 
 
@@ -72,7 +76,7 @@ def in_bf16(model, loss, optimizer, x, y):
 def on_gpu(model, loss, optimizer, x, y):
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     torch.backends.cudnn.benchmark = True
-    if optimizer.func is torch.optim.Adam:
+    if optimizer.func in (torch.optim.Adam, torch.optim.AdamW):
         optimizer = functools.partial(optimizer, capturable=True)  # it counts on the GPU, as a graph needs it
     return model.cuda(), loss, optimizer, x.cuda(), y.cuda()
 
@@ -96,7 +100,7 @@ def graphed(step):
     return replay
 
 
-def stepper(model, loss, optimizer, x, y, words=()):
+def stepper(model, loss, optimizer, x, y, words=(), most_norm=None):
     optimizer = optimizer(model.parameters())
     losses = []  # of the first step
 
@@ -113,6 +117,8 @@ def stepper(model, loss, optimizer, x, y, words=()):
         optimizer.zero_grad(set_to_none=True)
         value = forward(x, y)
         value.backward()
+        if most_norm:
+            nn.utils.clip_grad_norm_(model.parameters(), most_norm)
         optimizer.step()
         return value
 
@@ -165,8 +171,8 @@ def run_distributed(work, devices, seconds):
     return result
 
 
-def main():
-    work, words, devices, seconds = sys.argv[1], sys.argv[2].split("-"), int(sys.argv[3]), float(sys.argv[4])
+def run(work, variant, devices, seconds):
+    words, devices, seconds = variant.split("-"), int(devices), float(seconds)
     torch.manual_seed(0)
     if "ddp" in words:
         if not re.fullmatch(r"linear_regression(_\d+)?|cnn_\d+", work):
@@ -194,9 +200,21 @@ def main():
             sys.exit("torch_peer.py: error: PyTorch finds no GPU")
         if "cuda" in words:
             parts = on_gpu(*parts)
-        steps = stepper(*parts, words)
+        steps = stepper(*parts, words, most_norm=1.0 if work == "gpt2" else None)
         result = measure(steps, seconds) | steps.work()
-    report(result | {"version": torch.__version__})
+    return {"work": work, "variant": variant} | result | {"version": torch.__version__}
+
+
+def main():
+    works = [sys.argv[i : i + 4] for i in range(1, len(sys.argv), 4)]
+    for work in works:
+        try:
+            report(run(*work))
+        except (Exception, SystemExit) as error:
+            if len(works) == 1:
+                raise
+            report({"work": work[0], "variant": work[1], "error": str(error)})
+        torch.cuda.empty_cache()
 
 
 if __name__ == "__main__":

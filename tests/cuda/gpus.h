@@ -45,7 +45,7 @@ void run_apart(const std::string& example, const std::function<void()>& run);
 inline Slices gpu_slices() { return tests_use_cuda() ? Slices{true, slices().number} : slices(); }
 
 // False where this machine has no GPU that CUDA reaches. A warning then says why, and the case has to end: Catch2 2 has
-// no skipped cases, and ctest and scripts/test-gpu take such a warning for one.
+// no skipped cases, and ctest and scripts/gpu-minutes take such a warning for one.
 bool has_cuda_gpu();
 
 // False where the tests use CUDA and there is no GPU, likewise.

@@ -1,0 +1,277 @@
+#!/usr/bin/env python3
+"""Checks scripts/gpu-minutes and scripts/gpu-report with programs that only write down how they were called, and hang,
+crash and lack tools as planned.
+
+    scripts/check_gpu_minutes.py [TESTS]
+
+TESTS is the test program: then each of its cases [gpu] must be in a part, and each part must have cases.
+"""
+
+import importlib.machinery
+import importlib.util
+import json
+import os
+import pathlib
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+CLONE = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(CLONE / "scripts"))
+sys.dont_write_bytecode = True
+
+import gpu_runs  # noqa: E402
+
+# Takes the place of every program. PLAN maps words of a command to what it does in place of ending well.
+RECORDER = f"#!{sys.executable} -SE" + r"""
+import json, os, random, signal, subprocess, sys, time
+words = [os.path.basename(sys.argv[0]), *sys.argv[1:]]
+line = " ".join(words)
+names = {"PMAPTRAIN_TEST_GPUS", "PMAPTRAIN_GPU_GRAPHS"}
+with open(os.environ["CALLS"], "a") as file:
+    file.write(json.dumps([words, {name: os.environ[name] for name in sorted(names & set(os.environ))}]) + "\n")
+does = next((does for part, does in json.loads(os.environ["PLAN"]).items() if part in line), "")
+if "--version" in words:
+    print("pmaptrain 1.0")
+if "-o" in words:
+    failures = "".join(f"<Failure>shape {i} is wrong</Failure>" for i in range(30)) if does == "fails" else ""
+    with open(words[words.index("-o") + 1], "w") as file:
+        file.write(f'<Catch><TestCase name="one">{failures}<OverallResult success="{str(does != "fails").lower()}" '
+                   'durationInSeconds="1"/></TestCase><TestCase name="two">')
+        file.write('' if does in ("hangs", "crashes") else
+                   '<OverallResult success="true" durationInSeconds="1"/></TestCase></Catch>')
+if does == "hangs":
+    subprocess.run(["sleep", "600"])
+if does == "crashes":
+    os.kill(os.getpid(), signal.SIGSEGV)
+if does == "fails":
+    sys.exit("error: as planned")
+if does == "tells much":
+    print(random.randbytes(60000).hex())
+if "devices" in words:
+    print(json.dumps({"gpus": [{"name": "GPU"}] * int(os.environ["GPUS"]), "gpus_missing_because": "none"}))
+if "bench" in words:
+    print("note: something\n" + json.dumps({"losses": [1.0, 0.5, 0.25], "step_seconds": {"median": 0.002},
+          "load_seconds": {"loading": 1.5}, "first_step_seconds": 2.5}, indent=2))
+if "explain" in words:
+    print("a step takes 2.00 ms; the roof is 1 GFLOP/s and 1 GB/s\n\n"
+          "  fused             adam           786 k  1.97 M   500 µs     25  205.8  generated\n"
+          "  conv              conv_0         217 M  18.4 M  1.00 ms     50  379.4  cuDNN\n"
+          "  total                           3.81 G   177 M  1.50 ms     75")
+if any("torch_peer" in word for word in words):
+    for i in range(2, len(words), 4):
+        print(json.dumps({"work": words[i], "variant": words[i + 1], "step_seconds": {"median": 0.001}}), flush=True)
+elif any("jax_peer" in word for word in words):
+    print(json.dumps({"step_seconds": {"median": 0.004}}))
+"""
+
+
+def check(is_so, what):
+    if not is_so:
+        sys.exit(f"scripts/check_gpu_minutes.py: {what}")
+
+
+class Folder:
+    """A bundle of recorders."""
+
+    def __init__(self, root):
+        self.root = root
+        for name in ("bin/pmaptrain", "bin/pmaptrain_tests", "path/compute-sanitizer", "path/ldd", "path/ncu",
+                     "path/nvidia-smi", "path/python3", "bench/compare"):  # fmt: skip
+            path = root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(RECORDER)
+            path.chmod(0o755)
+        (root / "scripts").mkdir()
+        for name in ("gpu-minutes", "gpu-report", "gpu_runs.py", "nvidia_libraries.py"):
+            shutil.copy(CLONE / "scripts" / name, root / "scripts")
+        losses = {work.name: [1.0, 0.5, 0.25] for work in gpu_runs.WORKS}
+        (root / "bench/gpu_losses.json").write_text(json.dumps(losses))
+
+    def start(self, call, *options, plan=None, gpus=1, **how):
+        (self.root / "calls").write_text("")
+        variables = {name: value for name, value in os.environ.items() if not name.startswith("PMAPTRAIN_")}
+        variables |= {"CALLS": str(self.root / "calls"), "GPUS": str(gpus), "PLAN": json.dumps(plan or {}),
+                      "PATH": f"{self.root / 'path'}:{os.environ['PATH']}"}  # fmt: skip
+        command = [sys.executable, self.root / "scripts/gpu-minutes", call, "--output", self.root / "out", *options]
+        return subprocess.Popen([str(word) for word in command], env=variables, stdout=subprocess.PIPE,
+                                stderr=subprocess.STDOUT, text=True, **how)  # fmt: skip
+
+    def run(self, call, *options, **how):
+        """The exit status and what was said."""
+        process = self.start(call, *options, **how)
+        said = process.communicate()[0]
+        return process.returncode, said
+
+    def calls(self):
+        return [json.loads(line) for line in (self.root / "calls").read_text().splitlines()]
+
+    def archive(self, call):
+        return self.root / "out" / f"gpu-minutes-{call}.tar.gz"
+
+    def status(self, call):
+        """Of each part of an archive, in its order."""
+        return {part["part"]: part["status"] for part in gpu_runs.read_archive(self.archive(call))[0]["parts"]}
+
+    def report(self, path):
+        done = subprocess.run([self.root / "scripts/gpu-report", path], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True)  # fmt: skip
+        check(done.returncode == 0, f"scripts/gpu-report ended with {done.returncode}: {done.stdout}")
+        return done.stdout
+
+
+def check_calls(folder, module):
+    """Calls in which nothing is wrong."""
+    expected = {call: [part.name for part in parts if not part.after] for call, parts in module.PARTS.items()}
+    for call in module.CALLS:
+        earlier = {"2": "1", "3": "2"}.get(call)
+        status, said = folder.run(call, *(("--earlier", folder.archive(earlier)) if earlier else ()))
+        check(status == 0, f"call {call} ended with {status}: {said}")
+        found = folder.status(call)
+        slow = [name for name in found if call == "3" and name in expected["1"]]
+        check([*slow, *expected[call]] == list(found), f"call {call} ran {list(found)}")
+        skipped = [name for name, is_done in found.items() if is_done == "skipped"]
+        known = {"1": ["memcheck_of_failures"], "rest": ["several_gpus"]}.get(call, [])
+        check(skipped == known or call == "3", f"call {call} skipped {skipped}: {said}")
+        if call == "2":
+            check("0.50 times pmaptrain's" in said and "2.00 times pmaptrain's" in said, f"no ratios are told: {said}")
+            check("idle 25 %" in said and "generated" in said, f"no kernels are told: {said}")
+        if call == "3":
+            check(len(slow) == 2, f"the slowest works are {slow}")
+            ncu = [words for words, variables in folder.calls() if words[0] == "ncu"]
+            check(len(ncu) == 3 and all("adam: fused/" in words for words in ncu), f"ncu was called so: {ncu}")
+        if call == "rest":
+            check_rest(dict(zip((name for name in found if name not in skipped), folder.calls()[-len(found) + 1 :])))
+    check(module.SECONDS["1"] <= 270 and module.SECONDS["2"] <= 180 and module.SECONDS["3"] <= 90, "a call is too long")
+
+
+def check_rest(called):
+    for name, (words, variables) in called.items():
+        is_sanitizer = words[0] == "compute-sanitizer"
+        check(is_sanitizer == name.endswith("check"), f"{name} called {words}")
+        check(not is_sanitizer or words[2] == name and "~[libraries]" in " ".join(words), f"{name} runs {words}")
+        check((variables.get("PMAPTRAIN_GPU_GRAPHS") == "off") == (name == "without_graphs"), f"{name} has {variables}")
+    kinds = {name: variables.get("PMAPTRAIN_TEST_GPUS") for name, (_, variables) in called.items()}
+    check({"without_graphs": "cuda:one", "virtual_gpus": "cuda:virtual"}.items() <= kinds.items(), f"{kinds}")
+
+
+def check_failures(folder):
+    """Hangs, crashes and a missing tool cost their own parts alone, and the next call begins with them."""
+    (folder.root / "path/ncu").rename(folder.root / "ncu")
+    plan = {"[gpu][libraries]": "hangs", "[gpu][kernels]": "fails", "[gpu][one]*JAX*": "crashes",
+            "bench configs/cnn.yaml": "hangs"}  # fmt: skip
+    begin = time.monotonic()
+    status, said = folder.run("1", "--limit", "1", plan=plan)
+    (folder.root / "ncu").rename(folder.root / "path/ncu")
+    found = folder.status("1")
+    failed = [name for name, is_done in found.items() if is_done == "failed"]
+    works = ["cnn", "cnn_without_graphs", "cnn_mixed", "cnn_mixed_without_graphs"]
+    check(status == 1 and failed == [*works, "kernels", "libraries", "parity"], f"{failed} failed: {said}")
+    check(found["ncu"] == "skipped" or shutil.which("ncu"), f"without ncu: {said}")
+    check(time.monotonic() - begin < 1 * len(found) + 30, "hangs were not cut off")
+    for part in ("not done within", "ended by signal 11", "failed: two", "it did not end", "shape 29 is wrong"):
+        check(part in said, f"'{part}' is not told: {said}")
+    check(any("memcheck" in words and "one,two" in words for words, _ in folder.calls()), "memcheck_of_failures did not run")
+    running = subprocess.run(["pgrep", "-f", str(folder.root / "bin")], stdout=subprocess.PIPE, text=True).stdout
+    check(not running, f"processes were left: {running}")
+    status, said = folder.run("2", "--earlier", folder.archive("1"), "--part", "cnn", "--part", "kernels", "--part", "runs")
+    check(status == 0 and list(folder.status("2")) == ["cnn", "kernels"], f"call 2 repeats {folder.status('2')}: {said}")
+    words = next(words for words, _ in folder.calls() if words[0] == "pmaptrain_tests")
+    check(words[1] == "one", f"call 2 repeats cases that have passed: {words}")
+    status, said = folder.run("1", "--part", "cnn", plan={"bench": "fails"})
+    check("error: as planned" in said, f"what a program said is not told: {said}")
+    losses = folder.root / "bench/gpu_losses.json"
+    kept = losses.read_text()
+    losses.write_text(json.dumps({"cnn": [1.0, 0.6, 0.25]}))
+    status, said = folder.run("1", "--part", "cnn")
+    check(status == 1 and "the loss of step 2 is 0.5, the CPU's is 0.6" in said, f"wrong losses end with {status}: {said}")
+    losses.write_text(kept)
+
+
+def check_killed(folder):
+    """An archive of a call that is killed is whole, and the next call runs what that one has not."""
+    folder.archive("1").unlink()
+    process = folder.start("1", plan={"configs/resnet18.yaml": "hangs"}, start_new_session=True)
+    while "resnet18" not in (folder.root / "calls").read_text():
+        time.sleep(0.02)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    for line in subprocess.run(["pgrep", "-f", str(folder.root / "bin")], stdout=subprocess.PIPE).stdout.split():
+        os.killpg(int(line), signal.SIGKILL)  # what the killed call had started
+    said = folder.report(folder.archive("1"))
+    check("ended while resnet18_mixed_1 ran" in said and "passed  cnn_mixed" in said, f"a killed call tells {said}")
+    status, said = folder.run("2", "--earlier", folder.archive("1"))
+    found = list(folder.status("2"))
+    check(status == 0 and found[:2] == ["resnet18_mixed_1", "resnet18_mixed_8"], f"after a killed call: {found}, {said}")
+    whole = folder.archive("2").read_bytes()
+    cut = folder.root / "cut.tar.gz"
+    cut.write_bytes(whole[: len(whole) * 9 // 10])
+    check("passed  resnet18_mixed_8" in folder.report(cut), "an archive that is cut off is not read")
+
+
+def check_full(folder):
+    """Where the output has no room, the call goes on, and an archive is whole."""
+    folder.archive("1").unlink()
+    status, said = folder.run("1", plan={"nvidia-smi": "tells much", "[gpu][libraries]": "tells much"},
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (60000, 60000)))  # fmt: skip
+    found = folder.status("1")
+    check(list(found)[-1] == "memcheck_of_failures" and found["parity"] == "passed", f"on a full disk: {found}, {said}")
+    check(folder.report(folder.archive("1")), "an archive of a full disk is not read")
+    shutil.rmtree(folder.root / "out")
+    (folder.root / "out").write_text("a file")
+    status, said = folder.run("1")
+    check(status == 1 and "could not be written" in said and "passed  parity" in said, f"without a folder: {said}")
+    (folder.root / "out").unlink()
+
+
+def check_without_gpu(folder):
+    (folder.root / "path/nvidia-smi").unlink()
+    if shutil.which("nvidia-smi"):
+        return
+    status, said = folder.run("1", gpus=0)
+    check(status == 0 and "there is no GPU to test" in said, f"without a GPU: {status}, {said}")
+    check(len(folder.calls()) < 5, f"without a GPU: {folder.calls()}")
+    status, said = folder.run("1", "--emulated")
+    check(status == 0 and all("mesh.backend=cuda" not in words for words, _ in folder.calls()), f"emulated: {said}")
+
+
+def check_cases(tests, module):
+    def names(cases):
+        # Catch2 2 ends with their number.
+        command = [tests, "--list-test-names-only", cases]
+        return set(subprocess.run(command, stdout=subprocess.PIPE, text=True, cwd=CLONE).stdout.splitlines())
+
+    cases = {(call, part.name): names(part.cases) for call, parts in module.PARTS.items() for part in parts if part.cases}
+    check(all(cases.values()), f"parts have no cases: {[name for name, found in cases.items() if not found]}")
+    missing = names("[gpu]") - set.union(*cases.values())
+    check(not missing, f"no part runs {sorted(missing)}")
+    check(not names("[gpu][libraries]") & cases["rest", "memcheck"], "compute-sanitizer runs libraries")
+
+
+def load_module():
+    loader = importlib.machinery.SourceFileLoader("gpu_minutes", str(CLONE / "scripts/gpu-minutes"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("gpu_minutes", loader))
+    loader.exec_module(module)
+    return module
+
+
+def main():
+    module = load_module()
+    if len(sys.argv) > 1:
+        check_cases(pathlib.Path(sys.argv[1]).resolve(), module)
+    with tempfile.TemporaryDirectory() as root:
+        folder = Folder(pathlib.Path(root))
+        check_calls(folder, module)
+        check_failures(folder)
+        check_killed(folder)
+        check_full(folder)
+        check_without_gpu(folder)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

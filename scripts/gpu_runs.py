@@ -1,0 +1,275 @@
+"""What scripts/gpu-minutes runs and keeps: the programs, commands with a limit of time, Catch2's reports, the archive."""
+
+import contextlib
+import io
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+import xml.etree.ElementTree as ElementTree
+import zlib
+from pathlib import Path
+from typing import NamedTuple
+
+import nvidia_libraries
+
+ROOT = Path(__file__).resolve().parent.parent
+SHOWN_FAILURES = 100  # of a case: a failing shape is not to hide the others
+KEPT_OUTPUT = 200_000  # characters of a log in the archive: its begin and its end
+
+
+class Work(NamedTuple):
+    """Steps that are run here, on the CPU, and by other frameworks."""
+
+    name: str
+    config: str
+    settings: tuple
+    devices: int = 8
+    steps: int = 0  # to be timed; 0: as many as bench takes
+    nearness: float = 1e-4  # how near the losses are to the CPU's, relative
+    torch: str = ""  # the words of bench/peers/torch_peer.py: WORK VARIANT DEVICES
+    jax: str = ""
+    limit: float = 20
+
+    def command(self, program, backend, folder, steps=None):
+        command = [program, "bench", self.config, "--devices", self.devices, "--json", *self.options(backend, folder)]
+        steps = steps or self.steps
+        return [*command, "--steps", steps] if steps else command
+
+    def options(self, backend, folder):
+        settings = [f"mesh.backend={backend}", *(each.replace("TOKENS", str(folder / "tokens.bin")) for each in self.settings)]
+        return [*(word for each in settings for word in ("--set", each)), *(("--workers", 1) if backend == "cuda" else ())]
+
+
+MIXED = "precision=mixed_bfloat16"
+FEW_IMAGES = ("data.source.synthetic_images.train=1024", "data.source.synthetic_images.test=128")
+RESNET = ("configs/resnet18.yaml", (*FEW_IMAGES, MIXED, "optimizer.learning_rate=0.01"))
+TEXT = "data.source.text"
+WORKS = (
+    Work("linear_regression", "configs/linear_regression.yaml", (),
+         torch="linear_regression graph-cuda 8", jax="linear_regression jit-cuda 8"),
+    Work("cnn", "configs/cnn.yaml", FEW_IMAGES, torch="cnn graph-channels_last-cuda 1", jax="cnn jit-cuda 1"),
+    Work("cnn_mixed", "configs/cnn.yaml", (*FEW_IMAGES, MIXED), nearness=1e-2,
+         torch="cnn graph-channels_last-autocast-cuda 1"),
+    Work("resnet18_mixed_1", *RESNET, devices=1, nearness=1e-2, torch="resnet18 graph-channels_last-autocast-cuda 1"),
+    Work("resnet18_mixed_8", *RESNET, nearness=1e-2),
+    Work("gpt2", "configs/gpt2.yaml",
+         ("data.batch_size=8", "data.microbatches=1", f"{TEXT}.train=TOKENS", f"{TEXT}.validation=TOKENS",
+          "optimizer.learning_rate=0.0006"),
+         devices=1, steps=20, nearness=1e-2, torch="gpt2 compile-autocast-cuda 1", limit=40),
+)  # fmt: skip
+
+
+def step_seconds(parts):
+    """By the name of a work: who ran it, this program first, and the seconds of a step. `parts` are by name."""
+    found = {}
+    torch = {(peer.get("work"), peer.get("variant")): peer for peer in parts.get("torch", {}).get("documents", [])}
+    for work in WORKS:
+        ran = {"pmaptrain": parts.get(work.name, {}).get("documents", []),
+               "PyTorch": [torch.get(tuple(work.torch.split()[:2]), {})],
+               "JAX": parts.get(f"jax_{work.name}", {}).get("documents", [])}  # fmt: skip
+        rows = [(who, documents[-1]["step_seconds"]["median"]) for who, documents in ran.items()
+                if documents and "step_seconds" in documents[-1]]  # fmt: skip
+        if rows:
+            found[work.name] = rows
+    return found
+
+
+def built():
+    """The program and the tests."""
+    places = [(ROOT / "bin" / "pmaptrain", ROOT / "bin" / "pmaptrain_tests")]
+    for preset in ("cuda", "release"):
+        folder = ROOT / "build" / preset
+        places.append((folder / "pmaptrain", folder / "tests" / "pmaptrain_tests"))
+    for program, tests in places:
+        if program.exists() and tests.exists():
+            return program, tests
+    sys.exit("scripts/gpu-minutes: no program and tests were found; build them with scripts/build cuda")
+
+
+def environment(program):
+    variables = nvidia_libraries.environment()
+    variables["PMAPTRAIN_BIN"] = str(program)
+    module = ROOT / "build" / "cuda" / "libpmaptrain_cuda.so"
+    if program.parent.name == "release" and module.exists():
+        variables.setdefault("PMAPTRAIN_CUDA_MODULE", str(module))
+    return variables
+
+
+def tool(name):
+    """The path of a tool of CUDA's toolkit; its name where it is not installed."""
+    return shutil.which(name) or shutil.which(name, path="/usr/local/cuda/bin") or name
+
+
+def run(command, variables, limit, log):
+    """Runs a command and adds what it prints to a file. Returns why it failed: nothing where it did not."""
+    with open(log, "a") as file:
+        file.write(f"$ {' '.join(str(part) for part in command)}\n")
+        file.flush()
+        try:
+            # A group of its own: what the command starts is to end with it.
+            process = subprocess.Popen([str(part) for part in command], stdout=file, stderr=subprocess.STDOUT,
+                                       env=variables, cwd=ROOT, start_new_session=True)  # fmt: skip
+        except OSError as error:
+            return f"{command[0]} does not start: {error.strerror}"
+        try:
+            status = process.wait(limit)
+        except subprocess.TimeoutExpired:
+            status = None
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        if status is None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(3)  # a driver may keep it longer
+            return f"not done within {limit:.0f} s"
+    if status == 0:
+        return ""
+    return f"ended by signal {-status}" if status < 0 else f"exit status {status}"
+
+
+def documents(text):
+    """The JSON objects in a log; each begins a line."""
+    decoder, found, end = json.JSONDecoder(), [], 0
+    for match in re.finditer(r"^\{", text, re.MULTILINE):
+        if match.start() >= end:
+            with contextlib.suppress(ValueError):
+                document, end = decoder.raw_decode(text, match.start())
+                found.append(document)
+    return found
+
+
+class Kernel(NamedTuple):
+    op: str
+    layer: str
+    seconds: float
+    implementation: str
+
+    def is_ours(self):
+        return not self.implementation.startswith(("cuDNN", "cuBLASLt", "copy"))
+
+
+def kernels_of(text):
+    """What `explain --kernels --measure` prints: the seconds of a step, and its kernels, the longest first."""
+    step = re.search(r"^a step takes ([\d.,]+ \S+?);", text, re.MULTILINE)
+    kernels = []
+    for line in text.splitlines():
+        # op, layer, FLOP, bytes, time, share of the step, share of the roof, implementation
+        fields = re.split(r"\s{2,}", line.strip())
+        if len(fields) > 6 and fields[0] != "total" and (seconds := seconds_of(fields[-4])) is not None:
+            kernels.append(Kernel(fields[0], fields[1] if len(fields) > 7 else "", seconds, fields[-1]))
+    return step and seconds_of(step[1]), sorted(kernels, key=lambda kernel: -kernel.seconds)
+
+
+def seconds_of(text):
+    found = re.fullmatch(r"([\d.,]+) (ns|µs|ms|s)", text)
+    return found and float(found[1].replace(",", "")) * {"ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1}[found[2]]
+
+
+def cases_of(path):
+    """The cases in Catch2's XML. If a process was killed, its last case has no result."""
+    cases, open_case = [], None
+    parser = ElementTree.XMLPullParser(["start", "end"])
+    events = []
+    with contextlib.suppress(ElementTree.ParseError, FileNotFoundError):
+        parser.feed(path.read_text(errors="replace"))
+        events = list(parser.read_events())
+    for event, element in events:
+        if element.tag != "TestCase":
+            continue
+        open_case = element if event == "start" else None
+        if event == "end":
+            cases.append(case_of(element))
+    if open_case is not None:
+        cases.append(case_of(open_case))
+    return cases
+
+
+def case_of(element):
+    result = element.find("OverallResult")
+    passed = result is not None and result.get("success") == "true"
+    notes = [" ".join((note.text or "").split()) for note in element.iter("Warning")]
+    failures = [" ".join("".join(found.itertext()).split())
+                for tag in ("Expression", "Failure", "Exception", "FatalErrorCondition")
+                for found in element.iter(tag) if found.get("success") != "true"]  # fmt: skip
+    if result is None:
+        failures.append("it did not end")
+    skipped = any(note.startswith("skipped:") for note in notes)
+    return {
+        "name": element.get("name"),
+        "status": "failed" if not passed else "skipped" if skipped else "passed",
+        "seconds": float(result.get("durationInSeconds", 0)) if result is not None else None,
+        "notes": notes,
+        "failures": failures[:SHOWN_FAILURES],
+    }  # fmt: skip
+
+
+def is_whole(path):
+    """Whether the process that wrote Catch2's XML came to its end."""
+    try:
+        ElementTree.parse(path)
+    except (ElementTree.ParseError, FileNotFoundError):
+        return False
+    return True
+
+
+def as_filter(names):
+    """Selects the cases with these names, in Catch2's words."""
+    return ",".join("".join(f"\\{letter}" if letter in ',[]"\\*' else letter for letter in name) for name in names)
+
+
+class Archive:
+    """The document of a call and its files, as one file that is replaced as a whole: whenever the call is killed, what
+    is there can be read."""
+
+    def __init__(self, path, folder, document):
+        self.path, self.folder, self.document = path, folder, document
+
+    def save(self):
+        """Returns why the archive could not be written: nothing where it was. Where there is no room for the files, the
+        document goes without them; where there is none for it either, the earlier archive stays."""
+        files = [file for file in sorted(self.folder.iterdir()) if file.suffix in (".txt", ".json")]
+        return self.write(files) and self.write([])
+
+    def write(self, files):
+        new = self.path.with_suffix(".new")
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with tarfile.open(new, "w:gz", compresslevel=3) as archive:
+                # First, for whoever reads an archive that is cut off.
+                self.add(archive, "call.json", (json.dumps(self.document, indent=1) + "\n").encode())
+                for file in files:
+                    self.add(archive, file.name, shortened(file.read_text(errors="replace")).encode())
+            os.replace(new, self.path)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                new.unlink()
+            return f"{self.path} could not be written: {error.strerror}"
+        return ""
+
+    @staticmethod
+    def add(archive, name, content):
+        entry = tarfile.TarInfo(name)
+        entry.size = len(content)
+        archive.addfile(entry, io.BytesIO(content))
+
+
+def shortened(text):
+    half = KEPT_OUTPUT // 2
+    return text if len(text) <= KEPT_OUTPUT else f"{text[:half]}\n...\n{text[-half:]}"
+
+
+def read_archive(path):
+    """The document and the files of an archive, by name; also of one that is cut off."""
+    files = {}
+    with contextlib.suppress(tarfile.TarError, zlib.error, EOFError, OSError), tarfile.open(path, "r|gz") as archive:
+        for entry in archive:
+            content = archive.extractfile(entry).read()
+            if len(content) == entry.size:
+                files[entry.name] = content.decode(errors="replace")
+    if "call.json" not in files:
+        sys.exit(f"scripts/gpu-report: {path} is no archive of scripts/gpu-minutes, or it is cut off too early")
+    return json.loads(files.pop("call.json")), files
