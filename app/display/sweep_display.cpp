@@ -12,7 +12,7 @@
 #include "core/base/utf8.h"
 #include "core/base/wrap.h"
 #include "core/sweep/plan.h"
-#include "core/sweep/table.h"
+#include "core/sweep/value_text.h"
 
 namespace pmaptrain::display {
 

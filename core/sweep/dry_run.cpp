@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "core/base/json.h"
@@ -15,6 +16,7 @@
 #include "core/setup/setup.h"
 #include "core/spec/load.h"
 #include "core/sweep/halving.h"
+#include "core/sweep/value_text.h"
 
 namespace pmaptrain::sweep {
 namespace {
@@ -101,12 +103,16 @@ std::string dry_run_text(const spec::Sweep& sweep, const SweepPlan& plan, std::s
     return report::to_text(document);
   }
   std::vector<std::vector<std::string>> rows{{"trial"}};
-  for (const spec::SweepParameter& parameter : sweep.spec().parameters) rows[0].push_back(printable(parameter.name));
+  std::vector<std::string> names;
+  for (const spec::SweepParameter& parameter : sweep.spec().parameters) {
+    names.push_back(parameter.name);
+    rows[0].push_back(printable(parameter.name));
+  }
   rows[0].emplace_back("program");
   constexpr std::size_t most_shown = 64;
   for (std::size_t i = 0; i < std::min(plan.trials.size(), most_shown); ++i) {
     std::vector<std::string> row{std::to_string(plan.trials[i].number)};
-    for (const std::string& text : sweep.texts(plan.trials[i].values)) row.push_back(printable(text));
+    for (std::string& text : parameter_values(plan.trials[i].json, names, all_digits)) row.push_back(std::move(text));
     row.push_back(std::to_string(plan.program_of[i * replicates] + 1));
     rows.push_back(std::move(row));
   }

@@ -7,6 +7,7 @@
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/report/json.h"
+#include "core/sweep/value_text.h"
 
 namespace pmaptrain::sweep {
 namespace {
@@ -29,7 +30,7 @@ std::map<std::string, std::string> names_of(const std::set<std::string>& values)
     for (const Json& choice : choices) {
       if (!choice.contains(entry.key())) break;
       const Json& of_key = choice[entry.key()];
-      names[*value++] = *different.insert(of_key.is_string() ? of_key.get<std::string>() : json_text(of_key)).first;
+      names[*value++] = *different.insert(value_text(of_key, all_digits)).first;
     }
     if (different.size() == values.size()) return names;
   }
@@ -59,7 +60,7 @@ report::SweepTable report_table(const Results& results, const std::filesystem::p
     for (const TrialResult& trial : results.trials) {
       if (!trial.values[i].empty()) values.insert(trial.values[i]);
     }
-    texts.push_back(coupled_texts(values));
+    texts.push_back(coupled_texts(values, all_digits));
     texts.back().emplace("", "");  // of a trial without the parameter
     names.push_back(names_of(values));
     std::vector<std::string> meanings;

@@ -3,14 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "core/base/error.h"
 #include "core/base/json.h"
-#include "core/base/short_keys.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
 #include "core/report/columns.h"
@@ -18,6 +16,7 @@
 #include "core/run/records/lines.h"
 #include "core/sweep/folder.h"
 #include "core/sweep/result.h"
+#include "core/sweep/value_text.h"
 
 namespace pmaptrain::sweep {
 namespace {
@@ -36,15 +35,6 @@ std::string text_of(const Json& value) { return value.is_string() ? value.get<st
 
 // A value as a person reads it; exact() is for programs.
 std::string shown(const std::optional<double>& value) { return value ? fmt::format("{:.6g}", *value) : "-"; }
-
-// Of a value of a parameter: some digits of a number.
-std::string short_text(const std::string& value, int digits = 4) {
-  double number = 0;
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-  const bool whole = value.find_first_not_of("-0123456789") == std::string::npos;
-  const bool is_number = error == std::errc() && end == value.data() + value.size();
-  return is_number && !whole ? fmt::format("{:.{}g}", number, digits) : printable(value);
-}
 
 // The values of the test split of a run that ended, under the checkpoint that commands use by default; null if it has
 // none.
@@ -172,27 +162,6 @@ Results read_results(const std::filesystem::path& sweep) {
   return results;
 }
 
-std::string parameters_text(const std::string& parameters) {
-  const Json document = try_parse_json(parameters);
-  std::vector<std::string> parts;
-  if (document.is_object()) {
-    for (const auto& [name, value] : document.items())
-      parts.push_back(printable(name) + "=" + short_text(coupled_text(text_of(value))));
-  }
-  return join(parts, ", ");
-}
-
-std::vector<std::string> parameter_values(const std::string& parameters, const std::vector<std::string>& names,
-                                          int digits) {
-  const Json document = try_parse_json(parameters);
-  std::vector<std::string> values;
-  for (const std::string& name : names) {
-    const bool has = document.is_object() && document.contains(name);
-    values.push_back(has ? short_text(coupled_text(text_of(document[name])), digits) : "");
-  }
-  return values;
-}
-
 std::string results_text(const Results& results, std::int64_t top, bool color, int columns) {
   const bool spreads = std::any_of(results.trials.begin(), results.trials.end(),
                                    [](const TrialResult& trial) { return trial.score.spread.has_value(); });
@@ -214,7 +183,7 @@ std::string results_text(const Results& results, std::int64_t top, bool color, i
     if (top > 0 && std::ssize(rows) > top) break;
     std::vector<std::string> row = {std::to_string(trial.score.number), shown(trial.score.value)};
     if (spreads) row.push_back(shown(trial.score.spread));
-    for (std::size_t i = 0; i < trial.values.size(); ++i) row.push_back(short_text(texts[i].at(trial.values[i])));
+    for (std::size_t i = 0; i < trial.values.size(); ++i) row.push_back(texts[i].at(trial.values[i]));
     row.push_back(with_commas(steps_of(trial)));
     row.push_back(train::duration(seconds_of(trial)));
     std::string status = to_string(trial.status);
@@ -242,48 +211,6 @@ std::string results_text(const Results& results, std::int64_t top, bool color, i
   }
   return text;
 }
-
-std::map<std::string, std::string> coupled_texts(const std::set<std::string>& values) {
-  std::vector<Json> choices;
-  std::vector<std::string> keys;
-  for (const std::string& value : values) {
-    Json& choice = choices.emplace_back(value.starts_with('{') ? try_parse_json(value) : Json());
-    if (!choice.is_object()) choice = Json::object();
-    for (const auto& entry : choice.items()) {
-      if (std::find(keys.begin(), keys.end(), entry.key()) == keys.end()) keys.push_back(entry.key());
-    }
-  }
-  // Keys that end alike, as those of several layers, have one name where each choice gives all of them one value.
-  const std::vector<std::string> names = short_keys(keys);
-  std::map<std::string, std::string> name_of;
-  std::set<std::string> different;
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    const std::string ending = short_key(keys[i]);
-    const bool are_alike = std::all_of(choices.begin(), choices.end(), [&](const Json& choice) {
-      std::set<std::string> found;
-      for (const std::string& key : keys) {
-        if (short_key(key) == ending) found.insert(choice.contains(key) ? json_text(choice[key]) : "");
-      }
-      return found.size() == 1;
-    });
-    different.insert(name_of[keys[i]] = are_alike ? ending : names[i]);
-  }
-  std::map<std::string, std::string> texts;
-  auto value = values.begin();
-  for (const Json& choice : choices) {
-    std::vector<std::string> named;
-    for (const auto& [key, of_key] : choice.items()) {
-      std::string text = short_text(text_of(of_key));
-      if (different.size() > 1) text = name_of[key] + " " + text;
-      if (std::find(named.begin(), named.end(), text) == named.end()) named.push_back(std::move(text));
-    }
-    texts.emplace(*value, named.empty() ? *value : join(named, ", "));
-    ++value;
-  }
-  return texts;
-}
-
-std::string coupled_text(const std::string& value) { return coupled_texts({value}).at(value); }
 
 std::string results_csv(const Results& results) {
   std::string text = "trial,replicate,status,value,steps,seconds,run_folder,exit_status,error";
@@ -382,7 +309,7 @@ std::string best_text(const Results& results, const std::filesystem::path& sweep
   text += "\n";
   std::vector<std::vector<std::string>> rows;
   for (std::size_t i = 0; i < best.values.size(); ++i) {
-    rows.push_back({printable(results.parameters[i]), printable(coupled_text(best.values[i]))});
+    rows.push_back({printable(results.parameters[i]), coupled_text(best.values[i], all_digits)});
   }
   text += report::columns(rows, {false, false}) + "\n";
   if (test != nullptr) {

@@ -38,24 +38,10 @@ struct Results {
 // usage, if there is no sweep; data, if its store is damaged.
 Results read_results(const std::filesystem::path& sweep);
 
-// A trial's parameters (JSON) for a line: "optimizer.learning_rate=0.01432, size=large". Numbers have four digits; the
-// exact ones are in the config, CSV and JSON.
-std::string parameters_text(const std::string& parameters);
-
-// The values of these parameters, in the same way.
-std::vector<std::string> parameter_values(const std::string& parameters, const std::vector<std::string>& names,
-                                          int digits = 4);
-
 // The best `top` trials; 0: all. `color` adds ANSI sequences. `columns`: of a terminal; 0: none.
 std::string results_text(const Results& results, std::int64_t top, bool color = false, int columns = 0);
 // One line for each run, with a line of names.
 std::string results_csv(const Results& results);
-// A value of a parameter as a person reads it. One that sets keys together is "64" where it sets the same key of
-// several layers to that, else "batch_size 64, learning_rate 0.1".
-std::string coupled_text(const std::string& value);
-// The texts of values of one parameter: a key has the same name in all of them, which is that of no other key.
-std::map<std::string, std::string> coupled_texts(const std::set<std::string>& values);
-
 // {"metric", "mode", "value", "search", "status", "trials": [...], "rungs": [...]}, with its end of line.
 std::string results_json(const Results& results, std::int64_t top);
 

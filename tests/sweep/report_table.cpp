@@ -1,6 +1,7 @@
 // A sweep as a report shows it.
 #include "core/sweep/report_table.h"
 
+#include "core/sweep/value_text.h"
 #include "tests/catch.h"
 
 using namespace pmaptrain;
@@ -61,4 +62,28 @@ TEST_CASE("keys of a choice that end alike are told apart where their values dif
   const auto [names, meanings] = shown({rising, falling});
   CHECK(names == Texts{"16", "32"});
   CHECK(meanings == Texts{"width: 16 is 0.dense 16, 2.dense 32; 32 is 0.dense 32, 2.dense 16"});
+}
+
+TEST_CASE("a choice of an optimizer or of another alternative is called by its name and its options", "[sweep]") {
+  const std::string adam = R"({"optimizer.adam":{}})", plain = R"({"optimizer.sgd":{}})",
+                    heavy = R"({"optimizer.sgd":{"momentum":0.9,"nesterov":true}})";
+  CHECK(sweep::coupled_text(adam) == "adam");
+  CHECK(sweep::coupled_text(plain) == "sgd");
+  CHECK(sweep::coupled_text(heavy) == "sgd momentum 0.9, nesterov true");
+  CHECK(sweep::coupled_text(R"({"optimizer.sgd":null})") == "sgd");
+  CHECK(sweep::coupled_text(R"({"adam":{},"learning_rate":0.0012345678})") == "adam, learning_rate 0.001235");
+  CHECK(sweep::coupled_text(R"({"optimizer.adam":{},"optimizer.learning_rate":0.1})") == "adam, learning_rate 0.1");
+  CHECK(sweep::coupled_text(R"([{"dense":16},"relu"])") == "[dense 16, relu]");
+  CHECK(sweep::parameters_text(R"({"opt":{"optimizer.adam":{}},"optimizer.learning_rate":0.001})") ==
+        "opt=adam, optimizer.learning_rate=0.001");
+  CHECK(sweep::parameter_values(R"({"opt":{"optimizer.sgd":{"momentum":0}}})", {"opt"}) == Texts{"sgd momentum 0"});
+  CHECK(shown({adam, plain, heavy}).first == Texts{"adam", "sgd", "sgd momentum 0.9, nesterov true"});
+}
+
+TEST_CASE("a layer that one map of a choice calls by its index and another by its name is one key", "[sweep]") {
+  const std::string by_index = R"({"model.layers.0.embedding.features":16,"model.layers.2.dense":16})",
+                    by_name = R"({"model.layers.tok.embedding.features":32,"model.layers.2.dense":32})";
+  const std::map<std::string, std::string> texts = sweep::coupled_texts({by_index, by_name});
+  CHECK(texts.at(by_index) == "features 16, dense 16");
+  CHECK(texts.at(by_name) == "features 32, dense 32");
 }
