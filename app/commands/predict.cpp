@@ -67,13 +67,31 @@ void check_output(const std::string& output, const std::string& input, bool over
   check_output_file(output, overwrite);
 }
 
+// The value of a key in a sentence: of "set header: true; else" true, of `missing_values: ["?", "n a"]` all of the
+// list.
+std::string value_after(const std::string& text, const std::string& key) {
+  const std::size_t begin = text.find(key + ": ") + key.size() + 2;
+  bool quoted = false;
+  int depth = 0;
+  std::size_t end = begin;
+  for (; end < text.size(); ++end) {
+    const char c = text[end];
+    if (c == '"' && text[end - 1] != '\\') quoted = !quoted;
+    if (quoted) continue;
+    if (depth == 0 && (c == ' ' || c == ';' || c == ',')) break;
+    depth += c == '[' ? 1 : c == ']' ? -1 : 0;
+  }
+  return text.substr(begin, end - begin);
+}
+
 // An error in a table names keys of a config: for predictions they are set on the command line.
 [[noreturn]] void throw_with_option(const Error& error) {
   std::vector<Diagnostic> diagnostics = error.diagnostics();
   for (Diagnostic& diagnostic : diagnostics) {
-    for (const std::string key : {"delimiter", "header", "unknown"}) {
+    for (const std::string key : {"delimiter", "header", "unknown", "missing_values"}) {
       if (diagnostic.help.find(key + ": ") == std::string::npos) continue;
-      diagnostic.notes.push_back("it is a key of data.source.csv; here: --set data.source.csv." + key + "=VALUE");
+      diagnostic.notes.push_back("it is a key of data.source.csv; here: --set " +
+                                 shell_quoted("data.source.csv." + key + "=" + value_after(diagnostic.help, key)));
     }
   }
   throw Error(error.status(), std::move(diagnostics));

@@ -54,9 +54,14 @@ TEST_CASE("predict finds the columns of a table by name, without its target and 
         "'bad.csv', line 3, column 'city': 'Paris' is a category that the training split does not have | it has Oslo, "
         "Rome; unknown: ignore takes it as none of them");
   run.folder.write("bad.csv", "city\nOslo\n");
-  CHECK(run.refusal(3, "bad.csv") == "'bad.csv' has no column 'age' | its columns are 'city'");
+  CHECK(
+      run.refusal(3, "bad.csv") ==
+      "'bad.csv' has no column 'age' | its columns are 'city'; else add the column: each row needs its number: the run "
+      "was trained without missing ones");
   run.folder.write("bad.csv", "age,city\nold,Oslo\n");
-  CHECK(run.refusal(3, "bad.csv").starts_with("'bad.csv', line 2, column 'age': 'old' is no number"));
+  CHECK(run.refusal(3, "bad.csv") ==
+        "'bad.csv', line 2, column 'age': 'old' is no number | write a number: the run was trained without missing "
+        "ones");
 }
 
 TEST_CASE("predict writes numbers that read back as the same bits, in CSV, NPY and NPZ", "[app]") {
@@ -110,6 +115,62 @@ TEST_CASE("predict passes columns through with --id, and writes CSV to standard 
   CHECK(contains(ignored.err,
                  "note: inputs: 1 cell of column 'city' has a category that the training split does not have, and "
                  "counts as none of them: 'Pink'\n"));
+}
+
+TEST_CASE("predict counts the missing numbers that it fills, and says what to add for a column that is not there",
+          "[app]") {
+  TrainedRun run;
+  std::string table = "age,income,city,bought\n";
+  for (int i = 0; i < 48; ++i) {
+    table += std::to_string(20 + i % 2 * 4) + "," + (i % 5 == 0 ? "-" : std::to_string(i % 3)) + "," +
+             (i % 4 == 0 ? "" : "Oslo") + "," + std::to_string(i % 3 == 0) + "\n";
+  }
+  run.folder.write("shop.csv", table);
+  run.train(
+      "  source: {csv: {train: shop.csv, target: bought, categorical: [city], missing: fill, missing_values: \"-\"}}\n",
+      "dense: 2");
+  const auto notes = [&](const std::string& rows) {
+    run.folder.write("new.csv", rows);
+    const Finished done = run.predict("new.csv", "out.csv", {"--overwrite"});
+    CHECK(done.status == 0);
+    return done.err;
+  };
+  CHECK(notes("age,income,city\n20,1,Oslo\n").empty());
+  // Training has all ages.
+  CHECK(notes("age,income,city\n,1,Oslo\nNA,-,\n21,,Oslo\n") ==
+        "note: inputs: 2 of 3 cells of column 'age' are missing and become the column's mean in the training split, "
+        "22\n"
+        "note: inputs: 2 of 3 cells of column 'income' are missing and become the column's mean in the training split, "
+        "1.0263\n");
+  CHECK(contains(notes("age,income,city\n,1,Oslo\n"), "1 of 1 cell of column 'age' is missing and becomes the"));
+  // The same of other rows that eval reads.
+  run.folder.write("test.csv", "age,income,city,bought\n,1,Oslo,1\n");
+  const Finished eval =
+      call({"eval", run.dir, "--split", "test", "--set", "data.source.csv.test=" + (run.folder / "test.csv")});
+  CHECK(eval.status == 0);
+  CHECK(contains(eval.err, "note: test: 1 of 1 cell of column 'age' is missing and becomes the column's mean"));
+
+  const auto refused = [&](const std::string& rows) {
+    run.folder.write("bad.csv", rows);
+    const Finished done = run.predict("bad.csv", "none.csv");
+    CHECK(done.status == 3);
+    return done.err.substr(done.err.find("error: "));
+  };
+  CHECK(contains(refused("Age,cities\n20,Oslo\n"),
+                 "help: did you mean 'Age'? Else add the column: empty cells become its mean in "
+                 "the training split, 22\n"));
+  const std::string several = refused("years\n20\n");
+  CHECK(contains(several,
+                 "note: it has no column 'income' either: empty cells become its mean in the training split, "
+                 "1.0263\n"));
+  CHECK(contains(several, "note: it has no column 'city' either: empty cells are a category of their own\n"));
+  const std::string token = refused("age,income,city\n?,1,Oslo\n");
+  CHECK(contains(token, "help: if it says that the number is missing: missing_values: [\"-\", \"?\"]\n"));
+  const std::string set = "data.source.csv.missing_values=[\"-\", \"?\"]";
+  CHECK(contains(token, "note: it is a key of data.source.csv; here: --set '" + set + "'\n"));
+  const Finished done = run.predict("bad.csv", "out.csv", {"--overwrite", "--set", set});
+  CHECK(done.status == 0);
+  CHECK(contains(done.err, "1 of 1 cell of column 'age' is missing"));
 }
 
 TEST_CASE("predict leaves the predictions of rows empty that cannot be read, and says why", "[app]") {
@@ -216,7 +277,7 @@ TEST_CASE("errors in the data of eval and predict name the option that helps", "
   CHECK(test::contains(eval.out, "(20 examples "));
   run.folder.write("semicolons.csv", "age;city\n20;Oslo\n");
   CHECK(note(run.predict("semicolons.csv", "none.csv")) ==
-        "note: it is a key of data.source.csv; here: --set data.source.csv.delimiter=VALUE\n");
+        "note: it is a key of data.source.csv; here: --set 'data.source.csv.delimiter=\";\"'\n");
   CHECK(run.csv("semicolons.csv", {"--set", "data.source.csv.delimiter=\";\""}) == "prediction\nno\n");
 }
 

@@ -285,7 +285,8 @@ TEST_CASE("every mistake in a table says what it is and what to change", "[data]
   const auto refusal = [](const std::string& train) { return Tables(train).refusal(); };
   CHECK(refusal("x,y\n1,0\nParis,1\n") ==
         "'train.csv', line 3, column 'x': 'Paris' is no number | if 'x' has categories, list it: categorical: ['x']; "
-        "inputs: [...] leaves columns out; on_error: skip leaves out a few rows that cannot be read");
+        "inputs: [...] leaves columns out; on_error: skip leaves out a few rows that cannot be read; if it says that "
+        "the number is missing: missing_values: [\"Paris\"], and missing: mean");
   CHECK(refusal("x,y\n\"1,5\",0\n") ==
         "'train.csv', line 2, column 'x': '1,5' is no number | numbers have a decimal point: write them so, without "
         "separators of thousands");

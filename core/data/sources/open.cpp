@@ -23,6 +23,7 @@
 #include "core/data/statistics.h"
 #include "core/data/subset.h"
 #include "core/data/tables/csv.h"
+#include "core/data/tables/other_rows.h"
 
 namespace pmaptrain::data {
 namespace {
@@ -316,6 +317,7 @@ void learn(Source& source, const spec::DataSpec& spec, const std::map<Split, std
           tables.at(Split::train)->means_of(*source.train, source.encoding, csv->missing);
       for (std::size_t i = 0; i < means.size(); ++i) source.encoding.columns[i].missing = means[i];
       for (const auto& entry : tables) entry.second->fill_missing(source.encoding);
+      note_filled(tables, source.encoding, source.notes);
     }
     if (spec.normalize && spec.normalize->automatic) {
       Measurement found = measure(*source.train, source.encoding.columns, exact);

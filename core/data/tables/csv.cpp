@@ -14,6 +14,7 @@
 #include "core/base/text.h"
 #include "core/base/utf8.h"
 #include "core/data/parallel.h"
+#include "core/data/tables/other_rows.h"
 
 namespace pmaptrain::data {
 namespace {
@@ -60,30 +61,6 @@ std::vector<std::uint32_t> positions_of(const Dictionary& dictionary, const std:
     positions.push_back(found ? static_cast<std::uint32_t>(at - names.begin()) : no_category);
   }
   return positions;
-}
-
-void note_unknown(const TableDataset& table, std::string_view where, std::vector<std::string>& notes) {
-  constexpr std::size_t most = 5;  // that are named
-  for (const TableDataset::Unknown& unknown : table.unknown()) {
-    std::int64_t cells = 0;
-    for (const auto& entry : unknown.cells) cells += entry.second;
-    std::vector<std::string> names;
-    for (const auto& [text, count] : unknown.cells) {
-      if (names.size() == most) break;
-      names.push_back((text.empty() ? "empty cells" : shown_cell(text)) +
-                      (unknown.cells.size() > 1 ? fmt::format(" ({})", with_commas(count)) : ""));
-    }
-    const std::string more =
-        unknown.cells.size() > most
-            ? fmt::format(" and {} more", with_commas(std::ssize(unknown.cells) - static_cast<std::ptrdiff_t>(most)))
-            : "";
-    const bool one = cells == 1;
-    notes.push_back(fmt::format(
-        "{}: {} of column '{}' {} {} that the training split does not have, and {} as none of "
-        "them: {}{}",
-        where, counted(cells, "cell"), shown_name(unknown.column), one ? "has" : "have",
-        unknown.cells.size() == 1 ? "a category" : "categories", one ? "counts" : "count", join(names, ", "), more));
-  }
 }
 
 TableColumns columns_of(const spec::Csv& csv, const Encoding& known) {
@@ -229,6 +206,7 @@ TableDataset::TableDataset(Table table, const Encoding& encoding, const spec::Cs
     : table_(std::move(table)) {
   const std::vector<spec::ColumnName>& targets = csv.target;
   encode(encoding, csv.unknown);
+  count_missing();
   encode_targets(encoding, csv, numeric || targets.size() > 1);
   target_.origin = fmt::format("{} {} of '{}'", targets.size() > 1 ? "columns" : "column", shown_names(targets), path);
   fill_missing(encoding);
@@ -264,6 +242,18 @@ void TableDataset::encode(const Encoding& encoding, spec::Unknown unknown) {
     if (!unknown_here.cells.empty()) unknown_.push_back(std::move(unknown_here));
   }
   table_.categories.clear();
+}
+
+void TableDataset::count_missing() {
+  missing_.resize(columns_.size());
+  for (std::int64_t r = 0; r < table_.rows; ++r) {
+    const std::byte* const cells = row(r);
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      double value = 0;
+      std::memcpy(&value, cells + i * Table::cell_bytes, sizeof(value));
+      if (columns_[i].categories == 0 && std::isnan(value)) ++missing_[i];
+    }
+  }
 }
 
 void TableDataset::encode_labels(const Encoding& encoding, const spec::Csv& csv) {
@@ -435,6 +425,7 @@ CsvSource open_csv(const spec::Csv& csv, const std::function<bool(Split)>& wants
         std::make_shared<TableDataset>(std::move(table), source.encoding, csv, files_of(csv, split).front(), numeric);
     note_unknown(*source.splits[split], name_of(split), source.notes);
   }
+  if (known != nullptr) note_filled(source.splits, *known, source.notes);
   return source;
 }
 
@@ -442,10 +433,15 @@ InputTable open_inputs(const spec::Csv& csv, const std::string& path, const Enco
   TableColumns columns = columns_of(csv, known);
   columns.targets.clear();
   columns.weight.clear();
-  Table table = read_table(csv, {open_table(csv, path)}, columns, TargetKind::numbers);
+  TableText file = open_table(csv, path);
+  check_has_columns(csv, file, known);
+  std::vector<TableText> files;
+  files.push_back(std::move(file));
+  Table table = read_table(csv, files, columns, TargetKind::numbers);
   InputTable inputs{nullptr, {}, std::move(table.skipped)};
   const auto dataset = std::make_shared<TableDataset>(std::move(table), known, csv, path, false);
   note_unknown(*dataset, "inputs", inputs.notes);
+  note_filled(*dataset, "inputs", known, inputs.notes);
   inputs.dataset = dataset;
   return inputs;
 }

@@ -50,6 +50,8 @@ class TableDataset : public Dataset {
     std::vector<std::pair<std::string, std::int64_t>> cells;
   };
   const std::vector<Unknown>& unknown() const { return unknown_; }
+  // How many numbers are missing, by column; 0 for categories.
+  const std::vector<std::int64_t>& missing() const { return missing_; }
   // The means of `rows`, a part of this dataset, without missing values, for each column whose missing numbers are
   // replaced by the mean; empty for other columns. Throws Error (data) for a column without values.
   std::vector<std::optional<double>> means_of(const Dataset& rows, const Encoding& encoding,
@@ -68,6 +70,7 @@ class TableDataset : public Dataset {
   template <class T>
   void read_input(std::int64_t index, T* input) const;
   void encode(const Encoding& encoding, spec::Unknown unknown);
+  void count_missing();
   void encode_targets(const Encoding& encoding, const spec::Csv& csv, bool numeric);
   void encode_labels(const Encoding& encoding, const spec::Csv& csv);
 
@@ -75,6 +78,7 @@ class TableDataset : public Dataset {
   Field input_, target_;
   std::vector<Column> columns_;
   std::vector<Unknown> unknown_;
+  std::vector<std::int64_t> missing_;
   std::vector<std::int32_t> labels_;
   std::vector<float> values_;
   std::vector<double> exact_;  // the same as the file has them

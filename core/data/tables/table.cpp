@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/data/file.h"
 
@@ -23,6 +24,7 @@ constexpr std::size_t most_categories = std::size_t{1} << 16;
 constexpr std::size_t longest_category = 1024;
 
 constexpr const char* not_utf8_help = "set encoding: latin-1 or windows-1252, or save the file as UTF-8";
+constexpr std::size_t longest_token = 12;  // that may say that a number is missing
 constexpr const char* skip_help = "on_error: skip leaves out a few rows that cannot be read";
 
 // Reads one table, file after file.
@@ -323,9 +325,7 @@ class TableReader {
       case CellNumber::Kind::beyond_float: fail_large(cell);
       default: break;
     }
-    std::string help =
-        fmt::format("if '{0}' has categories, list it: categorical: ['{0}']; inputs: [...] leaves columns out; {1}",
-                    name, skip_help);
+    std::string help = help_on_text(name, cell);
     if (is_decimal_comma(cell)) {
       help = "numbers have a decimal point: write them so, without separators of thousands";
     } else if (plain_number(cell)) {
@@ -333,6 +333,23 @@ class TableReader {
     }
     if (!csv_.header && table_.rows == 0) help = "if the first line has the names of the columns, set header: true";
     fail(fmt::format("{} is no number", shown_cell(cell)), std::move(help));
+  }
+
+  // What a text may be in a column of numbers. Of new rows for a trained model, only a missing number.
+  std::string help_on_text(const std::string& name, std::string_view cell) const {
+    const bool takes_missing = csv_.missing.of(name, false) == spec::Missing::mean;
+    std::string values;  // those that the config has mean the same on
+    for (const spec::ColumnName& value : csv_.missing_values) values += json_string(value.text) + ", ";
+    values = fmt::format("missing_values: [{}{}]", values, json_string(without_blanks(cell)));
+    if (columns_.targets.empty()) {
+      if (takes_missing) return fmt::format("if it says that the number is missing: {}", values);
+      return "write a number: the run was trained without missing ones";
+    }
+    return fmt::format("if '{0}' has categories, list it: categorical: ['{0}']; inputs: [...] leaves columns out; {1}",
+                       name, skip_help) +
+           (cell.size() > longest_token ? ""
+                                        : fmt::format("; if it says that the number is missing: {}{}", values,
+                                                      takes_missing ? "" : ", and missing: mean"));
   }
 
   [[noreturn]] void fail_formatted(std::string_view cell) const { fail(signs_of(cell), without_signs(cell)); }
