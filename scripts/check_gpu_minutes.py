@@ -27,7 +27,9 @@ sys.dont_write_bytecode = True
 import gpu_runs  # noqa: E402
 
 # Takes the place of every program. PLAN maps words of a command to what it does in place of ending well.
-RECORDER = f"#!{sys.executable} -SE" + r"""
+RECORDER = (
+    f"#!{sys.executable} -SE"
+    + r"""
 import json, os, random, signal, subprocess, sys, time
 words = [os.path.basename(sys.argv[0]), *sys.argv[1:]]
 line = " ".join(words)
@@ -62,12 +64,16 @@ if "explain" in words:
           "  fused             adam           786 k  1.97 M   500 µs     25  205.8  generated\n"
           "  conv              conv_0         217 M  18.4 M  1.00 ms     50  379.4  cuDNN\n"
           "  total                           3.81 G   177 M  1.50 ms     75")
+if words[0] == "ncu":
+    print("==PROF== Connected\n  adam_kernel (1, 1, 1)x(32, 1, 1), Context 1, Stream 7, Device 0, CC 9.0\n"
+          "    Duration                    us        12.5\n    Elapsed Cycles           cycle         900")
 if any("torch_peer" in word for word in words):
     for i in range(2, len(words), 4):
         print(json.dumps({"work": words[i], "variant": words[i + 1], "step_seconds": {"median": 0.001}}), flush=True)
 elif any("jax_peer" in word for word in words):
     print(json.dumps({"step_seconds": {"median": 0.004}}))
 """
+)
 
 
 def check(is_so, what):
@@ -143,6 +149,7 @@ def check_calls(folder, module):
         if call == "3":
             check(len(slow) == 2, f"the slowest works are {slow}")
             ncu = [words for words, variables in folder.calls() if words[0] == "ncu"]
+            check("Duration us 12.5" in said and "Elapsed" not in said, f"ncu's figures are not told: {said}")
             check(len(ncu) == 3 and all("adam: fused/" in words for words in ncu), f"ncu was called so: {ncu}")
         if call == "rest":
             check_rest(dict(zip((name for name in found if name not in skipped), folder.calls()[-len(found) + 1 :])))
@@ -175,11 +182,18 @@ def check_failures(folder):
     check(time.monotonic() - begin < 1 * len(found) + 30, "hangs were not cut off")
     for part in ("not done within", "ended by signal 11", "failed: two", "it did not end", "shape 29 is wrong"):
         check(part in said, f"'{part}' is not told: {said}")
-    check(any("memcheck" in words and "one,two" in words for words, _ in folder.calls()), "memcheck_of_failures did not run")
+    check(
+        any("memcheck" in words and "one,two" in words for words, _ in folder.calls()),
+        "memcheck_of_failures did not run",
+    )
     running = subprocess.run(["pgrep", "-f", str(folder.root / "bin")], stdout=subprocess.PIPE, text=True).stdout
     check(not running, f"processes were left: {running}")
-    status, said = folder.run("2", "--earlier", folder.archive("1"), "--part", "cnn", "--part", "kernels", "--part", "runs")
-    check(status == 0 and list(folder.status("2")) == ["cnn", "kernels"], f"call 2 repeats {folder.status('2')}: {said}")
+    status, said = folder.run(
+        "2", "--earlier", folder.archive("1"), "--part", "cnn", "--part", "kernels", "--part", "runs"
+    )
+    check(
+        status == 0 and list(folder.status("2")) == ["cnn", "kernels"], f"call 2 repeats {folder.status('2')}: {said}"
+    )
     words = next(words for words, _ in folder.calls() if words[0] == "pmaptrain_tests")
     check(words[1] == "one", f"call 2 repeats cases that have passed: {words}")
     status, said = folder.run("1", "--part", "cnn", plan={"bench": "fails"})
@@ -188,7 +202,9 @@ def check_failures(folder):
     kept = losses.read_text()
     losses.write_text(json.dumps({"cnn": [1.0, 0.6, 0.25]}))
     status, said = folder.run("1", "--part", "cnn")
-    check(status == 1 and "the loss of step 2 is 0.5, the CPU's is 0.6" in said, f"wrong losses end with {status}: {said}")
+    check(
+        status == 1 and "the loss of step 2 is 0.5, the CPU's is 0.6" in said, f"wrong losses end with {status}: {said}"
+    )
     losses.write_text(kept)
 
 
@@ -206,7 +222,9 @@ def check_killed(folder):
     check("ended while resnet18_mixed_1 ran" in said and "passed  cnn_mixed" in said, f"a killed call tells {said}")
     status, said = folder.run("2", "--earlier", folder.archive("1"))
     found = list(folder.status("2"))
-    check(status == 0 and found[:2] == ["resnet18_mixed_1", "resnet18_mixed_8"], f"after a killed call: {found}, {said}")
+    check(
+        status == 0 and found[:2] == ["resnet18_mixed_1", "resnet18_mixed_8"], f"after a killed call: {found}, {said}"
+    )
     whole = folder.archive("2").read_bytes()
     cut = folder.root / "cut.tar.gz"
     cut.write_bytes(whole[: len(whole) * 9 // 10])
@@ -245,7 +263,9 @@ def check_cases(tests, module):
         command = [tests, "--list-test-names-only", cases]
         return set(subprocess.run(command, stdout=subprocess.PIPE, text=True, cwd=CLONE).stdout.splitlines())
 
-    cases = {(call, part.name): names(part.cases) for call, parts in module.PARTS.items() for part in parts if part.cases}
+    cases = {
+        (call, part.name): names(part.cases) for call, parts in module.PARTS.items() for part in parts if part.cases
+    }
     check(all(cases.values()), f"parts have no cases: {[name for name, found in cases.items() if not found]}")
     missing = names("[gpu]") - set.union(*cases.values())
     check(not missing, f"no part runs {sorted(missing)}")

@@ -1,4 +1,4 @@
-"""What scripts/gpu-minutes runs and keeps: the programs, commands with a limit of time, Catch2's reports, the archive."""
+"""What scripts/gpu-minutes runs and keeps: works, commands with a limit of time, Catch2's reports, the archive."""
 
 import contextlib
 import io
@@ -41,8 +41,9 @@ class Work(NamedTuple):
         return [*command, "--steps", steps] if steps else command
 
     def options(self, backend, folder):
-        settings = [f"mesh.backend={backend}", *(each.replace("TOKENS", str(folder / "tokens.bin")) for each in self.settings)]
-        return [*(word for each in settings for word in ("--set", each)), *(("--workers", 1) if backend == "cuda" else ())]
+        settings = [f"mesh.backend={backend}", *self.settings]
+        words = [word.replace("TOKENS", str(folder / "tokens.bin")) for each in settings for word in ("--set", each)]
+        return [*words, "--workers", 1] if backend == "cuda" else words
 
 
 MIXED = "precision=mixed_bfloat16"
@@ -271,5 +272,5 @@ def read_archive(path):
             if len(content) == entry.size:
                 files[entry.name] = content.decode(errors="replace")
     if "call.json" not in files:
-        sys.exit(f"scripts/gpu-report: {path} is no archive of scripts/gpu-minutes, or it is cut off too early")
+        sys.exit(f"{path} is no archive of scripts/gpu-minutes, or it is cut off too early")
     return json.loads(files.pop("call.json")), files

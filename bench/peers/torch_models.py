@@ -42,9 +42,9 @@ class Transformer(nn.Module):
 
 def transformer(work):
     """The model, inputs and targets."""
-    layers, features, heads, positions, sequences, vocabulary = TRANSFORMERS[work]
-    text = torch.randint(0, vocabulary, (sequences, positions + 1))
-    return Transformer(layers, features, heads, positions, vocabulary), text[:, :-1].contiguous(), text[:, 1:].contiguous()
+    *sizes, sequences, vocabulary = TRANSFORMERS[work]
+    text = torch.randint(0, vocabulary, (sequences, sizes[-1] + 1))
+    return Transformer(*sizes, vocabulary), text[:, :-1].contiguous(), text[:, 1:].contiguous()
 
 
 def loss_of_positions(logits, targets):
