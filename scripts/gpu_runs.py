@@ -33,7 +33,7 @@ class Work(NamedTuple):
     nearness: float = 1e-4  # how near the losses are to the CPU's, relative
     torch: str = ""  # the words of bench/peers/torch_peer.py: WORK VARIANT DEVICES
     jax: str = ""
-    limit: float = 20
+    limit: float = 30
 
     def command(self, program, backend, folder, steps=None):
         command = [program, "bench", self.config, "--devices", self.devices, "--json", *self.options(backend, folder)]
@@ -61,7 +61,7 @@ WORKS = (
     Work("gpt2", "configs/gpt2.yaml",
          ("data.batch_size=8", "data.microbatches=1", f"{TEXT}.train=TOKENS", f"{TEXT}.validation=TOKENS",
           "optimizer.learning_rate=0.0006"),
-         devices=1, steps=20, nearness=1e-2, torch="gpt2 compile-autocast-cuda 1", limit=40),
+         devices=1, steps=20, nearness=1e-2, torch="gpt2 compile-autocast-cuda 1", limit=45),
 )  # fmt: skip
 
 
