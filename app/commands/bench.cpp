@@ -60,10 +60,12 @@ int command_bench(CommandArguments arguments, const Streams& streams) {
     return 0;
   }
   const auto line = [&](std::string_view what, const std::string& figure) {
-    streams.out << fmt::format("{:<22}{}\n", what, figure);
+    streams.out << for_reader(fmt::format("{:<22}{}\n", what, figure), streams);
   };
-  streams.out << fmt::format("{}: {}, {}\n", setup.spec().name, counted(setup.mesh().devices(), "logical device"),
-                             counted(b.workers, b.on_gpus ? "GPU" : "worker"));
+  const std::string carried = counted(b.workers, b.on_gpus ? "GPU" : "worker");
+  streams.out << for_reader(
+      fmt::format("{}: {}, {}\n", setup.spec().name, counted(setup.mesh().devices(), "logical device"), carried),
+      streams);
   line("step, median", with_prefix(b.median_step_seconds, "s") + " over " + counted(b.steps, "step"));
   line("step, minimum", with_prefix(b.min_step_seconds, "s"));
   line("examples per second", with_commas(std::llround(b.examples_per_second)));

@@ -233,7 +233,7 @@ int command_collectives(CommandArguments arguments, const Streams& streams) {
   report::Json document{{"mesh", report::Json::object()}, {"logical_devices", mesh.devices()}, {"workers", workers}};
   for (const Axis& one : mesh.axes()) document["mesh"][one.name] = one.size;
   document["collectives"] = report::Json::array();
-  if (!json) streams.out << mesh_line(mesh);
+  if (!json) streams.out << for_reader(mesh_line(mesh), streams);
   for (const AxisSet over : chosen) {
     const bool single = over != mesh.all() || mesh.axes().size() == 1;
     for (const Demonstration* what : ops) {
@@ -247,7 +247,7 @@ int command_collectives(CommandArguments arguments, const Streams& streams) {
       if (json) {
         document["collectives"].push_back(json_of(entry, mesh));
       } else {
-        streams.out << text_of(entry, mesh, display::text_columns(streams.out_fd));
+        streams.out << for_reader(text_of(entry, mesh, display::text_columns(streams.out_fd)), streams);
       }
     }
   }

@@ -48,8 +48,7 @@ std::string overview(int columns);
 std::string introduction();
 
 // The whole program but its handling of standard streams: `arguments` without the program's name. Prints errors, as a
-// JSON document on `out` where --json is among the arguments, and returns the exit status. Where `out_fd` is a
-// terminal, text for `out` is broken between words, whichever command writes it.
+// JSON document on `out` where --json is among the arguments, and returns the exit status.
 int run_program(CommandArguments arguments, const Streams& streams);
 
 }  // namespace pmaptrain::app

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "app/commands/commands.h"
-#include "app/display/wrapped_stream.h"
 #include "app/options/arguments.h"
 #include "app/shells/config_keys.h"
 #include "app/shells/scripts.h"
@@ -47,7 +46,7 @@ int command_completion(CommandArguments arguments, const Streams& streams) {
     fail_usage("there is no completion for the shell '" + name + "'",
                near.empty() ? "the shells are " + join(names, ", ") : "did you mean '" + near + "'?");
   }
-  streams.out << display::as_document << shell->script(program_syntax(), config_keys());
+  streams.out << shell->script(program_syntax(), config_keys());
   return 0;
 }
 

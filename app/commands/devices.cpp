@@ -141,7 +141,7 @@ int command_devices(CommandArguments arguments, const Streams& streams) {
   const std::vector<std::string> processes =
       texts_of_all(streams.job != nullptr ? streams.job->processes() : Processes(), own_share(hardware, gpus));
   streams.out << (json ? json_text(hardware, gpus, processes)
-                       : text(hardware, gpus, processes, display::text_columns(streams.out_fd)));
+                       : for_reader(text(hardware, gpus, processes, display::text_columns(streams.out_fd)), streams));
   return 0;
 }
 

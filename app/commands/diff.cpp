@@ -111,7 +111,7 @@ int command_diff(CommandArguments arguments, const Streams& streams) {
   const int width = display::text_columns(streams.out_fd);
   std::string text = section("config", found.config, names, false, width) + "\n";
   if (found.has_data) text += section("data", found.data, names, false, width) + "\n";
-  streams.out << text + section("result", found.result, names, true, width);
+  streams.out << for_reader(text + section("result", found.result, names, true, width), streams);
   print_notes(found.notes, streams);
   return 0;
 }

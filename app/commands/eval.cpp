@@ -226,7 +226,7 @@ int command_eval(CommandArguments arguments, const Streams& given) {
   const int columns = display::text_columns(streams.out_fd);
   const train::Evaluation& last = together ? *together : results.front();
   if (last.confusion) text += train::confusion_text(*last.confusion, last.split, last.classes, false, columns);
-  streams.out << text;
+  streams.out << for_reader(text, streams);
   return 0;
 }
 

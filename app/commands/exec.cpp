@@ -222,7 +222,7 @@ int command_exec(CommandArguments arguments, const Streams& streams) {
     for (const Result& result : results) tensors[result.key()] = to_array(result.type, program->mesh, result.value);
     train::write_npz(*output, tensors);
   }
-  streams.out << (json ? json_of(results, program->mesh) : text_of(results, program->mesh));
+  streams.out << (json ? json_of(results, program->mesh) : for_reader(text_of(results, program->mesh), streams));
   return 0;
 }
 

@@ -91,21 +91,22 @@ int command_explain(CommandArguments arguments, const Streams& streams) {
   const Planned& planned = *run.planned;
   const train::MemoryEstimate estimate = train::estimate_memory(setup, planned.needs());
   train::check_memory(estimate, setup, *run.backend, planned.source());
-  if (!run.because.empty()) streams.out << "carried by " << train::workers_text(run) << "\n\n";
+  std::string text;
+  if (!run.because.empty()) text += "carried by " + train::workers_text(run) + "\n\n";
   const int width = display::text_columns(streams.out_fd);
   if (memory) {
-    streams.out << pools_text(planned.needs(), planned.workers(), width) << "by what they hold:\n"
-                << report::memory_text(estimate) << "\n"
-                << report::variables_text(*setup.training, width);
+    text += pools_text(planned.needs(), planned.workers(), width) + "by what they hold:\n" +
+            report::memory_text(estimate) + "\n" + report::variables_text(*setup.training, width);
   }
   if (parallelism) {
-    streams.out << (memory ? "\n" : "") << report::parallelism_text(planned.report(train::train_entry).stages, width);
+    text += (memory ? "\n" : "") + report::parallelism_text(planned.report(train::train_entry).stages, width);
   }
   if (kernels) {
-    streams.out << (memory || parallelism ? "\n" : "")
-                << (measure ? measured_kernels(setup, *run.backend)
-                            : report::kernels_text(report::kernel_report(*run.backend, planned)));
+    text += memory || parallelism ? "\n" : "";
+    text += measure ? measured_kernels(setup, *run.backend)
+                    : report::kernels_text(report::kernel_report(*run.backend, planned));
   }
+  streams.out << for_reader(text, streams);
   return 0;
 }
 

@@ -114,7 +114,7 @@ int command_export(CommandArguments arguments, const Streams& given) {
       "{}: {} in {}{} ({} of {})\n", shell_quoted(printable(*output)), counted(exporter.parameters(), "parameter"),
       what, exporter.members() > 1 ? fmt::format(", the mean of {} members", exporter.members()) : "",
       shown_checkpoint(request.checkpoint, exporter.checkpoint()), shell_quoted(printable(run)));
-  streams.out << text;
+  streams.out << for_reader(text, streams);
   return 0;
 }
 

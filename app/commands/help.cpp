@@ -1,7 +1,6 @@
 // help: what a key of the config takes.
 #include "app/commands/commands.h"
 #include "app/display/terminal.h"
-#include "app/display/wrapped_stream.h"
 #include "app/options/arguments.h"
 #include "app/shells/manual.h"
 #include "core/base/error.h"
@@ -22,7 +21,7 @@ int command_help(CommandArguments arguments, const Streams& streams) {
   if (!a.parse(arguments, streams)) return 0;
   if (manual) {
     if (key) fail_usage("--man prints the whole manual page; it takes no KEY", "pmaptrain help --man");
-    streams.out << display::as_document << manual_page(program_syntax(), introduction());
+    streams.out << manual_page(program_syntax(), introduction());
     return 0;
   }
   for (const Command& command : commands()) {
@@ -31,7 +30,7 @@ int command_help(CommandArguments arguments, const Streams& streams) {
       return command.call(CommandArguments(&help, 1), streams);
     }
   }
-  streams.out << spec::help(key.value_or(""), display::text_columns(streams.out_fd));
+  streams.out << for_reader(spec::help(key.value_or(""), display::text_columns(streams.out_fd)), streams);
   return 0;
 }
 

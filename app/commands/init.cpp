@@ -97,7 +97,7 @@ void write_config(const std::string& path, std::string_view text, const Streams&
   const std::string told = "wrote " + shown + (schema ? " and " + shell_quoted(beside.string()) : "") +
                            "\n\n  pmaptrain validate " + shown + "   # what a run would do\n  pmaptrain run " + shown +
                            "        # train\n";
-  streams.out << told;
+  streams.out << for_reader(told, streams);
 }
 
 // Of `init csv data/houses.csv`: houses.yaml, in the current directory.
@@ -146,7 +146,7 @@ int command_init(CommandArguments arguments, const Streams& streams) {
                 "pmaptrain init csv PATH --target COLUMN");
   }
   if (!name) {
-    streams.out << list(display::text_columns(streams.out_fd));
+    streams.out << for_reader(list(display::text_columns(streams.out_fd)), streams);
     return 0;
   }
   if (const std::optional<DataKind> kind = data_kind(*name)) {
@@ -167,7 +167,7 @@ int command_init(CommandArguments arguments, const Streams& streams) {
     const DataConfig config = config_for(*kind, *first, file, targets);
     write_config(file, config.text, streams);
     if (!config.target.empty()) {
-      streams.out << '\n' << config.target << '\n';
+      streams.out << for_reader("\n" + config.target + "\n", streams);
     }
     print_notes(config.notes, streams);
     return 0;

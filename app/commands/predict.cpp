@@ -12,7 +12,6 @@
 
 #include "app/commands/commands.h"
 #include "app/commands/prompt.h"
-#include "app/display/wrapped_stream.h"
 #include "app/options/arguments.h"
 #include "app/options/config_options.h"
 #include "app/options/output_file.h"
@@ -250,7 +249,7 @@ int command_predict(CommandArguments arguments, const Streams& given) {
     std::unique_ptr<train::PredictionWriter> file;
     train::Predictor::Take take;
     if (writes) {
-      file = to_stream ? train::open_prediction_stream(streams.out << display::as_document, predictions)
+      file = to_stream ? train::open_prediction_stream(streams.out, predictions)
                        : train::open_prediction_file(to, predictions);
       take = [&](std::int64_t, std::span<const std::byte> rows) { file->write(rows); };
     }
@@ -266,7 +265,7 @@ int command_predict(CommandArguments arguments, const Streams& given) {
       fmt::format("{}: {} of {} ({} of {})\n", shell_quoted(printable(to)), train::name_of(predictions.kind),
                   counted(predictions.inputs->size(), "example"),
                   shown_checkpoint(request.checkpoint, predictions.checkpoint), shell_quoted(printable(config.config)));
-  streams.out << text;
+  streams.out << for_reader(text, streams);
   return 0;
 }
 

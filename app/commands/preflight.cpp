@@ -46,7 +46,7 @@ int command_preflight(CommandArguments arguments, const Streams& streams) {
   }
   Agreement alone;
   const report::Preflight found = report::examine(streams.job != nullptr ? *streams.job : alone, facts);
-  streams.out << (json ? report::preflight_json(found) : report::preflight_text(found));
+  streams.out << (json ? report::preflight_json(found) : for_reader(report::preflight_text(found), streams));
   for (const report::Finding& finding : found.findings) {
     if (finding.is_error) return static_cast<int>(ExitStatus::failed);
   }

@@ -11,7 +11,6 @@
 #include "app/commands/commands.h"
 #include "app/deliver.h"
 #include "app/display/terminal.h"
-#include "app/display/wrapped_stream.h"
 #include "app/failure.h"
 #include "app/options/arguments.h"
 #include "core/base/error.h"
@@ -87,11 +86,11 @@ std::string version_text() {
 int dispatch_command(CommandArguments arguments, const Streams& streams) {
   const std::string first = arguments.empty() ? "--help" : arguments.front();
   if (first == "--help" || first == "-h") {
-    streams.out << overview(display::text_columns(streams.out_fd));
+    streams.out << for_reader(overview(display::text_columns(streams.out_fd)), streams);
     return 0;
   }
   if (first == "--version") {
-    streams.out << version_text();
+    streams.out << for_reader(version_text(), streams);
     return 0;
   }
   for (const Command& command : all_commands) {
@@ -159,10 +158,7 @@ std::string overview(int columns) {
          "\n`pmaptrain COMMAND --help` lists a command's options, `pmaptrain --version` what this build has.\n";
 }
 
-int run_program(CommandArguments arguments, const Streams& given) {
-  display::WrappedStream out(given.out, [&] { return display::text_columns(given.out_fd); });
-  if (wants_json(arguments)) display::as_document(out);
-  const Streams streams{out, given.err, given.out_fd, given.err_fd, given.job, given.quiet};
+int run_program(CommandArguments arguments, const Streams& streams) {
   const auto tell = [&](const std::vector<Diagnostic>& diagnostics, ExitStatus status) {
     const int number = static_cast<int>(status);
     if (streams.job != nullptr) {

@@ -1,6 +1,5 @@
 // schema: the config's keys for editors.
 #include "app/commands/commands.h"
-#include "app/display/wrapped_stream.h"
 #include "app/options/arguments.h"
 #include "core/spec/load.h"
 
@@ -15,7 +14,7 @@ int command_schema(CommandArguments arguments, const Streams& streams) {
       "  # yaml-language-server: $schema=pmaptrain.schema.json\n"
       "`pmaptrain validate CONFIG` knows more, such as whether the batch divides over the devices.\n");
   if (!a.parse(arguments, streams)) return 0;
-  streams.out << display::as_document << spec::json_schema();
+  streams.out << spec::json_schema();
   return 0;
 }
 

@@ -12,7 +12,6 @@
 #include "app/commands/commands.h"
 #include "app/deliver.h"
 #include "app/display/sweep_display.h"
-#include "app/display/wrapped_stream.h"
 #include "app/options/arguments.h"
 #include "app/options/config_options.h"
 #include "app/options/display_option.h"
@@ -60,7 +59,8 @@ void show_plan(const spec::Sweep& sweep, const sweep::SweepOptions& how, const s
                              how.folder.string(), done, counted(std::ssize(begun.rows), "run"))},
                 streams);
   }
-  deliver(streams.out, sweep::dry_run_text(sweep, begun.plan, runners, json, display::text_columns(streams.out_fd)));
+  const std::string text = sweep::dry_run_text(sweep, begun.plan, runners, json, display::text_columns(streams.out_fd));
+  deliver(streams.out, json ? text : for_reader(text, streams));
 }
 
 int run_trials(CommandArguments arguments, const Streams& streams) {
@@ -115,7 +115,7 @@ int run_trials(CommandArguments arguments, const Streams& streams) {
   const int signal = *StopSignals::flag();
   const sweep::Summary summary =
       sweep::write_summary(how.folder, signal != 0, seconds_since(began), display::text_columns(streams.out_fd));
-  deliver(streams.out, options.json ? summary.json : summary.text);
+  deliver(streams.out, options.json ? summary.json : for_reader(summary.text, streams));
   if (!options.json && summary.failure) {
     const bool color = display::use_color(options.display.color, streams.err_fd);
     deliver(streams.err, render(*summary.failure, color, display::text_columns(streams.err_fd)));
@@ -141,14 +141,14 @@ int show_trials(CommandArguments arguments, const Streams& streams) {
   if (csv && *csv != "-") check_folder_of("--csv", *csv);
   const sweep::Results results = sweep::read_results(folder);
   if (csv && *csv == "-") {
-    deliver(streams.out << display::as_document, sweep::results_csv(results));
+    deliver(streams.out, sweep::results_csv(results));
     return 0;
   }
   if (csv) train::write_whole(*csv, sweep::results_csv(results));
   const bool color = display::use_color(display::Color::automatic, streams.out_fd);
   const int columns = display::text_columns(streams.out_fd);
   deliver(streams.out, json ? sweep::results_json(results, top.value_or(0))
-                            : sweep::results_text(results, top.value_or(0), color, columns));
+                            : for_reader(sweep::results_text(results, top.value_or(0), color, columns), streams));
   if (!json && results.is_left) {
     print_notes({"no process runs this sweep; to go on: pmaptrain sweep run " + shell_quoted(folder) + " --resume"},
                 streams);
@@ -169,8 +169,8 @@ int show_best(CommandArguments arguments, const Streams& streams) {
     deliver(streams.out, sweep::best_json(results, folder, config));
     return 0;
   }
-  if (config) display::as_document(streams.out);
-  deliver(streams.out, config ? sweep::best_of(results).runs.front().config : sweep::best_text(results, folder));
+  deliver(streams.out, config ? sweep::best_of(results).runs.front().config
+                              : for_reader(sweep::best_text(results, folder), streams));
   return 0;
 }
 
@@ -183,13 +183,15 @@ int command_sweep(CommandArguments arguments, const Streams& streams) {
   if (what == "show") return show_trials(arguments.subspan(1), streams);
   if (what == "best") return show_best(arguments.subspan(1), streams);
   if (what == "--help" || what == "-h") {
-    streams.out << "usage: pmaptrain sweep run SWEEP.yaml | show DIR | best DIR\n\n"
-                   "Runs many trials of a config, each with other values of some keys.\n\n"
-                << definitions({{"run SWEEP.yaml", "run the trials of a sweep file"},
-                                {"show DIR", "show the trials of a sweep, the best first"},
-                                {"best DIR", "show the best trial, or print its config"}},
-                               display::text_columns(streams.out_fd))
-                << "\n`pmaptrain sweep run --help` lists the options of each; docs/sweeps.md has an example.\n";
+    const std::string usage =
+        "usage: pmaptrain sweep run SWEEP.yaml | show DIR | best DIR\n\n"
+        "Runs many trials of a config, each with other values of some keys.\n\n" +
+        definitions({{"run SWEEP.yaml", "run the trials of a sweep file"},
+                     {"show DIR", "show the trials of a sweep, the best first"},
+                     {"best DIR", "show the best trial, or print its config"}},
+                    display::text_columns(streams.out_fd)) +
+        "\n`pmaptrain sweep run --help` lists the options of each; docs/sweeps.md has an example.\n";
+    streams.out << for_reader(usage, streams);
     return 0;
   }
   const std::string near = nearest(what, {"run", "show", "best"});

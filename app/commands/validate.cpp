@@ -1,7 +1,6 @@
 // validate: check a config, its data and its plan; run nothing.
 #include "app/commands/commands.h"
 #include "app/display/terminal.h"
-#include "app/display/wrapped_stream.h"
 #include "app/options/arguments.h"
 #include "app/options/config_options.h"
 #include "core/report/json.h"
@@ -27,9 +26,9 @@ int command_validate(CommandArguments arguments, const Streams& streams) {
   if (json) {
     streams.out << report::validate_json(setup, report, print_config);
   } else if (print_config) {
-    streams.out << display::as_document << setup.loaded.resolved;
+    streams.out << setup.loaded.resolved;
   } else {
-    streams.out << report::validate_text(setup, report, display::text_columns(streams.out_fd));
+    streams.out << for_reader(report::validate_text(setup, report, display::text_columns(streams.out_fd)), streams);
   }
   return 0;
 }

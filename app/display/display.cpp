@@ -243,7 +243,7 @@ class BarDisplay : public train::Consumer {
 
 std::unique_ptr<train::Consumer> make_display(const DisplayOptions& options, Terminal terminal) {
   if (options.mute) return std::make_unique<MuteDisplay>();
-  if (options.quiet || options.progress == Progress::none) {
+  if (is_silent(options)) {
     return std::make_unique<SilentDisplay>(terminal, options.stop);
   }
   if (options.progress == Progress::plain || !terminal.moving) {

@@ -18,6 +18,9 @@ struct DisplayOptions {
   const std::atomic<int>* stop = nullptr;  // set by a signal: a line tells it, and the end does not wait for the output
 };
 
+// Whether nothing but warnings and errors is shown.
+inline bool is_silent(const DisplayOptions& options) { return options.quiet || options.progress == Progress::none; }
+
 // The consumer to attach to a run. If standard error is no terminal, or TERM is dumb, `automatic` and `bar` give plain
 // lines. It never blocks on its output, except for its destructor, which removes an unfinished bar and waits until all
 // lines are written, so that an Error that ends the run is printed after them. Events must come from one thread at a

@@ -59,7 +59,7 @@ SweepDisplay::SweepDisplay(const DisplayOptions& options, const spec::SweepSpec&
 SweepDisplay::SweepDisplay(const DisplayOptions& options, const spec::SweepSpec& sweep, Terminal terminal)
     : impl_(std::make_unique<Impl>()) {
   impl_->sweep = sweep;
-  impl_->quiet = options.quiet || options.progress == Progress::none;
+  impl_->quiet = is_silent(options);
   impl_->terminal = std::move(terminal);
   const bool moving = impl_->terminal.moving && options.progress != Progress::plain && !impl_->quiet;
   impl_->printer.emplace(impl_->terminal.fd, moving, options.stop, nullptr, impl_->terminal.width);

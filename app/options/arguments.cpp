@@ -248,7 +248,7 @@ bool Arguments::parse(std::span<const std::string> arguments, const Streams& str
     if (auto* const wanted = dynamic_cast<SyntaxStream*>(&streams.out)) {
       wanted->syntax = syntax();
     } else {
-      streams.out << help(display::text_columns(streams.out_fd));
+      streams.out << for_reader(help(display::text_columns(streams.out_fd)), streams);
     }
     return false;
   }

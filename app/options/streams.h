@@ -4,6 +4,7 @@
 #include <ostream>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "core/runtime/agreement.h"
 
@@ -17,6 +18,10 @@ struct Streams {
   Agreement* job = nullptr;  // with the other processes of a launcher; null: there are none
   bool quiet = false;        // no notes
 };
+
+// `text` for who reads standard output: on a terminal no line is broken within a word. What other programs read, such
+// as JSON, YAML, CSV or the text of a program, is written to Streams::out as it is.
+std::string for_reader(std::string_view text, const Streams& streams);
 
 // The number of processes that a launcher has started.
 inline int processes_of(const Streams& streams) {

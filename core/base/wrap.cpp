@@ -12,7 +12,8 @@ namespace pmaptrain {
 namespace {
 
 constexpr std::string_view program = "pmaptrain";
-constexpr int least_gap = 2;  // columns between those of a table
+constexpr int least_gap = 2;                  // columns between those of a table
+constexpr std::size_t longest_quoted = 1000;  // bytes between quotes: text may have many quotes that nothing closes
 
 bool is_alphanumeric(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
 
@@ -27,6 +28,7 @@ std::size_t end_of_sequence(std::string_view text, std::size_t i) {
 std::size_t end_of_quoted(std::string_view text, std::size_t i) {
   const char quote = text[i];
   if (quote != '`' && quote != '\'') return i;
+  text = text.substr(0, i + longest_quoted);
   for (std::size_t end = text.find(quote, i + 1); end != std::string_view::npos; end = text.find(quote, end + 1)) {
     if (end + 1 == text.size() || !is_alphanumeric(text[end + 1])) return end + 1;
   }
@@ -75,6 +77,7 @@ std::string wrapped_line(std::string_view line, int columns, int indent, bool is
   const int hanging = std::min(static_cast<int>(begin) + indent, columns / 4);
   std::string out(line.substr(0, begin));
   int column = static_cast<int>(begin);
+  int remaining = shown_width(line.substr(begin));                           // columns of the line from `i`
   bool is_alone = is_later && !line.ends_with('.'), is_after_colon = false;  // a sentence is no command
   for (std::size_t i = begin; i < line.size();) {
     const std::size_t word = std::min(line.find_first_not_of(' ', i), line.size());
@@ -90,8 +93,9 @@ std::string wrapped_line(std::string_view line, int columns, int indent, bool is
       // so that it still ends with the others.
       const std::string_view rest = line.substr(word);
       if (const int cell = shown_width(rest.substr(0, rest.find("  "))); hanging + cell <= columns) needed = cell;
-      gap = std::clamp(columns - column - shown_width(rest), least_gap, gap);
+      gap = std::clamp(columns - column - (remaining - gap), least_gap, gap);
     }
+    remaining -= static_cast<int>(word - i) + width;
     if (i > begin && column + gap + needed > columns) {
       out += '\n';
       out.append(static_cast<std::size_t>(hanging), ' ');
@@ -207,7 +211,7 @@ std::vector<std::vector<std::size_t>> bands_of(const std::vector<int>& widths, i
   std::vector<std::vector<std::size_t>> bands{{}};
   int used = 0;
   for (std::size_t i = 0; i < widths.size(); ++i) {
-    if (columns > 0 && bands.back().size() > 1 && used + gap + widths[i] > columns) {
+    if (columns > 0 && widths[i] > 0 && bands.back().size() > 1 && used + gap + widths[i] > columns) {
       bands.push_back({0});
       used = gap + widths[0];
     }

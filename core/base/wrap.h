@@ -37,8 +37,8 @@ struct Definition {
 std::string definitions(const std::vector<Definition>& all, int columns, int widest_name = 0);
 
 // The columns of a table of these widths as bands, which are shown one under another: each has the first column and as
-// many of the others as fit into `columns` with two spaces before every column, but at least one. One band if there is
-// no terminal (0 or less).
+// many of the others as fit into `columns` with two spaces before every column, but at least one; a column without text
+// has no band of its own. One band if there is no terminal (0 or less).
 std::vector<std::vector<std::size_t>> bands_of(const std::vector<int>& widths, int columns);
 
 }  // namespace pmaptrain

@@ -28,6 +28,16 @@ TEST_CASE("text for a terminal is broken between words", "[base]") {
   CHECK(shown_width("\x1b[1;33mwarning:\x1b[0m 漢") == 11);
 }
 
+TEST_CASE("a long line is wrapped in time that grows with its length, whatever is in it", "[base]") {
+  for (const std::string word : {"a  ", "'a ", "`a ", "(a ", "pmaptrain "}) {
+    CAPTURE(word);
+    std::string line;
+    for (int i = 0; i < 50000; ++i) line += word;
+    const std::string text = wrapped(line, 40);  // quadratic time would be minutes
+    CHECK(text.size() >= line.size() / 2);
+  }
+}
+
 TEST_CASE("what a user may copy from a terminal is not broken", "[base]") {
   const std::string path = "/home/somebody/experiments/runs/cnn";
   CHECK(wrapped("run folder: " + path, 20) == "run folder:\n  " + path);
@@ -55,6 +65,7 @@ TEST_CASE("the columns of a table that is too wide are bands one under another, 
   CHECK(bands_of({5, 5, 5}, 20) == Bands{{0, 1}, {0, 2}});
   CHECK(bands_of({5, 50, 5, 6}, 20) == Bands{{0, 1}, {0, 2}, {0, 3}});
   CHECK(bands_of({50}, 20) == Bands{{0}});
+  CHECK(bands_of({5, 50, 0}, 20) == Bands{{0, 1, 2}});
 }
 
 TEST_CASE("in a terminal the words of an error stay whole, and its help and notes in their column", "[base]") {
