@@ -11,9 +11,11 @@
 #include <variant>
 #include <vector>
 
+#include "app/display/terminal.h"
 #include "app/signals.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/base/utf8.h"
 #include "core/data/file.h"
 #include "core/data/sources/token_store.h"
 #include "core/evaluate/generator.h"
@@ -145,6 +147,7 @@ int continue_text(const PromptOptions& options, ConfigOptions config, const std:
   const Prompt prompt = read_prompt(*options.prompt, std::get<spec::TextFiles>(loaded.spec.data.source).tokens);
   const std::vector<std::int32_t> tokens = tokens_of(prompt);
   bool is_first = true;
+  const bool is_terminal = display::text_columns(streams.out_fd) > 0;
   const auto flush = [&] {
     if (!streams.out.flush()) fail_running("standard output takes no more");
   };
@@ -152,7 +155,9 @@ int continue_text(const PromptOptions& options, ConfigOptions config, const std:
     if (prompt.are_numbers()) {
       streams.out << (is_first ? "" : " ") << token;
     } else {
-      streams.out.put(static_cast<char>(token));
+      // A model may write any byte, and a terminal obeys some.
+      const std::string byte(1, static_cast<char>(token));
+      streams.out << (is_terminal ? printable(byte) : byte);
     }
     is_first = false;
     flush();

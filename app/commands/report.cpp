@@ -72,13 +72,13 @@ std::string reason_of(const Error& error) {
 report::RunExtras extras_of(report::RunRecord run, const std::optional<std::string>& checkpoint,
                             const std::optional<std::string>& data_root, std::vector<std::string>& notes) {
   report::RunExtras extras;
-  if (data_root) {
-    spec::Overrides overrides;
-    overrides.data_root = data_root;
-    run.config = spec::load(run.folder.string(), overrides);
-    for (const std::string& note : run.config.notes) notes.push_back(run.label + ": " + note);
-  }
   try {
+    if (data_root) {
+      spec::Overrides overrides;
+      overrides.data_root = data_root;
+      run.config = spec::load(run.folder.string(), overrides);
+      for (const std::string& note : run.config.facts_and_notes()) notes.push_back(run.label + ": " + note);
+    }
     const train::Setup setup = train::make_setup(run.config);
     extras.plan = report::validate_json(setup, report::make_validate_report(setup));
   } catch (const Error& error) {
@@ -188,7 +188,7 @@ int command_report(CommandArguments arguments, const Streams& streams) {
                   folders.size() == 1 ? shell_quoted(printable(folders.front()))
                                       : counted(std::ssize(folders), page.sweeps.empty() ? "run" : "folder"),
                   human_bytes(static_cast<double>(html.size())));
-  streams.out << text;
+  streams.out << for_reader(text, streams);
   return 0;
 }
 

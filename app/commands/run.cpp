@@ -169,7 +169,7 @@ std::string summary(const train::Ended& ended, const std::vector<Diagnostic>& er
 
 std::string report(const train::Ended& ended, const RunOptions& options, const Streams& streams) {
   const bool color = display::use_color(options.display.color, streams.out_fd);
-  return train::final_report(ended, color, display::text_columns(streams.out_fd));
+  return for_reader(train::final_report(ended, color, display::text_columns(streams.out_fd)), streams);
 }
 
 // The same values for a run that begins: " --set KEY=VALUE" for each.
@@ -189,7 +189,8 @@ spec::Loaded load_kept(const Load& load, const std::string& blocks, const std::s
     std::vector<Diagnostic> diagnostics = error.diagnostics();
     for (Diagnostic& diagnostic : diagnostics) {
       if (diagnostic.place.excerpt.text() != blocks) continue;
-      diagnostic.help = "start at most as many processes as there are blocks";
+      diagnostic.help =
+          "start at most as many processes as there are blocks, or --set mesh.blocks=N: from there on bits may differ";
       diagnostic.notes.push_back("'" + run + "' has " + blocks + ", which --resume keeps");
     }
     throw Error(error.status(), std::move(diagnostics));
@@ -219,7 +220,7 @@ int tell_finished(const train::FinishedRun& finished, const train::RunState& sta
   const std::vector<std::string> why = train::why_finished(state);
   if (!why.empty()) text += ": " + printable(join(why, "; "));
   text += "; " + finished.advice + "\n";
-  if (!options.display.quiet) streams.err << wrapped(text, display::text_columns(streams.err_fd));
+  if (!display::is_silent(options.display)) streams.err << wrapped(text, display::text_columns(streams.err_fd));
   deliver(streams.out, options.json ? summary(finished.ended, errors_of(finished.ended, why))
                                     : report(finished.ended, options, streams));
   return finished.ended.exit_status;
@@ -252,8 +253,10 @@ int command_run(CommandArguments arguments, const Streams& streams) {
     const report::ValidateReport report =
         report::make_validate_report(setup, options.verify_replicas, processes_of(streams));
     if (!options.json) print_warnings(report.warnings, streams);
-    streams.out << (options.json ? report::validate_json(setup, report)
-                                 : report::validate_text(setup, report, display::text_columns(streams.out_fd)));
+    streams.out << (options.json
+                        ? report::validate_json(setup, report)
+                        : for_reader(report::validate_text(setup, report, display::text_columns(streams.out_fd)),
+                                     streams));
     return 0;
   }
 
@@ -356,7 +359,7 @@ int command_run(CommandArguments arguments, const Streams& streams) {
       if (finished) {
         display.reset();  // its last line is gone then
         if (session.folder.writes) {
-          if (!options.display.quiet) print_notes(setup.loaded.facts, streams);
+          if (!display::is_silent(options.display)) print_notes(setup.loaded.facts, streams);
           print_warnings(session.notes, streams);
         }
         return tell_finished(*finished, resume->checkpoint.state, options, streams);

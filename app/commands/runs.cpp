@@ -19,7 +19,7 @@
 namespace pmaptrain::app {
 namespace {
 
-constexpr std::size_t most_notes = 5;  // of how killed runs go on
+constexpr std::int64_t most_killed = 5;  // are told how they go on
 
 report::Json document_of(const report::ListedRun& run) {
   using report::Json;
@@ -92,19 +92,20 @@ int command_runs(CommandArguments arguments, const Streams& streams) {
     return 0;
   }
   if (runs.empty()) {
-    streams.out << "there are no runs in '" << printable(folder) << "'\n";
+    streams.out << for_reader("there are no runs in '" + printable(folder) + "'\n", streams);
     return 0;
   }
-  streams.out << table_of(runs, display::text_columns(streams.out_fd));
+  streams.out << for_reader(table_of(runs, display::text_columns(streams.out_fd)), streams);
   std::vector<std::string> problems;
   for (const report::ListedRun& run : runs) {
     if (!run.problem.empty()) problems.push_back(printable(run.folder.string() + ": " + run.problem));
   }
+  std::int64_t killed = 0;
   for (const report::ListedRun& run : runs) {
-    if (run.status != "killed") continue;
-    if (problems.size() >= most_notes) break;
+    if (run.status != "killed" || ++killed > most_killed) continue;
     problems.push_back("to go on: pmaptrain run " + shell_quoted(printable(run.folder.string())) + " --resume");
   }
+  if (killed > most_killed) problems.push_back(counted(killed - most_killed, "other run") + " can go on likewise");
   print_notes(problems, streams);
   return 0;
 }

@@ -232,7 +232,7 @@ bool CheckpointEvaluation::compare_contents(bool is_own_data, bool verify_data) 
   if (changed.empty() || !trained_.state.encoding.skipped.empty()) return true;
   throw Error(ExitStatus::data,
               Diagnostic{"data", loaded_.spec.data.source_place, "the run's data has changed: " + changed,
-                         "restore the data; --data-root DIR says where it lies by now"});
+                         "restore the data; --data-root DIR, or --set data.source...=PATH, says where it lies by now"});
 }
 
 void CheckpointEvaluation::check_processes() const {

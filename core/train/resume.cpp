@@ -273,9 +273,10 @@ std::vector<std::string> check_config_continues(const RunConfig& run, const spec
   drop_what_follows(keys);
   std::erase_if(keys, [](const spec::ChangedKey& key) { return spec::may_differ_on_resume(key.path); });
   std::erase_if(keys, [&](const spec::ChangedKey& key) {
-    if (key.path != "mesh.axes" || !same_names(key.before, key.after)) return false;
-    notes.push_back("mesh.axes changes from " + key.before + " to " + key.after +
-                    ": sums run in another order, so the bits differ from here on");
+    const bool has_same_axes = key.path == "mesh.axes" && same_names(key.before, key.after);
+    if (!has_same_axes && key.path != "mesh.blocks") return false;
+    notes.push_back(key.path + " changes from " + key.before + " to " + key.after +
+                    ": sums run in another order, so the bits may differ from here on");
     return true;
   });
   std::erase_if(keys, [&](const spec::ChangedKey& key) {

@@ -167,7 +167,8 @@ Setup make_resumed_setup(spec::Loaded loaded, const RunState& state, bool verify
         changed = data::difference(state.contents, data::contents_of(loaded, verify));
       } catch (const Error&) {
         std::vector<Diagnostic> diagnostics = error.diagnostics();
-        diagnostics.back().notes.push_back("--data-root DIR says where the data of the run lies by now");
+        diagnostics.back().notes.push_back(
+            "--data-root DIR, or --set data.source...=PATH, says where the data of the run lies by now");
         throw Error(error.status(), std::move(diagnostics));
       }
       refuse_changed(changed, loaded.spec.data.source_place, error.diagnostics().front().message);

@@ -44,6 +44,7 @@ void RunReport::begin(std::span<Consumer* const> consumers, const RunFolder& fol
                              stays_finished(state, *resumed, setup_.spec().train);
       reported_[m] = {state.logged_step, 0,  state.last_step, is_undone,
                       state.last_epoch,  -1, state.measures,  state.confusions};
+      for (const auto& [split, measures] : state.measures) reported_[m].evaluated_at[split] = state.evaluated_step;
       logged_step_ = std::max(logged_step_, state.logged_step);
       const MemberNumber number = setup_.member_number(static_cast<std::int64_t>(m));
       if (reported_[m].last_step) reported_[m].last_step->member = number;
@@ -387,8 +388,10 @@ void RunReport::report_evaluations(const std::vector<Evaluation>& evaluations, s
   for (std::size_t i = 0; i < evaluations.size(); ++i) {
     const Evaluation& found = evaluations[i];
     if (checkpoint.empty()) {
-      reported_of(found.member).measures[found.split] = found.measures;
-      if (found.confusion) reported_of(found.member).confusions[found.split] = *found.confusion;
+      Reported& reported = reported_of(found.member);
+      reported.measures[found.split] = found.measures;
+      reported.evaluated_at[found.split] = steps[i];
+      if (found.confusion) reported.confusions[found.split] = *found.confusion;
     }
     events.push_back({steps[i], epoch_of(std::max<std::int64_t>(steps[i], 1)), found.split, found.measures,
                       found.examples, found.seconds, setup_.member_number(found.member), checkpoint});
@@ -420,14 +423,19 @@ void RunReport::add_totals(Ended& ended, std::int64_t steps) const {
   ended.examples_seen = examples_until(steps);
   ended.examples_skipped = ended.epochs * setup_.batch.skipped_per_epoch;
   for (std::size_t m = 0; m < reported_.size(); ++m) {
-    const std::map<std::string, Measures>& measures = reported_[m].measures;
-    for (const char* const split : {"train", "validation", "test"}) {
-      const auto found = measures.find(split);
-      if (found != measures.end()) ended.members[m].final_measures.emplace_back(split, found->second);
+    const Reported& reported = reported_[m];
+    MemberEnded& member = ended.members[m];
+    for (const std::string split : {"train", "validation", "test"}) {
+      const auto found = reported.measures.find(split);
+      if (found == reported.measures.end()) continue;
+      // A signal or a guard ends a run without an evaluation: the last one was of other parameters.
+      const auto evaluated = reported.evaluated_at.find(split);
+      if (split != "train" && (evaluated == reported.evaluated_at.end() || evaluated->second != member.steps)) continue;
+      member.final_measures.emplace_back(split, found->second);
+      if (const auto confusion = reported.confusions.find(split); confusion != reported.confusions.end()) {
+        member.confusions.insert(*confusion);
+      }
     }
-  }
-  for (std::size_t m = 0; m < reported_.size(); ++m) {
-    ended.members[m].confusions = reported_[m].confusions;
     if (!setup_.spec().ensemble) continue;
     for (const spec::Varied& key : setup_.spec().ensemble->vary) {
       ended.members[m].varied.emplace_back(key.path, key.values[m]);

@@ -114,6 +114,7 @@ class RunReport {
     std::int64_t reported_epoch_at = -1;       // the step of the last epoch's line
     std::map<std::string, Measures> measures;  // the last measures, by split
     Confusions confusions = {};
+    std::map<std::string, std::int64_t> evaluated_at = {};        // by split: the step of the last evaluation
     std::optional<double> first_loss = {};                        // of the first step
     std::optional<EpochEnded> first_epoch = {}, last_epoch = {};  // complete ones, reported or not
     void note_course(const EpochEnded& epoch) {

@@ -81,7 +81,7 @@ TEST_CASE("a run goes on with data at another path by config, folder, --data-roo
     const std::string run = project.folder / "project/runs/c";
     const Finished missing = project.run({run, "--resume"});
     CHECK(missing.status == 3);
-    CHECK(contains(missing.err, "note: --data-root DIR says where the data of the run lies by now"));
+    CHECK(contains(missing.err, "note: --data-root DIR, or --set data.source...=PATH, says where"));
     check(project, {run, "--resume", "--data-root", project.folder / "elsewhere"}, "project/runs/c");
   }
   {

@@ -32,7 +32,7 @@ TEST_CASE("the axes of a continued ensemble are compared by name; its own may st
   };
   CHECK(notes({}).empty());
   CHECK(notes({"mesh.axes=[{a: 2}, {trials: 3}, {b: 2}]"}).empty());
-  const std::string bits = ": sums run in another order, so the bits differ from here on";
+  const std::string bits = ": sums run in another order, so the bits may differ from here on";
   CHECK(notes({"mesh.axes=[{trials: 3}, {b: 2}, {a: 2}]"}) ==
         std::vector<std::string>{"mesh.axes changes from a=2 b=2 to b=2 a=2" + bits});
   CHECK(notes({"mesh.axes.a=4"}) == std::vector<std::string>{"mesh.axes changes from a=2 b=2 to a=4 b=2" + bits});

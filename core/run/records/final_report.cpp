@@ -396,8 +396,11 @@ std::string member_report(const Ended& ended, const MemberEnded& member, bool co
   text += comparison_table(member.comparisons, true, color, columns);
   text += comparison_table(member.comparisons, false, color, columns);
   if (member.best) {
-    text += fmt::format("\nbest {}: {} after step {}{}\n", shown_name(member.best->metric), compact(member.best->value),
-                        with_commas(member.best->step),
+    // The evaluation after --max-steps or train.max_time is an extra one: the run without the limit has none there.
+    const bool has_extra = ended.reason == "max_steps" || ended.reason == "max_time";
+    text += fmt::format("\nbest {}: {} after step {}{}{}\n", shown_name(member.best->metric),
+                        compact(member.best->value), with_commas(member.best->step),
+                        has_extra && member.best->step != member.steps ? " of the evaluations at train.eval_every" : "",
                         member.selected ? ", the checkpoint of eval, predict and export" : "");
   }
   return text;

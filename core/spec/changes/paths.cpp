@@ -77,7 +77,13 @@ void find_data(Node& config, const Overrides& overrides, const std::string& dire
     std::error_code ignored;
     std::optional<fs::path> found;
     if (root) {
-      found = found_below(*root, path).value_or(*root / path.filename());
+      found = found_below(*root, path);
+      if (!found && !fs::exists(path, ignored)) {
+        facts.push_back(key + ": below '" + root->string() + "' (--data-root) there is neither '" +
+                        path.relative_path().string() + "' nor the end of this path; --set " + key +
+                        "=PATH names it where it is called otherwise");
+        found = *root / path.filename();
+      }
     } else if (!fs::exists(path, ignored)) {
       found = found_beside(directory, path);
     }

@@ -47,7 +47,10 @@ bool plain_word(const std::string& text) {
          std::string::npos;
 }
 
-std::string scalar(const Node& node) { return node.quoted ? print_text(node.text) : node.text; }
+std::string scalar(const Node& node) {
+  if (node.is(Kind::null)) return "null";
+  return node.quoted ? print_text(node.text) : node.text;
+}
 
 std::string name_of(const Node& key) { return print_text(key.text); }
 
