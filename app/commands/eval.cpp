@@ -115,6 +115,9 @@ Evaluations evaluate(const spec::Loaded& loaded, const std::string& run, const s
   }
 }
 
+// With fewer examples of a class the best threshold is mostly chance.
+constexpr std::int64_t least_for_threshold = 30;
+
 }  // namespace
 
 int command_eval(CommandArguments arguments, const Streams& given) {
@@ -178,6 +181,13 @@ int command_eval(CommandArguments arguments, const Streams& given) {
                            {of.checkpoint, loaded.spec.train.ema ? weights : spec::Weights::ema, member});
   }
   if (!json) print_notes(notes, streams);
+  if (tuned && !json && tuned->examples_of_rarest < least_for_threshold) {
+    print_notes(
+        {fmt::format("the threshold is chosen with {} of {} '{}', fewer than {}: another split may have another",
+                     counted(tuned->examples_of_rarest, "example"), tuned->of_class.empty() ? "label" : "class",
+                     printable(tuned->rarest), least_for_threshold)},
+        streams);
+  }
   const auto varies_loss = [](const spec::Varied& key) { return key.path.starts_with("loss."); };
   if (together && !json &&
       std::any_of(loaded.spec.ensemble->vary.begin(), loaded.spec.ensemble->vary.end(), varies_loss)) {

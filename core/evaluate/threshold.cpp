@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -26,9 +27,11 @@ constexpr std::size_t steps = 100;  // of thresholds: 0.01, 0.02, ...
 struct Counts {
   std::array<double, steps> hits{}, predicted{};
   double actual = 0;
+  std::array<std::int64_t, 2> examples{};  // without the label, and with it
 
   void add(double probability, double weight, bool is_true) {
     actual += is_true ? weight : 0;
+    ++examples[is_true ? 1 : 0];
     for (std::size_t i = 1; i < steps && probability > static_cast<double>(i) / steps; ++i) {
       predicted[i] += weight;
       hits[i] += is_true ? weight : 0;
@@ -45,6 +48,21 @@ bool is_true(std::span<const std::int32_t> target, std::size_t label, bool integ
   if (integers) return target[label] != 0;
   const auto number = [&](std::size_t i) { return std::bit_cast<float>(target[i]); };
   return of_two ? number(1) > number(0) : number(label) > 0.5F;
+}
+
+// Names the class or the label with the fewest examples.
+void find_rarest(const std::vector<Counts>& counts, const std::vector<std::string>& names, bool of_classes,
+                 TunedThreshold& tuned) {
+  tuned.examples_of_rarest = std::numeric_limits<std::int64_t>::max();
+  const auto take = [&](std::int64_t examples, std::size_t index) {
+    if (examples >= tuned.examples_of_rarest) return;
+    tuned.examples_of_rarest = examples;
+    tuned.rarest = index < names.size() ? names[index] : std::to_string(index);
+  };
+  for (std::size_t label = 0; label < counts.size(); ++label) {
+    if (of_classes) take(counts[label].examples[0], 0);
+    take(counts[label].examples[1], of_classes ? 1 : label);
+  }
 }
 
 }  // namespace
@@ -96,6 +114,7 @@ TunedThreshold tune_threshold(const CheckpointEvaluation& evaluation) {
     const std::vector<std::string>& classes = evaluation.classes();
     best.of_class = classes.size() == 2 ? classes.back() : "1";
   }
+  find_rarest(counts, evaluation.classes(), !model.is_multi_label(), best);
   best.f1 = -1;
   for (std::size_t i = 1; i < steps; ++i) {
     double sum = 0;
