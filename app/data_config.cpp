@@ -7,11 +7,13 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "app/class_balance.h"
 #include "app/data_layers.h"
+#include "app/data_sizes.h"
 #include "app/table_source.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -20,7 +22,6 @@
 #include "core/data/sources/open.h"
 #include "core/data/statistics.h"
 #include "core/data/tables/csv_reader.h"
-#include "core/run/records/lines.h"
 #include "core/setup/advice.h"
 #include "core/setup/setup.h"
 #include "core/spec/load.h"
@@ -29,8 +30,9 @@
 namespace pmaptrain::app {
 namespace {
 
-constexpr std::int64_t most_devices = 8;
-constexpr double validation_share = 0.1;
+constexpr double validation_share = 0.1, validation_share_of_few = 0.2;
+// With fewer of a rare class among the validation examples, a metric of it is mostly chance.
+constexpr std::int64_t least_rare_examples = 50;
 // Integers of more values, or of fewer examples each, are rather counts or prices. Images have more classes.
 constexpr std::int64_t most_classes = 20, most_classes_of_images = 1000;
 constexpr std::int64_t least_examples_of_class = 5;
@@ -75,13 +77,11 @@ class Writer {
             : task_ == Task::labels ? ": several labels at once, " + classes_text("labels")
             : is_one                ? ": regression, its numbers"
                                     : ": regression, their numbers";
-    if (task_ == Task::classes && has_numbers()) line += "; as numbers: loss: mean_squared_error with dense: 1";
-    if (const auto mean = task_ == Task::numbers ? data::mean_of_counts(*found_.train) : std::nullopt) {
-      line += fmt::format(
-          "; as counts: loss: poisson without normalize_targets, and outputs that begin at the logarithm of the mean: "
-          "dense: {{features: 1, bias_init: {{constant: {}}}}}",
-          train::compact(std::log(*mean)));
+    if (task_ == Task::classes && has_numbers()) {
+      line += fmt::format("; as numbers: loss: mean_squared_error with dense: 1{}",
+                          lists_classes_ ? " and without classes" : "");
     }
+    if (task_ == Task::numbers) line += hint_on_counts(*found_.train);
     if (kind_ == DataKind::npz) line += hints_on_arrays(*found_.train, task_ == Task::numbers);
     if (!layout_.inputs.empty()) {
       line += fmt::format("; another column: --target {}", shell_quoted(printable(layout_.inputs.back())));
@@ -91,13 +91,8 @@ class Writer {
 
  private:
   std::string classes_text(std::string_view kind) const {
-    constexpr std::size_t most = 4;
-    std::vector<std::string> names = found_.encoding.classes;
-    if (names.size() > most) {
-      names.resize(most);
-      names.emplace_back("...");
-    }
-    return fmt::format("{} {}", outputs(), kind) + (names.empty() ? "" : " (" + in_a_line(join(names, ", ")) + ")");
+    const std::vector<std::string>& names = found_.encoding.classes;
+    return fmt::format("{} {}", outputs(), kind) + (names.empty() ? "" : " (" + first_names(names, 4) + ")");
   }
 
   // "pictures u8[28,28,1]", "numbers f32[3]"
@@ -115,17 +110,14 @@ class Writer {
 
   // Whether the classes are numbers.
   bool are_numbers() const {
-    return std::all_of(found_.encoding.classes.begin(), found_.encoding.classes.end(), [](const std::string& name) {
-      return data::to_number(name).kind == data::CellNumber::Kind::number;
-    });
+    return std::all_of(found_.encoding.classes.begin(), found_.encoding.classes.end(), is_number);
   }
 
   std::string compose() {
     source_ = kind_ == DataKind::npz ? npz() : kind_ == DataKind::csv ? csv() : images();
     // Opened as for a classifier, whose targets are labels where they can be.
-    task_ = !layout_.label_separator.empty() ? Task::labels
-            : layout_.targets.size() > 1     ? Task::numbers
-                                             : Task::classes;
+    const bool are_labels = !layout_.label_separator.empty() || layout_.are_labels;
+    task_ = are_labels ? Task::labels : layout_.targets.size() > 1 ? Task::numbers : Task::classes;
     open();
     check();
     choose_task();
@@ -145,10 +137,11 @@ class Writer {
                      (!is_divided() || data::has_long_tail(*found_.validation) || found_.validation->size() < 30);
   }
 
+  // The data as the config describes it so far.
+  data::Source opened() const { return data::open(load(text("    - flatten\n    - dense: 1\n")).spec.data, 0, 1); }
+
   void open() {
-    const auto try_to_open = [&] {
-      found_ = data::open(load(text("    - flatten\n    - dense: 1\n")).spec.data, 0, 1);
-    };
+    const auto try_to_open = [&] { found_ = opened(); };
     try {
       try_to_open();
     } catch (const Error& error) {
@@ -198,16 +191,7 @@ class Writer {
   }
 
   // As the config names it.
-  std::string shown(const std::string& path) const {
-    const std::filesystem::path whole = std::filesystem::absolute(path).lexically_normal();
-    const std::filesystem::path relative = whole.lexically_relative(folder_);
-    std::error_code ignored;
-    const bool is_above = !relative.empty() && *relative.begin() == "..";
-    // A link may lead to the folder, and ".." elsewhere.
-    const bool is_outside = is_above && (std::filesystem::path(path_).is_absolute() ||
-                                         !std::filesystem::equivalent(folder_ / relative, whole, ignored));
-    return spec::print_text(relative.empty() || is_outside ? whole.string() : relative.string());
-  }
+  std::string shown(const std::string& path) const { return shown_path(path, folder_, path_); }
 
   // ---- sources ----
 
@@ -248,21 +232,27 @@ class Writer {
   void check() {
     const auto classes = static_cast<std::int64_t>(found_.encoding.classes.size());
     if (task_ == Task::classes && classes * 2 > examples() && !are_numbers()) {
-      fail_data(fmt::format("the target of '{}' has {} different texts in {}, so nearly every row would be a class of "
-                            "its own",
-                            path_, classes, counted(examples(), "row")),
-                "write numbers without units, or give the column to predict the name 'target'");
+      fail_data(fmt::format("{} has {} different texts in {}, so nearly every row would be a class of its own",
+                            shown_target(), classes, counted(examples(), "row")),
+                "write numbers without units, or name another column: --target NAME");
     }
     if (classes == 1) {
-      fail_data(fmt::format("the target of '{}' is {} in every example, so there is nothing to learn", path_,
+      fail_data(fmt::format("{} is {} in every example, so there is nothing to learn", shown_target(),
                             data::shown_cell(found_.encoding.classes.front())));
     }
     if (data::has_one_target(*found_.train, is_divided() ? found_.validation.get() : nullptr)) {
-      fail_data(fmt::format("the target of '{}' is the same in every example, so there is nothing to learn", path_));
+      fail_data(shown_target() + " is the same in every example, so there is nothing to learn");
     }
     if (std::string warning = train::channels_first_warning(found_.train->input().shape); !warning.empty()) {
       source_.comments.push_back(std::move(warning));
     }
+  }
+
+  // "the target of 't.csv', 'y', the last column,"
+  std::string shown_target() const {
+    std::string text = "the target of '" + path_ + "'";
+    if (kind_ == DataKind::csv) text += ", '" + in_a_line(join(layout_.targets, "', '")) + "'";
+    return text + (layout_.target_because.empty() ? "" : ", " + layout_.target_because + ",");
   }
 
   bool has_classes() const {
@@ -273,7 +263,9 @@ class Writer {
     }
     if (train.target().shape.size() == 1 && train.target().shape.front() > 1) return false;
     const auto range = train.label_range();  // of numbers that name classes, their positions
-    if (!range || range->first < 0) return false;
+    if (!range) return false;
+    if (kind_ == DataKind::csv && balance_of(found_, is_divided()).counts.size() == 2) return true;
+    if (range->first < 0) return false;
     const std::int64_t classes = range->second + 1;
     const bool images = train.input().shape.size() == 3;
     return classes >= 2 && classes <= (images ? most_classes_of_images : most_classes) &&
@@ -289,33 +281,55 @@ class Writer {
 
   // Whether a class has so few examples that accuracy says little of it. Each class has two.
   void count_classes() {
-    const data::Dataset& train = *found_.train;
-    if (train.target().dtype != DType::i32 || !train.target().shape.empty()) return;
-    std::map<std::int32_t, std::int64_t> counts = data::count_labels(train);
-    if (is_divided()) {
-      for (const auto& [label, count] : data::count_labels(*found_.validation)) counts[label] += count;
+    if (found_.train->target().dtype != DType::i32 || !found_.train->target().shape.empty()) return;
+    ClassBalance balance = balance_of(found_, is_divided());
+    if (kind_ == DataKind::csv && list_classes(listed_classes(balance, found_.encoding.classes))) {
+      balance = balance_of(found_, is_divided());
     }
+    const auto& counts = balance.counts;
     for (std::size_t label = 0; label < found_.encoding.classes.size(); ++label) {
       if (counts.contains(static_cast<std::int32_t>(label))) continue;
       source_.comments.push_back(fmt::format("The class {} has no example: add some, or remove it.",
                                              data::shown_cell(found_.encoding.classes[label])));
     }
-    std::int64_t least = examples();
-    for (const auto& entry : counts) least = std::min(least, entry.second);
-    const auto classes = static_cast<double>(std::max<std::size_t>(2, counts.size()));
-    const double rare = classes == 2 ? 0.2 : 0.3 / classes;
-    is_rare_ = static_cast<double>(least) < rare * static_cast<double>(examples());
-    is_stratified_ = is_rare_ && least >= 2 && layout_.dated_by.empty();
+    is_rare_ = balance.is_rare;
+    is_stratified_ = is_rare_ && balance.least >= 2 && layout_.dated_by.empty();
     // Of two classes, those metrics have no value where validation has one of them alone.
     const bool has_all =
         is_stratified_ || (found_.validation && data::count_labels(*found_.validation).size() == counts.size());
     is_rare_ = is_rare_ && (counts.size() > 2 || has_all);
-    if (is_of_rare_class() && counts.begin()->second == least) {
+    if (is_rare_) count_rare(balance);
+    if (is_of_rare_class() && balance.rarest == 0) {
       source_.comments.push_back(
           fmt::format("{} is rare, and f1 and average_precision are of {}: with the names or "
                       "numbers of the classes exchanged they are of the rare one.",
                       class_text(0), class_text(1)));
     }
+  }
+
+  // Reads the targets again as these classes, if there are any.
+  bool list_classes(const std::vector<std::string>& classes) {
+    if (classes.empty()) return false;
+    source_.yaml += commented("      classes: " + list_of(classes),
+                              classes.size() == 2 ? "in order: f1 and a threshold are of the second" : "in order");
+    lists_classes_ = true;
+    found_ = opened();
+    return true;
+  }
+
+  // Where validation would have few examples of the rare class, it takes a larger share; not where it is chance which
+  // it has.
+  void count_rare(const ClassBalance& balance) {
+    rare_class_ = class_text(static_cast<std::size_t>(balance.rarest));
+    const auto in = [&](double share) {
+      return std::max<std::int64_t>(1, std::llround(share * static_cast<double>(balance.least)));
+    };
+    const bool is_known = is_divided() && (is_stratified_ || !layout_.dated_by.empty());
+    rare_examples_ = is_known ? in(share_) : data::count_labels(*found_.validation)[balance.rarest];
+    has_few_rare_ = *rare_examples_ < least_rare_examples;
+    if (!is_known || !has_few_rare_) return;
+    share_ = validation_share_of_few;
+    rare_examples_ = in(share_);
   }
 
   // Whether it is predicted if an example is of class 1, and one of the two classes is rare: by one probability, for
@@ -331,7 +345,7 @@ class Writer {
   // the first epochs: the loss also tells evaluations apart that are equal by them.
   std::string_view metric() const {
     if (task_ == Task::numbers) return "mean_absolute_error";
-    if (task_ == Task::labels || !is_rare_) return "loss";
+    if (task_ == Task::labels || !is_rare_ || has_few_rare_) return "loss";
     return is_of_rare_class() ? "roc_auc" : "f1";
   }
 
@@ -358,28 +372,9 @@ class Writer {
                                               : "one output for each number of a target");
   }
 
-  // A power of 2, so few that a batch is at most half of the examples where there are two.
-  std::int64_t devices() const {
-    std::int64_t count = most_devices;
-    while (found_.train && count > 1 && 2 * count > found_.train->size()) count /= 2;
-    return count;
-  }
-
-  // A power of 2 from the number of devices on, so that it divides over them, and at least 8 steps an epoch where there
-  // are enough examples.
-  std::int64_t batch_size() const {
-    if (!found_.train) return devices();
-    std::int64_t batch = 128;
-    while (batch > devices() && batch * 8 > found_.train->size()) batch /= 2;
-    return batch;
-  }
-
-  // About 2,000 steps, and no fewer than 10 epochs; of images, which take longer, no more than 30.
-  std::int64_t epochs() const {
-    if (!found_.train) return 1;
-    const double steps = std::max(1.0, static_cast<double>(found_.train->size()) / static_cast<double>(batch_size()));
-    return std::clamp<std::int64_t>(std::llround(2000 / steps), 10, has_images() ? 30 : 100);
-  }
+  std::int64_t devices() const { return found_.train ? devices_for(found_.train->size()) : most_devices; }
+  std::int64_t batch_size() const { return found_.train ? batch_size_for(found_.train->size()) : devices(); }
+  std::int64_t epochs() const { return found_.train ? epochs_for(found_.train->size(), has_images()) : 1; }
 
   bool has_images() const { return found_.train && found_.train->input().shape.size() == 3; }
 
@@ -392,12 +387,7 @@ class Writer {
     }
     out += ".\n";
     for (const std::string& comment : source_.comments) out += "# " + in_a_line(comment) + "\n";
-    if (const std::vector<std::string>& classes = found_.encoding.classes; !classes.empty()) {
-      const std::size_t most = std::min<std::size_t>(classes.size(), 10);
-      const std::vector<std::string> first(classes.begin(), classes.begin() + static_cast<std::ptrdiff_t>(most));
-      out += (task_ == Task::labels ? "# Labels: " : "# Classes: ") + in_a_line(join(first, ", ")) +
-             (most < classes.size() ? ", ..." : "") + ".\n";
-    }
+    out += names_comment(task_ == Task::labels ? "Labels" : "Classes", found_.encoding.classes);
     return out + "#\n# `pmaptrain help KEY` describes a key, for example: pmaptrain help optimizer.adam\n\n";
   }
 
@@ -451,22 +441,27 @@ class Writer {
     if (found_.train && found_.train->size() / batch_size() < 100) out += "  log_every: 1 epoch\n";
     out += commented("  eval_every: 1 epoch", "on the validation examples");
     out += commented(fmt::format("  checkpoint: {{best: {{metric: {}}}}}", metric()),
-                     "checkpoints/best is the best of them");
+                     has_few_rare_ ? "checkpoints/best: rare examples are few, so by the loss"
+                                   : "checkpoints/best is the best of them");
     out += commented(fmt::format("  early_stopping: {{metric: {}, patience: 10}}", metric()),
                      "after 10 evaluations without a better one");
     return out;
   }
 
   std::string validation() const {
+    const std::string rare = rare_examples_
+                                 ? fmt::format("; {} {} of {}", layout_.dated_by.empty() ? "it has" : "it has about",
+                                               with_commas(*rare_examples_), rare_class_)
+                                 : "";
     if (!layout_.dated_by.empty()) {
-      return commented(fmt::format("  validation: {{share: {}, shuffle: false}}", validation_share),
-                       "the last rows, which are the latest");
+      return commented(fmt::format("  validation: {{share: {}, shuffle: false}}", share_),
+                       "the last rows, which are the latest" + rare);
     }
     if (is_stratified_) {
-      return commented(fmt::format("  validation: {{share: {}, stratify: true}}", validation_share),
-                       "of the training examples of each class");
+      return commented(fmt::format("  validation: {{share: {}, stratify: true}}", share_),
+                       "of the training examples of each class" + rare);
     }
-    return commented(fmt::format("  validation: {}", validation_share), "of the training examples, kept aside");
+    return commented(fmt::format("  validation: {}", share_), "of the training examples, kept aside" + rare);
   }
 
   DataKind kind_;
@@ -478,7 +473,11 @@ class Writer {
   data::TableLayout layout_;        // of a table
   data::ArrayNames arrays_;         // of the training split of an archive
   Task task_ = Task::classes;
-  bool is_rare_ = false, is_stratified_ = false, has_long_tail_ = false;
+  bool is_rare_ = false, is_stratified_ = false, has_long_tail_ = false, lists_classes_ = false;
+  bool has_few_rare_ = false;  // so that a metric of the rare class says little
+  double share_ = validation_share;
+  std::string rare_class_;
+  std::optional<std::int64_t> rare_examples_;  // among the validation examples, where a class is rare
 };
 
 }  // namespace

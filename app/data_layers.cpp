@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "app/table_source.h"
 #include "core/data/arrays/array_dataset.h"
 #include "core/data/sources/inspect.h"
+#include "core/run/records/lines.h"
 
 namespace pmaptrain::app {
 namespace {
@@ -125,6 +127,15 @@ std::string choices_of_channels(spec::Channels channels, const Shape& input) {
 std::string hints_on_arrays(const data::Dataset& train, bool is_regression) {
   return hint_of_channels(train.input().shape) + (is_regression ? hint_of_whole_numbers(train) : "") +
          hint_of_tokens(train);
+}
+
+std::string hint_on_counts(const data::Dataset& train) {
+  const std::optional<double> mean = data::mean_of_counts(train);
+  if (!mean) return "";
+  return fmt::format(
+      "; as counts: loss: poisson without normalize_targets, and outputs that begin at the logarithm of the mean: "
+      "dense: {{features: 1, bias_init: {{constant: {}}}}}",
+      train::compact(std::log(*mean)));
 }
 
 }  // namespace pmaptrain::app

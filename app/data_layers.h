@@ -20,4 +20,7 @@ std::string choices_of_channels(spec::Channels channels, const Shape& input);
 // What the arrays, integers and whole numbers of an archive may be as well, and how to get that: "; if ..." or empty.
 std::string hints_on_arrays(const data::Dataset& train, bool is_regression);
 
+// How targets that may be counts are trained as such: "; as counts: ..." or empty.
+std::string hint_on_counts(const data::Dataset& train);
+
 }  // namespace pmaptrain::app

@@ -29,6 +29,28 @@ std::string list_of(const std::vector<std::string>& names) {
   return "[" + join(items, ", ") + "]";
 }
 
+std::string first_names(const std::vector<std::string>& names, std::size_t most) {
+  std::vector<std::string> first(names.begin(),
+                                 names.begin() + static_cast<std::ptrdiff_t>(std::min(most, names.size())));
+  if (most < names.size()) first.emplace_back("...");
+  return in_a_line(join(first, ", "));
+}
+
+std::string names_comment(const std::string& kind, const std::vector<std::string>& names) {
+  return names.empty() ? "" : "# " + kind + ": " + first_names(names, 10) + ".\n";
+}
+
+std::string shown_path(const std::string& path, const std::filesystem::path& folder, const std::string& given) {
+  const std::filesystem::path whole = std::filesystem::absolute(path).lexically_normal();
+  const std::filesystem::path relative = whole.lexically_relative(folder);
+  std::error_code ignored;
+  const bool is_above = !relative.empty() && *relative.begin() == "..";
+  // A link may lead to the folder, and ".." elsewhere.
+  const bool is_outside = is_above && (std::filesystem::path(given).is_absolute() ||
+                                       !std::filesystem::equivalent(folder / relative, whole, ignored));
+  return spec::print_text(relative.empty() || is_outside ? whole.string() : relative.string());
+}
+
 std::string skipping() { return commented("      on_error: skip", "what cannot be read is left out"); }
 
 SourceText table_source(const data::TableLayout& layout, const std::string& path) {
@@ -44,10 +66,21 @@ SourceText table_source(const data::TableLayout& layout, const std::string& path
   if (!layout.ignored.empty()) {
     text.yaml += "      inputs: " + list_of(layout.inputs) + "\n";
     std::vector<std::string> columns;
-    for (const auto& [column, why] : layout.ignored) {
-      columns.push_back((column.empty() ? "one without a name" : in_a_line(column)) + " (" + why + ")");
+    for (const data::TableLayout::Ignored& ignored : layout.ignored) {
+      columns.push_back((ignored.column.empty() ? "one without a name" : in_a_line(ignored.column)) + " (" +
+                        ignored.why + ")");
     }
     text.comments.push_back("Left out of the inputs: " + join(columns, ", ") + ".");
+  }
+  for (const data::TableLayout::Ignored& ignored : layout.ignored) {
+    if (!ignored.has_categories) continue;
+    text.comments.push_back("To use '" + in_a_line(ignored.column) + "' all the same, add it to inputs and to " +
+                            "categorical: one input for each of its texts.");
+  }
+  for (const std::string& column : layout.numbers_of_rows) {
+    text.comments.push_back(
+        "Column '" + in_a_line(column) + "' has another whole number in each row: if it only names the rows, " +
+        (layout.ignored.empty() ? "exclude: " + list_of({column}) + " leaves it out." : "remove it from inputs."));
   }
   text.comments.insert(text.comments.end(), layout.notes.begin(), layout.notes.end());
   if (!layout.categorical.empty()) {
@@ -58,6 +91,10 @@ SourceText table_source(const data::TableLayout& layout, const std::string& path
   }
   if (!layout.missing_values.empty()) {
     text.yaml += commented("      missing_values: " + list_of(layout.missing_values), "these mean a missing number");
+  }
+  if (!layout.missing_categories.empty()) {
+    text.yaml += commented("      missing_categories: " + list_of(layout.missing_categories),
+                           "in columns of texts these mean an empty cell");
   }
   if (layout.encoding != spec::TextEncoding::utf8) {
     text.yaml += commented(fmt::format("      encoding: {}", data::name_of(layout.encoding)), "a guess by its bytes");

@@ -1,6 +1,7 @@
 // The text of data.source in a config that `init` writes.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,12 @@ std::string commented(std::string line, const std::string& comment);
 std::string in_a_line(const std::string& text);
 // "[a, b]"
 std::string list_of(const std::vector<std::string>& names);
+// "a, b, ...": the first names.
+std::string first_names(const std::vector<std::string>& names, std::size_t most);
+// "# Classes: a, b.": a line of comment; empty without names.
+std::string names_comment(const std::string& kind, const std::vector<std::string>& names);
+// The path as a config in `folder` names it. `given`: as the user wrote the path of the data.
+std::string shown_path(const std::string& path, const std::filesystem::path& folder, const std::string& given);
 // The line that leaves out what cannot be read.
 std::string skipping();
 

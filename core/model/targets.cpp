@@ -53,9 +53,12 @@ std::string labels_help(const Model& model, std::int64_t first, std::int64_t las
            " marks what has no label, write loss: {softmax_cross_entropy: {ignore_label: " + std::to_string(first) +
            "}}";
   }
-  if (first < 0) return "labels start at 0";
+  const std::string listed = model.is_binary() ? "; or, of a table, list the two in order: classes: [" +
+                                                     std::to_string(first) + ", " + std::to_string(last) + "]"
+                                               : "";
+  if (first < 0) return "labels start at 0" + listed;
   if (first == 1 && last == model.classes()) {
-    return "labels begin at 1: subtract 1 from them" + (model.is_binary() ? "" : ", or " + enough);
+    return "labels begin at 1: subtract 1 from them" + (model.is_binary() ? listed : ", or " + enough);
   }
   return model.is_binary() ? "use softmax_cross_entropy for more than two classes" : enough;
 }

@@ -72,6 +72,7 @@ struct Csv {
   std::optional<std::vector<ColumnName>> inputs;  // none: all columns but those of another part, and `exclude`
   std::vector<ColumnName> exclude;
   std::vector<ColumnName> target;              // at least one; several are the outputs of a regression
+  std::vector<ColumnName> classes;             // in order; none: those of the training split, sorted
   std::optional<std::string> label_separator;  // the target is a text of labels: "a;b"
   std::optional<ColumnName> weight;
   bool header = true;  // false: columns are named by their number, from 0
@@ -79,7 +80,8 @@ struct Csv {
   TextEncoding encoding = TextEncoding::utf8;
   std::vector<ColumnName> categorical;
   MissingCells missing;
-  std::vector<ColumnName> missing_values;  // texts, of which each means a missing number
+  std::vector<ColumnName> missing_values;      // texts, of which each means a missing number
+  std::vector<ColumnName> missing_categories;  // texts, of which each means an empty cell of a categorical input
   Unknown unknown = Unknown::error;
   OnError on_error = OnError::error;
 };

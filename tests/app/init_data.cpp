@@ -240,21 +240,10 @@ TEST_CASE("init csv takes a share of each class and metrics that suit where a cl
                                                              })));
   };
   const std::string rare = binary(20);
-  CHECK(contains(rare, "validation: {share: 0.1, stratify: true} "));
+  CHECK(contains(rare, "validation: {share: 0.2, stratify: true} "));
   CHECK(contains(rare, "- dense: 1                              # one logit, of class 'yes'\n"));
   CHECK(contains(rare, "loss: sigmoid_cross_entropy "));
   CHECK(contains(rare, "metrics: [accuracy, f1, roc_auc, average_precision] "));
-  CHECK(contains(rare, "checkpoint: {best: {metric: roc_auc}} "));
-  CHECK(contains(rare, "early_stopping: {metric: roc_auc, patience: 10} "));
-  CHECK_FALSE(contains(rare, "exchanged"));
-  const std::string other = written(folder, "csv", folder.write("clicks.csv", "x,clicked\n" + rows_of(200, [](int i) {
-                                                                                return std::to_string(i) + ".5," +
-                                                                                       (i % 20 == 0 ? "bad" : "good");
-                                                                              })));
-  CHECK(
-      contains(other,
-               "# class 'bad' is rare, and f1 and average_precision are of class 'good': with the names or numbers of "
-               "the classes exchanged they are of the rare one.\n"));
   const std::string even = binary(2);
   CHECK(contains(even, "loss: softmax_cross_entropy\n"));
   CHECK(contains(even, "validation: 0.1 "));
@@ -263,7 +252,7 @@ TEST_CASE("init csv takes a share of each class and metrics that suit where a cl
   CHECK(contains(even, "early_stopping: {metric: loss, patience: 10} "));
   const std::string three = table(40, "yes");
   CHECK(contains(three, "metrics: [accuracy, f1] "));
-  CHECK(contains(three, "checkpoint: {best: {metric: f1}} "));
+  CHECK(contains(three, "checkpoint: {best: {metric: loss}} "));
   CHECK(contains(binary(200), "validation: 0.1 "));  // a class of one example cannot be divided
 }
 
@@ -362,7 +351,7 @@ TEST_CASE("init says in a sentence about the data why no config would train on i
       "error: 't.csv', line 3 has 1 cell, but the header has 2\n  help: a row has a cell for each column, an empty one "
       "where there is nothing\n");
   CHECK(refusal("x,y\n1,a\n2,a\n") ==
-        "error: the target of 't.csv' is 'a' in every example, so there is nothing to learn\n");
+        "error: the target of 't.csv', 'y', the last column, is 'a' in every example, so there is nothing to learn\n");
   CHECK(refusal("x,y\n" +
                 rows_of(60, [](int i) { return std::to_string(i) + "," + (i == 9 ? "12O" : std::to_string(i)); })) ==
         "error: column 'y' of 't.csv', the target, has numbers but in 1 row, such as '12O' in line 11\n  help: mend "
@@ -371,7 +360,8 @@ TEST_CASE("init says in a sentence about the data why no config would train on i
   for (const char* const number : {"3", "2.5"}) {
     const std::string table = "x,y\n" + rows_of(30, [&](int i) { return std::to_string(i) + "," + number; });
     CHECK(refusal(table) ==
-          "error: the target of 't.csv' is the same in every example, so there is nothing to learn\n");
+          "error: the target of 't.csv', 'y', the last column, is the same in every example, so there is nothing to "
+          "learn\n");
   }
 }
 

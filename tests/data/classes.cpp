@@ -51,7 +51,9 @@ TEST_CASE("a stratified share is of class labels, and leaves an example to train
   const auto refusal = [](const Tables& tables) { return error_of([&] { tables.open(); }, ExitStatus::usage); };
   Classes numbers;
   numbers.folder.write("train.csv", "x,y\n1,0.5\n2,1.5\n");
-  CHECK(refusal(numbers) == "stratify takes a class label for each example; the targets are f32[1] | remove it");
+  CHECK(refusal(numbers) ==
+        "stratify takes a class label for each example; the targets are f32[1] | remove it; of a table, classes: [...] "
+        "makes classes of numbers");
   Classes few;
   few.folder.write("train.csv", "x,y\n1,a\n2,b\n");
   CHECK(refusal(few) ==
@@ -67,4 +69,53 @@ TEST_CASE("balanced weights are scikit-learn's, of the training examples that ar
   CHECK(source.encoding.class_weights == std::vector<double>{49.0 / (2 * 38.0), 49.0 / (2 * 11.0)});
   // sklearn.utils.class_weight.compute_class_weight("balanced", classes=[0, 1, 3], y=[0] * 2 + [1] * 3 + [3])
   CHECK(data::balanced_weights({{0, 2}, {1, 3}, {3, 1}}) == std::vector<double>{1.0, 6.0 / 9.0, 1.0, 2.0});
+}
+
+TEST_CASE("classes that are listed have the order of the list, whether they are texts or numbers", "[data]") {
+  const auto labels = [](const Tables& tables) {
+    const data::Source source = tables.open();
+    std::vector<std::int32_t> all;
+    for (std::int64_t i = 0; i < source.train->size(); ++i) all.push_back(target_of<std::int32_t>(*source.train, i));
+    return all;
+  };
+  Tables texts("x,y\n1,ok\n2,fraud\n3,ok\n");
+  CHECK(labels(texts) == std::vector<std::int32_t>{1, 0, 1});
+  texts.csv().classes = {{"ok"}, {"fraud"}};
+  CHECK(labels(texts) == std::vector<std::int32_t>{0, 1, 0});
+  CHECK(texts.open().encoding.classes == std::vector<std::string>{"ok", "fraud"});
+  // The encoding of a run keeps the order.
+  texts.folder.write("test.csv", "x,y\n1,fraud\n");
+  const data::Encoding known = texts.open().encoding;
+  Tables test("x,y\n1,ok\n", "x,y\n1,fraud\n2,ok\n");
+  const data::Source again = test.open(&known, data::Split::test);
+  CHECK(target_of<std::int32_t>(*again.test, 0) == 1);
+  CHECK(target_of<std::int32_t>(*again.test, 1) == 0);
+  Tables signs("x,y\n1,-1\n2,1.0\n");
+  signs.csv().classes = {{"-1"}, {"1"}};
+  CHECK(labels(signs) == std::vector<std::int32_t>{0, 1});
+  Tables numbers("x,y\n1,0\n2,1\n");
+  numbers.csv().classes = {{"1"}, {"0"}};
+  CHECK(labels(numbers) == std::vector<std::int32_t>{1, 0});
+}
+
+TEST_CASE("a class that the list does not have is refused, and one without a row is told", "[data]") {
+  Tables tables("x,y\n1,ok\n2,fraud\n3,none\n");
+  tables.csv().classes = {{"ok"}, {"fraud"}};
+  CHECK(tables.refusal() ==
+        "'train.csv', line 4, column 'y': 'none' is a class that classes does not list | add it to classes, or remove "
+        "the row");
+  tables.csv().classes = {{"ok"}, {"lost"}, {"fraud"}, {"none"}};
+  CHECK(tables.open().notes ==
+        std::vector<std::string>{"classes lists 'lost', which no row of the training split has"});
+}
+
+TEST_CASE("labels in the notation of lists of Python are told, because their brackets are part of the names",
+          "[data]") {
+  Tables tables("x,y\n1,\"['art', 'music']\"\n2,['art']\n");
+  tables.csv().label_separator = ",";
+  const std::vector<std::string> notes = tables.open().notes;
+  REQUIRE(notes.size() == 1);
+  CHECK(notes.front() ==
+        "the label ''music']' of column 'y' has brackets or quotes, which are part of its name: lists are not read in "
+        "the notation of Python or JSON, but as art;music with label_separator: \";\"");
 }

@@ -234,7 +234,10 @@ TEST_CASE("a category or a class that the training split does not have is refuse
   CHECK(tables.refusal() ==
         "'test.csv', line 3, column 'y': 'd' is a class that the training split does not have | it has a, b");
   tables.folder.write("test.csv", "c,y\nred,\n");
-  CHECK(tables.refusal() == "'test.csv', line 2, column 'y': the cell is empty, expected a target | remove the row");
+  CHECK(
+      tables.refusal() ==
+      "'test.csv', line 2, column 'y': the cell is empty, expected a target | remove the row; where cells are lists of "
+      "labels, label_separator takes an empty one as one without a label");
   tables.folder.write("test.csv", "c,y\n,a\n");
   CHECK(tables.refusal() ==
         "'test.csv', line 2, column 'c': the cell is empty, expected a category | missing: fill makes a category "

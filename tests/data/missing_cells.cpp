@@ -97,3 +97,24 @@ TEST_CASE("unknown: ignore takes a category that the training split does not hav
   CHECK(tables.refusal() ==
         "'test.csv', line 2, column 'y': 'd' is a class that the training split does not have | it has a, b");
 }
+
+TEST_CASE("missing_categories are texts that mean an empty cell in columns of categories", "[data]") {
+  Tables tables("c,x,y\nred,1,0\n?,2,1\n,3,1\nNA,4,1\n");
+  tables.csv().categorical = {{"c"}};
+  tables.csv().missing = fill();
+  CHECK(tables.open().encoding.columns.front().categories == Names{"", "?", "NA", "red"});
+  tables.csv().missing_categories = {{"?"}, {"NA"}};
+  const data::Source source = tables.open();
+  CHECK(source.encoding.columns.front().categories == Names{"", "red"});
+  for (const std::int64_t row : {1, 2, 3}) CHECK(input_of(*source.train, row)[0] == 1);
+  tables.csv().missing = {};
+  CHECK(tables.refusal() ==
+        "'train.csv', line 3, column 'c': '?' means an empty cell, by missing_categories | missing: fill makes a "
+        "category of empty cells; or write one, such as unknown");
+}
+
+TEST_CASE("a date in an input is told as such, because categories do not help there", "[data]") {
+  CHECK(Tables("d,y\n2015-11-08,1\n").refusal() ==
+        "'train.csv', line 2, column 'd': '2015-11-08' is a date, expected a number | write a number in the program "
+        "that makes the table, such as the days since a fixed day, or the year; or leave the column out of inputs");
+}

@@ -33,8 +33,12 @@ TEST_CASE("several columns are the numbers of one target, in the order of the co
   CHECK_FALSE(source.train->label_range());
   tables.folder.write("test.csv", "a,b,x\n7,8,9\n1,one,2\n");
   CHECK(tables.refusal() ==
-        "'test.csv', line 3, column 'b': 'one' is no number, and the loss takes numbers | for classes use "
-        "softmax_cross_entropy");
+        "'test.csv', line 3, column 'b': 'one' is no label | a label is 0 or 1, no or yes, or False or True");
+  tables.data.numeric_targets = true;
+  CHECK(tables.refusal() ==
+        "'test.csv', line 3, column 'b': 'one' is no number, and the loss takes numbers | several labels take "
+        "sigmoid_cross_entropy");
+  tables.data.numeric_targets = false;
   tables.csv().target = {{"a"}, {"c"}};
   CHECK(tables.refusal() == "'train.csv' has no column 'c' | its columns are 'b', 'x', 'a'");
 }
@@ -116,4 +120,18 @@ TEST_CASE("init refuses a column of numbers with signs, and names it once", "[da
   CHECK(error_of([&] {
           data::find_columns(decimals);
         }).starts_with("column 'price' of '" + decimals + "' has numbers with a decimal comma, such as "));
+}
+
+TEST_CASE("several columns of labels may have words for 0 and 1", "[data]") {
+  Tables tables("x,a,b\n1,False,yes\n2,TRUE,no\n3,1,0\n");
+  tables.csv().target = {{"a"}, {"b"}};
+  const data::Source source = tables.open();
+  CHECK(targets_of(*source.train, 0) == std::vector<float>{0, 1});
+  CHECK(targets_of(*source.train, 1) == std::vector<float>{1, 0});
+  CHECK(targets_of(*source.train, 2) == std::vector<float>{1, 0});
+  // Among numbers they are none.
+  tables.data.numeric_targets = true;
+  CHECK(tables.refusal() ==
+        "'train.csv', line 2, column 'a': 'False' is no number, and the loss takes numbers | write 0 and 1; several "
+        "labels take sigmoid_cross_entropy");
 }

@@ -32,7 +32,7 @@ std::vector<std::int32_t> labels_of(const Dataset& dataset, const Place& place) 
     refuse_share(place,
                  fmt::format("stratify takes a class label for each example; the targets are {}{}",
                              to_string(target.dtype), to_string(target.shape)),
-                 "remove it");
+                 "remove it; of a table, classes: [...] makes classes of numbers");
   }
   std::vector<std::int32_t> labels(static_cast<std::size_t>(dataset.size()));
   for (std::int64_t i = 0; i < dataset.size(); ++i) {

@@ -34,17 +34,21 @@ struct TableLayout {
   std::vector<std::string> inputs;       // in the order of the file
   std::vector<std::string> categorical;  // those of the columns above that have texts
   std::vector<std::string> targets;      // one, or those that were asked for
+  bool are_labels = false;               // several targets say each whether a label applies
   std::string target_because;            // "the last column"; empty for what was asked for
   std::string label_separator;           // where the cells of the target are lists of labels: "a;b"
   spec::TextEncoding encoding = spec::TextEncoding::utf8;
-  std::vector<std::string> missing_values;  // texts in columns that have numbers else
-  std::string dated_by;                     // a column of dates in whose order the rows are; empty without one
-  bool has_missing = false;                 // an input has empty cells
+  std::vector<std::string> missing_values;      // texts in columns that have numbers else
+  std::vector<std::string> missing_categories;  // texts that mean an empty cell, in columns of texts
+  std::string dated_by;                         // a column of dates in whose order the rows are; empty without one
+  bool has_missing = false;                     // an input has empty cells
   bool has_stray_texts = false;  // in columns of numbers, in so few rows that on_error: skip leaves these out
   struct Ignored {
-    std::string column, why;  // "day", "it has dates"
+    std::string column, why;      // "day", "it has dates"
+    bool has_categories = false;  // many, but each in several rows
   };
-  std::vector<Ignored> ignored;  // columns that are no inputs
+  std::vector<Ignored> ignored;              // columns that are no inputs
+  std::vector<std::string> numbers_of_rows;  // inputs that have another whole number in each row
   std::vector<std::string> notes;
 };
 // "latin-1", as the key csv.encoding takes it.

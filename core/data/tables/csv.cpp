@@ -8,37 +8,52 @@
 #include <limits>
 #include <set>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
 #include "core/data/parallel.h"
+#include "core/data/tables/class_names.h"
 #include "core/data/tables/other_rows.h"
 
 namespace pmaptrain::data {
 namespace {
 
-constexpr std::size_t most_whole_classes = 1000;  // that may be written as 1.0
-
 // Limits of a table's names in state.json.
 constexpr std::int64_t most_names = std::int64_t{1} << 21, most_name_bytes = std::int64_t{16} << 20;
-
-std::vector<std::string> sorted_texts(const Dictionary& dictionary) {
-  std::vector<std::string> texts;
-  for (const Dictionary::Entry& entry : dictionary.entries()) texts.push_back(entry.text);
-  std::sort(texts.begin(), texts.end());
-  return texts;
-}
 
 // The code of a category that the training split does not have and that counts as missing.
 constexpr std::uint32_t no_category = std::numeric_limits<std::uint32_t>::max();
 
 enum class TextKind { category, category_or_none, class_name };
 
+// The place of each of some texts among them.
+class Positions {
+ public:
+  // `names` must outlive it.
+  explicit Positions(const std::vector<std::string>& names) {
+    for (std::size_t i = 0; i < names.size(); ++i) at_.emplace(names[i], i);
+  }
+  std::optional<std::size_t> of(std::string_view name) const {
+    const auto found = at_.find(name);
+    return found == at_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+ private:
+  std::unordered_map<std::string_view, std::size_t> at_;
+};
+
+// `listed`: the config lists the names.
 [[noreturn]] void fail_unknown(const Dictionary::Entry& entry, std::vector<std::string> names,
-                               const std::string& column, TextKind kind) {
+                               const std::string& column, TextKind kind, bool listed) {
   const bool is_class = kind == TextKind::class_name;
+  if (listed) {
+    fail_data(fmt::format("{}, column '{}': {} is a class that classes does not list", entry.origin, column,
+                          shown_cell(entry.text)),
+              "add it to classes, or remove the row");
+  }
   std::string help = "remove the row, or add one like it to the training split";
   std::replace(names.begin(), names.end(), std::string(), std::string("empty cells"));
   if (names.size() <= 12) help = fmt::format("it has {}", join(names, ", "));
@@ -49,16 +64,16 @@ enum class TextKind { category, category_or_none, class_name };
             std::move(help));
 }
 
-// The position in `names`, which are sorted, of each text of the dictionary. Throws Error (data) for one that is not
-// among them, unless it may be none.
+// The position in `names` of each text of the dictionary. Throws Error (data) for one that is not among them, unless it
+// may be none.
 std::vector<std::uint32_t> positions_of(const Dictionary& dictionary, const std::vector<std::string>& names,
-                                        const std::string& column, TextKind kind) {
+                                        const std::string& column, TextKind kind, bool listed = false) {
+  const Positions known(names);
   std::vector<std::uint32_t> positions;
   for (const Dictionary::Entry& entry : dictionary.entries()) {
-    const auto at = std::lower_bound(names.begin(), names.end(), entry.text);
-    const bool found = at != names.end() && *at == entry.text;
-    if (!found && kind != TextKind::category_or_none) fail_unknown(entry, names, column, kind);
-    positions.push_back(found ? static_cast<std::uint32_t>(at - names.begin()) : no_category);
+    const std::optional<std::size_t> at = known.of(entry.text);
+    if (!at && kind != TextKind::category_or_none) fail_unknown(entry, names, column, kind, listed);
+    positions.push_back(at ? static_cast<std::uint32_t>(*at) : no_category);
   }
   return positions;
 }
@@ -107,55 +122,6 @@ Table read_split(const spec::Csv& csv, Split split, const TableColumns& columns,
 void read_as_classes(const spec::Csv& csv, const TableColumns& columns, Split split, const Skipped& left_out,
                      TargetKind kind, Table& table) {
   if (table.target != Table::Target::texts) table = read_split(csv, split, columns, kind, left_out);
-}
-
-// Whether numbers that cannot be labels look like names of classes all the same.
-bool name_classes(const Table& table) {
-  if (table.target != Table::Target::integers && table.target != Table::Target::numbers) return false;
-  std::set<double> values;
-  for (const double number : table.numbers) {
-    if (number != std::trunc(number) || values.size() > most_whole_classes) return false;
-    values.insert(number);
-  }
-  if (values.size() < 2) return false;
-  const double low = *values.begin(), high = *values.rbegin();
-  if (low == -1) return high <= 1;
-  const bool is_sequence = high - low + 1 == static_cast<double>(values.size());
-  return table.target == Table::Target::numbers && (low == 0 || low == 1) && is_sequence;
-}
-
-bool is_whole(const std::string& text) {
-  const CellNumber number = to_number(text);
-  return number.kind == CellNumber::Kind::number && number.integer;
-}
-
-// The labels of a cell, without blanks around them: "a;b".
-std::vector<std::string> labels_of(std::string_view cell, std::string_view separator) {
-  std::vector<std::string> labels;
-  while (!cell.empty()) {
-    const std::size_t end = cell.find(separator);
-    std::string_view label = cell.substr(0, end);
-    while (!label.empty() && label.front() == ' ') label.remove_prefix(1);
-    while (!label.empty() && label.back() == ' ') label.remove_suffix(1);
-    if (!label.empty()) labels.emplace_back(label);
-    cell = end == std::string_view::npos ? std::string_view() : cell.substr(end + separator.size());
-  }
-  return labels;
-}
-
-// The names of the classes, or of the labels of cells with several.
-std::vector<std::string> classes_of(const spec::Csv& csv, const Table& table) {
-  if (table.target != Table::Target::texts) return {};
-  if (!csv.label_separator) return sorted_texts(table.texts);
-  std::set<std::string> labels;
-  for (const Dictionary::Entry& entry : table.texts.entries()) {
-    for (std::string& label : labels_of(entry.text, *csv.label_separator)) labels.insert(std::move(label));
-  }
-  if (labels.empty()) {
-    fail_data(fmt::format("no cell of column {} of the training split has a label", shown_names(csv.target)),
-              "name the column with lists of labels");
-  }
-  return {labels.begin(), labels.end()};
 }
 
 void check_targets_are_numbers(const Table& table, const std::string& column) {
@@ -258,15 +224,17 @@ void TableDataset::count_missing() {
 
 void TableDataset::encode_labels(const Encoding& encoding, const spec::Csv& csv) {
   const std::vector<std::string>& names = encoding.classes;
+  const Positions known(names);
   std::vector<std::vector<std::size_t>> of_cells;
   for (const Dictionary::Entry& entry : table_.texts.entries()) {
     std::vector<std::size_t>& labels = of_cells.emplace_back();
-    for (std::string& label : labels_of(entry.text, *csv.label_separator)) {
-      const auto at = std::lower_bound(names.begin(), names.end(), label);
-      if (at == names.end() || *at != label) {
-        fail_unknown({std::move(label), entry.origin}, names, csv.target.front().text, TextKind::class_name);
+    for (std::string& label : labels_in(entry.text, *csv.label_separator)) {
+      const std::optional<std::size_t> at = known.of(label);
+      if (!at) {
+        fail_unknown({std::move(label), entry.origin}, names, csv.target.front().text, TextKind::class_name,
+                     !csv.classes.empty());
       }
-      labels.push_back(static_cast<std::size_t>(at - names.begin()));
+      labels.push_back(*at);
     }
   }
   values_.assign(table_.codes.size() * names.size(), 0.0F);
@@ -281,7 +249,7 @@ void TableDataset::encode_targets(const Encoding& encoding, const spec::Csv& csv
     encode_labels(encoding, csv);
   } else if (table_.target == Table::Target::texts) {
     const std::vector<std::uint32_t> positions =
-        positions_of(table_.texts, encoding.classes, targets.front().text, TextKind::class_name);
+        positions_of(table_.texts, encoding.classes, targets.front().text, TextKind::class_name, !csv.classes.empty());
     for (const std::uint32_t code : table_.codes) labels_.push_back(static_cast<std::int32_t>(positions[code]));
   } else if (table_.target == Table::Target::integers && !numeric) {
     for (const double number : table_.numbers) labels_.push_back(static_cast<std::int32_t>(number));
@@ -388,11 +356,13 @@ CsvSource open_csv(const spec::Csv& csv, const std::function<bool(Split)>& wants
   columns.group = group;
   TargetKind kind = numeric ? TargetKind::numbers : TargetKind::either;
   const bool named_columns = csv.target.size() > 1;  // whose names are those of the labels
+  const std::vector<std::string> classes = known != nullptr ? known->classes : texts_of(csv.classes);
   if (csv.label_separator) {
     kind = TargetKind::texts;
-  } else if (known != nullptr && !known->classes.empty() && !named_columns) {
-    const bool are_whole = std::all_of(known->classes.begin(), known->classes.end(), is_whole);
-    kind = are_whole ? TargetKind::whole : TargetKind::texts;
+  } else if (named_columns && !numeric) {
+    kind = TargetKind::labels;
+  } else if (!classes.empty() && !named_columns) {
+    kind = std::all_of(classes.begin(), classes.end(), is_whole) ? TargetKind::whole : TargetKind::texts;
   }
   std::map<Split, Table> tables;
   std::vector<Split> wanted;
@@ -406,14 +376,18 @@ CsvSource open_csv(const spec::Csv& csv, const std::function<bool(Split)>& wants
     tables.at(split) = read_split(csv, split, columns, kind, left_out,
                                   split == Split::train ? std::exchange(first, std::nullopt) : std::nullopt);
   });
-  if (known == nullptr) {
+  if (known == nullptr && classes.empty()) {
     const bool are_whole =
         numbers_name_classes && !csv.label_separator && !named_columns && name_classes(tables.at(Split::train));
-    kind = are_whole ? TargetKind::whole : TargetKind::texts;
+    if (!named_columns) kind = are_whole ? TargetKind::whole : TargetKind::texts;
     if (are_whole) read_as_classes(csv, columns, Split::train, left_out, kind, tables.at(Split::train));
   }
   CsvSource source;
   source.encoding = known != nullptr ? *known : learn(csv, columns, tables.at(Split::train), numeric);
+  if (known == nullptr) {
+    std::vector<std::string> told = notes_on_classes(csv, tables.at(Split::train), source.encoding.classes);
+    source.notes.insert(source.notes.end(), told.begin(), told.end());
+  }
   for (auto& [split, table] : tables) {
     if (source.encoding.classes.empty() || named_columns) {
       check_targets_are_numbers(table, columns.targets.front().text);

@@ -265,6 +265,14 @@ CellNumber to_number(std::string_view cell) {
   return {};
 }
 
+std::optional<bool> truth_of(std::string_view cell) {
+  std::string word(without_blanks(cell));
+  for (char& c : word) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  if (word == "true" || word == "yes" || word == "1") return true;
+  if (word == "false" || word == "no" || word == "0") return false;
+  return std::nullopt;
+}
+
 namespace {
 
 // Without the commas between groups of three digits; empty where commas are anything else.

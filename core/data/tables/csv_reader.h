@@ -86,6 +86,9 @@ struct CellNumber {
 };
 CellNumber to_number(std::string_view cell);
 
+// What a cell says of a label: 0 and 1, no and yes, false and true, in any case. Empty for any other text.
+std::optional<bool> truth_of(std::string_view cell);
+
 // The number in a cell with a currency or percent sign, or thousands separators: "1234" for "$1,234". Empty if the cell
 // is a plain number or contains anything else.
 std::optional<std::string> plain_number(std::string_view cell);

@@ -12,9 +12,9 @@
 #include <utility>
 
 #include "core/base/error.h"
-#include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/data/file.h"
+#include "core/data/tables/cell_faults.h"
 
 namespace pmaptrain::data {
 namespace {
@@ -24,8 +24,10 @@ constexpr std::size_t most_categories = std::size_t{1} << 16;
 constexpr std::size_t longest_category = 1024;
 
 constexpr const char* not_utf8_help = "set encoding: latin-1 or windows-1252, or save the file as UTF-8";
-constexpr std::size_t longest_token = 12;  // that may say that a number is missing
-constexpr const char* skip_help = "on_error: skip leaves out a few rows that cannot be read";
+
+bool is_among(const std::vector<spec::ColumnName>& texts, std::string_view text) {
+  return std::any_of(texts.begin(), texts.end(), [&](const spec::ColumnName& one) { return one.text == text; });
+}
 
 // Reads one table, file after file.
 class TableReader {
@@ -55,7 +57,7 @@ class TableReader {
       table_.numbers = {};
       record_ = 0;
       for (const TableText& file : files) read_text_targets(file);
-      if (kind_ != TargetKind::whole) check_text_targets();
+      if (kind_ != TargetKind::whole && csv_.classes.empty()) check_text_targets();
     }
     sort_groups();
     return std::move(table_);
@@ -122,6 +124,8 @@ class TableReader {
     fail_data(fmt::format("'{}', line {}, column '{}': {}", *path_, reader_->line(), (*names_)[column_], what),
               std::move(help));
   }
+
+  [[noreturn]] void fail(const CellFault& fault) const { fail(fault.what, fault.help); }
 
   // Calls `take(part, cell)` for each cell of each row, and checks that rows have a cell for each column.
   template <class Take>
@@ -268,24 +272,21 @@ class TableReader {
     if (number.kind == CellNumber::Kind::missing && columns_.inputs[input].missing == spec::Missing::mean) {
       value = std::numeric_limits<double>::quiet_NaN();
     } else if (number.kind != CellNumber::Kind::number) {
-      fail_input(number.kind, cell);
+      fail_input(number, cell);
     }
     std::memcpy(to, &value, sizeof(value));
   }
 
   CellNumber number_of_input(std::string_view cell) const {
-    const std::string_view text = without_blanks(cell);
-    const bool means_missing = std::any_of(csv_.missing_values.begin(), csv_.missing_values.end(),
-                                           [&](const spec::ColumnName& value) { return value.text == text; });
+    const bool means_missing = is_among(csv_.missing_values, without_blanks(cell));
     return means_missing ? CellNumber{CellNumber::Kind::missing, 0, false} : to_number(cell);
   }
 
   // Empty cells that are a category are one without a text.
   std::uint32_t category(Dictionary& dictionary, std::string_view cell, bool may_be_empty) {
-    if (cell.empty() && !may_be_empty) {
-      fail("the cell is empty, expected a category",
-           "missing: fill makes a category of empty cells; or write one, such as unknown");
-    }
+    const bool is_missing = cell.empty() || is_among(csv_.missing_categories, without_blanks(cell));
+    if (is_missing && !may_be_empty) fail(missing_category_fault(cell));
+    if (is_missing) cell = {};
     const std::uint32_t code = dictionary.code_of(cell, [&] { return check_new_text(cell); });
     if (dictionary.entries().size() > most_categories) overflowing_ = column_;
     return code;
@@ -314,71 +315,23 @@ class TableReader {
     return fmt::format("'{}', line {}", *path_, reader_->line());
   }
 
-  [[noreturn]] void fail_input(CellNumber::Kind kind, std::string_view cell) const {
-    const std::string& name = (*names_)[column_];
-    switch (kind) {
-      case CellNumber::Kind::missing:
-        fail(cell.empty() ? "the cell is empty, expected a number"
-                          : fmt::format("{} says that a number is missing", shown_cell(cell)),
-             "missing: mean takes the mean of the column; or remove the row");
-      case CellNumber::Kind::infinite:
-      case CellNumber::Kind::beyond_float: fail_large(cell);
-      default: break;
+  [[noreturn]] void fail_input(const CellNumber& number, std::string_view cell) const {
+    CellFault fault = input_fault(number, cell, (*names_)[column_], csv_, columns_.targets.empty());
+    const bool is_text = number.kind == CellNumber::Kind::text;
+    if (is_text && !csv_.header && table_.rows == 0) {
+      fault.help = "if the first line has the names of the columns, set header: true";
     }
-    std::string help = help_on_text(name, cell);
-    if (is_decimal_comma(cell)) {
-      help = "numbers have a decimal point: write them so, without separators of thousands";
-    } else if (plain_number(cell)) {
-      fail_formatted(cell);
-    }
-    if (!csv_.header && table_.rows == 0) help = "if the first line has the names of the columns, set header: true";
-    fail(fmt::format("{} is no number", shown_cell(cell)), std::move(help));
-  }
-
-  // What a text may be in a column of numbers. Of new rows for a trained model, only a missing number.
-  std::string help_on_text(const std::string& name, std::string_view cell) const {
-    const bool takes_missing = csv_.missing.of(name, false) == spec::Missing::mean;
-    std::string values;  // those that the config has mean the same on
-    for (const spec::ColumnName& value : csv_.missing_values) values += json_string(value.text) + ", ";
-    values = fmt::format("missing_values: [{}{}]", values, json_string(without_blanks(cell)));
-    if (columns_.targets.empty()) {
-      if (takes_missing) return fmt::format("if it says that the number is missing: {}", values);
-      return "write a number: the run was trained without missing ones";
-    }
-    return fmt::format("if '{0}' has categories, list it: categorical: ['{0}']; inputs: [...] leaves columns out; {1}",
-                       name, skip_help) +
-           (cell.size() > longest_token ? ""
-                                        : fmt::format("; if it says that the number is missing: {}{}", values,
-                                                      takes_missing ? "" : ", and missing: mean"));
-  }
-
-  [[noreturn]] void fail_formatted(std::string_view cell) const { fail(signs_of(cell), without_signs(cell)); }
-  static std::string signs_of(std::string_view cell) {
-    return fmt::format("{} is a number with signs that are no part of it", shown_cell(cell));
-  }
-  static std::string without_signs(std::string_view cell) {
-    return fmt::format("write {}, and the other numbers of the column so: digits and a decimal point alone",
-                       plain_number(cell).value_or(""));
-  }
-
-  [[noreturn]] void fail_large(std::string_view cell) const {
-    const bool is_infinite = to_number(cell).kind == CellNumber::Kind::infinite;
-    fail(fmt::format("{} {}", shown_cell(cell), is_infinite ? "is infinite" : "overflows float32"),
-         "the largest float32 is about 3.4e38; " + std::string(skip_help));
-  }
-
-  static bool is_decimal_comma(std::string_view cell) {
-    std::string with_point(cell);
-    std::erase(with_point, '.');
-    std::replace(with_point.begin(), with_point.end(), ',', '.');
-    return cell.find(',') != std::string_view::npos && to_number(with_point).kind == CellNumber::Kind::number;
+    fail(fault);
   }
 
   // Targets are read as numbers until one is none; then as texts, all of them.
   void take_target(std::size_t target, std::string_view cell) {
     if (csv_.label_separator) return check_text(cell);  // an empty cell has no label
-    if (cell.empty()) fail("the cell is empty, expected a target", "remove the row");
-    const CellNumber number = to_number(cell);
+    if (cell.empty()) fail(empty_target_fault(kind_ != TargetKind::numbers && kind_ != TargetKind::labels));
+    CellNumber number = to_number(cell);
+    if (const auto truth = kind_ == TargetKind::labels ? truth_of(cell) : std::nullopt) {
+      number = {CellNumber::Kind::number, *truth ? 1.0 : 0.0, true};
+    }
     if (kind_ == TargetKind::whole && number.kind != CellNumber::Kind::number) {
       fail(fmt::format("{} is no number, but the classes of the training split are", shown_cell(cell)),
            "the targets of all splits must be of one kind");
@@ -395,11 +348,12 @@ class TableReader {
       table_.numbers[row + target] = number.value;
       return;
     }
-    if (number.kind == CellNumber::Kind::infinite || number.kind == CellNumber::Kind::beyond_float) fail_large(cell);
-    if (kind_ == TargetKind::numbers) {
-      if (plain_number(cell)) fail_formatted(cell);
-      fail(fmt::format("{} is no number, and the loss takes numbers", shown_cell(cell)),
-           number.kind == CellNumber::Kind::missing ? "remove the row" : "for classes use softmax_cross_entropy");
+    if (number.kind == CellNumber::Kind::infinite || number.kind == CellNumber::Kind::beyond_float) {
+      fail(large_fault(cell));
+    }
+    if (kind_ == TargetKind::numbers || kind_ == TargetKind::labels) {
+      if (plain_number(cell)) fail(formatted_fault(cell));
+      fail(target_fault(number, cell, columns_.targets.size() > 1, kind_ == TargetKind::labels));
     }
     // Left out, it does not make classes of numbers.
     if (number.kind == CellNumber::Kind::missing && csv_.on_error == spec::OnError::skip) {
@@ -413,7 +367,7 @@ class TableReader {
     if (kind_ == TargetKind::whole) return take_whole_target(cell);
     table_.codes.push_back(table_.texts.code_of(cell, [&] { return check_new_text(cell); }));
     if (table_.texts.entries().size() <= most_categories) return;
-    if (plain_number(cell)) fail_formatted(cell);
+    if (plain_number(cell)) fail(formatted_fault(cell));
     fail(fmt::format("there are more than {} classes", with_commas(most_categories)),
          "a target of numbers has numbers alone");
   }
@@ -436,9 +390,9 @@ class TableReader {
       if (kind == CellNumber::Kind::missing && missing == nullptr) missing = &entry;
     }
     if (formatted != nullptr) {
-      fail_data(fmt::format("{}, column '{}': {}", formatted->origin, columns_.targets.front().text,
-                            signs_of(formatted->text)),
-                without_signs(formatted->text));
+      CellFault fault = formatted_fault(formatted->text);
+      fail_data(fmt::format("{}, column '{}': {}", formatted->origin, columns_.targets.front().text, fault.what),
+                std::move(fault.help));
     }
     if (missing == nullptr) return;
     fail_data(fmt::format("{}, column '{}': {} says that the target is missing", missing->origin,
@@ -505,7 +459,7 @@ TableText open_table(const spec::Csv& csv, const std::string& path) {
 
 Table read_table(const spec::Csv& csv, const std::vector<TableText>& files, const TableColumns& columns,
                  TargetKind kind, std::vector<SkippedRow> left_out) {
-  if (columns.targets.size() > 1) kind = TargetKind::numbers;
+  if (columns.targets.size() > 1 && kind != TargetKind::labels) kind = TargetKind::numbers;
   return TableReader(csv, columns, kind, std::move(left_out)).read(files);
 }
 

@@ -112,8 +112,8 @@ struct Table {
 };
 
 // Whether targets are read as numbers alone, as texts alone, or as texts where one is no number; or as whole numbers
-// that name classes: 1.0 and 1 are the class '1'.
-enum class TargetKind { numbers, texts, either, whole };
+// that name classes: 1.0 and 1 are the class '1'; or as numbers for labels, which are written in words as well.
+enum class TargetKind { numbers, texts, either, whole, labels };
 
 // The texts of some columns as they are, by row, also of those that were left out as far as they can be read. Throws
 // Error (data) for a column that the file does not have.

@@ -321,9 +321,33 @@ class DataBinder {
   const Reporter& reporter_;
 };
 
+// The classes that are listed in order.
+void check_classes(const Node& config, const Spec& spec, const Reporter& reporter) {
+  const Node* const list = get_path(&config, "data.source.csv.classes");
+  const auto* const csv = std::get_if<Csv>(&spec.data.source);
+  if (list == nullptr || csv == nullptr || csv->classes.empty()) return;
+  std::set<std::string> named;
+  for (const ColumnName& name : csv->classes) {
+    if (!named.insert(name.text).second) {
+      reporter.report(*list, "classes has '" + name.text + "' twice", "name each class once");
+    }
+  }
+  if (csv->classes.size() < 2) {
+    reporter.report(*list, "classes has one class", "list all of them, in order; without the list they are sorted");
+  }
+  if (csv->target.size() > 1) {
+    reporter.report(*list, "classes are those of one target; there are several", "remove the list");
+  }
+  if (get(&config, "loss") != nullptr && takes_numbers(spec.loss)) {
+    reporter.report(*list, "classes is for losses of classes; the loss, " + to_string(spec.loss) + ", takes numbers",
+                    "remove it, or use softmax_cross_entropy or sigmoid_cross_entropy");
+  }
+}
+
 }  // namespace
 
 void check_targets(const Node& config, const Spec& spec, const Reporter& reporter) {
+  check_classes(config, spec, reporter);
   const Node* columns = get_path(&config, "data.source.csv.target");
   const bool several = columns != nullptr && columns->items.size() > 1;
   const bool has_loss = get(&config, "loss") != nullptr;

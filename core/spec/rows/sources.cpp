@@ -127,11 +127,20 @@ static auto row(Tag<Csv>) {
                              .example = "exclude: [id]"}),
       option(&Csv::target, {.path = "target",
                             .need = Need::required,
-                            .meaning = "The column that is predicted. Text is classes, in the order of their sorted "
-                                       "names; integers are labels from 0, or numbers for a loss of numbers, which "
+                            .meaning = "The column that is predicted. Text is classes, in the order of classes; "
+                                       "integers are labels from 0, or numbers for a loss of numbers, which "
                                        "takes several columns as well. With sigmoid_cross_entropy several columns are "
-                                       "labels, 0 or 1 each.",
+                                       "labels, each 0 or 1, no or yes, or False or True.",
                             .example = "target: label\ntarget: [width, height]"}),
+      option(&Csv::classes,
+             {.path = "classes",
+              .fallback = "[]",
+              .meaning = "The classes of the target in their order, texts or whole numbers, of all splits. Of two, the "
+                         "second is the one of which f1, precision, recall, roc_auc, average_precision and thresholds "
+                         "are, and which a single logit predicts. Without the list: the sorted texts of the training "
+                         "split.",
+              .example = "classes: [ok, fraud]\nclasses: [-1, 1]",
+              .fallback_text = "sorted"}),
       option(&Csv::label_separator,
              {.path = "label_separator",
               .meaning = "The cells of the target are lists of labels, such as red;round, with this text between two, "
@@ -176,6 +185,13 @@ static auto row(Tag<Csv>) {
                                     .meaning = "Texts that mean a missing number in inputs of numbers, beside empty "
                                                "cells, NA, NaN and the like; missing says what becomes of them.",
                                     .example = "missing_values: [\"?\", \"-\"]"}),
+      option(
+          &Csv::missing_categories,
+          {.path = "missing_categories",
+           .fallback = "[]",
+           .meaning = "Texts that mean an empty cell in inputs that are categories; missing says what becomes of it. "
+                      "Others, also NA, are categories.",
+           .example = "missing_categories: [NA, \"?\"]"}),
       option(&Csv::unknown, {.path = "unknown",
                              .meaning = "Categories that the training split does not have. error: refuse them; ignore: "
                                         "take them as none, zeros in all columns of the input, and count them.",

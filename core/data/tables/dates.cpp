@@ -1,4 +1,4 @@
-#include "core/data/sources/dates.h"
+#include "core/data/tables/dates.h"
 
 #include <algorithm>
 #include <cctype>
