@@ -86,10 +86,41 @@ struct Arguments::Impl {
     return has_value ? *(at + 1) : "";
   }
 
+  // Of "--trials" the key that --set takes: "trials"; empty without one.
+  std::string setting_of(const std::string& name) const {
+    for (const OptionSyntax& option : syntax.options) {
+      const bool is_set = std::find(option.names.begin(), option.names.end(), "--set") != option.names.end();
+      const std::vector<std::string>& keys = option.values.words;
+      if (is_set && name.size() > 2 && std::find(keys.begin(), keys.end(), name.substr(2)) != keys.end())
+        return name.substr(2);
+    }
+    return "";
+  }
+
+  // Of "--config" the one option that ends in these words: "--print-config"; empty without one.
+  std::string ending_in(const std::string& name) const {
+    std::string found;
+    for (const std::string& one : names) {
+      if (name.size() <= 3 || !one.starts_with("--") || !one.ends_with(name.substr(1))) continue;
+      if (!found.empty()) return "";
+      found = one;
+    }
+    return found;
+  }
+
   [[noreturn]] void refuse_option(const std::string& option, std::span<const std::string> arguments) const {
     const std::string name = option.substr(0, option.find('='));
     const std::optional<Hint> known = hint_for("option", name, value_of(option, arguments));
+    const std::string longer = ending_in(name);
+    if (!longer.empty()) {
+      fail_usage("pmaptrain " + command + " has no option '" + name + "'", "did you mean '" + longer + "'?");
+    }
     const std::string near = name.size() > 2 ? nearest(name, names) : "";  // "-o" is as near to any other letter
+    if (const std::string setting = setting_of(name); !setting.empty()) {
+      const std::string value = value_of(option, arguments);
+      fail_usage("pmaptrain " + command + " has no option '" + name + "'",
+                 "write --set " + shell_quoted(setting + "=" + (value.empty() ? "VALUE" : value)));
+    }
     const bool helps = known && !same_letters(name, names) && (!known->is_supported() || has_option(known->meant));
     fail_usage("pmaptrain " + command + " has no option '" + name + "'", helps ? known->help
                                                                          : near.empty()

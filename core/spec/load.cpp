@@ -1,5 +1,7 @@
 #include "core/spec/load.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -84,9 +86,19 @@ Parsed parse_text(const ConfigText& config) {
   return parsed;
 }
 
+// A sweep file is told from a config by the keys that only it has.
+void check_is_config(const Parsed& parsed) {
+  const Node& root = *parsed.root;
+  if (!root.is(Node::Kind::map) || root.find("model") != nullptr) return;
+  if (root.find("parameters") == nullptr || root.find("base") == nullptr) return;
+  refuse_file(parsed.file, "this is a sweep file, not the config of a run",
+              "pmaptrain sweep run " + shell_quoted(parsed.file));
+}
+
 }  // namespace
 
 Loaded load(const Parsed& parsed, const Overrides& overrides, std::span<const Assignment> values) {
+  check_is_config(parsed);
   std::vector<Diagnostic> errors = parsed.errors;
   Loaded loaded;
   Node root = *parsed.root;
@@ -125,6 +137,11 @@ ConfigText read_config(const std::string& path) {
   }
   if (is_folder) {
     file = (fs::path(path) / "config.yaml").string();
+    if (!fs::exists(file, error) && fs::exists(fs::path(path) / "sweep.sqlite", error)) {
+      refuse_file(path, "this is the folder of a sweep, not of a run",
+                  fmt::format("each trial has a run folder: {}; pmaptrain sweep best {} says which is the best",
+                              shell_quoted((fs::path(path) / "trials/NNNN").string()), shell_quoted(path)));
+    }
     if (!fs::exists(file, error)) {
       refuse_file(path, "this folder has no config.yaml; it is not a run folder",
                   "name a YAML file, or a folder that pmaptrain run wrote");

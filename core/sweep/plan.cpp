@@ -18,6 +18,7 @@
 #include "core/spec/load.h"
 #include "core/spec/paths.h"
 #include "core/sweep/halving.h"
+#include "core/sweep/value_text.h"
 
 namespace pmaptrain::sweep {
 namespace {
@@ -28,7 +29,9 @@ class Mistakes {
   void add(const Error& error, const std::string& trial) {
     if (first_.empty()) status_ = error.status();
     for (const Diagnostic& diagnostic : error.diagnostics()) {
-      const std::string text = render(diagnostic);
+      // Where values of a choice make a mistake at one place, notes and help may speak of the value.
+      const Place& place = diagnostic.place;
+      const std::string text = fmt::format("{}:{}:{}: {}", place.file, place.line, place.column, diagnostic.message);
       const auto [at, is_new] = trials_.emplace(text, 0);
       if (++at->second > 1 || !is_new) continue;
       order_.push_back(text);
@@ -159,9 +162,10 @@ std::string trial_name(std::int64_t number, std::int64_t replicate) {
 }
 
 std::string trial_text(const spec::Sweep& sweep, const PlannedTrial& trial) {
-  std::vector<std::string> parts;
-  const std::vector<std::string> texts = sweep.texts(trial.values);
-  for (std::size_t i = 0; i < texts.size(); ++i) parts.push_back(sweep.spec().parameters[i].name + "=" + texts[i]);
+  std::vector<std::string> names, parts;
+  for (const spec::SweepParameter& parameter : sweep.spec().parameters) names.push_back(parameter.name);
+  const std::vector<std::string> values = parameter_values(sweep.json(trial.values), names, all_digits);
+  for (std::size_t i = 0; i < names.size(); ++i) parts.push_back(names[i] + "=" + values[i]);
   return fmt::format("trial {} ({})", trial.number, join(parts, ", "));
 }
 
@@ -217,6 +221,9 @@ SweepPlan plan_sweep(const spec::Sweep& sweep, int cores, const Numbers& known, 
         auto& same = of_replicate.at(static_cast<std::size_t>(replicate));
         if (!same) same = loaded;
         sweep.check_comparable(*same, loaded);
+        for (const std::string& note : loaded.notes) {
+          if (std::find(plan.notes.begin(), plan.notes.end(), note) == plan.notes.end()) plan.notes.push_back(note);
+        }
         if (draws == Draws::distinct) one_run_each.add(loaded.resolved, trial, replicate);
         Row row;
         row.number = trial.number;

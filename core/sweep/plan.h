@@ -59,6 +59,7 @@ struct SweepPlan {
   std::vector<TrialProgram> programs;
   std::vector<std::string> data_paths;  // files and folders that data.source names
   std::vector<std::string> warnings;    // of configs, each once
+  std::vector<std::string> notes;       // what values of the file replace in the base, each once
   spec::Timeout timeout;                // of the first trial: mesh.timeout
 };
 

@@ -24,6 +24,7 @@ void tell_notes(const SweepOptions& options, const SweepPlan& plan, const SweepF
                 const std::vector<Row>& rows) {
   if (!options.told) return;
   std::vector<std::string> notes;
+  for (const std::string& note : plan.notes) notes.push_back("note: " + note);
   for (const std::string& warning : plan.warnings) notes.push_back("warning: " + warning);
   std::vector<std::string> gone;
   for (const Row& row : rows) {

@@ -27,7 +27,8 @@ TEST_CASE("a rate over a schedule replaces it and says so, and the other way rou
   const spec::Loaded constant = loaded(cosine, {"optimizer.learning_rate=0.5"});
   CHECK(constant.spec.optimizer.learning_rate.value == 0.5);
   CHECK_FALSE(constant.spec.optimizer.learning_rate.schedule);
-  CHECK(constant.notes == Notes{"optimizer.learning_rate 0.5 replaces optimizer.learning_rate.cosine_decay"});
+  CHECK(constant.notes == Notes{"optimizer.learning_rate: a number replaces the schedule cosine_decay; "
+                                "optimizer.learning_rate.cosine_decay.init_value keeps the schedule"});
   const spec::Loaded changed = loaded(cosine, {"optimizer.learning_rate.cosine_decay.init_value=0.5"});
   CHECK(changed.notes.empty());
   CHECK(std::get<spec::schedule::CosineDecay>(*changed.spec.optimizer.learning_rate.schedule).init_value == 0.5);

@@ -95,3 +95,23 @@ TEST_CASE("each edit of a sweep file that a resumed sweep refuses is told once, 
         "3:13: error: trial 0 " + first[0].parameters +
             " and 4 more are in the sweep's folder, and not in this file\n");
 }
+
+TEST_CASE("what the values of a sweep replace in its base, or leave as it is there, is said once", "[sweep]") {
+  const SweepFolder folder;
+  std::string base = test::read_text(folder.path("base.yaml"));
+  base.replace(base.find("learning_rate: 0.1"), 18, "learning_rate: {cosine_decay: {init_value: 0.1}}");
+  test::write_text(folder.path("base.yaml"), base);
+  using Notes = std::vector<std::string>;
+  const spec::Sweep rates = folder.sweep("parameters: {optimizer.learning_rate: {choice: [0.01, 0.02, 0.04]}}\n");
+  CHECK(sweep::plan_sweep(rates, 1).notes ==
+        Notes{"optimizer.learning_rate: a number replaces the schedule cosine_decay; "
+              "optimizer.learning_rate.cosine_decay.init_value keeps the schedule"});
+  const spec::Sweep kinds =
+      folder.sweep("parameters: {opt: {choice: [{optimizer.adam: {}}, {optimizer.sgd: {momentum: 0.9}}]}}\n");
+  CHECK(kinds.spec().notes.empty());
+  CHECK(sweep::plan_sweep(kinds, 1).notes.empty());
+  const spec::Sweep sizes = folder.sweep(
+      "parameters: {size: {choice: [{data.batch_size: 8, optimizer.sgd.momentum: 0.9}, {data.batch_size: 4}]}}\n");
+  CHECK(sizes.spec().notes == Notes{"size: {data.batch_size: 4} does not set optimizer.sgd.momentum, which keeps the "
+                                    "base's value, 0.5"});
+}

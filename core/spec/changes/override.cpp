@@ -1,5 +1,7 @@
 #include "core/spec/changes/override.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -254,16 +256,28 @@ class Walker {
       if (old == nullptr) continue;
       note_overruled(*old);
       at.erase(other->name());
+      // A sweep file that lists alternatives says so itself.
+      if (!is_option()) continue;
       notes_.push_back(path_ + std::string(next.name()) + " replaces " + path_ + std::string(other->name()));
     }
   }
 
-  // A number in place of an alternative.
+  bool is_option() const { return setting_->source && setting_->source->option; }
+
+  // A number in place of an alternative. The note has no number: a sweep says it once for all of its trials.
   void replace_choice(const Node& node, const Key* key, const Node& value) {
     if (key == nullptr || !key->or_number || !node.is(Kind::map) || !value.is(Kind::scalar)) return;
     const std::string path = path_ + std::string(key->name());
-    const std::string said = path + " " + value.text + " replaces " + path + ".";
-    for (const Node& name : node.keys) notes_.push_back(said + name.text);
+    for (const Node& name : node.keys) {
+      const Key* const schedule = child(*key, name.text);
+      std::string note = path + ": a number replaces the schedule " + name.text;
+      for (const char* const size : {"peak_value", "init_value"}) {
+        if (schedule == nullptr || child(*schedule, size) == nullptr) continue;
+        note += fmt::format("; {}.{}.{} keeps the schedule", path, name.text, size);
+        break;
+      }
+      notes_.push_back(std::move(note));
+    }
   }
 
   // A value in place of a whole map, which then lacks keys that stood there: optimizer=sgd, without its learning rate.
@@ -280,12 +294,13 @@ class Walker {
     }
     if (lost.empty()) return;
     const std::string path = path_ + std::string(key->name());
-    std::string note = "--set " + path + " replaces all of " + path + ", so " + join(lost, ", ") +
+    const std::string set = is_option() ? "--set " : "";
+    std::string note = set + path + " replaces all of " + path + ", so " + join(lost, ", ") +
                        (lost.size() == 1 ? " is gone" : " are gone");
     const std::string& kind = value.is(Kind::scalar) || value.keys.empty() ? value.text : value.keys.front().text;
     const Key* const chosen = child(*key, kind);
     if (chosen != nullptr && chosen->need == Need::alternative) {
-      note += "; --set " + path + "." + kind + "={} changes the kind alone";
+      note += "; " + set + path + "." + kind + (is_option() ? "={}" : ": {}") + " changes the kind alone";
     }
     notes_.push_back(std::move(note));
   }

@@ -11,6 +11,7 @@
 #include "core/base/text.h"
 #include "core/spec/keys.h"
 #include "core/spec/print.h"
+#include "core/spec/sweep/joint_choice.h"
 #include "core/spec/types/number.h"
 #include "core/spec/yaml/scalar.h"
 
@@ -107,11 +108,13 @@ class ParameterReader {
     if (!is_key && !maps) {
       std::vector<std::string> names;
       for (const Key* one : children(root_key())) names.emplace_back(one->name());
+      const std::string joint = joint_choice(key.text, given.items);
       const std::string near = nearest(key.text, names);
       reporter_.report(key, fmt::format("'{}' is no key of a config", key.text),
-                       near.empty() ? "a name of your own takes a choice between maps of keys: size: {choice: "
-                                      "[{data.batch_size: 64, optimizer.learning_rate: 0.1}]}"
-                                    : fmt::format("did you mean '{}'?", near));
+                       !joint.empty() ? "a name of your own takes a choice between maps of keys: " + joint
+                       : near.empty() ? "a name of your own takes a choice between maps of keys: size: {choice: "
+                                        "[{data.batch_size: 64, optimizer.learning_rate: 0.1}]}"
+                                      : fmt::format("did you mean '{}'?", near));
       return false;
     }
     free = !is_key;
@@ -189,7 +192,9 @@ class ParameterReader {
     }
     if (!(parameter.low < parameter.high)) {
       reporter_.report(given, "low is to be less than high",
-                       fmt::format("one value alone goes below 'set': {}: {}", key.text, given.items[0].text));
+                       parameter.low > parameter.high
+                           ? fmt::format("swap the two: [{}, {}]", given.items[1].text, given.items[0].text)
+                           : fmt::format("one value alone goes below 'set': {}: {}", key.text, given.items[0].text));
       return false;
     }
     if (log && !(parameter.low > 0)) {

@@ -3,12 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
+#include <utility>
 
 #include "core/spec/changes/loaded.h"
 #include "core/spec/changes/overlap.h"
 #include "core/spec/changes/override.h"
+#include "core/spec/keys.h"
+#include "core/spec/print.h"
+#include "core/spec/sweep/joint_choice.h"
 #include "core/spec/yaml/report.h"
+#include "core/spec/yaml/scalar.h"
 
 namespace pmaptrain::spec {
 namespace {
@@ -48,6 +54,22 @@ class Keys {
   }
 
   const std::vector<SetKey>& all() const { return keys_; }
+
+  // The value that the base has at a key: "16"; empty without one.
+  std::string base_value(const ItemPath& path) const {
+    const Node* at = &config_;
+    for (const std::string& segment : path) {
+      if (at->is(Node::Kind::sequence)) {
+        const auto index = parse_integer(segment);
+        const bool is_item = index.ok() && index.value >= 0 && index.value < std::ssize(at->items);
+        at = is_item ? &at->items[static_cast<std::size_t>(index.value)] : nullptr;
+      } else {
+        at = at->is(Node::Kind::map) ? at->find(segment) : nullptr;
+      }
+      if (at == nullptr) return "";
+    }
+    return print_value(*at);
+  }
 
  private:
   static Node whole_key(const std::vector<Node>& segments) {
@@ -91,6 +113,56 @@ std::string said(const SetKey& a, const SetKey& b) {
                      nested ? "overlap" : "exclude each other");
 }
 
+// What a parameter whose values are alternatives is written as, so that keys beside them stay; empty for others.
+std::string joint_help(const SweepFile& file, std::size_t parameter) {
+  if (file.free[parameter] || file.spec.parameters[parameter].space != Space::choice) return "";
+  const Key* const key = find_key(file.keys[parameter].text);
+  if (key == nullptr) return "";
+  const std::string joint = joint_choice(joint_name(*key), *key, file.values[parameter]);
+  return joint.empty() ? "" : "maps of keys leave the other keys as they are: " + joint;
+}
+
+// A value in place of a whole choice has none of the keys beside its alternatives: optimizer: adam has no learning
+// rate.
+void check_whole_choices(const SweepFile& file, const Reporter& reporter) {
+  for (std::size_t i = 0; i < file.keys.size(); ++i) {
+    const std::string help = joint_help(file, i);
+    if (help.empty()) continue;
+    const Key& key = *find_key(file.keys[i].text);
+    for (const Node& value : file.values[i]) {
+      const auto siblings = children(key);
+      const auto lost = std::find_if(siblings.begin(), siblings.end(), [&](const Key* one) {
+        return one->need == Need::required && value.find(one->name()) == nullptr;
+      });
+      if (lost == siblings.end()) continue;
+      reporter.report(value,
+                      fmt::format("'{}' takes the place of all of {}, so {} is gone", print_value(value), key.path,
+                                  (*lost)->name()),
+                      help);
+      break;
+    }
+  }
+}
+
+// A key that some maps of a choice set, and others leave as the base has it.
+void note_unset_keys(SweepFile& file, const Keys& keys) {
+  std::set<std::pair<std::size_t, ItemPath>> told;
+  for (const SetKey& one : keys.all()) {
+    if (one.by != SetKey::By::parameter || !file.free[one.parameter]) continue;
+    for (std::size_t k = 0; k < file.values[one.parameter].size(); ++k) {
+      const bool is_set = std::any_of(keys.all().begin(), keys.all().end(), [&](const SetKey& other) {
+        return other.by == one.by && other.parameter == one.parameter && other.value == k &&
+               overlap(other.path, one.path);
+      });
+      if (is_set || !told.insert({one.parameter, one.path}).second) continue;
+      const std::string value = keys.base_value(one.path);
+      file.spec.notes.push_back(fmt::format("{}: {} does not set {}, which keeps the base's value{}",
+                                            file.keys[one.parameter].text, print_value(file.values[one.parameter][k]),
+                                            one.key.text, value.empty() ? "" : ", " + value));
+    }
+  }
+}
+
 }  // namespace
 
 void check_set_once(SweepFile& file, const Node& base, std::vector<Diagnostic>& errors) {
@@ -119,11 +191,19 @@ void check_set_once(SweepFile& file, const Node& base, std::vector<Diagnostic>& 
     const std::pair pair(a->key.text, b->key.text);
     if (std::find(told.begin(), told.end(), pair) != told.end()) continue;  // in other maps of the choice, too
     told.push_back(pair);
-    reporter.report(b->key, said(*a, *b),
-                    "keep one of the two; a choice may list whole values, or maps of keys that are set together: size: "
-                    "{choice: [{data.batch_size: 64, optimizer.learning_rate: 0.1}]}",
-                    {fmt::format("'{}' is at {}", a->key.text, said_at(a->key))});
+    std::string help;
+    for (const SetKey* const one : {&*a, &*b}) {
+      if (one->by == SetKey::By::parameter && help.empty()) help = joint_help(file, one->parameter);
+    }
+    if (help.empty()) {
+      help =
+          "keep one of the two; a choice may list whole values, or maps of keys that are set together: size: {choice: "
+          "[{data.batch_size: 64, optimizer.learning_rate: 0.1}]}";
+    }
+    reporter.report(b->key, said(*a, *b), help, {fmt::format("'{}' is at {}", a->key.text, said_at(a->key))});
   }
+  if (told.empty()) check_whole_choices(file, reporter);
+  note_unset_keys(file, keys);
 }
 
 }  // namespace pmaptrain::spec

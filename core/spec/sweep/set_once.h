@@ -10,7 +10,7 @@
 namespace pmaptrain::spec {
 
 // `base` is the config of the base, in which keys are looked up. Appends to `errors`, and to the notes of the sweep
-// where --set replaces what the file has below 'set'.
+// where --set replaces what the file has below 'set', and where a map of a choice leaves out a key of the others.
 void check_set_once(SweepFile& file, const Node& base, std::vector<Diagnostic>& errors);
 
 }  // namespace pmaptrain::spec

@@ -105,6 +105,14 @@ class SweepReader {
       reporter_.report(root_, "a sweep file is a map of keys", help_);
       return std::move(out_);
     }
+    const bool is_config = root_.find("base") == nullptr && root_.find("parameters") == nullptr &&
+                           (root_.find("model") != nullptr || root_.find("data") != nullptr);
+    if (is_config) {
+      reporter_.report(root_, "this is the config of a run, not a sweep file",
+                       fmt::format("pmaptrain run {} trains it; a sweep file names it: base: {}", shell_quoted(path),
+                                   fs::path(path).filename().string()));
+      return std::move(out_);
+    }
     for (const Node& key : root_.keys) {
       if (is_sweep_key(key.text) || key.text.starts_with("x-")) continue;
       const bool of_config = child(root_key(), key.text) != nullptr;
