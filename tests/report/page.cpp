@@ -8,6 +8,7 @@
 #include <set>
 
 #include "core/report/html/curves.h"
+#include "core/report/html/figure.h"
 #include "core/report/html/picture.h"
 #include "core/report/html/scale.h"
 #include "core/report/html/sections.h"
@@ -344,6 +345,42 @@ TEST_CASE("the cards of a sweep's runs say how far halving has trained them", "[
   CHECK(contains(cards, "<span class=\"done\">done at rung 2 of 2</span>"));
   CHECK(contains(cards, "<b>sweeps/x-lr/trials/0000</b> <br><span class=\"failed\">failed</span>"));
   CHECK(contains(cards, "<b>runs/lr</b> <br><span class=\"stopped\">stopped</span>"));
+}
+
+TEST_CASE("the card of a sweep's only run names its trial, and the best is the sweep's best", "[report]") {
+  report::Page page;
+  report::RunRecord& run = page.runs.emplace_back();
+  run.folder = "sweeps/lr/trials/0004";
+  run.label = "trial 4";
+  page.sweeps = {{"lr", "loss", "sweeps/lr", false, {}}};
+  page.sweeps.front().trials = {
+      {4, {}, 0.5, "done", "trials/0004", {}, "done"},
+      {0, {}, std::nullopt, "done", "trials/0000", {}, "done: a guard stopped it after 1 step"}};
+  CHECK(contains(report::cards_of(page), "<b>trial 4</b> <span class=\"mark-best\">best</span>"));
+  CHECK(contains(report::cards_of(page), "What follows the sweep is of this run, trial 4."));
+  // A run whose trial is not the best is not marked, though it is the only one that is left.
+  page.sweeps.front().trials.push_back({7, {}, 0.25, "done", "trials/0007", {}, "done"});
+  CHECK_FALSE(contains(report::cards_of(page), "mark-best"));
+  run.folder = "sweeps/lr/trials/0000";
+  CHECK(contains(report::cards_of(page), "<span class=\"done\">done: a guard stopped it after 1 step</span>"));
+  CHECK(contains(report::sweep_section(page.sweeps.front()), "<td data-label=\"status\">done: a guard stopped it"));
+}
+
+TEST_CASE("the ticks of a measure enclose its values, and a single value has the only tick", "[report]") {
+  const auto texts = [](report::Scale scale) {
+    scale.round_ends();
+    std::vector<std::string> found;
+    for (const report::Scale::Tick& tick : scale.ticks()) found.push_back(tick.text);
+    return found;
+  };
+  using Texts = std::vector<std::string>;
+  CHECK(texts(report::Scale::of_numbers({0.124, 0.988}, 200, 8)) == Texts{"0", "0.2", "0.4", "0.6", "0.8", "1"});
+  CHECK(texts(report::Scale::of_numbers({0.5}, 200, 8)) == Texts{"0.5"});
+  CHECK(texts(report::Scale::of_numbers({0}, 200, 8)) == Texts{"0"});
+  CHECK(report::label_lines("sgd momentum 0.9", 12) == Texts{"sgd", "momentum 0.9"});
+  CHECK(report::label_lines("learning_rate", 12) == Texts{"learning_", "rate"});
+  CHECK(report::label_lines("adam", 12) == Texts{"adam"});
+  CHECK(report::label_lines("perplexityofwords", 12) == Texts{"perplexityofwords"});
 }
 
 TEST_CASE("a sweep is shown by its best values, parameters and rungs", "[report]") {

@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/report/html/scale.h"
 
@@ -19,6 +20,11 @@ std::string dot(double x, double y, std::string_view title, std::string_view cla
 std::string segment(double x1, double y1, double x2, double y2, std::string_view classes);
 // A text that is clipped to `most` columns.
 std::string text_at(double x, double y, std::string_view anchor, std::string_view text, int most = 26);
+// A text as one line, or as two between words where one has more than `most` columns.
+std::vector<std::string> label_lines(std::string_view text, int most);
+// These lines, each of which is clipped. `y` is that of the first one. They hide what lies below them.
+std::string label_at(double x, double y, std::string_view anchor, std::string_view text, int most);
+inline constexpr double label_height = 13;  // of a line
 // Marks of one thing, such as a trial.
 std::string group(std::string_view title, std::string_view marks, double opacity = 1);
 

@@ -94,7 +94,7 @@ std::string html_page(const Page& page) {
   out += page_style();
   out += "</style>\n</head>\n<body>\n<a class=\"skip\" href=\"#main\">Skip to the content</a>\n";
   out += fmt::format("<header>\n<h1>{}</h1>\n", escaped(page.title));
-  out += page.runs.size() == 1 ? facts_of(page.runs.front()) : cards_of(page);
+  out += page.runs.size() == 1 && page.sweeps.empty() ? facts_of(page.runs.front()) : cards_of(page);
   out += "</header>\n" + navigation(page, body) + "<main id=\"main\">\n" + body + "</main>\n";
   out += fmt::format("<footer>pmaptrain {}</footer>\n", escaped(std::string(version)));
   out += "<script type=\"application/json\" id=\"data\">" + script_json(curves) + "</script>\n<script>\n";

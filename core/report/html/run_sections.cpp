@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "core/base/text.h"
 #include "core/base/utf8.h"
@@ -32,22 +33,42 @@ bool is_same_folder(const std::filesystem::path& a, const std::filesystem::path&
   return !error && first.lexically_normal() == second.lexically_normal();
 }
 
-// The same; of a run of a sweep how its trial stands, which halving may have ended before the run's own end.
-std::string status_html(const Page& page, const RunRecord& run) {
+// The trial that the run is of, and its sweep; null for other runs.
+std::pair<const SweepTable*, const SweepTrial*> trial_of(const Page& page, const RunRecord& run) {
   for (const SweepTable& sweep : page.sweeps) {
-    std::size_t rungs = 0;
-    for (const SweepTrial& trial : sweep.trials) rungs = std::max(rungs, trial.rungs.size());
     for (const SweepTrial& trial : sweep.trials) {
-      if (!is_same_folder(run.folder, sweep.folder / trial.run_folder)) continue;
-      const std::string rung = rungs > 1 ? fmt::format(" at rung {} of {}", trial.rungs.size(), rungs) : "";
-      return fmt::format("<span class=\"{0}\">{0}{1}</span>", escaped(trial.status), rung);
+      if (is_same_folder(run.folder, sweep.folder / trial.run_folder)) return {&sweep, &trial};
     }
   }
-  return status_html(run.standing);
+  return {nullptr, nullptr};
 }
 
-// The run with the best value, where all have one of the same measure on the same split.
+// The same; of a run of a sweep how its trial stands, which halving may have ended before the run's own end.
+std::string status_html(const Page& page, const RunRecord& run) {
+  const auto [sweep, trial] = trial_of(page, run);
+  if (trial == nullptr) return status_html(run.standing);
+  std::size_t rungs = 0;
+  for (const SweepTrial& one : sweep->trials) rungs = std::max(rungs, one.rungs.size());
+  const std::string rung = rungs > 1 ? fmt::format(" at rung {} of {}", trial->rungs.size(), rungs) : "";
+  const std::size_t colon = trial->status_text.find(": ");
+  const std::string reason = colon == std::string::npos ? "" : trial->status_text.substr(colon);
+  return fmt::format("<span class=\"{0}\">{0}{1}{2}</span>", escaped(trial->status), rung, escaped(reason));
+}
+
+// The run with the best value, where all have one of the same measure on the same split. Of the trials of one sweep it
+// is the sweep's best, if that has a run here: of halving, an earlier rung may have better values.
 std::optional<std::size_t> best_run(const Page& page) {
+  if (page.sweeps.size() == 1) {
+    const SweepTrial* const best = best_trial(page.sweeps.front());
+    std::optional<std::size_t> found;
+    bool are_trials = true;
+    for (std::size_t i = 0; i < page.runs.size(); ++i) {
+      const SweepTrial* const trial = trial_of(page, page.runs[i]).second;
+      are_trials = are_trials && trial != nullptr;
+      if (trial != nullptr && trial == best) found = i;
+    }
+    if (are_trials) return found;
+  }
   std::optional<std::size_t> found;
   std::optional<BestValue> best;
   for (std::size_t i = 0; i < page.runs.size(); ++i) {
@@ -149,7 +170,7 @@ std::string facts_of(const RunRecord& run) {
 }
 
 std::string cards_of(const Page& page) {
-  if (page.runs.size() < 2) return "";
+  if (page.runs.empty() || (page.runs.size() == 1 && page.sweeps.empty())) return "";
   const std::optional<std::size_t> best = best_run(page);
   std::string out = "<ul class=\"cards\">\n";
   for (std::size_t i = 0; i < page.runs.size(); ++i) {
@@ -167,7 +188,9 @@ std::string cards_of(const Page& page) {
     }
     out += join(parts, "<br>") + "</li>\n";
   }
-  return out + "</ul>\n";
+  out += "</ul>\n";
+  if (page.runs.size() > 1) return out;
+  return out + paragraph(fmt::format("What follows the sweep is of this run, {}.", page.runs.front().label));
 }
 
 std::string results_section(const Page& page) {

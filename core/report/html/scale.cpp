@@ -45,6 +45,7 @@ Scale Scale::of_numbers(const std::vector<double>& values, double from, double t
   const double margin = std::max(std::abs(scale.low_) / 2, 0.5);
   scale.low_ -= margin;
   scale.high_ += margin;
+  scale.tick_at({*low});
   return scale;
 }
 
@@ -64,6 +65,29 @@ Scale Scale::of_texts(const std::vector<std::string>& values, double from, doubl
     if (std::find(scale.texts_.begin(), scale.texts_.end(), value) == scale.texts_.end()) scale.texts_.push_back(value);
   }
   return scale;
+}
+
+void Scale::round_ends(std::size_t most) {
+  constexpr double rounding = 1e-9;
+  if (!texts_.empty() || !few_.empty()) return;
+  if (is_log_) {
+    // To 1, 2 or 5 times a power of ten.
+    const auto rounded = [](double place, bool up) {
+      const double power = std::floor(place + rounding);
+      double best = power + (up ? 1 : 0);
+      for (const double factor : {1.0, 2.0, 5.0}) {
+        const double one = power + std::log10(factor);
+        if (up ? one >= place - rounding && one < best : one <= place + rounding && one > best) best = one;
+      }
+      return best;
+    };
+    low_ = rounded(low_, false);
+    high_ = rounded(high_, true);
+    return;
+  }
+  const double step = step_for(high_ - low_, most);
+  low_ = std::floor(low_ / step + rounding) * step;
+  high_ = std::ceil(high_ / step - rounding) * step;
 }
 
 void Scale::tick_at(std::vector<double> values) {

@@ -10,8 +10,8 @@ namespace pmaptrain::report {
 // Places values along an axis, from `from` to `to` in units of the figure.
 class Scale {
  public:
-  // Numbers, at least one. If all are positive, the scale is logarithmic where that is `asked` for, or where the
-  // largest is 100 times the smallest or more.
+  // Numbers, at least one; of a single one the only tick is its own. If all are positive, the scale is logarithmic
+  // where that is `asked` for, or where the largest is 100 times the smallest or more.
   static Scale of_numbers(const std::vector<double>& values, double from, double to, bool asked = false);
   // Texts: numbers if all are numbers, else one place for each different text, in the order of their appearance.
   static Scale of_texts(const std::vector<std::string>& values, double from, double to, bool asked = false);
@@ -19,6 +19,9 @@ class Scale {
   double at(double value) const;
   double at(const std::string& text) const;
   bool has_names() const { return !texts_.empty(); }  // texts that are no numbers
+
+  // Moves the ends of a scale of numbers outwards to ticks, so that the largest and the smallest value lie between two.
+  void round_ends(std::size_t most = 5);
 
   // Ticks are at these values, and nowhere else.
   void tick_at(std::vector<double> values);

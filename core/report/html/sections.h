@@ -9,7 +9,7 @@ namespace pmaptrain::report {
 
 // How a run stands, and its most important numbers.
 std::string facts_of(const RunRecord& run);
-// How each of several runs stands; the best is marked. Empty for one run.
+// How each of several runs stands; the best is marked. Empty for one run that is not of a sweep.
 std::string cards_of(const Page& page);
 // The measures of each split at the end of a run, with members side by side; or of several runs.
 std::string results_section(const Page& page);
@@ -24,6 +24,8 @@ std::string plan_section(const Page& page);
 std::string trace_section(const TraceTable& trace);
 std::string config_section(const Page& page);
 
+// The trial with the best value; null where none has one.
+const SweepTrial* best_trial(const SweepTable& sweep);
 // Of a sweep: the best value so far, parallel coordinates, values by parameter, rungs, and the trials as a table.
 // `id` and `heading` are those of the section.
 std::string sweep_section(const SweepTable& sweep, const std::string& id = "sweep",

@@ -6,6 +6,7 @@
 
 #include "core/base/short_keys.h"
 #include "core/base/text.h"
+#include "core/base/utf8.h"
 #include "core/report/html/figure.h"
 #include "core/report/html/scale.h"
 #include "core/report/html/sections.h"
@@ -40,14 +41,20 @@ std::string title_of(const SweepTable& sweep, const SweepTrial& trial) {
 Scale value_scale(std::span<const SweepTrial* const> trials, double from = y_from, double to = y_to) {
   std::vector<double> values;
   for (const SweepTrial* trial : trials) values.push_back(*trial->value);
-  return Scale::of_numbers(values, from, to);
+  Scale scale = Scale::of_numbers(values, from, to);
+  scale.round_ends();
+  return scale;
 }
 
 std::string best_so_far(const SweepTable& sweep, std::span<const SweepTrial* const> trials) {
   std::vector<const SweepTrial*> by_number(trials.begin(), trials.end());
   std::sort(by_number.begin(), by_number.end(), [](auto* a, auto* b) { return a->number < b->number; });
   const auto number = [&](std::size_t i) { return static_cast<double>(by_number[i]->number); };
-  const Scale x = Scale::of_numbers({number(0), number(by_number.size() - 1)}, x_from, x_to);
+  constexpr std::size_t few = 6;
+  std::vector<double> numbers;
+  for (std::size_t i = 0; i < by_number.size(); ++i) numbers.push_back(number(i));
+  Scale x = Scale::of_numbers({numbers.front(), numbers.back()}, x_from, x_to);
+  if (numbers.size() <= few) x.tick_at(numbers);
   const Scale y = value_scale(trials);
   std::string dots, path;
   double best = *by_number.front()->value, before = best, from = x.at(number(0));
@@ -99,28 +106,31 @@ Scale scale_of(const SweepTable& sweep, std::span<const SweepTrial* const> trial
 std::string parallel_coordinates(const SweepTable& sweep, std::span<const SweepTrial* const> trials) {
   const std::vector<std::string> keys = keys_of(sweep), names = short_keys(keys);
   if (keys.size() < 2) return "";
-  constexpr double top = 36, left = 4, right = 88, line_height = 13;
-  constexpr std::size_t most_of_width = 2;  // parameters of a chart as wide as the others
+  constexpr double top = 32, left = 4, heading = 16, right = 88, line_height = 13;
+  constexpr std::size_t most_of_width = 2;              // parameters of a chart as wide as the others
+  constexpr int most_of_all = 36, most_of_metric = 10;  // columns of the texts of a narrow screen
+  const int most = std::max(6, most_of_all / static_cast<int>(keys.size()));
   const auto place = [&](std::size_t i) {
     return left + (right - left) * static_cast<double>(i) / static_cast<double>(keys.size());
   };
   std::vector<Scale> scales;
   std::string marks, labels;  // labels are drawn over the lines
   for (std::size_t i = 0; i <= keys.size(); ++i) {
-    scales.push_back(i < keys.size() ? scale_of(sweep, trials, keys[i], plot_height, top)
-                                     : value_scale(trials, plot_height, top));
+    const bool is_value = i == keys.size();
+    scales.push_back(is_value ? value_scale(trials, plot_height, top)
+                              : scale_of(sweep, trials, keys[i], plot_height, top));
     marks += segment(place(i), top, place(i), plot_height, "axis");
     double before = -plot_height;
     for (const Scale::Tick& tick : scales.back().ticks()) {
-      if (std::abs(tick.place - before) < line_height) continue;
+      const bool is_folded = label_lines(tick.text, most).size() > 1;
+      if (std::abs(tick.place - before) < line_height * (is_folded ? 2 : 1)) continue;
       before = tick.place;
-      labels += text_at(place(i) + 1, tick.place + 4, "start", tick.text, 12);
+      labels += label_at(place(i) + 1, tick.place + (is_folded ? -2 : 4), "start", tick.text, most);
     }
-    labels += text_at(place(i), i % 2 == 0 ? 10 : 25,
-                      i == 0             ? "start"
-                      : i == keys.size() ? "end"
-                                         : "middle",
-                      i < keys.size() ? names[i] : sweep.metric, 22);
+    const std::string& name = is_value ? sweep.metric : names[i];
+    const int columns = is_value ? most_of_metric : most;
+    const double first = heading - label_height * static_cast<double>(label_lines(name, columns).size() - 1);
+    labels += label_at(is_value ? 100 : i == 0 ? 0 : place(i), first, is_value ? "end" : "start", name, columns);
   }
   for (std::size_t rank = trials.size(); rank-- > 0;) {
     const SweepTrial& trial = *trials[rank];
@@ -178,7 +188,8 @@ std::string rungs(const SweepTable& sweep, const SweepTrial& best) {
   // Each rung has several times the steps of the one before it.
   Scale x = Scale::of_numbers(steps, x_from + 2, x_to - 4, true);
   x.tick_at(steps);
-  const Scale y = Scale::of_numbers(values, y_from, y_to);
+  Scale y = Scale::of_numbers(values, y_from, y_to);
+  y.round_ends();
   std::string marks = axes(x, y, "step of the rung"), last;
   for (const SweepTrial& trial : sweep.trials) {
     const char* const classes = trial.number == best.number ? "mark best" : "mark";
@@ -211,7 +222,8 @@ std::string trials_table(const SweepTable& sweep, std::span<const SweepTrial* co
   for (const SweepTrial* trial : std::span(shown).first(std::min(most_trials, shown.size()))) {
     const bool is_best = !trials.empty() && trial == trials.front();
     rows.push_back({marked_cell(std::to_string(trial->number), is_best),
-                    number_cell(trial->value ? shown_number(*trial->value) : "–"), text_cell(trial->status)});
+                    number_cell(trial->value ? shown_number(*trial->value) : "–"),
+                    text_cell(trial->status_text.empty() ? trial->status : trial->status_text)});
     for (const std::string& key : keys) {
       const std::string* const value = value_of(*trial, key);
       rows.back().push_back(value != nullptr ? value_cell(*value) : text_cell("–"));
@@ -237,6 +249,11 @@ std::string best_text(const SweepTable& sweep, const SweepTrial& best) {
 }
 
 }  // namespace
+
+const SweepTrial* best_trial(const SweepTable& sweep) {
+  const std::vector<const SweepTrial*> trials = ranked(sweep);
+  return trials.empty() ? nullptr : trials.front();
+}
 
 std::string sweep_section(const SweepTable& sweep, const std::string& id, const std::string& heading) {
   const std::vector<const SweepTrial*> trials = ranked(sweep);

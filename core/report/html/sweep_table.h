@@ -17,6 +17,7 @@ struct SweepTrial {
   std::string status;                                           // waiting, running, done, failed or stopped
   std::string run_folder;
   std::vector<std::pair<std::int64_t, std::optional<double>>> rungs;  // of halving: its step, and the value there
+  std::string status_text = {};  // the status with its reason: "done: a guard stopped it after 1 step"; may be empty
 };
 
 struct SweepTable {
