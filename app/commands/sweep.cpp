@@ -51,6 +51,7 @@ void show_plan(const spec::Sweep& sweep, const sweep::SweepOptions& how, const s
   } else {
     begun.plan = sweep::plan_sweep(sweep, cores);
   }
+  if (!json) print_notes(begun.plan.notes, streams);
   if (!json) print_warnings(begun.plan.warnings, streams);
   if (!json && begun.continues) {
     const auto done = std::count_if(begun.rows.begin(), begun.rows.end(),
@@ -97,12 +98,12 @@ int run_trials(CommandArguments arguments, const Streams& streams) {
                : is_folder    ? fs::path(options.sweep)
                               : fs::path("sweeps") / sweep.spec().name;
   how.how = {options.resume, options.overwrite};
+  if (!options.json || !options.dry_run) print_notes(sweep.spec().notes, streams);
   if (options.dry_run) {
     show_plan(sweep, how, all, options.json, streams);
     return 0;
   }
   how.stop = StopSignals::flag();
-  print_notes(sweep.spec().notes, streams);
   const Clock::time_point began = Clock::now();
   std::vector<sweep::Row> rows;
   {
@@ -165,6 +166,11 @@ int show_best(CommandArguments arguments, const Streams& streams) {
   a.flag("--json", json, "print a JSON document; with --print-config it has the config as a text");
   if (!a.parse(arguments, streams)) return 0;
   const sweep::Results results = sweep::read_results(folder);
+  if (!results.is_ended && sweep::has_best(results)) {
+    const std::string what =
+        results.is_left ? "to go on: pmaptrain sweep run " + shell_quoted(folder) + " --resume" : "the sweep goes on";
+    print_notes({sweep::progress_text(results) + ", so this is the best so far; " + what}, streams);
+  }
   if (json) {
     deliver(streams.out, sweep::best_json(results, folder, config));
     return 0;
@@ -193,6 +199,10 @@ int command_sweep(CommandArguments arguments, const Streams& streams) {
         "\n`pmaptrain sweep run --help` lists the options of each; docs/sweeps.md has an example.\n";
     streams.out << for_reader(usage, streams);
     return 0;
+  }
+  if (what == "resume" || what == "continue") {
+    const std::string sweep = arguments.size() > 1 ? shell_quoted(arguments[1]) : "SWEEP.yaml";
+    fail_usage("pmaptrain sweep has no '" + what + "'", "pmaptrain sweep run " + sweep + " --resume");
   }
   const std::string near = nearest(what, {"run", "show", "best"});
   fail_usage("pmaptrain sweep has no '" + what + "'",

@@ -16,7 +16,7 @@
 
 namespace pmaptrain::display {
 
-std::string run_line(const sweep::Row& row, const spec::SweepSpec& sweep) {
+std::string run_line(const sweep::Row& row, const spec::SweepSpec& sweep, std::int64_t together) {
   std::string said;
   switch (row.status) {
     case sweep::Status::done:
@@ -27,8 +27,9 @@ std::string run_line(const sweep::Row& row, const spec::SweepSpec& sweep) {
     case sweep::Status::stopped: said = "stopped with a checkpoint"; break;
     case sweep::Status::running: said = "runs"; break;
   }
-  return fmt::format("trial {}: {}, {}, {}, {:.1f} s", sweep::trial_name(row.number, row.replicate), said,
-                     sweep::parameters_text(row.parameters), counted(row.steps, "step"), row.seconds);
+  return fmt::format("trial {}: {}, {}, {}, {:.1f} s{}", sweep::trial_name(row.number, row.replicate), said,
+                     sweep::parameters_text(row.parameters), counted(row.steps, "step"), row.seconds,
+                     together > 1 ? fmt::format(" of an ensemble of {}", together) : "");
 }
 
 struct SweepDisplay::Impl {
@@ -71,7 +72,7 @@ void SweepDisplay::show(const sweep::Progress& progress) {
   if (impl_->quiet) return;
   const std::string table = sweep_table(progress, impl_->sweep, impl_->style());
   if (progress.ended != nullptr) {
-    impl_->print(run_line(*progress.ended, impl_->sweep), table);
+    impl_->print(run_line(*progress.ended, impl_->sweep, progress.together), table);
   } else if (!progress.note.empty()) {
     impl_->print(progress.note, table);
   } else {

@@ -2,6 +2,7 @@
 // of those that run.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -28,7 +29,7 @@ class SweepDisplay {
   std::unique_ptr<Impl> impl_;
 };
 
-// The line of a run that has ended.
-std::string run_line(const sweep::Row& row, const spec::SweepSpec& sweep);
+// The line of a run that has ended. `together`: the size of its ensemble.
+std::string run_line(const sweep::Row& row, const spec::SweepSpec& sweep, std::int64_t together = 1);
 
 }  // namespace pmaptrain::display

@@ -31,6 +31,11 @@ bool fits(std::span<const Row* const> rows) {
 
 }  // namespace
 
+std::int64_t ensemble_size(const Row& row, std::span<const Row> rows) {
+  if (row.ensemble < 0) return 1;
+  return std::count_if(rows.begin(), rows.end(), [&](const Row& one) { return one.ensemble == row.ensemble; });
+}
+
 std::string ensemble_folder(std::int64_t ensemble) { return fmt::format("ensembles/{:04}", ensemble); }
 
 std::string config_of_ensemble(std::span<const Row* const> rows, const std::string& name) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -26,6 +27,9 @@ void halve_ensemble(std::vector<Row>& rows, std::span<const std::size_t> members
 
 // The config of the ensemble of these rows.
 std::string config_of_ensemble(std::span<const Row* const> rows, const std::string& name);
+
+// How many of these rows are, or were, in the ensemble of `row`; 1 where it is trained alone.
+std::int64_t ensemble_size(const Row& row, std::span<const Row> rows);
 
 // "ensembles/0003", its run folder in that of the sweep.
 std::string ensemble_folder(std::int64_t ensemble);

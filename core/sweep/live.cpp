@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <utility>
 
 #include "core/base/json.h"
 #include "core/report/json.h"
@@ -19,8 +20,7 @@ std::optional<double> number_in(const Json& line, const std::string& key) {
 
 }  // namespace
 
-void LiveMetrics::update() {
-  constexpr std::int64_t most = std::int64_t{4} << 20;
+void LiveMetrics::update(std::int64_t most) {
   std::ifstream stream(file_, std::ios::binary | std::ios::ate);
   if (!stream) return;
   const std::int64_t size = stream.tellg();
@@ -47,11 +47,18 @@ void LiveMetrics::take(std::string_view text) {
   Member& member = members_[static_cast<std::int64_t>(number_in(line, "member").value_or(0))];
   const std::string event = line.contains("event") && line["event"].is_string() ? line["event"] : "";
   if (event == "step") member.loss = number_in(line, "loss");
+  if (event == "step" || event == "epoch") seconds_ = number_in(line, "seconds").value_or(seconds_);
   if (event != "eval") return;
   // Without a validation split, trials are compared on test.
   const bool is_validation = line.contains("split") && line["split"] == "validation";
-  validates_ = validates_ || is_validation;
-  if (is_validation || !validates_) member.value = number_in(line, metric_);
+  if (is_validation && !std::exchange(validates_, true)) {
+    for (auto& [number, one] : members_) one.value = one.least = one.largest = std::nullopt;
+  }
+  if (is_validation != validates_) return;
+  member.value = number_in(line, metric_);
+  if (!member.value) return;
+  member.least = std::min(member.least.value_or(*member.value), *member.value);
+  member.largest = std::max(member.largest.value_or(*member.value), *member.value);
 }
 
 LiveMetrics::Member LiveMetrics::member(std::int64_t number) const {

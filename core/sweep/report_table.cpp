@@ -79,6 +79,7 @@ report::SweepTable report_table(const Results& results, const std::filesystem::p
     }
     shown.value = trial.score.value;
     shown.status = to_string(trial.status);
+    shown.status_text = status_text(results, trial);
     shown.run_folder = trial.runs.front().run_folder;
     for (const auto& [rung, of_rung] : rungs[trial.score.number]) {
       shown.rungs.emplace_back(of_rung.first, score_of(shown.number, of_rung.second).value);

@@ -66,7 +66,7 @@ Result result_of_member(const train::Ended& ended, const spec::SweepSpec& sweep,
   const train::MemberEnded& member = ended.members.at(number);
   Result result;
   result.steps = member.steps;
-  result.seconds = ended.seconds / static_cast<double>(ended.members.size());
+  result.seconds = ended.seconds;  // of the ensemble, as the member's summary.json has it
   if (!member.reason.empty() && member.reason != "early_stopping") {
     result.exit_status = static_cast<int>(ExitStatus::guard);
     result.error = fmt::format("a guard stopped it at step {}: {}", member.steps, member.reason);

@@ -34,6 +34,7 @@ struct Progress {
   std::optional<double> seconds_left;     // none: not known yet
   std::vector<RunningTrial> trials;       // those that run, by number
   const Row* ended = nullptr;             // the run that has just ended
+  std::int64_t together = 1;              // how many runs the ensemble has in which it was trained
   std::string note;                       // a sentence to show; may be empty
 };
 

@@ -313,8 +313,8 @@ void Scheduler::decide(std::int64_t rung, bool last) {
   }
   store_.decide(records, changed);
   if (last) return;
-  progress_.note =
-      fmt::format("rung {}: {} of {} go on", rung + 1, chosen.size(), counted(std::ssize(trials), "trial"));
+  progress_.note = fmt::format("rung {}: {} of {} {} on", rung + 1, chosen.size(), counted(std::ssize(trials), "trial"),
+                               chosen.size() == 1 ? "goes" : "go");
   tell(nullptr);
 }
 
@@ -411,6 +411,7 @@ void Scheduler::tell(const Row* ended) {
   for (const RunningTrial& trial : progress_.trials) progress_.steps += trial.step - trial.row->steps;
   progress_.seconds_left = seconds_left();
   progress_.ended = ended;
+  progress_.together = ended == nullptr ? 1 : ensemble_size(*ended, rows_);
   options_.told(progress_);
   progress_.note.clear();
 }

@@ -15,7 +15,8 @@
 namespace pmaptrain::sweep {
 
 Summary write_summary(const std::filesystem::path& sweep, bool stopped, double seconds, int columns) {
-  constexpr std::int64_t most_shown = 10;
+  constexpr std::int64_t most_on_terminal = 10;
+  const std::int64_t most_shown = columns > 0 ? most_on_terminal : 0;
   const Results results = read_results(sweep);
   std::int64_t done = 0, failed = 0;
   for (const TrialResult& trial : results.trials) {
@@ -42,7 +43,9 @@ Summary write_summary(const std::filesystem::path& sweep, bool stopped, double s
   summary.json = report::to_text(document);
   train::write_whole((sweep / "summary.json").string(), summary.json);
   const std::string folder = shell_quoted(sweep.string());
-  summary.text = results_text(results, most_shown, false, columns) + "\n";
+  summary.text = results_text(results, most_shown, false, columns);
+  if (most_shown > 0 && all > most_shown) summary.text += "  pmaptrain sweep show " + folder + " shows all\n";
+  summary.text += "\n";
   if (has_best(results)) summary.text += best_text(results, sweep);
   if (without_value) summary.failure = no_value(results);
   if (stopped) summary.text += fmt::format("stopped; to go on: pmaptrain sweep run {} --resume\n", folder);

@@ -22,6 +22,8 @@ struct TrialResult {
   std::vector<std::string> values;  // of the parameters, in the order of Results::parameters
   std::vector<Row> runs;            // by replicate
   Status status = Status::waiting;  // of the run that is least far
+  std::optional<double> so_far;     // where it has not ended, and has no value: the best evaluation in its run folder
+  std::int64_t together = 1;        // how many runs its ensemble has, whose time is its own
 };
 
 struct Results {
@@ -31,7 +33,8 @@ struct Results {
   std::vector<std::string> logarithmic;  // those that are drawn uniformly in the logarithm
   std::vector<TrialResult> trials;       // the best first: by rung, value, number
   std::vector<RungRow> rungs;
-  bool is_left = false;  // trials are not done, and no process runs the sweep: --resume goes on
+  bool is_left = false;   // trials are not done, and no process runs the sweep: --resume goes on
+  bool is_ended = false;  // all trials are done or failed
 };
 
 // A trial that the store has as running is stopped here where no process runs the sweep: it was killed. Throws Error:
@@ -40,6 +43,10 @@ Results read_results(const std::filesystem::path& sweep);
 
 // The best `top` trials; 0: all. `color` adds ANSI sequences. `columns`: of a terminal; 0: none.
 std::string results_text(const Results& results, std::int64_t top, bool color = false, int columns = 0);
+// "done, rung 2", "done: a guard stopped it after 9 steps". Of the reason at most so many columns; 0: none.
+std::string status_text(const Results& results, const TrialResult& trial, int most_reason = 60);
+// "3 of 12 trials done", of halving with the rung that goes on: "rung 2 of 3: 1 of 4 trials done".
+std::string progress_text(const Results& results);
 // One line for each run, with a line of names.
 std::string results_csv(const Results& results);
 // {"metric", "mode", "value", "search", "status", "trials": [...], "rungs": [...]}, with its end of line.

@@ -27,9 +27,11 @@ std::string with_digits(const std::string& text, int digits) {
   return is_number && !whole ? fmt::format("{:.{}g}", number, digits) : printable(text);
 }
 
-// A key with its value; the key alone where its value is empty, as that of a choice without options.
+// A key with its value, in brackets if that has several keys; the key alone where its value is empty, as that of a
+// choice without options.
 std::string named_text(const std::string& name, const Json& value, int digits) {
-  const std::string text = value_text(value, digits);
+  std::string text = value_text(value, digits);
+  if (value.is_object() && value.size() > 1) text = "(" + text + ")";
   return text.empty() ? printable(name) : printable(name) + " " + text;
 }
 

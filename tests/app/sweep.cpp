@@ -81,6 +81,35 @@ TEST_CASE("commands of sweeps say what they lack", "[app]") {
   CHECK(document["errors"][0]["message"] == "trials takes an integer from 1 to 100,000, not '0'");
 }
 
+TEST_CASE("a command that was meant for a sweep, or for a run, names the other one", "[app]") {
+  const TemporaryFolder folder;
+  write_sweep(folder);
+  const std::string sweep = folder / "s.yaml", base = folder / "base.yaml", trials = folder / "sweeps/s";
+  const auto refused = [](const std::vector<std::string>& arguments) {
+    const Finished finished = call(arguments);
+    CHECK(finished.status == 2);
+    return finished.err;
+  };
+  const std::string is_sweep =
+      sweep + ": error: this is a sweep file, not the config of a run\n  help: pmaptrain sweep run " + sweep + "\n";
+  CHECK(refused({"run", sweep}) == is_sweep);
+  CHECK(refused({"validate", sweep}) == is_sweep);
+  const std::string is_config = refused({"sweep", "run", base});
+  CHECK(is_config.starts_with(base + ":1:1: error: this is the config of a run, not a sweep file\n"));
+  CHECK(contains(is_config, "help: pmaptrain run " + base + " trains it; a sweep file names it: base: base.yaml\n"));
+  CHECK(refused({"sweep", "resume", sweep}) ==
+        "error: pmaptrain sweep has no 'resume'\n  help: pmaptrain sweep run " + sweep + " --resume\n");
+  CHECK(refused({"sweep", "run", sweep, "--trials", "3"}) ==
+        "error: pmaptrain sweep run has no option '--trials'\n  help: write --set trials=3\n");
+  CHECK(refused({"sweep", "best", trials, "--config"}) ==
+        "error: pmaptrain sweep best has no option '--config'\n  help: did you mean '--print-config'?\n");
+  fs::create_directories(trials);
+  folder.write("sweeps/s/sweep.sqlite", "");
+  const std::string of_trial = refused({"eval", trials});
+  CHECK(contains(of_trial, "this is the folder of a sweep, not of a run\n"));
+  CHECK(contains(of_trial, "each trial has a run folder: " + trials + "/trials/NNNN; pmaptrain sweep best " + trials));
+}
+
 TEST_CASE("a dry run of a sweep shows its trials and what they cost, and writes nothing", "[app]") {
   const TemporaryFolder folder;
   write_sweep(folder);
@@ -149,7 +178,7 @@ TEST_CASE("a sweep that is killed with its runs, and one that a signal stops, go
   const Finished whole = run_binary(arguments("whole"));
   REQUIRE(whole.status == 0);
   CHECK(contains(whole.err, "rung 1: 3 of 6 trials go on\n"));
-  CHECK(contains(whole.out, "6 trials: 6 done by the best loss of each run\n"));
+  CHECK(contains(whole.out, "6 trials (6 done), ordered by their rungs and the best loss of each run\n"));
   CHECK(json::parse(std::ifstream(folder / "whole/summary.json"))["status"] == "done");
   for (const int signal : {SIGKILL, SIGTERM}) {
     const std::string name = signal == SIGKILL ? "killed" : "stopped";

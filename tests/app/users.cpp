@@ -173,7 +173,7 @@ TEST_CASE("a sweep in a folder that may not be written is shown, and refused bef
     return;
   }
   CHECK(shown.err.empty());
-  CHECK(contains(shown.out, "2 trials: 2 done by the best loss of each run\n"));
+  CHECK(contains(shown.out, "2 trials (2 done), ordered by the best loss of each run\n"));
   CHECK(contains(call_as_user({"sweep", "best", d}).out, "run folder: " + d + "/trials/000"));
   const std::string before = pmaptrain::test::listing(d);
   const auto refused = [&](const std::vector<std::string>& more) {

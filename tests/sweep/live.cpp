@@ -26,6 +26,8 @@ TEST_CASE("what a run logs is read as it comes", "[sweep]") {
   CHECK(live.epoch() == 2);
   CHECK(live.member(0).loss == 0.5);
   CHECK(live.member(0).value == 0.75);
+  CHECK(live.member(0).least == 0.75);
+  CHECK(live.member(0).largest == 0.75);
   folder.write("metrics.jsonl", text + "0,\"epoch\":2,\"loss\":null}\n");
   live.update();
   CHECK(live.step() == 200);

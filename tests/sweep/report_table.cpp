@@ -69,7 +69,7 @@ TEST_CASE("a choice of an optimizer or of another alternative is called by its n
                     heavy = R"({"optimizer.sgd":{"momentum":0.9,"nesterov":true}})";
   CHECK(sweep::coupled_text(adam) == "adam");
   CHECK(sweep::coupled_text(plain) == "sgd");
-  CHECK(sweep::coupled_text(heavy) == "sgd momentum 0.9, nesterov true");
+  CHECK(sweep::coupled_text(heavy) == "sgd (momentum 0.9, nesterov true)");
   CHECK(sweep::coupled_text(R"({"optimizer.sgd":null})") == "sgd");
   CHECK(sweep::coupled_text(R"({"adam":{},"learning_rate":0.0012345678})") == "adam, learning_rate 0.001235");
   CHECK(sweep::coupled_text(R"({"optimizer.adam":{},"optimizer.learning_rate":0.1})") == "adam, learning_rate 0.1");
@@ -77,7 +77,7 @@ TEST_CASE("a choice of an optimizer or of another alternative is called by its n
   CHECK(sweep::parameters_text(R"({"opt":{"optimizer.adam":{}},"optimizer.learning_rate":0.001})") ==
         "opt=adam, optimizer.learning_rate=0.001");
   CHECK(sweep::parameter_values(R"({"opt":{"optimizer.sgd":{"momentum":0}}})", {"opt"}) == Texts{"sgd momentum 0"});
-  CHECK(shown({adam, plain, heavy}).first == Texts{"adam", "sgd", "sgd momentum 0.9, nesterov true"});
+  CHECK(shown({adam, plain, heavy}).first == Texts{"adam", "sgd", "sgd (momentum 0.9, nesterov true)"});
 }
 
 TEST_CASE("a layer that one map of a choice calls by its index and another by its name is one key", "[sweep]") {

@@ -387,7 +387,7 @@ TEST_CASE("tables, CSV and JSON of a sweep have all its runs, the best first", "
   folder.run(folder.sweep(rates), "sweep", trials);
   const sweep::Results results = sweep::read_results(folder.path("sweep"));
   const std::string text = sweep::results_text(results, 2);
-  CHECK(contains(text, "4 trials: 4 done by the best loss of each run"));
+  CHECK(contains(text, "4 trials (4 done), ordered by the best loss of each run"));
   CHECK(contains(text, "  and 2 more\n"));
   const json document = json::parse(sweep::results_json(results, 0));
   REQUIRE(document["trials"].size() == 4);
