@@ -309,6 +309,14 @@ TEST_CASE("a sweep that does not say by what it selects does as its base", "[swe
                  "error: the sweep selects by loss (min), and its base by mean_absolute_error"));
 }
 
+TEST_CASE("a sweep that its folder has is the one of its file, also where that sets a key to null", "[sweep]") {
+  const SweepFolder folder;
+  const spec::Sweep sweep = folder.sweep(rates + "set: {train.early_stopping: null}\n");
+  CHECK(contains(sweep.resolved(), "train.early_stopping: null"));
+  test::write_text(folder.path("again.yaml"), sweep.resolved());
+  CHECK(spec::Sweep::load(folder.path("again.yaml"), {}).resolved() == sweep.resolved());
+}
+
 TEST_CASE("a random trial depends on the seed, its number and the names alone", "[sweep]") {
   const SweepFolder folder;
   const std::string two =

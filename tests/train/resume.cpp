@@ -393,6 +393,16 @@ TEST_CASE("what a resumed run takes from its config in place of what an option g
   CHECK(told({"train.duration=4 steps"}) == Lines{workers});
 }
 
+TEST_CASE("a run goes on with another number of blocks, and says so", "[train]") {
+  const TemporaryFolder root;
+  train_setup_in(root / "run", setup_of_text(small_images, saving()));
+  const std::vector<std::string> set = saving({"train.duration=8 steps", "mesh.blocks=2"});
+  CHECK(train::check_config_continues(train::read_run_config(root / "run"), loaded_of(small_images, set)) ==
+        std::vector<std::string>{"mesh.blocks changes from 1 to 2: sums run in another order, so the bits may differ "
+                                 "from here on"});
+  CHECK(resume_in(root / "run", set).ended.steps == 8);
+}
+
 TEST_CASE("a run goes on with other devices, says so, and comes close to the one that kept them", "[train]") {
   const TemporaryFolder root;
   const Trained whole = train_setup(setup_of_text(small_images, saving({"train.duration=8 steps"})));

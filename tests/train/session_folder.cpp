@@ -205,6 +205,22 @@ TEST_CASE("a signal ends the run after the step under way, logged and with a che
   CHECK(fs::read_symlink(root / "run/checkpoints/last") == "step-00000002");
 }
 
+TEST_CASE("the last measures of a run that a signal ended have no evaluation of earlier parameters", "[train]") {
+  const TemporaryFolder root;
+  std::atomic<int> stop = 0;
+  train::SessionOptions options;
+  options.stop = &stop;
+  options.between_steps = [&](Module&, std::int64_t step) {
+    if (step == 3) stop = SIGTERM;
+  };
+  const train::Setup setup = setup_of_text(small_images, {"train.eval_every=2 steps", "train.log_every=never"});
+  train_setup_in(root / "run", setup, options);
+  CHECK(order_of(lines_of(root / "run/metrics.jsonl")) == "step 1, eval 2, step 3, epoch 3");
+  const Json last = summary_of(root / "run")["final"];
+  CHECK(last.contains("train"));
+  CHECK_FALSE(last.contains("test"));
+}
+
 TEST_CASE("a run that breaks leaves a summary that says failed, with its exit status", "[train]") {
   for (const bool as_error : {true, false}) {
     INFO(as_error);
