@@ -4,6 +4,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "core/sweep/store.h"
 #include "tests/app/call.h"
 #include "tests/app/process.h"
 #include "tests/catch.h"
@@ -108,6 +109,32 @@ TEST_CASE("a command that was meant for a sweep, or for a run, names the other o
   const std::string of_trial = refused({"eval", trials});
   CHECK(contains(of_trial, "this is the folder of a sweep, not of a run\n"));
   CHECK(contains(of_trial, "each trial has a run folder: " + trials + "/trials/NNNN; pmaptrain sweep best " + trials));
+}
+
+TEST_CASE("the best trial of a sweep that has not ended is called the best so far", "[app]") {
+  const TemporaryFolder folder;
+  {
+    sweep::Store store(folder.path(), sweep::Store::Access::write);
+    store.set_text("metric", "loss");
+    store.set_text("mode", "min");
+    store.set_text("value", "best");
+    store.set_text("search", "grid");
+    std::vector<sweep::Row> rows(3);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      rows[i].number = static_cast<std::int64_t>(i);
+      rows[i].parameters = R"({"opt":{"optimizer.adam":{}}})";
+      rows[i].run_folder = "trials/0000";
+    }
+    rows[1].status = sweep::Status::done;
+    rows[1].value = 0.5;
+    store.add(rows);
+  }
+  const std::string path = folder.path().string();
+  const Finished best = call({"sweep", "best", path});
+  CHECK(best.status == 0);
+  CHECK(best.out.starts_with("trial 1: loss 0.5\n  opt  adam\n"));
+  CHECK(best.err ==
+        "note: 1 of 3 trials done, so this is the best so far; to go on: pmaptrain sweep run " + path + " --resume\n");
 }
 
 TEST_CASE("a dry run of a sweep shows its trials and what they cost, and writes nothing", "[app]") {

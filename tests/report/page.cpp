@@ -375,6 +375,7 @@ TEST_CASE("the ticks of a measure enclose its values, and a single value has the
   };
   using Texts = std::vector<std::string>;
   CHECK(texts(report::Scale::of_numbers({0.124, 0.988}, 200, 8)) == Texts{"0", "0.2", "0.4", "0.6", "0.8", "1"});
+  CHECK(texts(report::Scale::of_numbers({0.0401, 24.6}, 200, 8)) == Texts{"0.02", "0.1", "1", "10", "50"});
   CHECK(texts(report::Scale::of_numbers({0.5}, 200, 8)) == Texts{"0.5"});
   CHECK(texts(report::Scale::of_numbers({0}, 200, 8)) == Texts{"0"});
   CHECK(report::label_lines("sgd momentum 0.9", 12) == Texts{"sgd", "momentum 0.9"});

@@ -23,9 +23,9 @@ class StoredSweep {
  public:
   explicit StoredSweep(const std::string& search = "grid") {
     sweep::Store store = open();
-    for (const auto& [name, text] : {std::pair("metric", "accuracy"), {"mode", "max"}, {"value", "best"}}) {
-      store.set_text(name, text);
-    }
+    store.set_text("metric", "accuracy");
+    store.set_text("mode", "max");
+    store.set_text("value", "best");
     store.set_text("search", search);
   }
 

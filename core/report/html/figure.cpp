@@ -48,10 +48,11 @@ std::vector<std::string> label_lines(std::string_view text, int most) {
 std::string label_at(double x, double y, std::string_view anchor, std::string_view text, int most) {
   const std::vector<std::string> lines = label_lines(text, most);
   std::string out;
-  for (const std::string& line : lines) {
+  // The last line is drawn first: what it hides is not the line above it.
+  for (std::size_t i = lines.size(); i-- > 0;) {
     out += fmt::format("<text{} x=\"{:.2f}%\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n",
-                       lines.size() == 1 ? " class=\"label\"" : "", x, y, anchor, escaped(shown_name(line, most)));
-    y += label_height;
+                       i + 1 == lines.size() ? " class=\"label\"" : "", x, y + label_height * static_cast<double>(i),
+                       anchor, escaped(shown_name(lines[i], most)));
   }
   return out;
 }

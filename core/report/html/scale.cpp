@@ -83,6 +83,15 @@ void Scale::round_ends(std::size_t most) {
     };
     low_ = rounded(low_, false);
     high_ = rounded(high_, true);
+    // The ends have ticks where the powers of ten between them are far away.
+    constexpr double far = 0.12;  // of the range
+    std::vector<double> values = round_values(most);
+    const double least = far * (high_ - low_);
+    const bool has_low = std::log10(values.front()) - low_ <= least;
+    const bool has_high = high_ - std::log10(values.back()) <= least;
+    if (!has_low) values.push_back(std::pow(10, low_));
+    if (!has_high) values.push_back(std::pow(10, high_));
+    tick_at(std::move(values));
     return;
   }
   const double step = step_for(high_ - low_, most);
