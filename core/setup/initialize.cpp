@@ -15,6 +15,7 @@
 #include "core/kernel/vector_normal.h"
 #include "core/model/layout.h"
 #include "core/run/files/safetensors.h"
+#include "core/setup/initial_layout.h"
 #include "core/setup/initial_names.h"
 #include "core/setup/initial_patterns.h"
 #include "core/setup/orthogonal.h"
@@ -286,7 +287,18 @@ void InitialValues::check_tensors() {
         found.texts.empty() ? "write every parameter, or name those that are to be drawn in init.from.exclude" : "",
         drawn);
   }
-  if (found.texts.empty()) return check_takes_any();
+  if (found.texts.empty()) {
+    check_takes_any();
+    if (is_checkpoint_of_run_) return;
+    std::vector<TakenParameter> taken;
+    for (const model::Parameter& parameter : model_.parameters) {
+      if (!in_file_.contains(parameter.name)) continue;
+      const auto in_file = in_file_as_.find(parameter.name);
+      taken.push_back({&parameter, in_file == in_file_as_.end() ? parameter.name : in_file->second});
+    }
+    if (const auto other = other_layout(taken, *spec_.initial_from, file_)) refuse(other->what, other->help);
+    return;
+  }
   std::string help = torch_help();
   if (help.empty() && !renamed.empty()) {
     refuse(join(found.texts, "; it "), same_layers(renamed));
@@ -344,27 +356,8 @@ void InitialValues::check_takes_any() const {
                          {}});
 }
 
-// "layout: torch" where the names of the file are PyTorch's; else empty.
 std::string InitialValues::torch_help() const {
-  if (is_checkpoint_of_run_ || is_torch()) return "";
-  const auto is_of_torch = [](const TensorView& tensor) {
-    return tensor.name.ends_with(".weight") || tensor.name == "weight" || tensor.name.ends_with(".running_mean");
-  };
-  if (std::none_of(file_.tensors.begin(), file_.tensors.end(), is_of_torch)) return "";
-  std::vector<std::string> lacking;
-  for (const model::Parameter& parameter : model_.parameters) {
-    const std::string name = model::stored(parameter, spec::ParameterLayout::torch).name;
-    if (std::none_of(file_.tensors.begin(), file_.tensors.end(),
-                     [&](const TensorView& tensor) { return tensor.name == name; })) {
-      lacking.push_back(parameter.name);
-    }
-  }
-  std::string help = "these are names of PyTorch: layout: torch reads them, and transposes kernels";
-  if (!lacking.empty()) {
-    help += fmt::format("; rename: {{\"{}\": {}}} says which tensor is which parameter", file_.tensors.front().name,
-                        lacking.front());
-  }
-  return help;
+  return is_checkpoint_of_run_ || is_torch() ? "" : names_of_torch_help(file_.tensors, model_);
 }
 
 void InitialValues::check_tensor(const model::Parameter& parameter, const TensorView& tensor, Mismatches& found) const {
@@ -376,6 +369,10 @@ void InitialValues::check_tensor(const model::Parameter& parameter, const Tensor
   std::string help;
   if (would_fit && !is_changed && !is_torch()) {
     help = "layout: torch reads kernels as PyTorch stores them";
+  } else if (would_fit && is_torch() && !spec_.initial_from->transpose) {
+    help =
+        "layout: flax reads kernels as they are in Flax and in runs; or init.from.transpose lists the parameters that "
+        "the file has transposed";
   } else if (would_fit) {
     help = "init.from.transpose lists the parameters that the file has transposed";
   }

@@ -142,7 +142,9 @@ TEST_CASE("transpose lists what a file has transposed, in place of what its layo
                                model::to_stored(straight, to_bytes(values, DType::f32), sizeof(float))};
   CHECK(file.refusal(tensors) ==
         "FILE has 'head.weight', the parameter 'head.kernel', as f32[24,3]; the parameter is f32[24,3], transposed "
-        "[3,24] | init.from.transpose lists the parameters that the file has transposed");
+        "[3,24] | layout: flax reads kernels as they are in Flax and in runs; or init.from.transpose lists the "
+        "parameters "
+        "that the file has transposed");
   file.from().transpose = {{{"conv_*"}}};
   CHECK(file.load(tensors) == all_numbers());
 }
@@ -217,4 +219,68 @@ TEST_CASE("names that match nothing, or that two tensors would have, are refused
   CHECK(test::contains(file.refusal(file.whole(), ExitStatus::usage),
                        "' is a run, whose parameters do not have the layout torch | leave out model.init.from.layout, "
                        "which is for files"));
+}
+
+TEST_CASE("a file in the other layout is refused where its kernels are square, by its metadata or names", "[setup]") {
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "theirs.safetensors";
+  spec::Spec spec = network({layer("head", spec::Dense{2})});
+  spec.model.init_place = {"net.yaml", 8, 3, 4, "init: x"};
+  const std::vector<std::byte> kernel = to_bytes({1, 2, 3, 4}, DType::f32), bias = to_bytes({5, 6}, DType::f32);
+  // The kernel that is taken from a file with a tensor of this name, or why none is.
+  const auto taken = [&](spec::InitialFrom from, const std::string& name, const std::string& format) -> std::string {
+    const std::vector<train::TensorView> tensors{{name, DType::f32, {2, 2}, kernel},
+                                                 {"head.bias", DType::f32, {2}, bias}};
+    std::map<std::string, std::string> metadata;
+    if (!format.empty()) metadata["format"] = format;
+    std::filesystem::remove(path);
+    train::FileWriter file(path);
+    train::write_safetensors(
+        file, tensors, [&](const train::TensorView& tensor) { file.write(tensor.bytes); }, metadata);
+    file.close();
+    from.path = path;
+    if (name != "head.kernel" && from.layout == spec::ParameterLayout::flax) {
+      from.rename = {spec::Rename{{name}, "head.kernel"}};
+    }
+    spec.model.initial_from = from;
+    const model::Model model = model::make_model(spec, {DType::f32, {2}}, labels);
+    try {
+      const Numbers values = to_numbers(train::InitialValues(model, spec.model, 0).of(model.parameters[0]), DType::f32);
+      return values == Numbers{1, 2, 3, 4} ? "as it is" : values == Numbers{1, 3, 2, 4} ? "transposed" : "other";
+    } catch (const Error& error) {
+      CHECK(error.status() == ExitStatus::data);
+      const Diagnostic& told = error.diagnostics().front();
+      return told.message.substr(path.size() + 1) + " | " + told.help;
+    }
+  };
+  spec::InitialFrom torch{path}, flax{path};
+  torch.layout = spec::ParameterLayout::torch;
+  flax.layout = spec::ParameterLayout::flax;
+  const std::string of_flax =
+      "; layout: torch would transpose 'head.kernel' [2,2] | layout: flax reads it as it is; "
+      "if kernels are transposed in it, init.from.transpose lists them";
+  CHECK(taken(torch, "head.kernel", "") == "is in the layout of Flax, as the name 'head.kernel' tells" + of_flax);
+  CHECK(taken(torch, "head.kernel", "flax") ==
+        "is in the layout of Flax, as its metadata tell (format: flax)" + of_flax);
+  CHECK(taken(torch, "head.weight", "flax") ==
+        "is in the layout of Flax, as its metadata tell (format: flax)" + of_flax);
+  const std::string of_torch =
+      "; layout: flax would take 'head.kernel' [2,2] without transposing it | layout: torch transposes kernels; if "
+      "none is transposed in the file, init: {from: {path: ..., transpose: []}} says so";
+  CHECK(taken(flax, "fc.weight", "") == "is in the layout of PyTorch, as the name 'fc.weight' tells" + of_torch);
+  CHECK(taken(flax, "head.kernel", "pt") ==
+        "is in the layout of PyTorch, as its metadata tell (format: pt)" + of_torch);
+
+  CHECK(taken(torch, "head.weight", "") == "transposed");
+  CHECK(taken(torch, "head.weight", "pt") == "transposed");
+  CHECK(taken(torch, "head.kernel", "pt") == "transposed");
+  CHECK(taken(flax, "head.kernel", "") == "as it is");
+  CHECK(taken(flax, "head.kernel", "flax") == "as it is");
+  CHECK(taken(flax, "w", "np") == "as it is");  // nothing tells
+  // transpose says it itself.
+  torch.transpose = flax.transpose.emplace();
+  CHECK(taken(torch, "head.kernel", "flax") == "as it is");
+  CHECK(taken(flax, "head.kernel", "pt") == "as it is");
+  flax.transpose = {{{"head.kernel"}}};
+  CHECK(taken(flax, "fc.weight", "") == "transposed");
 }

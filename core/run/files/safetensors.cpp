@@ -19,6 +19,7 @@
 #include "core/base/file_kind.h"
 #include "core/base/text.h"
 #include "core/data/file.h"
+#include "core/run/files/safetensors_metadata.h"
 
 namespace pmaptrain::train {
 namespace {
@@ -91,6 +92,30 @@ class Reader {
       : path_(path), file_(file), widened_(widened) {}
 
   std::vector<TensorView> read() {
+    const std::span<const std::byte> text = header();
+    const std::span<const std::byte> data = file_.view().subspan(length_bytes + text.size());
+    const std::vector<TensorPlace> places = places_in(parse(text), data.size());
+
+    std::vector<TensorView> tensors;
+    tensors.reserve(places.size());
+    for (const TensorPlace& place : places) {
+      std::span<const std::byte> bytes = data.subspan(place.begin, place.end - place.begin);
+      if (place.is_half) bytes = widened_->emplace_back(widen(bytes, place.name)).view();
+      tensors.push_back({place.name, place.dtype, place.shape, bytes});
+    }
+    return tensors;
+  }
+
+  std::map<std::string, std::string> metadata() {
+    const Json json = parse(header());
+    const auto found = json.find(metadata_key);
+    if (found == json.end()) return {};
+    check_metadata(*found);
+    return found->get<std::map<std::string, std::string>>();
+  }
+
+ private:
+  std::span<const std::byte> header() const {
     const std::uint64_t size = file_.size();
     refuse_other_formats();
     if (size < length_bytes) fail(fmt::format("it has {} bytes, a header's length alone takes {}", size, length_bytes));
@@ -100,22 +125,9 @@ class Reader {
     if (length > size - length_bytes) {
       fail(fmt::format("its header would have {} bytes, only {} follow", length, size - length_bytes));
     }
-    const std::uint64_t data_bytes = size - length_bytes - length;
-    const std::span<const std::byte> text = file_.view().subspan(length_bytes, static_cast<std::size_t>(length));
-    const std::vector<TensorPlace> places = places_in(parse(text), data_bytes);
-
-    std::vector<TensorView> tensors;
-    tensors.reserve(places.size());
-    const std::span<const std::byte> data = file_.view().subspan(length_bytes + static_cast<std::size_t>(length));
-    for (const TensorPlace& place : places) {
-      std::span<const std::byte> bytes = data.subspan(place.begin, place.end - place.begin);
-      if (place.is_half) bytes = widened_->emplace_back(widen(bytes, place.name)).view();
-      tensors.push_back({place.name, place.dtype, place.shape, bytes});
-    }
-    return tensors;
+    return file_.view().subspan(length_bytes, static_cast<std::size_t>(length));
   }
 
- private:
   [[noreturn]] void fail(const std::string& what) const {
     fail_data(fmt::format("'{}' is not a sound safetensors file: {}", path_, what),
               "copy it again, or write it again with safetensors or pmaptrain");
@@ -271,6 +283,10 @@ std::vector<TensorView> view_safetensors(const data::Bytes& file, const std::str
 std::vector<TensorView> view_safetensors(const data::Bytes& file, const std::string& path,
                                          std::vector<data::Bytes>& widened) {
   return Reader(file, path, &widened).read();
+}
+
+std::map<std::string, std::string> safetensors_metadata(const data::Bytes& file, const std::string& path) {
+  return Reader(file, path, nullptr).metadata();
 }
 
 Tensors read_safetensors(const std::string& path) { return parse_safetensors(data::map_file(path), path); }
