@@ -23,6 +23,7 @@
 #include "core/setup/initialize.h"
 #include "core/setup/resident.h"
 #include "core/setup/statistics_advice.h"
+#include "core/setup/without_effect.h"
 
 namespace pmaptrain::train {
 namespace {
@@ -49,13 +50,6 @@ Timetable make_timetable(const spec::Spec& spec, const data::BatchPlan& batch, b
     timetable.spike_window = to_steps(spec.train.loss_spike->window, batch, "train.loss_spike.window");
   }
   return timetable;
-}
-
-// Warnings about keys of evaluations that have no effect because the data has no split to evaluate.
-std::vector<std::string> unused_keys(const data::Source& source, const spec::TrainSpec& train) {
-  if (source.validation || source.test || !train.eval_every || train.eval_every_is_default) return {};
-  return {"train.eval_every" + in_parentheses(train.eval_every->place) +
-          " does nothing: the data has no test split; data.validation would make one to evaluate on"};
 }
 
 // Checks that a split is evaluated if a key (best checkpoint, early stopping, plateau) selects by evaluations. Adds a
@@ -310,12 +304,14 @@ Setup make_setup(spec::Loaded loaded, std::optional<ScheduleOrigin> schedule, co
   check_statistics(setup);
   make_programs(setup);
   check_selection(setup);
+  if (std::string note = best_model_not_kept(spec.train); !note.empty()) setup.source.notes.push_back(std::move(note));
   if (std::string warning = missing_instructions(spec.mesh, setup.model); !warning.empty()) {
     setup.warnings.push_back(std::move(warning));
   }
   for (std::string& warning : unused_gpu_keys(spec.mesh)) setup.warnings.push_back(std::move(warning));
   if (!resumed) {
     const InitialValues initial(setup.model, spec.model, 0, setup.membership(0), setup.initial_file.get());
+    for (std::string& warning : unreached_boundaries(setup)) setup.warnings.push_back(std::move(warning));
     for (std::string& mistake : likely_mistakes(setup)) setup.warnings.push_back(std::move(mistake));
     for (std::string& doubt : doubtful_statistics(setup, initial)) setup.warnings.push_back(std::move(doubt));
     for (std::string& warning : frozen_draws(setup, initial)) setup.warnings.push_back(std::move(warning));

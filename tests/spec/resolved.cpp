@@ -215,6 +215,7 @@ class ConfigWriter {
       return "[" + join(items, ", ") + "]";
     }
     if (is(TakesNumbers::type)) return below(2) == 0 ? number(key) : several(1, [&] { return number(key); });
+    if (is(Takes<ClassWeights>::type)) return below(2) == 0 ? "balanced" : "[" + number(key) + ", 1.0]";
     if (is(Takes<Range>::type)) return range(key);
     if (is(Takes<Spread>::type)) return spread(key);
     if (is(Takes<Padding>::type)) return pick<std::string>({"SAME", "VALID", "[[1, 0], [0, 2]]"});

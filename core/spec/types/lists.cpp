@@ -1,5 +1,7 @@
 #include "core/spec/types/lists.h"
 
+#include <algorithm>
+
 #include "core/base/text.h"
 #include "core/spec/types/leaf.h"
 #include "core/spec/types/number.h"
@@ -42,6 +44,34 @@ Node check_numbers(const Key& key, const Node& value, const Reporter& reporter) 
   Node result =
       check_list_or_one(key, value, reporter, [&](const Node& item) { return check_number(key, item, reporter); });
   return result.is(Kind::sequence) && result.items.empty() ? empty_value(key, value, reporter) : result;
+}
+
+// Weights by label, as Keras takes them: [1, 5] of {0: 1, 1: 5}. Empty where labels are not 0, 1, ...
+std::string in_order_of_labels(const Node& map) {
+  if (map.keys.empty()) return "";
+  std::vector<std::string> weights;
+  for (std::size_t label = 0; label < map.keys.size(); ++label) {
+    const Node* const weight = map.find(std::to_string(label));
+    if (weight == nullptr || !weight->is(Kind::scalar)) return "";
+    weights.push_back(weight->text);
+  }
+  return "[" + join(weights, ", ") + "]";
+}
+
+Node check_weights(const Key& key, const Node& value, const Reporter& reporter) {
+  if (value.is(Kind::map)) {
+    const std::string weights = in_order_of_labels(value);
+    return reporter.report(value, std::string(key.name()) + " takes " + takes(key) + ", not " + describe(value),
+                           weights.empty() ? "one weight for each class, in their order: " + example_of(key)
+                                           : "write " + weights + ", in the order of the classes");
+  }
+  Node result = check_numbers(key, value, reporter);
+  const bool are_zero = result.is(Kind::sequence) &&
+                        std::all_of(result.items.begin(), result.items.end(),
+                                    [](const Node& item) { return item.valid() && parsed_as<double>(item) <= 0; });
+  if (!are_zero) return result;
+  return reporter.report(value, std::string(key.name()) + " are all 0, so nothing would count",
+                         "at least one must be above 0; " + key.words.front() + " finds them in the training split");
 }
 
 std::string range_text(const Key& key) { return "a list of two numbers" + range_of(key, false) + ", the least first"; }
@@ -108,6 +138,7 @@ Node check_matrix(const Key& key, const Node& value, const Reporter& reporter) {
 
 constinit const Type Takes<std::vector<std::int64_t>>::type{integers_text, integers_schema, check_integers};
 constinit const Type TakesNumbers::type{numbers_text, numbers_schema, check_numbers};
+constinit const Type Takes<ClassWeights>::type{numbers_text, numbers_schema, check_weights};
 constinit const Type Takes<Range>::type{range_text, range_schema, check_range};
 constinit const Type Takes<Spread>::type{spread_text, spread_schema, check_spread};
 constinit const Type Takes<std::vector<std::vector<double>>>::type{matrix_text, matrix_schema, check_matrix};

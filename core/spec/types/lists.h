@@ -28,8 +28,10 @@ struct Takes<std::vector<double>> : TakesNumbers {
   static void store(const Node& value, std::vector<double>& out);
 };
 
+// The same, not all 0.
 template <>
-struct Takes<ClassWeights> : TakesNumbers {
+struct Takes<ClassWeights> {
+  static const Type type;
   static void store(const Node& value, ClassWeights& out);
 };
 
