@@ -33,10 +33,21 @@ bool ignores_unknown(const spec::Source& source) {
   return csv != nullptr && csv->unknown == spec::Unknown::ignore;
 }
 
+// How the columns of a table become the inputs of the first layer, in their order.
+Json columns_of(const data::Encoding& encoding) {
+  Json columns = Json::array();
+  for (const data::Encoding::Column& column : encoding.columns) {
+    Json& one = columns.emplace_back(Json{{"name", column.name}});
+    if (!column.categories.empty()) one["categories"] = column.categories;
+    if (column.missing) one["missing"] = *column.missing;
+  }
+  return columns;
+}
+
 }  // namespace
 
 Exporter::Exporter(const spec::Loaded& loaded, const std::filesystem::path& run_dir, const ExportRequest& request)
-    : request_(request) {
+    : request_(request), ignores_unknown_(ignores_unknown(loaded.spec.data.source)) {
   check_request(loaded, request);
   found_ = load_members(loaded, run_dir, request.checkpoint, request.weights, request.member);
   for (const std::int64_t member : found_.members) {
@@ -64,7 +75,7 @@ TrainedModel Exporter::trained_model(const spec::Spec& spec, std::int64_t member
 void Exporter::make_graph(const spec::Loaded& loaded) {
   const RunState& state = found_.trained.state;
   graph_ = std::make_unique<onnx::Graph>();
-  append_models(*graph_, models_, state.encoding, ignores_unknown(loaded.spec.data.source));
+  append_models(*graph_, models_, state.encoding, ignores_unknown_);
   graph_->metadata("run", loaded.spec.name);
   graph_->metadata("checkpoint", found_.checkpoint);
   graph_->metadata("loss", spec::to_string(loaded.spec.loss));
@@ -100,6 +111,10 @@ void Exporter::write_parameters(ByteSink& sink) const {
     }
   }
   if (!encoding.classes.empty()) metadata["classes"] = json_text(Json(encoding.classes));
+  if (!encoding.columns.empty()) {
+    metadata["columns"] = json_text(columns_of(encoding));  // a checkpoint bounds the names
+    metadata["unknown"] = ignores_unknown_ ? "ignore" : "error";
+  }
   const auto write_elements = [&](const TensorView& tensor) {
     const auto& [stored, elements] = sources.at(tensor.name);
     if (stored.is_reordered()) {

@@ -48,6 +48,7 @@ class Exporter {
   void write_parameters(ByteSink& sink) const;
 
   ExportRequest request_;
+  bool ignores_unknown_ = false;  // whether a category that the training split does not have counts as none
   TrainedMembers found_;
   std::vector<TrainedModel> models_;  // of the members
   std::unique_ptr<onnx::Graph> graph_;

@@ -201,3 +201,26 @@ TEST_CASE("export refuses what it cannot do, with what helps", "[app]") {
                  "error: 'run/checkpoints/step-00000006/params.safetensors' has no tensor 'conv_0.kernel' "
                  "f32[3,3,2,5]\n  help: the config of the run describes another model\n"));
 }
+
+TEST_CASE("parameters of a table tell its columns, with their categories and what a missing number becomes", "[app]") {
+  const TemporaryFolder table;
+  table.write("t.csv", "age,city,y\n1,Oslo,a\n,Rome,b\n3,,a\n5,Rome,b\n");
+  const std::string config = "mesh: {axes: {devices: 2}}\ndata:\n  source: {csv: {train: " + table / "t.csv" +
+                             ", target: y, categorical: [city], missing: fill}}\n  batch_size: all\n  normalize: auto\n"
+                             "model: {layers: [dense: 2]}\nloss: softmax_cross_entropy\n"
+                             "optimizer: {adam: {}, learning_rate: 0.01}\ntrain: {duration: 1 step}\n";
+  const std::string columns =
+      R"("columns":"[{\"name\":\"age\",\"missing\":3.0},{\"name\":\"city\",\"categories\":[\"\",\"Oslo\",\"Rome\"]}]")";
+  const ExportedRun run(config);
+  for (const std::string layout : {"flax", "torch"}) {
+    run.tensors(layout + ".safetensors", {"--layout", layout});
+    const std::string text = read_text(run.folder / (layout + ".safetensors"));
+    CHECK(contains(text, columns));
+    CHECK(contains(text, R"("classes":"[\"a\",\"b\"]")"));
+    CHECK(contains(text, R"("normalize_mean":"[3.0,0.0,0.0,0.0]")"));
+    CHECK(contains(text, R"("unknown":"error")"));
+  }
+  const ExportedRun ignoring(config, {"data.source.csv.unknown=ignore"});
+  ignoring.tensors("a.safetensors");
+  CHECK(contains(read_text(ignoring.folder / "a.safetensors"), R"("unknown":"ignore")"));
+}

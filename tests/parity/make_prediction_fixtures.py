@@ -41,7 +41,7 @@ def blocks() -> list:
     """The config, the code for Flax, the code for PyTorch, and the lines for a file of PyTorch."""
     text = (ROOT / "docs/export.md").read_text()
     section = text[text.index("## Parameters") :]
-    return re.findall(r"```(?:yaml|python)\n(.*?)```", section, re.DOTALL)
+    return re.findall(r"```(?:yaml|python)\n(.*?)```", section, re.DOTALL)[:4]
 
 
 def sequential(tensors: dict) -> dict:
