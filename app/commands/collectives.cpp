@@ -193,7 +193,7 @@ spec::MeshSpec mesh_of(const std::optional<std::string>& config, const spec::Ove
     fail_usage("--set, --devices and --seed need a CONFIG", "give a CONFIG, or set the mesh: --mesh devices=8");
   }
   mesh.mesh = Mesh(axes.empty() ? example_mesh : axes_of(axes));
-  if (overrides.workers) {
+  if (overrides.workers.value_or(0) > 0) {
     mesh.workers = static_cast<int>(std::min<std::int64_t>(*overrides.workers, mesh.mesh.devices()));
   }
   return mesh;

@@ -8,6 +8,8 @@
 #include "core/base/hints.h"
 #include "core/base/text.h"
 #include "core/base/wrap.h"
+#include "core/spec/keys.h"
+#include "core/spec/meant.h"
 
 namespace pmaptrain::app {
 namespace {
@@ -108,13 +110,40 @@ struct Arguments::Impl {
     return found;
   }
 
+  // The value of an option that sets a config key, as that key takes it: adam of "--optimizer Adam".
+  static spec::Meant meant_by(const std::string& option, const std::string& value) {
+    constexpr std::string_view mark = "?";
+    const std::optional<Hint> hint = hint_for("option", option, mark);
+    const std::size_t set = hint ? hint->help.find("--set ") : std::string::npos;
+    const std::size_t begin = set == std::string::npos ? set : hint->help.find_first_not_of("' ", set + 5);
+    const bool is_whole = begin != std::string::npos && hint->help.find(mark) != std::string::npos &&
+                          hint->help.find("? ") == std::string::npos;  // unlike duration=? epochs
+    if (value.empty() || !is_whole) return {value, ""};
+    // data.source=?, optimizer.?={}
+    std::string path = hint->help.substr(begin, hint->help.find_first_of("=?", begin) - begin);
+    if (path.ends_with('.')) path.pop_back();
+    const spec::Key* const key = spec::find_key(path);
+    return key == nullptr ? spec::Meant{value, ""} : spec::meant_value(*key, value);
+  }
+
   [[noreturn]] void refuse_option(const std::string& option, std::span<const std::string> arguments) const {
     const std::string name = option.substr(0, option.find('='));
-    const std::optional<Hint> known = hint_for("option", name, value_of(option, arguments));
     const std::string longer = ending_in(name);
     if (!longer.empty()) {
       fail_usage("pmaptrain " + command + " has no option '" + name + "'", "did you mean '" + longer + "'?");
     }
+    const std::string path = name.substr(std::min(name.find_first_not_of('-'), name.size()));
+    if (has_option("--set") && path.find('.') != std::string::npos && spec::find_key(path) != nullptr) {
+      const std::string value = value_of(option, arguments);
+      fail_usage("pmaptrain " + command + " has no option '" + name + "'",
+                 "a key of the config is set by --set: write --set " +
+                     shell_quoted(path + "=" + (value.empty() ? "VALUE" : value)));
+    }
+    const spec::Meant meant = meant_by(name, value_of(option, arguments));
+    if (!meant.refused.empty()) {
+      fail_usage("pmaptrain " + command + " has no option '" + name + "'", meant.refused);
+    }
+    const std::optional<Hint> known = hint_for("option", name, meant.value);
     const std::string near = name.size() > 2 ? nearest(name, names) : "";  // "-o" is as near to any other letter
     if (const std::string setting = setting_of(name); !setting.empty()) {
       const std::string value = value_of(option, arguments);
@@ -151,9 +180,14 @@ struct Arguments::Impl {
     const std::size_t dot = key.rfind('.');
     const std::string map = dot == std::string::npos ? "" : key.substr(0, dot);
     const std::optional<Hint> known = hint_for_key(map, key.substr(dot == std::string::npos ? 0 : dot + 1));
-    const std::string meant = known && known->is_supported() ? known->path : key;
+    std::string path = known && known->is_supported() ? known->path : key;
+    if (const auto found = spec::find_ending(path); spec::find_key(path) == nullptr && found.size() == 1) {
+      path = found.front()->path;
+    }
+    std::string value = argument.substr(equals + 1);
+    if (const spec::Key* const meant = spec::find_key(path)) value = spec::meant_value(*meant, value).value;
     fail_usage("unexpected argument '" + argument + "'",
-               "a key of the config is set by --set: write --set " + shell_quoted(meant + argument.substr(equals)));
+               "a key of the config is set by --set: write --set " + shell_quoted(path + "=" + value));
   }
 
   void check_remaining(std::span<const std::string> arguments) const {
@@ -227,11 +261,17 @@ void Arguments::list(const std::string& name, const std::string& value, std::vec
 }
 
 void Arguments::integer(const std::string& name, const std::string& value, std::int64_t low,
-                        std::optional<std::int64_t>& target, const std::string& meaning) {
-  impl_->single(name, value, meaning, [name, low, &target](const std::string& given) {
+                        std::optional<std::int64_t>& target, const std::string& meaning, const std::string& zero) {
+  impl_->single(name, value, meaning, [name, low, &target, zero](const std::string& given) {
+    if (!zero.empty() && given == zero) {
+      target = 0;
+      return;
+    }
     const auto number = parse_whole<std::int64_t>(given);
     if (!number || *number < low) {
-      fail_option(name, given, name + " takes an integer of at least " + std::to_string(low) + ", not '" + given + "'");
+      fail_option(name, given,
+                  name + " takes an integer of at least " + std::to_string(low) + (zero.empty() ? "" : ", or " + zero) +
+                      ", not '" + given + "'");
     }
     target = number;
   });
@@ -253,8 +293,12 @@ void Arguments::word(const std::string& name, const std::vector<std::string>& wo
     const auto found = std::find(words.begin(), words.end(), given);
     if (found == words.end()) {
       const std::string near = nearest(given, words);
+      const std::optional<Hint> hint = same_letters(given, words) ? std::nullopt : hint_for(letters_of(name), given);
+      const bool helps = hint && std::find(words.begin(), words.end(), hint->meant) != words.end();
       fail_option(name, given, name + " takes one of " + join(words, ", ") + ", not '" + given + "'",
-                  near.empty() ? "" : "did you mean '" + near + "'?");
+                  helps          ? hint->help
+                  : near.empty() ? ""
+                                 : "did you mean '" + near + "'?");
     }
     set(static_cast<std::size_t>(found - words.begin()));
   });

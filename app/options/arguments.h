@@ -40,9 +40,9 @@ class Arguments {
             const std::string& meaning);
   void list(const std::string& name, const std::string& value, std::vector<std::string>& target,
             const std::string& meaning);
-  // An integer of at least `low`.
+  // An integer of at least `low`; or the word `zero`, if there is one, which is 0.
   void integer(const std::string& name, const std::string& value, std::int64_t low, std::optional<std::int64_t>& target,
-               const std::string& meaning);
+               const std::string& meaning, const std::string& zero = "");
   void seed(const std::string& name, std::optional<std::uint64_t>& target, const std::string& meaning);
   // One of `words`; `set` is given its index.
   void word(const std::string& name, const std::vector<std::string>& words, std::function<void(std::size_t)> set,

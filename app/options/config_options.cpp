@@ -25,8 +25,9 @@ void ConfigOptions::add_options_to(Arguments& arguments) {
                  "null restores the default");
   arguments.integer("--devices", "N", 1, overrides.devices,
                     "number of logical devices: the size of the only mesh axis");
-  arguments.integer("--workers", "N", 1, overrides.workers,
-                    "number of threads, or of GPUs (mesh.backend: cuda), that run the devices");
+  arguments.integer(
+      "--workers", "N", 1, overrides.workers,
+      "number of threads, or of GPUs (mesh.backend: cuda), that run the devices; auto: all that there are", "auto");
   add_data_root_to(arguments, overrides.data_root);
   arguments.seed("--seed", overrides.seed, "the seed of all random numbers");
   arguments.footer(

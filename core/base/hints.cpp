@@ -1,7 +1,9 @@
 #include "core/base/hints.h"
 
 #include <algorithm>
+#include <vector>
 
+#include "core/base/hint_rows.h"
 #include "core/base/text.h"
 
 namespace pmaptrain {
@@ -18,7 +20,7 @@ bool any_word(std::string_view words, Is is) {
 }
 
 // The places that are not of a config.
-constexpr std::string_view elsewhere[] = {"duration", "option", "command", "collective", "op"};
+constexpr std::string_view elsewhere[] = {"duration", "option", "command", "collective", "op", "format"};
 
 bool is_for(const HintRow& row, std::string_view where) {
   return any_word(row.where, [&](std::string_view one) { return one == where; });
@@ -27,10 +29,21 @@ bool has_word(const HintRow& row, const std::string& letters) {
   return any_word(row.words, [&](std::string_view one) { return letters_of(one) == letters; });
 }
 
+// {} is the value, {{}} is {}.
 std::string with_value(std::string_view text, std::string_view value) {
-  std::string out(text);
-  for (std::size_t at = 0; (at = out.find("{}", at)) != std::string::npos; at += value.size())
-    out.replace(at, 2, value);
+  std::string out;
+  while (!text.empty()) {
+    if (text.starts_with("{{}}")) {
+      out += "{}";
+      text.remove_prefix(4);
+    } else if (text.starts_with("{}")) {
+      out += value;
+      text.remove_prefix(2);
+    } else {
+      out += text.front();
+      text.remove_prefix(1);
+    }
+  }
   return out;
 }
 
@@ -51,6 +64,17 @@ Hint make_hint(const HintRow& row, std::string_view meant, std::string_view valu
 }
 
 }  // namespace
+
+std::span<const HintRow> hint_rows() {
+  static const std::vector<HintRow> all = [] {
+    std::vector<HintRow> rows;
+    for (const std::span<const HintRow> table : {value_hints(), key_hints(), command_hints()}) {
+      rows.insert(rows.end(), table.begin(), table.end());
+    }
+    return rows;
+  }();
+  return all;
+}
 
 std::optional<Hint> hint_for(std::string_view where, std::string_view word, std::string_view value) {
   const HintRow* row = find_row(where, word);

@@ -11,11 +11,12 @@ namespace pmaptrain {
 struct HintRow {
   // Where the words are written, one or more places. In a config: "layer", "loss", "optimizer" and the like for one of
   // several alternatives; the name of a map, or "key" for any map, for a key in it; the name of a key for its value;
-  // "duration" for the unit of one. Elsewhere: "option", "command", "collective", "op".
+  // "duration" for the unit of one. Elsewhere: "option", "command", "collective", "op", "format" of export.
   std::string_view where;
   std::string_view words;  // separated by spaces; upper case and punctuation do not count
   std::string_view meant;  // the name that is right there, for "key" a path; empty: there is no such thing here
-  std::string_view help;   // follows "did you mean"; or the nearest thing that exists. {} is the value that was written
+  // Follows "did you mean"; or the nearest thing that exists. {} is what was written, and {{}} is {}.
+  std::string_view help;
 };
 std::span<const HintRow> hint_rows();
 

@@ -86,8 +86,38 @@ TEST_CASE("options and commands of other tools are told what does the same here"
   };
   CHECK(help({"run", "x.yaml", "--epochs", "3"}) == "write --set 'train.duration=3 epochs'\n");
   CHECK(help({"run", "x.yaml", "--batch_size=32"}) == "write --set data.batch_size=32\n");
-  CHECK(help({"run", "x.yaml", "--gpus", "2"}) ==
-        "did you mean '--workers'? With mesh.backend: cuda it is the number of GPUs\n");
+  CHECK(help({"run", "x.yaml", "--gpus", "2"}) == "write --set mesh.backend=cuda --workers 2\n");
+  CHECK(help({"run", "x.yaml", "--gpu"}) == "write --set mesh.backend=cuda; --workers N says how many GPUs\n");
+  CHECK(help({"run", "x.yaml", "--device", "gpu"}) ==
+        "write --set mesh.backend=cuda; --workers N says how many threads or GPUs\n");
+  CHECK(help({"run", "x.yaml", "--optimizer", "adam"}) == "write --set 'optimizer.adam={}'\n");
+  CHECK(help({"run", "x.yaml", "--optimizer=AdamW"}) == "write --set 'optimizer.adamw={}'\n");
+  CHECK(help({"run", "x.yaml", "--optimizer", "momentum"}) == "write --set 'optimizer.sgd={}'\n");
+  CHECK(help({"run", "x.yaml", "--optimizer", "lamb"}) ==
+        "optimizer 'lamb' is not supported: the nearest are adam and adamw\n");
+  CHECK(help({"run", "x.yaml", "--loss", "mse"}) == "write --set loss=mean_squared_error\n");
+  CHECK(help({"run", "x.yaml", "--metrics", "mse"}) == "write --set 'metrics=[mean_squared_error]'\n");
+  CHECK(help({"run", "x.yaml", "--precision", "fp32"}) == "write --set precision=float32\n");
+  CHECK(help({"run", "x.yaml", "--weight-decay", "0.01"}) == "write --set 'optimizer.adamw={weight_decay: 0.01}'\n");
+  CHECK(help({"run", "x.yaml", "--wd", "0.01"}) == "write --set 'optimizer.adamw={weight_decay: 0.01}'\n");
+  CHECK(help({"run", "x.yaml", "--momentum", "0.9"}) == "write --set 'optimizer.sgd={momentum: 0.9}'\n");
+  CHECK(help({"run", "x.yaml", "-e", "3"}) == "write --set 'train.duration=3 epochs'\n");
+  CHECK(help({"run", "x.yaml", "--n_epochs", "3"}) == "write --set 'train.duration=3 epochs'\n");
+  CHECK(help({"run", "x.yaml", "--duration", "10k"}) == "write --set 'train.duration=10000 steps'\n");
+  CHECK(help({"run", "x.yaml", "--dataset", "cifar"}) == "write --set data.source=cifar10\n");
+  CHECK(contains(help({"run", "x.yaml", "--wandb"}), "every run writes metrics.jsonl, "));
+  CHECK(help({"run", "x.yaml", "--output-dir", "r"}) == "did you mean '--run-dir'?\n");
+  CHECK(help({"run", "x.yaml", "--optimizer.learning_rate=0.1"}) ==
+        "a key of the config is set by --set: write --set optimizer.learning_rate=0.1\n");
+  CHECK(help({"export", "runs/x", "--output", "a.onnx", "--opset", "13"}) ==
+        "the operator set of files is 17, which ONNX Runtime 1.12 and later read\n");
+  CHECK(contains(help({"export", "runs/x", "--output", "a", "--layout", "tensorflow"}), "did you mean 'flax'?"));
+  CHECK(
+      contains(help({"export", "runs/x", "--output", "a", "--format", "torchscript"}),
+               "did you mean 'safetensors'? With --layout torch it has the parameters as PyTorch names them; onnx has "
+               "the whole model"));
+  CHECK(help({"run", "x.yaml", "duration=10k steps"}) ==
+        "a key of the config is set by --set: write --set 'train.duration=10000 steps'\n");
   CHECK(help({"run", "x.yaml", "--run_dir", "r"}) == "did you mean '--run-dir'?\n");
   CHECK(help({"run", "x.yaml", "data.batch_size=32"}) ==
         "a key of the config is set by --set: write --set data.batch_size=32\n");
@@ -119,6 +149,14 @@ TEST_CASE("invalid values of options are shown in their argument", "[app]") {
   CHECK(contains(call({"run", linear, "--name"}).err, "error: --name needs a value\n  help: --name NAME"));
   CHECK(contains(call({"run", linear, "--set="}).err, "--set needs a value"));
   CHECK(contains(call({"run", linear, "--run-dir", ""}).err, "--run-dir needs a value, and this one is empty"));
+}
+
+TEST_CASE("--workers auto is what a config has without the key", "[app]") {
+  const Finished found = call({"validate", linear, "--set", "mesh.workers=1", "--workers", "auto", "--print-config"});
+  CHECK(found.status == 0);
+  CHECK(contains(found.out, "workers: auto"));
+  CHECK(contains(call({"run", linear, "--workers", "all"}).err,
+                 "--workers takes an integer of at least 1, or auto, not 'all'"));
 }
 
 TEST_CASE("--set takes one value each time, with or without an equals sign", "[app]") {

@@ -13,45 +13,12 @@
 #include "core/spec/load.h"
 #include "tests/catch.h"
 #include "tests/spec/errors_of.h"
+#include "tests/spec/told.h"
 
 using namespace pmaptrain;
+using namespace pmaptrain::testing;
 
 namespace {
-
-const std::string config = R"(mesh: {axes: {devices: 8}}
-data:
-  source: fashion_mnist
-  batch_size: 128
-model:
-  layers:
-    - conv: {features: 8, kernel_size: [3, 3]}
-    - flatten
-    - dense: 10
-loss: softmax_cross_entropy
-metrics: [accuracy]
-optimizer:
-  adam: {}
-  learning_rate: 0.001
-train:
-  duration: 2 epochs
-)";
-
-// The message and the help of the only error of the config with `to` in place of `from`.
-std::string told(const std::string& from, const std::string& to) {
-  std::string text = config;
-  REQUIRE(text.find(from) != std::string::npos);
-  text.replace(text.find(from), from.size(), to);
-  try {
-    spec::load_text(text, "c.yaml", "/base", {});
-  } catch (const Error& error) {
-    std::vector<std::string> lines;
-    for (const Diagnostic& d : error.diagnostics()) {
-      lines.push_back(std::to_string(d.place.line) + ": " + d.message + ": " + d.help);
-    }
-    return join(lines, "\n");
-  }
-  return "accepted";
-}
 
 std::vector<std::string> names_below(std::string_view path) {
   const spec::Key* const key = path.empty() ? &spec::root_key() : spec::find_key(path);
@@ -82,7 +49,8 @@ std::vector<std::string> names_at(std::string_view where) {
     return {"step",   "steps",   "epoch",  "epochs",  "example", "examples",
             "second", "seconds", "minute", "minutes", "hour",    "hours"};
   if (where == "op") return names_of_ops();
-  if (where == "option" || where == "command" || where == "collective" || where == "key") return {};
+  if (where == "option" || where == "command" || where == "collective" || where == "format" || where == "key")
+    return {};
   std::vector<std::string> names;
   auto found = spec::find_ending(where);
   for (const spec::Key& key : spec::keys()) {
@@ -107,8 +75,7 @@ TEST_CASE("names of other frameworks are told their own name here", "[spec]") {
   CHECK(told("- flatten", "- ReLU") == "8: unknown layer 'ReLU': did you mean 'relu'?");
   CHECK(told("- flatten", "- Flatten()") == "8: unknown layer 'Flatten()': write 'flatten'");
   CHECK(told("- flatten", "- swish") == "8: unknown layer 'swish': did you mean 'silu'?");
-  CHECK(told("dense: 10", "linear: 10") ==
-        "9: unknown layer 'linear': did you mean 'dense'? For Keras's activation linear, leave the layer out");
+  CHECK(told("dense: 10", "linear: 10") == "9: unknown layer 'linear': did you mean 'dense'? For example dense: 8");
   CHECK(told("- conv:", "- Conv2d:") == "7: unknown layer 'Conv2d': did you mean 'conv'?");
   CHECK(told("features: 8", "filters: 8") == "7: unknown key 'filters' in conv: did you mean 'features'?");
   CHECK(told("learning_rate", "lr") == "14: unknown key 'lr' in optimizer: did you mean 'learning_rate'?");
@@ -246,9 +213,30 @@ TEST_CASE("what other tools do by themselves is told with what does it here", "[
   CHECK(layer("adaptive_avg_pool2d: 1") == "8: unknown layer 'adaptive_avg_pool2d': did you mean 'global_avg_pool'?");
   CHECK(told("dense: 10", "dense: {features: 10, trainable: false}") ==
         "9: unknown key 'trainable' in dense: did you mean 'optimizer.groups'? Parameters are named by patterns: "
-        "groups: [{parameters: \"conv_0.*\", freeze: true}]");
+        "groups: [{parameters: \"dense_0.*\", freeze: true}]");
   CHECK(told("source: fashion_mnist", "source: {text: {train: a.txt, length: 8, tokens: chars}}") ==
         "3: tokens takes one of bytes, uint16, not 'chars': did you mean 'bytes'?");
+}
+
+TEST_CASE("weights of classes are a list in their order, and not all 0", "[spec]") {
+  const auto weights = [](const std::string& given) {
+    return told("loss: softmax_cross_entropy", "loss: {softmax_cross_entropy: {class_weights: " + given + "}}");
+  };
+  CHECK(weights("[0, 0.0, 0]") ==
+        "10: class_weights are all 0, so nothing would count: at least one must be above 0; balanced finds them in the "
+        "training split");
+  CHECK(weights("0").starts_with("10: class_weights are all 0"));
+  CHECK(weights("[0, 1]") == "accepted");
+  CHECK(
+      weights("{0: 1, 1: 2.5}") ==
+      "10: class_weights takes a list of numbers of at least 0 or 'balanced', not a map: write [1, 2.5], in the order "
+      "of the classes");
+  CHECK(
+      weights("{cat: 1, dog: 2}") ==
+      "10: class_weights takes a list of numbers of at least 0 or 'balanced', not a map: one weight for each class, in "
+      "their order: for example class_weights: [1.0, 5.0]");
+  CHECK(told("loss: softmax_cross_entropy", "loss: {sigmoid_cross_entropy: {positive_weights: [0]}}")
+            .starts_with("10: positive_weights are all 0"));
 }
 
 TEST_CASE("an unknown alternative lists the alternatives alone", "[spec]") {
@@ -313,6 +301,12 @@ TEST_CASE("help finds a key by what other frameworks call it, and says what ther
   CHECK(refused("gpu").starts_with("no key is named 'gpu': did you mean 'cuda'? pmaptrain help backend\nthese have "));
   CHECK(refused("learning_rate_finder").starts_with("there is no finder of learning rates; a sweep does it"));
   CHECK(refused("custom_loss").starts_with("a config cannot define a loss of its own"));
+  CHECK(refused("lora").starts_with("parameters have no low-rank updates; the nearest is model.init.from with "));
+  CHECK(refused("parallelism.tensor").starts_with("layers are not divided over devices; data parallelism is over "));
+  CHECK(refused("Lambda").starts_with("a config cannot define a layer of its own"));
+  for (const char* const word : {"inputs", "moe", "gan", "ppo", "gym", "pipeline", "Rescaling", "ZeroPadding2D"}) {
+    CHECK(hint_in_config(word).has_value());
+  }
   CHECK(refused("qqqq") == "pmaptrain help lists all keys");
 }
 

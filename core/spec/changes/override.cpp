@@ -396,7 +396,9 @@ void apply(const Overrides& overrides, std::span<const Assignment> values, Node&
   }
   if (overrides.devices) walker.devices(option_value("--devices", std::to_string(*overrides.devices)));
   if (overrides.workers) {
-    walker.set(assign({"mesh", "workers"}, option_value("--workers", std::to_string(*overrides.workers))));
+    // 0 is --workers auto, which no number of workers is.
+    const std::string workers = *overrides.workers == 0 ? "auto" : std::to_string(*overrides.workers);
+    walker.set(assign({"mesh", "workers"}, option_value("--workers", workers)));
   }
   if (overrides.seed) walker.set(assign({"seed"}, option_value("--seed", std::to_string(*overrides.seed))));
   if (overrides.name) {

@@ -8,6 +8,7 @@
 #include "core/base/hints.h"
 #include "core/base/text.h"
 #include "core/spec/keys.h"
+#include "core/spec/keys/alternatives.h"
 #include "core/spec/types/leaf.h"
 #include "core/spec/types/number.h"
 #include "core/spec/yaml/parse.h"
@@ -152,7 +153,8 @@ class Checker {
       reporter_.report(name, unknown, "write '" + meant + ": " + name.text.substr(end + 1) + "'");
       return meant;
     }
-    if (!key.path.empty() && child(root_key(), name.text) != nullptr) {
+    const bool is_of_map = hint_for(key.name(), name.text).has_value();  // data: {train: FILE}
+    if (!key.path.empty() && !is_of_map && child(root_key(), name.text) != nullptr) {
       reporter_.report(name, unknown, "it stands at the top level of the config, without indentation");
       return {};
     }
@@ -206,70 +208,6 @@ class Checker {
     return key.path.starts_with("model.init");
   }
 
-  // Reports a name that is not an alternative of a choice. `what` is the noun for alternatives. Returns the alternative
-  // that was meant, or null.
-  const Key* refuse_alternative(const Key& key, const Node& name, const std::string& what,
-                                std::string_view value) const {
-    const std::vector<std::string> names = names_of(alternatives(key));
-    const std::string unknown = "unknown " + what + " '" + name.text + "'";
-    // "dense 10", "dense:10"
-    const std::size_t end = name.text.find_first_of(" :");
-    if (end != std::string::npos && !name.quoted) {
-      const std::string first = name.text.substr(0, end);
-      std::string rest = name.text.substr(end + 1);
-      rest.erase(0, rest.find_first_not_of(" :"));
-      const std::string meant = nearest(first, names);
-      if (!meant.empty() && same_letters(rest, names)) {
-        reporter_.report(name, unknown, "separate them by ',': '" + meant + ", " + rest + "'");
-        return nullptr;
-      }
-      if (!meant.empty()) {
-        reporter_.report(name, unknown, "write '" + meant + ": " + rest + "'");
-        return child(key, meant);
-      }
-    }
-    // "dense(10)", "nn.Linear(4, 10)"
-    if (const std::size_t open = name.text.find('('); open != std::string::npos && open > 0) {
-      Node callee = name;
-      callee.text = name.text.substr(0, open);
-      callee.text = callee.text.substr(callee.text.rfind('.') + 1);
-      const std::string inside = name.text.substr(open + 1, name.text.find(')', open) - open - 1);
-      if (same_letters(callee.text, names)) {
-        const std::string meant = nearest(callee.text, names);
-        reporter_.report(name, unknown, "write '" + meant + (inside.empty() ? "'" : ": " + inside + "'"));
-        return child(key, meant);
-      }
-      if (const std::optional<Hint> hint = hint_for(what, callee.text, value)) {
-        reporter_.report(name, unknown, hint->help);
-        return child(key, hint->meant);
-      }
-    }
-    // "data.csv", "table.parquet"
-    const std::size_t dot = name.text.rfind('.');
-    if (const std::string ending = dot == std::string::npos ? "" : name.text.substr(dot + 1); !ending.empty()) {
-      const std::optional<Hint> of_ending = hint_for(what, ending);
-      if (same_letters(ending, names) || of_ending) {
-        reporter_.report(name, unknown,
-                         of_ending && !of_ending->is_supported()
-                             ? of_ending->help
-                             : "a file is an option of what reads it: `pmaptrain help " + key.path + "`");
-        return nullptr;
-      }
-    }
-    // "type: Conv2d"
-    const std::optional<Hint> of_value = same_letters(value, names) ? std::nullopt : hint_for(what, value);
-    const std::string named = same_letters(value, names)             ? nearest(value, names)
-                              : of_value && of_value->is_supported() ? std::string(of_value->meant)
-                                                                     : std::string(value);
-    const std::optional<Hint> hint = same_letters(name.text, names) ? std::nullopt : hint_for(what, name.text, named);
-    if (hint && !hint->is_supported()) {
-      reporter_.report(name, what + " '" + name.text + "' is not supported", hint->help);
-      return nullptr;
-    }
-    reporter_.report(name, unknown, hint ? hint->help : suggest(name.text, names, "choices"));
-    return child(key, hint ? hint->meant : std::string_view(nearest(name.text, names)));
-  }
-
   // Checks a bare name, or a map with one alternative and further keys.
   Node choice(const Key& key, const Node& at, const Node& value, const std::string& what) const {
     const auto options = alternatives(key);
@@ -278,7 +216,7 @@ class Checker {
     if (value.is(Kind::scalar)) {
       const Key* chosen = child(key, value.text);
       if (chosen == nullptr || chosen->need != Need::alternative) {
-        refuse_alternative(key, value, what, "");
+        refuse_alternative(key, value, what, "", reporter_);
         return empty_at(value, Kind::invalid);
       }
       given = empty_at(value, Kind::map);
@@ -313,7 +251,7 @@ class Checker {
       } else if (chosen != nullptr || is_key_beside(key, name.text)) {
         meant.insert(refuse_key(key, what, name, option, names_beside(key)));
       } else {
-        const Key* other = refuse_alternative(key, name, what, option.is(Kind::scalar) ? option.text : "");
+        const Key* other = refuse_alternative(key, name, what, option.is(Kind::scalar) ? option.text : "", reporter_);
         // Errors in its options are reported at once, not only after the name is corrected.
         if (other != nullptr && option.is(Kind::map)) check_written(*other, option);
         // What is beside a name of another framework is of that framework, too.
@@ -390,7 +328,8 @@ class Checker {
     if (hint && !hint->is_supported()) {
       return reporter_.report(value, std::string(key.name()) + " " + value.text + " is not supported", hint->help);
     }
-    return near.empty() ? wrong_value(key, value, reporter_) : misspelt_value(key, value, near, reporter_);
+    const std::string meant = hint ? std::string(hint->meant) : near;
+    return meant.empty() ? wrong_value(key, value, reporter_) : misspelt_value(key, value, meant, reporter_);
   }
 
   static std::string names_in_text(const std::vector<const Key*>& options) {

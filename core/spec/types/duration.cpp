@@ -135,6 +135,7 @@ class CountCheck {
   // "12s", "30 minuts"; of time, where steps are counted.
   Node unknown_unit(const Node& value, const std::string& count, const std::string& unit) const {
     const std::vector<std::string> units = units_of(key_);
+    if (const std::string whole = without_prefix(count, unit, units); !whole.empty()) return misspelt(value, whole);
     const std::optional<Hint> hint = hint_for("duration", unit);
     const std::string meant = hint ? std::string(hint->meant) : nearest(unit, units);
     if (is_one(meant, units)) return misspelt(value, in_units(count, meant, units));
@@ -142,6 +143,18 @@ class CountCheck {
     if (hint && !hint->is_supported()) return reporter_.report(value, refused, hint->help);
     const bool is_time = is_one(hint ? meant : unit, {"second", "seconds", "minute", "minutes", "hour", "hours"});
     return is_time ? reporter_.report(value, refused, "train.max_time limits the time of a run") : wrong(value);
+  }
+
+  // "10000 steps" of "10k steps" and of "10k"; empty if the unit begins with no such prefix.
+  std::string without_prefix(const std::string& count, const std::string& unit,
+                             const std::vector<std::string>& units) const {
+    if (unit.empty() || std::string_view("kKM").find(unit.front()) == std::string_view::npos) return "";
+    std::string rest = unit.substr(std::min(unit.find_first_not_of(' ', 1), unit.size()));
+    if (rest.empty()) rest = key_.type == Takes<Amount>::type ? "examples" : key_.steps ? "steps" : "";
+    const Number<double> number = parse_number(count);
+    if (!is_one(rest, units) || !number.ok()) return "";
+    const Number<std::int64_t> whole = parse_integer(exact(number.value * (unit.front() == 'M' ? 1e6 : 1e3)));
+    return whole.ok() && whole.value > 0 ? in_units(std::to_string(whole.value), rest, units) : "";
   }
 
   Node wrong(const Node& value) const { return wrong_value(key_, value, reporter_); }
