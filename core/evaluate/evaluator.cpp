@@ -1,5 +1,7 @@
 #include "core/evaluate/evaluator.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <numeric>
@@ -211,6 +213,13 @@ CheckpointEvaluation::CheckpointEvaluation(const spec::Loaded& loaded, const std
     data_.notes.push_back("the data has changed: the run trained on " + counted(state.train_examples, "example") +
                           ", and now " + with_commas(data_.train->size()) +
                           " are left to train on, so validation has other examples than in the run");
+  }
+  if (!is_own_data && is_divided) {
+    const std::int64_t taken = data_.of(split_)->size();
+    data_.notes.push_back(
+        fmt::format("data.validation takes {} of the {} of this other data; all of them: --split train "
+                    "--set data.validation=null",
+                    with_commas(taken), counted(taken + data_.train->size(), "example")));
   }
   const model::Model model = model_for(members_.front());
   model::check_tokens(model, *data_.of(split_), spec.data.source_place);

@@ -153,6 +153,18 @@ TEST_CASE("data with another content is refused with the file, both contents and
   CHECK(contains(unfit.err, "and it has changed: '" + train + "'"));
 }
 
+TEST_CASE("eval says how little of other data data.validation takes, and how to evaluate all of it", "[app]") {
+  const Project project;
+  project.folder.write("other.csv", table(12));
+  const Finished done =
+      call({"eval", project.folder / "project/runs/c", "--split", "validation", "--set", "data.validation=0.25",
+            "--set", "data.source.csv.train=" + project.folder / "other.csv"});
+  INFO(done.err);
+  CHECK(done.status == 0);
+  CHECK(contains(done.err, "data.validation takes "));
+  CHECK(contains(done.err, " of this other data; all of them: --split train --set data.validation=null"));
+}
+
 TEST_CASE("--data-root finds the files by the ends of their paths, and is refused where it is no folder", "[app]") {
   const Project project;
   fs::create_directories(project.folder.path() / "elsewhere/data");
