@@ -17,7 +17,7 @@ constexpr HintRow value_rows[] = {
      "softmax softmax_cross_entropy_with_integer_labels sparse_softmax_cross_entropy",
      "softmax_cross_entropy", "It takes logits; for labels 0 and 1 and one output there is sigmoid_cross_entropy"},
     {"loss", "nll nll_loss log_loss logistic", "softmax_cross_entropy",
-     "It takes logits, so the model has no softmax at its end"},
+     "It takes logits, so the model has no softmax at its end; the negative log likelihood of counts is poisson"},
     {"loss",
      "bce bce_loss bce_with_logits bce_with_logits_loss binary_cross_entropy binary_crossentropy sigmoid "
      "sigmoid_binary_cross_entropy binary_cross_entropy_with_logits",

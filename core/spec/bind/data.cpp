@@ -350,7 +350,7 @@ void check_targets(const Node& config, const Spec& spec, const Reporter& reporte
   check_classes(config, spec, reporter);
   const Node* columns = get_path(&config, "data.source.csv.target");
   const bool several = columns != nullptr && columns->items.size() > 1;
-  const bool has_loss = get(&config, "loss") != nullptr;
+  const bool has_loss = spec.loss_place.known();  // else it is missing or refused, and its default says nothing
   if (several && has_loss && std::holds_alternative<SoftmaxCrossEntropy>(spec.loss)) {
     reporter.report(*columns,
                     "several targets are numbers or labels; the loss, " + to_string(spec.loss) + ", takes one class",
@@ -373,13 +373,13 @@ void check_targets(const Node& config, const Spec& spec, const Reporter& reporte
     }
   }
   const Node* stratify = get_path(&config, "data.validation.stratify");
-  if (stratify != nullptr && stratify->text == "true" && get(&config, "loss") != nullptr && takes_numbers(spec.loss)) {
+  if (stratify != nullptr && stratify->text == "true" && has_loss && takes_numbers(spec.loss)) {
     reporter.report(*stratify, "stratify is for classes; the loss, " + to_string(spec.loss) + ", takes numbers",
                     "remove it");
   }
   const Node* node = get_path(&config, "data.normalize_targets");
   if (node == nullptr || !spec.data.normalize_targets) return;
-  if (get(&config, "loss") != nullptr && !takes_numbers(spec.loss)) {
+  if (has_loss && !takes_numbers(spec.loss)) {
     reporter.report(
         *node,
         "normalize_targets is for targets that are numbers; the loss, " + to_string(spec.loss) + ", is one of classes",
