@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <type_traits>
 #include <variant>
 
@@ -23,7 +24,8 @@
 namespace pmaptrain::app {
 namespace {
 
-report::Json document_of(const train::Evaluation& result, const std::string& run, train::MemberNumber member) {
+report::Json document_of(const train::Evaluation& result, const std::string& run, train::MemberNumber member,
+                         const std::optional<double>& threshold) {
   report::Json document{{"run", run}, {"checkpoint", result.checkpoint}};
   if (member) document["member"] = *member;
   document["split"] = result.split;
@@ -33,6 +35,7 @@ report::Json document_of(const train::Evaluation& result, const std::string& run
     document[name] = value;  // null where it is not finite
     finite = finite && (std::isfinite(value) || train::may_be_undefined(name));
   }
+  if (threshold) document["threshold"] = *threshold;
   if (!result.classes.empty()) document["classes"] = result.classes;
   if (result.confusion) document["confusion_matrix"] = train::matrix_json(*result.confusion);
   document["seconds"] = result.seconds;
@@ -41,16 +44,17 @@ report::Json document_of(const train::Evaluation& result, const std::string& run
 }
 
 std::string line_of(const train::Evaluation& result, const std::string& run, const std::string& chosen,
-                    train::MemberNumber member) {
+                    train::MemberNumber member, const std::optional<double>& threshold) {
   std::string line = member              ? fmt::format("member {}  ", *member) + result.split
                      : result.is_of_mean ? "together  " + result.split
                                          : result.split;
   for (const auto& [name, value] : result.measures) {
     line += fmt::format("  {} {}", train::with_class(name, result.classes), train::compact(value));
   }
-  return line + fmt::format("  ({} examples in {}, {} of {})\n", with_commas(result.examples),
+  const std::string decided = threshold ? ", threshold " + exact(*threshold) : "";
+  return line + fmt::format("  ({} examples in {}, {} of {}{})\n", with_commas(result.examples),
                             train::duration(result.seconds), shown_checkpoint(chosen, result.checkpoint),
-                            printable(run));
+                            printable(run), decided);
 }
 
 // What stands for a split, by the member of the source that holds it.
@@ -85,18 +89,28 @@ struct Evaluations {
   std::vector<std::string> notes;
   std::vector<std::int64_t> left_out;  // members without a best checkpoint
   std::optional<train::TunedThreshold> tuned = {};
+  std::optional<double> threshold = {};  // at which the metrics count a label as predicted, if one was asked for
+};
+
+// What is asked of thresholds: that metrics take one, given what the evaluation is of, or that one is chosen.
+struct ThresholdRequest {
+  std::function<double(const train::CheckpointEvaluation&)> given = {};
+  bool tunes = false;
 };
 
 // An error in the data also tells how the command line names other data.
 Evaluations evaluate(const spec::Loaded& loaded, const std::string& run, const std::string& checkpoint,
                      const std::optional<std::string>& split, spec::Weights weights, train::MemberNumber member,
-                     bool is_own_data, bool verify_data, bool tunes, Agreement* job) {
+                     bool is_own_data, bool verify_data, const ThresholdRequest& request, Agreement* job) {
   try {
-    const train::CheckpointEvaluation evaluation(loaded, run, checkpoint, split, weights, member, is_own_data,
-                                                 train::SharedBatches(job), verify_data);
+    train::CheckpointEvaluation evaluation(loaded, run, checkpoint, split, weights, member, is_own_data,
+                                           train::SharedBatches(job), verify_data);
+    std::optional<double> threshold;
+    if (request.given) evaluation.set_threshold(threshold.emplace(request.given(evaluation)));
     Evaluations found{evaluation.evaluate_members(), std::nullopt, evaluation.notes(), evaluation.left_out()};
+    found.threshold = threshold;
     if (loaded.spec.ensemble && !member) found.together = evaluation.evaluate_average();
-    if (tunes) found.tuned = train::tune_threshold(evaluation);
+    if (request.tunes) found.tuned = train::tune_threshold(evaluation);
     return found;
   } catch (const FailedElsewhere&) {
     throw;
@@ -123,7 +137,7 @@ constexpr std::int64_t least_for_threshold = 30;
 int command_eval(CommandArguments arguments, const Streams& given) {
   Streams streams = given;
   ConfigOptions config;
-  std::optional<std::string> split, checkpoint, tuned_metric;
+  std::optional<std::string> split, checkpoint, tuned_metric, threshold;
   spec::Weights weights = spec::Weights::ema;
   train::MemberNumber member;
   bool json = false, verify_data = false;
@@ -139,7 +153,8 @@ int command_eval(CommandArguments arguments, const Streams& given) {
   a.integer("--member", "N", 0, member, "of an ensemble, this member alone; members count from 0");
   a.text("--tune-threshold", "f1", tuned_metric,
          "choose the probability above which a label is predicted, by f1 on validation, and store it in the "
-         "run: predict --threshold run takes it");
+         "run: --threshold run takes it, of eval and predict");
+  ConfigOptions::add_threshold_to(a, threshold);
   a.flag("--json", json, "print the measures as a JSON document");
   a.footer(
       "Of an ensemble without --member, each member is evaluated, and then what they say together: the mean of their\n"
@@ -149,7 +164,17 @@ int command_eval(CommandArguments arguments, const Streams& given) {
   if (first.is_this()) check_run_folder("eval", config.config);
 
   if (tuned_metric && *tuned_metric != "f1") {
-    fail_option("--tune-threshold", *tuned_metric, "a threshold is chosen by f1", "write --tune-threshold f1");
+    const std::string reason =
+        *tuned_metric == "recall"      ? ": recall alone is 1 where every example is predicted, at a threshold near 0"
+        : *tuned_metric == "precision" ? ": precision alone is highest where hardly an example is predicted"
+        : *tuned_metric == "accuracy"  ? ": where a class is rare, accuracy is high without predicting it"
+                                       : "";
+    fail_option("--tune-threshold", *tuned_metric, "a threshold is chosen by f1" + reason,
+                "write --tune-threshold f1; eval --threshold 0.3 has the measures at another one");
+  }
+  if (tuned_metric && threshold) {
+    fail_usage("--threshold and --tune-threshold were both given",
+               "choose a threshold first; eval --threshold run then has the measures at it");
   }
   if (tuned_metric && split.value_or("validation") != "validation") {
     fail_option("--split", *split,
@@ -172,13 +197,27 @@ int command_eval(CommandArguments arguments, const Streams& given) {
     fail_option("--tune-threshold", *tuned_metric, "a threshold of the run is chosen on its own validation examples",
                 "leave out --set of data");
   }
-  const auto [results, together, notes, left_out, tuned] =
-      evaluate(loaded, config.config, chosen, split, weights, member, is_own_data, verify_data,
-               tuned_metric.has_value(), streams.job);
+  const auto used = [&](const std::string& of) {
+    return train::ParametersUsed{of, train::averaged(loaded.spec, weights), member};
+  };
+  ThresholdRequest request{{}, tuned_metric.has_value()};
+  if (threshold) {
+    const double asked = *threshold == "run" ? 0 : ConfigOptions::threshold_of(*threshold);
+    request.given = [&, asked](const train::CheckpointEvaluation& evaluation) {
+      if (asked > 0) return asked;
+      return std::stod(first.text([&] {
+        const train::StoredThreshold stored = train::stored_threshold(config.config);
+        train::check_threshold_fits(stored, used(evaluation.checkpoint_name_of_all()), config.config);
+        return exact(stored.threshold);
+      }));
+    };
+  }
+  const auto [results, together, notes, left_out, tuned, decided] =
+      evaluate(loaded, config.config, chosen, split, weights, member, is_own_data, verify_data, request, streams.job);
+  std::optional<train::StoredThreshold> replaced;
   if (tuned && first.is_this()) {
     const train::Evaluation& of = together ? *together : results.front();
-    train::store_threshold(config.config, *tuned, *split,
-                           {of.checkpoint, loaded.spec.train.ema ? weights : spec::Weights::ema, member});
+    replaced = train::store_threshold(config.config, *tuned, *split, used(of.checkpoint));
   }
   if (!json) print_notes(notes, streams);
   if (tuned && !json && tuned->examples_of_rarest < least_for_threshold) {
@@ -211,27 +250,33 @@ int command_eval(CommandArguments arguments, const Streams& given) {
   if (json) {
     report::Json documents = report::Json::array();
     for (const train::Evaluation& result : results) {
-      documents.push_back(document_of(result, config.config, number(result)));
+      documents.push_back(document_of(result, config.config, number(result), decided));
     }
     report::Json document = documents.front();
     if (together) {
-      document = document_of(*together, config.config, std::nullopt);
+      document = document_of(*together, config.config, std::nullopt, decided);
       document["members"] = documents;
     }
     if (tuned) {
       document["threshold"] = tuned->threshold;
       document["f1_at_threshold"] = tuned->f1;
+      if (replaced) document["replaced_threshold"] = replaced->threshold;
     }
     streams.out << report::to_text(document);
     return 0;
   }
   std::string text;
-  for (const train::Evaluation& result : results) text += line_of(result, config.config, chosen, number(result));
-  if (together) text += line_of(*together, config.config, chosen, std::nullopt);
+  for (const train::Evaluation& result : results)
+    text += line_of(result, config.config, chosen, number(result), decided);
+  if (together) text += line_of(*together, config.config, chosen, std::nullopt, decided);
   if (tuned) {
     const std::string of = tuned->of_class.empty() ? "" : " of class " + printable(tuned->of_class);
-    text += fmt::format("threshold {:.2f} has the best f1{} on {}, {}; predict --threshold run takes it\n",
+    text += fmt::format("threshold {:.2f} has the best f1{} on {}, {}; --threshold run takes it, of predict and eval\n",
                         tuned->threshold, of, *split, train::compact(tuned->f1));
+    if (replaced) {
+      text += fmt::format("it replaces {}, which was chosen with {}\n", exact(replaced->threshold),
+                          train::options_of(replaced->of));
+    }
   }
   const int columns = display::text_columns(streams.out_fd);
   const train::Evaluation& last = together ? *together : results.front();

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <optional>
 #include <set>
@@ -106,15 +105,6 @@ void check_ids(const std::vector<std::string>& ids, const train::Predictions& pr
   }
 }
 
-// The number of --threshold.
-double threshold_of(const std::string& text) {
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error == std::errc() && end == text.data() + text.size() && number > 0 && number < 1) return number;
-  fail_option("--threshold", text, "expected a probability between 0 and 1, or run",
-              "for example --threshold 0.3; run takes the one that eval --tune-threshold f1 has stored");
-}
-
 }  // namespace
 
 int command_predict(CommandArguments arguments, const Streams& given) {
@@ -138,9 +128,7 @@ int command_predict(CommandArguments arguments, const Streams& given) {
   a.word(
       "--as", kinds, [&](std::size_t i) { request.kind = train::all_prediction_kinds[i]; },
       "what to predict; default: classes, or values for regression");
-  a.text("--threshold", "X|run", threshold,
-         "with sigmoids, the probability above which a label is predicted; default: 0.5. run: the one that "
-         "eval --tune-threshold has stored");
+  ConfigOptions::add_threshold_to(a, threshold);
   a.text("--array", "NAME", request.input.array,
          "the array of an NPZ file; default: the one that the config's npz source names, or the only one");
   ConfigOptions::add_checkpoint_to(a, checkpoint);
@@ -201,7 +189,7 @@ int command_predict(CommandArguments arguments, const Streams& given) {
   print_notes(loaded.facts_and_notes(), streams);
   std::optional<train::StoredThreshold> stored;  // in the process that reads the run
   if (threshold) {
-    const double asked = *threshold == "run" ? 0 : threshold_of(*threshold);
+    const double asked = *threshold == "run" ? 0 : ConfigOptions::threshold_of(*threshold);
     request.threshold = [&, asked] {
       if (asked > 0) return asked;
       return std::stod(
@@ -221,8 +209,8 @@ int command_predict(CommandArguments arguments, const Streams& given) {
   const train::Predictions& predictions = predictor.predictions();
   if (threshold == "run") {
     first.text([&] {
-      const train::ParametersUsed used{predictions.checkpoint,
-                                       loaded.spec.train.ema ? request.weights : spec::Weights::ema, request.member};
+      const train::ParametersUsed used{predictions.checkpoint, train::averaged(loaded.spec, request.weights),
+                                       request.member};
       train::check_threshold_fits(*stored, used, config.config);
       return std::string();
     });

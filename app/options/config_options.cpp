@@ -1,6 +1,7 @@
 #include "app/options/config_options.h"
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <system_error>
 
@@ -64,6 +65,20 @@ void ConfigOptions::add_checkpoint_to(Arguments& arguments, std::optional<std::s
       "--checkpoint", "last|best|STEP", checkpoint,
       "the last checkpoint, the best one, or that of a step; default: the best one where train.checkpoint.best "
       "keeps it, else the last one");
+}
+
+void ConfigOptions::add_threshold_to(Arguments& arguments, std::optional<std::string>& threshold) {
+  arguments.text("--threshold", "X|run", threshold,
+                 "the probability above which a label is predicted, or class 1 of two; default: 0.5. run: the one that "
+                 "eval --tune-threshold has stored");
+}
+
+double ConfigOptions::threshold_of(const std::string& text) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error == std::errc() && end == text.data() + text.size() && number > 0 && number < 1) return number;
+  fail_option("--threshold", text, "expected a probability between 0 and 1, or run",
+              "for example --threshold 0.3; run takes the one that eval --tune-threshold f1 has stored");
 }
 
 spec::ConfigText read_config(ConfigOptions& options, const Streams& streams) {

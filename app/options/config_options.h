@@ -23,6 +23,9 @@ struct ConfigOptions {
   static void add_data_root_to(Arguments& arguments, std::optional<std::string>& data_root);
   // --checkpoint, of the commands that take a run.
   static void add_checkpoint_to(Arguments& arguments, std::optional<std::string>& checkpoint);
+  // --threshold X|run, and its number where it is one. Throws Error (usage) for another text.
+  static void add_threshold_to(Arguments& arguments, std::optional<std::string>& threshold);
+  static double threshold_of(const std::string& text);
   // -q of a command that uses a run's parameters; it leaves warnings and errors.
   static void add_quiet_to(Arguments& arguments, bool& quiet);
   // --verify-data, of the commands that compare the content of data.

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <type_traits>
 #include <utility>
+#include <variant>
 
 #include "core/base/clock.h"
 #include "core/base/error.h"
@@ -13,6 +15,7 @@
 #include "core/base/saturate.h"
 #include "core/base/text.h"
 #include "core/evaluate/member_outputs.h"
+#include "core/evaluate/threshold.h"
 #include "core/model/batch.h"
 #include "core/model/prediction.h"
 #include "core/ops/all.h"
@@ -81,11 +84,13 @@ std::size_t gathered_bytes(const EvaluationPlan& plan, const model::Model& model
   return columns == 0 ? 0 : product_of(rows, columns * sizeof(float) + order);
 }
 
-Evaluator::Evaluator(Module& module, std::size_t entry, const EvaluationPlan& plan, const model::Model& model)
+Evaluator::Evaluator(Module& module, std::size_t entry, const EvaluationPlan& plan, const model::Model& model,
+                     std::optional<double> threshold)
     : module_(module),
       entry_(entry),
       batch_(plan.batch),
       model_(model),
+      threshold_(threshold),
       split_(plan.split),
       loader_(plan.dataset, data::Sampler::in_order(plan.batch.dataset), plan.batch,
               batch_slots(module, entry, *plan.dataset, plan.batch), {0, 0}) {
@@ -145,7 +150,7 @@ Evaluation Evaluator::finish(Sums sums, std::int64_t member) const {
   Evaluation evaluation{split_, model::finish_measures(model_, sums.parts), static_cast<std::int64_t>(sums.count), 0,
                         member};
   if (model::row_size(model_) == 0) return evaluation;
-  model::RowMeasures gathered = model::finish_rows(model_, sums.rows);
+  model::RowMeasures gathered = model::finish_rows(model_, sums.rows, threshold_);
   for (auto& measure : gathered.values) evaluation.measures.push_back(std::move(measure));
   evaluation.confusion = std::move(gathered.confusion);
   return evaluation;
@@ -267,6 +272,31 @@ std::vector<Evaluation> CheckpointEvaluation::run(Evaluator& evaluator, std::spa
       fill);
 }
 
+void CheckpointEvaluation::set_threshold(double probability) {
+  check_takes_threshold(model(), "--threshold");
+  threshold_ = probability;
+  std::vector<spec::Spec*> specs{&loaded_.spec};
+  if (loaded_.spec.ensemble) {
+    for (spec::Spec& alone : loaded_.spec.ensemble->alone) specs.push_back(&alone);
+  }
+  bool has_one = false;
+  for (spec::Spec* const spec : specs) {
+    for (spec::Metric& metric : spec->metrics) {
+      std::visit(
+          [&]<class Kind>(Kind& kind) {
+            if constexpr (requires { kind.threshold; }) kind.threshold = probability;
+            has_one = has_one || requires { kind.threshold; }
+            || std::is_same_v<Kind, spec::metric::ConfusionMatrix>;
+          },
+          metric.kind);
+    }
+  }
+  if (has_one) return;
+  fail_usage("--threshold: the run has no metric with a threshold",
+             "--set 'metrics=[f1, precision, recall, confusion_matrix]' has some; roc_auc and average_precision are of "
+             "all thresholds");
+}
+
 model::Model CheckpointEvaluation::model_for(std::int64_t member) const {
   return model_of(spec::member_spec(loaded_.spec, member), data_, *data_.of(split_));
 }
@@ -296,7 +326,7 @@ std::vector<Evaluation> CheckpointEvaluation::evaluate_members() const {
                 trained_.parameters.path);
     set_loss_numbers(*module, model_for(member), there.back());
   }
-  Evaluator evaluator(*module, 0, plan, model);
+  Evaluator evaluator(*module, 0, plan, model, threshold_);
   std::vector<Evaluation> results = run(evaluator, there);
   const bool best = checkpoint_ == "best" && state.is_ensemble;
   for (std::size_t m = 0; m < members_.size(); ++m) {
@@ -353,7 +383,7 @@ Evaluation CheckpointEvaluation::evaluate_average() const {
     put("outputs", found.outputs);
     put("probabilities", found.probabilities);
   };
-  Evaluator evaluator(*module, 0, plan, model);
+  Evaluator evaluator(*module, 0, plan, model, threshold_);
   Evaluation result = run(evaluator, std::vector<std::int64_t>{0}, fill).front();
   result.classes = trained_.state.encoding.classes;
   result.is_of_mean = true;

@@ -42,7 +42,9 @@ class Evaluator {
  public:
   // `entry` is the module's entry with the program of `plan`, for `model`; module and model outlive this. Starts the
   // thread that reads batches ahead. Throws Error (resource), also if the gathered rows do not fit into memory.
-  Evaluator(Module& module, std::size_t entry, const EvaluationPlan& plan, const model::Model& model);
+  // The confusion matrix is of `threshold` where there is one (finish_rows).
+  Evaluator(Module& module, std::size_t entry, const EvaluationPlan& plan, const model::Model& model,
+            std::optional<double> threshold = std::nullopt);
 
   // Evaluates the parameters that the module holds for these members, and returns one evaluation for each.
   // `is_to_stop` is asked before each batch: if it says so, returns an empty list, because the measures of a part of a
@@ -71,6 +73,7 @@ class Evaluator {
   std::size_t entry_;
   data::BatchPlan batch_;
   const model::Model& model_;
+  std::optional<double> threshold_;
   std::string split_;
   data::Loader loader_;
 };
@@ -111,6 +114,9 @@ class CheckpointEvaluation {
   const data::Encoding& encoding() const { return trained_.state.encoding; }
   // The name of the checkpoint; "best" if several members have each their own.
   std::string checkpoint_name_of_all() const;
+  // Metrics then count a label, or class 1 of two, as predicted above this probability. Throws Error (usage) for a
+  // model, or metrics, without such a threshold.
+  void set_threshold(double probability);
   std::vector<Evaluation> evaluate_members() const;
   // Evaluates the mean of the members' probabilities, or of their outputs. If members have different hyperparameters of
   // the loss, those of the first member are used. Evaluation::checkpoint is "best" if members have each their own.
@@ -141,6 +147,7 @@ class CheckpointEvaluation {
   std::string checkpoint_;
   std::vector<std::int64_t> members_, left_out_;
   CheckpointWeights trained_;
+  std::optional<double> threshold_;
   data::Split split_;
   data::Source data_;
   data::Contents contents_;  // of the files of the split, where they are compared

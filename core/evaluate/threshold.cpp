@@ -131,34 +131,42 @@ TunedThreshold tune_threshold(const CheckpointEvaluation& evaluation) {
 
 namespace {
 
-std::string name_of(spec::Weights weights) { return weights == spec::Weights::raw ? "raw" : "ema"; }
+std::optional<StoredThreshold> read_if_there(const std::filesystem::path& run) {
+  try {
+    return stored_threshold(run);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
 
-// The options that choose these parameters: " --checkpoint 100 --weights raw".
+}  // namespace
+
 std::string options_of(const ParametersUsed& used) {
   const std::optional<std::int64_t> step = checkpoint_step(used.checkpoint);
-  std::string options = " --checkpoint " + (step ? std::to_string(*step) : used.checkpoint);
+  std::string options = "--checkpoint " + (step ? std::to_string(*step) : used.checkpoint);
   if (used.weights == spec::Weights::raw) options += " --weights raw";
   if (used.member) options += " --member " + std::to_string(*used.member);
   return options;
 }
 
-}  // namespace
-
-void store_threshold(const std::filesystem::path& run, const TunedThreshold& tuned, const std::string& split,
-                     const ParametersUsed& of) {
+std::optional<StoredThreshold> store_threshold(const std::filesystem::path& run, const TunedThreshold& tuned,
+                                               const std::string& split, const ParametersUsed& of) {
+  std::optional<StoredThreshold> replaced = read_if_there(run);
   nlohmann::ordered_json document;
   document["threshold"] = tuned.threshold;
   document["metric"] = "f1";
   document["value"] = tuned.f1;
   document["split"] = split;
   document["checkpoint"] = of.checkpoint;
-  document["weights"] = name_of(of.weights);
+  document["weights"] = nullptr;  // the run averages none
+  if (of.weights) document["weights"] = *of.weights == spec::Weights::raw ? "raw" : "ema";
   if (of.member) document["member"] = *of.member;
   const std::string text = json_text(document, 2) + "\n";
   Replacement file((run / "threshold.json").string());
   file.write(std::as_bytes(std::span(text)));
   file.close();
   file.take_place();
+  return replaced;
 }
 
 StoredThreshold stored_threshold(const std::filesystem::path& run) {
@@ -174,7 +182,9 @@ StoredThreshold stored_threshold(const std::filesystem::path& run) {
   try {
     stored.threshold = document.at("threshold").get<double>();
     stored.of.checkpoint = document.at("checkpoint").get<std::string>();
-    if (document.value("weights", "") == "raw") stored.of.weights = spec::Weights::raw;
+    const auto weights = document.find("weights");
+    if (weights != document.end() && weights->is_string())
+      stored.of.weights = *weights == "raw" ? spec::Weights::raw : spec::Weights::ema;
     if (document.contains("member")) stored.of.member = document.at("member").get<std::int64_t>();
   } catch (const nlohmann::json::exception&) {
     stored.threshold = 0;
@@ -195,9 +205,9 @@ StoredThreshold stored_threshold(const std::filesystem::path& run) {
 void check_threshold_fits(const StoredThreshold& stored, const ParametersUsed& now, const std::filesystem::path& run) {
   const std::string before = options_of(stored.of), after = options_of(now);
   if (before == after) return;
-  fail_usage("--threshold run: the threshold of the run, " + exact(stored.threshold) + ", was chosen with" + before +
-                 ", and these predictions are made with" + after,
-             "pmaptrain eval " + shell_quoted(run.string()) + " --tune-threshold f1" + after +
+  fail_usage("--threshold run: the threshold of the run, " + exact(stored.threshold) + ", was chosen with " + before +
+                 ", and these predictions are made with " + after,
+             "pmaptrain eval " + shell_quoted(run.string()) + " --tune-threshold f1 " + after +
                  " chooses one for them; --threshold " + exact(stored.threshold) + " takes this one all the same");
 }
 

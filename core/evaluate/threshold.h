@@ -11,10 +11,15 @@ namespace pmaptrain::train {
 
 // Which parameters have computed probabilities.
 struct ParametersUsed {
-  std::string checkpoint;                      // "step-00000100"; "best" of several members that have each their own
-  spec::Weights weights = spec::Weights::ema;  // also where the run averages none
+  std::string checkpoint;                // "step-00000100"; "best" of several members that have each their own
+  std::optional<spec::Weights> weights;  // none: the run averages none
   MemberNumber member = std::nullopt;
 };
+
+// Which of both weights these are; none where the run averages none.
+inline std::optional<spec::Weights> averaged(const spec::Spec& spec, spec::Weights weights) {
+  return spec.train.ema ? std::optional(weights) : std::nullopt;
+}
 
 struct TunedThreshold {
   double threshold = 0.5;
@@ -39,11 +44,14 @@ struct StoredThreshold {
   ParametersUsed of;
 };
 
-// Writes and reads threshold.json of a run folder. Throws Error: failed; usage if there is none to read, or one of an
-// older version; data for a damaged one.
-void store_threshold(const std::filesystem::path& run, const TunedThreshold& tuned, const std::string& split,
-                     const ParametersUsed& of);
+// Writes and reads threshold.json of a run folder. store_threshold() returns the one that it replaces, if that can be
+// read. Throws Error: failed; usage if there is none to read, or one of an older version; data for a damaged one.
+std::optional<StoredThreshold> store_threshold(const std::filesystem::path& run, const TunedThreshold& tuned,
+                                               const std::string& split, const ParametersUsed& of);
 StoredThreshold stored_threshold(const std::filesystem::path& run);
+
+// The options that choose these parameters: "--checkpoint 100 --weights raw".
+std::string options_of(const ParametersUsed& used);
 
 // Throws Error (usage) unless the threshold was chosen with the parameters that predict: probabilities of others are
 // distributed otherwise.

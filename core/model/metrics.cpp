@@ -107,7 +107,8 @@ PlannedMetric class_quotient(const spec::Metric& metric, const Model& model, Den
   const std::string name = spec::to_string(metric);
   const metric::Average average = *spec::average_of(metric);
   const bool binary = model.is_binary(), multi = model.is_multi_label();
-  const std::optional<double> threshold = class_threshold(model, spec::threshold_of(metric));
+  const std::optional<double> threshold = class_threshold(model, spec::threshold_of(metric));  // of labels
+  const Decision decision = class_decision(model, spec::threshold_of(metric));
   if (average == metric::Average::samples) {
     const bool of_predicted = denominator(1, 0) > 0, of_actual = denominator(0, 1) > 0;
     return mean_of(name, [=](Builder& b, Value output, Value targets) {
@@ -129,7 +130,7 @@ PlannedMetric class_quotient(const spec::Metric& metric, const Model& model, Den
       return std::vector{hits, predicted, weighed_sum(b, of.truth, rows.weights)};
     }
     // Classes as their numbers, [B], or [B, T] of the positions of a sequence.
-    const Value said = predicted_class(b, output, threshold);
+    const Value said = predicted_class(b, output, decision);
     const Value truth = true_class(b, targets);
     const Shape shape = b.type(truth).shape;
     Value weights = rows.weights;
@@ -258,10 +259,10 @@ struct MetricCall {
                     name + " takes average: samples with several labels; the targets are " + checks.targets(),
                     "use macro, micro or weighted");
     }
-    if (spec::threshold_of(metric) == 0.5 || multi || model.is_binary()) return;
+    if (spec::threshold_of(metric) == 0.5 || multi || model.is_binary() || is_of_two_classes(model)) return;
     checks.refuse(
         metric.place,
-        name + " takes a threshold with sigmoid_cross_entropy; of several classes the most likely is predicted",
+        name + " takes a threshold of labels and of two classes; of several classes the most likely is predicted",
         "remove it");
   }
 };
@@ -309,9 +310,9 @@ struct MetricOf<metric::Accuracy> : MetricOfLabels {
   }
   static PlannedMetric plan(const metric::Accuracy& accuracy, const MetricCall& call) {
     if (call.model.is_multi_label()) return accuracy_of_labels(call.metric, call.model);
-    return mean_of(call.name, [threshold = class_threshold(call.model, accuracy.threshold),
+    return mean_of(call.name, [decision = class_decision(call.model, accuracy.threshold),
                                ignored = call.model.ignored_label()](Builder& b, Value output, Value targets) {
-      const Value prediction = predicted_class(b, output, threshold);
+      const Value prediction = predicted_class(b, output, decision);
       const Value correct = b.emit(ops::Eq{}, {prediction, true_class(b, targets)});
       return position_mean(b, cast(b, correct, b.type(output).dtype), ignored);
     });

@@ -21,14 +21,13 @@ bool gives_probabilities(const Model& model) {
 }
 
 Value classes(Builder& b, const Model& model, Value output, std::optional<std::int64_t> choices) {
-  const std::optional<double> threshold = class_threshold(model);
   if (choices) {
     Shape limits = b.type(output).shape;
     limits.back() = *choices;
     output = b.emit(ops::Slice{Shape(limits.size(), 0), limits}, {output});
   }
-  if (is_softmax(model) || model.is_binary()) return predicted_class(b, output, threshold);
-  return cast(b, b.emit(ops::Gt{}, {output, scalar_like(b, output, *threshold)}), DType::i32);
+  if (is_softmax(model) || model.is_binary()) return predicted_class(b, output, class_decision(model));
+  return cast(b, b.emit(ops::Gt{}, {output, scalar_like(b, output, *class_threshold(model))}), DType::i32);
 }
 
 }  // namespace
@@ -42,9 +41,24 @@ std::optional<double> class_threshold(const Model& model, double probability) {
 
 bool is_of_two_classes(const Model& model) { return is_softmax(model) && model.output == Shape{2}; }
 
-Value predicted_class(Builder& b, Value output, std::optional<double> threshold) {
-  if (!threshold) return b.emit(ops::Argmax{std::ssize(b.type(output).shape) - 1}, {output});
-  const Value above = b.emit(ops::Gt{}, {output, scalar_like(b, output, *threshold)});
+Decision class_decision(const Model& model, double probability) {
+  using By = Decision::By;
+  if (const auto threshold = class_threshold(model, probability)) return {By::only_output, *threshold};
+  if (!is_of_two_classes(model) || probability == 0.5) return {};
+  if (gives_probabilities(model)) return {By::second, probability};
+  return {By::difference, std::log(probability / (1 - probability))};
+}
+
+Value predicted_class(Builder& b, Value output, const Decision& decision) {
+  using By = Decision::By;
+  if (decision.by == By::argmax) return b.emit(ops::Argmax{std::ssize(b.type(output).shape) - 1}, {output});
+  const auto column = [&](std::int64_t at) {
+    return b.emit(ops::Slice{{0, at}, {b.type(output).shape.front(), at + 1}}, {output});
+  };
+  Value number = output;
+  if (decision.by == By::second) number = column(1);
+  if (decision.by == By::difference) number = sub(b, column(1), column(0));
+  const Value above = b.emit(ops::Gt{}, {number, scalar_like(b, number, decision.threshold)});
   const Value rows = b.emit(ops::Reshape{{b.type(output).shape.front()}}, {above});
   return cast(b, rows, DType::i32);
 }

@@ -24,9 +24,16 @@ std::optional<double> class_threshold(const Model& model, double probability = 0
 // Whether an example has one of two classes, with an output for each: class 1 may be predicted from another probability
 // on than one half.
 bool is_of_two_classes(const Model& model);
-// The predicted class, i32 [B], or [B,L] of each position of a sequence: the argmax of the logits, or whether a single
-// one is above `threshold`. The metric accuracy counts these.
-Value predicted_class(Builder& b, Value output, std::optional<double> threshold);
+// How the class of an example follows from its outputs: the argmax, or for class 1 whether a number is above a
+// threshold: the only output, the second one, or the second less the first.
+struct Decision {
+  enum class By : std::uint8_t { argmax, only_output, second, difference } by = By::argmax;
+  double threshold = 0;
+};
+// That by which class 1 of two is predicted with more than this probability; of more classes the argmax.
+Decision class_decision(const Model& model, double probability = 0.5);
+// The predicted class, i32 [B], or [B,L] of each position of a sequence. The metric accuracy counts these.
+Value predicted_class(Builder& b, Value output, const Decision& decision);
 
 // The true class, i32 [B] or [B,L]: the label, or the argmax of the class probabilities.
 Value true_class(Builder& b, Value targets);

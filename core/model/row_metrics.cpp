@@ -39,7 +39,9 @@ constexpr std::size_t weight_column = 0, actual_column = 1, predicted_column = 2
 // The gathered rows of examples, or of positions, that count.
 class Examples {
  public:
-  Examples(const Model& model, std::span<const float> numbers) : layout_(layout_of(model)) {
+  // With a threshold class 1 of two is predicted above this probability, instead of what the rows say.
+  Examples(const Model& model, std::span<const float> numbers, std::optional<double> threshold)
+      : layout_(layout_of(model)), threshold_(threshold) {
     const std::size_t size = layout_.size();
     for (std::size_t at = 0; at + size <= numbers.size(); at += size) {
       if (numbers[at + weight_column] > 0) examples_.push_back(numbers.subspan(at, size));
@@ -50,6 +52,7 @@ class Examples {
   double weight(std::size_t example) const { return static_cast<double>(examples_[example][weight_column]); }
   std::size_t actual(std::size_t example) const { return static_cast<std::size_t>(examples_[example][actual_column]); }
   std::size_t predicted(std::size_t example) const {
+    if (threshold_) return static_cast<double>(probability(example, 1)) > *threshold_ ? 1 : 0;
     return static_cast<std::size_t>(examples_[example][predicted_column]);
   }
   // Whether an example has a class or label.
@@ -67,6 +70,7 @@ class Examples {
 
  private:
   Layout layout_;
+  std::optional<double> threshold_;
   std::vector<std::span<const float>> examples_;
 };
 
@@ -270,7 +274,7 @@ Value gathered_rows(Builder& b, const Model& model, Value output, Value probabil
     const Value chances = cast(b, probabilities, DType::f32);
     return b.emit(ops::Concatenate{1}, {weight, chances, columns(b, targets, outputs)});
   }
-  const Value classes = predicted_class(b, output, class_threshold(model));
+  const Value classes = predicted_class(b, output, class_decision(model));
   if (layout.positions > 1 || model.has_sequences()) return rows_of_positions(b, model, classes, targets, mask);
   const std::optional<std::int64_t> ignored = model.ignored_label();
   const Value weight = columns(b, ignored ? counting_weights(b, mask, targets, *ignored) : mask, 1);
@@ -279,9 +283,9 @@ Value gathered_rows(Builder& b, const Model& model, Value output, Value probabil
   return b.emit(ops::Concatenate{1}, {weight, actual, predicted, cast(b, probabilities, DType::f32)});
 }
 
-RowMeasures finish_rows(const Model& model, std::span<const float> numbers) {
+RowMeasures finish_rows(const Model& model, std::span<const float> numbers, std::optional<double> threshold) {
   RowMeasures measures;
-  const Examples examples(model, numbers);
+  const Examples examples(model, numbers, threshold);
   for (const spec::Metric& metric : model.row_metrics) {
     const RowCall call{metric, model, examples, measures};
     std::visit(

@@ -45,6 +45,8 @@ struct RowMeasures {
 // classes, the area is computed for each class against the rest. If all examples or none have a class, its area is NaN,
 // and so is the mean over the classes. Of several labels the mean is over the others, and "roc_auc_left_out" is their
 // number, where there are some. average_precision is Σ (recall - recall before) · precision over the thresholds.
-RowMeasures finish_rows(const Model& model, std::span<const float> rows);
+//
+// With a threshold the confusion matrix counts class 1 of two as predicted above this probability.
+RowMeasures finish_rows(const Model& model, std::span<const float> rows, std::optional<double> threshold = {});
 
 }  // namespace pmaptrain::model

@@ -95,6 +95,21 @@ TEST_CASE("eval chooses a threshold on validation, which predict takes from the 
   const double threshold = document["threshold"].get<double>();
   CHECK(document["f1_at_threshold"].get<double>() >= document["f1"].get<double>());
   CHECK(run.predict({"--threshold", "run"}) == run.predict({"--threshold", std::to_string(threshold)}));
+  // At this threshold, as at the one that the metrics of the config have, eval has the measures that it counts.
+  const auto measures = [&](std::vector<std::string> options) {
+    options.insert(options.begin(), {"eval", run.dir, "--split", "validation", "--json", "-q"});
+    const Finished done = call(options);
+    INFO(done.err);
+    REQUIRE(done.status == 0);
+    return nlohmann::json::parse(done.out);
+  };
+  const auto at_tuned = measures({"--threshold", "run"});
+  CHECK(at_tuned["threshold"] == threshold);
+  CHECK(at_tuned["f1"].get<double>() == Approx(document["f1_at_threshold"].get<double>()));
+  CHECK(at_tuned["roc_auc"] == document["roc_auc"]);
+  CHECK(measures({"--threshold", "0.000001"})["accuracy"].get<double>() == Approx(0.5).margin(0.26));
+  CHECK(measures({"--threshold", "0.5"})["f1"] == document["f1"]);
+  CHECK(nlohmann::json::parse(test::read_text(run.dir + "/threshold.json"))["weights"].is_null());
   for (const char* const split : {"train", "test"}) {
     const Finished refused = call({"eval", run.dir, "--tune-threshold", "f1", "--split", split});
     CHECK(refused.status == 2);

@@ -84,11 +84,31 @@ TEST_CASE("a rare class gets a threshold by eval, of one logit and of two, which
     const Finished none = call({"predict", run, "--input", data, "--output", "-", "--threshold", "run"});
     CHECK(none.status == 2);
     CHECK(contains(none.err, "help: pmaptrain eval " + run + " --tune-threshold f1 chooses one on validation"));
-    const Finished tuned = call({"eval", run, "--tune-threshold", "f1"});
+    const Finished tuned = call({"eval", run, "--tune-threshold", "f1", "--checkpoint", "last"});
     CHECK(tuned.status == 0);
     CHECK(contains(tuned.out, "has the best f1 of class yes on validation, "));
     CHECK(contains(tuned.err, "note: the threshold is chosen with "));
     CHECK(contains(tuned.err, " examples of class 'yes', fewer than 30: another split may have another\n"));
+    CHECK_FALSE(contains(tuned.out, "it replaces"));
+    CHECK(contains(output_of({"eval", run, "--tune-threshold", "f1"}), "\nit replaces 0."));
+    // What eval counts at a threshold is what predict says at it.
+    const std::string counts = output_of({"eval", run, "--split", "train", "--threshold", "run", "--set",
+                                          "metrics=[roc_auc, recall, confusion_matrix]", "--json", "-q"});
+    const auto at_run = nlohmann::json::parse(counts);
+    const auto matrix = at_run["confusion_matrix"];
+    const double said = matrix[1][1].get<double>(), missed = matrix[1][0].get<double>();
+    CHECK(at_run["recall"].get<double>() * (two ? 2 : 1) ==
+          Approx(said / (said + missed) +
+                 (two ? matrix[0][0].get<double>() / (matrix[0][0].get<double>() + matrix[0][1].get<double>()) : 0)));
+    CHECK(contains(output_of({"eval", run, "--threshold", "0.3"}), ", threshold 0.3)\n"));
+    const Finished without = call({"eval", run, "--threshold", "0.3", "--set", "metrics=[roc_auc]"});
+    CHECK(without.status == 2);
+    CHECK(contains(without.err, "error: --threshold: the run has no metric with a threshold\n"));
+    const Finished recall = call({"eval", run, "--tune-threshold", "recall"});
+    CHECK(recall.status == 2);
+    CHECK(contains(recall.err,
+                   "a threshold is chosen by f1: recall alone is 1 where every example is predicted, at a threshold "
+                   "near 0\n"));
     const double threshold = nlohmann::json::parse(test::read_text(run + "/threshold.json"))["threshold"].get<double>();
     const auto classes = predict({"--threshold", "run"}), chances = predict({"--as", "probabilities"});
     REQUIRE(classes.size() == rows + 1);

@@ -151,7 +151,7 @@ static Key threshold_key() {
           .high = 1,
           .open_low = true,
           .open_high = true,
-          .meaning = "With sigmoids: the probability above which a label counts as predicted.",
+          .meaning = "The probability above which a label counts as predicted, or class 1 of two classes.",
           .example = "threshold: 0.3"};
 }
 
