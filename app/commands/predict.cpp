@@ -231,8 +231,8 @@ int command_predict(CommandArguments arguments, const Streams& given) {
   }
   if (!predictions.left_out.empty()) print_warnings({left_out_text(predictions.left_out)}, streams);
   int signal = 0;
-  {
-    // A signal removes the unfinished file.
+  // A signal removes the unfinished file.
+  const auto run = [&] {
     const StopSignals signals;
     std::unique_ptr<train::PredictionWriter> file;
     train::Predictor::Take take;
@@ -244,6 +244,12 @@ int command_predict(CommandArguments arguments, const Streams& given) {
     signal = predictor.run(take, StopSignals::flag());
     if (signal == 0 && streams.job == nullptr) signal = *StopSignals::flag();
     if (signal == 0 && file) file->finish();
+  };
+  try {
+    run();
+  } catch (const train::StreamRefused&) {
+    if (streams.job != nullptr) fail_running("standard output takes no more");  // which ends the other processes too
+    return 0;  // main() tells a failure from a reader that went away
   }
   // A launcher kills all processes once one dies by a signal.
   if (signal != 0 && streams.job != nullptr) return 128 + signal;

@@ -19,6 +19,7 @@
 #include "core/data/file.h"
 #include "core/data/sources/token_store.h"
 #include "core/evaluate/generator.h"
+#include "core/evaluate/prediction_file.h"
 #include "core/spec/load.h"
 
 namespace pmaptrain::app {
@@ -149,7 +150,7 @@ int continue_text(const PromptOptions& options, ConfigOptions config, const std:
   bool is_first = true;
   const bool is_terminal = display::text_columns(streams.out_fd) > 0;
   const auto flush = [&] {
-    if (!streams.out.flush()) fail_running("standard output takes no more");
+    if (!streams.out.flush()) throw train::StreamRefused();
   };
   const auto write = [&](std::int32_t token) {
     if (prompt.are_numbers()) {
@@ -173,11 +174,14 @@ int continue_text(const PromptOptions& options, ConfigOptions config, const std:
   int signal = 0;
   {
     const StopSignals signals;
-    if (!prompt.are_numbers()) streams.out << prompt.bytes;
-    flush();
-    signal = generator.run(tokens, options.tokens.value_or(default_tokens), sampling, write, StopSignals::flag());
-    streams.out << "\n";
-    flush();
+    try {
+      if (!prompt.are_numbers()) streams.out << prompt.bytes;
+      flush();
+      signal = generator.run(tokens, options.tokens.value_or(default_tokens), sampling, write, StopSignals::flag());
+      streams.out << "\n";
+      flush();
+    } catch (const train::StreamRefused&) {  // main() tells a failure from a reader that went away
+    }
     if (signal == 0) signal = *StopSignals::flag();
   }
   if (signal != 0) raise_by_default(signal);

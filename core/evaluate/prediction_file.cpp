@@ -202,7 +202,7 @@ class CsvStream : public CsvLines {
 
  private:
   void put(const std::string& text) override {
-    if (!(stream_ << text << std::flush)) fail_running("standard output takes no more");
+    if (!(stream_ << text << std::flush)) throw StreamRefused();
   }
 
   std::ostream& stream_;

@@ -38,7 +38,9 @@ std::unique_ptr<PredictionWriter> open_prediction_file(const std::string& path, 
 // The names of the columns of CSV, in their order.
 std::vector<std::string> csv_columns(const Predictions& predictions);
 
-// Writes CSV to a stream, which outlives this. Throws Error (failed) if the stream fails.
+// The stream takes no more. Whether that is a failure, who opened the stream knows: a reader that went away is none.
+struct StreamRefused {};
+// Writes CSV to a stream, which outlives this. Its functions throw StreamRefused once the stream has failed.
 std::unique_ptr<PredictionWriter> open_prediction_stream(std::ostream& stream, const Predictions& predictions);
 
 }  // namespace pmaptrain::train

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/app/call.h"
+#include "tests/app/predicting.h"
 #include "tests/app/process.h"
 #include "tests/catch.h"
 #include "tests/slice.h"
@@ -161,6 +162,25 @@ TEST_CASE("failed output is an error, but a closed pipe is not", "[app][process]
   CHECK(run_shell("exec \"$PROGRAM\" --version > /dev/full 2> /dev/null").status == 1);
   CHECK(run_shell("exec \"$PROGRAM\" --version > /dev/null").status == 0);
   CHECK(run_shell("set -o pipefail; \"$PROGRAM\" --version | true").status == 0);
+}
+
+TEST_CASE("predictions end quietly where their reader went away, and with an error where a disk is full",
+          "[app][process]") {
+  TrainedRun run;
+  std::string rows = "x,y\n";
+  for (int i = 0; i < 40000; ++i) rows += std::to_string(i % 7) + ".25," + std::to_string(i % 2) + "\n";
+  run.folder.write("t.csv", rows.substr(0, rows.rfind('\n', 999) + 1));
+  run.folder.write("new.csv", rows);
+  run.train("  source: {csv: {train: t.csv, target: y}}\n", "dense: 2");
+  const std::string predict = "\"$PROGRAM\" predict '" + run.dir + "' --input '" + (run.folder / "new.csv") +
+                              "' --output - --as probabilities -q";
+  const Finished head = run_shell("set -o pipefail; " + predict + " | head -2");
+  CHECK(head.status == 0);
+  CHECK(head.out.starts_with("probability_0,probability_1\n"));
+  CHECK(head.err.empty());
+  const Finished full = run_shell(predict + " > /dev/full");
+  CHECK(full.status == 1);
+  CHECK(full.err == "error: standard output could not be written\n");
 }
 
 TEST_CASE("a loss that is not finite ends the run with status 5", "[app][process]") {
