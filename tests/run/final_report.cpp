@@ -41,6 +41,18 @@ TEST_CASE("a report shows no error of a value whose truth is absent", "[run]") {
   CHECK(report.find("nan") == std::string::npos);
 }
 
+TEST_CASE("a report says why training has no value of metrics of evaluations", "[run]") {
+  Ended event = ended();
+  event.members[0].final_measures = {{"train", {{"loss", 1.0}}},
+                                     {"test", {{"loss", 1.0}, {"roc_auc", 0.5}, {"average_precision", 0.25}}}};
+  CHECK(
+      final_report(event).find(
+          "\nroc_auc, average_precision are computed in evaluations alone; pmaptrain eval RUN --split train has those "
+          "of train\n") != std::string::npos);
+  event.members[0].final_measures = {{"train", {{"loss", 1.0}}}, {"test", {{"loss", 1.0}}}};
+  CHECK(final_report(event).find("evaluations alone") == std::string::npos);
+}
+
 TEST_CASE("a class has one line of at most 40 columns in a report, whatever its name holds", "[run]") {
   Ended event = ended();
   event.classes = {"one\r\ntwo\t\x1b[31m", std::string(200, 'x') + std::string(100, 'y')};

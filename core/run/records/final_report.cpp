@@ -87,7 +87,8 @@ std::string headline(const Ended& ended, bool color) {
     text += ended.members.size() == 1 ? fmt::format(", {} of them skipped", with_commas(skipped))
                                       : fmt::format(", {} skipped by members", with_commas(skipped));
   }
-  text += fmt::format(" ({}, {}", plural(ended.epochs, "epoch"), plural(ended.examples_seen, "example"));
+  text += fmt::format(" ({}, {}", plural(ended.epochs, "epoch"),
+                      plural(ended.examples_seen, "example"));
   if (ended.examples_skipped > 0) text += fmt::format(", {} skipped", with_commas(ended.examples_skipped));
   text += ") in " + duration(ended.seconds) + "\n";
   if (!color) return text;
@@ -103,6 +104,32 @@ std::vector<Row> transposed(const std::vector<Row>& rows) {
     for (std::size_t i = 0; i < row.size(); ++i) turned[i].push_back(row[i]);
   }
   return turned;
+}
+
+// Why the training split has no value where others have one: a sentence, or nothing.
+std::string of_evaluations_alone(const std::vector<ShownMeasures>& all) {
+  constexpr std::ptrdiff_t most = 6;  // that are named
+  std::vector<std::string> names;
+  std::set<std::string> of_train;
+  bool has_train = false;
+  for (const ShownMeasures& of_split : all) {
+    if (of_split.split != "train") continue;
+    has_train = true;
+    for (const auto& entry : *of_split.measures) of_train.insert(entry.first);
+  }
+  for (const ShownMeasures& of_split : all) {
+    for (const auto& entry : *of_split.measures) {
+      if (!of_train.insert(entry.first).second) continue;
+      names.push_back(entry.first);
+    }
+  }
+  if (!has_train || names.empty()) return "";
+  const bool one = names.size() == 1;
+  const auto more = std::ssize(names) - most;
+  if (more > 0) names.resize(static_cast<std::size_t>(most));
+  return fmt::format("\n{}{} {} computed in evaluations alone; pmaptrain eval RUN --split train has {} of train\n",
+                     join(names, ", "), more > 0 ? fmt::format(" and {} more", more) : "", one ? "is" : "are",
+                     one ? "that" : "those");
 }
 
 // A table with a row for each split, or a row for each measure if that would be too wide.
@@ -128,7 +155,7 @@ std::string measures_table(const Ended& ended, const MemberEnded& member, bool c
     }
     rows.push_back(std::move(row));
   }
-  return "\n" + table(fits(rows, columns) ? rows : transposed(rows), color, columns);
+  return "\n" + table(fits(rows, columns) ? rows : transposed(rows), color, columns) + of_evaluations_alone(all);
 }
 
 // The confusion matrix of the last split that has one under the checkpoint used by default, if it has few enough
