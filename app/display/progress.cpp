@@ -5,6 +5,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/run/records/lines.h"
 #include "core/run/records/spread.h"
 
 namespace pmaptrain::display {
@@ -48,7 +49,7 @@ void RunProgress::take(const train::Started& event, double now) {
   state_.step = event.first_step;
   state_.steps = event.steps;
   if (steps_per_epoch_ > 0) {
-    state_.epochs = (event.steps + steps_per_epoch_ - 1) / steps_per_epoch_;
+    state_.epochs = train::epochs_of(event);
     state_.epoch = event.steps > 0 ? std::min(event.first_step, event.steps - 1) / steps_per_epoch_ + 1 : 0;
   }
   work_ = WorkState{"the first step", 0, 0, -1};

@@ -128,6 +128,7 @@ Started RunReport::started(const std::string& run_dir, std::int64_t steps, const
                            std::int64_t first_step) const {
   const std::int64_t steps_per_epoch = setup_.timetable.steps_per_epoch;
   Started event{setup_.spec().name, run_dir, first_step, steps, steps_per_epoch, {}, spec::members(setup_.spec())};
+  event.epochs = (setup_.timetable.steps + steps_per_epoch - 1) / steps_per_epoch;
   const spec::TrainSpec& train = setup_.spec().train;
   if (train.checkpoint.best) {
     event.best_metric = train.checkpoint.best->metric;

@@ -366,6 +366,23 @@ TEST_CASE("evaluation that the data cannot give is warned about where it was ask
   CHECK(call({"validate", linear}).err.empty());
 }
 
+TEST_CASE("with --max-steps a run counts its epochs among all of its config", "[app]") {
+  const TemporaryFolder folder;
+  const std::string config = folder.write("c.yaml",
+                                          "mesh: {axes: {devices: 2}}\n"
+                                          "data: {source: {synthetic_linear: {examples_per_device: 40}}, batch_size: 8}\n"
+                                          "model: {layers: [{dense: 1}]}\nloss: mean_squared_error\n"
+                                          "optimizer: {adam: {}, learning_rate: 0.01}\n"
+                                          "train: {duration: 5 epochs}\n");
+  const std::string run = folder / "run";
+  const Finished done = call({"run", config, "--run-dir", run, "--max-steps", "3"});
+  REQUIRE(done.status == 0);
+  const std::string log = test::read_text(run + "/log.txt");
+  CHECK(contains(log, "step 3/3  epoch 1/5  loss"));
+  CHECK(contains(log, "epoch 1/5  train mean  loss"));
+  CHECK(contains(done.out, "stopped at --max-steps after 3 steps (less than an epoch, 24 examples)"));
+}
+
 TEST_CASE("a run that is resumed with a smaller --max-steps says where it is, and takes no step", "[app]") {
   const TemporaryFolder folder;
   const std::string run = folder / "run";

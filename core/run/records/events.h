@@ -36,6 +36,7 @@ struct Started {
   std::int64_t members = 1;              // of the ensemble
   std::string best_metric = "loss";      // the measure of evaluations that determines the best checkpoint
   bool largest_is_best = false;
+  std::int64_t epochs = 0;  // of the whole run, also where --max-steps ends it before; 0: those of `steps`
 };
 
 // Work that takes a while and is not a training step: "evaluating validation". Only the bar shows it.

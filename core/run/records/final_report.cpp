@@ -87,7 +87,7 @@ std::string headline(const Ended& ended, bool color) {
     text += ended.members.size() == 1 ? fmt::format(", {} of them skipped", with_commas(skipped))
                                       : fmt::format(", {} skipped by members", with_commas(skipped));
   }
-  text += fmt::format(" ({}, {}", plural(ended.epochs, "epoch"),
+  text += fmt::format(" ({}, {}", ended.epochs == 0 ? "less than an epoch" : plural(ended.epochs, "epoch"),
                       plural(ended.examples_seen, "example"));
   if (ended.examples_skipped > 0) text += fmt::format(", {} skipped", with_commas(ended.examples_skipped));
   text += ") in " + duration(ended.seconds) + "\n";

@@ -118,6 +118,11 @@ std::string Field::text() const {
   return result;
 }
 
+std::int64_t epochs_of(const Started& run) {
+  if (run.steps_per_epoch <= 0) return 0;
+  return std::max(run.epochs, (run.steps + run.steps_per_epoch - 1) / run.steps_per_epoch);
+}
+
 std::string Line::text() const {
   std::string result = kind == LineKind::warning ? "warning: " : kind == LineKind::error ? "error: " : "";
   for (std::size_t i = 0; i < fields.size(); ++i) {
@@ -155,7 +160,7 @@ std::vector<Line> EventLines::operator()(const Event& event) {
           steps_ = e.steps;
           steps_per_epoch_ = e.steps_per_epoch;
           members_ = e.members;
-          epochs_ = e.steps_per_epoch > 0 ? (e.steps + e.steps_per_epoch - 1) / e.steps_per_epoch : 0;
+          epochs_ = epochs_of(e);
           for (const std::string& text : e.description) note(text);
           if (e.first_step > 0) note("continuing after step " + std::to_string(e.first_step));
           if (!e.run_dir.empty()) note("writing to " + e.run_dir);

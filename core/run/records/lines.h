@@ -27,6 +27,9 @@ std::string clock_time(double seconds);
 // The value of Field::expendable for the alignment of a line's measures (Line::lead).
 inline constexpr int expendable_alignment = 4;
 
+// How many epochs a run begins; 0 if it counts none.
+std::int64_t epochs_of(const Started& run);
+
 // A part of a line: "loss 0.4321", "12,345 examples/s", or words only.
 struct Field {
   std::string label, value, unit;
