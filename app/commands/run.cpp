@@ -220,7 +220,7 @@ int tell_finished(const train::FinishedRun& finished, const train::RunState& sta
   const std::vector<std::string> why = train::why_finished(state);
   if (!why.empty()) text += ": " + printable(join(why, "; "));
   text += "; " + finished.advice + "\n";
-  if (!display::is_silent(options.display)) streams.err << wrapped(text, display::text_columns(streams.err_fd));
+  if (!options.display.quiet) streams.err << wrapped(text, display::text_columns(streams.err_fd));
   deliver(streams.out, options.json ? summary(finished.ended, errors_of(finished.ended, why))
                                     : report(finished.ended, options, streams));
   return finished.ended.exit_status;

@@ -1,8 +1,10 @@
 // The commands of sweeps as a user calls them: what they refuse, and a real sweep of processes that is killed.
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "core/sweep/store.h"
 #include "tests/app/call.h"
@@ -218,8 +220,12 @@ TEST_CASE("a sweep that is killed with its runs, and one that a signal stops, go
       CHECK(contains(ended.err, "stopping all trials with checkpoints"));
       CHECK(json::parse(std::ifstream(folder / "stopped/summary.json"))["status"] == "stopped");
     }
-    // No trial runs any more, whatever the store has.
-    const Finished shown = call({"sweep", "show", folder / name});
+    // No trial runs any more, whatever the store has, once the trials' processes have seen that the sweep is gone.
+    Finished shown = call({"sweep", "show", folder / name});
+    for (int i = 0; i < 100 && contains(shown.out, "running"); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      shown = call({"sweep", "show", folder / name});
+    }
     CHECK_FALSE(contains(shown.out, "running"));
     CHECK(contains(shown.err,
                    "note: no process runs this sweep; to go on: pmaptrain sweep run " + folder / name + " --resume\n"));

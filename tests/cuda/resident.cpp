@@ -39,7 +39,7 @@ train::Setup copied(std::vector<std::string> set, const std::string& text = smal
 
 // The note on where the data is.
 std::string placement(const train::Setup& setup) {
-  for (const std::string& note : setup.loaded.notes) {
+  for (const std::string& note : setup.loaded.facts_and_notes()) {
     if (note.starts_with("data: ")) return note;
   }
   return "none";
