@@ -172,14 +172,15 @@ def check_failures(folder):
     plan = {"[gpu][libraries]": "hangs", "[gpu][kernels]": "fails", "[gpu][one]*JAX*": "crashes",
             "bench configs/cnn.yaml": "hangs"}  # fmt: skip
     begin = time.monotonic()
-    status, said = folder.run("1", "--limit", "1", plan=plan)
+    limit = 3  # a program that does not hang may take a second to begin on a busy machine
+    status, said = folder.run("1", "--limit", str(limit), plan=plan)
     (folder.root / "ncu").rename(folder.root / "path/ncu")
     found = folder.status("1")
     failed = [name for name, is_done in found.items() if is_done == "failed"]
     works = ["cnn", "cnn_without_graphs", "cnn_mixed", "cnn_mixed_without_graphs"]
     check(status == 1 and failed == [*works, "kernels", "libraries", "parity"], f"{failed} failed: {said}")
     check(found["ncu"] == "skipped" or shutil.which("ncu"), f"without ncu: {said}")
-    check(time.monotonic() - begin < 1 * len(found) + 30, "hangs were not cut off")
+    check(time.monotonic() - begin < limit * len(found) + 30, "hangs were not cut off")
     for part in ("not done within", "ended by signal 11", "failed: two", "it did not end", "shape 29 is wrong"):
         check(part in said, f"'{part}' is not told: {said}")
     check(
