@@ -368,12 +368,13 @@ TEST_CASE("evaluation that the data cannot give is warned about where it was ask
 
 TEST_CASE("with --max-steps a run counts its epochs among all of its config", "[app]") {
   const TemporaryFolder folder;
-  const std::string config = folder.write("c.yaml",
-                                          "mesh: {axes: {devices: 2}}\n"
-                                          "data: {source: {synthetic_linear: {examples_per_device: 40}}, batch_size: 8}\n"
-                                          "model: {layers: [{dense: 1}]}\nloss: mean_squared_error\n"
-                                          "optimizer: {adam: {}, learning_rate: 0.01}\n"
-                                          "train: {duration: 5 epochs}\n");
+  const std::string config =
+      folder.write("c.yaml",
+                   "mesh: {axes: {devices: 2}}\n"
+                   "data: {source: {synthetic_linear: {examples_per_device: 40}}, batch_size: 8}\n"
+                   "model: {layers: [{dense: 1}]}\nloss: mean_squared_error\n"
+                   "optimizer: {adam: {}, learning_rate: 0.01}\n"
+                   "train: {duration: 5 epochs}\n");
   const std::string run = folder / "run";
   const Finished done = call({"run", config, "--run-dir", run, "--max-steps", "3"});
   REQUIRE(done.status == 0);
