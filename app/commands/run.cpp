@@ -191,7 +191,7 @@ spec::Loaded load_kept(const Load& load, const std::string& blocks, const std::s
       if (diagnostic.place.excerpt.text() != blocks) continue;
       diagnostic.help =
           "start at most as many processes as there are blocks, or --set mesh.blocks=N: from there on bits may differ";
-      diagnostic.notes.push_back("'" + run + "' has " + blocks + ", which --resume keeps");
+      diagnostic.notes.push_back(fmt::format("'{}' has {}, which --resume keeps", run, blocks));
     }
     throw Error(error.status(), std::move(diagnostics));
   }

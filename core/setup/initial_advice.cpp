@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/base/text.h"
+#include "core/base/utf8.h"
 #include "core/setup/advice.h"
 #include "core/setup/initial_patterns.h"
 

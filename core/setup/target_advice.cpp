@@ -1,7 +1,6 @@
 #include "core/setup/target_advice.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -10,6 +9,7 @@
 
 #include "core/base/text.h"
 #include "core/run/records/lines.h"
+#include "core/setup/values.h"
 #include "core/step/optimizer.h"
 
 namespace pmaptrain::train {
@@ -22,20 +22,21 @@ struct Moments {
 // Of up to 10,000 examples, the moments of each number of a target.
 std::vector<Moments> moments_of(const data::Dataset& dataset) {
   constexpr std::int64_t most = 10000;
-  const bool labels = dataset.target().dtype == DType::i32;
-  std::vector<float> row(static_cast<std::size_t>(numel(dataset.target().shape)));  // or labels of as many bytes
-  std::vector<double> sums(row.size()), squares(row.size());
+  const data::Field target = dataset.target();
+  const auto numbers = static_cast<std::size_t>(numel(target.shape));
+  std::vector<std::byte> row(numbers * size_of(target.dtype));
+  std::vector<double> sums(numbers), squares(numbers);
   const std::int64_t examples = std::min(dataset.size(), most);
   for (std::int64_t i = 0; i < examples; ++i) {
-    dataset.read(i, nullptr, reinterpret_cast<std::byte*>(row.data()));
-    for (std::size_t j = 0; j < row.size(); ++j) {
-      const double value = labels ? std::bit_cast<std::int32_t>(row[j]) : static_cast<double>(row[j]);
-      sums[j] += value;
-      squares[j] += value * value;
+    dataset.read(i, nullptr, row.data());
+    const std::vector<double> values = to_doubles(row, target.dtype);
+    for (std::size_t j = 0; j < numbers; ++j) {
+      sums[j] += values[j];
+      squares[j] += values[j] * values[j];
     }
   }
-  std::vector<Moments> moments(row.size());
-  for (std::size_t j = 0; j < row.size(); ++j) {
+  std::vector<Moments> moments(numbers);
+  for (std::size_t j = 0; j < numbers; ++j) {
     const double mean = sums[j] / static_cast<double>(examples);
     const double variance = squares[j] / static_cast<double>(examples) - mean * mean;
     moments[j] = {mean, std::sqrt(std::max(0.0, variance))};

@@ -70,6 +70,7 @@ std::vector<std::string> labels_in(std::string_view cell, std::string_view separ
 
 std::vector<std::string> texts_of(const std::vector<spec::ColumnName>& names) {
   std::vector<std::string> texts;
+  texts.reserve(names.size());
   for (const spec::ColumnName& name : names) texts.push_back(name.text);
   return texts;
 }

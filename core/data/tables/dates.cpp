@@ -64,7 +64,7 @@ bool is_before(const std::string& a, const std::string& b) {
 }  // namespace
 
 std::optional<DateCell> date_in(std::string_view cell) {
-  if (const std::optional<DateCell> named = date_with_name(cell)) return named;
+  if (std::optional<DateCell> named = date_with_name(cell)) return named;
   DateCell date;
   char sign = 0;
   const bool begins_with_year = cell.find_first_not_of("0123456789") == 4;

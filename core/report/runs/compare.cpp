@@ -55,8 +55,9 @@ void add_measures(Facts& facts, const train::Ended& ended) {
     }
   }
   for (const auto& [split, measures] : splits) {
-    for (const auto& [name, median] : train::medians_of(measures))
-      facts.emplace_back(split + " " + name, exact(median));
+    for (const auto& [name, median] : train::medians_of(measures)) {
+      facts.emplace_back(fmt::format("{} {}", split, name), exact(median));
+    }
   }
 }
 

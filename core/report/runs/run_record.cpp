@@ -139,7 +139,7 @@ std::optional<BestValue> best_of_state(const train::RunState& state, const Metri
 std::optional<BestValue> best_of_run(const fs::path& folder, const spec::Spec& spec, const Metrics& metrics) {
   try {
     const std::optional<fs::path> last = train::checkpoint_folder(folder, "last");
-    const auto best = last ? best_of_state(train::load_run_state(*last), metrics) : std::nullopt;
+    auto best = last ? best_of_state(train::load_run_state(*last), metrics) : std::nullopt;
     if (best) return best;
   } catch (const Error& error) {  // of a checkpoint that is damaged, or removed meanwhile
     if (error.status() != ExitStatus::data) throw;

@@ -250,6 +250,7 @@ std::vector<Column> columns_of(const Ended& ended) {
 // The keys in which members differ, by short names: "learning_rate" for "optimizer.learning_rate".
 std::vector<std::string> names_of_keys(const std::vector<std::pair<std::string, std::string>>& varied) {
   std::vector<std::string> keys;
+  keys.reserve(varied.size());
   for (const auto& [path, value] : varied) keys.push_back(path);
   keys = short_keys(keys);
   for (std::string& key : keys) key = shown_name(key);
