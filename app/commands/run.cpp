@@ -190,7 +190,8 @@ spec::Loaded load_kept(const Load& load, const std::string& blocks, const std::s
     for (Diagnostic& diagnostic : diagnostics) {
       if (diagnostic.place.excerpt.text() != blocks) continue;
       diagnostic.help =
-          "start at most as many processes as there are blocks, or --set mesh.blocks=N: from there on bits may differ";
+          "start at most as many processes as there are blocks, on as many devices as blocks divide, or take other "
+          "blocks by --set mesh.blocks=N: from there on bits may differ";
       diagnostic.notes.push_back(fmt::format("'{}' has {}, which --resume keeps", run, blocks));
     }
     throw Error(error.status(), std::move(diagnostics));
