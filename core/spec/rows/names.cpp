@@ -53,7 +53,7 @@ std::string to_string(const Metric& metric) {
   if (const auto* top = std::get_if<metric::TopKAccuracy>(&metric.kind)) {
     return "top_" + std::to_string(top->k) + "_accuracy";
   }
-  const std::string name = Choice<MetricKind>::name(metric.kind);
+  std::string name = Choice<MetricKind>::name(metric.kind);
   const bool is_usual = std::visit(
       []<class Kind>(const Kind& kind) {
         if constexpr (requires { kind.average; }) return kind.average == Kind::usual;

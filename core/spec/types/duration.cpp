@@ -121,7 +121,7 @@ class CountCheck {
 
   // Of a duration that is too short.
   std::string help_for_least(std::string_view unit, const std::vector<std::string>& units) const {
-    const std::string least = "write at least " + in_units(key_.or_zero ? "0" : "1", unit, units);
+    std::string least = "write at least " + in_units(key_.or_zero ? "0" : "1", unit, units);
     if (key_.fallback_text.empty()) return least;
     return least + "; without this key it is " + std::string(key_.fallback_text);
   }
