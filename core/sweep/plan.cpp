@@ -174,7 +174,7 @@ std::string in_any_order(const std::string& parameters) {
   const auto document = parse_json(parameters);
   for (const auto& [name, value] : document.items()) sorted.emplace(json_string(name), json_text(value));
   std::string text;
-  for (const auto& [name, value] : sorted) text += name + ":" + value + "\n";
+  for (const auto& [name, value] : sorted) text.append(name).append(":").append(value).append("\n");
   return text;
 }
 

@@ -1,5 +1,7 @@
 #include "core/sweep/report_table.h"
 
+#include <fmt/format.h>
+
 #include <map>
 #include <set>
 #include <utility>
@@ -65,7 +67,8 @@ report::SweepTable report_table(const Results& results, const std::filesystem::p
     names.push_back(names_of(values));
     std::vector<std::string> meanings;
     for (const auto& [value, name] : names.back()) {
-      if (const std::string& text = texts.back().at(value); text != name) meanings.push_back(name + " is " + text);
+      if (const std::string& text = texts.back().at(value); text != name)
+        meanings.push_back(fmt::format("{} is {}", name, text));
     }
     if (!meanings.empty()) table.meanings.push_back(results.parameters[i] + ": " + join(meanings, "; "));
   }

@@ -97,7 +97,7 @@ TEST_CASE("what other programs read is the same on a narrow terminal", "[app]") 
                                                    {"explain", linear},
                                                    {"completion", "bash"},
                                                    {"help", "--man"},
-                                                   {"validate", linear, "--json"},
+                                                   {"collectives", "--op", "all_to_all", "--json"},
                                                    {"validate", linear, "--print-config"}}) {
     CAPTURE(arguments);
     CHECK(shown(arguments, 40) == call(arguments).out);
