@@ -12,6 +12,7 @@
 #include "core/base/text.h"
 #include "core/run/records/lines.h"
 #include "core/setup/advice.h"
+#include "core/setup/values.h"
 
 namespace pmaptrain::train {
 namespace {
@@ -44,16 +45,18 @@ void unreachable_targets(const Setup& setup, std::vector<std::string>& out) {
   const model::Node& last = *model.nodes().back();
   const std::optional<Values> values = values_of(last.kind);
   const bool of_numbers = spec::takes_numbers(model.loss) && !std::holds_alternative<spec::Poisson>(model.loss);
-  if (!values || !of_numbers || model.target.dtype != DType::f32) return;
   const data::Dataset& train = *setup.source.train;
+  const data::Field read = train.target();  // in float64 where float32 would round it
+  if (!values || !of_numbers || (read.dtype != DType::f32 && read.dtype != DType::f64)) return;
   const auto& statistics = model.target_statistics;
-  std::vector<float> row(static_cast<std::size_t>(numel(model.target.shape)));
+  std::vector<std::byte> row(read.bytes());
   std::int64_t outside = 0, count = 0;
   double least = infinity, most = -infinity;
   for (std::int64_t i = 0; i < train.size(); ++i) {
-    train.read(i, nullptr, reinterpret_cast<std::byte*>(row.data()));
-    for (std::size_t j = 0; j < row.size(); ++j) {
-      double target = static_cast<double>(row[j]);
+    train.read(i, nullptr, row.data());
+    const std::vector<double> targets = to_doubles(row, read.dtype);
+    for (std::size_t j = 0; j < targets.size(); ++j) {
+      double target = targets[j];
       if (statistics) {
         const std::size_t at = statistics->mean.size() == 1 ? 0 : j;
         if (!model.log_targets.empty() && model.log_targets[at]) target = std::log1p(target);

@@ -24,7 +24,7 @@ std::vector<Moments> moments_of(const data::Dataset& dataset) {
   constexpr std::int64_t most = 10000;
   const data::Field target = dataset.target();
   const auto numbers = static_cast<std::size_t>(numel(target.shape));
-  std::vector<std::byte> row(numbers * size_of(target.dtype));
+  std::vector<std::byte> row(target.bytes());
   std::vector<double> sums(numbers), squares(numbers);
   const std::int64_t examples = std::min(dataset.size(), most);
   for (std::int64_t i = 0; i < examples; ++i) {
