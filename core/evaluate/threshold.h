@@ -25,7 +25,7 @@ struct TunedThreshold {
   double threshold = 0.5;
   double f1 = 0;         // with that threshold
   std::string of_class;  // the name or number of class 1, whose f1 it is; empty for several labels
-  // The class, or the label, of which the split has the fewest examples, and how many.
+  // The class or label with the fewest examples in the split, and their number.
   std::string rarest;
   std::int64_t examples_of_rarest = 0;
 };

@@ -64,7 +64,7 @@ std::string keys_that_take(const std::vector<std::string>& fitting, const std::v
 
 std::string renaming(const std::map<std::string, Shape>& missing, const std::map<std::string, Shape>& others) {
   for (const auto& [first, its_shape] : missing) {
-    // From the outermost list on, of which the parameter is a part.
+    // Tries the lists that contain the parameter, beginning with the outermost one.
     for (std::size_t dot = first.find('.'); dot != std::string::npos; dot = first.find('.', dot + 1)) {
       const std::string to = first.substr(0, dot), rest = first.substr(dot);
       for (const auto& [tensor, shape] : others) {

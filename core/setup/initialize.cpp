@@ -318,7 +318,7 @@ void InitialValues::check_tensors() {
   refuse(join(found.texts, "; it "), help);
 }
 
-// A file of which no parameter is taken is a mistake in include, exclude or the names.
+// If no parameter is taken from the file, then include, exclude or the names are wrong.
 void InitialValues::check_takes_any() const {
   const auto is_taken = [&](const model::Parameter& parameter) {
     return !parameter.is_state && in_file_.contains(parameter.name);

@@ -50,7 +50,7 @@ class InitialValues {
   bool draws() const;
   bool draws(const model::Parameter& parameter) const;
   bool varies_by_member() const { return file_.members && !spec_.initial_from->member && !in_file_.empty(); }
-  // How the run of which the file is a checkpoint read its data; null if that is not known, or it is of no run.
+  // The run that wrote the file as a checkpoint, and how it read its data; null if the file belongs to no known run.
   const InitialRun* run() const { return run_ ? &*run_ : nullptr; }
   // Says how many parameters were taken from the file, and which were not; empty if there is no file.
   std::string note() const;

@@ -69,7 +69,7 @@ std::optional<OutputLayer> output_layer(const model::Model& model) {
 }
 
 // An upper bound of how far a step moves a parameter. Rules such as Adam move it by about the learning rate; SGD moves
-// it by the gradient, of which the loss may be a bound. None: there is no bound.
+// it by the gradient, which some losses bound. Empty: there is no bound.
 std::optional<double> move_of_step(const Optimizer& optimizer, const spec::Loss& loss) {
   const double rate = optimizer.learning_rate;
   const auto* const sgd = std::get_if<spec::Sgd>(&optimizer.spec.rule);

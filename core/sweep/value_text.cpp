@@ -37,7 +37,7 @@ std::string named_text(const std::string& name, const Json& value, int digits) {
 
 bool is_number(std::string_view segment) { return segment.find_first_not_of("0123456789") == std::string_view::npos; }
 
-// Whether keys may name one thing: they differ in segments of which one is an index, and the other a name.
+// Whether two keys may name the same thing. Where their segments differ, one has an index and the other a name.
 bool may_be_one(std::string_view a, std::string_view b) {
   while (!a.empty() && !b.empty()) {
     const std::string_view x = a.substr(0, a.find('.')), y = b.substr(0, b.find('.'));

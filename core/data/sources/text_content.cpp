@@ -108,7 +108,7 @@ void check_width(const TextFile& file, Beginning bytes) {
                    width / 8));
 }
 
-// Whether these are characters of UTF-8, of which the last may be cut, and none is a control.
+// Whether the text is UTF-8 without control characters. Its last character may be cut.
 bool is_readable(std::string_view text) {
   constexpr std::size_t longest = 4;
   for (std::size_t at = 0; at < text.size();) {

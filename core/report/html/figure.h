@@ -22,7 +22,8 @@ std::string segment(double x1, double y1, double x2, double y2, std::string_view
 std::string text_at(double x, double y, std::string_view anchor, std::string_view text, int most = 26);
 // A text as one line, or as two between words where one has more than `most` columns.
 std::vector<std::string> label_lines(std::string_view text, int most);
-// These lines, each of which is clipped. `y` is that of the first one. They hide what lies below them.
+// Writes these lines and clips each to its first characters. `y` is the position of the first line. The lines cover
+// what is drawn before them.
 std::string label_at(double x, double y, std::string_view anchor, std::string_view text, int most);
 inline constexpr double label_height = 13;  // of a line
 // Marks of one thing, such as a trial.

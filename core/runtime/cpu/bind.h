@@ -82,8 +82,8 @@ class BoundPlan {
   template <class Of>
   void bind_tasks(const Of& of, BoundStage& bound);
 
-  // A copy for each run of instances whose slices are equally far apart in both buffers. An instance of which the
-  // other buffer has no slice in this process is left out: no device of this process reads it.
+  // A copy for each run of instances whose slices are equally far apart in both buffers. An instance is
+  // left out if the other buffer has no slice for it in this process, because then no device of this process reads it.
   std::vector<StridedCopy> strided_copies(const Copy& copy, Binding to);
   // The address of the slice of instance number `i` of a piece.
   Address slice_of(int index, std::int64_t i, const Extent& extent) const;
