@@ -24,7 +24,7 @@ std::vector<std::string> patterns_of(const std::vector<std::string>& names, cons
       pattern = std::string(list) + "*";
       break;
     }
-    pattern = '"' + pattern + '"';
+    pattern.insert(0, 1, '"').push_back('"');
     if (std::find(patterns.begin(), patterns.end(), pattern) == patterns.end()) patterns.push_back(pattern);
   }
   return patterns;
@@ -75,7 +75,9 @@ std::string renaming(const std::map<std::string, Shape>& missing, const std::map
           const auto found = others.find(from + parameter.first.substr(to.size()));
           return found != others.end() && found->second == parameter.second;
         };
-        if (std::all_of(missing.begin(), missing.end(), fits)) return "\"" + from + ".*\": \"" + to + ".*\"";
+        if (std::all_of(missing.begin(), missing.end(), fits)) {
+          return std::string("\"").append(from).append(".*\": \"").append(to).append(".*\"");
+        }
       }
     }
   }
